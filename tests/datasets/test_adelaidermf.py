@@ -1,0 +1,429 @@
+from __future__ import annotations
+
+import dataclasses
+import gc
+import hashlib
+import io
+import sys
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import cv2
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from ruzhash_cv.datasets import (
+    ADELAIDERMF_NAMES,
+    FUNDAMENTAL_SCENES,
+    HOMOGRAPHY_SCENES,
+    AdelaideScene,
+    DatasetError,
+    adelaidermf,
+    fetch_adelaidermf,
+)
+
+# pooch leaves the socket of a failed request to the garbage collector; the server fixture collects it.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+Scenes = Callable[[str], AdelaideScene]
+
+
+def made_up_scene() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    data = np.ones((6, 5))
+    data[[0, 1, 3, 4]] = rng.uniform(0, 20, (4, 5))
+    red = np.zeros((8, 10, 3), np.uint8)
+    red[..., 0] = 200
+    return {"data": data, "label": np.array([[0, 1, 2, 1, 0]], np.uint8), "img1": red, "img2": red[:, :7]}
+
+
+def as_mat(contents: dict[str, np.ndarray]) -> bytes:
+    file = io.BytesIO()
+    savemat(file, contents)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+MAT = as_mat(made_up_scene())
+
+
+class Server:
+    """A local file server that counts its requests and can misbehave."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.requests: list[str] = []
+        self.truncate = False
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.requests.append(self.path)
+                contents = outer.files.get(self.path.lstrip("/"))
+                if contents is None:
+                    self.send_error(404)
+                    return
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(contents)))
+                self.end_headers()
+                self.wfile.write(contents[: len(contents) // 2] if outer.truncate else contents)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.http.server_address[1]}"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    thread = Thread(target=server.http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.http.shutdown()
+    server.http.server_close()
+    thread.join()
+    gc.collect()
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of our own, nothing in the environment, no proxy between us and the loopback server."""
+    monkeypatch.delenv("RUZHASH_CV_DATA", raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    directory = tmp_path / "cache"
+    monkeypatch.setattr(adelaidermf, "_cache_directory", lambda: directory)
+    return directory
+
+
+@pytest.fixture
+def published(server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server publishes a small barrsmith.mat, and the registry points there."""
+    server.files["barrsmith.mat"] = MAT
+    write_registry(tmp_path, monkeypatch, {"barrsmith.mat": MAT}, server.address)
+    return server
+
+
+def write_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes], address: str) -> None:
+    rows = [
+        f"{name},{len(contents)},{hashlib.sha256(contents).hexdigest()},{address}/{name}\n"
+        for name, contents in files.items()
+    ]
+    registry = tmp_path / "registry.csv"
+    registry.write_text("file,bytes,sha256,url\n" + "".join(rows))
+    monkeypatch.setattr(adelaidermf, "_REGISTRY", registry)
+
+
+def files_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir()) if directory.exists() else []
+
+
+# Names and registry
+
+
+def test_there_are_38_names_in_two_halves() -> None:
+    assert len(ADELAIDERMF_NAMES) == len(set(ADELAIDERMF_NAMES)) == 38
+    assert len(HOMOGRAPHY_SCENES) == len(FUNDAMENTAL_SCENES) == 19
+    assert set(ADELAIDERMF_NAMES) == set(HOMOGRAPHY_SCENES) | set(FUNDAMENTAL_SCENES)
+
+
+def test_shipped_registry_has_an_address_and_a_sum_for_every_file_of_every_scene() -> None:
+    registry = adelaidermf._read_registry()
+    mats = {f"{name}.mat" for name in ADELAIDERMF_NAMES if not name.startswith("johnson")}
+    parts = {f"johnson{x}{end}" for x in "ab" for end in (".csv", "_gt.csv", "_img1.png", "_img2.png")}
+    assert set(registry) == mats | parts
+    for entry in registry.values():
+        assert entry.url.startswith("https://")
+        assert entry.url.endswith("/" + entry.file)
+        assert len(bytes.fromhex(entry.sha256)) == 32
+        assert entry.bytes > 0
+
+
+def test_unknown_name_is_a_value_error_that_suggests_near_ones() -> None:
+    with pytest.raises(ValueError, match=r"`name` must be one of the 38 .* got 'barsmith'; did you mean 'barrsmith'"):
+        fetch_adelaidermf("barsmith")
+    with pytest.raises(ValueError, match="ADELAIDERMF_NAMES lists them all"):
+        fetch_adelaidermf("zzz")
+
+
+def test_cache_directory_is_the_users_own() -> None:
+    assert adelaidermf._cache_directory().parts[-2:] == ("ruzhash_cv", "adelaidermf")
+
+
+# Downloading
+
+
+def test_missing_file_is_downloaded_and_decoded(published: Server, cache: Path) -> None:
+    scene = fetch_adelaidermf("barrsmith")
+    truth = made_up_scene()
+    np.testing.assert_array_equal(scene.points1, truth["data"][0:2].T)
+    np.testing.assert_array_equal(scene.points2, truth["data"][3:5].T)
+    np.testing.assert_array_equal(scene.labels, [0, 1, 2, 1, 0])
+    assert scene.points1.flags.c_contiguous
+    assert scene.points2.dtype == np.float64
+    assert scene.labels.dtype == np.int64
+    assert (scene.name, scene.kind) == ("barrsmith", "homography")
+    assert files_in(cache) == ["barrsmith.mat"]
+
+
+def test_images_come_in_opencv_channel_order(published: Server) -> None:
+    scene = fetch_adelaidermf("barrsmith")
+    assert scene.img1.shape == (8, 10, 3)
+    assert scene.img2.shape == (8, 7, 3)
+    assert scene.img1[0, 0].tolist() == [0, 0, 200]  # red
+    assert scene.img1.flags.c_contiguous
+
+
+def test_grey_images_become_three_equal_channels_unmirrored(
+    server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ramp = np.arange(80, dtype=np.uint8).reshape(8, 10)
+    server.files["boardgame.mat"] = as_mat(made_up_scene() | {"img1": ramp, "img2": ramp})
+    write_registry(tmp_path, monkeypatch, server.files, server.address)
+    scene = fetch_adelaidermf("boardgame")
+    assert scene.kind == "fundamental"
+    for channel in range(3):
+        np.testing.assert_array_equal(scene.img1[..., channel], ramp)
+
+
+def test_scene_in_parts_is_put_together_from_csv_and_png(
+    server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth = made_up_scene()
+    for end, rows in ((".csv", truth["data"]), ("_gt.csv", truth["label"].T)):
+        text = io.StringIO()
+        np.savetxt(text, rows, delimiter=",")
+        server.files[f"johnsona{end}"] = text.getvalue().encode()
+    for number in (1, 2):
+        bgr = cv2.cvtColor(truth[f"img{number}"], cv2.COLOR_RGB2BGR)
+        server.files[f"johnsona_img{number}.png"] = cv2.imencode(".png", bgr)[1].tobytes()
+    write_registry(tmp_path, monkeypatch, server.files, server.address)
+    scene = fetch_adelaidermf("johnsona")
+    np.testing.assert_array_equal(scene.points1, truth["data"][0:2].T)
+    np.testing.assert_array_equal(scene.points2, truth["data"][3:5].T)
+    np.testing.assert_array_equal(scene.labels, [0, 1, 2, 1, 0])
+    assert scene.img1[0, 0].tolist() == [0, 0, 200]
+    assert scene.img2.shape == (8, 7, 3)
+    assert files_in(cache) == sorted(server.files)
+
+
+def test_second_fetch_makes_no_request(published: Server) -> None:
+    first = fetch_adelaidermf("barrsmith")
+    second = fetch_adelaidermf("barrsmith")
+    assert published.requests == ["/barrsmith.mat"]
+    np.testing.assert_array_equal(first.points1, second.points1)
+
+
+def test_damaged_file_in_the_cache_is_fetched_again(published: Server, cache: Path) -> None:
+    cache.mkdir()
+    (cache / "barrsmith.mat").write_bytes(MAT[:100])
+    fetch_adelaidermf("barrsmith")
+    assert (cache / "barrsmith.mat").read_bytes() == MAT
+
+
+def test_wrong_checksum_of_a_download_says_which_and_leaves_nothing(published: Server, cache: Path) -> None:
+    published.files["barrsmith.mat"] = MAT[::-1]
+    with pytest.raises(DatasetError, match=r"barrsmith\.mat .* could not be downloaded .*hash") as caught:
+        fetch_adelaidermf("barrsmith")
+    assert hashlib.sha256(MAT).hexdigest() in str(caught.value)
+    assert files_in(cache) == []
+
+
+def test_broken_connection_leaves_no_half_file(published: Server, cache: Path) -> None:
+    published.truncate = True
+    with pytest.raises(DatasetError, match="could not be downloaded"):
+        fetch_adelaidermf("barrsmith")
+    assert files_in(cache) == []
+    published.truncate = False
+    fetch_adelaidermf("barrsmith")
+    assert files_in(cache) == ["barrsmith.mat"]
+
+
+def test_broken_replacement_keeps_what_was_in_the_cache(published: Server, cache: Path) -> None:
+    cache.mkdir()
+    (cache / "barrsmith.mat").write_bytes(b"old")
+    published.truncate = True
+    with pytest.raises(DatasetError, match="could not be downloaded"):
+        fetch_adelaidermf("barrsmith")
+    assert (cache / "barrsmith.mat").read_bytes() == b"old"
+    assert files_in(cache) == ["barrsmith.mat"]
+
+
+def test_absent_file_names_file_address_directories_and_sum(published: Server, cache: Path, tmp_path: Path) -> None:
+    published.files.clear()
+    with pytest.raises(DatasetError, match="404") as caught:
+        fetch_adelaidermf("barrsmith", data_home=tmp_path / "mine")
+    message = str(caught.value)
+    for part in (
+        "barrsmith.mat",
+        f"{published.address}/barrsmith.mat",
+        str(tmp_path / "mine"),
+        str(cache),
+        "by hand",
+        "RUZHASH_CV_DATA",
+        hashlib.sha256(MAT).hexdigest(),
+    ):
+        assert part in message
+
+
+def test_unreachable_server_is_a_dataset_error(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    port = closed.server_address[1]
+    closed.server_close()
+    write_registry(tmp_path, monkeypatch, {"barrsmith.mat": MAT}, f"http://127.0.0.1:{port}")
+    with pytest.raises(DatasetError, match="could not be downloaded"):
+        fetch_adelaidermf("barrsmith")
+
+
+def test_cache_that_cannot_be_written_is_a_dataset_error(published: Server, cache: Path) -> None:
+    cache.write_text("a file where the directory should be")
+    with pytest.raises(DatasetError, match="by hand"):
+        fetch_adelaidermf("barrsmith")
+
+
+def test_dataset_error_is_an_os_error() -> None:
+    assert issubclass(DatasetError, OSError)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_shown_on_a_terminal_only(
+    published: Server,
+    terminal: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    fetch_adelaidermf("barrsmith")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert ("100%" in err) is terminal
+
+
+# Directories
+
+
+def test_data_home_goes_before_the_environment_and_the_cache(
+    published: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, environment = tmp_path / "mine", tmp_path / "environment"
+    for directory, contents in ((mine, MAT), (environment, b"never read"), (cache, b"never read")):
+        directory.mkdir()
+        (directory / "barrsmith.mat").write_bytes(contents)
+    monkeypatch.setenv("RUZHASH_CV_DATA", str(environment))
+    assert len(fetch_adelaidermf("barrsmith", data_home=mine).labels) == 5
+    with pytest.raises(DatasetError, match="corrupt"):
+        fetch_adelaidermf("barrsmith")
+    assert published.requests == []
+
+
+def test_directory_without_the_file_is_passed_over(
+    published: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = tmp_path / "environment"
+    environment.mkdir()
+    (environment / "barrsmith.mat").write_bytes(MAT)
+    monkeypatch.setenv("RUZHASH_CV_DATA", str(environment))
+    not_a_directory = tmp_path / "registry.csv"
+    for data_home in (str(tmp_path), tmp_path / "nowhere", not_a_directory, None):
+        fetch_adelaidermf("barrsmith", data_home=data_home)
+    assert published.requests == []
+
+
+def test_named_directories_are_only_read(published: Server, cache: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    fetch_adelaidermf("barrsmith", data_home=mine)
+    assert files_in(mine) == []
+    assert files_in(cache) == ["barrsmith.mat"]
+
+
+def test_read_only_directory_serves(published: Server, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "barrsmith.mat").write_bytes(MAT)
+    (mine / "barrsmith.mat").chmod(0o444)
+    mine.chmod(0o555)
+    try:
+        fetch_adelaidermf("barrsmith", data_home=mine)
+    finally:
+        mine.chmod(0o755)
+    assert published.requests == []
+
+
+def test_corrupt_file_in_data_home_is_an_error_and_stays(published: Server, tmp_path: Path) -> None:
+    file = tmp_path / "barrsmith.mat"
+    file.write_bytes(MAT[:-1])
+    with pytest.raises(DatasetError, match="is corrupt") as caught:
+        fetch_adelaidermf("barrsmith", data_home=tmp_path)
+    message = str(caught.value)
+    for part in (str(file), f"{published.address}/barrsmith.mat", hashlib.sha256(MAT).hexdigest(), f"{len(MAT)} bytes"):
+        assert part in message
+    assert file.read_bytes() == MAT[:-1]
+    assert published.requests == []
+
+
+def test_file_that_cannot_be_read_is_a_dataset_error(published: Server, tmp_path: Path) -> None:
+    (tmp_path / "barrsmith.mat").mkdir()
+    with pytest.raises(DatasetError, match=r"barrsmith\.mat cannot be read"):
+        fetch_adelaidermf("barrsmith", data_home=tmp_path)
+
+
+def test_tilde_in_data_home_is_the_home_directory(
+    published: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    (tmp_path / "barrsmith.mat").write_bytes(MAT)
+    fetch_adelaidermf("barrsmith", data_home="~")
+    assert published.requests == []
+
+
+def test_scene_is_frozen_and_its_repr_short(published: Server) -> None:
+    scene = fetch_adelaidermf("barrsmith")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        scene.name = "other"  # type: ignore[misc]
+    assert repr(scene) == "AdelaideScene(name='barrsmith', kind='homography')"
+
+
+# The real files
+
+
+def test_all_scenes_load_with_points_inside_their_images(scene: Scenes) -> None:
+    sizes = []
+    for name in ADELAIDERMF_NAMES:
+        pair = scene(name)
+        n = len(pair.labels)
+        sizes.append(n)
+        assert pair.points1.shape == pair.points2.shape == (n, 2)
+        assert pair.labels.min() == 0
+        assert set(np.unique(pair.labels)) == set(range(pair.labels.max() + 1))
+        for points, image in ((pair.points1, pair.img1), (pair.points2, pair.img2)):
+            assert image.dtype == np.uint8
+            assert image.shape[2] == 3
+            assert (points >= 0).all()
+            assert (points <= [image.shape[1], image.shape[0]]).all()
+    assert (min(sizes), max(sizes)) == (106, 2084)
+
+
+def test_unihouse_is_the_true_one_not_the_copy_of_johnsonb(scene: Scenes) -> None:
+    labels = scene("unihouse").labels
+    assert (len(labels), labels.max(), (labels == 0).sum()) == (2084, 5, 345)
+
+
+@pytest.mark.parametrize("name", ["barrsmith", "johnsona"])
+def test_brick_walls_are_red_in_bgr(scene: Scenes, name: str) -> None:
+    blue, _, red = scene(name).img1.astype(float).mean((0, 1))
+    assert red > blue
+
+
+@pytest.mark.parametrize("name", ["barrsmith", "unihouse"])
+def test_labelled_planes_are_planes(scene: Scenes, name: str) -> None:
+    pair = scene(name)
+    for label in range(1, pair.labels.max() + 1):
+        source, target = pair.points1[pair.labels == label], pair.points2[pair.labels == label]
+        homography = cv2.findHomography(source, target)[0]
+        moved = cv2.perspectiveTransform(source[None], homography)[0]
+        assert np.median(np.linalg.norm(moved - target, axis=1)) < 3
