@@ -1,0 +1,179 @@
+"""Keypoints and matches, in any form OpenCV users hold them, to correspondences; and a mask back to matches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ruzhash_cv._validation import as_points, check_real, check_same_length
+
+Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
+Matches: TypeAlias = Sequence[cv2.DMatch] | Sequence[Sequence[cv2.DMatch]] | ArrayLike
+
+
+@dataclass(frozen=True)
+class Correspondences:
+    """Pairs of points, one row per match.
+
+    Attributes
+    ----------
+    points1, points2 : ndarray of float64, shape (n, 2)
+        Pixel (x, y) in the first and the second image; NaN in rows without a match (an empty knnMatch row, or one that
+        fails the ratio test).
+    distances : ndarray of float64, shape (n,), or None
+        Descriptor distances, None where the matches came as indices.
+    """
+
+    points1: NDArray[np.float64]
+    points2: NDArray[np.float64]
+    distances: NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.points1)
+
+
+def as_correspondences(kp1: Keypoints, kp2: Keypoints, matches: Matches, *, ratio: float | None = None) -> Correspondences:
+    """Look up the points of every match.
+
+    Parameters
+    ----------
+    kp1, kp2 : sequence of cv2.KeyPoint, or array_like of shape (n, 2)
+        Keypoints of the two images, or their pixel positions (x, y).
+    matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2)
+        knnMatch output (a tuple of 0, 1, 2 or more DMatch per query row) gives one row per query, its best neighbour.
+        Index pairs are (index into `kp1`, index into `kp2`).
+    ratio : float in (0, 1], optional
+        Lowe's ratio test on knnMatch output: a row passes when its best distance is below `ratio` times its second
+        best. A row with fewer than two neighbours cannot be tested and does not pass.
+
+    Returns
+    -------
+    Correspondences
+        As many rows as `matches`.
+
+    Raises
+    ------
+    IndexError
+        An index points outside its keypoints.
+    TypeError, ValueError
+        Another argument is not of a form above; the message says which and what arrived.
+
+    Examples
+    --------
+    >>> pairs = as_correspondences([[0.0, 1.0], [5.0, 6.0]], [[2.0, 2.0]], [[1, 0]])
+    >>> pairs.points1
+    array([[5., 6.]])
+    """
+    positions1, positions2 = as_positions(kp1, "kp1"), as_positions(kp2, "kp2")
+    indices, distances = _as_indices(matches, ratio)
+    if len(indices) == 0:
+        return Correspondences(np.zeros((0, 2)), np.zeros((0, 2)), distances)
+    present = indices[:, 0] >= 0
+    for column, (positions, field, name) in enumerate(((positions1, "queryIdx", "kp1"), (positions2, "trainIdx", "kp2"))):
+        _check_range(indices[:, column], present, len(positions), field, name)
+    points1, points2 = np.full((len(indices), 2), np.nan), np.full((len(indices), 2), np.nan)
+    points1[present] = positions1[indices[present, 0]]
+    points2[present] = positions2[indices[present, 1]]
+    return Correspondences(points1, points2, distances)
+
+
+def as_positions(keypoints: Keypoints, name: str) -> NDArray[np.float64]:
+    """Return keypoint positions, float64 of shape (n, 2), from KeyPoints or an array."""
+    if isinstance(keypoints, np.ndarray):
+        return as_points(keypoints, name)
+    if not hasattr(keypoints, "__len__"):
+        raise TypeError(f"`{name}` must be a sequence of cv2.KeyPoint or an array of shape (n, 2), got {keypoints!r}")
+    if len(keypoints) > 0 and isinstance(keypoints[0], cv2.KeyPoint):  # type: ignore[index]
+        try:
+            return as_points(cv2.KeyPoint_convert(list(keypoints)), name)  # type: ignore[arg-type, call-overload]
+        except (cv2.error, TypeError):
+            raise TypeError(f"`{name}` must hold only cv2.KeyPoint") from None
+    return as_points(keypoints, name)  # type: ignore[arg-type]
+
+
+def select_matches(matches: Matches, inlier_mask: ArrayLike) -> list[cv2.DMatch]:
+    """Return the kept matches as a flat list, the best neighbour of each kept row for knnMatch output.
+
+    Parameters
+    ----------
+    matches : sequence of cv2.DMatch, or knnMatch output
+    inlier_mask : array_like of bool, shape (len(matches),)
+
+    Examples
+    --------
+    >>> import cv2
+    >>> matches = [cv2.DMatch(0, 3, 0.5), cv2.DMatch(1, 2, 0.7)]
+    >>> [match.trainIdx for match in select_matches(matches, [False, True])]
+    [2]
+    """
+    mask = np.asarray(inlier_mask).reshape(-1).astype(bool)
+    check_same_length(matches, mask, "`matches` and `inlier_mask`")  # type: ignore[arg-type]
+    kept = [match for match, keep in zip(matches, mask, strict=True) if keep]  # type: ignore[arg-type]
+    return [match if isinstance(match, cv2.DMatch) else match[0] for match in kept]
+
+
+def _as_indices(matches: Matches, ratio: float | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """Return index pairs (n, 2), -1 where a row has no match, and descriptor distances."""
+    if ratio is not None:
+        ratio = check_real(ratio, "ratio", above=0.0, below=1.0 + 1e-12)
+    if not hasattr(matches, "__len__"):
+        raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
+    if len(matches) == 0:
+        return np.zeros((0, 2), np.int64), np.zeros(0)
+    if isinstance(matches, np.ndarray):
+        return _check_index_array(matches, ratio), None
+    rows: Sequence[Any] = matches  # type: ignore[assignment]
+    if isinstance(rows[0], cv2.DMatch):
+        if ratio is not None:
+            raise ValueError("`ratio` needs knnMatch output with k >= 2, got a flat sequence of DMatch")
+        return _read_matches(rows)
+    if all(_is_knn_row(row) for row in rows):
+        return _read_matches([_best_neighbour(row, ratio) for row in rows])
+    return _check_index_array(np.asarray(matches), ratio), None
+
+
+def _is_knn_row(row: Any) -> bool:
+    return isinstance(row, (tuple, list)) and all(isinstance(match, cv2.DMatch) for match in row)
+
+
+def _best_neighbour(row: Sequence[cv2.DMatch], ratio: float | None) -> cv2.DMatch | None:
+    if ratio is None:
+        return row[0] if row else None
+    return row[0] if len(row) >= 2 and row[0].distance < ratio * row[1].distance else None
+
+
+def _read_matches(rows: Sequence[cv2.DMatch | None]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    try:
+        fields = [(-1, -1, np.inf) if row is None else (row.queryIdx, row.trainIdx, row.distance) for row in rows]
+    except AttributeError:
+        raise TypeError("`matches` must hold only cv2.DMatch, or only knnMatch rows, got a mixture") from None
+    table = np.array(fields, dtype=np.float64)
+    indices = table[:, :2].astype(np.int64)
+    missing = np.array([row is None for row in rows])
+    # A DMatch nobody filled in has queryIdx -1: out of range, and not a row without a match.
+    indices[~missing & (indices < 0).any(axis=1)] = np.iinfo(np.int64).max
+    return indices, table[:, 2]
+
+
+def _check_index_array(indices: NDArray[Any], ratio: float | None) -> NDArray[np.int64]:
+    if ratio is not None:
+        raise ValueError("`ratio` needs knnMatch output with k >= 2, got an index array")
+    if indices.ndim != 2 or indices.shape[1] != 2:
+        raise ValueError(f"`matches` must hold DMatch, knnMatch rows or index pairs of shape (n, 2), got {indices.shape}")
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"`matches` must hold integer index pairs, got dtype {indices.dtype}")
+    indices = indices.astype(np.int64)
+    return np.where(indices < 0, np.iinfo(np.int64).max, indices)
+
+
+def _check_range(indices: NDArray[np.int64], present: NDArray[np.bool_], n_keypoints: int, field: str, name: str) -> None:
+    outside = np.flatnonzero(present & ((indices < 0) | (indices >= n_keypoints)))
+    if len(outside):
+        row, index = int(outside[0]), int(indices[outside[0]])
+        shown = "a negative index" if index == np.iinfo(np.int64).max else str(index)
+        raise IndexError(f"`matches[{row}]` has {field} {shown}, but `{name}` has {n_keypoints} keypoints")

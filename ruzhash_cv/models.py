@@ -1,0 +1,140 @@
+"""Two families of models, homographies and fundamental matrices, by OpenCV's minimal solvers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ruzhash_cv._validation import as_points, check_choice, check_same_length
+
+HOMOGRAPHY, FUNDAMENTAL = 0, 1
+KINDS = ("homography", "fundamental")
+SAMPLE_SIZE = {"homography": 4, "fundamental": 7}
+
+
+@dataclass(frozen=True)
+class Models:
+    """Models of one family, and the samples they came from.
+
+    Attributes
+    ----------
+    matrices : ndarray of float64, shape (m, 3, 3)
+        Homographies (x2 ~ H x1) or fundamental matrices (x2^T F x1 = 0), of unit Frobenius norm.
+    sample_index : ndarray of int64, shape (m,)
+        The sample each model was solved from; a fundamental matrix's sample gives up to three.
+    kind : str
+        ``"homography"`` or ``"fundamental"``.
+    n_degenerate : int
+        Samples for which the solver gave no finite, invertible model.
+    """
+
+    matrices: NDArray[np.float64]
+    sample_index: NDArray[np.int64]
+    kind: str
+    n_degenerate: int = 0
+
+    def __len__(self) -> int:
+        return len(self.matrices)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A shift and one common scale that bring pixels of both images near the unit square.
+
+    One scale for both images keeps residuals comparable: a residual in the frame is `scale` times its pixels.
+    """
+
+    centre1: NDArray[np.float64]
+    centre2: NDArray[np.float64]
+    scale: float
+
+    @classmethod
+    def around(cls, points1: NDArray[np.float64], points2: NDArray[np.float64]) -> Frame:
+        """Return the frame in which the points of both images have a mean distance of about 1 from their centres."""
+        if len(points1) == 0:
+            return cls(np.zeros(2), np.zeros(2), 1.0)
+        centre1, centre2 = np.median(points1, axis=0), np.median(points2, axis=0)
+        spread = max(np.abs(points1 - centre1).mean(), np.abs(points2 - centre2).mean())
+        scale = 1.0 / spread if np.isfinite(1.0 / spread if spread > 0 else np.inf) else 1.0
+        return cls(centre1, centre2, float(scale))
+
+    def enter(self, points1: NDArray[np.float64], points2: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return correspondences in the frame, shape (n, 4)."""
+        return np.hstack([(points1 - self.centre1) * self.scale, (points2 - self.centre2) * self.scale])
+
+    def leave(self, matrices: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
+        """Return models of correspondences in the frame as models of pixels."""
+        into1, into2 = self._matrix(self.centre1), self._matrix(self.centre2)
+        if kind == "homography":
+            return unit_norm(np.linalg.inv(into2) @ matrices @ into1)
+        return unit_norm(into2.T @ matrices @ into1)
+
+    def _matrix(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+        s = self.scale
+        return np.array([[s, 0.0, -s * centre[0]], [0.0, s, -s * centre[1]], [0.0, 0.0, 1.0]])
+
+
+def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, kind: str) -> Models:
+    """Solve one model (three at most for ``"fundamental"``) per minimal sample set.
+
+    Parameters
+    ----------
+    points1, points2 : array_like, shape (n, 2)
+        Corresponding points, pixels.
+    samples : array_like of int, shape (m, 4) or (m, 7)
+        Row numbers, as from `draw_samples`.
+    kind : {"homography", "fundamental"}
+        `cv2.getPerspectiveTransform` on 4 correspondences, or `cv2.findFundamentalMat` (FM_7POINT) on 7. Both work in
+        float32: points are shifted and scaled first.
+
+    Returns
+    -------
+    Models
+
+    Examples
+    --------
+    >>> square = np.array([[0.0, 0.0], [9.0, 0.0], [9.0, 9.0], [0.0, 9.0]])
+    >>> models = solve_models(square, 2 * square, [[0, 1, 2, 3]], kind="homography")
+    >>> H = models.matrices[0]
+    >>> np.allclose(H / H[2, 2], np.diag([2.0, 2.0, 1.0]))
+    True
+    """
+    check_choice(kind, "kind", KINDS)
+    first, second = as_points(points1, "points1"), as_points(points2, "points2")
+    check_same_length(first, second, "`points1` and `points2`")
+    rows = np.asarray(samples, dtype=np.int64).reshape(-1, SAMPLE_SIZE[kind])
+    frame = Frame.around(first, second)
+    models = solve_in_frame(frame.enter(first, second), rows, kind)
+    return Models(frame.leave(models.matrices, kind), models.sample_index, kind, models.n_degenerate)
+
+
+def solve_in_frame(pairs: NDArray[np.float64], samples: NDArray[np.int64], kind: str) -> Models:
+    """Solve models of correspondences (n, 4) that are already near the unit square."""
+    chosen = pairs[samples].astype(np.float32)
+    sources, targets = np.ascontiguousarray(chosen[..., :2]), np.ascontiguousarray(chosen[..., 2:])
+    if kind == "homography":
+        solved = list(map(cv2.getPerspectiveTransform, sources, targets))
+        matrices = np.array(solved).reshape(-1, 3, 3)
+        owner = np.arange(len(samples))
+    else:
+        found = [cv2.findFundamentalMat(a, b, cv2.FM_7POINT)[0] for a, b in zip(sources, targets, strict=True)]
+        stacks = [np.zeros((0, 3)) if stack is None else stack for stack in found]
+        matrices = np.vstack(stacks).reshape(-1, 3, 3) if stacks else np.zeros((0, 3, 3))
+        owner = np.repeat(np.arange(len(samples)), [len(stack) // 3 for stack in stacks])
+    matrices = unit_norm(matrices)
+    usable = np.isfinite(matrices).all(axis=(1, 2))
+    if kind == "homography":
+        determinants = np.linalg.det(np.where(usable[:, None, None], matrices, 0.0))
+        usable &= np.abs(determinants) > 1e-9
+    owner = owner[usable].astype(np.int64)
+    return Models(matrices[usable], owner, kind, len(samples) - len(np.unique(owner)))
+
+
+def unit_norm(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the matrices divided by their Frobenius norms; a zero matrix becomes NaN."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled: NDArray[np.float64] = matrices / np.linalg.norm(matrices, axis=(1, 2), keepdims=True)
+    return scaled

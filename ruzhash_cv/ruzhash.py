@@ -1,0 +1,92 @@
+"""RuzHash: one hash whose collisions tell Ruzicka distances, and one split of a node by it.
+
+Section 4 of Leveni, Magri, Alippi, Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023. A split draws a
+threshold t_i ~ U[0, 1) and a rank for every component i, shared by all rows of the node. A row's hash is its component of
+smallest rank among those with p_i > t_i: the MinHash of the binarised row. The m possible hashes are grouped at random into
+branches.
+
+Nothing is stored per component: threshold, rank and branch are keyed hashes of (node key, i), so a row costs as many steps
+as it has non-zero components.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._jit import jit
+from ruzhash_cv._random import draw_key, mix
+from ruzhash_cv._validation import RNG, as_generator, check_int
+from ruzhash_cv.preferences import as_preferences
+
+#: Hash of a row that has no component above its threshold.
+SINK = -1
+_LOW_HALF, _32, _HALF_UNIT = np.uint64(0xFFFFFFFF), np.uint64(32), 1.0 / (1 << 32)
+_BRANCH_STREAM = np.uint64(0xB5AD4ECEDA1CE2A9)
+
+
+def ruzhash(preferences: Any, *, n_hashes: int = 1, rng: RNG = 0) -> NDArray[np.int64]:
+    """Return RuzHashes of preference rows; rows collide with a probability close to 1 - Ruzicka distance.
+
+    Exactly, two rows p, q collide with probability sum_i min(p_i, q_i) E[1 / (1 + |U without i|)], where U is the union of
+    the two binarised rows; on binary rows this is 1 - Jaccard distance, and the hash is MinHash.
+
+    Parameters
+    ----------
+    preferences : array_like or sparse array, shape (n, m)
+        Entries in [0, 1].
+    n_hashes : int
+        Independent hashes of each row.
+    rng : int, numpy.random.Generator or None
+
+    Returns
+    -------
+    ndarray of int64, shape (n, n_hashes)
+        A component in [0, m), or -1 for a row with no component above its threshold.
+
+    Examples
+    --------
+    >>> ruzhash([[0.0, 1.0], [0.0, 0.0]])
+    array([[ 1],
+           [-1]])
+    """
+    rows = as_preferences(preferences)
+    generator = as_generator(rng)
+    keys = np.array([draw_key(generator) for _ in range(check_int(n_hashes, "n_hashes"))], np.uint64)
+    hashes: NDArray[np.int64] = _hash_rows(rows.indptr, rows.indices, rows.data, keys)
+    return hashes
+
+
+@jit
+def hash_row(columns: Any, values: Any, key: Any) -> int:
+    """Return the component of smallest rank among those above their thresholds, or SINK."""
+    best, best_rank = SINK, np.uint64(0xFFFFFFFFFFFFFFFF)
+    for at in range(len(columns)):
+        column = columns[at]
+        bits = mix(key, np.uint64(column))
+        # The high half is the threshold, the low half the rank; of equal ranks the lower component wins.
+        if float(bits >> _32) * _HALF_UNIT < values[at]:
+            rank = ((bits & _LOW_HALF) << _32) | np.uint64(column)
+            if rank < best_rank:
+                best, best_rank = column, rank
+    return best
+
+
+@jit
+def branch_of(component: int, key: Any, n_branches: int) -> int:
+    """Return the branch that a hash is grouped into."""
+    bits = mix(key ^ _BRANCH_STREAM, np.uint64(component))
+    return int((bits >> _32) * np.uint64(n_branches) >> _32)
+
+
+@jit
+def _hash_rows(indptr: Any, columns: Any, values: Any, keys: Any) -> Any:
+    n = len(indptr) - 1
+    hashes = np.empty((n, len(keys)), np.int64)
+    for row in range(n):
+        for item in range(len(keys)):
+            begin, end = indptr[row], indptr[row + 1]
+            hashes[row, item] = hash_row(columns[begin:end], values[begin:end], keys[item])
+    return hashes

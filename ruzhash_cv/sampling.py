@@ -1,0 +1,287 @@
+"""Minimal sample sets: uniform or from neighbourhoods, degenerate ones rejected and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import cKDTree
+
+from ruzhash_cv._jit import jit
+from ruzhash_cv._random import below, draw_key, mix, uniform
+from ruzhash_cv._validation import RNG, as_generator, as_points, check_int, check_same_length
+
+#: Two correspondences within this many pixels in both images are one vote (`find_places`).
+PLACE_RADIUS = 3.0
+#: Neighbourhoods are looked up in a random subset of this many correspondences, so that their cost does not grow with n.
+POOL_SIZE = 2048
+_ATTEMPTS = 20
+_REASONS = ("repeated", "collinear", "flipped")
+_REPEATED, _COLLINEAR, _FLIPPED, _GOOD = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class MinimalSamples:
+    """Minimal sample sets and what was rejected on the way.
+
+    Attributes
+    ----------
+    indices : ndarray of int64, shape (m, sample_size)
+        Row numbers of the correspondences of each sample.
+    rejected : dict of str to int
+        How many draws were degenerate: ``"repeated"`` (two points too close together in an image), ``"collinear"``,
+        ``"flipped"`` (the orientation of the points is not the same in both images).
+    """
+
+    indices: NDArray[np.int64]
+    rejected: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+@dataclass(frozen=True)
+class Neighbourhoods:
+    """The nearest neighbours, in (x1, y1, x2, y2), of some seeds: `nearest[i]` begins with `seeds[i]` itself."""
+
+    seeds: NDArray[np.int64]
+    nearest: NDArray[np.int64]
+
+
+def draw_samples(
+    points1: ArrayLike,
+    points2: ArrayLike,
+    *,
+    sample_size: int,
+    n_samples: int,
+    neighbourhoods: Sequence[int] | None = (10, 30, 0),
+    weights: ArrayLike | None = None,
+    min_spread: float = PLACE_RADIUS,
+    rng: RNG = 0,
+) -> MinimalSamples:
+    """Draw minimal sample sets.
+
+    Parameters
+    ----------
+    points1, points2 : array_like, shape (n, 2)
+        Corresponding points, pixels; finite.
+    sample_size : int
+        4 for homographies, 7 for fundamental matrices.
+    n_samples : int
+        Samples wanted; fewer come back where the draws are too often degenerate.
+    neighbourhoods : sequence of int, or None
+        Sizes of the neighbourhoods to draw from, in turn: a seed, and the rest among its nearest correspondences in
+        (x1, y1, x2, y2), where a true match has true neighbours more often than a mismatch has. 0 is the whole set.
+        None is (0,): uniform samples, as RANSAC draws them.
+    weights : array_like, shape (n,), optional
+        How often each correspondence is drawn, relative to the others. Default: equally often.
+    min_spread : float
+        Points of a sample are at least this many pixels apart in both images.
+    rng : int, numpy.random.Generator or None
+
+    Returns
+    -------
+    MinimalSamples
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).uniform(0, 100, (50, 2))
+    >>> draw_samples(points, points + 5, sample_size=4, n_samples=100).indices.shape
+    (100, 4)
+    """
+    first, second = as_points(points1, "points1"), as_points(points2, "points2")
+    check_same_length(first, second, "`points1` and `points2`")
+    check_int(sample_size, "sample_size", at_least=2)
+    check_int(n_samples, "n_samples", at_least=0)
+    sizes = [check_int(size, "neighbourhoods", at_least=0) for size in (neighbourhoods or (0,))]
+    generator = as_generator(rng)
+    pairs = np.hstack([first, second])
+    shares = np.ones(len(pairs)) if weights is None else np.asarray(weights, dtype=np.float64)
+    check_same_length(pairs, shares, "`points1` and `weights`")
+    around = find_neighbourhoods(pairs, max(sizes), generator) if max(sizes) else None
+    return draw_from(pairs, sample_size, n_samples, sizes, around, shares, min_spread, generator)
+
+
+def find_places(pairs: NDArray[np.float64], radius: float) -> NDArray[np.int64]:
+    """Return the place of each correspondence: those within `radius` of the same leader, in both images, share one.
+
+    Leaders are taken greedily in row order, so each place has one vote whatever the number of repeated keypoints.
+    """
+    if radius <= 0 or len(pairs) == 0:
+        return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    tree = cKDTree(pairs)
+    close = tree.query(pairs, k=min(9, len(pairs)), p=np.inf, distance_upper_bound=radius * (1 + 1e-9))[1]
+    return _follow_leaders(np.ascontiguousarray(close.reshape(len(pairs), -1), dtype=np.int64))
+
+
+def find_neighbourhoods(
+    pairs: NDArray[np.float64], largest: int, rng: np.random.Generator, n_jobs: int = 1
+) -> Neighbourhoods:
+    """Return the `largest` nearest neighbours of every correspondence, or of a random `POOL_SIZE` of them."""
+    n = len(pairs)
+    pool = np.arange(n) if n <= POOL_SIZE else np.sort(rng.choice(n, POOL_SIZE, replace=False))
+    nearest = cKDTree(pairs[pool]).query(pairs[pool], k=min(largest + 1, len(pool)), workers=n_jobs)[1]
+    return Neighbourhoods(pool.astype(np.int64), pool[nearest.reshape(len(pool), -1)].astype(np.int64))
+
+
+def draw_from(
+    pairs: NDArray[np.float64],
+    sample_size: int,
+    n_samples: int,
+    sizes: Sequence[int],
+    around: Neighbourhoods | None,
+    weights: NDArray[np.float64],
+    min_spread: float,
+    rng: np.random.Generator,
+) -> MinimalSamples:
+    """Draw samples from clean arrays; `draw_samples` explains the arguments."""
+    key = draw_key(rng)
+    if len(pairs) < sample_size or n_samples == 0 or weights.sum() <= 0:
+        return MinimalSamples(np.zeros((0, sample_size), np.int64), dict.fromkeys(_REASONS, 0))
+    seeds = np.arange(len(pairs)) if around is None else around.seeds
+    nearest = np.zeros((len(pairs), 1), np.int64) if around is None else around.nearest
+    samples, counts = _draw_kernel(
+        pairs,
+        np.cumsum(weights),
+        np.cumsum(weights[seeds]),
+        weights,
+        float(weights.max()),
+        nearest,
+        np.array([min(size, nearest.shape[1] - 1) for size in sizes], np.int64),
+        sample_size,
+        n_samples,
+        min_spread,
+        key,
+    )
+    return MinimalSamples(samples, {reason: int(count) for reason, count in zip(_REASONS, counts[:3], strict=True)})
+
+
+@jit
+def _follow_leaders(close: NDArray[Any]) -> NDArray[Any]:
+    n = len(close)
+    place = np.full(n, -1, np.int64)
+    n_places = 0
+    for row in range(n):
+        if place[row] >= 0:
+            continue
+        for other in close[row]:
+            # A leader is its own place's first row: joining anything else would chain places together.
+            if other < n and place[other] < 0:
+                place[other] = n_places
+        place[row] = n_places
+        n_places += 1
+    return place
+
+
+@jit
+def _draw_kernel(
+    pairs: Any,
+    cumulative: Any,
+    seed_cumulative: Any,
+    weights: Any,
+    largest_weight: float,
+    nearest: Any,
+    sizes: Any,
+    sample_size: int,
+    n_samples: int,
+    min_spread: float,
+    key: Any,
+) -> Any:
+    samples = np.empty((n_samples, sample_size), np.int64)
+    counts = np.zeros(4, np.int64)
+    n_drawn = 0
+    for slot in range(n_samples):
+        stream, counter = mix(key, np.uint64(slot)), np.uint64(0)
+        size = sizes[slot % len(sizes)]
+        for _ in range(_ATTEMPTS):
+            sample = samples[n_drawn]
+            filled = 0
+            if size > 0:
+                seed = _search(seed_cumulative, uniform(stream, counter))
+                counter += np.uint64(1)
+                sample[0] = nearest[seed, 0]
+                filled = 1
+            for _ in range(8 * sample_size):
+                if filled == sample_size:
+                    break
+                if size > 0:
+                    row = nearest[seed, 1 + below(stream, counter, size)]
+                    accept = uniform(stream, counter + np.uint64(1)) * largest_weight < weights[row]
+                else:
+                    row, accept = _search(cumulative, uniform(stream, counter)), True
+                counter += np.uint64(2)
+                for earlier in sample[:filled]:
+                    accept = accept and earlier != row
+                if accept:
+                    sample[filled] = row
+                    filled += 1
+            verdict = _REPEATED if filled < sample_size else _judge_sample(pairs, sample, min_spread)
+            counts[verdict] += 1
+            if verdict == _GOOD:
+                n_drawn += 1
+                break
+    return samples[:n_drawn], counts
+
+
+@jit
+def _search(cumulative: Any, share: float) -> int:
+    """Return the first row whose cumulative weight exceeds `share` of the total."""
+    return min(np.searchsorted(cumulative, share * cumulative[-1], side="right"), len(cumulative) - 1)
+
+
+@jit
+def _judge_sample(pairs: Any, sample: Any, min_spread: float) -> int:
+    size = len(sample)
+    for i in range(size):
+        for j in range(i):
+            a, b = pairs[sample[i]], pairs[sample[j]]
+            if max(abs(a[0] - b[0]), abs(a[1] - b[1])) < min_spread:
+                return _REPEATED
+            if max(abs(a[2] - b[2]), abs(a[3] - b[3])) < min_spread:
+                return _REPEATED
+    if size == 4:
+        return _judge_quadrilateral(pairs, sample, min_spread)
+    for image in (0, 2):
+        if size > 2 and _thickness(pairs, sample, image) < 0.5 * min_spread:
+            return _COLLINEAR
+    return _GOOD
+
+
+@jit
+def _judge_quadrilateral(pairs: Any, sample: Any, min_spread: float) -> int:
+    """No three points on a line, and every triple turns the same way in both images, or every one the other way."""
+    turned = 0
+    for left_out in range(4):
+        a, b, c = sample[left_out - 1], sample[left_out - 2], sample[left_out - 3]
+        turn = 1.0
+        for image in (0, 2):
+            ux, uy = pairs[b, image] - pairs[a, image], pairs[b, image + 1] - pairs[a, image + 1]
+            vx, vy = pairs[c, image] - pairs[a, image], pairs[c, image + 1] - pairs[a, image + 1]
+            longest = max(ux * ux + uy * uy, vx * vx + vy * vy, (ux - vx) ** 2 + (uy - vy) ** 2)
+            cross = ux * vy - uy * vx
+            if cross * cross < (0.5 * min_spread) ** 2 * longest or cross == 0.0:
+                return _COLLINEAR
+            turn *= cross
+        turned += turn < 0
+    return _GOOD if turned in (0, 4) else _FLIPPED
+
+
+@jit
+def _thickness(pairs: Any, sample: Any, image: int) -> float:
+    """Return the standard deviation of the sample's points across their main direction."""
+    size = len(sample)
+    mx = my = 0.0
+    for row in sample:
+        mx += pairs[row, image] / size
+        my += pairs[row, image + 1] / size
+    xx = xy = yy = 0.0
+    for row in sample:
+        dx, dy = pairs[row, image] - mx, pairs[row, image + 1] - my
+        xx += dx * dx / size
+        xy += dx * dy / size
+        yy += dy * dy / size
+    smallest = 0.5 * (xx + yy) - np.sqrt(0.25 * (xx - yy) ** 2 + xy * xy)
+    return float(np.sqrt(max(smallest, 0.0)))
