@@ -1,0 +1,102 @@
+"""AdelaideRMF: its labelled matches, and fresh SIFT and ORB matches on its images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pooch
+from geometry import Matrix, Points, refit, residuals
+from numpy.typing import NDArray
+from problems import Problem
+
+from ruzhash_cv.datasets import FUNDAMENTAL_SCENES, HOMOGRAPHY_SCENES, AdelaideScene, fetch_adelaidermf
+
+# Even places of each alphabetical list are for tuning, odd ones for judging; johnsonb shares its image pair with
+# johnsona and moves to its half.
+TUNE = (*HOMOGRAPHY_SCENES[::2], "johnsonb", *FUNDAMENTAL_SCENES[::2])
+JUDGE = (*(name for name in HOMOGRAPHY_SCENES[1::2] if name != "johnsonb"), *FUNDAMENTAL_SCENES[1::2])
+
+TRUE_WITHIN = 5.0
+"""A fresh match this close (pixels) to a labelled structure is true ..."""
+FALSE_BEYOND = 15.0
+"""... and this far from all of them false; between the two it does not count."""
+
+
+def scene_names(half: str) -> tuple[str, ...]:
+    """Scenes of the "tune" or "judge" half."""
+    return TUNE if half == "tune" else JUDGE
+
+
+def labelled(half: str) -> Iterator[Problem]:
+    """The 38 scenes' own matches with hand-made labels; all of them count."""
+    for name in scene_names(half):
+        scene = fetch_adelaidermf(name)
+        labels = scene.labels.astype(np.intp)
+        suite = f"adelaidermf {scene.kind[0].upper()}"
+        judged = np.ones(len(labels), dtype=bool)
+        yield Problem(name, suite, scene.kind, scene.points1, scene.points2, labels, judged)
+
+
+def inside_hull(points: Points, corners: Points) -> NDArray[np.bool_]:
+    """Whether each point lies inside the convex hull of `corners` or on it."""
+    hull = cv2.convexHull(corners.astype(np.float32))
+    return np.array([cv2.pointPolygonTest(hull, (float(x), float(y)), False) >= 0 for x, y in points], dtype=bool)
+
+
+def judge_fresh(
+    scene: AdelaideScene, points1: Points, points2: Points
+) -> tuple[NDArray[np.intp], NDArray[np.bool_], tuple[Matrix, ...]]:
+    """Labels and which matches count, from models refitted to each labelled structure inside its hulls."""
+    labels = np.zeros(len(points1), dtype=np.intp)
+    nearest = np.full(len(points1), np.inf)
+    best_true = np.full(len(points1), TRUE_WITHIN)
+    models = []
+    for structure in range(1, int(scene.labels.max()) + 1):
+        own = scene.labels == structure
+        model = refit(scene.kind, scene.points1[own], scene.points2[own])
+        if model is None:
+            continue
+        models.append(model)
+        error = residuals(scene.kind, model, points1, points2)
+        nearest = np.minimum(nearest, error)
+        inside = inside_hull(points1, scene.points1[own]) & inside_hull(points2, scene.points2[own])
+        better = inside & (error < best_true)
+        labels[better], best_true[better] = structure, error[better]
+    return labels, (labels > 0) | (nearest > FALSE_BEYOND), tuple(models)
+
+
+def match_images(img1: NDArray[np.uint8], img2: NDArray[np.uint8], features: str) -> tuple[Points, Points]:
+    """SIFT or ORB matches that pass the ratio test at 0.8."""
+    detector = cv2.SIFT_create() if features == "sift" else cv2.ORB_create(nfeatures=2000)
+    norm = cv2.NORM_L2 if features == "sift" else cv2.NORM_HAMMING
+    (kp1, des1), (kp2, des2) = (detector.detectAndCompute(image, None) for image in (img1, img2))
+    pairs = cv2.BFMatcher(norm).knnMatch(des1, des2, k=2)
+    good = [pair[0] for pair in pairs if len(pair) == 2 and pair[0].distance < 0.8 * pair[1].distance]
+    points1 = np.array([kp1[match.queryIdx].pt for match in good], dtype=np.float64).reshape(-1, 2)
+    points2 = np.array([kp2[match.trainIdx].pt for match in good], dtype=np.float64).reshape(-1, 2)
+    return points1, points2
+
+
+def cached_matches(name: str, scene: AdelaideScene, features: str) -> tuple[Points, Points]:
+    """Matches of one scene's images, kept in the user's cache under OpenCV's version."""
+    folder = Path(pooch.os_cache("ruzhash_cv")) / "benchmarks"
+    path = folder / f"{name}_{features}_opencv{cv2.__version__}.npz"
+    if not path.exists():
+        points1, points2 = match_images(scene.img1, scene.img2, features)
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez(path, points1=points1, points2=points2)
+    with np.load(path) as stored:
+        return stored["points1"], stored["points2"]
+
+
+def fresh(half: str, features: str) -> Iterator[Problem]:
+    """Fresh matches on the scenes' images, judged against the labelled structures."""
+    for name in scene_names(half):
+        scene = fetch_adelaidermf(name)
+        points1, points2 = cached_matches(name, scene, features)
+        labels, judged, models = judge_fresh(scene, points1, points2)
+        suite = f"{features} on adelaidermf {scene.kind[0].upper()}"
+        yield Problem(name, suite, scene.kind, points1, points2, labels, judged, models)
