@@ -65,13 +65,17 @@ def text(
     return unit_width * scale
 
 
-def masonry(height: int, width: int, course: float, length: float, joint: float, rng: np.random.Generator) -> tuple[Any, Any]:
+def masonry(
+    height: int, width: int, course: float, length: float, joint: float, rng: np.random.Generator
+) -> tuple[Any, Any]:
     """Return the number of the stone at each texel and how far (in texels) inside its joints it lies."""
     y, x = np.mgrid[:height, :width].astype(np.float32)
     row = np.floor(y / course)
     x = x + (row % 2) * length / 2 + blobs(height, width, course * 3, rng, 2) * joint * 0.15
     column = np.floor(x / length)
-    inside = np.minimum.reduce([y - row * course, (row + 1) * course - y, x - column * length, (column + 1) * length - x])
+    inside = np.minimum.reduce(
+        [y - row * course, (row + 1) * course - y, x - column * length, (column + 1) * length - x]
+    )
     stone = (row * 7919 + column * 104729).astype(np.int64) % 4093
     return stone, inside - joint / 2
 
@@ -80,7 +84,9 @@ def bricks(height: int, width: int, scale: float, rng: np.random.Generator) -> I
     """Paint a brick wall."""
     stone, inside = masonry(height, width, 0.11 * scale, 0.36 * scale, 0.022 * scale, rng)
     hue, dark = rng.uniform(0.01, 0.05), rng.uniform(0.5, 0.68)
-    palette = np.array([colour(hue + h, s, dark + v) for h, s, v in rng.normal([0, 0.5, 0], [0.008, 0.06, 0.07], (61, 3))])
+    palette = np.array(
+        [colour(hue + h, s, dark + v) for h, s, v in rng.normal([0, 0.5, 0], [0.008, 0.06, 0.07], (61, 3))]
+    )
     wall = palette[stone % 61].astype(np.float32)
     wall[inside < 0] = np.array(colour(0.09, 0.14, dark + 0.12))
     grime = blobs(height, width, 1.8 * scale, rng, 4) * 7 + rng.normal(0, 5, (height, width))
@@ -92,14 +98,21 @@ def ashlar(height: int, width: int, scale: float, rng: np.random.Generator) -> I
     stone, inside = masonry(height, width, 0.36 * scale, 0.8 * scale, 0.03 * scale, rng)
     value = rng.uniform(0.62, 0.75)
     tones = rng.normal(0, 9, 61)
-    wall = plain(height, width, colour(rng.uniform(0.08, 0.12), rng.uniform(0.12, 0.25), value)) + tones[stone % 61][..., None]
+    wall = (
+        plain(height, width, colour(rng.uniform(0.08, 0.12), rng.uniform(0.12, 0.25), value))
+        + tones[stone % 61][..., None]
+    )
     wall[inside < 0] *= 0.72
     return shade(wall, blobs(height, width, 0.5 * scale, rng, 4) * 7 + rng.normal(0, 4, (height, width)))
 
 
 def plaster(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
     """Paint a rendered wall, weathered below the sills and at the foot."""
-    base = plain(height, width, colour(rng.choice([0.06, 0.09, 0.12, 0.33, 0.58]), rng.uniform(0.12, 0.36), rng.uniform(0.66, 0.82)))
+    base = plain(
+        height,
+        width,
+        colour(rng.choice([0.06, 0.09, 0.12, 0.33, 0.58]), rng.uniform(0.12, 0.36), rng.uniform(0.66, 0.82)),
+    )
     stains = blobs(height, width, 1.6 * scale, rng, 5) * 6
     streaks = cv2.resize(blobs(max(2, height // 12), width, 0.3 * scale, rng), (width, height)) * 4
     cracks = np.where(np.abs(blobs(height, width, 1.2 * scale, rng, 4)) < 0.012, -22, 0)
@@ -108,7 +121,10 @@ def plaster(height: int, width: int, scale: float, rng: np.random.Generator) -> 
 
 def concrete(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
     """Paint a smooth floor with faint stains."""
-    return shade(plain(height, width, (112, 118, 122)), blobs(height, width, 0.7 * scale, rng, 4) * 6 + rng.normal(0, 2, (height, width)))
+    return shade(
+        plain(height, width, (112, 118, 122)),
+        blobs(height, width, 0.7 * scale, rng, 4) * 6 + rng.normal(0, 2, (height, width)),
+    )
 
 
 def paving(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
@@ -135,7 +151,9 @@ def wood(height: int, width: int, scale: float, rng: np.random.Generator) -> Ima
     oak = np.array(colour(rng.uniform(0.07, 0.085), rng.uniform(0.5, 0.6), rng.uniform(0.58, 0.68)), np.float64)
     tone = rng.normal(0, 7, int(stave.max()) + 1)[stave] + 7 * long + 6 * thin + 6 * wave
     for _ in range(int(height * width / scale**2 * 2.2)):
-        knot = np.hypot((x - rng.uniform(0, width)) / 1.9, y - rng.uniform(0, height)) / (rng.uniform(0.006, 0.014) * scale)
+        knot = np.hypot((x - rng.uniform(0, width)) / 1.9, y - rng.uniform(0, height)) / (
+            rng.uniform(0.006, 0.014) * scale
+        )
         tone -= 55 * np.exp(-(knot**2)) + 12 * np.exp(-(((knot - 1.6) / 0.4) ** 2))
     tone[joint < 0.002 * scale] -= 45
     return shade(np.broadcast_to(oak, (height, width, 3)), tone[..., None] * np.array([0.8, 0.95, 1.05]))
