@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ruzhash_cv._validation import check_int
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 
-# BGR. Kept is light and flagged dark, crosses against dots: they stay apart without red-green vision and in print.
-_KEPT = (130, 225, 90)
-_FLAGGED = (35, 25, 255)
+# BGR. Kept is light with dots, flagged dark with crosses: they stay apart without red-green vision and in grey print.
+_KEPT = (140, 230, 100)
+_FLAGGED = (40, 30, 255)
 _BACKGROUND = (28, 28, 28)
 _TEXT = (235, 235, 235)
-_LEAST_WIDTH = 640  # smaller pairs are enlarged to about this
-_SHIFT = 4  # bits of sub-pixel position in OpenCV's line drawing
-_FAR = 2.0**20  # beyond, fixed-point coordinates would overflow
+_LEAST_WIDTH = 640  # a pair narrower than this is enlarged
+_NARROWEST = 240  # the captions need as much
+_SHIFT = 4  # bits of sub-pixel position in OpenCV's drawing functions
+_FAR = 2.0**20  # beyond it their fixed-point coordinates would overflow
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The two images on one canvas, and how pixel positions map onto it."""
+
+    canvas: NDArray[np.uint8]
+    scale: float
+    offset: int  # of the second image, in canvas pixels
+
+    @property
+    def unit(self) -> float:
+        """Line width in pixels that looks thin on this canvas."""
+        return max(float(self.canvas.shape[1]) / 1600, 1.0)
+
+    def place(self, points: NDArray[np.float64], offset: int) -> NDArray[np.float64]:
+        """Map pixel positions of one image to the canvas; pixel centres have whole coordinates in both."""
+        placed = (points + 0.5) * self.scale - 0.5 + [offset, 0]
+        return np.clip(placed, -_FAR, _FAR)
 
 
 def draw_matches(
@@ -42,14 +63,14 @@ def draw_matches(
     img1, img2 : ndarray of uint8, shape (h, w), (h, w, 3) or (h, w, 4)
         Grey, BGR or BGRA; they may differ in size.
     kp1, kp2, matches
-        As for `filter_matches`. Matches whose position is not finite, and knnMatch rows without a match, are left out.
+        As for `filter_matches`. Matches whose position is not finite and knnMatch rows without a match are left out.
     result_or_mask : FilterResult, or array_like of shape (n,) or (n, 1)
         Anything with an attribute ``inlier_mask``, or the mask itself: bool or OpenCV's uint8, non-zero = keep.
     ratio : float, optional
         The `ratio` given to `filter_matches`: rows that fail the ratio test are left out.
     max_width : int or None, default 2400
-        Largest width of the picture in pixels: large photographs are shrunk to it, small images (together narrower than
-        640 px) enlarged. None keeps the images' own pixels.
+        Largest width of the picture in pixels, at least 240: large photographs are shrunk to it, small images (together
+        narrower than 640 px) are enlarged. None keeps the images' own pixels.
 
     Returns
     -------
@@ -58,7 +79,7 @@ def draw_matches(
 
     Raises
     ------
-    TypeError, ValueError
+    IndexError, TypeError, ValueError
         The message names the argument, what it must be and what arrived.
 
     Examples
@@ -67,13 +88,240 @@ def draw_matches(
     >>> from ruzhash_cv.drawing import draw_matches
     >>> img1, img2 = np.full((480, 640, 3), 90, np.uint8), np.full((480, 640), 120, np.uint8)
     >>> kp1, kp2 = np.array([[100, 100], [200, 300]]), np.array([[110, 100], [20, 40]])
-    >>> draw_matches(img1, kp1, img2, kp2, [[0, 0], [1, 1]], [True, False]).shape
-    (520, 1280, 3)
+    >>> picture = draw_matches(img1, kp1, img2, kp2, [[0, 0], [1, 1]], [True, False])
+    >>> picture.shape[1], picture.dtype
+    (1280, dtype('uint8'))
     """
     pair = _lay_out(img1, img2, max_width)
-    ends1, ends2, visible = _ends(pair, kp1, kp2, matches, ratio)
-    mask = _as_mask(getattr(result_or_mask, "inlier_mask", result_or_mask), len(visible))
-    kept, flagged = visible & mask, visible & ~mask
+    lines, drawn = _lines(pair, kp1, kp2, matches, ratio)
+    mask = _as_mask(getattr(result_or_mask, "inlier_mask", result_or_mask), len(lines))
+    kept, flagged = lines[drawn & mask], lines[drawn & ~mask]
+    veil, front = _opacity(len(kept)), 0.25 + 0.75 * _opacity(len(flagged))
+    _draw_layer(pair, kept, [_KEPT] * len(kept), veil, _breadth(len(kept)), "dot")
+    _draw_layer(pair, flagged, [_FLAGGED] * len(flagged), front, _breadth(len(flagged)), "cross")
+    return _stack(pair.canvas, _caption(pair, len(kept), len(flagged)))
+
+
+def draw_scores(
+    img1: NDArray[Any],
+    kp1: Keypoints,
+    img2: NDArray[Any],
+    kp2: Keypoints,
+    matches: Matches,
+    result_or_scores: Any,
+    *,
+    ratio: float | None = None,
+    max_width: int | None = 2400,
+) -> NDArray[np.uint8]:
+    """Draw every match in the colour of its anomaly score, the highest on top, with a colour bar below.
+
+    Parameters
+    ----------
+    img1, kp1, img2, kp2, matches, ratio, max_width
+        As for `draw_matches`.
+    result_or_scores : FilterResult, or array_like of float, shape (n,)
+        Anything with an attribute ``anomaly_scores``, or the scores themselves; high = mismatch. Matches whose score is
+        not finite are left out. The colours span the scores that are drawn.
+
+    Returns
+    -------
+    ndarray of uint8, shape (height, width, 3)
+        BGR, `img1` on the left, `img2` on the right, the colour bar below.
+
+    Raises
+    ------
+    IndexError, TypeError, ValueError
+        The message names the argument, what it must be and what arrived.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ruzhash_cv.drawing import draw_scores
+    >>> img1, img2 = np.full((480, 640, 3), 90, np.uint8), np.full((480, 640), 120, np.uint8)
+    >>> kp1, kp2 = np.array([[100, 100], [200, 300]]), np.array([[110, 100], [20, 40]])
+    >>> picture = draw_scores(img1, kp1, img2, kp2, [[0, 0], [1, 1]], [0.4, 0.7])
+    >>> picture.shape[1], picture.dtype
+    (1280, dtype('uint8'))
+    """
+    pair = _lay_out(img1, img2, max_width)
+    lines, drawn = _lines(pair, kp1, kp2, matches, ratio)
+    scores = _as_scores(getattr(result_or_scores, "anomaly_scores", result_or_scores), len(lines))
+    drawn &= np.isfinite(scores)
+    lines, scores = lines[drawn], scores[drawn]
+    low, high = (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 1.0)
+    if low == high:
+        low, high = low - 0.01, high + 0.01
+    levels = (scores - low) / (high - low)
+    colours = np.round(255 * _colour_map()(levels)[:, 2::-1])
+    order = np.argsort(levels, kind="stable")
+    # Layers of rising opacity: the many low scores stay a veil, the few high ones come out.
+    for number, layer in enumerate(np.split(order, np.searchsorted(levels[order], [0.25, 0.5, 0.75]))):
+        opacity = min(0.9, _opacity(len(order)) + 0.2 * number)
+        _draw_layer(pair, lines[layer], colours[layer].tolist(), opacity, _breadth(len(order)), "dot")
+    return _stack(pair.canvas, _colour_bar(pair, low, high))
+
+
+def _lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None) -> _Pair:
+    """Return the two images side by side, toned down, at the width to draw at."""
+    images = [_as_bgr(img1, "img1"), _as_bgr(img2, "img2")]
+    width = sum(image.shape[1] for image in images)
+    scale = 1.0
+    if max_width is not None:
+        max_width = check_int(max_width, "max_width", at_least=_NARROWEST)
+        if width > max_width:
+            scale = max_width / width
+        elif width < _LEAST_WIDTH:
+            scale = max(1.0, min(_LEAST_WIDTH, max_width) // width)
+    sizes = [tuple(max(1, int(side * scale)) for side in image.shape[1::-1]) for image in images]
+    canvas = np.full((max(h for _, h in sizes), sum(w for w, _ in sizes), 3), _BACKGROUND, np.uint8)
+    offset = 0
+    for image, (w, h) in zip(images, sizes, strict=True):
+        resized = cv2.resize(image, (w, h), interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST)
+        canvas[:h, offset : offset + w] = _tone_down(resized)
+        offset += w
+    return _Pair(canvas, scale, sizes[0][0])
+
+
+def _as_bgr(image: Any, name: str) -> NDArray[Any]:
+    """Return an image in BGR, checked."""
+    if image is None:
+        raise TypeError(f"`{name}` must be an image, got None, which cv2.imread returns for a file it cannot read")
+    if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
+        arrived = f"dtype {image.dtype}" if isinstance(image, np.ndarray) else type(image).__name__
+        raise TypeError(f"`{name}` must be an array of uint8, got {arrived}")
+    channels = 1 if image.ndim == 2 else image.shape[2] if image.ndim == 3 else 0
+    if channels not in (1, 3, 4) or image.size == 0:
+        raise ValueError(f"`{name}` must have shape (h, w), (h, w, 3) or (h, w, 4), not empty, got {image.shape}")
+    image = np.ascontiguousarray(image)
+    if channels != 3:
+        image = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR if channels == 1 else cv2.COLOR_BGRA2BGR)
+    return np.asarray(image)
+
+
+def _tone_down(image: NDArray[Any]) -> NDArray[Any]:
+    """Return the image darker and paler, so that no colour in it competes with the lines."""
+    grey = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), cv2.COLOR_GRAY2BGR)
+    return cv2.addWeighted(image, 0.3, grey, 0.35, 0)
+
+
+def _lines(
+    pair: _Pair, kp1: Keypoints, kp2: Keypoints, matches: Matches, ratio: float | None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the matches as lines (x1, y1, x2, y2) on the canvas, and which of them have finite ends."""
+    correspondences = as_correspondences(kp1, kp2, matches, ratio=ratio)
+    points1, points2 = correspondences.points1, correspondences.points2
+    finite = np.asarray(np.isfinite(np.hstack([points1, points2])).all(axis=1))
+    return np.hstack([pair.place(points1, 0), pair.place(points2, pair.offset)]), finite
+
+
+def _as_mask(value: Any, n_matches: int) -> NDArray[np.bool_]:
+    """Return a mask of shape (n,) from a bool or integer mask of shape (n,) or (n, 1)."""
+    mask = np.asarray(value)
+    if mask.dtype.kind not in "biu" and mask.size:
+        raise TypeError(f"`result_or_mask` must be a FilterResult or a mask of bool or uint8, got dtype {mask.dtype}")
+    if mask.shape not in ((n_matches,), (n_matches, 1)):
+        raise ValueError(f"`result_or_mask` must have one entry per match, shape ({n_matches},), got {mask.shape}")
+    return mask.reshape(-1).astype(bool)
+
+
+def _as_scores(value: Any, n_matches: int) -> NDArray[np.float64]:
+    """Return scores of shape (n,)."""
+    scores = np.asarray(value)
+    if scores.dtype.kind not in "fiu":
+        raise TypeError(f"`result_or_scores` must be a FilterResult or scores of float, got dtype {scores.dtype}")
+    if scores.shape != (n_matches,):
+        raise ValueError(f"`result_or_scores` must have one entry per match, shape ({n_matches},), got {scores.shape}")
+    return scores.astype(np.float64)
+
+
+def _opacity(n_lines: int) -> float:
+    """Return how opaque a layer of so many lines may be without hiding what lies beneath."""
+    return float(np.clip(np.sqrt(60 / max(n_lines, 1)), 0.2, 0.8))
+
+
+def _breadth(n_lines: int) -> float:
+    """Return how broad the lines of a layer of so many are, in units of a thin line."""
+    return float(np.clip(np.sqrt(300 / max(n_lines, 1)), 0.7, 1.3))
+
+
+def _draw_layer(
+    pair: _Pair, lines: NDArray[np.float64], colours: list[Any], opacity: float, breadth: float, marker: str
+) -> None:
+    """Blend lines into the canvas as one layer, their end markers opaque on top."""
+    if len(lines) == 0:
+        return
     canvas = pair.canvas
-    style = _Style(canvas.shape[1], int(kept.sum()), int(flagged.sum()))
-    return canvas
+    ends = np.round(lines * 2**_SHIFT).astype(int).tolist()
+    thickness = max(1, round(pair.unit * breadth))
+    layer = canvas.copy()
+    for (x1, y1, x2, y2), colour in zip(ends, colours, strict=True):
+        cv2.line(layer, (x1, y1), (x2, y2), colour, thickness, cv2.LINE_AA, _SHIFT)
+    cv2.addWeighted(layer, opacity, canvas, 1 - opacity, 0, dst=canvas)
+    size = round(2.5 * pair.unit * breadth * 2**_SHIFT)
+    for (x1, y1, x2, y2), colour in zip(ends, colours, strict=True):
+        for x, y in ((x1, y1), (x2, y2)):
+            _draw_marker(canvas, x, y, size, colour, thickness, marker)
+
+
+def _draw_marker(
+    canvas: NDArray[np.uint8], x: int, y: int, size: int, colour: Any, thickness: int, marker: str
+) -> None:
+    """Draw a dot or a cross of half-width `size`; positions in fixed point."""
+    if marker == "dot":
+        cv2.circle(canvas, (x, y), size * 5 // 8, colour, cv2.FILLED, cv2.LINE_AA, _SHIFT)
+    else:
+        cv2.line(canvas, (x - size, y - size), (x + size, y + size), colour, thickness, cv2.LINE_AA, _SHIFT)
+        cv2.line(canvas, (x - size, y + size), (x + size, y - size), colour, thickness, cv2.LINE_AA, _SHIFT)
+
+
+def _stack(canvas: NDArray[np.uint8], strip: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the strip below the canvas, which is padded to its width."""
+    padding = strip.shape[1] - canvas.shape[1]
+    padded = cv2.copyMakeBorder(canvas, 0, 0, 0, padding, cv2.BORDER_CONSTANT, value=_BACKGROUND)
+    return np.vstack([padded, strip]).astype(np.uint8, copy=False)
+
+
+def _caption(pair: _Pair, n_kept: int, n_flagged: int) -> NDArray[np.uint8]:
+    """Return the strip that explains the colours and counts the matches."""
+    height, width = round(30 * pair.unit), max(pair.canvas.shape[1], _NARROWEST)
+    strip = np.full((height, width, 3), _BACKGROUND, np.uint8)
+    font, size, thickness = cv2.FONT_HERSHEY_SIMPLEX, 0.55 * pair.unit, max(1, round(pair.unit))
+    x = height // 2
+    for text, colour, marker in ((f"{n_kept} kept", _KEPT, "dot"), (f"{n_flagged} flagged", _FLAGGED, "cross")):
+        _draw_marker(strip, x << _SHIFT, height << _SHIFT >> 1, height << _SHIFT >> 2, colour, 2 * thickness, marker)
+        x += height // 2
+        cv2.putText(strip, text, (x, round(0.65 * height)), font, size, _TEXT, thickness, cv2.LINE_AA)
+        x += cv2.getTextSize(text, font, size, thickness)[0][0] + height
+    return strip
+
+
+def _colour_map() -> Any:
+    """Return plasma without its darkest end, which is lost on a dark photograph."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(colormaps["plasma"](np.linspace(0.15, 1, 256)))
+
+
+def _colour_bar(pair: _Pair, low: float, high: float) -> NDArray[np.uint8]:
+    """Return the strip with the colour bar, drawn by matplotlib on a canvas of its own."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+    height, width = round(56 * pair.unit), max(pair.canvas.shape[1], _NARROWEST)
+    dpi = 100 * pair.unit
+    background, grey = str(_BACKGROUND[0] / 255), str(_TEXT[0] / 255)  # matplotlib's notation of grey levels
+    figure = Figure(figsize=(width / dpi, height / dpi), dpi=dpi, facecolor=background)
+    agg: Any = FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.1, 0.62, 0.8, 0.22))
+    bar = figure.colorbar(ScalarMappable(Normalize(low, high), _colour_map()), cax=axes, orientation="horizontal")
+    bar.set_label("anomaly score (high = mismatch)", color=grey, fontsize=8, labelpad=0)
+    bar.ax.tick_params(color=grey, labelcolor=grey, labelsize=7, length=2, pad=1)
+    bar.outline.set_visible(False)
+    agg.draw()
+    pixels = np.asarray(agg.buffer_rgba())[:height, :width, 2::-1]
+    strip = np.full((height, width, 3), _BACKGROUND, np.uint8)
+    strip[: pixels.shape[0], : pixels.shape[1]] = pixels
+    return strip

@@ -295,6 +295,7 @@ def test_progress_is_shown_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    pytest.importorskip("tqdm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
     fetch_adelaidermf("barrsmith")
     out, err = capsys.readouterr()

@@ -1,0 +1,360 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from ruzhash_cv.datasets import AdelaideScene
+from ruzhash_cv.drawing import draw_matches, draw_scores
+
+WIDTH, HEIGHT = 400, 300
+
+
+def grey_image(width: int = WIDTH, height: int = HEIGHT) -> np.ndarray:
+    return np.full((height, width), 128, np.uint8)
+
+
+def pairs(n: int) -> np.ndarray:
+    return np.repeat(np.arange(n)[:, None], 2, axis=1)
+
+
+# Two matches that cross in the middle of the picture, at (400, 150).
+KP1 = np.array([[100.0, 50.0], [100.0, 250.0]])
+KP2 = np.array([[300.0, 250.0], [300.0, 50.0]])
+
+
+def crossing(mask: Any, **options: Any) -> np.ndarray:
+    image = grey_image()
+    return draw_matches(image, KP1, image, KP2, pairs(2), mask, **options)
+
+
+def redness(picture: np.ndarray) -> np.ndarray:
+    blue, green, red = (picture[..., channel].astype(int) for channel in range(3))
+    return np.asarray(red - np.maximum(blue, green))
+
+
+def greenness(picture: np.ndarray) -> np.ndarray:
+    blue, green, red = (picture[..., channel].astype(int) for channel in range(3))
+    return np.asarray(green - np.maximum(blue, red))
+
+
+def on_line(picture: np.ndarray, start: tuple[float, float], end: tuple[float, float]) -> np.ndarray:
+    """Pixels along a segment, its ends and its middle left out."""
+    shares = np.r_[np.linspace(0.1, 0.4, 40), np.linspace(0.6, 0.9, 40)][:, None]
+    x, y = np.round((1 - shares) * start + shares * np.array(end)).astype(int).T
+    return np.asarray(picture[y, x])
+
+
+def test_kept_matches_are_green_and_flagged_ones_red() -> None:
+    picture = crossing([True, False])
+    assert greenness(on_line(picture, (100, 50), (700, 250))).min() > 40
+    assert redness(on_line(picture, (100, 250), (700, 50))).min() > 40
+
+
+@pytest.mark.parametrize("mask", [[True, False], [False, True]])
+def test_flagged_matches_lie_on_top(mask: list[bool]) -> None:
+    assert redness(crossing(mask)[150:151, 400:401]).item() > 40
+
+
+def test_picture_holds_both_images_and_a_caption() -> None:
+    image = grey_image()
+    picture = draw_matches(image, KP1, image, KP2, pairs(2), [True, True])
+    assert picture.dtype == np.uint8
+    assert picture.shape[1:] == (2 * WIDTH, 3)
+    assert HEIGHT < picture.shape[0] < HEIGHT + 60
+    assert picture.flags.writeable
+
+
+def test_matches_of_one_kind_only_leave_the_other_colour_to_the_caption() -> None:
+    assert redness(crossing([True, True])[:HEIGHT]).max() < 10
+    assert greenness(crossing([False, False])[:HEIGHT]).max() < 10
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        [True, False],
+        np.array([True, False]),
+        np.array([[True], [False]]),
+        np.array([1, 0], np.uint8),
+        np.array([[255], [0]], np.uint8),
+        SimpleNamespace(inlier_mask=np.array([True, False])),
+    ],
+)
+def test_every_form_of_mask_gives_the_same_picture(mask: Any) -> None:
+    np.testing.assert_array_equal(crossing(mask), crossing([True, False]))
+
+
+def test_every_form_of_matches_gives_the_same_picture() -> None:
+    image = grey_image()
+    kp1: Any
+    kp2: Any
+    kp1, kp2 = ([cv2.KeyPoint(float(x), float(y), 1) for x, y in points] for points in (KP1, KP2))
+    flat = [cv2.DMatch(0, 0, 1.0), cv2.DMatch(1, 1, 1.0)]
+    knn = [(flat[0], cv2.DMatch(0, 1, 9.0)), (flat[1],)]
+    for matches in (flat, tuple(flat), knn):
+        picture = draw_matches(image, kp1, image, kp2, matches, [True, False])
+        np.testing.assert_array_equal(picture, crossing([True, False]))
+
+
+def test_every_form_of_image_gives_the_same_picture() -> None:
+    grey = grey_image()
+    bgr, bgra = cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR), cv2.cvtColor(grey, cv2.COLOR_GRAY2BGRA)
+    read_only = bgr.copy()
+    read_only.setflags(write=False)
+    strided = np.dstack([bgr, bgr])[..., ::2]
+    for image in (grey[..., None], bgr, bgra, read_only, strided):
+        np.testing.assert_array_equal(
+            draw_matches(image, KP1, grey, KP2, pairs(2), [True, False]), crossing([True, False])
+        )
+
+
+def test_images_are_left_as_they_were() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+    before = image.copy()
+    draw_matches(image, KP1, image, KP2, pairs(2), [True, False])
+    draw_scores(image, KP1, image, KP2, pairs(2), [0.3, 0.6])
+    np.testing.assert_array_equal(image, before)
+
+
+def test_images_of_different_size_stand_at_the_top_side_by_side() -> None:
+    small, large = np.full((100, 200), 250, np.uint8), np.full((500, 600), 250, np.uint8)
+    picture = draw_matches(small, np.zeros((0, 2)), large, np.zeros((0, 2)), [], [])
+    assert picture.shape[1] == 800
+    bright = picture[..., 0] > 100
+    assert bright[:100].all()
+    assert bright[:500, 200:].all()
+    assert not bright[100:, :200][:400].any()
+
+
+def test_large_photographs_are_shrunk_and_the_lines_with_them() -> None:
+    image = np.full((3000, 4000), 128, np.uint8)
+    picture = draw_matches(image, KP1 * 10, image, KP2 * 10, pairs(2), [True, False])
+    assert picture.shape[1] == 2400
+    assert greenness(on_line(picture, (300, 150), (2100, 750))).min() > 40
+    assert redness(on_line(picture, (300, 750), (2100, 150))).min() > 40
+    assert draw_matches(image, KP1, image, KP2, pairs(2), [True, False], max_width=900).shape[1] <= 900
+
+
+def test_lines_grow_with_a_picture_that_is_not_shrunk() -> None:
+    small, large = np.full((600, 800), 128, np.uint8), np.full((1800, 2400), 128, np.uint8)
+    shares = []
+    for image, factor in ((small, 2), (large, 6)):
+        picture = draw_matches(image, KP1 * factor, image, KP2 * factor, pairs(2), [False, False], max_width=None)
+        assert picture.shape[1] == 2 * image.shape[1]
+        shares.append(float((redness(picture[: len(image)]) > 40).mean()))
+    assert 0.7 < shares[1] / shares[0] < 1.4
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (2, 9), (30, 20), (150, 3)])
+@pytest.mark.parametrize("max_width", [240, 2400, None])
+def test_tiny_images_give_a_picture_wide_enough_for_its_caption(width: int, height: int, max_width: int | None) -> None:
+    image = grey_image(width, height)
+    for picture in (
+        draw_matches(image, [[0, 0]], image, [[0, 0]], [[0, 0]], [True], max_width=max_width),
+        draw_scores(image, [[0, 0]], image, [[0, 0]], [[0, 0]], [0.5], max_width=max_width),
+    ):
+        assert 240 <= picture.shape[1] <= 640
+        assert picture.shape[0] > 30
+
+
+def test_two_thousand_kept_matches_leave_the_photograph_visible() -> None:
+    rng = np.random.default_rng(0)
+    checks = np.kron(np.indices((30, 40)).sum(0) % 2, np.ones((20, 20))).astype(np.uint8) * 255
+    points = rng.uniform([0, 0], [800, 600], (2000, 2))
+    picture = draw_matches(checks, points, checks, points, pairs(2000), np.ones(2000, bool))
+    plain = draw_matches(checks, points[:0], checks, points[:0], [], [])
+    shown, contrast = picture[:600].mean(2).ravel(), plain[:600].mean(2).ravel()
+    assert np.corrcoef(shown, contrast)[0, 1] > 0.7
+
+
+def test_one_flagged_match_is_seen_among_two_thousand_kept() -> None:
+    rng = np.random.default_rng(0)
+    image = grey_image(800, 600)
+    points1, points2 = rng.uniform([0, 0], [800, 600], (2, 2001, 2))
+    points1[1000], points2[1000] = (50, 50), (750, 550)
+    mask = np.ones(2001, bool)
+    mask[1000] = False
+    picture = draw_matches(image, points1, image, points2, pairs(2001), mask)
+    assert redness(on_line(picture, (50, 50), (1550, 550))).min() > 40
+
+
+def test_kept_and_flagged_differ_in_brightness_too() -> None:
+    """For readers who do not tell red from green."""
+    kept, flagged = (cv2.cvtColor(crossing(mask), cv2.COLOR_BGR2GRAY) for mask in ([True] * 2, [False] * 2))
+    light, dark = on_line(kept, (100, 50), (700, 250)), on_line(flagged, (100, 50), (700, 250))
+    assert light.min() > dark.max() + 40
+
+
+def test_positions_that_are_not_finite_are_left_out() -> None:
+    image = grey_image()
+    broken = KP1.copy()
+    broken[1] = [np.nan, np.inf]
+    picture = draw_matches(image, broken, image, KP2, pairs(2), [True, False])
+    assert redness(picture[:HEIGHT]).max() < 10
+    np.testing.assert_array_equal(picture, draw_matches(image, KP1[:1], image, KP2[:1], pairs(1), [True]))
+
+
+def test_rows_without_a_match_and_rows_that_fail_the_ratio_are_left_out() -> None:
+    image = grey_image()
+    knn = [
+        (cv2.DMatch(0, 0, 1.0), cv2.DMatch(0, 1, 9.0)),
+        (),
+        (cv2.DMatch(1, 1, 8.0), cv2.DMatch(1, 0, 9.0)),
+    ]
+    mask = [True, False, False]
+    picture = draw_matches(image, KP1, image, KP2, knn, mask, ratio=0.8)
+    assert redness(picture[:HEIGHT]).max() < 10
+    assert redness(draw_matches(image, KP1, image, KP2, knn, mask)[:HEIGHT]).max() > 40
+
+
+@pytest.mark.parametrize("far", [1e7, 1e12, -1e300])
+def test_points_far_outside_do_no_harm(far: float) -> None:
+    image = grey_image()
+    picture = draw_matches(
+        image, np.array([[far, 0], [9, 9]]), image, np.array([[9, 9], [9, far]]), pairs(2), [True, False]
+    )
+    assert picture.shape[1] == 2 * WIDTH
+
+
+def test_no_matches_give_the_bare_pair() -> None:
+    image, empty = grey_image(), np.zeros((0, 2))
+    for picture in (draw_matches(image, (), image, (), (), []), draw_scores(image, empty, image, empty, [], [])):
+        assert np.ptp(picture[:HEIGHT].astype(int), axis=2).max() == 0
+
+
+# Scores
+
+
+def scored(scores: Any) -> np.ndarray:
+    image = grey_image()
+    return draw_scores(image, KP1, image, KP2, pairs(2), scores)
+
+
+def test_high_scores_are_bright_and_on_top() -> None:
+    for scores, high, low in (
+        ([0.3, 0.7], ((100, 250), (700, 50)), ((100, 50), (700, 250))),
+        ([0.7, 0.3], ((100, 50), (700, 250)), ((100, 250), (700, 50))),
+    ):
+        picture = scored(scores)
+        assert on_line(picture, *high)[:, 2].min() > on_line(picture, *low)[:, 2].max()
+        middle = picture[150, 400].astype(int)
+        assert middle[2] - middle[0] > 80  # yellow, not violet
+
+
+def test_scores_come_from_an_array_or_a_result() -> None:
+    np.testing.assert_array_equal(scored(SimpleNamespace(anomaly_scores=np.array([0.3, 0.7]))), scored([0.3, 0.7]))
+
+
+def test_scores_picture_has_a_colour_bar_below() -> None:
+    strip = scored([0.3, 0.7])[HEIGHT:].astype(int)
+    row = strip[np.argmax(np.ptp(strip, axis=2).sum(1))]
+    coloured = np.flatnonzero(np.ptp(row, axis=1) > 50)
+    assert len(coloured) > WIDTH
+    assert row[coloured[0], 0] > row[coloured[0], 2]  # violet
+    assert row[coloured[-1], 2] > row[coloured[-1], 0] + 100  # yellow
+
+
+def test_equal_scores_and_scores_that_are_not_finite_are_drawn_or_left_out() -> None:
+    assert np.ptp(scored([0.5, 0.5])[:HEIGHT].astype(int), axis=2).max() > 50
+    assert np.ptp(scored([np.nan, np.inf])[:HEIGHT].astype(int), axis=2).max() == 0
+
+
+def test_drawing_scores_leaves_pyplot_alone() -> None:
+    code = (
+        "import sys, numpy as np\n"
+        "from ruzhash_cv.drawing import draw_scores\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "image = np.zeros((90, 90), np.uint8)\n"
+        "draw_scores(image, [[1, 2]], image, [[3, 4]], [[0, 0]], [0.5])\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("image", "error", "message"),
+    [
+        (None, TypeError, "`img1` must be an image, got None, which cv2.imread returns"),
+        ("a.png", TypeError, "`img1` must be an array of uint8, got str"),
+        (np.zeros((9, 9)), TypeError, "`img1` must be an array of uint8, got dtype float64"),
+        (np.zeros(9, np.uint8), ValueError, r"`img1` must have shape \(h, w\), .* got \(9,\)"),
+        (np.zeros((9, 9, 2), np.uint8), ValueError, r"`img1` must have shape .* got \(9, 9, 2\)"),
+        (np.zeros((0, 9, 3), np.uint8), ValueError, r"`img1` must .* not empty, got \(0, 9, 3\)"),
+    ],
+)
+def test_bad_image_is_named(image: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        draw_matches(image, KP1, grey_image(), KP2, pairs(2), [True, False])
+    with pytest.raises(error, match=message.replace("img1", "img2")):
+        draw_scores(grey_image(), KP1, image, KP2, pairs(2), [0.4, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("mask", "error", "message"),
+    [
+        ([True], ValueError, r"one entry per match, shape \(2,\), got \(1,\)"),
+        (np.ones((1, 2), bool), ValueError, r"one entry per match, shape \(2,\), got \(1, 2\)"),
+        (
+            [0.2, 0.9],
+            TypeError,
+            "`result_or_mask` must be a FilterResult or a mask of bool or uint8, got dtype float64",
+        ),
+        (None, TypeError, "got dtype object"),
+    ],
+)
+def test_bad_mask_is_named(mask: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        crossing(mask)
+
+
+@pytest.mark.parametrize(
+    ("scores", "error", "message"),
+    [
+        ([0.5], ValueError, r"`result_or_scores` must have one entry per match, shape \(2,\), got \(1,\)"),
+        ([True, False], TypeError, "`result_or_scores` must be a FilterResult or scores of float, got dtype bool"),
+        (None, TypeError, "got dtype object"),
+    ],
+)
+def test_bad_scores_are_named(scores: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        scored(scores)
+
+
+def test_bad_max_width_is_named() -> None:
+    with pytest.raises(ValueError, match="`max_width` must be at least 240, got 239"):
+        crossing([True, False], max_width=239)
+    with pytest.raises(TypeError, match=r"`max_width` must be an integer, got 800\.0"):
+        crossing([True, False], max_width=800.0)
+
+
+def test_misspelt_option_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="maxwidth"):
+        crossing([True, False], maxwidth=800)
+
+
+def test_index_out_of_range_is_an_index_error() -> None:
+    with pytest.raises(IndexError, match="matches"):
+        draw_matches(grey_image(), KP1, grey_image(), KP2, [[0, 7]], [True])
+
+
+# Real data
+
+
+def test_unihouse_with_2084_matches_shows_its_345_mismatches(scene: Callable[[str], AdelaideScene]) -> None:
+    pair = scene("unihouse")
+    picture = draw_matches(pair.img1, pair.points1, pair.img2, pair.points2, pairs(len(pair.labels)), pair.labels > 0)
+    width = pair.img1.shape[1]
+    flagged = pair.labels == 0
+    for points, offset in ((pair.points1, 0), (pair.points2, width)):
+        x, y = np.round(points[flagged]).astype(int).T
+        assert np.median(redness(picture[y, x + offset])) > 150
