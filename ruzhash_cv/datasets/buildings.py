@@ -45,8 +45,10 @@ def glass(image: Image, box: Box, rng: np.random.Generator) -> None:
     image[top:bottom, left:right] = np.clip(pane + 30 * streak[..., None], 0, 255).astype(np.uint8)
 
 
-def window(image: Image, box: Box, frame: Colour, scale: float, rng: np.random.Generator, *, style: int) -> None:
-    """Paint a sash or casement window in its reveal, with curtains, blinds or flowers that differ."""
+def window(
+    image: Image, box: Box, frame: Colour, scale: float, rng: np.random.Generator, *, style: int, bare: bool = False
+) -> None:
+    """Paint a sash or casement window in its reveal, with curtains or flowers that differ unless `bare`."""
     left, top, right, bottom = box
     w, h, f = right - left, bottom - top, max(1.5, 0.06 * scale)
     rectangle(image, left - 2 * f, top - 3 * f, right + 2 * f, top, tuple(min(255, c + 20) for c in frame))  # type: ignore[arg-type]
@@ -58,7 +60,7 @@ def window(image: Image, box: Box, frame: Colour, scale: float, rng: np.random.G
             x0, y0 = left + f + i * (w - f) / columns, top + 1.6 * f + j * (h - 1.6 * f) / rows
             pane = (x0, y0, x0 + (w - f) / columns - f * 0.6, y0 + (h - 1.6 * f) / rows - f * 0.6)
             glass(image, pane, rng)
-            if j == 0 and rng.random() < 0.5:
+            if j == 0 and not bare and rng.random() < 0.5:
                 cloth = colour(rng.choice([0.08, 0.12, 0.6, 0.0]), rng.uniform(0.05, 0.3), rng.uniform(0.6, 0.9))
                 drop = rng.uniform(0.25, 1.0) * (pane[3] - pane[1])
                 share = rng.uniform(0.25, 1.0) * (pane[2] - pane[0])
@@ -67,7 +69,7 @@ def window(image: Image, box: Box, frame: Colour, scale: float, rng: np.random.G
     sill = (left - 2 * f, bottom, right + 2 * f, bottom + 1.6 * f)
     rectangle(image, *sill, (196, 204, 208))
     shadow(image, sill, 3 * f)
-    if rng.random() < 0.3:
+    if not bare and rng.random() < 0.3:
         for x in np.arange(left, right, 0.7 * f):
             bloom = colour(rng.choice([0.33, 0.3, 0.95, 0.02, 0.13]), 0.75, rng.uniform(0.4, 0.85))
             cv2.circle(
@@ -149,7 +151,7 @@ def offices(height: int, width: int, scale: float, rng: np.random.Generator, col
     w, h, f = 0.62 * bay, 0.6 * storey, 0.07 * scale
     pattern = plain(round(storey), round(bay), (0, 0, 0))
     x, y = (bay - w) / 2, (storey - h) / 2
-    window(pattern, (x, y, x + w, y + h), (70, 82, 66), scale, rng, style=2)
+    window(pattern, (x, y, x + w, y + h), (70, 82, 66), scale, rng, style=2, bare=True)
     rectangle(pattern, x, y + h + 0.22 * scale, x + w, y + h + 0.5 * scale, (120, 84, 62))
     for k in range(5):
         cv2.circle(

@@ -85,18 +85,18 @@ def facade_scene(n_planes: int = 4, *, rng: RNG = 0, size: tuple[int, int] = SIZ
     def build() -> Scene:
         walls, extent = _terrace(n_planes - 1, generator)
         ground = Face(
-            np.array([-30.0, 30.0, 0.0]),
-            np.array([60.0, 0.0, 0.0]),
-            np.array([0.0, -60.0, 0.0]),
-            Texture("paving", _seed(generator), 60, 60),
+            np.array([-18.0, 12.0, 0.0]),
+            np.array([36.0, 0.0, 0.0]),
+            np.array([0.0, -32.0, 0.0]),
+            Texture("paving", _seed(generator), 36, 32),
             plane=n_planes,
         )
         distance = extent * generator.uniform(0.66, 0.74)
-        swing = generator.choice([-1, 1]) * np.radians([generator.uniform(2, 12), generator.uniform(-16, -6)])
+        swing = generator.choice([-1, 1]) * np.radians([generator.uniform(2, 10), generator.uniform(-12, -5)])
         cameras = [
             look_at(
-                [distance * zoom * np.sin(angle), -distance * zoom * np.cos(angle), generator.uniform(1.6, 3.5)],
-                [generator.normal(0, 0.5), 0.0, generator.uniform(4.2, 5.0)],
+                [distance * zoom * np.sin(angle), -distance * zoom * np.cos(angle), generator.uniform(3.6, 5.2)],
+                [generator.normal(0, 0.5), 0.0, generator.uniform(3.8, 4.6)],
                 focal=0.8 * size[0],
                 size=size,
                 roll=generator.normal(0, 0.03),
@@ -293,13 +293,14 @@ def _store_room(rng: np.random.Generator) -> list[Face]:
         for column in range(-4, 5):
             centre = np.array([column + 0.5 * (row % 2), row - 2.5]) * cell + rng.uniform(-0.03, 0.03, 2)
             level = 0.0
+            size = rng.uniform([0.36, 0.3, 0.16], [0.5, 0.42, 0.42])
             for _ in range(1 + int(rng.integers(0, 3)) + row // 3):
-                size = rng.uniform([0.3, 0.26, 0.14], [0.48, 0.4, 0.4])
                 kinds = ("parcel",) * 3 if rng.random() < 0.45 else ("carton",) * 3
-                yaw = rng.uniform(-0.9, 0.9)
+                yaw = rng.uniform(-0.8, 0.8)
                 faces += _box(centre, size, yaw, level, kinds, faces[-1].plane, 0, _seed(rng))
                 level += size[2]
-                centre = centre + rng.uniform(-0.03, 0.03, 2)
+                centre = centre + rng.uniform(-0.02, 0.02, 2)
+                size = np.append(size[:2] * rng.uniform(0.76, 0.97, 2), rng.uniform(0.14, 0.36))
     return faces
 
 

@@ -7,14 +7,15 @@ import numpy as np
 
 from ruzhash_cv.datasets.textures import Colour, Image, blobs, colour, plain, rectangle, shade, text
 
-NOUNS = (
+_NOUNS = (
     "HARBOUR ORCHARD LANTERN MERIDIAN GRANITE WILLOW ATLAS COMPASS HERON SUMMIT COPPER VELVET TUNDRA MARBLE "
     "SPARROW CINDER PRAIRIE LAGOON JUNIPER QUARTZ FALCON AMBER RIVER SIGNAL THISTLE MOSAIC ALMOND BASALT"
-).split()
-SMALL = (
+)
+_SMALL = (
     "the of and in with from line plane hash forest tree match point image view cell depth sample robust residual "
     "camera stone paper light model vote epipolar planar scene motion edge corner score branch leaf"
-).split()
+)
+NOUNS, SMALL = _NOUNS.split(), _SMALL.split()
 BLACK, WHITE = (32, 30, 30), (240, 243, 245)
 
 
@@ -28,13 +29,20 @@ def noun(rng: np.random.Generator) -> str:
     return str(rng.choice(NOUNS))
 
 
+def ink_hue(rng: np.random.Generator) -> float:
+    """Return a hue printers like: reds, oranges, yellows, a dull green, teals and blues; no magenta."""
+    return float(rng.choice([0.0, 0.02, 0.05, 0.09, 0.12, 0.15, 0.27, 0.47, 0.54, 0.58, 0.62])) + rng.uniform(
+        -0.012, 0.012
+    )
+
+
 def used(image: Image, rng: np.random.Generator, strength: float = 1.0) -> Image:
     """Return the print after some handling: uneven ink, rubbed edges, a few scuffs and specks."""
     h, w = image.shape[:2]
     change = blobs(h, w, max(h, w) / 3, rng, 4) * 4 * strength + rng.normal(0, 2.5, (h, w))
     y, x = np.mgrid[:h, :w]
     border = np.minimum.reduce([x, y, w - 1 - x, h - 1 - y])
-    change += np.where(border < 2 + blobs(h, w, 12, rng) * 1.2, 34, 0)
+    change += np.where(border < 1 + blobs(h, w, 12, rng) * 0.5, 20, 0)
     marks = np.zeros((h, w), np.uint8)
     for _ in range(int(14 * strength)):
         x0, y0 = rng.uniform(0, w), rng.uniform(0, h)
@@ -70,11 +78,11 @@ def paragraph(
 def emblem(image: Image, x: float, y: float, size: float, hue: float, rng: np.random.Generator) -> None:
     """Draw a picture about `size` texels across: hills and a sun, rings, a leaf spray, tiles or a fan."""
     kind = rng.integers(5)
-    a, b, c = (colour(hue + shift, rng.uniform(0.45, 0.85), rng.uniform(0.5, 0.95)) for shift in (0.0, 0.12, 0.55))
+    a, b, c = (colour(h, rng.uniform(0.4, 0.8), rng.uniform(0.5, 0.95)) for h in (hue, ink_hue(rng), ink_hue(rng)))
     centre = (round(x), round(y))
     if kind == 0:
         half = size / 2
-        rectangle(image, x - half, y - half, x + half, y + half, colour(hue + 0.5, 0.25, 0.93))
+        rectangle(image, x - half, y - half, x + half, y + half, colour(0.55, 0.2, 0.93))
         cv2.circle(image, (round(x + 0.2 * size), round(y - 0.2 * size)), round(0.13 * size), c, -1, cv2.LINE_AA)
         for k, tone in enumerate((b, a, BLACK)):
             xs = np.linspace(x - half, x + half, 24)
@@ -109,7 +117,7 @@ def emblem(image: Image, x: float, y: float, size: float, hue: float, rng: np.ra
 
 def cover(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
     """Print a book cover: title, picture, author."""
-    hue = rng.random()
+    hue = ink_hue(rng)
     dark = rng.random() < 0.55
     ground = colour(hue, rng.uniform(0.45, 0.8), rng.uniform(0.25, 0.45) if dark else rng.uniform(0.72, 0.92))
     image = plain(height, width, ground)
@@ -123,7 +131,7 @@ def cover(height: int, width: int, scale: float, rng: np.random.Generator) -> Im
     rectangle(image, 4 * unit, 4 * unit, 96 * unit, 4.8 * unit, ink)
     text(image, noun(rng), 8 * unit, 9 * unit, 11 * unit, ink, width=84 * unit, font=1)
     text(image, "& " + noun(rng), 8 * unit, 25 * unit, 9 * unit, ink, width=84 * unit, font=1)
-    emblem(image, width / 2, height * 0.56, 56 * unit, hue + rng.uniform(0.1, 0.9), rng)
+    emblem(image, width / 2, height * 0.56, 56 * unit, ink_hue(rng), rng)
     paragraph(image, (14 * unit, height * 0.79, 86 * unit, height * 0.86), 3.0 * unit, ink, rng)
     text(image, f"{noun(rng)[0]}. {noun(rng).title()}", 26 * unit, height * 0.89, 6 * unit, ink, width=50 * unit)
     rectangle(image, 4 * unit, height - 4.8 * unit, 96 * unit, height - 4 * unit, ink)
@@ -148,7 +156,7 @@ def page(height: int, width: int, scale: float, rng: np.random.Generator) -> Ima
     text(image, f"{noun(rng).title()} {words(2, rng)}", 10 * unit, 8 * unit, 5 * unit, BLACK, width=80 * unit, font=1)
     paragraph(image, (10 * unit, 18 * unit, 90 * unit, 44 * unit), 2.2 * unit, BLACK, rng)
     if rng.random() < 0.6:
-        emblem(image, 32 * unit, 68 * unit, 38 * unit, rng.random(), rng)
+        emblem(image, 32 * unit, 68 * unit, 38 * unit, ink_hue(rng), rng)
         paragraph(image, (56 * unit, 50 * unit, 91 * unit, 88 * unit), 2.0 * unit, BLACK, rng)
     else:
         for k in range(7):
@@ -201,17 +209,17 @@ def parcel(height: int, width: int, scale: float, rng: np.random.Generator) -> I
 def carton(height: int, width: int, scale: float, rng: np.random.Generator, palette: int = 0) -> Image:
     """Print one side of a product box; the sides of one box share colours and brand through `palette`."""
     brand = np.random.default_rng(palette)
-    hue, name = brand.random(), noun(brand)
-    image = plain(height, width, colour(hue, brand.uniform(0.35, 0.8), brand.uniform(0.55, 0.9)))
-    second = colour(hue + brand.uniform(0.3, 0.6), 0.65, 0.85)
+    hue, name = ink_hue(brand), noun(brand)
+    image = plain(height, width, colour(hue, brand.uniform(0.3, 0.7), brand.uniform(0.6, 0.92)))
+    second = colour(ink_hue(brand), 0.6, 0.8)
     u = min(width, height) / 100
     slope = rng.uniform(-0.3, 0.3) * height
     band = np.array([[0, 0.62 * height + slope], [width, 0.62 * height - slope], [width, height], [0, height]])
     cv2.fillPoly(image, [band.astype(np.int32)], second, cv2.LINE_AA)
-    rectangle(image, 0, 6 * u, width, 32 * u, colour(hue + 0.05, 0.85, 0.3))
+    rectangle(image, 0, 6 * u, width, 32 * u, colour(ink_hue(brand), 0.8, 0.32))
     text(image, name, 6 * u, 11 * u, 16 * u, WHITE, width=width - 12 * u, font=int(brand.integers(2)))
     text(image, f"{words(2, rng)} No.{rng.integers(1, 99)}", 6 * u, 36 * u, 6 * u, BLACK, width=0.8 * width)
-    emblem(image, width * rng.uniform(0.25, 0.4), height - 29 * u, 46 * u, hue + 0.5, rng)
+    emblem(image, width * rng.uniform(0.25, 0.4), height - 29 * u, 46 * u, ink_hue(rng), rng)
     x = 0.56 * width
     rectangle(image, x, height - 50 * u, width - 4 * u, height - 24 * u, WHITE)
     paragraph(image, (x + 2 * u, height - 48 * u, width - 6 * u, height - 25 * u), 3.2 * u, BLACK, rng)

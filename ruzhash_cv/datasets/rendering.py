@@ -141,6 +141,11 @@ def _backdrop(scene: Scene, shot: int) -> Image:
         cover = np.clip(cv2.remap(clouds, u, v, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT) * 0.45, 0, 0.85)
         blue = np.array([232.0, 212, 190]) * (1 - rise) + np.array([205.0, 150, 92]) * rise
         colours = blue + (np.array([246.0, 244, 242]) - blue) * cover[..., None]
+        azimuth = np.arctan2(rays[..., 0], rays[..., 1])
+        ridge = 0.045 + 0.012 * np.sin(5 * azimuth) + 0.008 * np.sin(17 * azimuth + 1) + 0.003 * np.sin(71 * azimuth)
+        colours[rays[..., 2] < ridge] = (138.0, 140, 122)  # woods in the haze
+        asphalt = np.array([112.0, 114, 116]) + 30 * np.exp(20 * np.minimum(rays[..., 2:], 0))
+        colours = np.where(rays[..., 2:] < 0, asphalt, colours)
     return np.asarray(cv2.resize(colours.astype(np.float32), (width, height)).clip(0, 255).astype(np.uint8))
 
 

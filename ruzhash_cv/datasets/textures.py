@@ -111,7 +111,7 @@ def plaster(height: int, width: int, scale: float, rng: np.random.Generator) -> 
     base = plain(
         height,
         width,
-        colour(rng.choice([0.06, 0.09, 0.12, 0.33, 0.58]), rng.uniform(0.12, 0.36), rng.uniform(0.66, 0.82)),
+        colour(rng.choice([0.04, 0.08, 0.11, 0.13, 0.56]), rng.uniform(0.12, 0.32), rng.uniform(0.66, 0.82)),
     )
     stains = blobs(height, width, 1.6 * scale, rng, 5) * 6
     streaks = cv2.resize(blobs(max(2, height // 12), width, 0.3 * scale, rng), (width, height)) * 4
@@ -128,15 +128,25 @@ def concrete(height: int, width: int, scale: float, rng: np.random.Generator) ->
 
 
 def paving(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
-    """Paint setts: worn granite blocks, every one a little different."""
-    stone, inside = masonry(height, width, 0.42 * scale, 0.62 * scale, 0.05 * scale, rng)
-    tones = rng.normal(0, 13, 211)
-    warm = rng.normal(0, 4, 211)
-    ground = np.full((height, width, 3), 128.0) + tones[stone % 211][..., None]
-    ground += warm[stone % 211][..., None] * np.array([-1.0, 0.0, 1.0])
-    ground *= np.clip(0.55 + inside / (0.07 * scale), 0.5, 1.0)[..., None]
-    wear = blobs(height, width, 2.5 * scale, rng, 3) * 9 + blobs(height, width, 0.12 * scale, rng, 2) * 6
-    return shade(ground, wear)
+    """Paint flagstones, every one a little different, with drain covers, patches and fallen leaves."""
+    stone, inside = masonry(height, width, 0.5 * scale, 0.75 * scale, 0.05 * scale, rng)
+    tones, warm = rng.normal(0, 17, 4093), rng.normal(0, 6, 4093)
+    ground = np.full((height, width, 3), (126.0, 132, 138)) + tones[stone][..., None]
+    ground += warm[stone][..., None] * np.array([-1.0, 0.0, 1.0])
+    ground *= np.clip(0.6 + inside / (0.06 * scale), 0.6, 1.0)[..., None]
+    wear = cv2.resize(blobs(height // 4, width // 4, 0.5 * scale, rng, 4), (width, height)) * 9
+    image = shade(ground, wear + rng.normal(0, 6, (height, width)).astype(np.float32))
+    area = height * width / scale**2
+    for _ in range(int(area / 45)):
+        x, y, r = round(rng.uniform(0, width)), round(rng.uniform(0, height)), rng.uniform(0.25, 0.4) * scale
+        for k, tone in enumerate((56, 88, 66, 92, 60)):
+            cv2.circle(image, (x, y), round(r * (1 - 0.19 * k)), (tone, tone + 2, tone + 6), -1, cv2.LINE_AA)
+    for _ in range(int(area * 1.6)):
+        x, y = rng.uniform(0, width), rng.uniform(0, height)
+        axes = (round(rng.uniform(0.05, 0.12) * scale), round(rng.uniform(0.025, 0.05) * scale))
+        leaf = colour(rng.uniform(0.03, 0.16), rng.uniform(0.4, 0.75), rng.uniform(0.35, 0.75))
+        cv2.ellipse(image, (round(x), round(y)), axes, rng.uniform(0, 180), 0, 360, leaf, -1, cv2.LINE_AA)
+    return image
 
 
 def wood(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:

@@ -1,0 +1,242 @@
+"""Correspondences drawn from a scene without rendering it: exact truth in bulk, for benchmarks and tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ruzhash_cv._validation import RNG, as_generator, check_choice, check_int, check_real
+from ruzhash_cv.datasets.rasters import NO_FACE
+from ruzhash_cv.datasets.scenes import Array, Scene, transform
+
+Ints = NDArray[np.int64]
+MISMATCHES = ("uniform", "nearby", "repeated")
+POOL = 30000  # pixels of each structure that are tested for visibility
+ROUNDS = 100  # attempts at finding a motif that is seen twice
+PERIODS = np.array([(1, 0), (-1, 0), (0, 1), (0, -1), (2, 0), (-2, 0), (1, 1), (-1, 1), (1, -1)])
+CLEAR = 10.0  # pixels; a mismatch lies at least this far from the true place
+
+
+@dataclass(frozen=True, eq=False)
+class Correspondences:
+    """Correspondences with exact truth.
+
+    Attributes
+    ----------
+    points1, points2 : ndarray of float64, shape (n, 2)
+        Pixels (x, y), noise included.
+    labels : ndarray of int64, shape (n,)
+        0 is a mismatch; k >= 1 is plane k, or body k - 1 if ``structure == "body"``.
+    faces : ndarray of int64, shape (n,)
+        Face of the scene the point of image 1 lies on; also of mismatches.
+    structure : {"plane", "body"}
+        What counts as one structure.
+    homographies : ndarray of float64, shape (n_planes, 3, 3)
+        Exact homography of plane k in row k - 1.
+    fundamental_matrices : ndarray of float64, shape (n_bodies, 3, 3)
+        Exact fundamental matrix of body b in row b.
+    size : tuple of int
+        Width and height of the images in pixels.
+    """
+
+    points1: Array
+    points2: Array
+    labels: Ints
+    faces: Ints
+    structure: Literal["plane", "body"]
+    homographies: Array
+    fundamental_matrices: Array
+    size: tuple[int, int]
+
+
+def draw_correspondences(
+    scene: Scene,
+    n_matches: int,
+    *,
+    mismatch_rate: float = 0.5,
+    noise: float = 1.0,
+    mismatches: str = "uniform",
+    weights: str | ArrayLike = "area",
+    rng: RNG = 0,
+) -> Correspondences:
+    """Draw true correspondences on what both images see, and mismatches.
+
+    Parameters
+    ----------
+    scene : Scene
+        Where from.
+    n_matches : int
+        How many in total, at least 1.
+    mismatch_rate : float
+        Share of mismatches, in [0, 1].
+    noise : float
+        Standard deviation of the Gaussian noise on each coordinate in each image, in pixels, at least 0.
+    mismatches : {"uniform", "nearby", "repeated"}
+        Places paired at random; the true place displaced by 10 to 50 pixels; the true place displaced by whole
+        periods of the texture, the same few displacements all over a plane.
+    weights : {"area", "even", "uneven"} or array_like of shape (n_structures,)
+        Share of each structure among the true correspondences: by the area both images see, equal, random between
+        5 % and 60 %, or as given.
+    rng : int, numpy.random.Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    correspondences : Correspondences
+        In random order.
+
+    Examples
+    --------
+    >>> from ruzhash_cv.datasets import draw_correspondences, facade_scene
+    >>> drawn = draw_correspondences(facade_scene(3, rng=1), 200, mismatch_rate=0.25, rng=2)
+    >>> drawn.points1.shape, int((drawn.labels == 0).sum())
+    ((200, 2), 50)
+    """
+    n_matches = check_int(n_matches, "n_matches")
+    mismatch_rate = check_real(mismatch_rate, "mismatch_rate", below=1.0, inclusive=True)
+    noise = check_real(noise, "noise", below=1e6, inclusive=True)
+    kind = check_choice(mismatches, "mismatches", MISMATCHES)
+    generator = as_generator(rng)
+    views = _Views(scene, generator)
+    shares = _shares(weights, views.areas, generator)
+    n_false = round(n_matches * mismatch_rate)
+    first, faces = views.draw(generator.multinomial(n_matches - n_false, shares), generator)
+    if kind == "repeated":
+        wrong1, sources, wrong2 = _periods_off(views, shares, n_false, generator)
+    else:
+        wrong1, sources = views.draw(generator.multinomial(n_false, shares), generator)
+        displace = _anywhere if kind == "uniform" else _nearby
+        wrong2 = displace(views.maps[1], transform(views.H[sources], wrong1), generator)
+    points1 = np.concatenate([first, wrong1])
+    points2 = np.concatenate([transform(views.H[faces], first), wrong2])
+    labels = np.concatenate([scene.structure_of_face[faces], np.zeros(n_false, np.int64)])
+    order = generator.permutation(n_matches)
+    return Correspondences(
+        (points1 + generator.normal(0, noise, points1.shape))[order],
+        (points2 + generator.normal(0, noise, points2.shape))[order],
+        labels[order],
+        np.concatenate([faces, sources])[order],
+        scene.structure,
+        scene.plane_homographies(),
+        scene.fundamental_matrices(),
+        scene.cameras[0].size,
+    )
+
+
+def _seen(ids: NDArray[np.uint16], points: Array) -> Ints:
+    """Return the face at each point (n, 2), NO_FACE outside the image."""
+    height, width = ids.shape
+    # A pixel at the horizon transfers to infinity, which is outside as well.
+    x, y = np.rint(np.clip(np.nan_to_num(points, nan=-9.0), -9.0, max(width, height) + 9.0)).astype(np.int64).T
+    inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)
+    return np.where(inside, ids[np.where(inside, y, 0), np.where(inside, x, 0)], NO_FACE).astype(np.int64)
+
+
+class _Views:
+    """What both images of a scene show: per structure, pixels of image 1 and how many there are."""
+
+    def __init__(self, scene: Scene, rng: np.random.Generator) -> None:
+        self.scene = scene
+        self.maps = [scene.face_map(shot)[0] for shot in (0, 1)]
+        self.H = scene.homographies()
+        table = np.zeros(NO_FACE + 1, np.int64)
+        table[: len(scene.faces)] = scene.structure_of_face
+        structure = table[self.maps[0]].ravel()
+        width = self.maps[0].shape[1]
+        self.pools: list[Array] = []
+        self.areas: list[float] = []
+        for label in range(1, int(table.max()) + 1):
+            pixels = np.flatnonzero(structure == label)
+            tested = pixels[rng.integers(0, len(pixels), POOL)] if len(pixels) > POOL else pixels
+            points = np.column_stack([tested % width, tested // width]).astype(np.float64)
+            faces = self.maps[0].ravel()[tested].astype(np.int64)
+            kept = _seen(self.maps[1], transform(self.H[faces], points)) == faces
+            self.pools.append(points[kept])
+            self.areas.append(len(pixels) * float(kept.mean()) if len(tested) else 0.0)
+
+    def draw(self, counts: Ints, rng: np.random.Generator) -> tuple[Array, Ints]:
+        """Return points of image 1 that image 2 shows too, `counts` of each structure, and their faces."""
+        picked = [pool[rng.integers(0, len(pool), n)] for pool, n in zip(self.pools, counts, strict=True) if n]
+        centres = np.concatenate([*picked, np.zeros((0, 2))])
+        faces = _seen(self.maps[0], centres)
+        shifted = centres + rng.uniform(-0.499, 0.499, centres.shape)
+        # A shifted point may slip behind an edge in image 2; the pixel's centre does not.
+        kept = _seen(self.maps[1], transform(self.H[faces], shifted)) == faces
+        return np.where(kept[:, None], shifted, centres), faces
+
+
+def _shares(weights: str | ArrayLike, areas: list[float], rng: np.random.Generator) -> Array:
+    """Return the share of each structure, zero where nothing of it is seen twice."""
+    seen = np.array(areas) > 0
+    if not seen.any():
+        raise ValueError("`scene` shows nothing that both images see")
+    k = int(seen.sum())
+    share = np.zeros(len(areas))
+    if not isinstance(weights, str):
+        given = np.asarray(weights, dtype=np.float64)
+        if given.shape != share.shape or not (given >= 0).all() or not (given * seen).sum() > 0:
+            raise ValueError(
+                f"`weights` must be {len(areas)} non-negative numbers, one for each structure, got {weights!r}"
+            )
+        share = given * seen
+    elif check_choice(weights, "weights", ("area", "even", "uneven")) == "area":
+        share = np.array(areas)
+    elif weights == "even" or k == 1:
+        share[seen] = 1.0
+    else:
+        while share.max() == 0 or share.max() > 0.6:
+            share[seen] = 0.05 + (1 - 0.05 * k) * rng.dirichlet(np.full(k, 0.8))
+    return share / share.sum()
+
+
+def _anywhere(map2: NDArray[np.uint16], true2: Array, rng: np.random.Generator) -> Array:
+    """Return random places on the faces of image 2, none near its true place."""
+    rows, columns = np.nonzero(map2 != NO_FACE)
+    drawn = np.zeros_like(true2)
+    open_ = np.arange(len(true2))
+    while len(open_):
+        pick = rng.integers(0, len(rows), len(open_))
+        drawn[open_] = np.column_stack([columns[pick], rows[pick]]) + rng.uniform(-0.5, 0.5, (len(open_), 2))
+        open_ = open_[np.linalg.norm(drawn[open_] - true2[open_], axis=1) < CLEAR]
+    return drawn
+
+
+def _nearby(map2: NDArray[np.uint16], true2: Array, rng: np.random.Generator) -> Array:
+    """Return the true places displaced by 10 to 50 pixels in a random direction, inside the image."""
+    drawn = np.zeros_like(true2)
+    last = np.array(map2.shape[::-1]) - 1
+    open_ = np.arange(len(true2))
+    while len(open_):
+        angle, length = rng.uniform(0, 2 * np.pi, len(open_)), rng.uniform(CLEAR, 50, len(open_))
+        drawn[open_] = true2[open_] + length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+        open_ = open_[((drawn[open_] < 0) | (drawn[open_] > last)).any(axis=1)]
+    return drawn
+
+
+def _periods_off(views: _Views, shares: Array, n_matches: int, rng: np.random.Generator) -> tuple[Array, Ints, Array]:
+    """Return points of image 1, their faces, and where image 2 shows the same motif some periods away.
+
+    Each plane has three shifts of its own, so that its mismatches agree with each other.
+    """
+    scene = views.scene
+    planes = scene.plane_of_face
+    common = rng.permuted(np.tile(PERIODS, (int(planes.max()) + 1, 1, 1)), axis=1)[:, :3]
+    period = np.array([(1 / face.texture.columns, 1 / face.texture.rows) for face in scene.faces])
+    to_face, to_pixel = np.linalg.inv(scene.face_to_pixel(0)), scene.face_to_pixel(1)
+    found: list[tuple[Array, Ints, Array]] = []
+    for _ in range(ROUNDS):
+        points, faces = views.draw(rng.multinomial(2 * n_matches + 16, shares), rng)
+        shift = common[planes[faces], rng.integers(0, 3, len(faces))] * period[faces]
+        places = transform(to_pixel[faces], transform(to_face[faces], points) + shift)
+        far = np.linalg.norm(places - transform(views.H[faces], points), axis=1) >= CLEAR
+        kept = rng.permutation(np.flatnonzero(far & (_seen(views.maps[1], places) == faces)))
+        found.append((points[kept], faces[kept], places[kept]))
+        if sum(len(rows) for _, rows, _ in found) >= n_matches:
+            merged = [np.concatenate(parts)[:n_matches] for parts in zip(*found, strict=True)]
+            return merged[0], merged[1], merged[2]
+    raise ValueError(
+        "`mismatches` cannot be 'repeated' here: the texture of `scene` does not repeat within what is seen"
+    )

@@ -1,0 +1,248 @@
+"""Rendered image pairs with exact truth for every pixel; four of them ship with the package.
+
+``python -m ruzhash_cv.datasets.pairs --write data`` renders the four anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import cv2
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ruzhash_cv._validation import RNG, as_points, check_choice, check_real, check_same_length
+from ruzhash_cv.datasets.layouts import desk_scene, facade_scene, plane_scene, rigid_scene
+from ruzhash_cv.datasets.rasters import NO_FACE
+from ruzhash_cv.datasets.rendering import render
+from ruzhash_cv.datasets.scenes import Array, Scene, transform
+
+SEEDS = {"facade": 0, "desk": 0, "rigid": 0, "plane": 0}
+BUILDERS: dict[str, Callable[[], Scene]] = {
+    "facade": lambda: facade_scene(5, rng=SEEDS["facade"]),
+    "desk": lambda: desk_scene(4, rng=SEEDS["desk"]),
+    "rigid": lambda: rigid_scene(rng=SEEDS["rigid"]),
+    "plane": lambda: plane_scene(rng=SEEDS["plane"]),
+}
+PAIR_NAMES: tuple[str, ...] = tuple(BUILDERS)
+JPEG_QUALITY = 90
+BORDER = 2  # pixels; a keypoint this close to a border may belong to either face
+
+
+@dataclass(frozen=True, eq=False)
+class ImagePair:
+    """Two pictures of a scene and the exact truth about where its points went.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    img1, img2 : ndarray of uint8, shape (height, width, 3)
+        BGR.
+    face_map1, face_map2 : ndarray of uint16, shape (height, width)
+        Index of the face seen at each pixel, 65535 where there is none.
+    homographies : ndarray of float64, shape (n_faces, 3, 3)
+        Exact homography of each face, image 1 -> image 2 in pixels, H[2, 2] = 1.
+    fundamental_matrices : ndarray of float64, shape (n_bodies, 3, 3)
+        Exact fundamental matrix of each rigid body, x2^T F x1 = 0 in pixels, unit norm.
+    plane_of_face : ndarray of int64, shape (n_faces,)
+        Number of the plane of each face, from 1.
+    body_of_face : ndarray of int64, shape (n_faces,)
+        Number of the rigid body of each face, from 0 (the static world).
+    structure : {"plane", "body"}
+        What :meth:`labels` counts as one structure.
+    """
+
+    name: str
+    img1: NDArray[np.uint8]
+    img2: NDArray[np.uint8]
+    face_map1: NDArray[np.uint16]
+    face_map2: NDArray[np.uint16]
+    homographies: Array
+    fundamental_matrices: Array
+    plane_of_face: NDArray[np.int64]
+    body_of_face: NDArray[np.int64]
+    structure: Literal["plane", "body"]
+
+    @property
+    def structure_of_face(self) -> NDArray[np.int64]:
+        """Label of the structure of each face, from 1: its plane, or its body + 1, shape (n_faces,)."""
+        return self.plane_of_face if self.structure == "plane" else self.body_of_face + 1
+
+    def transfer_errors(self, points1: ArrayLike, points2: ArrayLike) -> Array:
+        """Return how far points2 are from the true places of points1 in image 2.
+
+        Parameters
+        ----------
+        points1, points2 : array_like of shape (n, 2)
+            Pixels (x, y) in image 1 and image 2.
+
+        Returns
+        -------
+        errors : ndarray of float64, shape (n,)
+            In pixels. The smallest over the faces within 2 pixels of points1; infinite where there is none.
+        """
+        return self._nearest_face(points1, points2)[0]
+
+    def labels(self, points1: ArrayLike, points2: ArrayLike, *, tolerance: float = 3.0) -> NDArray[np.int64]:
+        """Return which structure each correspondence belongs to.
+
+        Parameters
+        ----------
+        points1, points2 : array_like of shape (n, 2)
+            Pixels (x, y) in image 1 and image 2.
+        tolerance : float
+            Largest transfer error of a true correspondence in pixels, above 0.
+
+        Returns
+        -------
+        labels : ndarray of int64, shape (n,)
+            0 is a mismatch; k >= 1 is plane k, or body k - 1 if ``structure == "body"``.
+        """
+        tolerance = check_real(tolerance, "tolerance")
+        errors, faces = self._nearest_face(points1, points2)
+        return np.where(errors <= tolerance, np.append(self.structure_of_face, 0)[faces], 0)
+
+    def _nearest_face(self, points1: ArrayLike, points2: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
+        """Return the smallest transfer error over the faces around points1, and that face (-1: none)."""
+        first, second = as_points(points1, "points1"), as_points(points2, "points2")
+        check_same_length(first, second, "`points1` and `points2`")
+        height, width = self.face_map1.shape
+        errors, faces = np.full(len(first), np.inf), np.full(len(first), -1, np.int64)
+        # Far outside and NaN are no pixel; clip before rounding, so that no cast overflows.
+        centre = np.rint(np.clip(np.nan_to_num(first, nan=-9.0), -9.0, max(width, height) + 9.0)).astype(np.int64)
+        for dy in range(-BORDER, BORDER + 1):
+            for dx in range(-BORDER, BORDER + 1):
+                x, y = centre[:, 0] + dx, centre[:, 1] + dy
+                rows = np.flatnonzero((x >= 0) & (x < width) & (y >= 0) & (y < height))
+                seen = self.face_map1[y[rows], x[rows]].astype(np.int64)
+                rows, seen = rows[seen != NO_FACE], seen[seen != NO_FACE]
+                error = np.linalg.norm(transform(self.homographies[seen], first[rows]) - second[rows], axis=1)
+                better = error < errors[rows]
+                errors[rows[better]], faces[rows[better]] = error[better], seen[better]
+        return errors, faces
+
+
+def render_pair(scene: Scene, *, name: str = "", rng: RNG = 0) -> ImagePair:
+    """Render a scene and attach its exact truth.
+
+    Parameters
+    ----------
+    scene : Scene
+        From :mod:`ruzhash_cv.datasets.layouts` or made by hand.
+    name : str
+        What to call the pair.
+    rng : int, numpy.random.Generator or None
+        Source of the camera's noise and exposure; the truth does not depend on it.
+
+    Returns
+    -------
+    pair : ImagePair
+    """
+    img1, img2 = render(scene, rng=rng)
+    return ImagePair(
+        name,
+        img1,
+        img2,
+        scene.face_map(0)[0],
+        scene.face_map(1)[0],
+        scene.homographies(),
+        scene.fundamental_matrices(),
+        scene.plane_of_face,
+        scene.body_of_face,
+        scene.structure,
+    )
+
+
+def data_folder() -> Path:
+    """Return where the bundled pairs are: inside the installed package, or beside it in a checkout."""
+    installed = Path(__file__).parent / "data"
+    return installed if installed.is_dir() else Path(__file__).parents[2] / "data"
+
+
+def load_pair(name: str) -> ImagePair:
+    """Load one of the pairs that ship with the package.
+
+    Parameters
+    ----------
+    name : {"facade", "desk", "rigid", "plane"}
+        A terrace of several planes; a desk with independently moving objects; a rigid scene with no dominant plane;
+        one plane of repeated windows under strong perspective.
+
+    Returns
+    -------
+    pair : ImagePair
+
+    Raises
+    ------
+    ValueError
+        If `name` is none of these.
+    FileNotFoundError
+        If the files are missing from the installation.
+
+    Examples
+    --------
+    >>> from ruzhash_cv.datasets import load_pair
+    >>> pair = load_pair("desk")
+    >>> pair.img1.shape, len(pair.fundamental_matrices)
+    ((600, 800, 3), 5)
+    """
+    name = check_choice(name, "name", PAIR_NAMES)
+    folder = data_folder()
+    images = []
+    for number in (1, 2):
+        path = folder / f"{name}{number}.jpg"
+        image = cv2.imread(str(path), cv2.IMREAD_COLOR)
+        if image is None:
+            raise FileNotFoundError(f"bundled picture {path} is missing or unreadable; reinstall the package")
+        images.append(np.asarray(image, dtype=np.uint8))
+    with np.load(folder / f"{name}_truth.npz") as truth:
+        structure: Literal["plane", "body"] = "plane" if str(truth["structure"]) == "plane" else "body"
+        return ImagePair(
+            name,
+            images[0],
+            images[1],
+            truth["face_map1"],
+            truth["face_map2"],
+            truth["homographies"],
+            truth["fundamental_matrices"],
+            truth["plane_of_face"],
+            truth["body_of_face"],
+            structure,
+        )
+
+
+def save_pair(pair: ImagePair, folder: Path) -> None:
+    """Write a pair as two JPEG pictures and one compressed npz with its truth."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, image in ((1, pair.img1), (2, pair.img2)):
+        path = folder / f"{pair.name}{number}.jpg"
+        if not cv2.imwrite(str(path), image, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]):
+            raise OSError(f"could not write {path}")
+    truth = {
+        "face_map1": pair.face_map1,
+        "face_map2": pair.face_map2,
+        "homographies": pair.homographies,
+        "fundamental_matrices": pair.fundamental_matrices,
+        "plane_of_face": pair.plane_of_face,
+        "body_of_face": pair.body_of_face,
+        "structure": np.array(pair.structure),
+    }
+    np.savez_compressed(folder / f"{pair.name}_truth.npz", **truth)  # type: ignore[arg-type]
+
+
+def main() -> None:
+    """Render the bundled pairs from their seeds."""
+    parser = argparse.ArgumentParser(prog="python -m ruzhash_cv.datasets.pairs", description=main.__doc__)
+    parser.add_argument("--write", metavar="DIR", type=Path, required=True, help="folder to write to")
+    folder = parser.parse_args().write
+    for name, build in BUILDERS.items():
+        save_pair(render_pair(build(), name=name), folder)
+
+
+if __name__ == "__main__":
+    main()
