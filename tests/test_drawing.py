@@ -264,6 +264,9 @@ def test_scores_picture_has_a_colour_bar_below() -> None:
 def test_equal_scores_and_scores_that_are_not_finite_are_drawn_or_left_out() -> None:
     assert np.ptp(scored([0.5, 0.5])[:HEIGHT].astype(int), axis=2).max() > 50
     assert np.ptp(scored([np.nan, np.inf])[:HEIGHT].astype(int), axis=2).max() == 0
+    alone = draw_scores(grey_image(), KP1[:1], grey_image(), KP2[:1], pairs(1), [0.4])
+    for missing in (np.nan, np.inf):
+        np.testing.assert_array_equal(scored([0.4, missing]), alone)
 
 
 def test_drawing_scores_leaves_pyplot_alone() -> None:
