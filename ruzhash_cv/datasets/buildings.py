@@ -1,11 +1,11 @@
-"""Painted fronts: houses with shops, windows and doors, and office blocks that repeat one window."""
+"""Painted fronts, houses with shops and office blocks that repeat one window, and the square before them."""
 
 from __future__ import annotations
 
 import cv2
 import numpy as np
 
-from ruzhash_cv.datasets.prints import WHITE, noun
+from ruzhash_cv.datasets.prints import WHITE, emblem, ink_hue, noun
 from ruzhash_cv.datasets.textures import (
     Colour,
     Image,
@@ -13,6 +13,7 @@ from ruzhash_cv.datasets.textures import (
     blobs,
     bricks,
     colour,
+    masonry,
     plain,
     plaster,
     rectangle,
@@ -80,7 +81,7 @@ def window(
 def shop(image: Image, box: Box, scale: float, rng: np.random.Generator) -> None:
     """Paint a shop front: sign, striped awning, display, door."""
     left, top, right, bottom = box
-    hue = rng.random()
+    hue = ink_hue(rng)
     paint = colour(hue, rng.uniform(0.4, 0.75), rng.uniform(0.25, 0.5))
     rectangle(image, left, top, right, bottom, paint)
     sign = 0.55 * scale
@@ -94,7 +95,7 @@ def shop(image: Image, box: Box, scale: float, rng: np.random.Generator) -> None
         width=right - left - 0.6 * scale,
         font=1,
     )
-    cloth = colour(hue + 0.5, 0.6, 0.75)
+    cloth = colour(ink_hue(rng), 0.6, 0.72)
     for k, x in enumerate(np.arange(left + 0.1 * scale, right - 0.2 * scale, 0.22 * scale)):
         rectangle(image, x, top + sign, x + 0.22 * scale, top + sign + 0.4 * scale, cloth if k % 2 else WHITE)
     shadow(image, (left, top, right, top + sign + 0.4 * scale), 0.25 * scale)
@@ -106,7 +107,7 @@ def shop(image: Image, box: Box, scale: float, rng: np.random.Generator) -> None
         foot = bottom - (0.05 if is_door else 0.5) * scale
         glass(image, (x, top + sign + 0.5 * scale, x + wide - 0.1 * scale, foot), rng)
         for _ in range(0 if is_door else 9):
-            goods = colour(rng.random(), 0.6, rng.uniform(0.4, 0.95))
+            goods = colour(ink_hue(rng), 0.6, rng.uniform(0.4, 0.95))
             gx, size = x + rng.uniform(0.02, 0.75) * wide, rng.uniform(0.08, 0.2) * scale
             rectangle(image, gx, foot - size * rng.uniform(1, 2.2), gx + size, foot, goods)
         x += wide
@@ -162,7 +163,7 @@ def offices(height: int, width: int, scale: float, rng: np.random.Generator, col
             -1,
             cv2.LINE_AA,
         )
-    drawn = pattern.any(axis=2)
+    drawn = pattern.max(axis=2) > 0
     for row in range(rows):
         for column in range(columns):
             left, top = round(column * bay), round(row * storey)
@@ -179,3 +180,39 @@ def offices(height: int, width: int, scale: float, rng: np.random.Generator, col
     cornice(image, scale)
     stains = blobs(height, width, 2.5 * scale, rng, 4) * 5 + rng.normal(0, 3, (height, width))
     return shade(image, stains)
+
+
+def chalked(image: Image, count: int, scale: float, rng: np.random.Generator) -> Image:
+    """Return a pavement on which children have drawn and written."""
+    height, width = image.shape[:2]
+    drawn = image.copy()
+    for _ in range(count):
+        x, y, size = rng.uniform(0, width), rng.uniform(0, height), rng.uniform(0.8, 1.6) * scale
+        if rng.random() < 0.75:
+            emblem(drawn, x, y, size, ink_hue(rng), rng)
+        else:
+            text(drawn, noun(rng), x, y, 0.3 * size, WHITE, font=1)
+    return np.asarray(cv2.addWeighted(image, 0.5, drawn, 0.5, 0), dtype=np.uint8)
+
+
+def paving(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
+    """Paint flagstones, every one a little different, with chalk drawings, drain covers and fallen leaves."""
+    stone, inside = masonry(height, width, 0.5 * scale, 0.75 * scale, 0.05 * scale, rng)
+    tones, warm = rng.normal(0, 22, 4093), rng.normal(0, 7, 4093)
+    palette = np.array([126.0, 132, 138]) + tones[:, None] + warm[:, None] * np.array([-1.0, 0.0, 1.0])
+    ground = palette.astype(np.float32)[stone]
+    ground *= np.asarray(np.clip(0.6 + inside / (0.06 * scale), 0.6, 1.0), np.float32)[..., None]
+    wear = cv2.resize(blobs(height // 4, width // 4, 0.5 * scale, rng, 4), (width, height)) * 9
+    image = shade(ground, wear + rng.normal(0, 6, (height, width)).astype(np.float32))
+    area = height * width / scale**2
+    image = chalked(image, int(area / 9), scale, rng)
+    for _ in range(int(area / 60)):
+        x, y, r = round(rng.uniform(0, width)), round(rng.uniform(0, height)), rng.uniform(0.25, 0.4) * scale
+        for k, grey in enumerate((56, 88, 66, 92, 60)):
+            cv2.circle(image, (x, y), round(r * (1 - 0.19 * k)), (grey, grey + 2, grey + 6), -1, cv2.LINE_AA)
+    for _ in range(int(area * 2.5)):
+        x, y = round(rng.uniform(0, width)), round(rng.uniform(0, height))
+        axes = (round(rng.uniform(0.06, 0.15) * scale), round(rng.uniform(0.03, 0.07) * scale))
+        leaf = colour(rng.uniform(0.03, 0.16), rng.uniform(0.4, 0.75), rng.uniform(0.35, 0.75))
+        cv2.ellipse(image, (x, y), axes, rng.uniform(0, 180), 0, 360, leaf, -1, cv2.LINE_AA)
+    return image

@@ -189,7 +189,7 @@ def _shares(weights: str | ArrayLike, areas: list[float], rng: np.random.Generat
     else:
         while share.max() == 0 or share.max() > 0.6:
             share[seen] = 0.05 + (1 - 0.05 * k) * rng.dirichlet(np.full(k, 0.8))
-    return share / share.sum()
+    return np.asarray(share / share.sum())
 
 
 def _anywhere(map2: NDArray[np.uint16], true2: Array, rng: np.random.Generator) -> Array:
@@ -225,7 +225,8 @@ def _periods_off(views: _Views, shares: Array, n_matches: int, rng: np.random.Ge
     planes = scene.plane_of_face
     common = rng.permuted(np.tile(PERIODS, (int(planes.max()) + 1, 1, 1)), axis=1)[:, :3]
     period = np.array([(1 / face.texture.columns, 1 / face.texture.rows) for face in scene.faces])
-    to_face, to_pixel = np.linalg.inv(scene.face_to_pixel(0)), scene.face_to_pixel(1)
+    to_face = np.linalg.inv(scene.face_to_pixel(0)).astype(np.float64)
+    to_pixel = scene.face_to_pixel(1)
     found: list[tuple[Array, Ints, Array]] = []
     for _ in range(ROUNDS):
         points, faces = views.draw(rng.multinomial(2 * n_matches + 16, shares), rng)

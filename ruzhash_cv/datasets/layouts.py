@@ -307,9 +307,9 @@ def _store_room(rng: np.random.Generator) -> list[Face]:
 def _desk_top(rng: np.random.Generator) -> list[Face]:
     """Return the desk and the papers that lie on it, all in plane 1."""
     desk = Face(
-        np.array([-1.5, 1.6, 0.0]),
-        np.array([3.0, 0.0, 0.0]),
-        np.array([0.0, -2.6, 0.0]),
+        np.array([-1.2, 1.1, 0.0]),
+        np.array([2.4, 0.0, 0.0]),
+        np.array([0.0, -1.7, 0.0]),
         Texture("wood", _seed(rng)),
         plane=1,
     )

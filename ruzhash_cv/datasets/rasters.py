@@ -11,7 +11,13 @@ NO_FACE = 65535
 
 
 @jit
-def _fill(corners, starts, keys, ids, nearest):  # type: ignore[no-untyped-def]
+def _fill(
+    corners: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    keys: NDArray[np.float64],
+    ids: NDArray[np.uint16],
+    nearest: NDArray[np.float64],
+) -> None:
     """Draw polygons given as half-plane chains; a later face wins a tie, so a print can lie on a table."""
     height, width = ids.shape
     for face in range(len(starts) - 1):

@@ -9,6 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from ruzhash_cv._validation import RNG, as_generator
 from ruzhash_cv.datasets import buildings, prints, textures
@@ -17,13 +18,13 @@ from ruzhash_cv.datasets.scenes import Array, Face, Scene, enlargement
 from ruzhash_cv.datasets.textures import Image
 
 OVERSAMPLING = 2
-LIGHT_MAP = 700  # texels across a shadow map
+LIGHT_MAP = 600  # texels across a shadow map
 
 Painter = Callable[..., Image]
 PAINTERS: dict[str, Painter] = {
     "house": buildings.house,
     "offices": buildings.offices,
-    "paving": textures.paving,
+    "paving": buildings.paving,
     "wood": textures.wood,
     "concrete": textures.concrete,
     "cover": prints.cover,
@@ -36,7 +37,7 @@ PAINTERS: dict[str, Painter] = {
 
 def paint(face: Face, texels: float) -> Image:
     """Return the texture of a face at `texels` per metre, (h, w, 3) BGR uint8; at most 2,400 on a side."""
-    width, height = np.linalg.norm(face.edge_u), np.linalg.norm(face.edge_v)
+    width, height = float(np.linalg.norm(face.edge_u)), float(np.linalg.norm(face.edge_v))
     texels = min(texels, 2400 / max(width, height))
     shape = (max(8, round(height * texels)), max(8, round(width * texels)))
     texture = face.texture
@@ -67,47 +68,50 @@ def render(scene: Scene, *, rng: RNG = 0) -> tuple[Image, Image]:
     maps = [scene.face_map(shot, scale=OVERSAMPLING)[0] for shot in (0, 1)]
     canvases = [_backdrop(scene, shot) for shot in (0, 1)]
     matrices = [scene.face_to_pixel(shot) for shot in (0, 1)]
-    counts = [np.bincount(ids.ravel(), minlength=NO_FACE + 1) for ids in maps]
+    boxes = [_boxes(ids, len(scene.faces)) for ids in maps]
     for i, face in enumerate(scene.faces):
-        shots = [shot for shot in (0, 1) if counts[shot][i]]
+        shots = [shot for shot in (0, 1) if boxes[shot][i] is not None]
         if not shots:
             continue
-        picture = paint(face, _texels(face, i, maps, matrices, shots))
+        picture = paint(face, max(_texels(face, i, maps[shot], boxes[shot][i], matrices[shot][i]) for shot in shots))
         for shot in shots:
-            _lay(canvases[shot], maps[shot], i, picture, enlargement(OVERSAMPLING) @ matrices[shot][i])
+            _lay(canvases[shot], maps[shot], boxes[shot][i], i, picture, enlargement(OVERSAMPLING) @ matrices[shot][i])
     return tuple(  # type: ignore[return-value]
         _develop(canvases[shot], _light(scene, shot, maps[shot]), scene.cameras[shot].size, generator)
         for shot in (0, 1)
     )
 
 
-def _texels(face: Face, i: int, maps: list[NDArray[np.uint16]], matrices: list[Array], shots: list[int]) -> float:
+def _boxes(ids: NDArray[np.uint16], n_faces: int) -> list[Any]:
+    """Return the slices (rows, columns) around each face in an id map, None where it is not seen."""
+    return list(ndimage.find_objects(np.where(ids == NO_FACE, 0, ids.astype(np.int32) + 1), n_faces))
+
+
+def _texels(face: Face, i: int, ids: NDArray[np.uint16], box: tuple[slice, slice], to_pixel: Array) -> float:
     """Return the texels per metre the closest visible part of a face asks for, somewhat more than one a subpixel."""
-    best = 1.0
     area = float(np.linalg.norm(np.cross(face.edge_u, face.edge_v)))
-    for shot in shots:
-        to_face = np.linalg.inv(enlargement(OVERSAMPLING) @ matrices[shot][i])
-        y, x = np.nonzero(maps[shot][::4, ::4] == i)
-        if len(x):
-            depth = to_face[2, 0] * 4 * x + to_face[2, 1] * 4 * y + to_face[2, 2]
-            texel = area * abs(np.linalg.det(to_face)) / np.abs(depth) ** 3  # square metres in one subpixel
-            best = max(best, float(texel.min()) ** -0.5)
-    return 1.2 * best
+    to_face = np.linalg.inv(enlargement(OVERSAMPLING) @ to_pixel)
+    y, x = np.nonzero(ids[box][::3, ::3] == i)
+    if len(x) == 0:
+        return 1.0
+    depth = to_face[2, 0] * (3 * x + box[1].start) + to_face[2, 1] * (3 * y + box[0].start) + to_face[2, 2]
+    texel = area * abs(np.linalg.det(to_face)) / np.abs(depth) ** 3  # square metres in one subpixel
+    return 1.2 / float(np.sqrt(texel.min()))
 
 
-def _lay(canvas: Image, ids: NDArray[np.uint16], i: int, picture: Image, to_pixel: Array) -> None:
+def _lay(
+    canvas: Image, ids: NDArray[np.uint16], box: tuple[slice, slice], i: int, picture: Image, to_pixel: Array
+) -> None:
     """Copy a texture to the pixels of its face, from the level of its pyramid that fits each pixel."""
-    mask = ids == i
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    top, bottom, left, right = rows[0], rows[-1] + 1, columns[0], columns[-1] + 1
-    mask = mask[top:bottom, left:right]
+    mask = ids[box] == i
+    top, bottom, left, right = box[0].start, box[0].stop, box[1].start, box[1].stop
     height, width = picture.shape[:2]
     to_texel = np.array([[width, 0, -0.5], [0, height, -0.5], [0, 0, 1.0]])
     to_corner = np.array([[1.0, 0, -left], [0, 1.0, -top], [0, 0, 1.0]])
     matrix = to_corner @ to_pixel @ np.linalg.inv(to_texel)
     inverse = np.linalg.inv(matrix)
-    y, x = np.mgrid[: bottom - top, : right - left].astype(np.float32)
-    depth = np.maximum(np.abs(inverse[2, 0] * x + inverse[2, 1] * y + inverse[2, 2]), 1e-12)
+    x, y = np.arange(right - left), np.arange(bottom - top)[:, None]
+    depth = np.maximum(np.abs(inverse[2, 0] * x + (inverse[2, 1] * y + inverse[2, 2])), 1e-12).astype(np.float32)
     level = 0.5 * np.log2(max(abs(np.linalg.det(inverse)), 1e-300)) - 1.5 * np.log2(depth) - 0.3
     level = np.where(mask, np.maximum(level, 0.0), 0.0).astype(np.float32)
     total = np.zeros((bottom - top, right - left, 3), np.float32)
@@ -121,7 +125,7 @@ def _lay(canvas: Image, ids: NDArray[np.uint16], i: int, picture: Image, to_pixe
             size = (int(right - left), int(bottom - top))
             warped = cv2.warpPerspective(picture, scaled, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
             total += weight[..., None] * warped
-    canvas[top:bottom, left:right][mask] = total[mask].round().astype(np.uint8)
+    canvas[top:bottom, left:right][mask] = (total[mask] + 0.5).astype(np.uint8)
 
 
 def _backdrop(scene: Scene, shot: int) -> Image:
@@ -175,29 +179,31 @@ def _light(scene: Scene, shot: int, ids: NDArray[np.uint16]) -> NDArray[np.float
     y, x = np.mgrid[: seen.shape[0], : seen.shape[1]] * step
     rays = np.stack([x, y, np.ones_like(x)], axis=-1) @ np.linalg.inv(camera.K).T
     solid = seen != NO_FACE
+    if not solid.any():
+        return np.ones((*ids.shape, 3), np.float32)
     points = (rays[solid] / inverse_depth[solid][:, None] - camera.t) @ camera.R
     normals = np.vstack([_normals(scene, shot), np.zeros((1, 3))])
     here = normals[np.minimum(seen[solid], len(normals) - 1)]
     sun = scene.light / np.linalg.norm(scene.light)
     sunlit = np.zeros(len(points))
-    for k in range(4):
+    for k in range(3):
         jitter = sun + 0.05 * np.array([np.cos(2.4 * k), np.sin(2.4 * k), 0.0])
-        sunlit += _lit(scene, shot, points, here, jitter / np.linalg.norm(jitter)) / 4
+        sunlit += _lit(scene, shot, points, here, jitter / np.linalg.norm(jitter)) / 3
     sky, weight = np.zeros(len(points)), 0.0
-    for k in range(9):
-        angle, rise = 2.4 * k, 0.18 + 0.75 * k / 8
+    for k in range(7):
+        angle, rise = 2.4 * k, 0.18 + 0.75 * k / 6
         d = np.array([np.cos(angle) * (1 - rise**2) ** 0.5, np.sin(angle) * (1 - rise**2) ** 0.5, rise])
         sky += np.maximum(here @ d, 0.12) * _lit(scene, shot, points, here, d)
         weight += rise
     layers = np.ones((*seen.shape, 2), np.float32)
     layers[solid] = np.column_stack([sunlit, sky / weight])
     layers = cv2.resize(cv2.GaussianBlur(layers, (0, 0), 1.6), ids.shape[::-1])
-    slope = np.append(np.maximum(normals[:-1] @ sun, 0), 0)
-    direct = slope[np.minimum(ids, len(slope) - 1)] * layers[..., 0]
-    warm, cool = np.array([0.86, 0.95, 1.0]), np.array([1.0, 0.96, 0.9])
-    light = 0.95 * direct[..., None] * warm + (0.18 + 0.42 * layers[..., 1:]) * cool
+    slope = np.append(np.maximum(normals[:-1] @ sun, 0), 0).astype(np.float32)
+    direct = 0.95 * slope[np.minimum(ids, len(slope) - 1)] * layers[..., 0]
+    open_sky = 0.18 + 0.42 * layers[..., 1]
+    light = cv2.merge([direct * warm + open_sky * cool for warm, cool in ((0.86, 1.0), (0.95, 0.96), (1.0, 0.9))])
     light[ids == NO_FACE] = 1.0
-    return np.asarray(light ** (1 / 2.2), dtype=np.float32)  # textures are painted in display values
+    return np.asarray(cv2.pow(light, 1 / 2.2), dtype=np.float32)  # textures are painted in display values
 
 
 def _lit(scene: Scene, shot: int, points: Array, normals: Array, direction: Array) -> Array:
@@ -216,7 +222,7 @@ def _lit(scene: Scene, shot: int, points: Array, normals: Array, direction: Arra
     onto[edge_on] = np.eye(3)
     keys = np.einsum("j,njk,nkl->nl", direction, bases, np.linalg.inv(onto))
     polygons = [
-        np.zeros((0, 2)) if thin else (np.column_stack([face.outline, np.ones(len(face.outline))]) @ matrix.T)[:, :2]
+        np.zeros((0, 2)) if thin else face.outline @ matrix[:2, :2].T + matrix[:2, 2]
         for face, matrix, thin in zip(scene.faces, onto, edge_on, strict=True)
     ]
     _, nearest = fill_faces(polygons, keys, (LIGHT_MAP, LIGHT_MAP))
@@ -235,4 +241,4 @@ def _develop(canvas: Image, light: NDArray[np.float32], size: tuple[int, int], r
     radius = np.hypot(x - (width - 1) / 2, y - (height - 1) / 2) / np.hypot(width / 2, height / 2)
     exposed *= (1 - 0.16 * radius**2)[..., None]
     noise = rng.normal(0, 1, exposed.shape) * (1.2 + 0.012 * np.sqrt(np.maximum(exposed, 0)) * 4)
-    return np.clip(np.rint(exposed + noise), 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(np.rint(exposed + noise), 0, 255), dtype=np.uint8)

@@ -170,7 +170,7 @@ class Scene:
         if shot == 0:
             return bases
         body = self.body_of_face
-        moved = self.rotations[body] @ bases
+        moved: Array = self.rotations[body] @ bases
         moved[:, :, 2] += self.translations[body]
         return moved
 
@@ -223,12 +223,14 @@ class Scene:
         """
         width, height = self.cameras[shot].size
         to_pixel = enlargement(scale) @ self.face_to_pixel(shot)
-        inverse = np.linalg.inv(to_pixel)
+        inverse: Array = np.linalg.inv(to_pixel).astype(np.float64)
         polygons = []
         for face, matrix in zip(self.faces, to_pixel, strict=True):
             # The third coordinate of (a, b, 1) in the camera is its depth.
-            outline = clip_polygon(face.outline, matrix[2], NEAREST_DEPTH)
-            corners = np.column_stack([outline, np.ones(len(outline))]) @ matrix.T
+            outline = face.outline
+            if (outline @ matrix[2, :2]).min() + matrix[2, 2] < NEAREST_DEPTH:
+                outline = clip_polygon(outline, matrix[2], NEAREST_DEPTH)
+            corners = outline @ matrix[:, :2].T + matrix[:, 2]
             polygons.append(corners[:, :2] / corners[:, 2:])
         # (a, b, 1) = depth * inverse @ (x, y, 1), so the last row gives the inverse depth.
         return fill_faces(polygons, inverse[:, 2], (width * scale, height * scale))

@@ -1,4 +1,4 @@
-"""Procedural materials: brick, plaster, stone, paving, wood, concrete; and the tools the painters share.
+"""Procedural materials: brick, plaster, stone, wood, concrete; and the tools the painters share.
 
 A painter takes a height and width in texels, how many texels a metre has, and a Generator, and returns BGR uint8.
 """
@@ -36,7 +36,7 @@ def blobs(height: int, width: int, cell: float, rng: np.random.Generator, octave
 def shade(image: NDArray[Any], change: NDArray[Any]) -> Image:
     """Add `change`, (h, w) or (h, w, 3) in grey levels, and round to uint8."""
     extra = change[..., None] if change.ndim == 2 else change
-    return np.clip(image + extra, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(image + extra, 0, 255), dtype=np.uint8)
 
 
 def plain(height: int, width: int, fill: Colour) -> Image:
@@ -76,8 +76,8 @@ def masonry(
     inside = np.minimum.reduce(
         [y - row * course, (row + 1) * course - y, x - column * length, (column + 1) * length - x]
     )
-    stone = (row * 7919 + column * 104729).astype(np.int64) % 4093
-    return stone, inside - joint / 2
+    stone = (row.astype(np.int32) * 7919 + column.astype(np.int32) * 1049) % 4093
+    return stone, inside - np.float32(joint / 2)
 
 
 def bricks(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
@@ -127,28 +127,6 @@ def concrete(height: int, width: int, scale: float, rng: np.random.Generator) ->
     )
 
 
-def paving(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
-    """Paint flagstones, every one a little different, with drain covers, patches and fallen leaves."""
-    stone, inside = masonry(height, width, 0.5 * scale, 0.75 * scale, 0.05 * scale, rng)
-    tones, warm = rng.normal(0, 17, 4093), rng.normal(0, 6, 4093)
-    ground = np.full((height, width, 3), (126.0, 132, 138)) + tones[stone][..., None]
-    ground += warm[stone][..., None] * np.array([-1.0, 0.0, 1.0])
-    ground *= np.clip(0.6 + inside / (0.06 * scale), 0.6, 1.0)[..., None]
-    wear = cv2.resize(blobs(height // 4, width // 4, 0.5 * scale, rng, 4), (width, height)) * 9
-    image = shade(ground, wear + rng.normal(0, 6, (height, width)).astype(np.float32))
-    area = height * width / scale**2
-    for _ in range(int(area / 45)):
-        x, y, r = round(rng.uniform(0, width)), round(rng.uniform(0, height)), rng.uniform(0.25, 0.4) * scale
-        for k, tone in enumerate((56, 88, 66, 92, 60)):
-            cv2.circle(image, (x, y), round(r * (1 - 0.19 * k)), (tone, tone + 2, tone + 6), -1, cv2.LINE_AA)
-    for _ in range(int(area * 1.6)):
-        x, y = rng.uniform(0, width), rng.uniform(0, height)
-        axes = (round(rng.uniform(0.05, 0.12) * scale), round(rng.uniform(0.025, 0.05) * scale))
-        leaf = colour(rng.uniform(0.03, 0.16), rng.uniform(0.4, 0.75), rng.uniform(0.35, 0.75))
-        cv2.ellipse(image, (round(x), round(y)), axes, rng.uniform(0, 180), 0, 360, leaf, -1, cv2.LINE_AA)
-    return image
-
-
 def wood(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
     """Paint glued oak staves with grain along x and some knots."""
     y, x = np.mgrid[:height, :width].astype(np.float32)
@@ -161,9 +139,11 @@ def wood(height: int, width: int, scale: float, rng: np.random.Generator) -> Ima
     oak = np.array(colour(rng.uniform(0.07, 0.085), rng.uniform(0.5, 0.6), rng.uniform(0.58, 0.68)), np.float64)
     tone = rng.normal(0, 7, int(stave.max()) + 1)[stave] + 7 * long + 6 * thin + 6 * wave
     for _ in range(int(height * width / scale**2 * 2.2)):
-        knot = np.hypot((x - rng.uniform(0, width)) / 1.9, y - rng.uniform(0, height)) / (
-            rng.uniform(0.006, 0.014) * scale
-        )
-        tone -= 55 * np.exp(-(knot**2)) + 12 * np.exp(-(((knot - 1.6) / 0.4) ** 2))
+        column, row, size = rng.uniform(0, width), rng.uniform(0, height), rng.uniform(0.006, 0.014) * scale
+        rows = slice(max(0, int(row - 4 * size)), int(row + 4 * size))
+        columns = slice(max(0, int(column - 7 * size)), int(column + 7 * size))
+        knot = np.hypot((x[rows, columns] - column) / 1.9, y[rows, columns] - row) / size
+        tone[rows, columns] -= 55 * np.exp(-(knot**2)) + 12 * np.exp(-(((knot - 1.6) / 0.4) ** 2))
     tone[joint < 0.002 * scale] -= 45
-    return shade(np.broadcast_to(oak, (height, width, 3)), tone[..., None] * np.array([0.8, 0.95, 1.05]))
+    tint = np.array([0.8, 0.95, 1.05], np.float32)
+    return shade(oak.astype(np.float32), tone.astype(np.float32)[..., None] * tint)

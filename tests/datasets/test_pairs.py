@@ -1,0 +1,137 @@
+import cv2
+import numpy as np
+import pytest
+
+from ruzhash_cv.datasets import PAIR_NAMES, load_pair, render_pair
+from ruzhash_cv.datasets.pairs import BUILDERS, data_folder, save_pair
+from ruzhash_cv.datasets.rasters import NO_FACE
+from ruzhash_cv.datasets.scenes import Camera, Scene, look_at, transform
+
+
+@pytest.fixture(scope="module", params=PAIR_NAMES)
+def pair(request):
+    return load_pair(request.param)
+
+
+def ratio_test_points(pair, detector, ratio):
+    norm = cv2.NORM_L2 if isinstance(detector, cv2.SIFT) else cv2.NORM_HAMMING
+    (kp1, d1), (kp2, d2) = (detector.detectAndCompute(image, None) for image in (pair.img1, pair.img2))
+    good = [a for a, b in cv2.BFMatcher(norm).knnMatch(d1, d2, k=2) if a.distance < ratio * b.distance]
+    return np.array([kp1[m.queryIdx].pt for m in good]), np.array([kp2[m.trainIdx].pt for m in good])
+
+
+def seen_pixels(ids, count=2000):
+    rows, columns = np.nonzero(ids != NO_FACE)
+    pick = np.random.default_rng(0).integers(0, len(rows), count)
+    return np.column_stack([columns, rows])[pick].astype(float), ids[rows[pick], columns[pick]].astype(int)
+
+
+def test_bundled_pairs_are_small():
+    assert sum(path.stat().st_size for path in data_folder().iterdir()) < 3_000_000
+
+
+def test_rendering_anew_reproduces_the_truth(pair):
+    scene = BUILDERS[pair.name]()
+    for shot, face_map in enumerate((pair.face_map1, pair.face_map2)):
+        # A pixel centre exactly on an edge may fall either way with another compiler.
+        assert (scene.face_map(shot)[0] != face_map).mean() < 1e-4
+    np.testing.assert_allclose(scene.homographies(), pair.homographies, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(scene.fundamental_matrices(), pair.fundamental_matrices, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(scene.plane_of_face, pair.plane_of_face)
+    np.testing.assert_array_equal(scene.body_of_face, pair.body_of_face)
+    assert scene.structure == pair.structure
+
+
+def test_rendering_anew_reproduces_the_pictures():
+    # Text is drawn differently by OpenCV 4 and 5, JPEG costs a few levels more.
+    bundled = load_pair("plane")
+    fresh = render_pair(BUILDERS["plane"](), name="plane")
+    for one, two in ((bundled.img1, fresh.img1), (bundled.img2, fresh.img2)):
+        assert np.abs(one.astype(float) - two).mean() < 5
+
+
+def test_transfer_errors_are_zero_on_exact_points(pair):
+    points, faces = seen_pixels(pair.face_map1)
+    exact = transform(pair.homographies[faces], points)
+    assert pair.transfer_errors(points, exact).max() < 1e-9
+    near = pair.labels(points, exact)
+    assert (near > 0).all()
+    assert (near == pair.structure_of_face[faces]).mean() > 0.98  # the rest lies on a border
+
+
+def test_transfer_errors_are_the_distance_inside_a_face(pair):
+    ids = pair.face_map1
+    inner = (cv2.erode(ids, np.ones((7, 7))) == ids) & (cv2.dilate(ids, np.ones((7, 7))) == ids) & (ids != NO_FACE)
+    rows, columns = np.nonzero(inner)
+    points = np.column_stack([columns, rows])[::97].astype(float)
+    exact = transform(pair.homographies[ids[rows, columns][::97]], points)
+    np.testing.assert_allclose(pair.transfer_errors(points, exact + np.array([3.0, -4.0])), 5.0)
+    assert (pair.labels(points, exact + np.array([3.0, -4.0]), tolerance=4.9) == 0).all()
+    assert (pair.labels(points, exact + np.array([3.0, -4.0]), tolerance=5.1) > 0).all()
+
+
+def test_points_off_every_face_have_infinite_error(pair):
+    points = np.array([[-50.0, 3.0], [np.nan, 2.0], [1e9, 1e9]])
+    assert np.isposinf(pair.transfer_errors(points, points)).all()
+    assert (pair.labels(points, points) == 0).all()
+
+
+def test_labels_of_nothing_are_empty(pair):
+    assert pair.labels(np.zeros((0, 2)), np.zeros((0, 2))).shape == (0,)
+
+
+@pytest.mark.parametrize("detector", [cv2.SIFT_create, lambda: cv2.ORB_create(3000)], ids=["sift", "orb"])
+def test_hundreds_of_matches_survive_the_ratio_test(pair, detector):
+    points1, points2 = ratio_test_points(pair, detector(), 0.8)
+    assert len(points1) > 300
+    if pair.name != "plane":
+        assert (pair.labels(points1, points2) > 0).mean() > 0.6
+
+
+def test_every_structure_has_sift_matches(pair):
+    labels = pair.labels(*ratio_test_points(pair, cv2.SIFT_create(), 0.8))
+    assert np.bincount(labels, minlength=pair.structure_of_face.max() + 1)[1:].min() >= 15
+
+
+def test_plane_has_many_mismatches():
+    pair = load_pair("plane")
+    assert (pair.labels(*ratio_test_points(pair, cv2.SIFT_create(), 0.8)) == 0).mean() > 0.3
+
+
+def test_no_plane_of_the_rigid_pair_owns_a_seventh_of_the_matches():
+    pair = load_pair("rigid")
+    points1, points2 = ratio_test_points(pair, cv2.SIFT_create(), 0.8)
+    good = points1[pair.labels(points1, points2) > 0]
+    faces = pair.face_map1[np.rint(good[:, 1]).astype(int), np.rint(good[:, 0]).astype(int)]
+    counts = np.bincount(pair.plane_of_face[faces[faces != NO_FACE]])
+    assert counts.max() < len(good) / 7
+
+
+def test_saved_pair_loads_as_it_was(tmp_path, monkeypatch):
+    pair = load_pair("desk")
+    save_pair(pair, tmp_path)
+    monkeypatch.setattr("ruzhash_cv.datasets.pairs.data_folder", lambda: tmp_path)
+    loaded = load_pair("desk")
+    np.testing.assert_array_equal(loaded.face_map1, pair.face_map1)
+    np.testing.assert_array_equal(loaded.homographies, pair.homographies)
+
+
+def test_unknown_pair_is_named_and_the_names_listed():
+    with pytest.raises(ValueError, match="`name` must be one of 'facade', 'desk', 'rigid', 'plane', got 'table'"):
+        load_pair("table")
+
+
+def test_missing_picture_says_which(tmp_path, monkeypatch):
+    monkeypatch.setattr("ruzhash_cv.datasets.pairs.data_folder", lambda: tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"desk1\.jpg is missing"):
+        load_pair("desk")
+
+
+def test_scene_without_faces_renders_its_backdrop():
+    cameras: tuple[Camera, Camera] = (
+        look_at([0, -5, 1], [0, 0, 1.5], focal=60, size=(64, 48)),
+        look_at([1, -5, 1], [0, 0, 1.5], focal=60, size=(64, 48)),
+    )
+    pair = render_pair(Scene((), cameras, np.eye(3)[None], np.zeros((1, 3)), "plane"))
+    assert pair.img1.shape == (48, 64, 3)
+    assert np.isposinf(pair.transfer_errors([[3.0, 3.0]], [[3.0, 3.0]])).all()
