@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 import cv2
 import numpy as np
-import pooch
+from cache import Arrays, stored
 from geometry import Matrix, Points, refit, residuals
 from numpy.typing import NDArray
 from problems import Problem
@@ -80,23 +80,21 @@ def match_images(img1: NDArray[np.uint8], img2: NDArray[np.uint8], features: str
     return points1, points2
 
 
-def cached_matches(name: str, scene: AdelaideScene, features: str) -> tuple[Points, Points]:
-    """Matches of one scene's images, kept in the user's cache under OpenCV's version."""
-    folder = Path(pooch.os_cache("ruzhash_cv")) / "benchmarks"
-    path = folder / f"{name}_{features}_opencv{cv2.__version__}.npz"
-    if not path.exists():
-        points1, points2 = match_images(scene.img1, scene.img2, features)
-        folder.mkdir(parents=True, exist_ok=True)
-        np.savez(path, points1=points1, points2=points2)
-    with np.load(path) as stored:
-        return stored["points1"], stored["points2"]
+def match_both(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
+    """SIFT and ORB matches of one pair, as `sift1`, `sift2`, `orb1`, `orb2`."""
+    arrays: Arrays = {}
+    for features in ("sift", "orb"):
+        arrays[f"{features}1"], arrays[f"{features}2"] = match_images(img1, img2, features)
+    return arrays
 
 
 def fresh(half: str, features: str) -> Iterator[Problem]:
     """Fresh matches on the scenes' images, judged against the labelled structures."""
     for name in scene_names(half):
         scene = fetch_adelaidermf(name)
-        points1, points2 = cached_matches(name, scene, features)
+        # partial, not a lambda: a closure would see the loop's last scene.
+        arrays = stored(f"{name}_opencv{cv2.__version__}", partial(match_both, scene.img1, scene.img2))
+        points1, points2 = arrays[f"{features}1"], arrays[f"{features}2"]
         labels, judged, models = judge_fresh(scene, points1, points2)
         suite = f"{features} on adelaidermf {scene.kind[0].upper()}"
         yield Problem(name, suite, scene.kind, points1, points2, labels, judged, models)

@@ -6,7 +6,8 @@ import argparse
 import csv
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from report import about_this_run, accuracy_tables
 from suites import GROUPS, SUITES, problems
 from verdict import Peer, Verdict
 
+# fmt: off
 FIELDS = (
-    "suite half problem method seed n judged mismatch_rate structures rate noise mismatches precision recall f1 "
-    "balanced_accuracy auc label_error refit_error ms"
-).split()
+    "suite", "half", "problem", "method", "seed", "n", "judged", "mismatch_rate", "structures", "rate", "noise",
+    "mismatches", "precision", "recall", "f1", "balanced_accuracy", "auc", "label_error", "refit_error", "ms",
+)
+# fmt: on
 KEY = ("suite", "half", "problem", "method", "seed")
 
 
@@ -57,20 +60,29 @@ def run_once(problem: Problem, half: str, peer: Peer, seed: int) -> dict[str, An
     return {name: f"{value:.5g}" if isinstance(value, float) else value for name, value in row.items()}
 
 
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """Rows of an earlier run, none if there was none."""
+def key_of(row: dict[str, Any]) -> tuple[str, ...]:
+    """What makes two rows the same measurement."""
+    return tuple(str(row[name]) for name in KEY)
+
+
+def read_rows(path: Path) -> dict[tuple[str, ...], dict[str, str]]:
+    """Rows of earlier runs, none if there were none; a later row replaces an earlier one of the same key."""
     if not path.exists():
-        return []
+        return {}
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        return {key_of(row): row for row in csv.DictReader(file)}
 
 
-def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
-    """Write a whole CSV with its header."""
-    with path.open("w", newline="") as file:
+def write_rows(path: Path, rows: Iterable[dict[str, Any]], mode: str) -> None:
+    """Write rows as they come: all of them with a header ("w"), or more ("a")."""
+    with path.open(mode, newline="", buffering=1) as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        if mode == "w":
+            writer.writeheader()
+        for count, row in enumerate(rows, 1):
+            writer.writerow(row)
+            if mode == "a" and count % 20 == 0:
+                print(f"\r{count} rows", end="", file=sys.stderr)
 
 
 def warm_up(peers: list[Peer]) -> None:
@@ -83,14 +95,16 @@ def warm_up(peers: list[Peer]) -> None:
 
 
 def missing_rows(
-    chosen: Iterator[tuple[str, Problem]], peers: list[Peer], seeds: int, done: set[tuple[str, ...]]
+    options: argparse.Namespace, peers: list[Peer], done: set[tuple[str, ...]], asked: set[tuple[str, ...]]
 ) -> Iterator[dict[str, Any]]:
-    """Rows not computed yet."""
-    for half, problem in chosen:
+    """Rows not computed yet; `asked` collects the keys of all that belong to this run."""
+    for half in ("tune", "judge") if options.half == "both" else (options.half,):
         first = JUDGE_SEED if half == "judge" else 0
-        for peer in peers:
-            for seed in range(first, first + seeds):
-                if (problem.suite, half, problem.name, peer.name, str(seed)) not in done:
+        for problem in problems(options.suite, half, options.per_cell):
+            for peer, seed in product(peers, range(first, first + options.seeds)):
+                key = (problem.suite, half, problem.name, peer.name, str(seed))
+                asked.add(key)
+                if key not in done:
                     yield run_once(problem, half, peer, seed)
 
 
@@ -128,27 +142,16 @@ def main() -> None:
     redo = {peer.name for peer in select(available, options.redo)} if options.redo else set()
     options.output.mkdir(parents=True, exist_ok=True)
     path = options.output / "accuracy.csv"
-    halves = ["tune", "judge"] if options.half == "both" else [options.half]
-    chosen = [(half, problem) for half in halves for problem in problems(options.suite, half, options.per_cell)]
-    asked = {(problem.suite, half, problem.name) for half, problem in chosen}
-
-    def again(row: dict[str, str]) -> bool:
-        return row["method"] in redo and (row["suite"], row["half"], row["problem"]) in asked
-
-    write_rows(path, [row for row in read_rows(path) if not again(row)])
-    done = {tuple(row[name] for name in KEY) for row in read_rows(path)}
+    earlier = read_rows(path)
+    write_rows(path, earlier.values(), "w")
+    done = {key for key, row in earlier.items() if row["method"] not in redo}
+    asked: set[tuple[str, ...]] = set()
     warm_up(peers)
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        for count, row in enumerate(missing_rows(iter(chosen), peers, options.seeds, done)):
-            writer.writerow(row)
-            if count % 50 == 0:
-                file.flush()
-                print(f"\r{count} rows", end="", file=sys.stderr)
-    names = {peer.name: peer.tuned for peer in peers}
-    rows = [row for row in read_rows(path) if row["method"] in names]
-    rows = [row for row in rows if (row["suite"], row["half"], row["problem"]) in asked]
-    print(about_this_run(ABSENT), accuracy_tables(rows, names), sep="\n\n")
+    write_rows(path, missing_rows(options, peers, done, asked), "a")
+    everything = read_rows(path)
+    write_rows(path, everything.values(), "w")
+    rows = [row for key, row in everything.items() if key in asked]
+    print(about_this_run(ABSENT), accuracy_tables(rows, {peer.name: peer.tuned for peer in peers}), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 """Locality Preserving Matching, written from the paper.
 
 J. Ma, J. Zhao, J. Jiang, H. Zhou, X. Guo, "Locality Preserving Matching", IJCV 127, 2019.
+
+The neighbourhood sizes are 4 to 10 in steps of 2: of those tried on AdelaideRMF (4 to 8, 6 to 10, 6 alone) the best
+for LPM at its usual thresholds of 0.8 and 0.5.
 """
 
 from __future__ import annotations
@@ -58,7 +61,7 @@ def locality_preserving_matching(
     points1: Points,
     points2: Points,
     *,
-    scales: tuple[int, ...] = (8, 6, 4),
+    scales: tuple[int, ...] = (10, 8, 6, 4),
     thresholds: tuple[float, ...] = (0.8, 0.5),
     tau: float = 0.2,
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:

@@ -43,7 +43,8 @@ def _poselib(points1: Points, points2: Points, seed: int, *, module: Any, kind: 
 
 
 def _poselib_sequential(points1: Points, points2: Points, seed: int, *, module: Any, threshold: float) -> Verdict:
-    options = {"seed": seed, "max_reproj_error": threshold}
+    # PoseLib's default of 100,000 rounds would cost up to a minute here, where every sequence ends in a failure.
+    options = {"seed": seed, "max_reproj_error": threshold, "max_iterations": 2000, "min_iterations": 200}
     estimate = partial(_poselib_estimate, module, "homography", options)
     return extract(points1, points2, estimate, fewest=16)
 
@@ -59,9 +60,7 @@ def _poselib_peers() -> list[Peer]:
     ]
 
 
-def _pydegensac(
-    points1: Points, points2: Points, seed: int, *, module: Any, kind: str, threshold: float
-) -> Verdict:
+def _pydegensac(points1: Points, points2: Points, seed: int, *, module: Any, kind: str, threshold: float) -> Verdict:
     if len(points1) < 8:
         return Verdict(np.zeros(len(points1), dtype=bool))
     find = module.findHomography if kind == "homography" else module.findFundamentalMatrix
@@ -97,11 +96,11 @@ def _isolation_forest_peers() -> list[Peer]:
     return [Peer("isolation forest on displacements", partial(_isolation_forest, module=module))]
 
 
-def _adalam(points1: Points, points2: Points, seed: int, *, adalam: Any, torch: Any, expansion: float) -> Verdict:
+def _adalam(points1: Points, points2: Points, seed: int, *, adalam: Any, torch: Any, **settings: float) -> Verdict:
     config = adalam.get_adalam_default_config()
     # Bare coordinates carry neither orientation nor scale: both checks are switched off.
     config.update(orientation_difference_threshold=None, scale_rate_threshold=None, force_seed_mnn=False)
-    config["search_expansion"] = expansion
+    config.update(settings)
     torch.manual_seed(seed)
     # AdaLAM seeds neighbourhoods at the best ratio-test scores; without descriptors any order is as good.
     ratio = torch.rand(len(points1))
@@ -118,7 +117,9 @@ def _adalam_peers() -> list[Peer]:
     adalam = _module("kornia.feature.adalam.adalam", "AdaLAM") if torch is not None else None
     if adalam is None:
         return []
-    return [Peer("AdaLAM", partial(_adalam, adalam=adalam, torch=torch, expansion=4))]
+    run = partial(_adalam, adalam=adalam, torch=torch)
+    dense = partial(run, area_ratio=400, search_expansion=8)
+    return [Peer("AdaLAM", run), Peer("AdaLAM 400 seeds, twice the reach", dense, tuned=True)]
 
 
 def optional_peers() -> list[Peer]:

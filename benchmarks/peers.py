@@ -64,9 +64,9 @@ def keep_everything(points1: Points, points2: Points, seed: int) -> Verdict:
     return Verdict(np.ones(len(points1), dtype=bool))
 
 
-def lpm(points1: Points, points2: Points, seed: int, *, last: float = 0.5) -> Verdict:
+def lpm(points1: Points, points2: Points, seed: int, *, first: float = 0.8) -> Verdict:
     """Locality Preserving Matching."""
-    mask, cost = locality_preserving_matching(points1, points2, thresholds=(0.8, last))
+    mask, cost = locality_preserving_matching(points1, points2, thresholds=(first, 0.5))
     return Verdict(mask, cost)
 
 
@@ -125,6 +125,6 @@ def all_peers() -> dict[str, Peer]:
         run = partial(sequential_usac, threshold=threshold)
         peers.append(Peer(f"sequential H USAC_MAGSAC {threshold:.0f} px", run, tuned=threshold > 6))
     peers.append(Peer("LPM", lpm))
-    peers.append(Peer("LPM 0.6", partial(lpm, last=0.6), tuned=True))
+    peers.append(Peer("LPM 0.7", partial(lpm, first=0.7), tuned=True))
     peers.append(Peer("keep everything", keep_everything))
     return {peer.name: peer for peer in peers}

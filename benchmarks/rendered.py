@@ -1,2 +1,144 @@
-def drawn(s, half, per_cell): return iter(())
-def photographed(s, half, per_cell): return iter(())
+"""Rendered scenes with exact truth: correspondences drawn from them, and SIFT or ORB on their images."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from pathlib import Path
+
+import cv2
+import numpy as np
+from adelaide import match_both
+from cache import Arrays, stored
+from numpy.typing import NDArray
+from problems import JUDGE_SEED, Problem
+
+from ruzhash_cv import datasets
+from ruzhash_cv.datasets import (
+    Scene,
+    desk_scene,
+    draw_correspondences,
+    facade_scene,
+    plane_scene,
+    render_pair,
+    rigid_scene,
+)
+
+RATES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
+WEIGHTS = ("area", "even", "uneven")  # how true matches are shared among structures
+MISMATCHES = ("uniform", "nearby")
+# Repeated mismatches agree with each other: beyond half of the matches the wrong structures are the larger ones.
+REPEATED_RATES = RATES[:4]
+NOISE = (0.3, 3.0)  # pixels, log-uniform
+N_MATCHES = (50, 5000)  # log-uniform, but at least FEWEST true ones for each structure
+FEWEST = 20
+STRUCTURES = {"one plane": (1,), "planes": tuple(range(2, 9)), "one rigid": (1,), "motions": (2, 3, 4, 5)}
+TRUE_WITHIN, FALSE_BEYOND = 3.0, 10.0  # pixels from the exact place; between the two a match does not count
+
+
+@lru_cache(maxsize=64)
+def build(family: str, structures: int, seed: int) -> Scene:
+    """One scene of a family."""
+    if family == "one plane":
+        return plane_scene(rng=seed)
+    if family == "planes":
+        return facade_scene(structures, rng=seed)
+    if family == "one rigid":
+        return rigid_scene(rng=seed)
+    return desk_scene(structures - 1, rng=seed)  # the desk itself is a motion
+
+
+def first_seed(half: str) -> int:
+    """Seeds of the two halves never meet."""
+    return JUDGE_SEED if half == "judge" else 0
+
+
+def drawn(family: str, half: str, per_cell: int) -> Iterator[Problem]:
+    """`per_cell` problems for each mismatch rate, with uniform and with nearby mismatches."""
+    cells = [(rate, way) for rate in RATES for way in MISMATCHES]
+    for index in range(per_cell * len(cells)):
+        rate, way = cells[index % len(cells)]
+        yield draw(family, rate, way, first_seed(half) + index)
+
+
+def repeated(half: str, per_cell: int) -> Iterator[Problem]:
+    """`per_cell` problems of each family and mismatch rate, matched one or two periods of the texture off."""
+    for family in STRUCTURES:
+        for index in range(per_cell * len(REPEATED_RATES)):
+            rate = REPEATED_RATES[index % len(REPEATED_RATES)]
+            yield draw(family, rate, "repeated", first_seed(half) + index)
+
+
+def draw(family: str, rate: float, way: str, seed: int) -> Problem:
+    """One problem; noise, number of matches and of structures come from the seed."""
+    # crc32, as str hashes differ between processes.
+    rng = np.random.default_rng([zlib.crc32(family.encode()), seed])
+    choices = STRUCTURES[family]
+    structures = choices[seed % len(choices)]
+    noise = float(np.exp(rng.uniform(*np.log(NOISE))))
+    fewest = max(N_MATCHES[0], FEWEST * structures / (1 - rate))
+    n_matches = int(np.exp(rng.uniform(np.log(fewest), np.log(N_MATCHES[1]))))
+
+    def make() -> Arrays:
+        scene = build(family, structures, seed)
+        options = {"mismatch_rate": rate, "noise": noise, "mismatches": way, "weights": rng.choice(WEIGHTS)}
+        found = draw_correspondences(scene, n_matches, **options, rng=rng)
+        return {"points1": found.points1, "points2": found.points2, "labels": found.labels} | truth(scene, seed)
+
+    slug = f"{family.replace(' ', '_')}_{structures}_{seed}_{way}_{rate}_{n_matches}_{noise:.3f}"
+    arrays = stored(f"{slug}_{renderer_version()}", make)
+    settings: dict[str, float | str] = {"rate": rate, "noise": noise, "mismatches": way}
+    judged = np.ones(len(arrays["labels"]), dtype=bool)
+    suite = f"repeated texture, {family}" if way == "repeated" else family
+    return problem(f"{seed} {way} {rate}", suite, arrays, judged, settings)
+
+
+def truth(scene: Scene, seed: int) -> Arrays:
+    """The exact matrices of a scene and noise-free correspondences to judge refitted models by."""
+    exact = draw_correspondences(scene, 500, mismatch_rate=0.0, noise=0.0, rng=seed)
+    models = exact.homographies if scene.structure == "plane" else exact.fundamental_matrices
+    return {"exact1": exact.points1, "exact2": exact.points2, "models": models}
+
+
+def problem(
+    name: str, suite: str, arrays: Arrays, judged: NDArray[np.bool_], settings: dict[str, float | str]
+) -> Problem:
+    """A problem out of cached arrays."""
+    kind = "homography" if suite.endswith(("one plane", "planes")) else "fundamental"
+    fields = {field: arrays[field] for field in ("points1", "points2", "labels", "exact1", "exact2")}
+    return Problem(name, suite, kind, judged=judged, models=tuple(arrays["models"]), settings=settings, **fields)
+
+
+@lru_cache(maxsize=1)
+def renderer_version() -> str:
+    """Changes whenever the package's renderer does, so that cached matches never outlive it."""
+    sources = sorted(Path(datasets.__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+
+
+def photograph(family: str, structures: int, seed: int) -> Arrays:
+    """Both images of one scene matched with SIFT and with ORB, and judged."""
+    scene = build(family, structures, seed)
+    pair = render_pair(scene, rng=seed)
+    arrays = match_both(pair.img1, pair.img2) | truth(scene, seed)
+    for features in ("sift", "orb"):
+        points = arrays[f"{features}1"], arrays[f"{features}2"]
+        error = pair.transfer_errors(*points)
+        # Where no face is seen there is no truth: infinite errors do not count.
+        judged = (error <= TRUE_WITHIN) | ((error > FALSE_BEYOND) & np.isfinite(error))
+        arrays |= {f"{features}_labels": pair.labels(*points, tolerance=TRUE_WITHIN), f"{features}_judged": judged}
+    return arrays
+
+
+def photographed(features: str, half: str, per_cell: int) -> Iterator[Problem]:
+    """`per_cell` image pairs of each family and number of structures, at least four of a family."""
+    for family, choices in STRUCTURES.items():
+        for index in range(per_cell * max(len(choices), 4)):
+            seed, structures = first_seed(half) + index, choices[index % len(choices)]
+            slug = f"{family.replace(' ', '_')}_{structures}_{seed}_{renderer_version()}_opencv{cv2.__version__}"
+            arrays = stored(slug, partial(photograph, family, structures, seed))
+            for field, name in (("points1", "1"), ("points2", "2"), ("labels", "_labels")):
+                arrays[field] = arrays[f"{features}{name}"]
+            yield problem(str(seed), f"{features} on rendered {family}", arrays, arrays[f"{features}_judged"], {})

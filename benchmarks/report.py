@@ -116,7 +116,8 @@ def accuracy_tables(rows: Rows, methods: dict[str, bool]) -> str:
                 parts.append(rate_table(own, methods, "f1"))
                 if own[0]["structures"] == "1":
                     parts.append(rate_table(own, methods, "refit_error"))
-                parts.append(mismatch_table(own, methods))
+                if len({row["mismatches"] for row in own}) > 1:
+                    parts.append(mismatch_table(own, methods))
     return "\n\n".join(parts)
 
 

@@ -17,6 +17,7 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "planes": partial(rendered.drawn, "planes"),
     "one-rigid": partial(rendered.drawn, "one rigid"),
     "motions": partial(rendered.drawn, "motions"),
+    "repeated": rendered.repeated,
     "rendered-sift": partial(rendered.photographed, "sift"),
     "rendered-orb": partial(rendered.photographed, "orb"),
 }
@@ -24,7 +25,8 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "fresh": ("adelaidermf-sift", "adelaidermf-orb"),
-    "rendered": ("one-plane", "planes", "one-rigid", "motions", "rendered-sift", "rendered-orb"),
+    "rendered": ("one-plane", "planes", "one-rigid", "motions", "repeated"),
+    "photographed": ("rendered-sift", "rendered-orb"),
     "all": tuple(SUITES),
 }
 
