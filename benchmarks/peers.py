@@ -53,10 +53,10 @@ def single(
     return Verdict(mask, residuals(kind, model, points1, points2), np.where(mask, 0, -1))
 
 
-def sequential_usac(points1: Points, points2: Points, seed: int, *, threshold: float, fewest: int = 12) -> Verdict:
-    """Sequential USAC_MAGSAC homographies."""
-    estimate = partial(_estimate, "homography", cv2.USAC_MAGSAC, threshold)
-    return extract(points1, points2, estimate, fewest=fewest)
+def sequential_usac(points1: Points, points2: Points, seed: int, *, threshold: float, **options: float) -> Verdict:
+    """Sequential USAC_MAGSAC homographies of at least 12 matches each."""
+    estimate = partial(_estimate, "homography", cv2.USAC_MAGSAC, threshold, **options)
+    return extract(points1, points2, estimate, fewest=12)
 
 
 def keep_everything(points1: Points, points2: Points, seed: int) -> Verdict:
@@ -124,6 +124,8 @@ def all_peers() -> dict[str, Peer]:
     for threshold in (6.0, 12.0, 24.0):
         run = partial(sequential_usac, threshold=threshold)
         peers.append(Peer(f"sequential H USAC_MAGSAC {threshold:.0f} px", run, tuned=threshold > 6))
+    run = partial(sequential_usac, threshold=12.0, maxIters=10_000, confidence=0.999)
+    peers.append(Peer("sequential H USAC_MAGSAC 12 px, 10,000 rounds", run, tuned=True))
     peers.append(Peer("LPM", lpm))
     peers.append(Peer("LPM 0.7", partial(lpm, first=0.7), tuned=True))
     peers.append(Peer("keep everything", keep_everything))

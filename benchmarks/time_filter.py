@@ -94,7 +94,7 @@ def table(rows: list[Row], sizes: list[int]) -> str:
         "method, warm ms at n =",
         *(f"{n:,}" for n in sizes),
         "first call, ms",
-        "peak MB at the largest n",
+        "extra MB at its largest n",
         "exponent",
     ]
     return markdown(header, lines)
