@@ -9,6 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._validation import RNG, as_generator, check_int
+from ruzhash_cv.datasets.furnishings import (
+    desk_object,
+    desk_top,
+    object_places,
+    store_room,
+    terrace,
+    texture_seed,
+    turn_about_vertical,
+)
 from ruzhash_cv.datasets.rasters import NO_FACE
 from ruzhash_cv.datasets.scenes import NO_MOTION, Array, Camera, Face, Scene, Texture, look_at
 
@@ -40,7 +49,7 @@ def plane_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
             np.array([-width / 2, 0.0, height]),
             np.array([width, 0.0, 0.0]),
             np.array([0.0, 0.0, -height]),
-            Texture("offices", _seed(generator), columns, rows),
+            Texture("offices", texture_seed(generator), columns, rows),
             plane=1,
         )
         side = generator.choice([-1.0, 1.0])
@@ -83,12 +92,12 @@ def facade_scene(n_planes: int = 4, *, rng: RNG = 0, size: tuple[int, int] = SIZ
     generator = as_generator(rng)
 
     def build() -> Scene:
-        walls, extent = _terrace(n_planes - 1, generator)
+        walls, extent = terrace(n_planes - 1, generator)
         ground = Face(
             np.array([-18.0, 12.0, 0.0]),
             np.array([36.0, 0.0, 0.0]),
             np.array([0.0, -32.0, 0.0]),
-            Texture("paving", _seed(generator), 36, 32),
+            Texture("paving", texture_seed(generator), 36, 32),
             plane=n_planes,
         )
         distance = extent * generator.uniform(0.66, 0.74)
@@ -128,7 +137,7 @@ def rigid_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
     generator = as_generator(rng)
 
     def build() -> Scene:
-        faces = _store_room(generator)
+        faces = store_room(generator)
         cameras = []
         for side in generator.choice([-1.0, 1.0]) * np.array([-1.0, 1.0]):
             eye = [side * generator.uniform(0.3, 0.5), generator.uniform(-3.1, -2.6), generator.uniform(2.0, 2.5)]
@@ -162,14 +171,14 @@ def desk_scene(n_objects: int = 4, *, rng: RNG = 0, size: tuple[int, int] = SIZE
     generator = as_generator(rng)
 
     def build() -> Scene:
-        faces = _desk_top(generator)
-        before, after = _places(n_objects, generator)
+        faces = desk_top(generator)
+        before, after = object_places(n_objects, generator)
         rotations, translations = [np.eye(3)], [np.zeros(3)]
         for body in range(1, n_objects + 1):
             start, end = before[body - 1], after[body - 1]
             yaw = generator.uniform(-0.6, 0.6)
-            turn = _turn(generator.choice([-1, 1]) * generator.uniform(0.15, 0.6))
-            faces += _object(int(generator.integers(4)), start, yaw, faces[-1].plane, body, generator)
+            turn = turn_about_vertical(generator.choice([-1, 1]) * generator.uniform(0.15, 0.6))
+            faces += desk_object(int(generator.integers(4)), start, yaw, faces[-1].plane, body, generator)
             rotations.append(turn)
             translations.append(np.append(end, 0.0) - turn @ np.append(start, 0.0))
         cameras = [
@@ -226,121 +235,3 @@ def _shares(scene: Scene, labels: NDArray[np.int64]) -> Array:
         seen = np.append(labels, np.zeros(65536 - len(labels), np.int64))[ids]
         shares.append(np.bincount(seen.ravel(), minlength=labels.max() + 1)[1:] / seen.size)
     return np.minimum(*shares)
-
-
-def _seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(1, 2**20)) * 8  # a box counts its faces from here, the palette is shared
-
-
-def _turn(angle: float) -> Array:
-    """Return the rotation about the vertical."""
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-
-
-def _terrace(n_walls: int, rng: np.random.Generator) -> tuple[list[Face], float]:
-    """Return walls joined edge to edge at different headings, centred on the origin, and how wide they are."""
-    columns = rng.integers(2, 4, n_walls) + (2 if n_walls < 4 else 0) + (2 if n_walls < 2 else 0)
-    widths = 2.2 * columns
-    headings = np.radians(rng.uniform(14, 40, n_walls)) * np.where(np.arange(n_walls) % 2, 1, -1)
-    headings *= rng.choice([-1, 1])
-    steps = widths[:, None] * np.column_stack([np.cos(headings), np.sin(headings)])
-    corners = np.vstack([np.zeros(2), np.cumsum(steps, axis=0)])
-    corners -= (corners.max(axis=0) + corners.min(axis=0)) / 2
-    walls = []
-    for i in range(n_walls):
-        rows = int(rng.integers(3, 5))
-        height = 2.6 * rows + rng.uniform(0.2, 1.0)
-        edge = np.append(corners[i + 1] - corners[i], 0.0)
-        texture = Texture("house", _seed(rng), int(columns[i]), rows)
-        origin = np.append(corners[i], height)
-        walls.append(Face(origin, edge, np.array([0.0, 0.0, -height]), texture, plane=i + 1))
-    return walls, float(np.ptp(corners[:, 0])) + 4.0
-
-
-def _box(
-    centre: Array, size: Array, yaw: float, bottom: float, kinds: tuple[str, str, str], plane: int, body: int, seed: int
-) -> list[Face]:
-    """Return top and sides of an upright box; `kinds` are the painters of top, long and short sides."""
-    w, d, h = size
-    x, y, z = np.diag([w, d, h])
-    turn = _turn(yaw)
-    middle = np.array([centre[0], centre[1], bottom + h])
-    pieces = [  # corner at the top left of the picture, its two edges
-        ((-x + y) / 2, x, -y, kinds[0]),
-        ((-x - y) / 2, x, -z, kinds[1]),
-        ((x - y) / 2, y, -z, kinds[2]),
-        ((x + y) / 2, -x, -z, kinds[1]),
-        ((-x + y) / 2, -y, -z, kinds[2]),
-    ]
-    return [
-        Face(turn @ corner + middle, turn @ u, turn @ v, Texture(kind, seed + i), plane + 1 + i, body)
-        for i, (corner, u, v, kind) in enumerate(pieces)
-    ]
-
-
-def _store_room(rng: np.random.Generator) -> list[Face]:
-    """Return stacks of upright boxes on a grid of cells, at any heading, the back rows higher."""
-    floor = Face(
-        np.array([-6.0, 5.0, 0.0]),
-        np.array([12.0, 0.0, 0.0]),
-        np.array([0.0, -10.0, 0.0]),
-        Texture("concrete", _seed(rng)),
-        plane=1,
-    )
-    faces, cell = [floor], 0.56
-    for row in range(7):
-        for column in range(-4, 5):
-            centre = np.array([column + 0.5 * (row % 2), row - 2.5]) * cell + rng.uniform(-0.03, 0.03, 2)
-            level = 0.0
-            size = rng.uniform([0.36, 0.3, 0.16], [0.5, 0.42, 0.42])
-            for _ in range(1 + int(rng.integers(0, 3)) + row // 3):
-                kinds = ("parcel",) * 3 if rng.random() < 0.45 else ("carton",) * 3
-                yaw = rng.uniform(-0.8, 0.8)
-                faces += _box(centre, size, yaw, level, kinds, faces[-1].plane, 0, _seed(rng))
-                level += size[2]
-                centre = centre + rng.uniform(-0.02, 0.02, 2)
-                size = np.append(size[:2] * rng.uniform(0.76, 0.97, 2), rng.uniform(0.14, 0.36))
-    return faces
-
-
-def _desk_top(rng: np.random.Generator) -> list[Face]:
-    """Return the desk and the papers that lie on it, all in plane 1."""
-    desk = Face(
-        np.array([-1.2, 1.1, 0.0]),
-        np.array([2.4, 0.0, 0.0]),
-        np.array([0.0, -1.7, 0.0]),
-        Texture("wood", _seed(rng)),
-        plane=1,
-    )
-    faces = [desk]
-    for column in (-1, 0, 1):
-        for row in (-1, 0, 1):
-            centre = np.array([0.3 * column, 0.05 + 0.27 * row, 0.0]) + np.append(rng.uniform(-0.06, 0.06, 2), 0.0)
-            turn = _turn(rng.uniform(-0.7, 0.7))
-            u, v = turn @ [0.16, 0.0, 0.0], turn @ [0.0, -0.226, 0.0]
-            kind = "page" if rng.random() < 0.7 else "cover"
-            faces.append(Face(centre - (u + v) / 2, u, v, Texture(kind, _seed(rng)), plane=1))
-    return faces
-
-
-def _places(n_objects: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return where objects of 27 cm across stand before and after, no two of them in one place."""
-    while True:
-        before = rng.uniform([-0.36, -0.2], [0.36, 0.3], (n_objects, 2))
-        step = rng.uniform(0.04, 0.1, n_objects)[:, None]
-        angle = rng.uniform(0, 2 * np.pi, n_objects)
-        after = before + step * np.column_stack([np.cos(angle), np.sin(angle)])
-        # An object may not stand where another was, either: it would cover the same pixels.
-        far = [np.linalg.norm(a[:, None] - b[None], axis=2) > 0.25 for a, b in ((before, before), (after, after))]
-        if all((gap | np.eye(n_objects, dtype=bool)).all() for gap in far):
-            return before, after
-
-
-def _object(kind: int, centre: Array, yaw: float, plane: int, body: int, rng: np.random.Generator) -> list[Face]:
-    """Return one thing to move: a book, a flat box, a parcel or a standing carton."""
-    kinds = [("cover", "pages", "pages"), ("carton",) * 3, ("parcel",) * 3, ("carton",) * 3]
-    sizes = [(0.16, 0.22, 0.03), (0.2, 0.15, 0.05), (0.21, 0.15, 0.09), (0.13, 0.1, 0.15)]
-    size = np.array(sizes[kind]) * rng.uniform(0.92, 1.08, 3)
-    top, long, short = kinds[kind]
-    return _box(centre, size, yaw, 0.0, (top, long, short), plane, body, _seed(rng))
