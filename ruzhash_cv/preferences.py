@@ -61,8 +61,8 @@ def embed_preferences(
         rows = np.asarray(exclude, dtype=np.int64).reshape(table.shape[1], -1)
         table[rows, np.arange(table.shape[1])[:, None]] = np.inf
     eps = np.full(table.shape[1], k * sigma)
-    falloff = np.zeros((table.shape[1], 1)) if binary else np.full((table.shape[1], 1), 0.5 / sigma**2)
-    return compress(lambda start, stop: table[start:stop], table.shape, eps, falloff, np.ones(table.shape[1]), 1)
+    falloff = np.full(table.shape[1], 0.0 if binary else 0.5 / sigma**2)
+    return compress(lambda start, stop: table[start:stop], table.shape, eps, falloff, np.ones(table.shape[1]))
 
 
 def compress(
@@ -71,7 +71,11 @@ def compress(
     eps: NDArray[np.float64],
     falloff: NDArray[np.float64],
     weights: NDArray[np.float64],
-    n_jobs: int,
+    *,
+    marginal: bool = False,
+    places: NDArray[np.int64] | None = None,
+    makers: NDArray[np.int64] | None = None,
+    n_jobs: int = 1,
 ) -> sparse.csr_array:
     """Return weighted preferences, a block of residuals at a time, so that no (n, m) array is ever whole.
 
@@ -82,26 +86,32 @@ def compress(
     shape : (n, m)
     eps : ndarray, shape (m,)
         Largest residual that counts, per model.
-    falloff : ndarray, shape (m, s)
-        1 / (2 sigma^2) of the s noise scales whose mean preference is taken; 0 for binary preferences.
+    falloff : ndarray, shape (m,)
+        1 / (2 sigma^2); 0 for binary preferences.
     weights : ndarray, shape (m,)
         Factor of each model's column.
+    marginal : bool
+        Take the mean preference over the noise scales sigma, sigma / 3 and sigma / 9.
+    places, makers : ndarrays of int64, shapes (n,) and (m, s), optional
+        Self-exclusion by place: a correspondence has no preference for a model whose `makers` include its place.
     """
+    if places is None or makers is None:
+        places, makers = np.zeros(shape[0], np.int64), np.zeros((shape[1], 0), np.int64)
 
     def work(start: int, stop: int) -> list[tuple[Any, Any, Any]]:
+        blocks = [(first, min(first + _BLOCK, stop)) for first in range(start, stop, _BLOCK)]
         return [
-            _compress_kernel(residuals_of(first, min(first + _BLOCK, stop)), eps, falloff, weights)
-            for first in range(start, stop, _BLOCK)
+            _compress_kernel(residuals_of(*block), eps, falloff, weights, marginal, places[slice(*block)], makers)
+            for block in blocks
         ]
 
-    parts = [part for parts in run_blocks(work, shape[0], n_jobs, smallest=_BLOCK) for part in parts]
+    parts = [part for parts in run_blocks(work, shape[0], n_jobs, smallest=64) for part in parts]
     if not parts:
         return sparse.csr_array(shape, dtype=np.float32)
-    lengths = np.concatenate([part[0] for part in parts])
-    indptr = np.zeros(shape[0] + 1, np.int64)
-    np.cumsum(lengths, out=indptr[1:])
+    indptr = np.zeros(shape[0] + 1, np.int32)
+    np.cumsum(np.concatenate([part[0] for part in parts]), out=indptr[1:])
     columns, values = (np.concatenate([part[item] for part in parts]) for item in (1, 2))
-    return sparse.csr_array((values, columns, indptr.astype(np.int32)), shape=shape)
+    return sparse.csr_array((values, columns, indptr), shape=shape)
 
 
 def as_preferences(preferences: Any, name: str = "preferences") -> sparse.csr_array:
@@ -184,27 +194,47 @@ def _pairwise(preferences: Any, others: Any, *, tanimoto: bool) -> NDArray[np.fl
 
 
 @jit
-def _compress_kernel(residuals: Any, eps: Any, falloff: Any, weights: Any) -> Any:
+def _compress_kernel(
+    residuals: Any, eps: Any, falloff: Any, weights: Any, marginal: bool, places: Any, makers: Any
+) -> Any:
     n, m = residuals.shape
-    n_scales = falloff.shape[1]
     lengths = np.zeros(n, np.int64)
-    for row in range(n):
-        for column in range(m):
-            lengths[row] += abs(residuals[row, column]) <= eps[column]
-    columns = np.empty(lengths.sum(), np.int32)
-    values = np.empty(len(columns), np.float32)
+    columns = np.empty(n * m, np.int32)
+    values = np.empty(n * m, np.float32)
     at = 0
     for row in range(n):
+        begin = at
         for column in range(m):
-            residual = abs(residuals[row, column])
-            if residual <= eps[column]:
-                total = 0.0
-                for scale in range(n_scales):
-                    total += np.exp(-residual * residual * falloff[column, scale])
-                columns[at] = column
-                values[at] = weights[column] * total / n_scales
-                at += 1
-    return lengths, columns, values
+            residual = residuals[row, column]
+            if not abs(residual) <= eps[column] or _made(makers, column, places[row]):
+                continue
+            columns[at] = column
+            exponent = residual * residual * falloff[column]
+            values[at] = weights[column] * (_marginal_preference(exponent) if marginal else np.exp(-exponent))
+            at += 1
+        lengths[row] = at - begin
+    return lengths, columns[:at].copy(), values[:at].copy()
+
+
+@jit
+def _made(makers: Any, column: int, place: int) -> bool:
+    for item in range(makers.shape[1]):
+        if makers[column, item] == place:
+            return True
+    return False
+
+
+@jit
+def _marginal_preference(exponent: float) -> float:
+    """Return the mean of exp(-r^2 / (2 sigma^2)) over sigma, sigma / 3 and sigma / 9; `exponent` is r^2 / (2 sigma^2).
+
+    Each scale's term is the ninth power of the one before: one exponential for all three.
+    """
+    wide = np.exp(-exponent)
+    squared = wide * wide * wide
+    middle = squared * squared * squared
+    squared = middle * middle * middle
+    return (wide + middle + squared * squared * squared) / 3.0
 
 
 @jit

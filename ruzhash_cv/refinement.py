@@ -13,7 +13,7 @@ import numpy as np
 
 from ruzhash_cv._jit import jit
 from ruzhash_cv.models import HOMOGRAPHY
-from ruzhash_cv.residuals import fundamental_residual, homography_residual
+from ruzhash_cv.residuals import model_residual
 
 
 @jit
@@ -56,8 +56,9 @@ def normaliser(pairs: Any, weights: Any) -> Any:
     out = np.zeros(6)
     total = weights.sum()
     for row in range(len(pairs)):
-        for axis in range(4):
-            out[axis] += weights[row] * pairs[row, axis] / total
+        if weights[row] > 0.0:
+            for axis in range(4):
+                out[axis] += weights[row] * pairs[row, axis] / total
     for row in range(len(pairs)):
         if weights[row] > 0.0:
             out[4] += weights[row] * np.sqrt((pairs[row, 0] - out[0]) ** 2 + (pairs[row, 1] - out[1]) ** 2) / total
@@ -80,8 +81,9 @@ def fit_homography(pairs: Any, weights: Any) -> Any:
         first[0], first[1], first[2], first[6], first[7], first[8] = x, y, 1.0, -u * x, -u * y, -u
         second[3], second[4], second[5], second[6], second[7], second[8] = x, y, 1.0, -v * x, -v * y, -v
         for i in range(9):
+            a, b = weights[row] * first[i], weights[row] * second[i]
             for j in range(i + 1):
-                gram[i, j] += weights[row] * (first[i] * first[j] + second[i] * second[j])
+                gram[i, j] += a * first[j] + b * second[j]
     h = smallest_eigenvector(gram).reshape(3, 3)
     # H = T2^-1 h T1
     model = np.empty((3, 3))
@@ -109,8 +111,9 @@ def fit_fundamental(pairs: Any, weights: Any) -> Any:
         line[3], line[4], line[5] = v * x, v * y, v
         line[6], line[7], line[8] = x, y, 1.0
         for i in range(9):
+            a = weights[row] * line[i]
             for j in range(i + 1):
-                gram[i, j] += weights[row] * line[i] * line[j]
+                gram[i, j] += a * line[j]
     f = smallest_eigenvector(gram).reshape(3, 3)
     # The nearest matrix of rank 2 in Frobenius norm is f without its smallest singular triplet: f (1 - v v').
     square = np.zeros((3, 3))
@@ -137,55 +140,71 @@ def fit_fundamental(pairs: Any, weights: Any) -> Any:
 
 
 @jit
-def pack_one(matrix: Any, kind: int, packed: Any) -> None:
+def pack_one(matrix: Any, packed: Any, kinds: Any, column: int) -> None:
     """Write one model as the 18 numbers of `residuals.pack_models`."""
-    packed[:9] = matrix
-    if kind == HOMOGRAPHY:
+    for i in range(9):
+        packed[column, i] = matrix[i]
+    if kinds[column] == HOMOGRAPHY:
         for i in range(3):
             for j in range(3):
                 a, b, c, d = (j + 1) % 3, (j + 2) % 3, (i + 1) % 3, (i + 2) % 3
-                packed[9 + 3 * i + j] = matrix[3 * a + c] * matrix[3 * b + d] - matrix[3 * a + d] * matrix[3 * b + c]
+                packed[column, 9 + 3 * i + j] = (
+                    matrix[3 * a + c] * matrix[3 * b + d] - matrix[3 * a + d] * matrix[3 * b + c]
+                )
 
 
 @jit
-def reweigh(model: Any, kind: int, pairs: Any, votes: Any, radius: float, weights: Any) -> float:
-    """Write each correspondence's weight in the next fit to `model` and return the sum of biweights.
+def reweigh(packed: Any, kinds: Any, column: int, pairs: Any, votes: Any, radius: float, weights: Any) -> float:
+    """Write each correspondence's weight in the next fit of a model and return the sum of biweights.
 
     Tukey's biweight of residual / radius, times the correspondence's votes, divided by the squared factor between algebraic
     and geometric distance.
     """
     support = 0.0
+    model = packed[column]
+    homography = kinds[column] == HOMOGRAPHY
     for row in range(len(pairs)):
-        x1, y1, x2, y2 = pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3]
         weights[row] = 0.0
-        if kind == HOMOGRAPHY:
-            residual = homography_residual(model, x1, y1, x2, y2, radius)
-            factor = model[6] * x1 + model[7] * y1 + model[8]
-            factor = factor * factor
+        if votes[row] <= 0.0:
+            continue
+        residual = model_residual(packed, kinds, column, pairs, row, radius)
+        if not residual <= radius:
+            continue
+        x1, y1, x2, y2 = pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3]
+        if homography:
+            factor = (model[6] * x1 + model[7] * y1 + model[8]) ** 2
         else:
-            residual = fundamental_residual(model, x1, y1, x2, y2, radius)
             factor = (model[0] * x1 + model[1] * y1 + model[2]) ** 2 + (model[3] * x1 + model[4] * y1 + model[5]) ** 2
             factor += (model[0] * x2 + model[3] * y2 + model[6]) ** 2 + (model[1] * x2 + model[4] * y2 + model[7]) ** 2
-        if residual <= radius and factor > 0.0:
-            biweight = votes[row] * (1.0 - (residual / radius) ** 2) ** 2
+        if factor > 0.0:
+            share = residual / radius
+            biweight = votes[row] * (1.0 - share * share) * (1.0 - share * share)
             support += biweight
             weights[row] = biweight / factor
     return support
 
 
 @jit
+def refine_one(packed: Any, kinds: Any, column: int, pairs: Any, votes: Any, radius: float, weights: Any) -> bool:
+    """Refit one packed model, in place, to what lies within `radius`; False where too little does."""
+    fewest = 5.0 if kinds[column] == HOMOGRAPHY else 9.0
+    if reweigh(packed, kinds, column, pairs, votes, radius, weights) < fewest:
+        return False
+    matrix = fit_homography(pairs, weights) if kinds[column] == HOMOGRAPHY else fit_fundamental(pairs, weights)
+    if not np.isfinite(matrix.sum()):
+        return False
+    pack_one(matrix, packed, kinds, column)
+    return True
+
+
+@jit
 def refine_kernel(pairs: Any, votes: Any, packed: Any, kinds: Any, radii: Any) -> Any:
-    """Refit every model with each radius of `radii` (m, rounds) in turn; the last good fit stays."""
-    refined = packed.copy()
+    """Refit every model with each radius of `radii` in turn and return all the fits, (rounds, m, 18); the last good fit stays."""
+    refined = np.empty((len(radii), len(packed), 18))
     weights = np.empty(len(pairs))
+    models = packed.copy()
     for column in range(len(packed)):
-        kind = kinds[column]
-        fewest = 5.0 if kind == HOMOGRAPHY else 9.0
-        for step in range(radii.shape[1]):
-            if reweigh(refined[column], kind, pairs, votes, radii[column, step], weights) < fewest:
-                break
-            matrix = fit_homography(pairs, weights) if kind == HOMOGRAPHY else fit_fundamental(pairs, weights)
-            if not np.isfinite(matrix.sum()):
-                break
-            pack_one(matrix, kind, refined[column])
+        for step in range(len(radii)):
+            refine_one(models, kinds, column, pairs, votes, radii[step], weights)
+            refined[step, column] = models[column]
     return refined

@@ -86,17 +86,31 @@ def pack_models(matrices: NDArray[np.float64], kind: int) -> NDArray[np.float64]
 
 
 @jit
-def homography_residual(model: Any, x1: float, y1: float, x2: float, y2: float, limit: float) -> float:
+def model_residual(packed: Any, kinds: Any, column: int, pairs: Any, row: int, limit: float) -> float:
+    """Return the residual of one of `pairs` (n, 4) to one of the packed models; infinite beyond `limit`.
+
+    Indices go in, not rows: a view of a row costs more than the residual.
+    """
+    x1, y1, x2, y2 = pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3]
+    if kinds[column] == HOMOGRAPHY:
+        return _homography_residual(packed, column, x1, y1, x2, y2, limit)
+    return _fundamental_residual(packed, column, x1, y1, x2, y2, limit)
+
+
+@jit
+def _homography_residual(
+    packed: Any, column: int, x1: float, y1: float, x2: float, y2: float, limit: float
+) -> float:
     """Return the symmetric transfer error, or infinity as soon as it is known to exceed `limit`."""
-    w = model[6] * x1 + model[7] * y1 + model[8]
-    dx = (model[0] * x1 + model[1] * y1 + model[2]) / w - x2
-    dy = (model[3] * x1 + model[4] * y1 + model[5]) / w - y2
+    w = 1.0 / (packed[column, 6] * x1 + packed[column, 7] * y1 + packed[column, 8])
+    dx = (packed[column, 0] * x1 + packed[column, 1] * y1 + packed[column, 2]) * w - x2
+    dy = (packed[column, 3] * x1 + packed[column, 4] * y1 + packed[column, 5]) * w - y2
     forward = dx * dx + dy * dy
     if not forward <= limit * limit:
         return np.inf
-    w = model[15] * x2 + model[16] * y2 + model[17]
-    dx = (model[9] * x2 + model[10] * y2 + model[11]) / w - x1
-    dy = (model[12] * x2 + model[13] * y2 + model[14]) / w - y1
+    w = 1.0 / (packed[column, 15] * x2 + packed[column, 16] * y2 + packed[column, 17])
+    dx = (packed[column, 9] * x2 + packed[column, 10] * y2 + packed[column, 11]) * w - x1
+    dy = (packed[column, 12] * x2 + packed[column, 13] * y2 + packed[column, 14]) * w - y1
     backward = dx * dx + dy * dy
     if not backward <= limit * limit:
         return np.inf
@@ -104,13 +118,15 @@ def homography_residual(model: Any, x1: float, y1: float, x2: float, y2: float, 
 
 
 @jit
-def fundamental_residual(model: Any, x1: float, y1: float, x2: float, y2: float, limit: float) -> float:
+def _fundamental_residual(
+    packed: Any, column: int, x1: float, y1: float, x2: float, y2: float, limit: float
+) -> float:
     """Return the Sampson distance, or infinity if it exceeds `limit`."""
-    a = model[0] * x1 + model[1] * y1 + model[2]
-    b = model[3] * x1 + model[4] * y1 + model[5]
-    c = model[6] * x1 + model[7] * y1 + model[8]
-    d = model[0] * x2 + model[3] * y2 + model[6]
-    e = model[1] * x2 + model[4] * y2 + model[7]
+    a = packed[column, 0] * x1 + packed[column, 1] * y1 + packed[column, 2]
+    b = packed[column, 3] * x1 + packed[column, 4] * y1 + packed[column, 5]
+    c = packed[column, 6] * x1 + packed[column, 7] * y1 + packed[column, 8]
+    d = packed[column, 0] * x2 + packed[column, 3] * y2 + packed[column, 6]
+    e = packed[column, 1] * x2 + packed[column, 4] * y2 + packed[column, 7]
     numerator = x2 * a + y2 * b + c
     denominator = a * a + b * b + d * d + e * e
     if not numerator * numerator <= limit * limit * denominator:
@@ -121,14 +137,53 @@ def fundamental_residual(model: Any, x1: float, y1: float, x2: float, y2: float,
 
 @jit
 def residual_kernel(pairs: Any, packed: Any, kinds: Any, limit: float) -> Any:
-    """Return residuals (n, m) of correspondences (n, 4) to packed models; infinite beyond `limit`."""
-    n, m = len(pairs), len(packed)
-    residuals = np.empty((n, m))
-    for row in range(n):
-        x1, y1, x2, y2 = pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3]
-        for column in range(m):
-            if kinds[column] == HOMOGRAPHY:
-                residuals[row, column] = homography_residual(packed[column], x1, y1, x2, y2, limit)
+    """Return residuals (n, m) of correspondences (n, 4) to packed models; infinite beyond `limit`.
+
+    The first pass has no branches and runs down columns of coefficients, so that it compiles to vector instructions; most pairs
+    end there. The second finishes the few that are within the limit.
+    """
+    residuals = np.empty((len(pairs), len(packed)))
+    begin = 0
+    while begin < len(packed):
+        end = begin
+        while end < len(packed) and kinds[end] == kinds[begin]:
+            end += 1
+        columns = np.ascontiguousarray(packed[begin:end, :9].T)
+        for row in range(len(pairs)):
+            if kinds[begin] == HOMOGRAPHY:
+                _forward_errors(columns, pairs, row, residuals[row, begin:end])
             else:
-                residuals[row, column] = fundamental_residual(packed[column], x1, y1, x2, y2, limit)
+                _sampson_errors(columns, pairs, row, residuals[row, begin:end])
+            for k in range(begin, end):
+                if residuals[row, k] <= 1.0001 * limit * limit:
+                    residuals[row, k] = model_residual(packed, kinds, k, pairs, row, limit)
+                else:
+                    residuals[row, k] = np.inf
+        begin = end
     return residuals
+
+
+@jit
+def _forward_errors(c: Any, pairs: Any, row: int, squared: Any) -> None:
+    """Write |x2 - H x1|^2 for all homographies, coefficients in the rows of `c`."""
+    x1, y1, x2, y2 = pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3]
+    c0, c1, c2, c3, c4, c5, c6, c7, c8 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8]
+    for k in range(len(squared)):
+        w = 1.0 / (c6[k] * x1 + c7[k] * y1 + c8[k])
+        dx = (c0[k] * x1 + c1[k] * y1 + c2[k]) * w - x2
+        dy = (c3[k] * x1 + c4[k] * y1 + c5[k]) * w - y2
+        squared[k] = dx * dx + dy * dy
+
+
+@jit
+def _sampson_errors(c: Any, pairs: Any, row: int, squared: Any) -> None:
+    """Write squared Sampson distances to all fundamental matrices, coefficients in the rows of `c`."""
+    x1, y1, x2, y2 = pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3]
+    c0, c1, c2, c3, c4, c5, c6, c7, c8 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8]
+    for k in range(len(squared)):
+        a = c0[k] * x1 + c1[k] * y1 + c2[k]
+        b = c3[k] * x1 + c4[k] * y1 + c5[k]
+        d = c0[k] * x2 + c3[k] * y2 + c6[k]
+        e = c1[k] * x2 + c4[k] * y2 + c7[k]
+        f = x2 * a + y2 * b + c6[k] * x1 + c7[k] * y1 + c8[k]
+        squared[k] = f * f / (a * a + b * b + d * d + e * e + 1e-300)

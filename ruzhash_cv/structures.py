@@ -1,13 +1,17 @@
-"""Structures: the few refitted models behind the matches, each with its kind, support and noise scale.
+"""Structures: the few refitted models behind the matches, each with its kind, support and tolerance.
 
 Evidence. For a model and a radius, c of n votes agree and chance would give the share alpha. The log-likelihood ratio of
 "c / n agree" against "alpha agree" is
 
     G = c log(c / (n alpha)) + (n - c) log((1 - c / n) / (1 - alpha))     (nats)
 
-alpha comes from decoys: the share of them within `CHANCE_RADIUS` of the model, brought down to smaller radii by the law of its
-family, r^2 around a point (homography) and r along a line (fundamental matrix). The largest G over models and radii decides which
-structure is next, of which family, and how tight it is; what it explains is taken away, and so on.
+Two kinds of chance, and the larger counts. Decoys: the share of them within `CHANCE_RADIUS` of the model, brought down to smaller
+radii by the law of its family, r^2 around a point (homography) and r along a line (fundamental matrix). And the ring just outside the
+radius: mismatches may crowd around the true positions, but a structure is denser than what surrounds it. So a radius grows as long
+as there is more to gain than chance would bring in, and stops where the residuals of the structure thin out: each structure has the
+tolerance its own residuals ask for.
+
+The largest G over models and radii is the next structure, of whichever family; what it explains is taken away, and so on.
 """
 
 from __future__ import annotations
@@ -18,8 +22,21 @@ import numpy as np
 
 from ruzhash_cv._jit import jit
 from ruzhash_cv.models import HOMOGRAPHY
+from ruzhash_cv.refinement import refine_one
+from ruzhash_cv.residuals import model_residual
 
-_RING = 2
+#: Radii tried, pixels: steps of sqrt(2).
+RADII = 0.5 * np.sqrt(2.0) ** np.arange(14)
+#: Decoys this close to a model, pixels, tell its share of chance agreement.
+CHANCE_RADIUS = 32.0
+#: The ring behind a radius reaches this many steps further (twice the radius).
+RING = 2
+#: Widest radius by family, as a number of steps: 22.6 px and 8 px. Wider agreement is no structure: planes bend, epipolar lines do not.
+WIDEST = (12, 9)
+#: A structure must be this many times as dense as the ring around it.
+CONTRAST = (3.0, 1.0)
+#: Correspondences that fit a model whatever they are, by family.
+FREE = (4.0, 7.0)
 
 
 @jit
@@ -32,62 +49,144 @@ def evidence(agreeing: float, total: float, chance: float) -> float:
 
 
 @jit
-def cover_kernel(
-    indptr: Any, columns: Any, values: Any, by_column_indptr: Any, by_column_rows: Any, votes: Any, significance: Any, n_wanted: int
-) -> Any:
-    """Choose columns greedily by their summed preference; votes of the rows they hold are halved each time."""
-    left = votes.copy()
-    support = np.zeros(len(significance))
-    for row in range(len(indptr) - 1):
-        for at in range(indptr[row], indptr[row + 1]):
-            support[columns[at]] += left[row] * values[at]
-    chosen = np.empty(n_wanted, np.int64)
-    for item in range(n_wanted):
-        best = -1
-        for column in range(len(support)):
-            if significance[column] > 0 and (best < 0 or significance[column] * support[column] > significance[best] * support[best]):
-                best = column
-        if best < 0 or support[best] <= 0.0:
-            return chosen[:item]
-        chosen[item] = best
-        for at in range(by_column_indptr[best], by_column_indptr[best + 1]):
-            row = by_column_rows[at]
-            own = 0.0
-            for k in range(indptr[row], indptr[row + 1]):
-                if columns[k] == best:
-                    own = values[k]
-            change = 0.5 * left[row] * min(1.0, own * 2)
-            left[row] -= change
-            for k in range(indptr[row], indptr[row + 1]):
-                support[columns[k]] -= change * values[k]
-        support[best] = -1.0
-    return chosen
+def best_radius(counts: Any, total: float, kind: int, chance: float, radii: Any, chance_radius: float) -> Any:
+    """Return the largest evidence over the radii of one model and the step it is reached at.
+
+    `counts` are the votes between one radius and the next.
+    """
+    power = 2.0 if kind == HOMOGRAPHY else 1.0
+    beyond = 2.0 ** (0.5 * RING * power) - 1.0
+    within = 0.0
+    best, best_at = 0.0, 0
+    for at in range(WIDEST[kind]):
+        within += counts[at]
+        around = 0.05
+        for step in range(1, RING + 1):
+            around += counts[at + step]
+        crowd = CONTRAST[kind] * around / beyond / total
+        share = min(max(chance * (radii[at] / chance_radius) ** power, crowd), 0.9)
+        if within > FREE[kind]:
+            gain = evidence(within - FREE[kind], total - FREE[kind], share)
+            if gain > best:
+                best, best_at = gain, at
+    return best, best_at
 
 
 @jit
-def best_radius(residuals: Any, left: Any, total: float, kind: int, chance: float, chance_radius: float, radii: Any) -> Any:
-    """Return the largest evidence over `radii` of one model and the radius it is reached at."""
-    # Radii grow by a constant factor; the ring behind a radius reaches `_RING` steps further.
-    counts = np.zeros(len(radii))
-    for row in range(len(residuals)):
-        residual = residuals[row]
-        if left[row] > 0.0 and residual <= radii[-1]:
-            at = 0
-            while residual > radii[at]:
-                at += 1
-            counts[at] += left[row]
-    within = np.cumsum(counts)
-    best, best_at = 0.0, 0
-    power = 2.0 if kind == HOMOGRAPHY else 1.0
-    taken = 4.0 if kind == HOMOGRAPHY else 7.0
-    widest = len(radii) - _RING - (0 if kind == HOMOGRAPHY else 3)
-    for at in range(widest):
-        agreeing = within[at] - taken
-        around = within[at + _RING] - within[at]
-        local = (around + 0.05) / ((radii[at + _RING] / radii[at]) ** power - 1.0) / total
-        share = min(max(chance * (radii[at] / chance_radius) ** power, local), 0.9)
-        # As many correspondences as a sample has fit whatever they are.
-        gain = evidence(agreeing, total - taken, share) if agreeing > 0.0 else 0.0
-        if gain > best:
-            best, best_at = gain, at
-    return best, best_at
+def _step_of(residual: float, radii: Any) -> int:
+    for at in range(len(radii)):
+        if residual <= radii[at]:
+            return at
+    return len(radii)
+
+
+@jit
+def _chance_of(packed: Any, kinds: Any, column: int, decoys: Any, chance_radius: float) -> float:
+    """Return the share of decoys within the chance radius; one is added, so that it is never 0."""
+    near = 1.0
+    for row in range(len(decoys)):
+        if model_residual(packed, kinds, column, decoys, row, chance_radius) <= chance_radius:
+            near += 1.0
+    return near / (len(decoys) + 1.0)
+
+
+@jit
+def _steps_kernel(pairs: Any, packed: Any, kinds: Any, radii: Any) -> Any:
+    """Return, for each model and correspondence, the first step of the radii that holds its residual."""
+    steps = np.empty((len(packed), len(pairs)), np.uint8)
+    for column in range(len(packed)):
+        for row in range(len(pairs)):
+            steps[column, row] = _step_of(model_residual(packed, kinds, column, pairs, row, radii[-1]), radii)
+    return steps
+
+
+@jit
+def _polish(
+    pairs: Any, decoys: Any, left: Any, total: float, packed: Any, kinds: Any, column: int, at: int, radii: Any, reach: float
+) -> Any:
+    """Refit one model, in place, within twice its radius; return its evidence and its radius's step anew."""
+    weights = np.empty(len(pairs))
+    for _ in range(3):
+        if not refine_one(packed, kinds, column, pairs, left, 2.0 * radii[at], weights):
+            break
+    counts = np.zeros(len(radii) + 1)
+    for row in range(len(pairs)):
+        if left[row] > 0.0:
+            counts[_step_of(model_residual(packed, kinds, column, pairs, row, radii[-1]), radii)] += left[row]
+    chance = _chance_of(packed, kinds, column, decoys, reach)
+    return best_radius(counts, total, kinds[column], chance, radii, reach)
+
+
+@jit
+def extract_kernel(
+    pairs: Any, votes: Any, decoys: Any, packed: Any, kinds: Any, scale: float, tolerance: Any, fewest_nats: float, most: int
+) -> Any:
+    """Return the models (k, 18), kinds, steps and evidences of the structures, strongest first, and the votes left over.
+
+    What lies within `tolerance` (by family) times a structure's radius is taken away before the next is looked for.
+    """
+    radii, reach = RADII * scale, CHANCE_RADIUS * scale
+    steps = _steps_kernel(pairs, packed, kinds, radii)
+    chances = np.empty(len(packed))
+    for column in range(len(packed)):
+        chances[column] = _chance_of(packed, kinds, column, decoys, reach)
+    left, total = votes.copy(), votes.sum()
+    found, found_kinds = np.empty((most, 18)), np.empty(most, np.uint8)
+    found_steps, gains = np.empty(most, np.int64), np.empty(most)
+    counts = np.empty(len(radii) + 1)
+    n_found = 0
+    while n_found < most:
+        best, best_column, best_at = 0.0, -1, 0
+        for column in range(len(packed)):
+            counts[:] = 0.0
+            for row in range(len(pairs)):
+                counts[steps[column, row]] += left[row]
+            gain, at = best_radius(counts, total, kinds[column], chances[column], radii, reach)
+            if gain > best:
+                best, best_column, best_at = gain, column, at
+        if best < fewest_nats:
+            break
+        found[n_found], found_kinds[n_found] = packed[best_column], kinds[best_column]
+        gain, at = _polish(pairs, decoys, left, total, found, found_kinds, n_found, best_at, radii, reach)
+        if gain < best:
+            found[n_found], gain, at = packed[best_column], best, best_at
+        found_steps[n_found], gains[n_found] = at, gain
+        reached = tolerance[kinds[best_column]] * radii[at]
+        for row in range(len(pairs)):
+            if model_residual(found, found_kinds, n_found, pairs, row, radii[-1]) <= reached:
+                left[row] = 0.0
+        n_found += 1
+    return found[:n_found], found_kinds[:n_found], found_steps[:n_found], gains[:n_found], left
+
+
+@jit
+def cover_kernel(indptr: Any, columns: Any, values: Any, votes: Any, significance: Any, n_wanted: int) -> Any:
+    """Choose columns greedily by their summed preference; the votes of the rows they hold are halved each time."""
+    left = votes.copy()
+    support = np.zeros(len(significance))
+    starts = np.zeros(len(significance) + 1, np.int64)
+    for row in range(len(indptr) - 1):
+        for at in range(indptr[row], indptr[row + 1]):
+            support[columns[at]] += left[row] * values[at]
+            starts[columns[at] + 1] += 1
+    starts = np.cumsum(starts)
+    holders, shares = np.empty(len(columns), np.int32), np.empty(len(columns), np.float32)
+    filled = starts[:-1].copy()
+    for row in range(len(indptr) - 1):
+        for at in range(indptr[row], indptr[row + 1]):
+            holders[filled[columns[at]]], shares[filled[columns[at]]] = row, values[at]
+            filled[columns[at]] += 1
+    chosen = np.empty(n_wanted, np.int64)
+    for item in range(n_wanted):
+        best = int(np.argmax(support * significance))
+        if not support[best] * significance[best] > 0.0:
+            return chosen[:item]
+        chosen[item] = best
+        for held in range(starts[best], starts[best + 1]):
+            row = holders[held]
+            change = left[row] * min(0.5, shares[held])
+            left[row] -= change
+            for at in range(indptr[row], indptr[row + 1]):
+                support[columns[at]] -= change * values[at]
+        support[best] = -1.0
+    return chosen

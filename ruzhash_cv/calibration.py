@@ -1,0 +1,56 @@
+"""Calibration: what the scores of decoys say about the scores of matches."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def p_values(scores: Array, decoy_scores: Array) -> Array:
+    """Return, for each score, the probability that a mismatch looks at least as good: (1 + #) / (1 + N).
+
+    # of the N decoys have an anomaly score at most as high. Without decoys every p-value is 1.
+
+    Examples
+    --------
+    >>> p_values(np.array([0.2, 0.8]), np.array([0.5, 0.7, 0.9]))
+    array([0.25, 0.75])
+    """
+    as_good = np.searchsorted(np.sort(decoy_scores), scores, side="right")
+    values: Array = (1.0 + as_good) / (1.0 + len(decoy_scores))
+    return values
+
+
+def mismatch_rate(p: Array, *, beyond: float = 0.5) -> float:
+    """Return the share of mismatches among matches, from how many p-values exceed `beyond`.
+
+    p-values of mismatches are uniform, those of inliers are small: the share of p-values above a level, divided by
+    1 - level, is the mismatches' (Storey, "A direct approach to false discovery rates", JRSS B 2002).
+
+    Examples
+    --------
+    >>> mismatch_rate(np.array([0.001, 0.001, 0.2, 0.7]))
+    0.5
+    """
+    return float(min(1.0, np.mean(p > beyond) / (1.0 - beyond))) if len(p) else 0.0
+
+
+def score_threshold(decoy_scores: Array, false_acceptance_rate: float) -> float:
+    """Return the largest anomaly score whose p-value is at most `false_acceptance_rate`; 0 if none can be.
+
+    Examples
+    --------
+    >>> score_threshold(np.linspace(0.01, 1.0, 100), 0.05)
+    0.04
+    """
+    allowed = int(np.floor(false_acceptance_rate * (1 + len(decoy_scores)) + 1e-9)) - 1
+    if allowed < 0:
+        return 0.0
+    ordered = np.sort(decoy_scores)
+    if allowed >= len(ordered):
+        return 1.0
+    # As many decoys as allowed lie at or below the threshold, and it stays below the next one.
+    below_next = float(np.nextafter(ordered[allowed], 0.0))
+    return below_next if allowed == 0 else min(float(ordered[allowed - 1]), below_next)

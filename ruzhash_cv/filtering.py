@@ -1,0 +1,359 @@
+"""The whole pipeline on one page: correspondences in, inlier mask out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ruzhash_cv._validation import (
+    RNG,
+    as_generator,
+    as_points,
+    check_choice,
+    check_n_jobs,
+    check_real,
+    check_same_length,
+)
+from ruzhash_cv.calibration import mismatch_rate, p_values, score_threshold
+from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
+from ruzhash_cv.decoys import draw_decoys
+from ruzhash_cv.forest import RuzHashForest
+from ruzhash_cv.models import KINDS, Frame
+from ruzhash_cv.residuals import residual_kernel
+from ruzhash_cv.sampling import PLACE_RADIUS, find_places
+from ruzhash_cv.search import TOLERANCE, Bank, Found, Search
+
+#: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
+FEWEST_MATCHES = 8
+#: Correspondences the models are searched in; more are only scored.
+SEARCH_SIZE = 2048
+#: Trees, columns from samples, and decoys of the null distribution.
+N_TREES, N_COLUMNS, N_DECOYS = 64, 192, 1000
+_REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """One plane, or one rigid motion, behind the kept matches.
+
+    Attributes
+    ----------
+    matrix : ndarray of float64, shape (3, 3)
+        Homography (x2 ~ H x1) or fundamental matrix (x2^T F x1 = 0) of pixels, refitted to its matches; unit norm.
+    kind : str
+        ``"homography"`` or ``"fundamental"``.
+    support : int
+        Matches labelled with it.
+    tolerance : float
+        Pixels: the largest residual of a match that belongs to it.
+    noise_scale : float
+        Pixels: 1.4826 times the median residual of its matches.
+    evidence : float
+        Log-likelihood ratio against chance, nats.
+    """
+
+    matrix: Array
+    kind: str
+    support: int
+    tolerance: float
+    noise_scale: float
+    evidence: float
+
+
+@dataclass(frozen=True)
+class FilterResult:
+    """What `filter_points` found; every array has one entry per match.
+
+    Attributes
+    ----------
+    inlier_mask : ndarray of bool, shape (n,)
+        True = keep.
+    anomaly_scores : ndarray of float64, shape (n,)
+        In (0, 1], high = mismatch.
+    p_values : ndarray of float64, shape (n,)
+        Probability that a mismatch looks at least as good, by comparison with decoys.
+    labels : ndarray of int64, shape (n,)
+        Index into `models` of the structure a kept match belongs to, -1 = none.
+    models : tuple of Structure
+        Strongest first.
+    score_threshold : float
+        Matches with a higher anomaly score are flagged.
+    mismatch_rate : float
+        Estimated share of mismatches.
+    degenerate_samples : dict of str to int
+        Minimal samples rejected, by reason: ``"repeated"``, ``"collinear"``, ``"flipped"``, ``"unsolved"``.
+    n_models : int
+        Models sampled.
+    reason : str or None
+        Why nothing could be decided; None where something was.
+    seconds : dict of str to float
+        Time of each stage.
+    """
+
+    inlier_mask: NDArray[np.bool_]
+    anomaly_scores: Array
+    p_values: Array
+    labels: NDArray[np.int64]
+    models: tuple[Structure, ...] = ()
+    score_threshold: float = 0.0
+    mismatch_rate: float = 1.0
+    degenerate_samples: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_REJECTIONS, 0))
+    n_models: int = 0
+    reason: str | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def filter_matches(
+    kp1: Keypoints,
+    kp2: Keypoints,
+    matches: Matches,
+    *,
+    model: str = "auto",
+    threshold: float | None = None,
+    ratio: float | None = None,
+    false_acceptance_rate: float | None = None,
+    rng: RNG = 0,
+    n_jobs: int | None = None,
+) -> NDArray[np.bool_]:
+    """Return the inlier mask of keypoint matches: True = keep.
+
+    Parameters
+    ----------
+    kp1, kp2 : sequence of cv2.KeyPoint, or array_like of shape (n, 2)
+        Keypoints of the two images, or their pixel positions (x, y).
+    matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2)
+        See `as_correspondences`.
+    ratio : float in (0, 1], optional
+        Run Lowe's ratio test on knnMatch output first; rows that fail it are flagged.
+    model, threshold, false_acceptance_rate, rng, n_jobs
+        See `filter_points`.
+
+    Returns
+    -------
+    ndarray of bool, shape (len(matches),)
+        For knnMatch output, one entry per query row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    >>> moved = points + [40.0, 5.0]
+    >>> moved[:20] = np.random.default_rng(1).uniform(0, 500, (20, 2))
+    >>> mask = filter_matches(points, moved, np.stack([np.arange(60)] * 2, axis=1))
+    >>> int(mask[:20].sum()), int(mask[20:].sum())
+    (0, 40)
+    """
+    pairs = as_correspondences(kp1, kp2, matches, ratio=ratio)
+    return filter_points(
+        pairs.points1,
+        pairs.points2,
+        model=model,
+        threshold=threshold,
+        false_acceptance_rate=false_acceptance_rate,
+        rng=rng,
+        n_jobs=n_jobs,
+    ).inlier_mask
+
+
+def filter_points(
+    points1: ArrayLike,
+    points2: ArrayLike,
+    *,
+    model: str = "auto",
+    threshold: float | None = None,
+    false_acceptance_rate: float | None = None,
+    rng: RNG = 0,
+    n_jobs: int | None = None,
+) -> FilterResult:
+    """Tell mismatches from true correspondences, however many planes or moving objects there are.
+
+    Parameters
+    ----------
+    points1, points2 : array_like, shape (n, 2)
+        Corresponding points, pixels (x, y). Rows with NaN or infinity are flagged and do not affect the others; exact
+        repetitions get one verdict.
+    model : {"auto", "homography", "fundamental"}
+        Which models to look for: planes, rigid motions, or each where the evidence asks for it.
+    threshold : float, optional
+        Pixels. Every kept match lies within it of one of the result's `models`: symmetric transfer error for a homography,
+        Sampson distance for a fundamental matrix. None: each structure gets the tolerance its own residuals ask for,
+        between 0.75 and 34 px (homography) or 0.6 and 10 px (fundamental matrix). Samples are embedded at the noise scales
+        sigma = 1, 3 and 9 px at once and cut off at eps = 27 px; a threshold T makes them T / 27 of that.
+    false_acceptance_rate : float in (0, 1), optional
+        Share of mismatches accepted: the mask is p-value <= rate, whatever the structures. None: the mask is chosen by the
+        structures' tolerances and the anomaly score; see docs/method.md.
+    rng : int, numpy.random.Generator or None
+        The same int gives the same result, whatever `n_jobs`.
+    n_jobs : int or None
+        Threads; None for all processors.
+
+    Returns
+    -------
+    FilterResult
+        Also where nothing could be decided (fewer than 8 distinct matches, nothing found): all matches are then flagged and
+        `reason` says why.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above; the message names it and what arrived.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    >>> result = filter_points(points, 0.5 * points + 3.0)
+    >>> result.models[0].kind, int(result.inlier_mask.sum())
+    ('homography', 60)
+    """
+    first, second = as_points(points1, "points1"), as_points(points2, "points2")
+    check_same_length(first, second, "`points1` and `points2`")
+    check_choice(model, "model", ("auto", *KINDS))
+    if threshold is not None:
+        threshold = check_real(threshold, "threshold")
+    if false_acceptance_rate is not None:
+        false_acceptance_rate = check_real(false_acceptance_rate, "false_acceptance_rate", above=0.0, below=1.0)
+    generator, jobs = as_generator(rng), check_n_jobs(n_jobs)
+    families = KINDS if model == "auto" else (model,)
+
+    clock = _Clock()
+    finite = np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1)
+    with np.errstate(over="ignore"):
+        finite &= (np.abs(first) < 1e12).all(axis=1) & (np.abs(second) < 1e12).all(axis=1)
+    frame = Frame.around(first[finite], second[finite])
+    pairs, where = _distinct(frame.enter(first[finite], second[finite]))
+    places = find_places(pairs, PLACE_RADIUS * frame.scale)
+    if len(np.unique(places)) < FEWEST_MATCHES:
+        reason = f"{len(np.unique(places))} distinct matches, at least {FEWEST_MATCHES} are needed"
+        return _undecided(len(first), reason, clock)
+    votes = 1.0 / np.bincount(places)[places]
+    search = Search(pairs, places, votes, frame.scale, families, generator, jobs)
+    found = search.run(threshold)
+    clock.stop("search")
+    if len(found.structures) == 0:
+        return replace(
+            _undecided(len(first), "no model found that more matches agree with than chance would give", clock),
+            degenerate_samples=found.rejected,
+            n_models=found.n_models,
+        )
+    scores, decoy_scores = _score(search, found, generator)
+    clock.stop("forest")
+    verdict = _decide(search, found, scores, decoy_scores, threshold, false_acceptance_rate)
+    result = _report(verdict, found, frame, where, finite)
+    clock.stop("structures")
+    return replace(result, seconds=clock.seconds)
+
+
+class _Clock:
+    """Seconds since the last stop, by stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def stop(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage] = now - self._since
+        self._since = now
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """Scores, p-values and the mask of the distinct correspondences, and their residuals to the structures in tolerances."""
+
+    keep: NDArray[np.bool_]
+    scores: Array
+    p: Array
+    labels: NDArray[np.int64]
+    residuals: Array
+    tolerances: Array
+    score_threshold: float
+
+
+def _distinct(pairs: Array) -> tuple[Array, NDArray[np.int64]]:
+    """Return distinct rows, and for each row the distinct one it equals."""
+    if len(pairs) == 0:
+        return pairs, np.zeros(0, np.int64)
+    order = np.lexsort(pairs.T)
+    new = np.concatenate([[True], (np.diff(pairs[order], axis=0) != 0).any(axis=1)])
+    where = np.empty(len(pairs), np.int64)
+    where[order] = np.cumsum(new) - 1
+    return np.ascontiguousarray(pairs[order[new]]), where
+
+
+def _undecided(n: int, reason: str, clock: _Clock) -> FilterResult:
+    return FilterResult(
+        np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64), reason=reason, seconds=clock.seconds
+    )
+
+
+def _score(search: Search, found: Found, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return anomaly scores of the matches and of decoys that had no part in choosing the columns."""
+    decoys = draw_decoys(search.pairs, N_DECOYS, 10.0 * search.scale, rng)
+    columns, weights = found.columns, found.significances
+    if len(columns) > N_COLUMNS:
+        chosen = np.sort(rng.choice(len(columns), N_COLUMNS, replace=False, p=weights / weights.sum()))
+        columns, weights = columns.take(chosen), weights[chosen]
+    rows = search.embed(columns, search.pairs, search.places, weights)
+    others = search.embed(columns, decoys, None, weights)
+    copies = -(-max(len(columns), 16) // len(found.structures))
+    rows = search.append_structures(rows, found, search.pairs, copies)
+    others = search.append_structures(others, found, decoys, copies)
+    forest = RuzHashForest(n_trees=N_TREES, rng=rng, n_jobs=search.n_jobs)
+    scores, decoy_scores = forest.fit_anomaly_scores(rows, others)
+    return scores, decoy_scores
+
+
+def _decide(
+    search: Search,
+    found: Found,
+    scores: Array,
+    decoy_scores: Array,
+    threshold: float | None,
+    false_acceptance_rate: float | None,
+) -> _Verdict:
+    """Choose the mask."""
+    p = p_values(scores, decoy_scores)
+    tolerances = found.tolerances if threshold is None else np.full(len(found.structures), threshold)
+    residuals = residual_kernel(search.pairs, found.structures.packed, found.structures.kinds, np.inf) / search.scale
+    nearest = np.argmin(residuals / tolerances, axis=1)
+    inside = residuals[np.arange(len(p)), nearest] <= tolerances[nearest]
+    if false_acceptance_rate is None:
+        limit, keep = 1.0, inside
+    else:
+        limit = score_threshold(decoy_scores, false_acceptance_rate)
+        keep = scores <= limit
+        if threshold is not None:
+            keep &= inside
+    labels = np.where(keep & inside, nearest, -1)
+    return _Verdict(keep, scores, p, labels, residuals, tolerances, limit)
+
+
+def _report(
+    verdict: _Verdict, found: Found, frame: Frame, where: NDArray[np.int64], finite: NDArray[np.bool_]
+) -> FilterResult:
+    """Spread the verdict on the distinct correspondences over all matches, and describe the structures in pixels."""
+    n = len(finite)
+    mask, scores, p, labels = np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64)
+    mask[finite], scores[finite] = verdict.keep[where], verdict.scores[where]
+    p[finite], labels[finite] = verdict.p[where], verdict.labels[where]
+    structures = []
+    for item in range(len(found.structures)):
+        kind = KINDS[found.structures.kinds[item]]
+        matrix = frame.leave(found.structures.packed[item, :9].reshape(1, 3, 3), kind)[0]
+        own = verdict.residuals[verdict.labels == item, item]
+        noise = 1.4826 * float(np.median(own)) if len(own) else 0.0
+        structures.append(
+            Structure(
+                matrix, kind, int((labels == item).sum()), float(verdict.tolerances[item]), noise, float(found.evidences[item])
+            )
+        )
+    return FilterResult(
+        mask, scores, p, labels, tuple(structures), verdict.score_threshold, mismatch_rate(p[finite]),
+        found.rejected, found.n_models,
+    )  # fmt: skip

@@ -1,0 +1,238 @@
+"""The search for models: rounds of sampling, embedding, refitting, until the evidence is plain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ruzhash_cv._jit import run_blocks
+from ruzhash_cv.decoys import draw_decoys
+from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, KINDS, SAMPLE_SIZE, solve_in_frame
+from ruzhash_cv.preferences import compress
+from ruzhash_cv.refinement import refine_kernel
+from ruzhash_cv.residuals import pack_models, residual_kernel
+from ruzhash_cv.sampling import PLACE_RADIUS, Neighbourhoods, draw_from, find_neighbourhoods
+from ruzhash_cv.structures import RADII, cover_kernel, extract_kernel
+
+Array = NDArray[np.float64]
+
+#: Widest noise scale of a preference and where it is cut off, pixels. With the two finer ones: 9, 3 and 1 px.
+SIGMA, REACH = 9.0, 27.0
+#: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
+NEIGHBOURHOODS = (10, 30, 60)
+#: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
+N_LOCAL, N_WIDE, N_FUNDAMENTAL = 500, 60, 100
+#: Models refitted, by family, and the closing radii, pixels, they are refitted with.
+N_REFITTED = (30, 20)
+CLOSING_RADII = (20.0, 12.0, 9.0, 5.0, 3.0, 2.0)
+#: Of those fits, the ones that stand for election as structures.
+_ELECTED = (2, 3, 5)
+#: Log-likelihood ratio, nats, a structure needs, and the most structures looked for.
+FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
+#: By family: what lies within this many radii of a structure belongs to it.
+TOLERANCE = (1.5, 1.25)
+#: Rounds of sampling, each with twice the samples of the one before.
+MOST_ROUNDS = 5
+
+
+@dataclass
+class Bank:
+    """Models of both families in the frame, as the kernels take them.
+
+    `packed` (m, 18), `kinds` (m,) and `makers` (m, 7): the places whose correspondences made a model, -1 where fewer did.
+    """
+
+    packed: Array = field(default_factory=lambda: np.zeros((0, 18)))
+    kinds: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    makers: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 7), np.int64))
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def take(self, columns: NDArray[np.int64] | NDArray[np.bool_]) -> Bank:
+        """Return some of the models."""
+        return Bank(self.packed[columns], self.kinds[columns], self.makers[columns])
+
+    def join(self, *others: Bank) -> Bank:
+        """Return these models and those of `others`."""
+        banks = (self, *others)
+        return Bank(
+            np.vstack([bank.packed for bank in banks]),
+            np.concatenate([bank.kinds for bank in banks]),
+            np.vstack([bank.makers for bank in banks]),
+        )
+
+
+@dataclass
+class Found:
+    """What the search brings home: structures, informative models, and what was rejected on the way."""
+
+    structures: Bank
+    radii: Array
+    evidences: Array
+    columns: Bank
+    significances: Array
+    rejected: dict[str, int]
+    n_models: int
+
+    @property
+    def tolerances(self) -> Array:
+        """Largest residual, pixels, of what belongs to each structure."""
+        return self.radii * np.array(TOLERANCE)[self.structures.kinds]
+
+
+@dataclass
+class Search:
+    """Distinct correspondences (n, 4) in the frame, their places and votes, and which families to look for."""
+
+    pairs: Array
+    places: NDArray[np.int64]
+    votes: Array
+    scale: float
+    families: tuple[str, ...]
+    rng: np.random.Generator
+    n_jobs: int
+    n_decoys: int = 500
+
+    def run(self, fixed_radius: float | None = None) -> Found:
+        """Sample in rounds, each twice as long, until a round finds nothing that was not known."""
+        around = find_neighbourhoods(self.pairs, max(NEIGHBOURHOODS), self.rng)
+        decoys = draw_decoys(self.pairs, self.n_decoys, 10.0 * self.scale, self.rng)
+        rejected = dict.fromkeys(("repeated", "collinear", "flipped", "unsolved"), 0)
+        columns, significances, candidates, quality = Bank(), np.zeros(0), Bank(), np.zeros(len(self.pairs))
+        before, n_models = -np.inf, 0
+        for turn in range(MOST_ROUNDS):
+            for kind, n_samples, sizes in self._plan(turn):
+                weights = self.votes if sizes == NEIGHBOURHOODS else self._guide(quality)
+                bank = self._sample(kind, n_samples, sizes, weights, around, rejected)
+                n_models += len(bank)
+                kept, weight, rows = self.weigh(bank, decoys)
+                if kind == "homography":
+                    quality = quality + rows @ weight
+                if kind not in self.families or len(kept) == 0:
+                    continue
+                chosen = cover_kernel(
+                    rows.indptr, rows.indices, rows.data, self.votes, weight, N_REFITTED[kept.kinds[0]]
+                )
+                columns, significances = columns.join(kept), np.concatenate([significances, weight])
+                candidates = candidates.join(self._refit(kept.take(chosen)))
+            structures = extract_kernel(
+                self.pairs, self.votes, decoys, candidates.packed, candidates.kinds, self.scale,
+                np.array(TOLERANCE), FEWEST_NATS, MOST_STRUCTURES,
+            )  # fmt: skip
+            total = structures[3].sum()
+            if len(structures[3]) and total < before + 5.0:
+                break
+            if len(structures[3]) and structures[4].sum() < 0.5 * self.votes.sum():
+                break
+            before = total
+        packed, kinds, steps, evidences, _ = structures
+        nobody = np.full((len(packed), 7), -1, np.int64)
+        return Found(Bank(packed, kinds, nobody), RADII[steps], evidences, columns, significances, rejected, n_models)
+
+    def _plan(self, turn: int) -> list[tuple[str, int, tuple[int, ...]]]:
+        times = 2**turn
+        plan = [("homography", N_LOCAL * times, NEIGHBOURHOODS)]
+        if "homography" in self.families:
+            plan.append(("homography", N_WIDE * times, (0,)))
+        if "fundamental" in self.families:
+            plan.append(("fundamental", N_FUNDAMENTAL * times, (0, 0, 60)))
+        return plan
+
+    def _guide(self, quality: Array) -> Array:
+        """Return sampling weights that favour what already agrees with its neighbours."""
+        level = np.median(quality) + 1e-12
+        return self.votes * (quality / (quality + level)) ** 2 + 1e-9
+
+    def _sample(
+        self,
+        kind: str,
+        n_samples: int,
+        sizes: tuple[int, ...],
+        weights: Array,
+        around: Neighbourhoods,
+        rejected: dict[str, int],
+    ) -> Bank:
+        size = SAMPLE_SIZE[kind]
+        samples = draw_from(
+            self.pairs, size, n_samples, sizes, around, weights, PLACE_RADIUS * self.scale, self.rng
+        )
+        models = solve_in_frame(self.pairs, samples.indices, kind)
+        for reason, count in samples.rejected.items():
+            rejected[reason] += count
+        rejected["unsolved"] += models.n_degenerate
+        makers = np.full((len(models), 7), -1, np.int64)
+        makers[:, :size] = self.places[samples.indices[models.sample_index]]
+        code = HOMOGRAPHY if kind == "homography" else FUNDAMENTAL
+        return Bank(pack_models(models.matrices, code), np.full(len(models), code, np.uint8), makers)
+
+    def embed(self, bank: Bank, pairs: Array, places: NDArray[np.int64] | None, weights: Array) -> sparse.csr_array:
+        """Return weighted preferences of correspondences, the mean over three noise scales."""
+        m = len(bank)
+        return compress(
+            lambda start, stop: residual_kernel(pairs[start:stop], bank.packed, bank.kinds, REACH * self.scale),
+            (len(pairs), m),
+            np.full(m, REACH * self.scale),
+            np.full(m, 0.5 / (SIGMA * self.scale) ** 2),
+            weights,
+            marginal=True,
+            places=places,
+            makers=None if places is None else bank.makers,
+            n_jobs=self.n_jobs,
+        )
+
+    def append_structures(self, rows: sparse.csr_array, found: Found, pairs: Array, copies: int) -> sparse.csr_array:
+        """Return preference rows with `copies` columns more for each structure, at its own noise scale."""
+        bank, radii = found.structures, found.radii * self.scale
+        own = compress(
+            lambda start, stop: residual_kernel(pairs[start:stop], bank.packed, bank.kinds, np.inf),
+            (len(pairs), len(bank)),
+            2.0 * radii,
+            0.5 / (0.5 * radii) ** 2,
+            np.ones(len(bank)),
+        )
+        return sparse.csr_array(sparse.hstack([rows] + [own] * copies, format="csr"))
+
+    def weigh(self, bank: Bank, decoys: Array) -> tuple[Bank, Array, sparse.csr_array]:
+        """Return the models that matches support more than decoys do, their significances and the matches' preferences.
+
+        w_i = max(0, 1 - D_i / S_i)^3 with S_i, D_i the mean preference of matches and of decoys for model i.
+        """
+        m = len(bank)
+        rows = self.embed(bank, self.pairs, self.places, np.ones(m))
+        others = self.embed(bank, decoys, None, np.ones(m))
+        by_votes = np.repeat(self.votes, np.diff(rows.indptr)) * rows.data
+        support = np.bincount(rows.indices, by_votes, m) / self.votes.sum()
+        chance = (np.bincount(others.indices, others.data, m) + 1.0) / (len(decoys) + 1.0)
+        weights = np.maximum(0.0, 1.0 - chance / np.maximum(support, 1e-12)) ** 3
+        kept = weights > 0
+        return bank.take(kept), weights[kept], _take_columns(rows, kept)
+
+    def _refit(self, bank: Bank) -> Bank:
+        radii = np.array(CLOSING_RADII) * self.scale
+        parts = run_blocks(
+            lambda start, stop: refine_kernel(
+                self.pairs, self.votes, bank.packed[start:stop], bank.kinds[start:stop], radii
+            ),
+            len(bank),
+            self.n_jobs,
+            smallest=8,
+        )
+        fits = np.concatenate(parts, axis=1)[list(_ELECTED)]
+        n_fits, m = fits.shape[:2]
+        nobody = np.full((n_fits * m, 7), -1, np.int64)
+        return Bank(fits.reshape(-1, 18), np.tile(bank.kinds, n_fits), nobody)
+
+
+def _take_columns(rows: sparse.csr_array, kept: NDArray[np.bool_]) -> sparse.csr_array:
+    """Return the kept columns of CSR rows; several times faster than fancy indexing."""
+    renumbered = np.cumsum(kept, dtype=np.int32) - 1
+    stays = kept[rows.indices]
+    counts = np.concatenate([[0], np.cumsum(stays)])
+    indptr = counts[rows.indptr].astype(np.int32)
+    return sparse.csr_array(
+        (rows.data[stays], renumbered[rows.indices[stays]], indptr), shape=(rows.shape[0], int(kept.sum()))
+    )
