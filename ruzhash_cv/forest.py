@@ -226,9 +226,7 @@ def _grow_kernel(
                 counts[:] = 0
                 for at in range(size):
                     row = order[begin + at]
-                    found = hash_row(
-                        columns[indptr[row] : indptr[row + 1]], values[indptr[row] : indptr[row + 1]], keys[tree, node]
-                    )
+                    found = hash_row(columns, values, indptr[row], indptr[row + 1], keys[tree, node])
                     branches[at] = n_branches if found < 0 else branch_of(found, keys[tree, node], n_branches)
                     counts[branches[at] + 1] += 1
                 children[tree, node] = n_nodes
@@ -279,7 +277,7 @@ def _route_kernel(
                 if children[tree, node] < 0 or sizes[tree, node] - itself < n_branches:
                     total += depth + credit[max(sizes[tree, node] - itself, 0)]
                     break
-                found = hash_row(columns[begin:end], values[begin:end], keys[tree, node])
+                found = hash_row(columns, values, begin, end, keys[tree, node])
                 if found < 0:
                     total += depth + (credit[max(sinks[tree, node] - itself, 0)] if sink_credit else 0.0)
                     break

@@ -60,10 +60,13 @@ def ruzhash(preferences: Any, *, n_hashes: int = 1, rng: RNG = 0) -> NDArray[np.
 
 
 @jit
-def hash_row(columns: Any, values: Any, key: Any) -> int:
-    """Return the component of smallest rank among those above their thresholds, or SINK."""
+def hash_row(columns: Any, values: Any, begin: int, end: int, key: Any) -> int:
+    """Return the component of smallest rank among those above their thresholds, or SINK.
+
+    The row is `columns[begin:end]`, `values[begin:end]`; indices go in, because slicing would cost more than hashing.
+    """
     best, best_rank = SINK, np.uint64(0xFFFFFFFFFFFFFFFF)
-    for at in range(len(columns)):
+    for at in range(begin, end):
         column = columns[at]
         bits = mix(key, np.uint64(column))
         # The high half is the threshold, the low half the rank; of equal ranks the lower component wins.
@@ -87,6 +90,5 @@ def _hash_rows(indptr: Any, columns: Any, values: Any, keys: Any) -> Any:
     hashes = np.empty((n, len(keys)), np.int64)
     for row in range(n):
         for item in range(len(keys)):
-            begin, end = indptr[row], indptr[row + 1]
-            hashes[row, item] = hash_row(columns[begin:end], values[begin:end], keys[item])
+            hashes[row, item] = hash_row(columns, values, indptr[row], indptr[row + 1], keys[item])
     return hashes
