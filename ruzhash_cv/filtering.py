@@ -32,7 +32,7 @@ FEWEST_MATCHES = 8
 #: Correspondences the models are searched in; more are only scored.
 SEARCH_SIZE = 2048
 #: Trees, columns from samples, and decoys of the null distribution.
-N_TREES, N_COLUMNS, N_DECOYS = 64, 64, 1000
+N_TREES, N_COLUMNS, N_DECOYS = 64, 80, 1000
 #: Columns of the structures, as a share of those from samples; spread evenly over the structures.
 STRUCTURE_SHARE = 0.3
 _REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
@@ -297,7 +297,10 @@ def _undecided(n: int, reason: str, clock: _Clock) -> FilterResult:
 def _score(search: Search, found: Found, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return anomaly scores of the matches and of decoys that had no part in choosing the columns."""
     decoys = draw_decoys(search.pairs, N_DECOYS, 10.0 * search.scale, rng)
-    columns, weights = search.cover(found.columns, found.significances, N_COLUMNS)
+    columns, weights = found.columns, found.significances
+    if len(columns) > N_COLUMNS:
+        chosen = np.sort(rng.choice(len(columns), N_COLUMNS, replace=False, p=weights / weights.sum()))
+        columns, weights = columns.take(chosen), weights[chosen]
     rows = search.embed(columns, search.pairs, search.places, weights)
     others = search.embed(columns, decoys, None, weights)
     copies = max(1, round(STRUCTURE_SHARE * len(columns) / len(found.structures)))

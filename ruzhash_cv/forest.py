@@ -16,7 +16,7 @@ from ruzhash_cv._jit import jit, run_blocks
 from ruzhash_cv._random import below, draw_key, mix
 from ruzhash_cv._validation import RNG, as_generator, check_int, check_n_jobs
 from ruzhash_cv.preferences import as_preferences
-from ruzhash_cv.ruzhash import branch_of, hash_row
+from ruzhash_cv.ruzhash import as_thresholds, branch_of, hash_row
 
 _EULER_GAMMA = 0.5772156649
 
@@ -77,9 +77,10 @@ class RuzHashForest:
         self._credit = expected_depths(self._psi, self._n_branches)
         limit = depth_limit(self._psi, self._n_branches)
         keys = _tree_keys(draw_key(as_generator(self.rng)), self.n_trees)
+        thresholds = as_thresholds(rows.data)
         parts = run_blocks(
             lambda start, stop: _grow_kernel(
-                rows.indptr, rows.indices, rows.data, keys[start:stop], self._psi, self._n_branches, limit
+                rows.indptr, rows.indices, thresholds, keys[start:stop], self._psi, self._n_branches, limit
             ),
             self.n_trees,
             self.n_jobs,
@@ -135,10 +136,11 @@ class RuzHashForest:
 
     def _route(self, rows: sparse.csr_array, *, training: bool) -> NDArray[np.float64]:
         keys, sizes, children, sinks, trained = self._trees
+        thresholds = as_thresholds(rows.data)
         membership = trained if training else trained[:, :0]
         blocks = run_blocks(
             lambda start, stop: _route_kernel(
-                rows.indptr, rows.indices, rows.data, start, stop, keys, sizes, children, sinks, membership,
+                rows.indptr, rows.indices, thresholds, start, stop, keys, sizes, children, sinks, membership,
                 self._n_branches, self._credit, self.sink_credit,
             ),
             rows.shape[0],
@@ -199,7 +201,7 @@ def _draw_rows(key: Any, n: int, psi: int) -> Any:
 
 @jit
 def _grow_kernel(
-    indptr: Any, columns: Any, values: Any, tree_keys: Any, psi: int, n_branches: int, limit: int
+    indptr: Any, columns: Any, thresholds: Any, tree_keys: Any, psi: int, n_branches: int, limit: int
 ) -> Any:
     """Grow trees breadth first. Only nodes of at least b rows split, so a level adds at most psi children."""
     n_trees, n = len(tree_keys), len(indptr) - 1
@@ -226,7 +228,7 @@ def _grow_kernel(
                 counts[:] = 0
                 for at in range(size):
                     row = order[begin + at]
-                    found = hash_row(columns, values, indptr[row], indptr[row + 1], keys[tree, node])
+                    found = hash_row(columns, thresholds, indptr[row], indptr[row + 1], keys[tree, node])
                     branches[at] = n_branches if found < 0 else branch_of(found, keys[tree, node], n_branches)
                     counts[branches[at] + 1] += 1
                 children[tree, node] = n_nodes
@@ -253,7 +255,7 @@ def _grow_kernel(
 def _route_kernel(
     indptr: Any,
     columns: Any,
-    values: Any,
+    thresholds: Any,
     start: int,
     stop: int,
     keys: Any,
@@ -277,7 +279,7 @@ def _route_kernel(
                 if children[tree, node] < 0 or sizes[tree, node] - itself < n_branches:
                     total += depth + credit[max(sizes[tree, node] - itself, 0)]
                     break
-                found = hash_row(columns, values, begin, end, keys[tree, node])
+                found = hash_row(columns, thresholds, begin, end, keys[tree, node])
                 if found < 0:
                     total += depth + (credit[max(sinks[tree, node] - itself, 0)] if sink_credit else 0.0)
                     break

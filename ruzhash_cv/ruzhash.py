@@ -23,7 +23,7 @@ from ruzhash_cv.preferences import as_preferences
 
 #: Hash of a row that has no component above its threshold.
 SINK = -1
-_LOW_HALF, _32, _HALF_UNIT = np.uint64(0xFFFFFFFF), np.uint64(32), 1.0 / (1 << 32)
+_LOW_HALF, _32, _NOTHING = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(0xFFFFFFFFFFFFFFFF)
 _BRANCH_STREAM = np.uint64(0xB5AD4ECEDA1CE2A9)
 
 
@@ -55,26 +55,31 @@ def ruzhash(preferences: Any, *, n_hashes: int = 1, rng: RNG = 0) -> NDArray[np.
     rows = as_preferences(preferences)
     generator = as_generator(rng)
     keys = np.array([draw_key(generator) for _ in range(check_int(n_hashes, "n_hashes"))], np.uint64)
-    hashes: NDArray[np.int64] = _hash_rows(rows.indptr, rows.indices, rows.data, keys)
+    hashes: NDArray[np.int64] = _hash_rows(rows.indptr, rows.indices, as_thresholds(rows.data), keys)
     return hashes
 
 
+def as_thresholds(values: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """Return preferences as integers out of 2^32: component i passes where the high half of its bits is below this."""
+    return np.ceil(values.astype(np.float64) * (1 << 32)).astype(np.uint64)
+
+
 @jit
-def hash_row(columns: Any, values: Any, begin: int, end: int, key: Any) -> int:
+def hash_row(columns: Any, thresholds: Any, begin: int, end: int, key: Any) -> int:
     """Return the component of smallest rank among those above their thresholds, or SINK.
 
-    The row is `columns[begin:end]`, `values[begin:end]`; indices go in, because slicing would cost more than hashing.
+    The row is `columns[begin:end]` with `thresholds` from `as_thresholds`; indices go in, because slicing would cost more than
+    hashing. The high half of a component's bits is its threshold, the low half its rank; of equal ranks the lower component wins. No
+    branches: whether a component passes is a coin toss, and a processor that guesses wrong loses more than the hash costs.
     """
-    best, best_rank = SINK, np.uint64(0xFFFFFFFFFFFFFFFF)
-    for at in range(begin, end):
-        column = columns[at]
-        bits = mix(key, np.uint64(column))
-        # The high half is the threshold, the low half the rank; of equal ranks the lower component wins.
-        if float(bits >> _32) * _HALF_UNIT < values[at]:
-            rank = ((bits & _LOW_HALF) << _32) | np.uint64(column)
-            if rank < best_rank:
-                best, best_rank = column, rank
-    return best
+    best = _NOTHING
+    # Unsigned: a signed index costs a test for negative ones.
+    for at in range(np.uint64(begin), np.uint64(end)):
+        column = np.uint64(columns[at])
+        bits = mix(key, column)
+        ranked = (bits << _32) | column
+        best = min(best, ranked if (bits >> _32) < thresholds[at] else _NOTHING)
+    return SINK if best == _NOTHING else int(best & _LOW_HALF)
 
 
 @jit
@@ -85,10 +90,10 @@ def branch_of(component: int, key: Any, n_branches: int) -> int:
 
 
 @jit
-def _hash_rows(indptr: Any, columns: Any, values: Any, keys: Any) -> Any:
+def _hash_rows(indptr: Any, columns: Any, thresholds: Any, keys: Any) -> Any:
     n = len(indptr) - 1
     hashes = np.empty((n, len(keys)), np.int64)
     for row in range(n):
         for item in range(len(keys)):
-            hashes[row, item] = hash_row(columns, values, indptr[row], indptr[row + 1], keys[item])
+            hashes[row, item] = hash_row(columns, thresholds, indptr[row], indptr[row + 1], keys[item])
     return hashes

@@ -117,7 +117,8 @@ class Search:
                 chosen = cover_kernel(
                     rows.indptr, rows.indices, rows.data, self.votes, weight, N_REFITTED[kept.kinds[0]]
                 )
-                columns, significances = columns.join(kept), np.concatenate([significances, weight])
+                columns = columns.join(kept.take(chosen))
+                significances = np.concatenate([significances, weight[chosen]])
                 candidates = candidates.join(self._refit(kept.take(chosen)))
             structures = extract_kernel(
                 self.pairs, self.votes, decoys, candidates.packed, candidates.kinds, self.scale,
@@ -183,14 +184,6 @@ class Search:
             makers=None if places is None else bank.makers,
             n_jobs=self.n_jobs,
         )
-
-    def cover(self, bank: Bank, weights: Array, n_wanted: int) -> tuple[Bank, Array]:
-        """Return at most `n_wanted` models that between them hold as many matches as possible."""
-        if len(bank) <= n_wanted:
-            return bank, weights
-        rows = self.embed(bank, self.pairs, self.places, weights)
-        chosen = cover_kernel(rows.indptr, rows.indices, rows.data, self.votes, weights, n_wanted)
-        return bank.take(chosen), weights[chosen]
 
     def append_structures(self, rows: sparse.csr_array, found: Found, pairs: Array, copies: int) -> sparse.csr_array:
         """Return preference rows with `copies` columns more for each structure, at its own noise scale."""

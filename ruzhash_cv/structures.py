@@ -74,10 +74,12 @@ def best_radius(counts: Any, total: float, kind: int, chance: float, radii: Any,
 
 @jit
 def _step_of(residual: float, radii: Any) -> int:
-    for at in range(len(radii)):
-        if residual <= radii[at]:
-            return at
-    return len(radii)
+    if not residual <= radii[-1]:
+        return len(radii)
+    at = 0
+    while residual > radii[at]:
+        at += 1
+    return at
 
 
 @jit
