@@ -1,0 +1,317 @@
+"""The command line: ``ruzhash-cv demo``, ``ruzhash-cv filter`` and ``ruzhash-cv warmup``.
+
+Tables go to stdout, messages to stderr. Exit status 2 and one line on stderr where the input is no good.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv import __version__
+from ruzhash_cv.correspondences import as_correspondences
+from ruzhash_cv.drawing import draw_matches, draw_scores
+from ruzhash_cv.filtering import FilterResult, filter_points
+
+if TYPE_CHECKING:
+    from ruzhash_cv.datasets import ImagePair
+
+Points = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+MODELS = ("auto", "homography", "fundamental")
+#: The strongest keypoints of an image, by kind of feature; brute-force matching of more takes minutes.
+MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}
+#: Of the demo: ratio test, and RANSAC's threshold and tolerance of the truth in pixels.
+RATIO, PIXELS = 0.8, 3.0
+OPENCV = {"cv2.RANSAC": cv2.RANSAC, "cv2.USAC_MAGSAC": cv2.USAC_MAGSAC}
+#: Seconds after which loading the kernels must be compiling them.
+SUSPICIOUS = 3.0
+
+
+class InputError(Exception):
+    """What the user gave cannot be used; the message is the one line they get."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the program's name; None: those of the process.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 2 for input that cannot be used.
+
+    Examples
+    --------
+    >>> main(["filter", "no_such_file.jpg", "neither.jpg"])
+    2
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except InputError as error:
+        print(f"ruzhash-cv: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="ruzhash-cv", description="Outlier rejection for keypoint matches.")
+    parser.add_argument("--version", action="version", version=f"ruzhash-cv {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="{demo,filter,warmup}")
+
+    demo = commands.add_parser("demo", help="compare with OpenCV's RANSAC and MAGSAC on the bundled image pairs")
+    demo.add_argument("-o", "--output", type=Path, default=Path("ruzhash_cv_demo"), metavar="DIR")
+    demo.add_argument("--pair", action="append", metavar="NAME", help="only this pair; may be repeated")
+    demo.set_defaults(run=_demo)
+
+    filter_ = commands.add_parser("filter", help="match two images and flag the mismatches")
+    filter_.add_argument("images", type=Path, nargs=2, metavar="IMG")
+    limits = ", ".join(f"{name.upper()}: {most}" for name, most in MOST_KEYPOINTS.items())
+    filter_.add_argument("--features", choices=tuple(MOST_KEYPOINTS), default="sift", help=f"at most, {limits}")
+    filter_.add_argument("--ratio", type=_ratio, default=RATIO, help="of the ratio test, default 0.8; 1 = nearly all")
+    filter_.add_argument("--model", choices=MODELS, default="auto")
+    filter_.add_argument("--threshold", type=_positive, metavar="PIXELS", help="default: as the matches ask for")
+    filter_.add_argument("-o", "--output", type=Path, metavar="PICTURE", help="draw the matches, e.g. out.png")
+    filter_.add_argument("--save", type=Path, metavar="FILE.npz", help="save points, mask, scores and models")
+    filter_.set_defaults(run=_filter)
+
+    warmup = commands.add_parser("warmup", help="compile the kernels now, so that no later call has to")
+    warmup.set_defaults(run=_warmup)
+    return parser
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text}")
+    return value
+
+
+def _ratio(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most 1, got {text}")
+    return value
+
+
+# The commands
+
+
+def _demo(options: argparse.Namespace) -> None:
+    from ruzhash_cv.datasets import PAIR_NAMES, load_pair
+
+    names = options.pair or PAIR_NAMES
+    unknown = [name for name in names if name not in PAIR_NAMES]
+    if unknown:
+        raise InputError(f"there is no pair {unknown[0]!r}; the bundled ones are {', '.join(PAIR_NAMES)}")
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the directory {options.output}: {error.strerror}") from None
+    _warmup(options)
+    _say(
+        f"SIFT, ratio test {RATIO}; OpenCV's threshold {PIXELS:g} px; a match is true within {PIXELS:g} px of the truth"
+    )
+    print(f"{'pair':8} {'method':28} matches  kept flagged precision recall    F1      ms")
+    for name in names:
+        _compare(load_pair(name), options.output)
+    _say(f"pictures: {options.output}{'' if options.output.is_absolute() else ' (in this directory)'}")
+
+
+def _compare(pair: ImagePair, folder: Path) -> None:
+    """Print a row for every method, and draw what this package and the better MAGSAC made of the pair."""
+    points1, points2 = _match(pair.img1, pair.img2, "sift", RATIO)[:2]
+    truth = pair.labels(points1, points2, tolerance=PIXELS) > 0
+    since = time.perf_counter()
+    result = filter_points(points1, points2)
+    _print_row(pair.name, "ruzhash_cv", result.inlier_mask, truth, time.perf_counter() - since)
+    magsac, best = np.zeros(len(truth), bool), -1.0
+    for method, flag in OPENCV.items():
+        for family in ("homography", "fundamental"):
+            since = time.perf_counter()
+            mask = _opencv_mask(family, flag, points1, points2)
+            f1 = _print_row(pair.name, f"{method} {family}", mask, truth, time.perf_counter() - since)
+            if flag == cv2.USAC_MAGSAC and f1 > best:
+                magsac, best = mask, f1
+    identity = np.stack([np.arange(len(points1))] * 2, axis=1)
+    drawn = (pair.img1, points1, pair.img2, points2, identity)
+    _write_picture(folder / f"{pair.name}.jpg", draw_matches(*drawn, result))
+    _write_picture(folder / f"{pair.name}_scores.jpg", draw_scores(*drawn, result))
+    _write_picture(folder / f"{pair.name}_magsac.jpg", draw_matches(*drawn, magsac))
+
+
+def _filter(options: argparse.Namespace) -> None:
+    if options.output is not None:
+        _check_picture_name(options.output)
+    img1, img2 = (_read_picture(path) for path in options.images)
+    points1, points2, indices = _match(img1, img2, options.features, options.ratio, options.images)
+    _say(f"{len(points1)} matches pass the ratio test at {options.ratio:g}")
+    with _patience():
+        result = filter_points(points1, points2, model=options.model, threshold=options.threshold)
+    _print_result(result)
+    if options.output is not None:
+        identity = np.stack([np.arange(len(points1))] * 2, axis=1)
+        _write_picture(options.output, draw_matches(img1, points1, img2, points2, identity, result))
+    if options.save is not None:
+        _save(options.save, points1, points2, indices, result)
+
+
+def _warmup(_: argparse.Namespace) -> None:
+    """Call every kernel once, which compiles it or loads it from numba's cache."""
+    rng = np.random.default_rng(0)
+    points1 = rng.uniform(0, 500, (60, 2))
+    points2 = points1 + np.array([30.0, 5.0])
+    points2[:15] = rng.uniform(0, 500, (15, 2))
+    since = time.perf_counter()
+    with _patience():
+        for model in MODELS:
+            filter_points(points1, points2, model=model)
+    _say(f"kernels ready after {time.perf_counter() - since:.1f} s")
+
+
+# What they are made of
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """Say that kernels are being compiled where a call takes long."""
+    timer = threading.Timer(SUSPICIOUS, _say, ["compiling the kernels; this happens once and takes about a minute ..."])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _read_picture(path: Path) -> NDArray[Any]:
+    # Not cv2.imread: it writes warnings of its own to stderr, and cannot open every name on Windows.
+    try:
+        contents = np.frombuffer(path.read_bytes(), np.uint8)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    try:
+        image = cv2.imdecode(contents, cv2.IMREAD_COLOR) if len(contents) else None
+    except cv2.error:
+        image = None
+    if image is None:
+        raise InputError(f"{path} is {'not a picture OpenCV can read' if len(contents) else 'empty'}")
+    return image
+
+
+def _check_picture_name(path: Path) -> None:
+    if not path.suffix or not cv2.haveImageWriter(path.name):
+        raise InputError(f"cannot tell the kind of picture from {path.name!r}: end it in .png or .jpg")
+
+
+def _write_picture(path: Path, picture: NDArray[np.uint8]) -> None:
+    encoded = cv2.imencode(path.suffix, picture)[1]
+    try:
+        path.write_bytes(encoded.tobytes())
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _match(
+    img1: NDArray[Any], img2: NDArray[Any], features: str, ratio: float, names: Sequence[object] = ("1", "2")
+) -> tuple[Points, Points, NDArray[np.int64]]:
+    """Return the points of the matches that pass the ratio test, and the keypoint indices they come from."""
+    most = MOST_KEYPOINTS[features]
+    detector: Any = cv2.SIFT_create(nfeatures=most) if features == "sift" else cv2.ORB_create(nfeatures=most)
+    keypoints, descriptors = [], []
+    for image, name in zip((img1, img2), names, strict=True):
+        found, described = detector.detectAndCompute(image, None)
+        if described is None or len(found) == 0:
+            raise InputError(f"no {features.upper()} keypoints in image {name}: is it blank?")
+        keypoints.append(found)
+        descriptors.append(described)
+    matcher = cv2.BFMatcher(cv2.NORM_L2 if features == "sift" else cv2.NORM_HAMMING)
+    rows = matcher.knnMatch(descriptors[0], descriptors[1], k=2)
+    pairs = as_correspondences(keypoints[0], keypoints[1], rows, ratio=ratio)
+    passed = np.asarray(np.isfinite(pairs.points1).all(axis=1))
+    indices = [(row[0].queryIdx, row[0].trainIdx) for row, there in zip(rows, passed, strict=True) if there]
+    return pairs.points1[passed], pairs.points2[passed], np.array(indices, np.int64).reshape(-1, 2)
+
+
+def _opencv_mask(family: str, method: int, points1: Points, points2: Points) -> Mask:
+    """Return OpenCV's inlier mask; empty on failure, where OpenCV leaves it uninitialised."""
+    cv2.setRNGSeed(0)
+    estimate: Any = cv2.findHomography if family == "homography" else cv2.findFundamentalMat
+    matrix, mask = estimate(points1, points2, method, PIXELS)
+    if matrix is None or mask is None:
+        return np.zeros(len(points1), bool)
+    return np.asarray(mask.reshape(-1) > 0)
+
+
+def _print_row(pair: str, method: str, mask: Mask, truth: Mask, seconds: float) -> float:
+    """Print one row of the demo's table and return its F1."""
+    both, kept, true = int((mask & truth).sum()), int(mask.sum()), int(truth.sum())
+    f1 = 2 * both / max(kept + true, 1)
+    print(
+        f"{pair:8} {method:28} {len(mask):7} {kept:5} {len(mask) - kept:7} {both / max(kept, 1):9.3f}"
+        f" {both / max(true, 1):6.3f} {f1:5.3f} {1000 * seconds:7.1f}",
+        flush=True,
+    )
+    return f1
+
+
+def _print_result(result: FilterResult) -> None:
+    kept = int(result.inlier_mask.sum())
+    print(f"matches {len(result.inlier_mask)}\nkept    {kept}\nflagged {len(result.inlier_mask) - kept}")
+    print(f"seconds {sum(result.seconds.values()):.3f}")
+    if result.reason is not None:
+        print(f"reason  {result.reason}")
+    if result.models:
+        print("structure kind        matches tolerance/px noise/px")
+    for number, model in enumerate(result.models):
+        print(f"{number:9} {model.kind:11} {model.support:7} {model.tolerance:12.2f} {model.noise_scale:8.2f}")
+
+
+def _save(path: Path, points1: Points, points2: Points, indices: NDArray[np.int64], result: FilterResult) -> None:
+    arrays: dict[str, NDArray[Any]] = {
+        "points1": points1,
+        "points2": points2,
+        "keypoint_indices": indices,
+        "inlier_mask": result.inlier_mask,
+        "anomaly_scores": result.anomaly_scores,
+        "p_values": result.p_values,
+        "labels": result.labels,
+        "models": np.array([model.matrix for model in result.models]).reshape(-1, 3, 3),
+        "model_kinds": np.array([model.kind for model in result.models], dtype="U11"),
+    }
+    try:
+        with path.open("wb") as file:  # a file, because a name would get a second suffix
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
