@@ -232,7 +232,7 @@ def _check_picture_name(path: Path) -> None:
 
 
 def _write_picture(path: Path, picture: NDArray[np.uint8]) -> None:
-    encoded = cv2.imencode(path.suffix, picture)[1]
+    encoded = cv2.imencode(path.suffix, picture, [cv2.IMWRITE_JPEG_QUALITY, 80])[1]
     try:
         path.write_bytes(encoded.tobytes())
     except OSError as error:
@@ -244,7 +244,7 @@ def _match(
 ) -> tuple[Points, Points, NDArray[np.int64]]:
     """Return the points of the matches that pass the ratio test, and the keypoint indices they come from."""
     most = MOST_KEYPOINTS[features]
-    detector: Any = cv2.SIFT_create(nfeatures=most) if features == "sift" else cv2.ORB_create(nfeatures=most)
+    detector: Any = cv2.SIFT.create(most) if features == "sift" else cv2.ORB.create(most)
     keypoints, descriptors = [], []
     for image, name in zip((img1, img2), names, strict=True):
         found, described = detector.detectAndCompute(image, None)

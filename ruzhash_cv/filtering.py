@@ -30,9 +30,9 @@ from ruzhash_cv.search import TOLERANCE, Bank, Found, Search
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 FEWEST_MATCHES = 8
 #: Correspondences the models are searched in; more are only scored.
-SEARCH_SIZE = 2048
+SEARCH_SIZE = 1024
 #: Trees, columns from samples, and decoys of the null distribution.
-N_TREES, N_COLUMNS, N_DECOYS = 64, 80, 1000
+N_TREES, N_COLUMNS, N_DECOYS = 32, 56, 1000
 #: Columns of the structures, as a share of those from samples; spread evenly over the structures.
 STRUCTURE_SHARE = 0.3
 _REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
@@ -233,8 +233,9 @@ def filter_points(
     if len(np.unique(places)) < FEWEST_MATCHES:
         reason = f"{len(np.unique(places))} distinct matches, at least {FEWEST_MATCHES} are needed"
         return _undecided(len(first), reason, clock)
-    votes = 1.0 / np.bincount(places)[places]
-    search = Search(pairs, places, votes, frame.scale, families, generator, jobs)
+    chosen = _subset(len(pairs), generator)
+    votes = 1.0 / np.bincount(places[chosen])[places[chosen]]
+    search = Search(pairs[chosen], places[chosen], votes, frame.scale, families, generator, jobs)
     found = search.run(threshold)
     clock.stop("search")
     if len(found.structures) == 0:
@@ -243,9 +244,9 @@ def filter_points(
             degenerate_samples=found.rejected,
             n_models=found.n_models,
         )
-    scores, decoy_scores = _score(search, found, generator)
+    scores, decoy_scores = _score(search, found, pairs, places, generator)
     clock.stop("forest")
-    verdict = _decide(search, found, scores, decoy_scores, threshold, false_acceptance_rate)
+    verdict = _decide(pairs, frame.scale, found, scores, decoy_scores, threshold, false_acceptance_rate)
     result = _report(verdict, found, frame, where, finite)
     clock.stop("structures")
     return replace(result, seconds=clock.seconds)
@@ -294,17 +295,24 @@ def _undecided(n: int, reason: str, clock: _Clock) -> FilterResult:
     )
 
 
-def _score(search: Search, found: Found, rng: np.random.Generator) -> tuple[Array, Array]:
+def _subset(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the rows the models are searched in."""
+    return np.arange(n) if n <= SEARCH_SIZE else np.sort(rng.choice(n, SEARCH_SIZE, replace=False))
+
+
+def _score(
+    search: Search, found: Found, pairs: Array, places: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[Array, Array]:
     """Return anomaly scores of the matches and of decoys that had no part in choosing the columns."""
-    decoys = draw_decoys(search.pairs, N_DECOYS, 10.0 * search.scale, rng)
+    decoys = draw_decoys(pairs, N_DECOYS, 10.0 * search.scale, rng)
     columns, weights = found.columns, found.significances
     if len(columns) > N_COLUMNS:
         chosen = np.sort(rng.choice(len(columns), N_COLUMNS, replace=False, p=weights / weights.sum()))
         columns, weights = columns.take(chosen), weights[chosen]
-    rows = search.embed(columns, search.pairs, search.places, weights)
+    rows = search.embed(columns, pairs, places, weights)
     others = search.embed(columns, decoys, None, weights)
     copies = max(1, round(STRUCTURE_SHARE * len(columns) / len(found.structures)))
-    rows = search.append_structures(rows, found, search.pairs, copies)
+    rows = search.append_structures(rows, found, pairs, copies)
     others = search.append_structures(others, found, decoys, copies)
     forest = RuzHashForest(n_trees=N_TREES, rng=rng, n_jobs=search.n_jobs)
     scores, decoy_scores = forest.fit_anomaly_scores(rows, others)
@@ -312,7 +320,8 @@ def _score(search: Search, found: Found, rng: np.random.Generator) -> tuple[Arra
 
 
 def _decide(
-    search: Search,
+    pairs: Array,
+    scale: float,
     found: Found,
     scores: Array,
     decoy_scores: Array,
@@ -322,7 +331,7 @@ def _decide(
     """Choose the mask."""
     p = p_values(scores, decoy_scores)
     tolerances = found.tolerances if threshold is None else np.full(len(found.structures), threshold)
-    residuals = residual_kernel(search.pairs, found.structures.packed, found.structures.kinds, np.inf) / search.scale
+    residuals = residual_kernel(pairs, found.structures.packed, found.structures.kinds, np.inf) / scale
     nearest = np.argmin(residuals / tolerances, axis=1)
     inside = residuals[np.arange(len(p)), nearest] <= tolerances[nearest]
     if false_acceptance_rate is None:

@@ -84,7 +84,7 @@ class RuzHashForest:
             ),
             self.n_trees,
             self.n_jobs,
-            smallest=8,
+            smallest=max(8, 4096 // max(n, 1)),
         )
         # Keys, training sizes, children and sink sizes per node; which rows trained which tree.
         self._trees = tuple(np.concatenate([part[item] for part in parts]) for item in range(5))
@@ -145,7 +145,7 @@ class RuzHashForest:
             ),
             rows.shape[0],
             self.n_jobs,
-            smallest=64,
+            smallest=1024,
         )  # fmt: skip
         return np.concatenate(blocks)
 

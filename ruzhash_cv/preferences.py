@@ -105,7 +105,7 @@ def compress(
             for block in blocks
         ]
 
-    parts = [part for parts in run_blocks(work, shape[0], n_jobs, smallest=64) for part in parts]
+    parts = [part for parts in run_blocks(work, shape[0], n_jobs, smallest=512) for part in parts]
     if not parts:
         return sparse.csr_array(shape, dtype=np.float32)
     indptr = np.zeros(shape[0] + 1, np.int32)

@@ -24,12 +24,12 @@ SIGMA, REACH = 9.0, 27.0
 #: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
 NEIGHBOURHOODS = (10, 30, 60)
 #: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_LOCAL, N_WIDE, N_FUNDAMENTAL = 500, 60, 100
+N_LOCAL, N_WIDE, N_FUNDAMENTAL = 350, 40, 70
 #: Models refitted, by family, and the closing radii, pixels, they are refitted with.
-N_REFITTED = (30, 20)
-CLOSING_RADII = (20.0, 12.0, 9.0, 5.0, 3.0, 2.0)
+N_REFITTED = (20, 12)
+CLOSING_RADII = (18.0, 9.0, 5.0, 2.5)
 #: Of those fits, the ones that stand for election as structures.
-_ELECTED = (2, 3, 5)
+_ELECTED = (1, 2, 3)
 #: Log-likelihood ratio, nats, a structure needs, and the most structures looked for.
 FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
 #: By family: what lies within this many radii of a structure belongs to it.
@@ -95,7 +95,7 @@ class Search:
     families: tuple[str, ...]
     rng: np.random.Generator
     n_jobs: int
-    n_decoys: int = 500
+    n_decoys: int = 400
 
     def run(self, fixed_radius: float | None = None) -> Found:
         """Sample in rounds, each twice as long, until a round finds nothing that was not known."""
@@ -220,7 +220,7 @@ class Search:
             ),
             len(bank),
             self.n_jobs,
-            smallest=8,
+            smallest=max(8, 16384 // len(self.pairs)),
         )
         fits = np.concatenate(parts, axis=1)[list(_ELECTED)]
         n_fits, m = fits.shape[:2]

@@ -23,7 +23,7 @@ import numpy as np
 from ruzhash_cv._jit import jit
 from ruzhash_cv.models import HOMOGRAPHY
 from ruzhash_cv.refinement import refine_one
-from ruzhash_cv.residuals import model_residual
+from ruzhash_cv.residuals import model_residual, residual_kernel
 
 #: Radii tried, pixels: steps of sqrt(2).
 RADII = 0.5 * np.sqrt(2.0) ** np.arange(14)
@@ -83,22 +83,24 @@ def _step_of(residual: float, radii: Any) -> int:
 
 
 @jit
-def _chance_of(packed: Any, kinds: Any, column: int, decoys: Any, chance_radius: float) -> float:
-    """Return the share of decoys within the chance radius; one is added, so that it is never 0."""
-    near = 1.0
+def _chance_of(packed: Any, kinds: Any, decoys: Any, chance_radius: float) -> Any:
+    """Return each model's share of decoys within the chance radius; one is added, so that it is never 0."""
+    residuals = residual_kernel(decoys, packed, kinds, chance_radius)
+    near = np.ones(len(packed))
     for row in range(len(decoys)):
-        if model_residual(packed, kinds, column, decoys, row, chance_radius) <= chance_radius:
-            near += 1.0
+        for column in range(len(packed)):
+            near[column] += residuals[row, column] <= chance_radius
     return near / (len(decoys) + 1.0)
 
 
 @jit
-def _steps_kernel(pairs: Any, packed: Any, kinds: Any, radii: Any) -> Any:
+def _steps_of(pairs: Any, packed: Any, kinds: Any, radii: Any) -> Any:
     """Return, for each model and correspondence, the first step of the radii that holds its residual."""
+    residuals = residual_kernel(pairs, packed, kinds, radii[-1])
     steps = np.empty((len(packed), len(pairs)), np.uint8)
-    for column in range(len(packed)):
-        for row in range(len(pairs)):
-            steps[column, row] = _step_of(model_residual(packed, kinds, column, pairs, row, radii[-1]), radii)
+    for row in range(len(pairs)):
+        for column in range(len(packed)):
+            steps[column, row] = _step_of(residuals[row, column], radii)
     return steps
 
 
@@ -111,11 +113,12 @@ def _polish(
     for _ in range(3):
         if not refine_one(packed, kinds, column, pairs, left, 2.0 * radii[at], weights):
             break
+    one = packed[column : column + 1], kinds[column : column + 1]
     counts = np.zeros(len(radii) + 1)
+    steps = _steps_of(pairs, one[0], one[1], radii)
     for row in range(len(pairs)):
-        if left[row] > 0.0:
-            counts[_step_of(model_residual(packed, kinds, column, pairs, row, radii[-1]), radii)] += left[row]
-    chance = _chance_of(packed, kinds, column, decoys, reach)
+        counts[steps[0, row]] += left[row]
+    chance = _chance_of(one[0], one[1], decoys, reach)[0]
     return best_radius(counts, total, kinds[column], chance, radii, reach)
 
 
@@ -128,10 +131,7 @@ def extract_kernel(
     What lies within `tolerance` (by family) times a structure's radius is taken away before the next is looked for.
     """
     radii, reach = RADII * scale, CHANCE_RADIUS * scale
-    steps = _steps_kernel(pairs, packed, kinds, radii)
-    chances = np.empty(len(packed))
-    for column in range(len(packed)):
-        chances[column] = _chance_of(packed, kinds, column, decoys, reach)
+    steps, chances = _steps_of(pairs, packed, kinds, radii), _chance_of(packed, kinds, decoys, reach)
     left, total = votes.copy(), votes.sum()
     found, found_kinds = np.empty((most, 18)), np.empty(most, np.uint8)
     found_steps, gains = np.empty(most, np.int64), np.empty(most)
