@@ -29,7 +29,7 @@ N_LOCAL, N_WIDE, N_FUNDAMENTAL = 350, 40, 70
 N_REFITTED = (20, 12)
 CLOSING_RADII = (18.0, 9.0, 5.0, 2.5)
 #: Of those fits, the ones that stand for election as structures.
-_ELECTED = (1, 2, 3)
+_ELECTED = (0, 1, 2, 3)
 #: Log-likelihood ratio, nats, a structure needs, and the most structures looked for.
 FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
 #: By family: what lies within this many radii of a structure belongs to it.

@@ -34,7 +34,7 @@ RING = 2
 #: Widest radius by family, as a number of steps: 22.6 px and 8 px. Wider agreement is no structure: planes bend, epipolar lines do not.
 WIDEST = (12, 9)
 #: A structure must be this many times as dense as the ring around it.
-CONTRAST = (3.0, 1.0)
+CONTRAST = (3.0, 1.5)
 #: Correspondences that fit a model whatever they are, by family.
 FREE = (4.0, 7.0)
 
