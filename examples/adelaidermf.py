@@ -1,0 +1,113 @@
+"""Flag the mismatches of an AdelaideRMF pair: its labelled matches, or fresh SIFT or ORB matches on its two images.
+
+    python examples/adelaidermf.py barrsmith -o barrsmith.png
+    python examples/adelaidermf.py cubechips --features orb
+
+Fresh matches have no labels. A match is true within 5 px of a model refitted to a labelled structure and inside its
+hull, false beyond 15 px of all of them, and not counted otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from ruzhash_cv import as_correspondences, draw_matches, filter_points, sampson_distance, transfer_error
+from ruzhash_cv.datasets import AdelaideScene, fetch_adelaidermf
+
+TRUE_WITHIN, FALSE_BEYOND = 5.0, 15.0  # pixels
+Points = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+def match(scene: AdelaideScene, features: str) -> tuple[Points, Points]:
+    """Detect, describe, match, and run the ratio test at 0.8."""
+    detector: Any = cv2.SIFT.create() if features == "sift" else cv2.ORB.create(2000)
+    (kp1, des1), (kp2, des2) = (detector.detectAndCompute(image, None) for image in (scene.img1, scene.img2))
+    matcher = cv2.BFMatcher(cv2.NORM_L2 if features == "sift" else cv2.NORM_HAMMING)
+    pairs = as_correspondences(kp1, kp2, matcher.knnMatch(des1, des2, k=2), ratio=0.8)
+    passed = np.isfinite(pairs.points1).all(axis=1)
+    return pairs.points1[passed], pairs.points2[passed]
+
+
+def inside_hull(points: Points, corners: Points) -> Mask:
+    """Tell which points lie in the convex hull of others."""
+    hull = cv2.convexHull(corners.astype(np.float32))
+    return np.array([cv2.pointPolygonTest(hull, (float(x), float(y)), False) >= 0 for x, y in points], dtype=bool)
+
+
+def judge(scene: AdelaideScene, points1: Points, points2: Points) -> tuple[Mask, Mask]:
+    """Return which fresh matches are true, and which can be judged at all."""
+    true, nearest = np.zeros(len(points1), dtype=bool), np.full(len(points1), np.inf)
+    for structure in range(1, int(scene.labels.max()) + 1):
+        own1, own2 = scene.points1[scene.labels == structure], scene.points2[scene.labels == structure]
+        if scene.kind == "homography":
+            model = cv2.findHomography(own1, own2, 0)[0] if len(own1) >= 4 else None
+        else:
+            model = cv2.findFundamentalMat(own1, own2, cv2.FM_8POINT)[0] if len(own1) >= 8 else None
+        if model is None or model.shape != (3, 3):
+            continue
+        residual = transfer_error if scene.kind == "homography" else sampson_distance
+        error = residual(points1, points2, model).reshape(-1)
+        true |= (error <= TRUE_WITHIN) & inside_hull(points1, own1) & inside_hull(points2, own2)
+        nearest = np.minimum(nearest, error)
+    return true, true | (nearest > FALSE_BEYOND)
+
+
+def area_under_curve(scores: Points, mismatch: Mask) -> float:
+    """ROC AUC of the scores, mismatches as the positive class."""
+    positive, negative = int(mismatch.sum()), int((~mismatch).sum())
+    if positive == 0 or negative == 0:
+        return float("nan")
+    rank_sum = float(rankdata(scores)[mismatch].sum())
+    return (rank_sum - positive * (positive + 1) / 2) / (positive * negative)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="one of the 38 scenes")
+    parser.add_argument("--features", choices=("labelled", "sift", "orb"), default="labelled")
+    parser.add_argument("--model", choices=("auto", "homography", "fundamental"), default="auto")
+    parser.add_argument("-o", "--output", help="draw the matches into this picture")
+    options = parser.parse_args()
+    try:
+        scene = fetch_adelaidermf(options.name)
+    except (ValueError, OSError) as error:
+        sys.exit(f"{error}")
+
+    if options.features == "labelled":
+        points1, points2 = scene.points1, scene.points2
+        true, judged = scene.labels > 0, np.ones(len(points1), dtype=bool)
+    else:
+        points1, points2 = match(scene, options.features)
+        true, judged = judge(scene, points1, points2)
+    filter_points(points1, points2, model=options.model)  # compiles or loads the kernels
+    since = time.perf_counter()
+    result = filter_points(points1, points2, model=options.model)
+    milliseconds = 1000 * (time.perf_counter() - since)
+
+    kept = result.inlier_mask
+    both = int((kept & true)[judged].sum())
+    precision, recall = both / max(int(kept[judged].sum()), 1), both / max(int(true.sum()), 1)
+    f1 = 2 * both / max(int(kept[judged].sum()) + int(true.sum()), 1)
+    auc = area_under_curve(result.anomaly_scores[judged], ~true[judged])
+    print(f"{scene.name}, {options.features} matches: {len(kept)}, of which {int(judged.sum())} can be judged")
+    print(f"kept {int(kept.sum())}, flagged {int((~kept).sum())}, structures {len(result.models)}")
+    print(f"AUC {auc:.4f}  precision {precision:.4f}  recall {recall:.4f}  F1 {f1:.4f}  {milliseconds:.1f} ms")
+    if result.reason is not None:
+        print(f"nothing could be decided: {result.reason}")
+    if options.output:
+        identity = np.stack([np.arange(len(kept))] * 2, axis=1)
+        if not cv2.imwrite(options.output, draw_matches(scene.img1, points1, scene.img2, points2, identity, result)):
+            sys.exit(f"could not write {options.output}")
+
+
+if __name__ == "__main__":
+    main()
