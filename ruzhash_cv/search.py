@@ -139,7 +139,9 @@ class Search:
         plan = [("homography", N_LOCAL * times, NEIGHBOURHOODS)]
         if "homography" in self.families:
             plan.append(("homography", N_WIDE * times, (0,)))
-        if "fundamental" in self.families:
+        if self.families == ("fundamental",):
+            plan.append(("fundamental", 3 * N_FUNDAMENTAL * times, (0, 30, 60)))
+        elif "fundamental" in self.families:
             plan.append(("fundamental", N_FUNDAMENTAL * times, (0, 0, 60)))
         return plan
 
