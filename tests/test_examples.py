@@ -1,9 +1,11 @@
-"""The examples run as a reader would run them."""
+"""The examples, and what the README promises, run as a reader would run them."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,12 @@ from pathlib import Path
 import cv2
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+from ruzhash_cv import filter_matches, filter_points
+from ruzhash_cv.datasets.pairs import data_folder
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def run(script: str, *arguments: str, data: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -65,3 +72,41 @@ def test_adelaidermf_suggests_a_name() -> None:
     assert done.returncode != 0
     assert "did you mean 'barrsmith'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# The README
+
+
+def test_readme_code_runs_and_draws_a_picture(tmp_path: Path) -> None:
+    for number, side in ((1, "left"), (2, "right")):
+        shutil.copy(data_folder() / f"desk{number}.jpg", tmp_path / f"{side}.jpg")
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    code += "\nprint(len(good), int(mask.sum()), len(rows) == len(mask))\n"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    kept, also_kept, one_per_row = done.stdout.split()
+    assert (kept == also_kept, one_per_row) == (True, "True")
+    assert int(kept) > 400
+    assert cv2.imread(str(tmp_path / "matches.png")) is not None
+
+
+def test_readme_table_lists_the_parameters_there_are() -> None:
+    listed = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", README, re.MULTILINE))
+    options: dict[str, str] = {}
+    for function in (filter_matches, filter_points):
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                options[parameter.name] = repr(parameter.default).replace("'", '"')
+    assert listed == options
+
+
+@pytest.mark.parametrize("command", ["pip install . && ruzhash-cv demo", 'pip install -e ".[test]" && pytest'])
+def test_ci_runs_the_commands_of_the_readme(command: str) -> None:
+    assert command in README
+    assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("document", ["README.md", "CHANGELOG.md"])
+def test_links_lead_to_files_that_exist(document: str) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", (ROOT / document).read_text(encoding="utf-8"))
+    assert [target for target in targets if not (ROOT / target).exists()] == []
