@@ -19,8 +19,7 @@ def p_values(scores: Array, decoy_scores: Array) -> Array:
     array([0.25, 0.75])
     """
     as_good = np.searchsorted(np.sort(decoy_scores), scores, side="right")
-    values: Array = (1.0 + as_good) / (1.0 + len(decoy_scores))
-    return values
+    return np.asarray((1.0 + as_good) / (1.0 + len(decoy_scores)), dtype=np.float64)
 
 
 def mismatch_rate(p: Array, *, beyond: float = 0.5) -> float:
@@ -34,7 +33,7 @@ def mismatch_rate(p: Array, *, beyond: float = 0.5) -> float:
     >>> mismatch_rate(np.array([0.001, 0.001, 0.2, 0.7]))
     0.5
     """
-    return float(min(1.0, np.mean(p > beyond) / (1.0 - beyond))) if len(p) else 0.0
+    return min(1.0, float(np.mean(p > beyond)) / (1.0 - beyond)) if len(p) else 0.0
 
 
 def score_threshold(decoy_scores: Array, false_acceptance_rate: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,17 +24,19 @@ from ruzhash_cv.forest import RuzHashForest
 from ruzhash_cv.models import KINDS, Frame
 from ruzhash_cv.residuals import residual_kernel
 from ruzhash_cv.sampling import PLACE_RADIUS, find_places
-from ruzhash_cv.search import TOLERANCE, Bank, Found, Search
+from ruzhash_cv.search import DECOY_REACH, REJECTIONS, WITHIN_THRESHOLD, Found, Search
+from ruzhash_cv.structures import WIDEST
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 FEWEST_MATCHES = 8
+#: Pixels; anything larger is no coordinate.
+LARGEST_COORDINATE = 1e12
 #: Correspondences the models are searched in; more are only scored.
 SEARCH_SIZE = 1024
 #: Trees, columns from samples, and decoys of the null distribution.
 N_TREES, N_COLUMNS, N_DECOYS = 32, 56, 1000
 #: Columns of the structures, as a share of those from samples; spread evenly over the structures.
 STRUCTURE_SHARE = 0.3
-_REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
 
 Array = NDArray[np.float64]
 
@@ -105,7 +106,7 @@ class FilterResult:
     models: tuple[Structure, ...] = ()
     score_threshold: float = 0.0
     mismatch_rate: float = 1.0
-    degenerate_samples: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_REJECTIONS, 0))
+    degenerate_samples: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REJECTIONS, 0))
     n_models: int = 0
     reason: str | None = None
     seconds: dict[str, float] = field(default_factory=dict)
@@ -186,7 +187,8 @@ def filter_points(
         Pixels. Every kept match lies within it of one of the result's `models`: symmetric transfer error for a homography,
         Sampson distance for a fundamental matrix. None: each structure gets the tolerance its own residuals ask for,
         between 0.75 and 34 px (homography) or 0.6 and 10 px (fundamental matrix). Samples are embedded at the noise scales
-        sigma = 1, 3 and 9 px at once and cut off at eps = 27 px; a threshold T makes them T / 27 of that.
+        sigma = 1, 3 and 9 px at once and cut off at eps = 27 px; a threshold T makes these, and every other length in pixels,
+        T / 3 times as large.
     false_acceptance_rate : float in (0, 1), optional
         Share of mismatches accepted: the mask is p-value <= rate, whatever the structures. None: the mask is chosen by the
         structures' tolerances and the anomaly score; see docs/method.md.
@@ -224,19 +226,30 @@ def filter_points(
     families = KINDS if model == "auto" else (model,)
 
     clock = _Clock()
-    finite = np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1)
-    with np.errstate(over="ignore"):
-        finite &= (np.abs(first) < 1e12).all(axis=1) & (np.abs(second) < 1e12).all(axis=1)
+    # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
+    finite = np.asarray((np.abs(np.hstack([first, second])) < LARGEST_COORDINATE).all(axis=1))
     frame = Frame.around(first[finite], second[finite])
     pairs, where = _distinct(frame.enter(first[finite], second[finite]))
-    places = find_places(pairs, PLACE_RADIUS * frame.scale)
+    # A threshold of 3 px, RANSAC's default, is the unit in which all lengths are chosen.
+    unit = 1.0 if threshold is None else threshold / 3.0
+    places = find_places(pairs, PLACE_RADIUS * unit * frame.scale)
     if len(np.unique(places)) < FEWEST_MATCHES:
         reason = f"{len(np.unique(places))} distinct matches, at least {FEWEST_MATCHES} are needed"
         return _undecided(len(first), reason, clock)
     chosen = _subset(len(pairs), generator)
-    votes = 1.0 / np.bincount(places[chosen])[places[chosen]]
-    search = Search(pairs[chosen], places[chosen], votes, frame.scale, families, generator, jobs)
-    found = search.run(threshold)
+    search = Search(
+        pairs[chosen],
+        places[chosen],
+        _votes(places[chosen]),
+        frame.scale * unit,
+        families,
+        generator,
+        jobs,
+        widest=WIDEST if threshold is None else WITHIN_THRESHOLD,
+    )
+    found = search.run()
+    if len(chosen) < len(pairs):
+        search.polish(found, pairs, _votes(places))
     clock.stop("search")
     if len(found.structures) == 0:
         return replace(
@@ -246,7 +259,7 @@ def filter_points(
         )
     scores, decoy_scores = _score(search, found, pairs, places, generator)
     clock.stop("forest")
-    verdict = _decide(pairs, frame.scale, found, scores, decoy_scores, threshold, false_acceptance_rate)
+    verdict = _decide(pairs, frame.scale, unit, found, scores, decoy_scores, threshold, false_acceptance_rate)
     result = _report(verdict, found, frame, where, finite)
     clock.stop("structures")
     return replace(result, seconds=clock.seconds)
@@ -300,11 +313,17 @@ def _subset(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.arange(n) if n <= SEARCH_SIZE else np.sort(rng.choice(n, SEARCH_SIZE, replace=False))
 
 
+def _votes(places: NDArray[np.int64]) -> Array:
+    """Return the votes of correspondences: one for each place, shared by those there."""
+    votes: Array = 1.0 / np.bincount(places)[places]
+    return votes
+
+
 def _score(
     search: Search, found: Found, pairs: Array, places: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return anomaly scores of the matches and of decoys that had no part in choosing the columns."""
-    decoys = draw_decoys(pairs, N_DECOYS, 10.0 * search.scale, rng)
+    decoys = draw_decoys(pairs, N_DECOYS, DECOY_REACH * search.scale, rng)
     columns, weights = found.columns, found.significances
     if len(columns) > N_COLUMNS:
         chosen = np.sort(rng.choice(len(columns), N_COLUMNS, replace=False, p=weights / weights.sum()))
@@ -322,6 +341,7 @@ def _score(
 def _decide(
     pairs: Array,
     scale: float,
+    unit: float,
     found: Found,
     scores: Array,
     decoy_scores: Array,
@@ -330,7 +350,7 @@ def _decide(
 ) -> _Verdict:
     """Choose the mask."""
     p = p_values(scores, decoy_scores)
-    tolerances = found.tolerances if threshold is None else np.full(len(found.structures), threshold)
+    tolerances = found.tolerances * unit if threshold is None else np.full(len(found.structures), threshold)
     residuals = residual_kernel(pairs, found.structures.packed, found.structures.kinds, np.inf) / scale
     nearest = np.argmin(residuals / tolerances, axis=1)
     inside = residuals[np.arange(len(p)), nearest] <= tolerances[nearest]
@@ -361,7 +381,12 @@ def _report(
         noise = 1.4826 * float(np.median(own)) if len(own) else 0.0
         structures.append(
             Structure(
-                matrix, kind, int((labels == item).sum()), float(verdict.tolerances[item]), noise, float(found.evidences[item])
+                matrix,
+                kind,
+                int((labels == item).sum()),
+                float(verdict.tolerances[item]),
+                noise,
+                float(found.evidences[item]),
             )
         )
     return FilterResult(

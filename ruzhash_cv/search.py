@@ -10,12 +10,12 @@ from scipy import sparse
 
 from ruzhash_cv._jit import run_blocks
 from ruzhash_cv.decoys import draw_decoys
-from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, KINDS, SAMPLE_SIZE, solve_in_frame
+from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, SAMPLE_SIZE, solve_in_frame
 from ruzhash_cv.preferences import compress
-from ruzhash_cv.refinement import refine_kernel
+from ruzhash_cv.refinement import refine_kernel, refine_one
 from ruzhash_cv.residuals import pack_models, residual_kernel
 from ruzhash_cv.sampling import PLACE_RADIUS, Neighbourhoods, draw_from, find_neighbourhoods
-from ruzhash_cv.structures import RADII, cover_kernel, extract_kernel
+from ruzhash_cv.structures import RADII, WIDEST, cover_kernel, extract_kernel
 
 Array = NDArray[np.float64]
 
@@ -34,8 +34,14 @@ _ELECTED = (0, 1, 2, 3)
 FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
 #: By family: what lies within this many radii of a structure belongs to it.
 TOLERANCE = (1.5, 1.25)
-#: Rounds of sampling, each with twice the samples of the one before.
-MOST_ROUNDS = 5
+#: Rounds of sampling, each with twice the samples of the one before; another one follows while the last brought so many nats.
+MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
+#: Decoys keep this distance, pixels, from pairings that could be true.
+DECOY_REACH = 10.0
+#: By family: steps of the radii whose tolerance stays within 3 units, for a threshold that stands for 3 units.
+WITHIN_THRESHOLD = (5, 5)
+#: Why samples are rejected.
+REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
 
 
 @dataclass
@@ -80,13 +86,17 @@ class Found:
 
     @property
     def tolerances(self) -> Array:
-        """Largest residual, pixels, of what belongs to each structure."""
-        return self.radii * np.array(TOLERANCE)[self.structures.kinds]
+        """Largest residual of what belongs to each structure, in the search's unit (pixels, where no threshold is given)."""
+        tolerances: Array = self.radii * np.array(TOLERANCE)[self.structures.kinds]
+        return tolerances
 
 
 @dataclass
 class Search:
-    """Distinct correspondences (n, 4) in the frame, their places and votes, and which families to look for."""
+    """Distinct correspondences (n, 4) in the frame, their places and votes, and which families to look for.
+
+    `scale` is one pixel in the frame; all lengths of this module are multiples of it. `widest` limits the structures' radii.
+    """
 
     pairs: Array
     places: NDArray[np.int64]
@@ -95,13 +105,14 @@ class Search:
     families: tuple[str, ...]
     rng: np.random.Generator
     n_jobs: int
+    widest: tuple[int, int] = WIDEST
     n_decoys: int = 400
 
-    def run(self, fixed_radius: float | None = None) -> Found:
-        """Sample in rounds, each twice as long, until a round finds nothing that was not known."""
+    def run(self) -> Found:
+        """Sample in rounds, each twice as long, until most matches are explained or a round finds nothing new."""
         around = find_neighbourhoods(self.pairs, max(NEIGHBOURHOODS), self.rng)
-        decoys = draw_decoys(self.pairs, self.n_decoys, 10.0 * self.scale, self.rng)
-        rejected = dict.fromkeys(("repeated", "collinear", "flipped", "unsolved"), 0)
+        decoys = draw_decoys(self.pairs, self.n_decoys, DECOY_REACH * self.scale, self.rng)
+        rejected = dict.fromkeys(REJECTIONS, 0)
         columns, significances, candidates, quality = Bank(), np.zeros(0), Bank(), np.zeros(len(self.pairs))
         before, n_models = -np.inf, 0
         for turn in range(MOST_ROUNDS):
@@ -122,12 +133,10 @@ class Search:
                 candidates = candidates.join(self._refit(kept.take(chosen)))
             structures = extract_kernel(
                 self.pairs, self.votes, decoys, candidates.packed, candidates.kinds, self.scale,
-                np.array(TOLERANCE), FEWEST_NATS, MOST_STRUCTURES,
+                np.array(TOLERANCE), np.array(self.widest), FEWEST_NATS, MOST_STRUCTURES,
             )  # fmt: skip
-            total = structures[3].sum()
-            if len(structures[3]) and total < before + 5.0:
-                break
-            if len(structures[3]) and structures[4].sum() < 0.5 * self.votes.sum():
+            total, left = structures[3].sum(), structures[4].sum()
+            if total > 0.0 and (total < before + GAIN_WORTH_A_ROUND or left < 0.5 * self.votes.sum()):
                 break
             before = total
         packed, kinds, steps, evidences, _ = structures
@@ -136,7 +145,7 @@ class Search:
 
     def _plan(self, turn: int) -> list[tuple[str, int, tuple[int, ...]]]:
         times = 2**turn
-        plan = [("homography", N_LOCAL * times, NEIGHBOURHOODS)]
+        plan: list[tuple[str, int, tuple[int, ...]]] = [("homography", N_LOCAL * times, NEIGHBOURHOODS)]
         if "homography" in self.families:
             plan.append(("homography", N_WIDE * times, (0,)))
         if self.families == ("fundamental",):
@@ -160,9 +169,7 @@ class Search:
         rejected: dict[str, int],
     ) -> Bank:
         size = SAMPLE_SIZE[kind]
-        samples = draw_from(
-            self.pairs, size, n_samples, sizes, around, weights, PLACE_RADIUS * self.scale, self.rng
-        )
+        samples = draw_from(self.pairs, size, n_samples, sizes, around, weights, PLACE_RADIUS * self.scale, self.rng)
         models = solve_in_frame(self.pairs, samples.indices, kind)
         for reason, count in samples.rejected.items():
             rejected[reason] += count
@@ -171,6 +178,13 @@ class Search:
         makers[:, :size] = self.places[samples.indices[models.sample_index]]
         code = HOMOGRAPHY if kind == "homography" else FUNDAMENTAL
         return Bank(pack_models(models.matrices, code), np.full(len(models), code, np.uint8), makers)
+
+    def polish(self, found: Found, pairs: Array, votes: Array) -> None:
+        """Refit the structures to all correspondences, where they were found in some of them."""
+        bank, weights = found.structures, np.empty(len(pairs))
+        for item, radius in enumerate(found.radii):
+            for _ in range(2):
+                refine_one(bank.packed, bank.kinds, item, pairs, votes, 2.0 * radius * self.scale, weights)
 
     def embed(self, bank: Bank, pairs: Array, places: NDArray[np.int64] | None, weights: Array) -> sparse.csr_array:
         """Return weighted preferences of correspondences, the mean over three noise scales."""

@@ -31,7 +31,7 @@ RADII = 0.5 * np.sqrt(2.0) ** np.arange(14)
 CHANCE_RADIUS = 32.0
 #: The ring behind a radius reaches this many steps further (twice the radius).
 RING = 2
-#: Widest radius by family, as a number of steps: 22.6 px and 8 px. Wider agreement is no structure: planes bend, epipolar lines do not.
+#: Widest radius by family, as a number of steps: 22.6 px and 8 px. Planes bend, epipolar lines do not.
 WIDEST = (12, 9)
 #: A structure must be this many times as dense as the ring around it.
 CONTRAST = (3.0, 1.5)
@@ -45,11 +45,14 @@ def evidence(agreeing: float, total: float, chance: float) -> float:
     share = min(agreeing / total, 1.0 - 1e-9)
     if share <= chance:
         return 0.0
-    return total * (share * np.log(share / chance) + (1.0 - share) * np.log((1.0 - share) / (1.0 - chance)))
+    gain = share * np.log(share / chance) + (1.0 - share) * np.log((1.0 - share) / (1.0 - chance))
+    return float(total * gain)
 
 
 @jit
-def best_radius(counts: Any, total: float, kind: int, chance: float, radii: Any, chance_radius: float) -> Any:
+def best_radius(
+    counts: Any, total: float, kind: int, chance: float, radii: Any, chance_radius: float, widest: Any
+) -> Any:
     """Return the largest evidence over the radii of one model and the step it is reached at.
 
     `counts` are the votes between one radius and the next.
@@ -58,7 +61,7 @@ def best_radius(counts: Any, total: float, kind: int, chance: float, radii: Any,
     beyond = 2.0 ** (0.5 * RING * power) - 1.0
     within = 0.0
     best, best_at = 0.0, 0
-    for at in range(WIDEST[kind]):
+    for at in range(widest[kind]):
         within += counts[at]
         around = 0.05
         for step in range(1, RING + 1):
@@ -106,7 +109,17 @@ def _steps_of(pairs: Any, packed: Any, kinds: Any, radii: Any) -> Any:
 
 @jit
 def _polish(
-    pairs: Any, decoys: Any, left: Any, total: float, packed: Any, kinds: Any, column: int, at: int, radii: Any, reach: float
+    pairs: Any,
+    decoys: Any,
+    left: Any,
+    total: float,
+    packed: Any,
+    kinds: Any,
+    column: int,
+    at: int,
+    radii: Any,
+    reach: float,
+    widest: Any,
 ) -> Any:
     """Refit one model, in place, within twice its radius; return its evidence and its radius's step anew."""
     weights = np.empty(len(pairs))
@@ -119,16 +132,26 @@ def _polish(
     for row in range(len(pairs)):
         counts[steps[0, row]] += left[row]
     chance = _chance_of(one[0], one[1], decoys, reach)[0]
-    return best_radius(counts, total, kinds[column], chance, radii, reach)
+    return best_radius(counts, total, kinds[column], chance, radii, reach, widest)
 
 
 @jit
 def extract_kernel(
-    pairs: Any, votes: Any, decoys: Any, packed: Any, kinds: Any, scale: float, tolerance: Any, fewest_nats: float, most: int
+    pairs: Any,
+    votes: Any,
+    decoys: Any,
+    packed: Any,
+    kinds: Any,
+    scale: float,
+    tolerance: Any,
+    widest: Any,
+    fewest_nats: float,
+    most: int,
 ) -> Any:
-    """Return the models (k, 18), kinds, steps and evidences of the structures, strongest first, and the votes left over.
+    """Return models (k, 18), kinds, steps and evidences of the structures, strongest first, and the votes left over.
 
-    What lies within `tolerance` (by family) times a structure's radius is taken away before the next is looked for.
+    What lies within `tolerance` (by family) times a structure's radius is taken away before the next is looked for. Radii are
+    tried up to step `widest` (by family).
     """
     radii, reach = RADII * scale, CHANCE_RADIUS * scale
     steps, chances = _steps_of(pairs, packed, kinds, radii), _chance_of(packed, kinds, decoys, reach)
@@ -143,13 +166,13 @@ def extract_kernel(
             counts[:] = 0.0
             for row in range(len(pairs)):
                 counts[steps[column, row]] += left[row]
-            gain, at = best_radius(counts, total, kinds[column], chances[column], radii, reach)
+            gain, at = best_radius(counts, total, kinds[column], chances[column], radii, reach, widest)
             if gain > best:
                 best, best_column, best_at = gain, column, at
         if best < fewest_nats:
             break
         found[n_found], found_kinds[n_found] = packed[best_column], kinds[best_column]
-        gain, at = _polish(pairs, decoys, left, total, found, found_kinds, n_found, best_at, radii, reach)
+        gain, at = _polish(pairs, decoys, left, total, found, found_kinds, n_found, best_at, radii, reach, widest)
         if gain < best:
             found[n_found], gain, at = packed[best_column], best, best_at
         found_steps[n_found], gains[n_found] = at, gain
