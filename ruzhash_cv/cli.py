@@ -103,15 +103,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+
+
 def _positive(text: str) -> float:
-    value = float(text)
+    value = _number(text)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"must be a number above 0, got {text}")
     return value
 
 
 def _ratio(text: str) -> float:
-    value = float(text)
+    value = _number(text)
     if not 0 < value <= 1:
         raise argparse.ArgumentTypeError(f"must be above 0 and at most 1, got {text}")
     return value
@@ -138,7 +145,7 @@ def _demo(options: argparse.Namespace) -> None:
     print(f"{'pair':8} {'method':28} matches  kept flagged precision recall    F1      ms")
     for name in names:
         _compare(load_pair(name), options.output)
-    _say(f"pictures: {options.output}{'' if options.output.is_absolute() else ' (in this directory)'}")
+    _say(f"pictures are in {options.output}")
 
 
 def _compare(pair: ImagePair, folder: Path) -> None:
