@@ -35,21 +35,3 @@ def mismatch_rate(p: Array, *, beyond: float = 0.5) -> float:
     """
     return min(1.0, float(np.mean(p > beyond)) / (1.0 - beyond)) if len(p) else 0.0
 
-
-def score_threshold(decoy_scores: Array, false_acceptance_rate: float) -> float:
-    """Return the largest anomaly score whose p-value is at most `false_acceptance_rate`; 0 if none can be.
-
-    Examples
-    --------
-    >>> score_threshold(np.linspace(0.01, 1.0, 100), 0.05)
-    0.04
-    """
-    allowed = int(np.floor(false_acceptance_rate * (1 + len(decoy_scores)) + 1e-9)) - 1
-    if allowed < 0:
-        return 0.0
-    ordered = np.sort(decoy_scores)
-    if allowed >= len(ordered):
-        return 1.0
-    # As many decoys as allowed lie at or below the threshold, and it stays below the next one.
-    below_next = float(np.nextafter(ordered[allowed], 0.0))
-    return below_next if allowed == 0 else min(float(ordered[allowed - 1]), below_next)

@@ -17,7 +17,7 @@ from ruzhash_cv._validation import (
     check_real,
     check_same_length,
 )
-from ruzhash_cv.calibration import mismatch_rate, p_values, score_threshold
+from ruzhash_cv.calibration import mismatch_rate, p_values
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.forest import RuzHashForest
@@ -86,7 +86,7 @@ class FilterResult:
     models : tuple of Structure
         Strongest first.
     score_threshold : float
-        Matches with a higher anomaly score are flagged.
+        Matches with a higher anomaly score are flagged; 1, which flags none, where the structures alone made the mask.
     mismatch_rate : float
         Estimated share of mismatches.
     degenerate_samples : dict of str to int
@@ -357,8 +357,8 @@ def _decide(
     if false_acceptance_rate is None:
         limit, keep = 1.0, inside
     else:
-        limit = score_threshold(decoy_scores, false_acceptance_rate)
-        keep = scores <= limit
+        keep = p <= false_acceptance_rate
+        limit = float(scores[keep].max(initial=0.0))
         if threshold is not None:
             keep &= inside
     labels = np.where(keep & inside, nearest, -1)
