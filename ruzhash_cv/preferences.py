@@ -107,7 +107,7 @@ def compress(
 
     parts = [part for parts in run_blocks(work, shape[0], n_jobs, smallest=512) for part in parts]
     if not parts:
-        return sparse.csr_array(shape, dtype=np.float32)
+        return sparse.csr_array(np.zeros(shape, dtype=np.float32))
     indptr = np.zeros(shape[0] + 1, np.int32)
     np.cumsum(np.concatenate([part[0] for part in parts]), out=indptr[1:])
     columns, values = (np.concatenate([part[item] for part in parts]) for item in (1, 2))
@@ -187,8 +187,10 @@ def _pairwise(preferences: Any, others: Any, *, tanimoto: bool) -> NDArray[np.fl
             f"`preferences` and `others` must have as many columns, got {first.shape[1]} and {second.shape[1]}"
         )
     dense = check_int(first.shape[1], "number of models", at_least=0)
+    # Squares in single precision would put a row at a distance from itself, or a negative one.
+    data1, data2 = first.data.astype(np.float64), second.data.astype(np.float64)
     distances: NDArray[np.float64] = _pairwise_kernel(
-        first.indptr, first.indices, first.data, second.indptr, second.indices, second.data, dense, tanimoto
+        first.indptr, first.indices, data1, second.indptr, second.indices, data2, dense, tanimoto
     )
     return distances
 
@@ -218,7 +220,7 @@ def _compress_kernel(
 
 @jit
 def _made(makers: Any, column: int, place: int) -> bool:
-    for item in range(makers.shape[1]):
+    for item in range(makers.shape[1]):  # noqa: SIM110  (numba compiles no generator)
         if makers[column, item] == place:
             return True
     return False
@@ -234,7 +236,7 @@ def _marginal_preference(exponent: float) -> float:
     squared = wide * wide * wide
     middle = squared * squared * squared
     squared = middle * middle * middle
-    return (wide + middle + squared * squared * squared) / 3.0
+    return float((wide + middle + squared * squared * squared) / 3.0)
 
 
 @jit
@@ -259,7 +261,7 @@ def _pairwise_kernel(
                 other = row[columns2[at]]
                 shared += other * values2[at] if tanimoto else min(other, values2[at])
             union = size1 + sizes2[j] - shared
-            distances[i, j] = 1.0 - shared / union if union > 0.0 else 1.0
+            distances[i, j] = max(0.0, 1.0 - shared / union) if union > 0.0 else 1.0
         for at in range(indptr1[i], indptr1[i + 1]):
             row[columns1[at]] = 0.0
     return distances
