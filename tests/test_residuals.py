@@ -1,0 +1,162 @@
+"""Residuals against readable twins and against what they mean in the images."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ruzhash_cv import sampson_distance, transfer_error
+from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
+from ruzhash_cv.residuals import model_residual, pack_models, residual_kernel
+
+
+def apply(H: np.ndarray, points: np.ndarray) -> np.ndarray:
+    mapped = np.column_stack([points, np.ones(len(points))]) @ H.T
+    return mapped[:, :2] / mapped[:, 2:]
+
+
+def transfer_twin(points1: np.ndarray, points2: np.ndarray, H: np.ndarray) -> np.ndarray:
+    forward = np.linalg.norm(points2 - apply(H, points1), axis=1)
+    backward = np.linalg.norm(points1 - apply(np.linalg.inv(H), points2), axis=1)
+    return np.maximum(forward, backward)
+
+
+def sampson_twin(points1: np.ndarray, points2: np.ndarray, F: np.ndarray) -> np.ndarray:
+    x1, x2 = (np.column_stack([points, np.ones(len(points))]) for points in (points1, points2))
+    lines2, lines1 = x1 @ F.T, x2 @ F
+    squares = (lines2[:, :2] ** 2).sum(1) + (lines1[:, :2] ** 2).sum(1)
+    return np.abs((x2 * lines2).sum(1)) / np.sqrt(squares)
+
+
+def random_homographies(rng: np.random.Generator, m: int) -> np.ndarray:
+    H = np.eye(3) + 0.2 * rng.normal(size=(m, 3, 3))
+    H[:, :2, 2] *= 100
+    H[:, 2, :2] *= 1e-3
+    return H
+
+
+def random_fundamentals(rng: np.random.Generator, m: int) -> np.ndarray:
+    u, s, v = np.linalg.svd(rng.normal(size=(m, 3, 3)))
+    s[:, 2] = 0.0
+    return (u * s[:, None]) @ v
+
+
+@pytest.mark.parametrize("n", [1, 2, 37])
+@pytest.mark.parametrize("m", [1, 5])
+def test_residuals_equal_their_numpy_twins(n: int, m: int) -> None:
+    rng = np.random.default_rng(10 * n + m)
+    points1, points2 = rng.uniform(0, 600, (2, n, 2))
+    H, F = random_homographies(rng, m), random_fundamentals(rng, m)
+    for function, twin, models in ((transfer_error, transfer_twin, H), (sampson_distance, sampson_twin, F)):
+        expected = np.column_stack([twin(points1, points2, model) for model in models])
+        np.testing.assert_allclose(function(points1, points2, models), expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(function(points1, points2, models[0]), expected[:, 0], rtol=1e-6, atol=1e-7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), scale=st.sampled_from([1e-6, 1.0, -3.0, 1e6]))
+def test_residuals_do_not_depend_on_the_models_scale(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    points1, points2 = rng.uniform(0, 600, (2, 6, 2))
+    H, F = random_homographies(rng, 2), random_fundamentals(rng, 2)
+    for function, models in ((transfer_error, H), (sampson_distance, F)):
+        once = function(points1, points2, models)
+        np.testing.assert_allclose(function(points1, points2, scale * models), once, rtol=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_swapping_the_images_gives_the_same_residuals(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points1, points2 = rng.uniform(0, 600, (2, 6, 2))
+    H, F = random_homographies(rng, 1)[0], random_fundamentals(rng, 1)[0]
+    # 1e-5: what is left of inv(inv(H)) and of cancellation near the horizon.
+    np.testing.assert_allclose(
+        transfer_error(points2, points1, np.linalg.inv(H)), transfer_error(points1, points2, H), rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        sampson_distance(points2, points1, F.T), sampson_distance(points1, points2, F), rtol=1e-8, atol=1e-9
+    )
+
+
+def test_transfer_error_is_zero_on_the_homography_and_the_shift_off_it() -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (20, 2))
+    shift = np.array([[1.0, 0.0, 30.0], [0.0, 1.0, -7.0], [0.0, 0.0, 1.0]])
+    np.testing.assert_allclose(transfer_error(points, points + [30, -7], shift), 0, atol=1e-10)
+    np.testing.assert_allclose(transfer_error(points, points + [33, -3], shift), 5)
+
+
+def test_transfer_error_is_the_larger_of_the_two_images() -> None:
+    assert transfer_error([[0.0, 0.0]], [[8.0, 0.0]], np.diag([4.0, 4.0, 1.0]))[0] == pytest.approx(8.0)
+    assert transfer_error([[8.0, 0.0]], [[0.0, 0.0]], np.diag([0.25, 0.25, 1.0]))[0] == pytest.approx(8.0)
+
+
+def test_sampson_distance_is_zero_on_epipolar_lines() -> None:
+    rng = np.random.default_rng(0)
+    F = random_fundamentals(rng, 1)[0]
+    points1 = rng.uniform(0, 500, (30, 2))
+    a, b, c = F @ np.column_stack([points1, np.ones(30)]).T
+    x = rng.uniform(0, 500, 30)
+    assert sampson_distance(points1, np.column_stack([x, -(a * x + c) / b]), F).max() < 1e-8
+
+
+def test_sampson_distance_shares_the_offset_between_two_sideways_images() -> None:
+    """A vertical offset d between rectified images is undone by moving both points by d / 2: d / sqrt(2) together."""
+    sideways = [[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]
+    assert sampson_distance([[10.0, 20.0]], [[90.0, 26.0]], sideways)[0] == pytest.approx(6 / np.sqrt(2))
+
+
+def test_points_at_infinity_and_singular_homographies_are_infinitely_far() -> None:
+    horizon = np.array([[1.0, 0, 0], [0, 1.0, 0], [-0.01, 0, 1.0]])  # x = 100 goes to infinity
+    assert transfer_error([[100.0, 5.0]], [[3.0, 4.0]], horizon)[0] == np.inf
+    assert transfer_error([[1.0, 5.0]], [[3.0, 4.0]], np.zeros((3, 3)))[0] == np.inf
+    flat = np.array([[1.0, 0, 0], [0, 0, 0], [0, 0, 1.0]])
+    assert transfer_error([[3.0, 0.0]], [[3.0, 0.0]], flat)[0] == np.inf
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_points_and_models_that_are_not_finite_are_infinitely_far(bad: float) -> None:
+    for function in (transfer_error, sampson_distance):
+        assert function([[bad, 1.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, bad]], np.eye(3)).tolist() == [np.inf] * 2
+        assert function([[1.0, 1.0]], [[1.0, 1.0]], np.full((3, 3), np.nan))[0] == np.inf
+
+
+def test_kernel_gives_infinity_beyond_its_limit_and_mixes_kinds() -> None:
+    rng = np.random.default_rng(3)
+    pairs = rng.uniform(0, 300, (50, 4))
+    H, F = random_homographies(rng, 3), random_fundamentals(rng, 4)
+    packed = np.vstack([pack_models(H[:2], HOMOGRAPHY), pack_models(F, FUNDAMENTAL), pack_models(H[2:], HOMOGRAPHY)])
+    kinds = np.array([HOMOGRAPHY] * 2 + [FUNDAMENTAL] * 4 + [HOMOGRAPHY], np.uint8)
+    full = residual_kernel(pairs, packed, kinds, np.inf)
+    homographies, lines = transfer_error(pairs[:, :2], pairs[:, 2:], H), sampson_distance(pairs[:, :2], pairs[:, 2:], F)
+    np.testing.assert_array_equal(full, np.hstack([homographies[:, :2], lines, homographies[:, 2:]]))
+    limit = float(np.median(full))
+    np.testing.assert_array_equal(residual_kernel(pairs, packed, kinds, limit), np.where(full <= limit, full, np.inf))
+    for column in range(7):
+        assert model_residual(packed, kinds, column, pairs, 5, np.inf) == full[5, column]
+
+
+def test_no_points_and_no_models_give_empty_residuals() -> None:
+    assert transfer_error(np.zeros((0, 2)), np.zeros((0, 2)), np.eye(3)).shape == (0,)
+    assert sampson_distance(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros((0, 3, 3))).shape == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("points1", "points2", "model", "message"),
+    [
+        (
+            np.zeros((3, 2)),
+            np.zeros((4, 2)),
+            np.eye(3),
+            "`points1` and `points2` must have the same length, got 3 and 4",
+        ),
+        (np.zeros((3, 3)), np.zeros((3, 2)), np.eye(3), r"`points1` must have shape \(n, 2\), got \(3, 3\)"),
+        (np.zeros((3, 2)), np.zeros((3, 2)), np.eye(2), r"must have shape \(3, 3\) or \(m, 3, 3\), got \(2, 2\)"),
+    ],
+)
+def test_wrong_shapes_are_named(points1: np.ndarray, points2: np.ndarray, model: np.ndarray, message: str) -> None:
+    for function in (transfer_error, sampson_distance):
+        with pytest.raises(ValueError, match=message):
+            function(points1, points2, model)
