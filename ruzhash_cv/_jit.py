@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -21,8 +21,7 @@ def jit(function: F) -> F:
     No parallel: numba's own thread pool aborts the process when two Python threads enter it, or after a fork.
     No fastmath: NaN and infinity mark degenerate models and must survive.
     """
-    compiled: F = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
-    return compiled
+    return cast(F, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
 
 
 def run_blocks(function: Callable[[int, int], T], n_items: int, n_jobs: int, *, smallest: int = 1) -> list[T]:

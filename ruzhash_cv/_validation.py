@@ -48,9 +48,7 @@ def check_int(value: Any, name: str, *, at_least: int = 1) -> int:
     return int(value)
 
 
-def check_real(
-    value: Any, name: str, *, above: float = 0.0, below: float = np.inf, inclusive: bool = False
-) -> float:
+def check_real(value: Any, name: str, *, above: float = 0.0, below: float = np.inf, inclusive: bool = False) -> float:
     """Return `value` as float, finite and strictly between `above` and `below` (`inclusive`: the ends count)."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a number, got {value!r}")
@@ -75,14 +73,14 @@ def as_generator(rng: RNG, name: str = "rng") -> np.random.Generator:
     """Return a Generator from an int, a Generator or None (fresh entropy), as in SPEC 7."""
     if rng is None or isinstance(rng, np.random.Generator):
         return np.random.default_rng(rng)
-    if isinstance(rng, (bool, np.bool_)) or not isinstance(rng, Integral) or rng < 0:
+    if isinstance(rng, (bool, np.bool_)) or not isinstance(rng, (int, np.integer)) or rng < 0:
         raise TypeError(f"`{name}` must be a non-negative int, a numpy.random.Generator or None, got {rng!r}")
     return np.random.default_rng(int(rng))
 
 
 def check_n_jobs(n_jobs: Any) -> int:
     """Return the number of threads: None and -1 mean all processors this process may use."""
-    if n_jobs is None or (isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool) and n_jobs == -1):
+    if n_jobs is None or (not isinstance(n_jobs, bool) and n_jobs == -1):
         try:
             return len(os.sched_getaffinity(0))
         except AttributeError:  # macOS, Windows

@@ -13,6 +13,18 @@ def p_values(scores: Array, decoy_scores: Array) -> Array:
 
     # of the N decoys have an anomaly score at most as high. Without decoys every p-value is 1.
 
+    Parameters
+    ----------
+    scores : ndarray, shape (n,)
+        Anomaly scores of matches.
+    decoy_scores : ndarray, shape (N,)
+        Anomaly scores of decoys from the same forest.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        In (0, 1].
+
     Examples
     --------
     >>> p_values(np.array([0.2, 0.8]), np.array([0.5, 0.7, 0.9]))
@@ -34,4 +46,3 @@ def mismatch_rate(p: Array, *, beyond: float = 0.5) -> float:
     0.5
     """
     return min(1.0, float(np.mean(p > beyond)) / (1.0 - beyond)) if len(p) else 0.0
-

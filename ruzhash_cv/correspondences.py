@@ -37,7 +37,9 @@ class Correspondences:
         return len(self.points1)
 
 
-def as_correspondences(kp1: Keypoints, kp2: Keypoints, matches: Matches, *, ratio: float | None = None) -> Correspondences:
+def as_correspondences(
+    kp1: Keypoints, kp2: Keypoints, matches: Matches, *, ratio: float | None = None
+) -> Correspondences:
     """Look up the points of every match.
 
     Parameters
@@ -74,7 +76,9 @@ def as_correspondences(kp1: Keypoints, kp2: Keypoints, matches: Matches, *, rati
     if len(indices) == 0:
         return Correspondences(np.zeros((0, 2)), np.zeros((0, 2)), distances)
     present = indices[:, 0] >= 0
-    for column, (positions, field, name) in enumerate(((positions1, "queryIdx", "kp1"), (positions2, "trainIdx", "kp2"))):
+    for column, (positions, field, name) in enumerate(
+        ((positions1, "queryIdx", "kp1"), (positions2, "trainIdx", "kp2"))
+    ):
         _check_range(indices[:, column], present, len(positions), field, name)
     points1, points2 = np.full((len(indices), 2), np.nan), np.full((len(indices), 2), np.nan)
     points1[present] = positions1[indices[present, 0]]
@@ -88,12 +92,13 @@ def as_positions(keypoints: Keypoints, name: str) -> NDArray[np.float64]:
         return as_points(keypoints, name)
     if not hasattr(keypoints, "__len__"):
         raise TypeError(f"`{name}` must be a sequence of cv2.KeyPoint or an array of shape (n, 2), got {keypoints!r}")
-    if len(keypoints) > 0 and isinstance(keypoints[0], cv2.KeyPoint):  # type: ignore[index]
+    held: Sequence[Any] = keypoints  # type: ignore[assignment]
+    if len(held) > 0 and isinstance(held[0], cv2.KeyPoint):
         try:
-            return as_points(cv2.KeyPoint_convert(list(keypoints)), name)  # type: ignore[arg-type, call-overload]
+            return as_points(cv2.KeyPoint.convert(list(held)), name)
         except (cv2.error, TypeError):
             raise TypeError(f"`{name}` must hold only cv2.KeyPoint") from None
-    return as_points(keypoints, name)  # type: ignore[arg-type]
+    return as_points(held, name)
 
 
 def select_matches(matches: Matches, inlier_mask: ArrayLike) -> list[cv2.DMatch]:
@@ -112,8 +117,9 @@ def select_matches(matches: Matches, inlier_mask: ArrayLike) -> list[cv2.DMatch]
     [2]
     """
     mask = np.asarray(inlier_mask).reshape(-1).astype(bool)
-    check_same_length(matches, mask, "`matches` and `inlier_mask`")  # type: ignore[arg-type]
-    kept = [match for match, keep in zip(matches, mask, strict=True) if keep]  # type: ignore[arg-type]
+    rows: Sequence[Any] = matches  # type: ignore[assignment]
+    check_same_length(rows, mask, "`matches` and `inlier_mask`")
+    kept = [match for match, keep in zip(rows, mask, strict=True) if keep]
     return [match if isinstance(match, cv2.DMatch) else match[0] for match in kept]
 
 
@@ -123,11 +129,11 @@ def _as_indices(matches: Matches, ratio: float | None) -> tuple[NDArray[np.int64
         ratio = check_real(ratio, "ratio", above=0.0, below=1.0 + 1e-12)
     if not hasattr(matches, "__len__"):
         raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
-    if len(matches) == 0:
+    rows: Sequence[Any] = matches  # type: ignore[assignment]
+    if len(rows) == 0:
         return np.zeros((0, 2), np.int64), np.zeros(0)
     if isinstance(matches, np.ndarray):
         return _check_index_array(matches, ratio), None
-    rows: Sequence[Any] = matches  # type: ignore[assignment]
     if isinstance(rows[0], cv2.DMatch):
         if ratio is not None:
             raise ValueError("`ratio` needs knnMatch output with k >= 2, got a flat sequence of DMatch")
@@ -164,14 +170,18 @@ def _check_index_array(indices: NDArray[Any], ratio: float | None) -> NDArray[np
     if ratio is not None:
         raise ValueError("`ratio` needs knnMatch output with k >= 2, got an index array")
     if indices.ndim != 2 or indices.shape[1] != 2:
-        raise ValueError(f"`matches` must hold DMatch, knnMatch rows or index pairs of shape (n, 2), got {indices.shape}")
+        raise ValueError(
+            f"`matches` must hold DMatch, knnMatch rows or index pairs of shape (n, 2), got {indices.shape}"
+        )
     if indices.dtype.kind not in "iu":
         raise TypeError(f"`matches` must hold integer index pairs, got dtype {indices.dtype}")
     indices = indices.astype(np.int64)
     return np.where(indices < 0, np.iinfo(np.int64).max, indices)
 
 
-def _check_range(indices: NDArray[np.int64], present: NDArray[np.bool_], n_keypoints: int, field: str, name: str) -> None:
+def _check_range(
+    indices: NDArray[np.int64], present: NDArray[np.bool_], n_keypoints: int, field: str, name: str
+) -> None:
     outside = np.flatnonzero(present & ((indices < 0) | (indices >= n_keypoints)))
     if len(outside):
         row, index = int(outside[0]), int(indices[outside[0]])

@@ -11,7 +11,9 @@ from ruzhash_cv._jit import jit
 from ruzhash_cv._random import below, draw_key, mix
 
 
-def draw_decoys(pairs: NDArray[np.float64], n_decoys: int, reach: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def draw_decoys(
+    pairs: NDArray[np.float64], n_decoys: int, reach: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
     """Pair the first point of one correspondence with the second point of another.
 
     Parameters

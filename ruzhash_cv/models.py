@@ -117,7 +117,7 @@ def solve_in_frame(pairs: NDArray[np.float64], samples: NDArray[np.int64], kind:
     sources, targets = np.ascontiguousarray(chosen[..., :2]), np.ascontiguousarray(chosen[..., 2:])
     if kind == "homography":
         solved = list(map(cv2.getPerspectiveTransform, sources, targets))
-        matrices = np.array(solved).reshape(-1, 3, 3)
+        matrices = np.array(solved, dtype=np.float64).reshape(-1, 3, 3)
         owner = np.arange(len(samples))
     else:
         found = [cv2.findFundamentalMat(a, b, cv2.FM_7POINT)[0] for a, b in zip(sources, targets, strict=True)]
@@ -125,7 +125,7 @@ def solve_in_frame(pairs: NDArray[np.float64], samples: NDArray[np.int64], kind:
         matrices = np.vstack(stacks).reshape(-1, 3, 3) if stacks else np.zeros((0, 3, 3))
         owner = np.repeat(np.arange(len(samples)), [len(stack) // 3 for stack in stacks])
     matrices = unit_norm(matrices)
-    usable = np.isfinite(matrices).all(axis=(1, 2))
+    usable: NDArray[np.bool_] = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))
     if kind == "homography":
         determinants = np.linalg.det(np.where(usable[:, None, None], matrices, 0.0))
         usable &= np.abs(determinants) > 1e-9

@@ -35,7 +35,9 @@ def smallest_eigenvector(matrix: Any) -> Any:
     for i in range(n):
         # Any start that is not orthogonal to the answer: unequal entries, so that symmetry cannot make it so.
         vector[i] = 1.0 + 0.37 * i - 0.11 * i * i
-    for _ in range(8):
+    previous = np.zeros(n)
+    for _ in range(100):
+        previous[:] = vector
         for i in range(n):
             for k in range(i):
                 vector[i] -= lower[i, k] * vector[k]
@@ -47,6 +49,8 @@ def smallest_eigenvector(matrix: Any) -> Any:
             vector[i] /= lower[i, i]
             norm += vector[i] * vector[i]
         vector /= np.sqrt(norm)
+        if abs(np.dot(vector, previous)) > 1.0 - 1e-14:
+            break
     return vector
 
 

@@ -69,7 +69,9 @@ def _distances(points1: ArrayLike, points2: ArrayLike, matrices: ArrayLike, kind
     if stack.shape[-2:] != (3, 3) or stack.ndim > 3:
         raise ValueError(f"models must have shape (3, 3) or (m, 3, 3), got {stack.shape}")
     packed = pack_models(stack.reshape(-1, 3, 3), kind)
-    residuals = residual_kernel(np.hstack([first, second]), packed, np.full(len(packed), kind, np.uint8), np.inf)
+    residuals: NDArray[np.float64] = residual_kernel(
+        np.hstack([first, second]), packed, np.full(len(packed), kind, np.uint8), np.inf
+    )
     return residuals[:, 0] if stack.ndim == 2 else residuals
 
 
@@ -98,9 +100,7 @@ def model_residual(packed: Any, kinds: Any, column: int, pairs: Any, row: int, l
 
 
 @jit
-def _homography_residual(
-    packed: Any, column: int, x1: float, y1: float, x2: float, y2: float, limit: float
-) -> float:
+def _homography_residual(packed: Any, column: int, x1: float, y1: float, x2: float, y2: float, limit: float) -> float:
     """Return the symmetric transfer error, or infinity as soon as it is known to exceed `limit`."""
     w = 1.0 / (packed[column, 6] * x1 + packed[column, 7] * y1 + packed[column, 8])
     dx = (packed[column, 0] * x1 + packed[column, 1] * y1 + packed[column, 2]) * w - x2
@@ -118,9 +118,7 @@ def _homography_residual(
 
 
 @jit
-def _fundamental_residual(
-    packed: Any, column: int, x1: float, y1: float, x2: float, y2: float, limit: float
-) -> float:
+def _fundamental_residual(packed: Any, column: int, x1: float, y1: float, x2: float, y2: float, limit: float) -> float:
     """Return the Sampson distance, or infinity if it exceeds `limit`."""
     a = packed[column, 0] * x1 + packed[column, 1] * y1 + packed[column, 2]
     b = packed[column, 3] * x1 + packed[column, 4] * y1 + packed[column, 5]

@@ -229,7 +229,7 @@ def _draw_kernel(
 @jit
 def _search(cumulative: Any, share: float) -> int:
     """Return the first row whose cumulative weight exceeds `share` of the total."""
-    return min(np.searchsorted(cumulative, share * cumulative[-1], side="right"), len(cumulative) - 1)
+    return int(min(np.searchsorted(cumulative, share * cumulative[-1], side="right"), len(cumulative) - 1))
 
 
 @jit

@@ -25,7 +25,8 @@ BUILDERS = {
 def drawn():
     """Correspondences of rendered scenes, half of them mismatches, drawn once."""
     return {
-        name: draw_correspondences(build(), 400, mismatch_rate=0.5, noise=0.7, rng=7) for name, build in BUILDERS.items()
+        name: draw_correspondences(build(), 400, mismatch_rate=0.5, noise=0.7, rng=7)
+        for name, build in BUILDERS.items()
     }
 
 
@@ -191,7 +192,14 @@ def test_any_real_array_is_taken_and_none_is_changed(drawn):
     wide[:, ::2] = first
     frozen = first.copy()
     frozen.setflags(write=False)
-    for variant in (first.astype(np.int32), first.astype(np.float32), wide[:, ::2], frozen, first.tolist(), first[:, None]):
+    for variant in (
+        first.astype(np.int32),
+        first.astype(np.float32),
+        wide[:, ::2],
+        frozen,
+        first.tolist(),
+        first[:, None],
+    ):
         before = np.array(variant)
         assert (filter_points(variant, second).inlier_mask == expected).all()
         assert (np.array(variant) == before).all()
@@ -207,8 +215,18 @@ def test_swapping_the_images_changes_little(drawn):
     ("arguments", "options", "error", "message"),
     [
         ((np.zeros((4, 3)), np.zeros((4, 2))), {}, ValueError, r"`points1` must have shape \(n, 2\), got \(4, 3\)"),
-        ((np.zeros((4, 2)), np.zeros((5, 2))), {}, ValueError, "`points1` and `points2` must have the same length, got 4 and 5"),
-        ((np.zeros((4, 2)), np.zeros((4, 2))), {"model": "affine"}, ValueError, "`model` must be one of 'auto', .*got 'affine'"),
+        (
+            (np.zeros((4, 2)), np.zeros((5, 2))),
+            {},
+            ValueError,
+            "`points1` and `points2` must have the same length, got 4 and 5",
+        ),
+        (
+            (np.zeros((4, 2)), np.zeros((4, 2))),
+            {"model": "affine"},
+            ValueError,
+            "`model` must be one of 'auto', .*got 'affine'",
+        ),
         ((np.zeros((4, 2)), np.zeros((4, 2))), {"threshold": 0}, ValueError, "`threshold` must be .*above 0, got 0"),
         ((np.zeros((4, 2)), np.zeros((4, 2))), {"threshold": "3"}, TypeError, "`threshold` must be a number, got '3'"),
         ((np.zeros((4, 2)), np.zeros((4, 2))), {"treshold": 3}, TypeError, "treshold"),
