@@ -84,8 +84,8 @@ def test_swapping_the_images_gives_the_same_residuals(seed: int) -> None:
 def test_transfer_error_is_zero_on_the_homography_and_the_shift_off_it() -> None:
     points = np.random.default_rng(0).uniform(0, 500, (20, 2))
     shift = np.array([[1.0, 0.0, 30.0], [0.0, 1.0, -7.0], [0.0, 0.0, 1.0]])
-    np.testing.assert_allclose(transfer_error(points, points + [30, -7], shift), 0, atol=1e-10)
-    np.testing.assert_allclose(transfer_error(points, points + [33, -3], shift), 5)
+    np.testing.assert_allclose(transfer_error(points, points + np.array([30, -7]), shift), 0, atol=1e-10)
+    np.testing.assert_allclose(transfer_error(points, points + np.array([33, -3]), shift), 5)
 
 
 def test_transfer_error_is_the_larger_of_the_two_images() -> None:
