@@ -35,6 +35,7 @@ def smallest_eigenvector(matrix: Any) -> Any:
     for i in range(n):
         # Any start that is not orthogonal to the answer: unequal entries, so that symmetry cannot make it so.
         vector[i] = 1.0 + 0.37 * i - 0.11 * i * i
+    vector /= np.sqrt(np.dot(vector, vector))
     previous = np.zeros(n)
     for _ in range(100):
         previous[:] = vector

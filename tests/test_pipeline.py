@@ -254,7 +254,7 @@ def keypoints(drawn):
 
 
 def test_every_form_of_matches_gives_the_same_mask(keypoints):
-    problem, kp1, kp2 = keypoints
+    _, kp1, kp2 = keypoints
     flat = [cv2.DMatch(i, i, 0.5) for i in range(400)]
     knn = [(cv2.DMatch(i, i, 0.5), cv2.DMatch(i, (i + 1) % 400, 0.9)) for i in range(400)]
     pairs = np.stack([np.arange(400)] * 2, axis=1)
