@@ -105,10 +105,22 @@ def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, 
     check_choice(kind, "kind", KINDS)
     first, second = as_points(points1, "points1"), as_points(points2, "points2")
     check_same_length(first, second, "`points1` and `points2`")
-    rows = np.asarray(samples, dtype=np.int64).reshape(-1, SAMPLE_SIZE[kind])
+    rows = _as_samples(samples, SAMPLE_SIZE[kind], len(first))
     frame = Frame.around(first, second)
     models = solve_in_frame(frame.enter(first, second), rows, kind)
     return Models(frame.leave(models.matrices, kind), models.sample_index, kind, models.n_degenerate)
+
+
+def _as_samples(samples: ArrayLike, size: int, n: int) -> NDArray[np.int64]:
+    rows = np.asarray(samples)
+    if rows.ndim != 2 or rows.shape[1] != size:
+        raise ValueError(f"`samples` must have shape (m, {size}), got {rows.shape}")
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"`samples` must hold integers, got dtype {rows.dtype}")
+    outside = (rows < 0) | (rows >= n)
+    if outside.any():
+        raise IndexError(f"`samples` must hold row numbers below {n}, got {rows[outside][0]}")
+    return rows.astype(np.int64)
 
 
 def solve_in_frame(pairs: NDArray[np.float64], samples: NDArray[np.int64], kind: str) -> Models:

@@ -101,7 +101,7 @@ def draw_samples(
     pairs = np.hstack([first, second])
     shares = np.ones(len(pairs)) if weights is None else np.asarray(weights, dtype=np.float64)
     check_same_length(pairs, shares, "`points1` and `weights`")
-    around = find_neighbourhoods(pairs, max(sizes), generator) if max(sizes) else None
+    around = find_neighbourhoods(pairs, max(sizes), generator) if max(sizes) and len(pairs) else None
     return draw_from(pairs, sample_size, n_samples, sizes, around, shares, min_spread, generator)
 
 
@@ -112,9 +112,11 @@ def find_places(pairs: NDArray[np.float64], radius: float) -> NDArray[np.int64]:
     """
     if radius <= 0 or len(pairs) == 0:
         return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    tree = cKDTree(pairs)
-    close = tree.query(pairs, k=min(9, len(pairs)), p=np.inf, distance_upper_bound=radius * (1 + 1e-9))[1]
-    return _follow_leaders(np.ascontiguousarray(close.reshape(len(pairs), -1), dtype=np.int64))
+    # Candidates are looked up along the axis that spreads the correspondences most. Not by a fixed number of neighbours: a
+    # keypoint may be repeated any number of times.
+    axis = int(np.argmax(pairs.std(axis=0)))
+    places: NDArray[np.int64] = _follow_leaders(pairs, np.argsort(pairs[:, axis], kind="stable"), axis, radius)
+    return places
 
 
 def find_neighbourhoods(
@@ -160,18 +162,29 @@ def draw_from(
 
 
 @jit
-def _follow_leaders(close: NDArray[Any]) -> NDArray[Any]:
-    n = len(close)
+def _follow_leaders(pairs: Any, order: Any, axis: int, radius: float) -> Any:
+    """Return the place of each correspondence; `order` sorts them along `axis`."""
+    n = len(pairs)
+    position = np.empty(n, np.int64)
+    position[order] = np.arange(n)
     place = np.full(n, -1, np.int64)
     n_places = 0
     for row in range(n):
         if place[row] >= 0:
             continue
-        for other in close[row]:
-            # A leader is its own place's first row: joining anything else would chain places together.
-            if other < n and place[other] < 0:
-                place[other] = n_places
+        # A leader is its own place's first row: joining anything else would chain places together.
         place[row] = n_places
+        for step in (-1, 1):
+            at = position[row] + step
+            while 0 <= at < n and abs(pairs[order[at], axis] - pairs[row, axis]) <= radius:
+                other = order[at]
+                if place[other] < 0:
+                    near = True
+                    for item in range(4):
+                        near = near and abs(pairs[other, item] - pairs[row, item]) <= radius
+                    if near:
+                        place[other] = n_places
+                at += step
         n_places += 1
     return place
 

@@ -36,6 +36,8 @@ FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
 TOLERANCE = (1.5, 1.25)
 #: Rounds of sampling, each with twice the samples of the one before; another one follows while the last brought so many nats.
 MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
+#: A round is also the last if fewer matches than a structure needs are left that agree better than this share of decoys.
+FEWEST_LEFT, DECOY_LEVEL = 8.0, 0.99
 #: Decoys keep this distance, pixels, from pairings that could be true.
 DECOY_REACH = 10.0
 #: By family: steps of the radii whose tolerance stays within 3 units, for a threshold that stands for 3 units.
@@ -113,16 +115,17 @@ class Search:
         around = find_neighbourhoods(self.pairs, max(NEIGHBOURHOODS), self.rng)
         decoys = draw_decoys(self.pairs, self.n_decoys, DECOY_REACH * self.scale, self.rng)
         rejected = dict.fromkeys(REJECTIONS, 0)
-        columns, significances, candidates, quality = Bank(), np.zeros(0), Bank(), np.zeros(len(self.pairs))
+        columns, significances, candidates = Bank(), np.zeros(0), Bank()
+        quality, decoy_quality = np.zeros(len(self.pairs)), np.zeros(len(decoys))
         before, n_models = -np.inf, 0
         for turn in range(MOST_ROUNDS):
             for kind, n_samples, sizes in self._plan(turn):
                 weights = self.votes if sizes == NEIGHBOURHOODS else self._guide(quality)
                 bank = self._sample(kind, n_samples, sizes, weights, around, rejected)
                 n_models += len(bank)
-                kept, weight, rows = self.weigh(bank, decoys)
+                kept, weight, rows, others = self.weigh(bank, decoys)
                 if kind == "homography":
-                    quality = quality + rows @ weight
+                    quality, decoy_quality = quality + rows @ weight, decoy_quality + others @ weight
                 if kind not in self.families or len(kept) == 0:
                     continue
                 chosen = cover_kernel(
@@ -135,13 +138,20 @@ class Search:
                 self.pairs, self.votes, decoys, candidates.packed, candidates.kinds, self.scale,
                 np.array(TOLERANCE), np.array(self.widest), FEWEST_NATS, MOST_STRUCTURES,
             )  # fmt: skip
-            total, left = structures[3].sum(), structures[4].sum()
-            if total > 0.0 and (total < before + GAIN_WORTH_A_ROUND or left < 0.5 * self.votes.sum()):
+            total, left = structures[3].sum(), structures[4]
+            if total > 0.0 and (total < before + GAIN_WORTH_A_ROUND or self._is_plain(left, quality, decoy_quality)):
                 break
             before = total
         packed, kinds, steps, evidences, _ = structures
         nobody = np.full((len(packed), 7), -1, np.int64)
         return Found(Bank(packed, kinds, nobody), RADII[steps], evidences, columns, significances, rejected, n_models)
+
+    def _is_plain(self, left: Array, quality: Array, decoy_quality: Array) -> bool:
+        """Tell whether the structures explain most matches, or what they leave agrees with its neighbours no more than decoys do."""
+        if left.sum() < 0.5 * self.votes.sum() or len(decoy_quality) == 0:
+            return True
+        level = np.quantile(decoy_quality, DECOY_LEVEL)
+        return bool(left[quality > level].sum() < FEWEST_LEFT + (1.0 - DECOY_LEVEL) * left.sum())
 
     def _plan(self, turn: int) -> list[tuple[str, int, tuple[int, ...]]]:
         times = 2**turn
@@ -203,7 +213,8 @@ class Search:
 
     def append_structures(self, rows: sparse.csr_array, found: Found, pairs: Array, copies: int) -> sparse.csr_array:
         """Return preference rows with `copies` columns more for each structure, at its own noise scale."""
-        bank, radii = found.structures, found.radii * self.scale
+        bank = found.structures.take(np.tile(np.arange(len(found.structures)), copies))
+        radii = np.tile(found.radii, copies) * self.scale
         own = compress(
             lambda start, stop: residual_kernel(pairs[start:stop], bank.packed, bank.kinds, np.inf),
             (len(pairs), len(bank)),
@@ -211,10 +222,10 @@ class Search:
             0.5 / (0.5 * radii) ** 2,
             np.ones(len(bank)),
         )
-        return sparse.csr_array(sparse.hstack([rows] + [own] * copies, format="csr"))
+        return sparse.csr_array(sparse.hstack([rows, own], format="csr"))
 
-    def weigh(self, bank: Bank, decoys: Array) -> tuple[Bank, Array, sparse.csr_array]:
-        """Return the models that matches support more than decoys do, their significances and the matches' preferences.
+    def weigh(self, bank: Bank, decoys: Array) -> tuple[Bank, Array, sparse.csr_array, sparse.csr_array]:
+        """Return the models that matches support more than decoys do, their significances, and both's preferences for them.
 
         w_i = max(0, 1 - D_i / S_i)^3 with S_i, D_i the mean preference of matches and of decoys for model i.
         """
@@ -226,7 +237,7 @@ class Search:
         chance = (np.bincount(others.indices, others.data, m) + 1.0) / (len(decoys) + 1.0)
         weights = np.maximum(0.0, 1.0 - chance / np.maximum(support, 1e-12)) ** 3
         kept = weights > 0
-        return bank.take(kept), weights[kept], _take_columns(rows, kept)
+        return bank.take(kept), weights[kept], _take_columns(rows, kept), _take_columns(others, kept)
 
     def _refit(self, bank: Bank) -> Bank:
         radii = np.array(CLOSING_RADII) * self.scale
