@@ -22,9 +22,9 @@ Array = NDArray[np.float64]
 #: Widest noise scale of a preference and where it is cut off, pixels. With the two finer ones: 9, 3 and 1 px.
 SIGMA, REACH = 9.0, 27.0
 #: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
-NEIGHBOURHOODS = (10, 30, 60)
+NEIGHBOURHOODS = (10, 25, 50)
 #: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_LOCAL, N_WIDE, N_FUNDAMENTAL = 350, 40, 70
+N_LOCAL, N_WIDE, N_FUNDAMENTAL = 320, 30, 64
 #: Models refitted, by family, and the closing radii, pixels, they are refitted with.
 N_REFITTED = (20, 12)
 CLOSING_RADII = (18.0, 9.0, 5.0, 2.5)
@@ -128,9 +128,8 @@ class Search:
                     quality, decoy_quality = quality + rows @ weight, decoy_quality + others @ weight
                 if kind not in self.families or len(kept) == 0:
                     continue
-                chosen = cover_kernel(
-                    rows.indptr, rows.indices, rows.data, self.votes, weight, N_REFITTED[kept.kinds[0]]
-                )
+                n_wanted = N_REFITTED[kept.kinds[0]] * (3 if self.families == ("fundamental",) else 1)
+                chosen = cover_kernel(rows.indptr, rows.indices, rows.data, self.votes, weight, n_wanted)
                 columns = columns.join(kept.take(chosen))
                 significances = np.concatenate([significances, weight[chosen]])
                 candidates = candidates.join(self._refit(kept.take(chosen)))
@@ -159,9 +158,9 @@ class Search:
         if "homography" in self.families:
             plan.append(("homography", N_WIDE * times, (0,)))
         if self.families == ("fundamental",):
-            plan.append(("fundamental", 3 * N_FUNDAMENTAL * times, (0, 30, 60)))
+            plan.append(("fundamental", 3 * N_FUNDAMENTAL * times, (0, 25, 50)))
         elif "fundamental" in self.families:
-            plan.append(("fundamental", N_FUNDAMENTAL * times, (0, 0, 60)))
+            plan.append(("fundamental", N_FUNDAMENTAL * times, (0, 0, 50)))
         return plan
 
     def _guide(self, quality: Array) -> Array:
