@@ -1,0 +1,168 @@
+"""Minimal samples: what is drawn, what is rejected and counted, and which correspondences are one place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ruzhash_cv import draw_samples
+from ruzhash_cv.sampling import POOL_SIZE, find_neighbourhoods, find_places
+
+H = np.array([[0.9, 0.1, 20], [-0.05, 1.1, 5], [1e-4, 2e-4, 1]])
+
+
+def scattered(n: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(0, 600, (n, 2))
+
+
+def places_twin(pairs: np.ndarray, radius: float) -> np.ndarray:
+    place = np.full(len(pairs), -1)
+    for row in range(len(pairs)):
+        if place[row] < 0:
+            near = (np.abs(pairs - pairs[row]) <= radius).all(axis=1)
+            place[near & (place < 0)] = place.max() + 1
+    return place
+
+
+# Samples
+
+
+@pytest.mark.parametrize("sample_size", [4, 7])
+@pytest.mark.parametrize("neighbourhoods", [None, (0,), (10,), (10, 30, 0)])
+def test_samples_are_different_rows_that_are_apart_in_both_images(sample_size: int, neighbourhoods: object) -> None:
+    points1, points2 = scattered(200), scattered(200) + 5
+    drawn = draw_samples(
+        points1, points2, sample_size=sample_size, n_samples=300, neighbourhoods=neighbourhoods, min_spread=4.0
+    )
+    assert drawn.indices.shape == (len(drawn), sample_size)
+    assert len(drawn) > 290
+    assert drawn.indices.min() >= 0
+    assert drawn.indices.max() < 200
+    for points in (points1, points2):
+        sample = points[drawn.indices]
+        gaps = np.abs(sample[:, :, None] - sample[:, None]).max(axis=3)
+        assert (gaps + 1e9 * np.eye(sample_size) >= 4.0).all()
+
+
+def test_neighbourhood_samples_are_a_seed_and_some_of_its_nearest() -> None:
+    points1, points2 = scattered(300), scattered(300, seed=1)
+    pairs = np.hstack([points1, points2])
+    drawn = draw_samples(points1, points2, sample_size=4, n_samples=200, neighbourhoods=(12,))
+    for seed, *others in drawn.indices:
+        nearest = np.argsort(np.linalg.norm(pairs - pairs[seed], axis=1))[1:13]
+        assert set(others) <= set(nearest.tolist())
+
+
+def test_uniform_samples_take_every_row_equally_often_and_weights_change_that() -> None:
+    points = scattered(40)
+    drawn = draw_samples(points, points, sample_size=2, n_samples=20000, neighbourhoods=None, min_spread=0.0)
+    counts = np.bincount(drawn.indices.ravel(), minlength=40)
+    assert np.abs(counts - 1000).max() < 5 * np.sqrt(1000)
+    weights = np.ones(40)
+    weights[:20] = 0
+    drawn = draw_samples(points, points, sample_size=4, n_samples=500, weights=weights)
+    assert len(drawn) > 400
+    assert drawn.indices.min() >= 20
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), sample_size=st.sampled_from([4, 7]))
+def test_homography_samples_keep_their_orientation(seed: int, sample_size: int) -> None:
+    """On a homography that keeps the horizon off the image, nothing is flipped; mirrored or not."""
+    points1 = scattered(60, seed)
+    mapped = np.column_stack([points1, np.ones(60)]) @ H.T
+    points2 = mapped[:, :2] / mapped[:, 2:]
+    for target in (points2, points2 * [-1, 1]):
+        drawn = draw_samples(points1, target, sample_size=sample_size, n_samples=50, neighbourhoods=(0,))
+        assert drawn.rejected["flipped"] == 0
+        assert len(drawn) > 40
+
+
+def test_a_sample_with_one_point_on_the_other_side_is_flipped() -> None:
+    square = np.array([[0.0, 0.0], [100.0, 0.0], [100.0, 100.0], [0.0, 100.0]])
+    crossed = square[[0, 2, 1, 3]]
+    drawn = draw_samples(square, crossed, sample_size=4, n_samples=10)
+    assert len(drawn) == 0
+    assert drawn.rejected["flipped"] > 0
+    assert drawn.rejected["collinear"] == drawn.rejected["repeated"] == 0
+
+
+@pytest.mark.parametrize("sample_size", [4, 7])
+def test_collinear_and_repeated_points_are_rejected_and_counted(sample_size: int) -> None:
+    line = np.column_stack([np.linspace(0, 500, 50), np.linspace(0, 250, 50)])
+    for first, second in ((line, scattered(50)), (scattered(50), line), (line, line)):
+        drawn = draw_samples(first, second, sample_size=sample_size, n_samples=20)
+        assert len(drawn) == 0
+        assert drawn.rejected["collinear"] > 0
+    drawn = draw_samples(np.full((50, 2), 3.0), scattered(50), sample_size=sample_size, n_samples=20)
+    assert len(drawn) == 0
+    assert drawn.rejected["repeated"] > 0
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 6, 7])
+@pytest.mark.parametrize("sample_size", [4, 7])
+def test_too_few_correspondences_give_no_samples(n: int, sample_size: int) -> None:
+    drawn = draw_samples(scattered(n), scattered(n), sample_size=sample_size, n_samples=5)
+    assert drawn.indices.shape[1] == sample_size
+    assert n >= sample_size or len(drawn) == 0
+
+
+def test_the_same_seed_draws_the_same_samples_and_points_stay_as_they_were() -> None:
+    points = scattered(100)
+    points.flags.writeable = False
+    first, again = (draw_samples(points, points, sample_size=4, n_samples=50, rng=3).indices for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    assert (draw_samples(points, points, sample_size=4, n_samples=50, rng=4).indices != first).any()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"sample_size": 1}, ValueError, "`sample_size` must be at least 2, got 1"),
+        ({"n_samples": -1}, ValueError, "`n_samples` must be at least 0, got -1"),
+        ({"neighbourhoods": (-3,)}, ValueError, "`neighbourhoods` must be at least 0, got -3"),
+        ({"weights": np.ones(3)}, ValueError, "`points1` and `weights` must have the same length, got 9 and 3"),
+        ({"n_sample": 3}, TypeError, "n_sample"),
+    ],
+)
+def test_bad_options_are_named(options: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        draw_samples(scattered(9), scattered(9), **{"sample_size": 4, "n_samples": 5, **options})
+    with pytest.raises(ValueError, match="must have the same length, got 9 and 8"):
+        draw_samples(scattered(9), scattered(8), sample_size=4, n_samples=5)
+
+
+# Places and neighbourhoods
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), n=st.integers(0, 60), crowd=st.sampled_from([1.0, 10.0, 100.0]))
+def test_places_equal_their_twin(seed: int, n: int, crowd: float) -> None:
+    rng = np.random.default_rng(seed)
+    pairs = rng.uniform(0, crowd, (n, 4))
+    pairs[n // 2 :] = pairs[rng.integers(0, max(n, 1), n - n // 2)] if n else 0
+    np.testing.assert_array_equal(find_places(pairs, 3.0), places_twin(pairs, 3.0))
+
+
+def test_a_keypoint_repeated_many_times_is_one_place() -> None:
+    rng = np.random.default_rng(0)
+    pairs = np.vstack([rng.uniform(0, 1, (500, 4)), 100 + rng.uniform(0, 1, (40, 4))])
+    assert len(np.unique(find_places(pairs, 3.0))) == 2
+
+
+def test_matches_near_in_one_image_only_are_two_places() -> None:
+    assert find_places(np.array([[0, 0, 0, 0], [0, 1, 50, 0], [1, 0, 0, 1.0]]), 3.0).tolist() == [0, 1, 0]
+
+
+def test_without_a_radius_only_equal_rows_share_a_place() -> None:
+    assert len(np.unique(find_places(np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1e-9]]), 0.0))) == 2
+
+
+@pytest.mark.parametrize("n", [1, 5, 50, POOL_SIZE + 100])
+def test_neighbourhoods_begin_with_their_seeds(n: int) -> None:
+    pairs = np.random.default_rng(0).uniform(0, 600, (n, 4))
+    around = find_neighbourhoods(pairs, 10, np.random.default_rng(0))
+    assert around.nearest.shape == (min(n, POOL_SIZE), min(11, n))
+    np.testing.assert_array_equal(around.nearest[:, 0], around.seeds)
