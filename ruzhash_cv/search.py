@@ -158,7 +158,7 @@ class Search:
         if "homography" in self.families:
             plan.append(("homography", N_WIDE * times, (0,)))
         if self.families == ("fundamental",):
-            plan.append(("fundamental", 3 * N_FUNDAMENTAL * times, (0, 25, 50)))
+            plan.append(("fundamental", 6 * N_FUNDAMENTAL * times, (0, 25, 50)))
         elif "fundamental" in self.families:
             plan.append(("fundamental", N_FUNDAMENTAL * times, (0, 0, 50)))
         return plan
