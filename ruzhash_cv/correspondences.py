@@ -94,10 +94,10 @@ def as_positions(keypoints: Keypoints, name: str) -> NDArray[np.float64]:
         raise TypeError(f"`{name}` must be a sequence of cv2.KeyPoint or an array of shape (n, 2), got {keypoints!r}")
     held: Sequence[Any] = keypoints  # type: ignore[assignment]
     if len(held) > 0 and isinstance(held[0], cv2.KeyPoint):
-        try:
-            return as_points(cv2.KeyPoint.convert(list(held)), name)
-        except (cv2.error, TypeError):
-            raise TypeError(f"`{name}` must hold only cv2.KeyPoint") from None
+        # OpenCV itself takes None among them for a keypoint at (0, 0).
+        if not all(isinstance(keypoint, cv2.KeyPoint) for keypoint in held):
+            raise TypeError(f"`{name}` must hold only cv2.KeyPoint")
+        return as_points(cv2.KeyPoint.convert(list(held)), name)
     return as_points(held, name)
 
 
