@@ -63,7 +63,7 @@ def check_real(value: Any, name: str, *, above: float = 0.0, below: float = np.i
 
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     """Return `value` if it is one of `choices`."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"`{name}` must be one of {listed}, got {value!r}")
     return str(value)
