@@ -1,0 +1,167 @@
+"""The whole pipeline on scenes whose answer is known, and on input that is repeated, scarce or absurd."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ruzhash_cv import FilterResult, filter_matches, filter_points, sampson_distance, transfer_error
+from ruzhash_cv.datasets import AdelaideScene, desk_scene, draw_correspondences, facade_scene, rigid_scene
+
+
+def f1(mask: np.ndarray, labels: np.ndarray) -> float:
+    true = labels > 0
+    return float(2 * (mask & true).sum() / (mask.sum() + true.sum()))
+
+
+def auc(scores: np.ndarray, labels: np.ndarray) -> float:
+    wrong, right = scores[labels == 0], scores[labels > 0]
+    above = (wrong[:, None] > right).mean() + 0.5 * (wrong[:, None] == right).mean()
+    return float(above)
+
+
+def residuals_to_models(result: FilterResult, points1: np.ndarray, points2: np.ndarray) -> np.ndarray:
+    distance = {"homography": transfer_error, "fundamental": sampson_distance}
+    return np.array([distance[model.kind](points1, points2, model.matrix) for model in result.models])
+
+
+# Several structures
+
+
+@pytest.mark.parametrize("n_planes", [2, 4])
+@pytest.mark.parametrize("rate", [0.3, 0.6])
+def test_every_plane_of_a_facade_is_kept(n_planes: int, rate: float) -> None:
+    drawn = draw_correspondences(
+        facade_scene(n_planes, rng=3), 500, mismatch_rate=rate, noise=0.7, weights="even", rng=4
+    )
+    result = filter_points(drawn.points1, drawn.points2)
+    assert f1(result.inlier_mask, drawn.labels) > 0.9
+    for plane in range(1, n_planes + 1):
+        assert result.inlier_mask[drawn.labels == plane].mean() > 0.85
+
+
+@pytest.mark.parametrize("n_objects", [2, 4])
+def test_every_moving_object_of_a_desk_is_kept(n_objects: int) -> None:
+    drawn = draw_correspondences(desk_scene(n_objects, rng=3), 500, mismatch_rate=0.4, noise=0.7, weights="even", rng=4)
+    result = filter_points(drawn.points1, drawn.points2)
+    assert f1(result.inlier_mask, drawn.labels) > 0.9
+    for body in np.unique(drawn.labels[drawn.labels > 0]):
+        assert result.inlier_mask[drawn.labels == body].mean() > 0.8
+
+
+@pytest.mark.parametrize("model", ["fundamental", "auto"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_rigid_scene_of_half_mismatches_reaches_f1_of_09(model: str, seed: int) -> None:
+    drawn = draw_correspondences(rigid_scene(rng=seed), 400, mismatch_rate=0.5, noise=0.7, rng=seed)
+    result = filter_points(drawn.points1, drawn.points2, model=model)
+    assert f1(result.inlier_mask, drawn.labels) >= 0.9
+    if model == "fundamental":
+        assert {found.kind for found in result.models} == {"fundamental"}
+
+
+@pytest.mark.parametrize("model", ["homography", "fundamental", "auto"])
+def test_kept_matches_lie_within_threshold_or_tolerance_of_their_model(model: str) -> None:
+    drawn = draw_correspondences(facade_scene(3, rng=5), 400, mismatch_rate=0.4, noise=0.7, rng=6)
+    for threshold in (None, 5.0):
+        result = filter_points(drawn.points1, drawn.points2, model=model, threshold=threshold)
+        kept = np.flatnonzero(result.inlier_mask)
+        assert len(kept) > 50
+        residuals = residuals_to_models(result, drawn.points1, drawn.points2)
+        if threshold is not None:
+            assert residuals.min(axis=0)[kept].max() <= threshold * (1 + 1e-6)
+        tolerances = np.array([found.tolerance for found in result.models])
+        own = result.labels[kept]
+        assert (own >= 0).all()
+        assert (residuals[own, kept] <= tolerances[own] * (1 + 1e-6)).all()
+        assert (np.bincount(own, minlength=len(tolerances)) == [found.support for found in result.models]).all()
+        assert model == "auto" or {found.kind for found in result.models} == {model}
+
+
+# Repeated, scarce, absurd
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.integers(0, 40),
+    grid=st.sampled_from([1.0, 3.0, 60.0, 1e-7, 1e7]),
+    model=st.sampled_from(["auto", "homography", "fundamental"]),
+)
+def test_any_few_points_on_a_coarse_grid_give_a_well_formed_result(seed: int, n: int, grid: float, model: str) -> None:
+    rng = np.random.default_rng(seed)
+    points1, points2 = grid * rng.integers(0, 6, (2, n, 2))
+    result = filter_points(points1, points2, model=model, rng=seed)
+    for values in (result.inlier_mask, result.anomaly_scores, result.p_values, result.labels):
+        assert values.shape == (n,)
+    assert ((result.anomaly_scores > 0) & (result.anomaly_scores <= 1)).all()
+    assert ((result.p_values > 0) & (result.p_values <= 1)).all()
+    assert (result.reason is None) == bool(result.models)
+    assert result.models or not result.inlier_mask.any()
+    assert all(np.isfinite(found.matrix).all() for found in result.models)
+    both = np.hstack([points1, points2])
+    for row in np.unique(both, axis=0):
+        same = (both == row).all(axis=1)
+        assert len(np.unique(result.inlier_mask[same])) == len(np.unique(result.anomaly_scores[same])) == 1
+
+
+def test_a_crowd_of_nearly_equal_mismatches_is_one_vote() -> None:
+    """A keypoint repeated a hundred times within a pixel is no plane."""
+    drawn = draw_correspondences(facade_scene(2, rng=1), 300, mismatch_rate=0.3, noise=0.5, rng=2)
+    wrong = np.flatnonzero(drawn.labels == 0)[0]
+    jitter = np.random.default_rng(0).uniform(-0.5, 0.5, (2, 100, 2))
+    points1 = np.vstack([drawn.points1, drawn.points1[wrong] + jitter[0]])
+    points2 = np.vstack([drawn.points2, drawn.points2[wrong] + jitter[1]])
+    result = filter_points(points1, points2)
+    assert result.inlier_mask[300:].mean() < 0.1
+    assert f1(result.inlier_mask[:300], drawn.labels) > 0.9
+
+
+def test_all_rows_may_be_bad() -> None:
+    result = filter_points(np.full((20, 2), np.nan), np.ones((20, 2)))
+    assert not result.inlier_mask.any()
+    assert result.reason is not None
+
+
+@pytest.mark.parametrize("n", [0, 3, 7])
+def test_few_keypoint_matches_are_all_flagged(n: int) -> None:
+    kp = [cv2.KeyPoint(10.0 * i, 7.0 * i * i, 1.0) for i in range(n)]
+    mask = filter_matches(kp, kp, [cv2.DMatch(i, i, 0.0) for i in range(n)])
+    assert (mask.shape, mask.dtype, mask.any()) == ((n,), np.dtype(bool), False)
+
+
+def test_degenerate_input_warns_of_nothing() -> None:
+    line = np.column_stack([np.linspace(0, 600, 60)] * 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for points in (np.full((60, 2), 5.0), line, np.full((60, 2), 1e7), np.zeros((60, 2)), line * 1e11):
+            for model in ("auto", "homography", "fundamental"):
+                result = filter_points(points, points + 3.0, model=model)
+                assert result.inlier_mask.shape == (60,)
+
+
+def test_results_are_frozen() -> None:
+    result = filter_points(np.zeros((3, 2)), np.zeros((3, 2)))
+    with pytest.raises(AttributeError):
+        result.reason = "none"  # type: ignore[misc]
+
+
+# Real scenes
+
+
+@pytest.mark.parametrize(
+    ("name", "least_f1", "least_auc"),
+    [("barrsmith", 0.9, 0.96), ("johnsona", 0.93, 0.97), ("biscuitbookbox", 0.92, 0.96), ("cubechips", 0.92, 0.96)],
+)
+def test_labelled_matches_of_real_scenes_are_told_apart(
+    scene: Callable[[str], AdelaideScene], name: str, least_f1: float, least_auc: float
+) -> None:
+    pair = scene(name)
+    result = filter_points(pair.points1, pair.points2)
+    assert f1(result.inlier_mask, pair.labels) > least_f1
+    assert auc(result.anomaly_scores, pair.labels) > least_auc
