@@ -159,9 +159,12 @@ def extract_kernel(
     found, found_kinds = np.empty((most, 18)), np.empty(most, np.uint8)
     found_steps, gains = np.empty(most, np.int64), np.empty(most)
     counts = np.empty(len(radii) + 1)
-    n_found = 0
+    # Not a literal: numba would compile all that is called with it once for the literal and once for integers.
+    n_found: Any = np.int64(0)
+    best_column: Any
+    best_at: Any
     while n_found < most:
-        best, best_column, best_at = 0.0, -1, 0
+        best, best_column, best_at = 0.0, np.int64(-1), np.int64(0)
         for column in range(len(packed)):
             counts[:] = 0.0
             for row in range(len(pairs)):
