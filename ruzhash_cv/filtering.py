@@ -24,8 +24,7 @@ from ruzhash_cv.forest import RuzHashForest
 from ruzhash_cv.models import KINDS, Frame
 from ruzhash_cv.residuals import residual_kernel
 from ruzhash_cv.sampling import PLACE_RADIUS, find_places
-from ruzhash_cv.search import DECOY_REACH, REJECTIONS, WITHIN_THRESHOLD, Found, Search
-from ruzhash_cv.structures import WIDEST
+from ruzhash_cv.search import DECOY_REACH, NO_CONTRAST, REJECTIONS, TWICE_TOLERANCE, WITHIN_THRESHOLD, Found, Search
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 FEWEST_MATCHES = 8
@@ -245,8 +244,9 @@ def filter_points(
         families,
         generator,
         jobs,
-        widest=WIDEST if threshold is None else WITHIN_THRESHOLD,
     )
+    if threshold is not None:
+        search.widest, search.contrast, search.takes = WITHIN_THRESHOLD, NO_CONTRAST, TWICE_TOLERANCE
     found = search.run()
     if len(chosen) < len(pairs):
         search.polish(found, pairs, _votes(places))

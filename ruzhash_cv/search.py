@@ -15,7 +15,7 @@ from ruzhash_cv.preferences import compress
 from ruzhash_cv.refinement import refine_kernel, refine_one
 from ruzhash_cv.residuals import pack_models, residual_kernel
 from ruzhash_cv.sampling import PLACE_RADIUS, Neighbourhoods, draw_from, find_neighbourhoods
-from ruzhash_cv.structures import RADII, WIDEST, cover_kernel, extract_kernel
+from ruzhash_cv.structures import CONTRAST, RADII, WIDEST, cover_kernel, extract_kernel
 
 Array = NDArray[np.float64]
 
@@ -42,6 +42,8 @@ FEWEST_LEFT, DECOY_LEVEL = 8.0, 0.99
 DECOY_REACH = 10.0
 #: By family: steps of the radii whose tolerance stays within 3 units, for a threshold that stands for 3 units.
 WITHIN_THRESHOLD = (5, 5)
+#: With a threshold a structure may be noisier than it allows: no ring is looked at, and a structure takes away twice its tolerance.
+NO_CONTRAST, TWICE_TOLERANCE = (0.0, 0.0), (3.0, 2.5)
 #: Why samples are rejected.
 REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
 
@@ -97,7 +99,8 @@ class Found:
 class Search:
     """Distinct correspondences (n, 4) in the frame, their places and votes, and which families to look for.
 
-    `scale` is one pixel in the frame; all lengths of this module are multiples of it. `widest` limits the structures' radii.
+    `scale` is one pixel in the frame; all lengths of this module are multiples of it. `widest`, `contrast` and `takes` go to
+    `structures.extract_kernel`.
     """
 
     pairs: Array
@@ -108,6 +111,8 @@ class Search:
     rng: np.random.Generator
     n_jobs: int
     widest: tuple[int, int] = WIDEST
+    contrast: tuple[float, float] = CONTRAST
+    takes: tuple[float, float] = TOLERANCE
     n_decoys: int = 400
 
     def run(self) -> Found:
@@ -135,7 +140,7 @@ class Search:
                 candidates = candidates.join(self._refit(kept.take(chosen)))
             structures = extract_kernel(
                 self.pairs, self.votes, decoys, candidates.packed, candidates.kinds, self.scale,
-                np.array(TOLERANCE), np.array(self.widest), FEWEST_NATS, MOST_STRUCTURES,
+                np.array(self.takes), np.array(self.widest), np.array(self.contrast), FEWEST_NATS, MOST_STRUCTURES,
             )  # fmt: skip
             total, left = structures[3].sum(), structures[4]
             if total > 0.0 and (total < before + GAIN_WORTH_A_ROUND or self._is_plain(left, quality, decoy_quality)):

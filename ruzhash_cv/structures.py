@@ -51,7 +51,7 @@ def evidence(agreeing: float, total: float, chance: float) -> float:
 
 @jit
 def best_radius(
-    counts: Any, total: float, kind: int, chance: float, radii: Any, chance_radius: float, widest: Any
+    counts: Any, total: float, kind: int, chance: float, radii: Any, chance_radius: float, widest: Any, contrast: Any
 ) -> Any:
     """Return the largest evidence over the radii of one model and the step it is reached at.
 
@@ -66,7 +66,7 @@ def best_radius(
         around = 0.05
         for step in range(1, RING + 1):
             around += counts[at + step]
-        crowd = CONTRAST[kind] * around / beyond / total
+        crowd = contrast[kind] * around / beyond / total
         share = min(max(chance * (radii[at] / chance_radius) ** power, crowd), 0.9)
         if within > FREE[kind]:
             gain = evidence(within - FREE[kind], total - FREE[kind], share)
@@ -120,6 +120,7 @@ def _polish(
     radii: Any,
     reach: float,
     widest: Any,
+    contrast: Any,
 ) -> Any:
     """Refit one model, in place, within twice its radius; return its evidence and its radius's step anew."""
     weights = np.empty(len(pairs))
@@ -132,7 +133,7 @@ def _polish(
     for row in range(len(pairs)):
         counts[steps[0, row]] += left[row]
     chance = _chance_of(one[0], one[1], decoys, reach)[0]
-    return best_radius(counts, total, kinds[column], chance, radii, reach, widest)
+    return best_radius(counts, total, kinds[column], chance, radii, reach, widest, contrast)
 
 
 @jit
@@ -145,13 +146,14 @@ def extract_kernel(
     scale: float,
     tolerance: Any,
     widest: Any,
+    contrast: Any,
     fewest_nats: float,
     most: int,
 ) -> Any:
     """Return models (k, 18), kinds, steps and evidences of the structures, strongest first, and the votes left over.
 
     What lies within `tolerance` (by family) times a structure's radius is taken away before the next is looked for. Radii are
-    tried up to step `widest` (by family).
+    tried up to step `widest`, and a structure is at least `contrast` times as dense as the ring around it (by family).
     """
     radii, reach = RADII * scale, CHANCE_RADIUS * scale
     steps, chances = _steps_of(pairs, packed, kinds, radii), _chance_of(packed, kinds, decoys, reach)
@@ -169,13 +171,15 @@ def extract_kernel(
             counts[:] = 0.0
             for row in range(len(pairs)):
                 counts[steps[column, row]] += left[row]
-            gain, at = best_radius(counts, total, kinds[column], chances[column], radii, reach, widest)
+            gain, at = best_radius(counts, total, kinds[column], chances[column], radii, reach, widest, contrast)
             if gain > best:
                 best, best_column, best_at = gain, column, at
         if best < fewest_nats:
             break
         found[n_found], found_kinds[n_found] = packed[best_column], kinds[best_column]
-        gain, at = _polish(pairs, decoys, left, total, found, found_kinds, n_found, best_at, radii, reach, widest)
+        gain, at = _polish(
+            pairs, decoys, left, total, found, found_kinds, n_found, best_at, radii, reach, widest, contrast
+        )
         if gain < best:
             found[n_found], gain, at = packed[best_column], best, best_at
         found_steps[n_found], gains[n_found] = at, gain

@@ -306,3 +306,11 @@ def test_labelled_scenes_of_adelaidermf(scene, name):
     labelled = scene(name)
     result = filter_points(labelled.points1, labelled.points2)
     assert f1(result.inlier_mask, labelled.labels) > 0.95
+
+
+@pytest.mark.parametrize("name", ["plane", "facade"])
+def test_a_threshold_as_tight_as_ransacs_keeps_planes_that_are_noisier(drawn, name):
+    # Noise of 0.7 px in both images leaves residuals up to about 3 px.
+    problem = drawn[name]
+    result = filter_points(problem.points1, problem.points2, model="homography", threshold=3.0)
+    assert f1(result.inlier_mask, problem.labels) > 0.9

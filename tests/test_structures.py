@@ -10,7 +10,7 @@ from scipy import sparse, stats
 
 from ruzhash_cv.models import HOMOGRAPHY
 from ruzhash_cv.residuals import pack_models
-from ruzhash_cv.structures import RADII, WIDEST, cover_kernel, evidence, extract_kernel
+from ruzhash_cv.structures import CONTRAST, RADII, WIDEST, cover_kernel, evidence, extract_kernel
 
 
 @settings(max_examples=80, deadline=None)
@@ -72,7 +72,7 @@ def extract(pairs: np.ndarray, shifts: list[tuple[float, float]], fewest_nats: f
     decoys = np.hstack([pairs[rng.integers(0, len(pairs), 400), :2], pairs[rng.integers(0, len(pairs), 400), 2:]])
     return extract_kernel(
         pairs, np.ones(len(pairs)), decoys, pack_models(matrices, HOMOGRAPHY), np.zeros(len(matrices), np.uint8),
-        1.0, np.array([1.5, 1.5]), np.array(WIDEST), fewest_nats, 8,
+        1.0, np.array([1.5, 1.5]), np.array(WIDEST), np.array(CONTRAST), fewest_nats, 8,
     )  # fmt: skip
 
 
@@ -119,6 +119,16 @@ def test_without_candidates_there_is_no_structure() -> None:
     packed = np.zeros((0, 18))
     pairs = np.random.default_rng(2).uniform(0, 600, (20, 4))
     found = extract_kernel(
-        pairs, np.ones(20), pairs, packed, np.zeros(0, np.uint8), 1.0, np.ones(2), np.array(WIDEST), 20.0, 8
+        pairs,
+        np.ones(20),
+        pairs,
+        packed,
+        np.zeros(0, np.uint8),
+        1.0,
+        np.ones(2),
+        np.array(WIDEST),
+        np.array(CONTRAST),
+        20.0,
+        8,
     )
     assert len(found[0]) == 0
