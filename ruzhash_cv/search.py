@@ -24,7 +24,7 @@ SIGMA, REACH = 9.0, 27.0
 #: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
 NEIGHBOURHOODS = (10, 25, 50)
 #: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_LOCAL, N_WIDE, N_FUNDAMENTAL = 320, 30, 64
+N_LOCAL, N_WIDE, N_FUNDAMENTAL = 280, 24, 56
 #: Models refitted, by family, and the closing radii, pixels, they are refitted with.
 N_REFITTED = (20, 12)
 CLOSING_RADII = (18.0, 9.0, 5.0, 2.5)
