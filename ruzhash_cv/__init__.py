@@ -6,8 +6,6 @@ from ruzhash_cv.correspondences import as_correspondences as as_correspondences
 from ruzhash_cv.correspondences import select_matches as select_matches
 from ruzhash_cv.drawing import draw_matches as draw_matches
 from ruzhash_cv.drawing import draw_scores as draw_scores
-from ruzhash_cv.filtering import FilterResult as FilterResult
-from ruzhash_cv.filtering import Structure as Structure
 from ruzhash_cv.filtering import filter_matches as filter_matches
 from ruzhash_cv.filtering import filter_points as filter_points
 from ruzhash_cv.forest import RuzHashForest as RuzHashForest
@@ -19,6 +17,8 @@ from ruzhash_cv.preferences import ruzicka_distance as ruzicka_distance
 from ruzhash_cv.preferences import tanimoto_distance as tanimoto_distance
 from ruzhash_cv.residuals import sampson_distance as sampson_distance
 from ruzhash_cv.residuals import transfer_error as transfer_error
+from ruzhash_cv.result import FilterResult as FilterResult
+from ruzhash_cv.result import Structure as Structure
 from ruzhash_cv.ruzhash import ruzhash as ruzhash
 from ruzhash_cv.sampling import MinimalSamples as MinimalSamples
 from ruzhash_cv.sampling import draw_samples as draw_samples

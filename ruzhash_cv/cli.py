@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from ruzhash_cv import __version__
 from ruzhash_cv.correspondences import as_correspondences
 from ruzhash_cv.drawing import draw_matches, draw_scores
-from ruzhash_cv.filtering import FilterResult, filter_points
+from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.result import FilterResult
 
 if TYPE_CHECKING:
     from ruzhash_cv.datasets import ImagePair

@@ -19,7 +19,9 @@ PLACE_RADIUS = 3.0
 #: Neighbourhoods are looked up in a random subset of this many correspondences, so that their cost does not grow with n.
 POOL_SIZE = 2048
 _ATTEMPTS = 20
-_REASONS = ("repeated", "collinear", "flipped")
+#: Why a sample makes no model; the last is the solver's verdict.
+REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
+_REASONS = REJECTIONS[:3]
 _REPEATED, _COLLINEAR, _FLIPPED, _GOOD = 0, 1, 2, 3
 
 

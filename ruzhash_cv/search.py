@@ -14,7 +14,7 @@ from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, SAMPLE_SIZE, solve_in_fra
 from ruzhash_cv.preferences import compress
 from ruzhash_cv.refinement import refine_kernel, refine_one
 from ruzhash_cv.residuals import pack_models, residual_kernel
-from ruzhash_cv.sampling import PLACE_RADIUS, Neighbourhoods, draw_from, find_neighbourhoods
+from ruzhash_cv.sampling import PLACE_RADIUS, REJECTIONS, Neighbourhoods, draw_from, find_neighbourhoods
 from ruzhash_cv.structures import CONTRAST, RADII, WIDEST, cover_kernel, extract_kernel
 
 Array = NDArray[np.float64]
@@ -44,8 +44,6 @@ DECOY_REACH = 10.0
 WITHIN_THRESHOLD = (5, 5)
 #: With a threshold a structure may be noisier than it allows: no ring is looked at, and a structure takes away twice its tolerance.
 NO_CONTRAST, TWICE_TOLERANCE = (0.0, 0.0), (3.0, 2.5)
-#: Why samples are rejected.
-REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
 
 
 @dataclass

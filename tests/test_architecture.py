@@ -24,12 +24,17 @@ ORDER = (
     "preferences",
     "ruzhash",
     "forest",
+    "voronoi",
     "calibration",
     "structures",
     "search",
+    "result",
     "filtering",
+    "estimation",
     "drawing",
     "datasets",
+    "families",
+    "paper",
     "cli",
 )
 # OpenCV's own robust estimators: what this package replaces. Only the command line may call them, to compare.

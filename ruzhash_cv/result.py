@@ -1,0 +1,83 @@
+"""What the filter returns: a verdict on every match, and the structures behind those it keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv.sampling import REJECTIONS
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """One plane, or one rigid motion, behind the kept matches.
+
+    Attributes
+    ----------
+    matrix : ndarray of float64, shape (3, 3)
+        Homography (x2 ~ H x1) or fundamental matrix (x2^T F x1 = 0) of pixels, refitted to its matches; unit norm.
+    kind : str
+        ``"homography"`` or ``"fundamental"``.
+    support : int
+        Matches labelled with it.
+    tolerance : float
+        Pixels: the largest residual of a match that belongs to it.
+    noise_scale : float
+        Pixels: 1.4826 times the median residual of its matches.
+    evidence : float
+        Log-likelihood ratio against chance, nats.
+    """
+
+    matrix: Array
+    kind: str
+    support: int
+    tolerance: float
+    noise_scale: float
+    evidence: float
+
+
+@dataclass(frozen=True)
+class FilterResult:
+    """What `filter_points` found; every array has one entry per match.
+
+    Attributes
+    ----------
+    inlier_mask : ndarray of bool, shape (n,)
+        True = keep.
+    anomaly_scores : ndarray of float64, shape (n,)
+        In (0, 1], high = mismatch.
+    p_values : ndarray of float64, shape (n,)
+        Probability that a mismatch looks at least as good, by comparison with decoys.
+    labels : ndarray of int64, shape (n,)
+        Index into `models` of the structure a kept match belongs to, -1 = none.
+    models : tuple of Structure
+        Strongest first.
+    score_threshold : float
+        Matches with a higher anomaly score are flagged; 1, which flags none, where the structures alone made the mask.
+    mismatch_rate : float
+        Estimated share of mismatches.
+    degenerate_samples : dict of str to int
+        Minimal samples rejected, by reason: ``"repeated"``, ``"collinear"``, ``"flipped"``, ``"unsolved"``.
+    n_models : int
+        Models sampled.
+    reason : str or None
+        Why nothing could be decided; None where something was.
+    seconds : dict of str to float
+        Time of each stage.
+    """
+
+    inlier_mask: NDArray[np.bool_]
+    anomaly_scores: Array
+    p_values: Array
+    labels: NDArray[np.int64]
+    models: tuple[Structure, ...] = ()
+    score_threshold: float = 0.0
+    mismatch_rate: float = 1.0
+    degenerate_samples: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REJECTIONS, 0))
+    n_models: int = 0
+    reason: str | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
