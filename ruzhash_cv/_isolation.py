@@ -1,0 +1,136 @@
+"""What forests in preference space share: options, training rows, scores."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from ruzhash_cv._jit import run_blocks
+from ruzhash_cv._random import draw_key
+from ruzhash_cv._trees import PATH_LENGTH, SCORES, combine, depth_limit, expected_depths, tree_keys
+from ruzhash_cv._validation import RNG, as_generator, check_choice, check_int, check_n_jobs
+
+Forest = TypeVar("Forest", bound="PreferenceForest")
+
+
+class PreferenceForest(ABC):
+    """A forest in preference space; a subclass grows trees and routes rows."""
+
+    def __init__(
+        self,
+        *,
+        n_trees: int,
+        subsample_size: int,
+        branching_factor: int,
+        score: str,
+        rng: RNG,
+        n_jobs: int | None,
+    ) -> None:
+        self.n_trees = check_int(n_trees, "n_trees")
+        self.subsample_size = check_int(subsample_size, "subsample_size")
+        self.branching_factor = check_int(branching_factor, "branching_factor", at_least=2)
+        self.score = check_choice(score, "score", SCORES)
+        self.rng = rng
+        as_generator(rng)
+        self.n_jobs = check_n_jobs(n_jobs)
+        self._n_models = -1
+
+    @abstractmethod
+    def _as_rows(self, preferences: Any) -> Any:
+        """Return checked rows, something with a shape (n, m)."""
+
+    @abstractmethod
+    def _grow(self, rows: Any, keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
+        """Return the arrays of one tree per key; the last tells which rows trained which tree."""
+
+    @abstractmethod
+    def _leaf_values(
+        self, rows: Any, start: int, stop: int, membership: NDArray[np.bool_], rule: int
+    ) -> NDArray[np.float64]:
+        """Return means over the trees of `leaf_value` for rows start .. stop."""
+
+    def fit(self: Forest, preferences: ArrayLike | sparse.csr_array) -> Forest:
+        """Grow the trees on preference rows (n, m) in [0, 1] and return the forest itself."""
+        return self._fit(self._as_rows(preferences))
+
+    def path_lengths(self, preferences: ArrayLike | sparse.csr_array) -> NDArray[np.float64]:
+        """Return mean path lengths over the trees, shape (n,), of rows that are not the training rows."""
+        return self._route(self._check_fitted(preferences), PATH_LENGTH, training=False)
+
+    def anomaly_scores(self, preferences: ArrayLike | sparse.csr_array) -> NDArray[np.float64]:
+        """Return anomaly scores, by default 2^(-h / c(psi)), shape (n,), in (0, 1], high = anomalous; rows count as new ones."""
+        return self._score(self._check_fitted(preferences), training=False)
+
+    def fit_path_lengths(self, preferences: ArrayLike | sparse.csr_array) -> NDArray[np.float64]:
+        """Grow the trees and return the rows' own mean path lengths, no row counting itself."""
+        rows = self._as_rows(preferences)
+        return self._fit(rows)._route(rows, PATH_LENGTH, training=True)
+
+    def fit_anomaly_scores(
+        self, preferences: ArrayLike | sparse.csr_array, decoys: ArrayLike | sparse.csr_array | None = None
+    ) -> Any:
+        """Grow the trees and return the rows' own anomaly scores.
+
+        A training row does not count itself: in a tree it trained, each node's size is one less for it, in the stopping
+        rule and in the leaf's credit. Otherwise it would look less isolated than a new row exactly like it.
+
+        Parameters
+        ----------
+        preferences : array_like or sparse array, shape (n, m)
+        decoys : array_like or sparse array, shape (n_decoys, m), optional
+            Rows to score only.
+
+        Returns
+        -------
+        scores : ndarray, shape (n,)
+        decoy_scores : ndarray, shape (n_decoys,)
+            Only where `decoys` are given.
+        """
+        rows = self._as_rows(preferences)
+        scores = self._fit(rows)._score(rows, training=True)
+        return scores if decoys is None else (scores, self.anomaly_scores(decoys))
+
+    def _fit(self: Forest, rows: Any) -> Forest:
+        n = rows.shape[0]
+        self._n_models = rows.shape[1]
+        self._n_branches = max(2, min(self.branching_factor, n))
+        self._psi = min(self.subsample_size, n)
+        self._credit = expected_depths(self._psi, self._n_branches)
+        self._normaliser = float(self._credit[self._psi])
+        limit = depth_limit(self._psi, self._n_branches)
+        keys = tree_keys(draw_key(as_generator(self.rng)), self.n_trees)
+        parts = run_blocks(
+            lambda start, stop: self._grow(rows, keys[start:stop], limit),
+            self.n_trees,
+            self.n_jobs,
+            smallest=max(8, 4096 // max(n, 1)),
+        )
+        self._trees = tuple(np.concatenate(items) for items in zip(*parts, strict=True))
+        return self
+
+    def _check_fitted(self, preferences: ArrayLike | sparse.csr_array) -> Any:
+        if self._n_models < 0:
+            raise RuntimeError(f"this {type(self).__name__} has no trees yet: call `fit` first")
+        rows = self._as_rows(preferences)
+        if rows.shape[1] != self._n_models:
+            raise ValueError(f"`preferences` must have {self._n_models} columns as in `fit`, got {rows.shape[1]}")
+        return rows
+
+    def _route(self, rows: Any, rule: int, *, training: bool) -> NDArray[np.float64]:
+        trained = self._trees[-1]
+        membership = trained if training else trained[:, :0]
+        blocks = run_blocks(
+            lambda start, stop: self._leaf_values(rows, start, stop, membership, rule),
+            rows.shape[0],
+            self.n_jobs,
+            smallest=1024,
+        )
+        return np.concatenate(blocks)
+
+    def _score(self, rows: Any, *, training: bool) -> NDArray[np.float64]:
+        rule = SCORES.index(self.score)
+        return combine(self._route(rows, rule, training=training), rule, self._normaliser, self._psi)
