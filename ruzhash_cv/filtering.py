@@ -25,7 +25,16 @@ from ruzhash_cv.models import KINDS, Frame
 from ruzhash_cv.residuals import residual_kernel
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.sampling import PLACE_RADIUS, find_places
-from ruzhash_cv.search import DECOY_REACH, NO_CONTRAST, TWICE_TOLERANCE, WITHIN_THRESHOLD, Found, Search
+from ruzhash_cv.search import (
+    DECOY_REACH,
+    NO_CONTRAST,
+    NOWHERE,
+    TWICE_TOLERANCE,
+    WITHIN_THRESHOLD,
+    Found,
+    Search,
+    coordinate_rows,
+)
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 FEWEST_MATCHES = 8
@@ -179,7 +188,7 @@ def filter_points(
         search.widest, search.contrast, search.takes = WITHIN_THRESHOLD, NO_CONTRAST, TWICE_TOLERANCE
     found = search.run()
     if len(chosen) < len(pairs):
-        search.polish(found, pairs, _votes(places))
+        search.polish(found, coordinate_rows(pairs), _votes(places))
     clock.stop("search")
     if len(found.structures) == 0:
         return replace(
@@ -253,16 +262,14 @@ def _score(
     search: Search, found: Found, pairs: Array, places: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return anomaly scores of the matches and of decoys that had no part in choosing the columns."""
-    decoys = draw_decoys(pairs, N_DECOYS, DECOY_REACH * search.scale, rng)
     columns, weights = found.columns, found.significances
     if len(columns) > N_COLUMNS:
         chosen = np.sort(rng.choice(len(columns), N_COLUMNS, replace=False, p=weights / weights.sum()))
         columns, weights = columns.take(chosen), weights[chosen]
-    rows = search.embed(columns, pairs, places, weights)
-    others = search.embed(columns, decoys, None, weights)
+    decoys = draw_decoys(pairs, N_DECOYS, DECOY_REACH * search.scale, rng)
     copies = max(1, round(STRUCTURE_SHARE * len(columns) / len(found.structures)))
-    rows = search.append_structures(rows, found, pairs, copies)
-    others = search.append_structures(others, found, decoys, copies)
+    rows = search.embed_rows(columns, weights, found, copies, coordinate_rows(pairs), places)
+    others = search.embed_rows(columns, weights, found, copies, coordinate_rows(decoys), np.full(len(decoys), NOWHERE))
     forest = RuzHashForest(n_trees=N_TREES, rng=rng, n_jobs=search.n_jobs)
     scores, decoy_scores = forest.fit_anomaly_scores(rows, others)
     return scores, decoy_scores
@@ -281,7 +288,7 @@ def _decide(
     """Choose the mask."""
     p = p_values(scores, decoy_scores)
     tolerances = found.tolerances * unit if threshold is None else np.full(len(found.structures), threshold)
-    residuals = residual_kernel(pairs, found.structures.packed, found.structures.kinds, np.inf) / scale
+    residuals = residual_kernel(coordinate_rows(pairs), found.structures.packed, found.structures.kinds).T / scale
     nearest = np.argmin(residuals / tolerances, axis=1)
     inside = residuals[np.arange(len(p)), nearest] <= tolerances[nearest]
     if false_acceptance_rate is None:

@@ -6,8 +6,7 @@ ICIAP 2023.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +14,7 @@ from scipy import sparse
 
 from ruzhash_cv._jit import jit, run_blocks
 from ruzhash_cv._validation import check_int, check_real
-
-#: Correspondences whose residuals are held at once, per thread.
-_BLOCK = 256
-
-ResidualFunction = Callable[[int, int], NDArray[np.float64]]
+from ruzhash_cv.residuals import squared_residuals
 
 
 def embed_preferences(
@@ -58,60 +53,84 @@ def embed_preferences(
         raise ValueError(f"`residuals` must have shape (n, m), got {table.shape}")
     sigma, k = check_real(sigma, "sigma"), check_real(k, "k")
     if exclude is not None:
-        rows = np.asarray(exclude, dtype=np.int64).reshape(table.shape[1], -1)
-        table[rows, np.arange(table.shape[1])[:, None]] = np.inf
-    eps = np.full(table.shape[1], k * sigma)
-    falloff = np.full(table.shape[1], 0.0 if binary else 0.5 / sigma**2)
-    return compress(lambda start, stop: table[start:stop], table.shape, eps, falloff, np.ones(table.shape[1]))
+        makers = np.asarray(exclude, dtype=np.int64).reshape(table.shape[1], -1)
+        table[makers, np.arange(table.shape[1])[:, None]] = np.inf
+    # NaN agrees with nothing: all comparisons with it are false.
+    rows, columns = np.nonzero(np.abs(table) <= k * sigma)
+    values = np.ones(len(rows)) if binary else np.exp(-0.5 * (table[rows, columns] / sigma) ** 2)
+    return sparse.csr_array((values.astype(np.float32), (rows, columns)), shape=table.shape)
 
 
-def compress(
-    residuals_of: ResidualFunction,
-    shape: tuple[int, int],
-    eps: NDArray[np.float64],
-    falloff: NDArray[np.float64],
-    weights: NDArray[np.float64],
+class Columns(NamedTuple):
+    """Sparse preferences by model: column i is ``values[starts[i]:starts[i + 1]]`` on those `rows` of `n_rows`."""
+
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    values: NDArray[np.float32]
+    n_rows: int
+
+    def to_rows(self, weights: NDArray[np.float64]) -> sparse.csr_array:
+        """Return preference rows, each model's column times its weight."""
+        indptr, indices, data = _transpose_kernel(*self, weights)
+        return sparse.csr_array((data, indices, indptr), shape=(self.n_rows, len(self.starts) - 1))
+
+    def row_sums(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weighted sum of each row's preferences."""
+        shares = np.repeat(weights, np.diff(self.starts)) * self.values
+        sums: NDArray[np.float64] = np.bincount(self.rows, shares, self.n_rows).astype(np.float64)
+        return sums
+
+    def take(self, kept: NDArray[np.bool_]) -> Columns:
+        """Return some of the columns."""
+        lengths = np.diff(self.starts)
+        stays = np.repeat(kept, lengths)
+        starts = np.concatenate([[0], np.cumsum(lengths[kept])])
+        return Columns(starts, self.rows[stays], self.values[stays], self.n_rows)
+
+
+def agree(
+    points: NDArray[np.float64],
+    votes: NDArray[np.float64],
+    places: NDArray[np.int64],
+    packed: NDArray[np.float64],
+    kinds: NDArray[np.uint8],
+    makers: NDArray[np.int64],
+    reaches: NDArray[np.float64],
+    sigmas: NDArray[np.float64],
     *,
-    marginal: bool = False,
-    places: NDArray[np.int64] | None = None,
-    makers: NDArray[np.int64] | None = None,
     n_jobs: int = 1,
-) -> sparse.csr_array:
-    """Return weighted preferences, a block of residuals at a time, so that no (n, m) array is ever whole.
+) -> tuple[Columns, NDArray[np.float64]]:
+    """Return the preferences of correspondences for packed models, and each model's sum of votes times preferences.
+
+    A preference is the mean of exp(-r^2 / (2 s^2)) over the noise scales s = sigma, sigma / 3 and sigma / 9, 0 beyond the reach.
+    Residuals of one model at a time are held, never all.
 
     Parameters
     ----------
-    residuals_of : callable
-        ``residuals_of(start, stop)`` gives the residuals of those rows, shape (stop - start, m).
-    shape : (n, m)
-    eps : ndarray, shape (m,)
-        Largest residual that counts, per model.
-    falloff : ndarray, shape (m,)
-        1 / (2 sigma^2); 0 for binary preferences.
-    weights : ndarray, shape (m,)
-        Factor of each model's column.
-    marginal : bool
-        Take the mean preference over the noise scales sigma, sigma / 3 and sigma / 9.
-    places, makers : ndarrays of int64, shapes (n,) and (m, s), optional
+    points : ndarray, shape (4, n)
+        Rows of coordinates (x1, y1, x2, y2).
+    votes, places : ndarrays, shape (n,)
+    packed, kinds : ndarrays, shapes (m, 18) and (m,)
+    makers : ndarray of int64, shape (m, s)
         Self-exclusion by place: a correspondence has no preference for a model whose `makers` include its place.
+    reaches, sigmas : ndarrays, shape (m,)
+        Largest residual that counts and widest noise scale, in the unit of the points.
     """
-    if places is None or makers is None:
-        places, makers = np.zeros(shape[0], np.int64), np.zeros((shape[1], 0), np.int64)
-
-    def work(start: int, stop: int) -> list[tuple[Any, Any, Any]]:
-        blocks = [(first, min(first + _BLOCK, stop)) for first in range(start, stop, _BLOCK)]
-        return [
-            _compress_kernel(residuals_of(*block), eps, falloff, weights, marginal, places[slice(*block)], makers)
-            for block in blocks
-        ]
-
-    parts = [part for parts in run_blocks(work, shape[0], n_jobs, smallest=512) for part in parts]
-    if not parts:
-        return sparse.csr_array(np.zeros(shape, dtype=np.float32))
-    indptr = np.zeros(shape[0] + 1, np.int32)
-    np.cumsum(np.concatenate([part[0] for part in parts]), out=indptr[1:])
-    columns, values = (np.concatenate([part[item] for part in parts]) for item in (1, 2))
-    return sparse.csr_array((values, columns, indptr), shape=shape)
+    squares, falloffs = reaches * reaches, 0.5 / (sigmas * sigmas)
+    n = points.shape[1]
+    parts = run_blocks(
+        lambda start, stop: _agree_kernel(
+            points, votes, places, packed[start:stop], kinds[start:stop], makers[start:stop],
+            squares[start:stop], falloffs[start:stop],
+        ),
+        len(packed),
+        n_jobs,
+        smallest=max(1, 262144 // max(n, 1)),
+    )  # fmt: skip
+    lengths, sums, rows, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+    starts = np.zeros(len(packed) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return Columns(starts, rows, values, n), sums
 
 
 def as_preferences(preferences: Any, name: str = "preferences") -> sparse.csr_array:
@@ -196,26 +215,43 @@ def _pairwise(preferences: Any, others: Any, *, tanimoto: bool) -> NDArray[np.fl
 
 
 @jit
-def _compress_kernel(
-    residuals: Any, eps: Any, falloff: Any, weights: Any, marginal: bool, places: Any, makers: Any
+def _agree_kernel(
+    points: Any, votes: Any, places: Any, packed: Any, kinds: Any, makers: Any, squares: Any, falloffs: Any
 ) -> Any:
-    n, m = residuals.shape
-    lengths = np.zeros(n, np.int64)
-    columns = np.empty(n * m, np.int32)
-    values = np.empty(n * m, np.float32)
-    at = 0
-    for row in range(n):
+    n, m = points.shape[1], len(packed)
+    lengths, sums = np.zeros(m, np.int64), np.zeros(m)
+    # Room for all; pages that are never written cost nothing.
+    rows, values = np.empty(n * m, np.int32), np.empty(n * m, np.float32)
+    squared = np.empty(n)
+    at = np.int64(0)
+    for column in range(m):
         begin = at
-        for column in range(m):
-            residual = residuals[row, column]
-            if not abs(residual) <= eps[column] or _made(makers, column, places[row]):
-                continue
-            columns[at] = column
-            exponent = residual * residual * falloff[column]
-            values[at] = weights[column] * (_marginal_preference(exponent) if marginal else np.exp(-exponent))
-            at += 1
-        lengths[row] = at - begin
-    return lengths, columns[:at].copy(), values[:at].copy()
+        squared_residuals(points, packed, kinds, column, squared)
+        for row in range(n):
+            if squared[row] <= squares[column] and not _made(makers, column, places[row]):
+                value = _marginal_preference(squared[row] * falloffs[column])
+                rows[at], values[at] = row, value
+                sums[column] += votes[row] * value
+                at += 1
+        lengths[column] = at - begin
+    return lengths, sums, rows[:at].copy(), values[:at].copy()
+
+
+@jit
+def _transpose_kernel(starts: Any, rows: Any, values: Any, n_rows: int, weights: Any) -> Any:
+    indptr = np.zeros(n_rows + 1, np.int32)
+    for at in range(len(rows)):
+        indptr[rows[at] + 1] += 1
+    for row in range(n_rows):
+        indptr[row + 1] += indptr[row]
+    filled = indptr.copy()
+    columns, weighted = np.empty(len(rows), np.int32), np.empty(len(rows), np.float32)
+    for column in range(len(weights)):
+        for at in range(starts[column], starts[column + 1]):
+            to = filled[rows[at]]
+            columns[to], weighted[to] = column, weights[column] * values[at]
+            filled[rows[at]] += 1
+    return indptr, columns, weighted
 
 
 @jit

@@ -3,6 +3,9 @@
 Least squares on more than a minimal sample: the normalised direct linear transform and the normalised 8-point algorithm
 (Hartley and Zisserman, algorithms 4.2 and 11.1), iteratively reweighted towards the geometric distance and by Tukey's
 biweight, with a radius that closes in.
+
+Kernels take correspondences as rows of coordinates, `points` (4, n), and a consensus set as `near` (row numbers) with
+`weights`, of which the first `count` entries are in use.
 """
 
 from __future__ import annotations
@@ -13,203 +16,244 @@ import numpy as np
 
 from ruzhash_cv._jit import jit
 from ruzhash_cv.models import HOMOGRAPHY
-from ruzhash_cv.residuals import model_residual
+from ruzhash_cv.residuals import squared_residuals
+
+#: Biweights that a refit needs: one more than the minimal sample of a homography, two more than a fundamental matrix's.
+_FEWEST = (5.0, 9.0)
+#: Inverse iteration stops here at the latest; on degenerate consensus sets any vector of a null space will do.
+_MOST_ITERATIONS = 40
+#: Where products of two of (x, y, 1) stand among (x x, x y, y y, x, y, 1).
+_PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
 
 
 @jit
-def smallest_eigenvector(matrix: Any) -> Any:
-    """Return a unit eigenvector of the smallest eigenvalue of a positive semi-definite matrix, by inverse iteration."""
+def smallest_eigenvector(matrix: Any, vector: Any) -> None:
+    """Write a unit eigenvector of the smallest eigenvalue of a positive semi-definite matrix, by inverse iteration.
+
+    Only the lower triangle of `matrix` is read, and overwritten with its Cholesky factor, inverse on the diagonal.
+    """
     n = len(matrix)
-    lower = np.zeros((n, n))
     shift = 0.0
     for i in range(n):
         shift += matrix[i, i]
     shift = 1e-13 * shift + 1e-300
     for i in range(n):
-        for j in range(i + 1):
-            total = matrix[i, j] + (shift if i == j else 0.0)
+        for j in range(i):
+            total = matrix[i, j]
             for k in range(j):
-                total -= lower[i, k] * lower[j, k]
-            lower[i, j] = np.sqrt(max(total, shift)) if i == j else total / lower[j, j]
-    vector = np.empty(n)
+                total -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = total * matrix[j, j]
+        total = matrix[i, i] + shift
+        for k in range(i):
+            total -= matrix[i, k] * matrix[i, k]
+        matrix[i, i] = 1.0 / np.sqrt(max(total, shift))
+    previous = np.empty(n)
     for i in range(n):
         # Any start that is not orthogonal to the answer: unequal entries, so that symmetry cannot make it so.
-        vector[i] = 1.0 + 0.37 * i - 0.11 * i * i
-    vector /= np.sqrt(np.dot(vector, vector))
-    previous = np.zeros(n)
-    for _ in range(100):
-        previous[:] = vector
-        for i in range(n):
-            for k in range(i):
-                vector[i] -= lower[i, k] * vector[k]
-            vector[i] /= lower[i, i]
+        previous[i] = 1.0 + 0.37 * i - 0.11 * i * i
+    for iteration in range(_MOST_ITERATIONS):
         norm = 0.0
+        for i in range(n):
+            total = previous[i]
+            for k in range(i):
+                total -= matrix[i, k] * vector[k]
+            vector[i] = total * matrix[i, i]
         for i in range(n - 1, -1, -1):
+            total = vector[i]
             for k in range(i + 1, n):
-                vector[i] -= lower[k, i] * vector[k]
-            vector[i] /= lower[i, i]
+                total -= matrix[k, i] * vector[k]
+            vector[i] = total * matrix[i, i]
             norm += vector[i] * vector[i]
-        vector /= np.sqrt(norm)
-        if abs(np.dot(vector, previous)) > 1.0 - 1e-14:
+        norm, along = 1.0 / np.sqrt(norm), 0.0
+        for i in range(n):
+            vector[i] *= norm
+            along += vector[i] * previous[i]
+            previous[i] = vector[i]
+        if iteration > 0 and abs(along) > 1.0 - 1e-14:
             break
-    return vector
 
 
 @jit
-def normaliser(pairs: Any, weights: Any) -> Any:
-    """Return the weighted centroids and the inverse mean distances from them: (x1, y1, x2, y2, s1, s2)."""
-    out = np.zeros(6)
-    total = weights.sum()
-    for row in range(len(pairs)):
-        if weights[row] > 0.0:
-            for axis in range(4):
-                out[axis] += weights[row] * pairs[row, axis] / total
-    for row in range(len(pairs)):
-        if weights[row] > 0.0:
-            out[4] += weights[row] * np.sqrt((pairs[row, 0] - out[0]) ** 2 + (pairs[row, 1] - out[1]) ** 2) / total
-            out[5] += weights[row] * np.sqrt((pairs[row, 2] - out[2]) ** 2 + (pairs[row, 3] - out[3]) ** 2) / total
-    out[4], out[5] = np.sqrt(2.0) / (out[4] + 1e-300), np.sqrt(2.0) / (out[5] + 1e-300)
-    return out
+def normaliser(points: Any, near: Any, weights: Any, count: int) -> Any:
+    """Return the weighted centroids and the scales that bring points to a root mean square distance of sqrt(2) from them.
+
+    (x1, y1, x2, y2, s1, s2).
+    """
+    frame = np.zeros(6)
+    total = 0.0
+    for item in range(count):
+        total += weights[item]
+        for axis in range(4):
+            frame[axis] += weights[item] * points[axis, near[item]]
+    for axis in range(4):
+        frame[axis] /= total
+    for item in range(count):
+        for axis in range(4):
+            offset = points[axis, near[item]] - frame[axis]
+            frame[4 + axis // 2] += weights[item] * offset * offset
+    for image in range(4, 6):
+        frame[image] = np.sqrt(2.0 * total / (frame[image] + 1e-300))
+    return frame
 
 
 @jit
-def fit_homography(pairs: Any, weights: Any) -> Any:
+def moments(points: Any, near: Any, weights: Any, count: int, frame: Any) -> Any:
+    """Return the weighted sums of products of (u u, u v, v v, u, v, 1) with (x x, x y, y y, x, y, 1), shape (6, 6).
+
+    (x, y) and (u, v) are the points of the first and the second image, normalised. Both families' normal equations are made of
+    these sums.
+    """
+    sums, first, second = np.zeros((6, 6)), np.ones(6), np.ones(6)
+    for item in range(count):
+        row, weight = near[item], weights[item]
+        x, y = (points[0, row] - frame[0]) * frame[4], (points[1, row] - frame[1]) * frame[4]
+        u, v = (points[2, row] - frame[2]) * frame[5], (points[3, row] - frame[3]) * frame[5]
+        first[0], first[1], first[2], first[3], first[4] = x * x, x * y, y * y, x, y
+        second[0], second[1], second[2], second[3], second[4] = u * u, u * v, v * v, u, v
+        for i in range(6):
+            factor = weight * second[i]
+            for j in range(6):
+                sums[i, j] += factor * first[j]
+    return sums
+
+
+@jit
+def fit_homography(points: Any, near: Any, weights: Any, count: int) -> Any:
     """Return the homography (9,) of least weighted algebraic error."""
-    frame = normaliser(pairs, weights)
-    gram = np.zeros((9, 9))
-    first, second = np.zeros(9), np.zeros(9)
-    for row in range(len(pairs)):
-        if weights[row] <= 0.0:
-            continue
-        x, y = (pairs[row, 0] - frame[0]) * frame[4], (pairs[row, 1] - frame[1]) * frame[4]
-        u, v = (pairs[row, 2] - frame[2]) * frame[5], (pairs[row, 3] - frame[3]) * frame[5]
-        first[0], first[1], first[2], first[6], first[7], first[8] = x, y, 1.0, -u * x, -u * y, -u
-        second[3], second[4], second[5], second[6], second[7], second[8] = x, y, 1.0, -v * x, -v * y, -v
-        for i in range(9):
-            a, b = weights[row] * first[i], weights[row] * second[i]
-            for j in range(i + 1):
-                gram[i, j] += a * first[j] + b * second[j]
-    h = smallest_eigenvector(gram).reshape(3, 3)
+    frame = normaliser(points, near, weights, count)
+    sums = moments(points, near, weights, count, frame)
+    gram, h = np.zeros((9, 9)), np.empty(9)
+    for i in range(3):
+        for j in range(3):
+            at = _PRODUCT[i, j]
+            gram[i, j] = gram[3 + i, 3 + j] = sums[5, at]
+            gram[6 + i, j], gram[6 + i, 3 + j] = -sums[3, at], -sums[4, at]
+            gram[6 + i, 6 + j] = sums[0, at] + sums[2, at]
+    smallest_eigenvector(gram, h)
     # H = T2^-1 h T1
-    model = np.empty((3, 3))
-    for i in range(3):
-        a, b = h[i, 0] * frame[4], h[i, 1] * frame[4]
-        model[i, 0], model[i, 1], model[i, 2] = a, b, h[i, 2] - a * frame[0] - b * frame[1]
+    for i in range(0, 9, 3):
+        h[i], h[i + 1] = h[i] * frame[4], h[i + 1] * frame[4]
+        h[i + 2] -= h[i] * frame[0] + h[i + 1] * frame[1]
     for j in range(3):
-        model[0, j] = model[0, j] / frame[5] + frame[2] * model[2, j]
-        model[1, j] = model[1, j] / frame[5] + frame[3] * model[2, j]
-    return (model / np.sqrt((model * model).sum())).reshape(9)
+        h[j] = h[j] / frame[5] + frame[2] * h[6 + j]
+        h[3 + j] = h[3 + j] / frame[5] + frame[3] * h[6 + j]
+    return h
 
 
 @jit
-def fit_fundamental(pairs: Any, weights: Any) -> Any:
+def fit_fundamental(points: Any, near: Any, weights: Any, count: int) -> Any:
     """Return the fundamental matrix (9,), of rank 2, of least weighted algebraic error."""
-    frame = normaliser(pairs, weights)
-    gram = np.zeros((9, 9))
-    line = np.empty(9)
-    for row in range(len(pairs)):
-        if weights[row] <= 0.0:
-            continue
-        x, y = (pairs[row, 0] - frame[0]) * frame[4], (pairs[row, 1] - frame[1]) * frame[4]
-        u, v = (pairs[row, 2] - frame[2]) * frame[5], (pairs[row, 3] - frame[3]) * frame[5]
-        line[0], line[1], line[2] = u * x, u * y, u
-        line[3], line[4], line[5] = v * x, v * y, v
-        line[6], line[7], line[8] = x, y, 1.0
-        for i in range(9):
-            a = weights[row] * line[i]
-            for j in range(i + 1):
-                gram[i, j] += a * line[j]
-    f = smallest_eigenvector(gram).reshape(3, 3)
+    frame = normaliser(points, near, weights, count)
+    sums = moments(points, near, weights, count, frame)
+    gram, f = np.empty((9, 9)), np.empty(9)
+    for i in range(9):
+        for j in range(9):
+            gram[i, j] = sums[_PRODUCT[i // 3, j // 3], _PRODUCT[i % 3, j % 3]]
+    smallest_eigenvector(gram, f)
     # The nearest matrix of rank 2 in Frobenius norm is f without its smallest singular triplet: f (1 - v v').
-    square = np.zeros((3, 3))
+    square, epipole = np.zeros((3, 3)), np.empty(3)
     for i in range(3):
         for j in range(3):
-            for k in range(3):
-                square[i, j] += f[k, i] * f[k, j]
-    epipole = smallest_eigenvector(square)
-    model = np.empty((3, 3))
-    for i in range(3):
-        along = f[i, 0] * epipole[0] + f[i, 1] * epipole[1] + f[i, 2] * epipole[2]
-        for j in range(3):
-            model[i, j] = f[i, j] - along * epipole[j]
+            for k in range(0, 9, 3):
+                square[i, j] += f[k + i] * f[k + j]
+    smallest_eigenvector(square, epipole)
     # F = T2' f T1
-    for i in range(3):
-        a, b = model[i, 0] * frame[4], model[i, 1] * frame[4]
-        model[i, 2] -= a * frame[0] + b * frame[1]
-        model[i, 0], model[i, 1] = a, b
+    for i in range(0, 9, 3):
+        along = f[i] * epipole[0] + f[i + 1] * epipole[1] + f[i + 2] * epipole[2]
+        for j in range(3):
+            f[i + j] -= along * epipole[j]
+        f[i], f[i + 1] = f[i] * frame[4], f[i + 1] * frame[4]
+        f[i + 2] -= f[i] * frame[0] + f[i + 1] * frame[1]
     for j in range(3):
-        a, b = model[0, j] * frame[5], model[1, j] * frame[5]
-        model[2, j] -= a * frame[2] + b * frame[3]
-        model[0, j], model[1, j] = a, b
-    return (model / np.sqrt((model * model).sum())).reshape(9)
+        f[j], f[3 + j] = f[j] * frame[5], f[3 + j] * frame[5]
+        f[6 + j] -= f[j] * frame[2] + f[3 + j] * frame[3]
+    return f
 
 
 @jit
-def pack_one(matrix: Any, packed: Any, kinds: Any, column: int) -> None:
-    """Write one model as the 18 numbers of `residuals.pack_models`."""
+def pack_one(matrix: Any, packed: Any, kinds: Any, column: int) -> bool:
+    """Write one model, at unit norm, as the 18 numbers of `residuals.pack_models`; False, and nothing, where it is not finite."""
+    norm = 0.0
     for i in range(9):
-        packed[column, i] = matrix[i]
+        norm += matrix[i] * matrix[i]
+    norm = 1.0 / np.sqrt(norm)
+    if not 0.0 < norm < np.inf:
+        return False
+    for i in range(9):
+        packed[column, i] = matrix[i] * norm
     if kinds[column] == HOMOGRAPHY:
         for i in range(3):
             for j in range(3):
                 a, b, c, d = (j + 1) % 3, (j + 2) % 3, (i + 1) % 3, (i + 2) % 3
                 packed[column, 9 + 3 * i + j] = (
-                    matrix[3 * a + c] * matrix[3 * b + d] - matrix[3 * a + d] * matrix[3 * b + c]
+                    packed[column, 3 * a + c] * packed[column, 3 * b + d]
+                    - packed[column, 3 * a + d] * packed[column, 3 * b + c]
                 )
-
-
-@jit
-def reweigh(packed: Any, kinds: Any, column: int, pairs: Any, votes: Any, radius: float, weights: Any) -> float:
-    """Write each correspondence's weight in the next fit of a model and return the sum of biweights.
-
-    Tukey's biweight of residual / radius, times the correspondence's votes, divided by the squared factor between algebraic
-    and geometric distance.
-    """
-    support = 0.0
-    model = packed[column]
-    homography = kinds[column] == HOMOGRAPHY
-    for row in range(len(pairs)):
-        weights[row] = 0.0
-        if votes[row] <= 0.0:
-            continue
-        residual = model_residual(packed, kinds, column, pairs, row, radius)
-        if not residual <= radius:
-            continue
-        x1, y1, x2, y2 = pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3]
-        if homography:
-            factor = (model[6] * x1 + model[7] * y1 + model[8]) ** 2
-        else:
-            factor = (model[0] * x1 + model[1] * y1 + model[2]) ** 2 + (model[3] * x1 + model[4] * y1 + model[5]) ** 2
-            factor += (model[0] * x2 + model[3] * y2 + model[6]) ** 2 + (model[1] * x2 + model[4] * y2 + model[7]) ** 2
-        if factor > 0.0:
-            share = residual / radius
-            biweight = votes[row] * (1.0 - share * share) * (1.0 - share * share)
-            support += biweight
-            weights[row] = biweight / factor
-    return support
-
-
-@jit
-def refine_one(packed: Any, kinds: Any, column: int, pairs: Any, votes: Any, radius: float, weights: Any) -> bool:
-    """Refit one packed model, in place, to what lies within `radius`; False where too little does."""
-    fewest = 5.0 if kinds[column] == HOMOGRAPHY else 9.0
-    if reweigh(packed, kinds, column, pairs, votes, radius, weights) < fewest:
-        return False
-    matrix = fit_homography(pairs, weights) if kinds[column] == HOMOGRAPHY else fit_fundamental(pairs, weights)
-    if not np.isfinite(matrix.sum()):
-        return False
-    pack_one(matrix, packed, kinds, column)
     return True
 
 
 @jit
-def refine_kernel(pairs: Any, votes: Any, packed: Any, kinds: Any, radii: Any) -> Any:
-    """Refit every model with each radius of `radii` in turn and return all the fits, (rounds, m, 18); the last good fit stays."""
+def reweigh(
+    points: Any, votes: Any, packed: Any, kinds: Any, column: int, radius: float, near: Any, weights: Any
+) -> Any:
+    """Write the consensus set of a model and its weights in the next fit; return its size and the sum of biweights.
+
+    Tukey's biweight of residual / radius, times the correspondence's votes, divided by the squared factor between algebraic
+    and geometric distance.
+    """
+    squared_residuals(points, packed, kinds, column, weights)
+    m, limit = packed, radius * radius
+    # Not literals: numba would compile all that is called with them once more.
+    count: Any = np.int64(0)
+    support = 0.0
+    for row in range(points.shape[1]):
+        squared = weights[row]
+        if not squared < limit or votes[row] <= 0.0:
+            continue
+        x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+        if kinds[column] == HOMOGRAPHY:
+            factor = (m[column, 6] * x1 + m[column, 7] * y1 + m[column, 8]) ** 2
+        else:
+            factor = (m[column, 0] * x1 + m[column, 1] * y1 + m[column, 2]) ** 2
+            factor += (m[column, 3] * x1 + m[column, 4] * y1 + m[column, 5]) ** 2
+            factor += (m[column, 0] * x2 + m[column, 3] * y2 + m[column, 6]) ** 2
+            factor += (m[column, 1] * x2 + m[column, 4] * y2 + m[column, 7]) ** 2
+        if factor > 0.0:
+            biweight = votes[row] * (1.0 - squared / limit) * (1.0 - squared / limit)
+            support += biweight
+            # In place: what has been read is overwritten from the front.
+            near[count], weights[count] = row, biweight / factor
+            count += 1
+    return count, support
+
+
+@jit
+def refine_one(
+    points: Any, votes: Any, packed: Any, kinds: Any, column: int, radius: float, near: Any, weights: Any
+) -> bool:
+    """Refit one packed model, in place, to what lies within `radius`; False where too little does.
+
+    `near` and `weights` (n,) are room to work in.
+    """
+    count, support = reweigh(points, votes, packed, kinds, column, radius, near, weights)
+    if support < _FEWEST[0] or (kinds[column] != HOMOGRAPHY and support < _FEWEST[1]):
+        return False
+    if kinds[column] == HOMOGRAPHY:
+        return pack_one(fit_homography(points, near, weights, count), packed, kinds, column)
+    return pack_one(fit_fundamental(points, near, weights, count), packed, kinds, column)
+
+
+@jit
+def refine_kernel(points: Any, votes: Any, packed: Any, kinds: Any, radii: Any) -> Any:
+    """Refit every model with each of its `radii` (rounds, m) in turn and return all the fits, (rounds, m, 18).
+
+    Where a fit fails the one before stays.
+    """
     refined = np.empty((len(radii), len(packed), 18))
-    weights = np.empty(len(pairs))
-    models = packed.copy()
-    for column in range(len(packed)):
-        for step in range(len(radii)):
-            refine_one(models, kinds, column, pairs, votes, radii[step], weights)
-            refined[step, column] = models[column]
+    near, weights = np.empty(points.shape[1], np.int64), np.empty(points.shape[1])
+    for step in range(len(radii)):
+        for column in range(len(packed)):
+            for item in range(18):
+                refined[step, column, item] = packed[column, item] if step == 0 else refined[step - 1, column, item]
+            refine_one(points, votes, refined[step], kinds, column, radii[step, column], near, weights)
     return refined

@@ -11,6 +11,9 @@ from ruzhash_cv._jit import jit
 from ruzhash_cv._validation import as_points, check_same_length
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
 
+#: Squared residuals of this size and more are infinite.
+_FAR = 1e300
+
 
 def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLike) -> NDArray[np.float64]:
     """Return symmetric transfer errors: the larger of |x2 - H x1| and |x1 - H^-1 x2| (Hartley and Zisserman, 4.2.2).
@@ -69,9 +72,8 @@ def _distances(points1: ArrayLike, points2: ArrayLike, matrices: ArrayLike, kind
     if stack.shape[-2:] != (3, 3) or stack.ndim > 3:
         raise ValueError(f"models must have shape (3, 3) or (m, 3, 3), got {stack.shape}")
     packed = pack_models(stack.reshape(-1, 3, 3), kind)
-    residuals: NDArray[np.float64] = residual_kernel(
-        np.hstack([first, second]), packed, np.full(len(packed), kind, np.uint8), np.inf
-    )
+    points = np.ascontiguousarray(np.hstack([first, second]).T)
+    residuals: NDArray[np.float64] = residual_kernel(points, packed, np.full(len(packed), kind, np.uint8)).T
     return residuals[:, 0] if stack.ndim == 2 else residuals
 
 
@@ -88,100 +90,61 @@ def pack_models(matrices: NDArray[np.float64], kind: int) -> NDArray[np.float64]
 
 
 @jit
-def model_residual(packed: Any, kinds: Any, column: int, pairs: Any, row: int, limit: float) -> float:
-    """Return the residual of one of `pairs` (n, 4) to one of the packed models; infinite beyond `limit`.
+def squared_residuals(points: Any, packed: Any, kinds: Any, column: int, squared: Any) -> None:
+    """Write the squared residuals of all correspondences (4, n) to one packed model; NaN or huge where there is none.
 
-    Indices go in, not rows: a view of a row costs more than the residual.
+    Loops without branches over rows of coordinates: they compile to vector instructions, an order of magnitude faster than a
+    function of one correspondence and one model.
     """
-    x1, y1, x2, y2 = pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3]
     if kinds[column] == HOMOGRAPHY:
-        return _homography_residual(packed, column, x1, y1, x2, y2, limit)
-    return _fundamental_residual(packed, column, x1, y1, x2, y2, limit)
+        _squared_transfer_errors(points, packed, column, squared)
+    else:
+        _squared_sampson_distances(points, packed, column, squared)
 
 
 @jit
-def _homography_residual(packed: Any, column: int, x1: float, y1: float, x2: float, y2: float, limit: float) -> float:
-    """Return the symmetric transfer error, or infinity as soon as it is known to exceed `limit`."""
-    w = 1.0 / (packed[column, 6] * x1 + packed[column, 7] * y1 + packed[column, 8])
-    dx = (packed[column, 0] * x1 + packed[column, 1] * y1 + packed[column, 2]) * w - x2
-    dy = (packed[column, 3] * x1 + packed[column, 4] * y1 + packed[column, 5]) * w - y2
-    forward = dx * dx + dy * dy
-    if not forward <= limit * limit:
-        return np.inf
-    w = 1.0 / (packed[column, 15] * x2 + packed[column, 16] * y2 + packed[column, 17])
-    dx = (packed[column, 9] * x2 + packed[column, 10] * y2 + packed[column, 11]) * w - x1
-    dy = (packed[column, 12] * x2 + packed[column, 13] * y2 + packed[column, 14]) * w - y1
-    backward = dx * dx + dy * dy
-    if not backward <= limit * limit:
-        return np.inf
-    return float(np.sqrt(max(forward, backward)))
+def _squared_transfer_errors(points: Any, packed: Any, column: int, squared: Any) -> None:
+    m = packed
+    a, b, c, d, e, f = m[column, 0], m[column, 1], m[column, 2], m[column, 3], m[column, 4], m[column, 5]
+    g, h, i = m[column, 6], m[column, 7], m[column, 8]
+    for row in range(points.shape[1]):
+        x, y = points[0, row], points[1, row]
+        w = 1.0 / (g * x + h * y + i)
+        dx, dy = (a * x + b * y + c) * w - points[2, row], (d * x + e * y + f) * w - points[3, row]
+        forward = dx * dx + dy * dy
+        # Comparisons with NaN are false: what has no image in the second image is far, whatever it has in the first.
+        squared[row] = forward if forward < _FAR else _FAR
+    a, b, c, d, e, f = m[column, 9], m[column, 10], m[column, 11], m[column, 12], m[column, 13], m[column, 14]
+    g, h, i = m[column, 15], m[column, 16], m[column, 17]
+    for row in range(points.shape[1]):
+        x, y = points[2, row], points[3, row]
+        w = 1.0 / (g * x + h * y + i)
+        dx, dy = (a * x + b * y + c) * w - points[0, row], (d * x + e * y + f) * w - points[1, row]
+        backward = dx * dx + dy * dy
+        squared[row] = squared[row] if backward <= squared[row] else backward
 
 
 @jit
-def _fundamental_residual(packed: Any, column: int, x1: float, y1: float, x2: float, y2: float, limit: float) -> float:
-    """Return the Sampson distance, or infinity if it exceeds `limit`."""
-    a = packed[column, 0] * x1 + packed[column, 1] * y1 + packed[column, 2]
-    b = packed[column, 3] * x1 + packed[column, 4] * y1 + packed[column, 5]
-    c = packed[column, 6] * x1 + packed[column, 7] * y1 + packed[column, 8]
-    d = packed[column, 0] * x2 + packed[column, 3] * y2 + packed[column, 6]
-    e = packed[column, 1] * x2 + packed[column, 4] * y2 + packed[column, 7]
-    numerator = x2 * a + y2 * b + c
-    denominator = a * a + b * b + d * d + e * e
-    if not numerator * numerator <= limit * limit * denominator:
-        return np.inf
-    # An epipole in both images at once satisfies any F: no evidence for the match, but no distance either.
-    return float(abs(numerator) / np.sqrt(denominator)) if denominator > 0.0 else 0.0
+def _squared_sampson_distances(points: Any, packed: Any, column: int, squared: Any) -> None:
+    m = packed
+    a, b, c, d, e, f = m[column, 0], m[column, 1], m[column, 2], m[column, 3], m[column, 4], m[column, 5]
+    g, h, i = m[column, 6], m[column, 7], m[column, 8]
+    for row in range(points.shape[1]):
+        x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+        p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+        r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+        numerator = x2 * p + y2 * q + g * x1 + h * y1 + i
+        # The last term: both points in the epipoles satisfy any F, 0 / 0; no evidence for the match, but no distance either.
+        squared[row] = numerator * numerator / (p * p + q * q + r * r + s * s + 1e-300)
 
 
 @jit
-def residual_kernel(pairs: Any, packed: Any, kinds: Any, limit: float) -> Any:
-    """Return residuals (n, m) of correspondences (n, 4) to packed models; infinite beyond `limit`.
-
-    The first pass has no branches and runs down columns of coefficients, so that it compiles to vector instructions; most pairs
-    end there. The second finishes the few that are within the limit.
-    """
-    residuals = np.empty((len(pairs), len(packed)))
-    begin = 0
-    while begin < len(packed):
-        end = begin
-        while end < len(packed) and kinds[end] == kinds[begin]:
-            end += 1
-        columns = np.ascontiguousarray(packed[begin:end, :9].T)
-        for row in range(len(pairs)):
-            if kinds[begin] == HOMOGRAPHY:
-                _forward_errors(columns, pairs, row, residuals[row, begin:end])
-            else:
-                _sampson_errors(columns, pairs, row, residuals[row, begin:end])
-            for k in range(begin, end):
-                if residuals[row, k] <= 1.0001 * limit * limit:
-                    residuals[row, k] = model_residual(packed, kinds, k, pairs, row, limit)
-                else:
-                    residuals[row, k] = np.inf
-        begin = end
+def residual_kernel(points: Any, packed: Any, kinds: Any) -> Any:
+    """Return residuals (m, n) of correspondences (4, n) to packed models; infinite where there is none."""
+    residuals = np.empty((len(packed), points.shape[1]))
+    squared = np.empty(points.shape[1])
+    for column in range(len(packed)):
+        squared_residuals(points, packed, kinds, column, squared)
+        for row in range(points.shape[1]):
+            residuals[column, row] = np.sqrt(squared[row]) if squared[row] < _FAR else np.inf
     return residuals
-
-
-@jit
-def _forward_errors(c: Any, pairs: Any, row: int, squared: Any) -> None:
-    """Write |x2 - H x1|^2 for all homographies, coefficients in the rows of `c`."""
-    x1, y1, x2, y2 = pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3]
-    c0, c1, c2, c3, c4, c5, c6, c7, c8 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8]
-    for k in range(len(squared)):
-        w = 1.0 / (c6[k] * x1 + c7[k] * y1 + c8[k])
-        dx = (c0[k] * x1 + c1[k] * y1 + c2[k]) * w - x2
-        dy = (c3[k] * x1 + c4[k] * y1 + c5[k]) * w - y2
-        squared[k] = dx * dx + dy * dy
-
-
-@jit
-def _sampson_errors(c: Any, pairs: Any, row: int, squared: Any) -> None:
-    """Write squared Sampson distances to all fundamental matrices, coefficients in the rows of `c`."""
-    x1, y1, x2, y2 = pairs[row, 0], pairs[row, 1], pairs[row, 2], pairs[row, 3]
-    c0, c1, c2, c3, c4, c5, c6, c7, c8 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8]
-    for k in range(len(squared)):
-        a = c0[k] * x1 + c1[k] * y1 + c2[k]
-        b = c3[k] * x1 + c4[k] * y1 + c5[k]
-        d = c0[k] * x2 + c3[k] * y2 + c6[k]
-        e = c1[k] * x2 + c4[k] * y2 + c7[k]
-        f = x2 * a + y2 * b + c6[k] * x1 + c7[k] * y1 + c8[k]
-        squared[k] = f * f / (a * a + b * b + d * d + e * e + 1e-300)

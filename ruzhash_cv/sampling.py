@@ -16,8 +16,6 @@ from ruzhash_cv._validation import RNG, as_generator, as_points, check_int, chec
 
 #: Two correspondences within this many pixels in both images are one vote (`find_places`).
 PLACE_RADIUS = 3.0
-#: Neighbourhoods are looked up in a random subset of this many correspondences, so that their cost does not grow with n.
-POOL_SIZE = 2048
 _ATTEMPTS = 20
 #: Why a sample makes no model; the last is the solver's verdict.
 REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
@@ -43,14 +41,6 @@ class MinimalSamples:
 
     def __len__(self) -> int:
         return len(self.indices)
-
-
-@dataclass(frozen=True)
-class Neighbourhoods:
-    """The nearest neighbours, in (x1, y1, x2, y2), of some seeds: `nearest[i]` begins with `seeds[i]` itself."""
-
-    seeds: NDArray[np.int64]
-    nearest: NDArray[np.int64]
 
 
 def draw_samples(
@@ -103,8 +93,8 @@ def draw_samples(
     pairs = np.hstack([first, second])
     shares = np.ones(len(pairs)) if weights is None else np.asarray(weights, dtype=np.float64)
     check_same_length(pairs, shares, "`points1` and `weights`")
-    around = find_neighbourhoods(pairs, max(sizes), generator) if max(sizes) and len(pairs) else None
-    return draw_from(pairs, sample_size, n_samples, sizes, around, shares, min_spread, generator)
+    tree = cKDTree(pairs) if max(sizes) and len(pairs) else None
+    return draw_from(pairs, sample_size, n_samples, sizes, tree, shares, min_spread, generator)
 
 
 def find_places(pairs: NDArray[np.float64], radius: float) -> NDArray[np.int64]:
@@ -121,36 +111,30 @@ def find_places(pairs: NDArray[np.float64], radius: float) -> NDArray[np.int64]:
     return places
 
 
-def find_neighbourhoods(
-    pairs: NDArray[np.float64], largest: int, rng: np.random.Generator, n_jobs: int = 1
-) -> Neighbourhoods:
-    """Return the `largest` nearest neighbours of every correspondence, or of a random `POOL_SIZE` of them."""
-    n = len(pairs)
-    pool = np.arange(n) if n <= POOL_SIZE else np.sort(rng.choice(n, POOL_SIZE, replace=False))
-    nearest = cKDTree(pairs[pool]).query(pairs[pool], k=min(largest + 1, len(pool)), workers=n_jobs)[1]
-    return Neighbourhoods(pool.astype(np.int64), pool[nearest.reshape(len(pool), -1)].astype(np.int64))
-
-
 def draw_from(
     pairs: NDArray[np.float64],
     sample_size: int,
     n_samples: int,
     sizes: Sequence[int],
-    around: Neighbourhoods | None,
+    tree: cKDTree | None,
     weights: NDArray[np.float64],
     min_spread: float,
     rng: np.random.Generator,
 ) -> MinimalSamples:
-    """Draw samples from clean arrays; `draw_samples` explains the arguments."""
+    """Draw samples from clean arrays; `draw_samples` explains the arguments. `tree` is needed where `sizes` ask for neighbours."""
     key = draw_key(rng)
     if len(pairs) < sample_size or n_samples == 0 or weights.sum() <= 0:
         return MinimalSamples(np.zeros((0, sample_size), np.int64), dict.fromkeys(_REASONS, 0))
-    seeds = np.arange(len(pairs)) if around is None else around.seeds
-    nearest = np.zeros((len(pairs), 1), np.int64) if around is None else around.nearest
+    cumulative = np.cumsum(weights)
+    nearest: NDArray[np.int64] = np.zeros((1, 1), np.int64)
+    if tree is not None and max(sizes) > 0:
+        n_seeds = -(-n_samples // len(sizes))
+        seeds = np.searchsorted(cumulative, rng.random(n_seeds) * cumulative[-1], side="right")
+        found = tree.query(pairs[np.minimum(seeds, len(pairs) - 1)], k=min(max(sizes) + 1, len(pairs)))[1]
+        nearest = np.asarray(found, np.int64).reshape(n_seeds, -1)
     samples, counts = _draw_kernel(
         pairs,
-        np.cumsum(weights),
-        np.cumsum(weights[seeds]),
+        cumulative,
         weights,
         float(weights.max()),
         nearest,
@@ -195,7 +179,6 @@ def _follow_leaders(pairs: Any, order: Any, axis: int, radius: float) -> Any:
 def _draw_kernel(
     pairs: Any,
     cumulative: Any,
-    seed_cumulative: Any,
     weights: Any,
     largest_weight: float,
     nearest: Any,
@@ -205,20 +188,23 @@ def _draw_kernel(
     min_spread: float,
     key: Any,
 ) -> Any:
+    """Draw samples, as many from each size of neighbourhood; one seed serves all sizes, and the next one where it fails.
+
+    `nearest` (n_seeds, k + 1) begins with the seeds themselves.
+    """
     samples = np.empty((n_samples, sample_size), np.int64)
     counts = np.zeros(4, np.int64)
-    n_drawn = 0
+    n_drawn: Any = np.int64(0)
     for slot in range(n_samples):
-        stream, counter = mix(key, np.uint64(slot)), np.uint64(0)
+        stream = mix(key, np.uint64(slot))
+        counter = np.uint64(0)
         size = sizes[slot % len(sizes)]
-        for _ in range(_ATTEMPTS):
-            sample = samples[n_drawn]
-            filled = 0
+        for attempt in range(_ATTEMPTS):
+            seed = (slot // len(sizes) + attempt) % len(nearest)
+            filled: Any = np.int64(0)
             if size > 0:
-                seed = _search(seed_cumulative, uniform(stream, counter))
-                counter += np.uint64(1)
-                sample[0] = nearest[seed, 0]
-                filled = 1
+                samples[n_drawn, 0] = nearest[seed, 0]
+                filled += 1
             for _ in range(8 * sample_size):
                 if filled == sample_size:
                     break
@@ -228,12 +214,12 @@ def _draw_kernel(
                 else:
                     row, accept = _search(cumulative, uniform(stream, counter)), True
                 counter += np.uint64(2)
-                for earlier in sample[:filled]:
-                    accept = accept and earlier != row
+                for earlier in range(filled):
+                    accept = accept and samples[n_drawn, earlier] != row
                 if accept:
-                    sample[filled] = row
+                    samples[n_drawn, filled] = row
                     filled += 1
-            verdict = _REPEATED if filled < sample_size else _judge_sample(pairs, sample, min_spread)
+            verdict = _REPEATED if filled < sample_size else _judge_sample(pairs, samples, n_drawn, min_spread)
             counts[verdict] += 1
             if verdict == _GOOD:
                 n_drawn += 1
@@ -244,33 +230,41 @@ def _draw_kernel(
 @jit
 def _search(cumulative: Any, share: float) -> int:
     """Return the first row whose cumulative weight exceeds `share` of the total."""
-    return int(min(np.searchsorted(cumulative, share * cumulative[-1], side="right"), len(cumulative) - 1))
+    wanted = share * cumulative[len(cumulative) - 1]
+    low, high = 0, len(cumulative) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[middle] > wanted:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @jit
-def _judge_sample(pairs: Any, sample: Any, min_spread: float) -> int:
-    size = len(sample)
+def _judge_sample(pairs: Any, samples: Any, slot: int, min_spread: float) -> int:
+    size = samples.shape[1]
     for i in range(size):
         for j in range(i):
-            a, b = pairs[sample[i]], pairs[sample[j]]
-            if max(abs(a[0] - b[0]), abs(a[1] - b[1])) < min_spread:
-                return _REPEATED
-            if max(abs(a[2] - b[2]), abs(a[3] - b[3])) < min_spread:
-                return _REPEATED
+            a, b = samples[slot, i], samples[slot, j]
+            for image in (0, 2):
+                spread = max(abs(pairs[a, image] - pairs[b, image]), abs(pairs[a, image + 1] - pairs[b, image + 1]))
+                if spread < min_spread:
+                    return _REPEATED
     if size == 4:
-        return _judge_quadrilateral(pairs, sample, min_spread)
+        return _judge_quadrilateral(pairs, samples, slot, min_spread)
     for image in (0, 2):
-        if size > 2 and _thickness(pairs, sample, image) < 0.5 * min_spread:
+        if size > 2 and _thickness(pairs, samples, slot, image) < 0.5 * min_spread:
             return _COLLINEAR
     return _GOOD
 
 
 @jit
-def _judge_quadrilateral(pairs: Any, sample: Any, min_spread: float) -> int:
+def _judge_quadrilateral(pairs: Any, samples: Any, slot: int, min_spread: float) -> int:
     """No three points on a line, and every triple turns the same way in both images, or every one the other way."""
     turned = 0
     for left_out in range(4):
-        a, b, c = sample[left_out - 1], sample[left_out - 2], sample[left_out - 3]
+        a, b, c = samples[slot, left_out - 1], samples[slot, left_out - 2], samples[slot, left_out - 3]
         turn = 1.0
         for image in (0, 2):
             ux, uy = pairs[b, image] - pairs[a, image], pairs[b, image + 1] - pairs[a, image + 1]
@@ -285,16 +279,16 @@ def _judge_quadrilateral(pairs: Any, sample: Any, min_spread: float) -> int:
 
 
 @jit
-def _thickness(pairs: Any, sample: Any, image: int) -> float:
+def _thickness(pairs: Any, samples: Any, slot: int, image: int) -> float:
     """Return the standard deviation of the sample's points across their main direction."""
-    size = len(sample)
+    size = samples.shape[1]
     mx = my = 0.0
-    for row in sample:
-        mx += pairs[row, image] / size
-        my += pairs[row, image + 1] / size
+    for item in range(size):
+        mx += pairs[samples[slot, item], image] / size
+        my += pairs[samples[slot, item], image + 1] / size
     xx = xy = yy = 0.0
-    for row in sample:
-        dx, dy = pairs[row, image] - mx, pairs[row, image + 1] - my
+    for item in range(size):
+        dx, dy = pairs[samples[slot, item], image] - mx, pairs[samples[slot, item], image + 1] - my
         xx += dx * dx / size
         xy += dx * dy / size
         yy += dy * dy / size

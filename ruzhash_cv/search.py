@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.spatial import cKDTree
 
 from ruzhash_cv._jit import run_blocks
 from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, SAMPLE_SIZE, solve_in_frame
-from ruzhash_cv.preferences import compress
-from ruzhash_cv.refinement import refine_kernel, refine_one
-from ruzhash_cv.residuals import pack_models, residual_kernel
-from ruzhash_cv.sampling import PLACE_RADIUS, REJECTIONS, Neighbourhoods, draw_from, find_neighbourhoods
+from ruzhash_cv.preferences import Columns, agree
+from ruzhash_cv.refinement import refine_kernel
+from ruzhash_cv.residuals import pack_models
+from ruzhash_cv.sampling import PLACE_RADIUS, REJECTIONS, draw_from
 from ruzhash_cv.structures import CONTRAST, RADII, WIDEST, cover_kernel, extract_kernel
 
 Array = NDArray[np.float64]
@@ -28,8 +29,6 @@ N_LOCAL, N_WIDE, N_FUNDAMENTAL = 280, 24, 56
 #: Models refitted, by family, and the closing radii, pixels, they are refitted with.
 N_REFITTED = (20, 12)
 CLOSING_RADII = (18.0, 9.0, 5.0, 2.5)
-#: Of those fits, the ones that stand for election as structures.
-_ELECTED = (0, 1, 2, 3)
 #: Log-likelihood ratio, nats, a structure needs, and the most structures looked for.
 FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
 #: By family: what lies within this many radii of a structure belongs to it.
@@ -38,6 +37,8 @@ TOLERANCE = (1.5, 1.25)
 MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
 #: A round is also the last if fewer matches than a structure needs are left that agree better than this share of decoys.
 FEWEST_LEFT, DECOY_LEVEL = 8.0, 0.99
+#: The place of decoys: no correspondence's.
+NOWHERE = -2
 #: Decoys keep this distance, pixels, from pairings that could be true.
 DECOY_REACH = 10.0
 #: By family: steps of the radii whose tolerance stays within 3 units, for a threshold that stands for 3 units.
@@ -115,29 +116,29 @@ class Search:
 
     def run(self) -> Found:
         """Sample in rounds, each twice as long, until most matches are explained or a round finds nothing new."""
-        around = find_neighbourhoods(self.pairs, max(NEIGHBOURHOODS), self.rng)
-        decoys = draw_decoys(self.pairs, self.n_decoys, DECOY_REACH * self.scale, self.rng)
+        tree = cKDTree(self.pairs)
+        points, decoys = coordinate_rows(self.pairs), coordinate_rows(self.draw_decoys(self.n_decoys))
         rejected = dict.fromkeys(REJECTIONS, 0)
         columns, significances, candidates = Bank(), np.zeros(0), Bank()
-        quality, decoy_quality = np.zeros(len(self.pairs)), np.zeros(len(decoys))
+        quality, decoy_quality = np.zeros(len(self.pairs)), np.zeros(decoys.shape[1])
         before, n_models = -np.inf, 0
         for turn in range(MOST_ROUNDS):
             for kind, n_samples, sizes in self._plan(turn):
                 weights = self.votes if sizes == NEIGHBOURHOODS else self._guide(quality)
-                bank = self._sample(kind, n_samples, sizes, weights, around, rejected)
+                bank = self._sample(kind, n_samples, sizes, weights, tree, rejected)
                 n_models += len(bank)
-                kept, weight, rows, others = self.weigh(bank, decoys)
+                weight, rows, others = self.weigh(bank, points, decoys)
                 if kind == "homography":
-                    quality, decoy_quality = quality + rows @ weight, decoy_quality + others @ weight
-                if kind not in self.families or len(kept) == 0:
+                    quality, decoy_quality = quality + rows.row_sums(weight), decoy_quality + others.row_sums(weight)
+                if kind not in self.families or len(bank) == 0:
                     continue
-                n_wanted = N_REFITTED[kept.kinds[0]] * (3 if self.families == ("fundamental",) else 1)
-                chosen = cover_kernel(rows.indptr, rows.indices, rows.data, self.votes, weight, n_wanted)
-                columns = columns.join(kept.take(chosen))
+                n_wanted = N_REFITTED[bank.kinds[0]] * (3 if self.families == ("fundamental",) else 1)
+                chosen = cover_kernel(rows.starts, rows.rows, rows.values, self.votes, weight, n_wanted)
+                columns = columns.join(bank.take(chosen))
                 significances = np.concatenate([significances, weight[chosen]])
-                candidates = candidates.join(self._refit(kept.take(chosen)))
+                candidates = candidates.join(self._refit(bank.take(chosen), points))
             structures = extract_kernel(
-                self.pairs, self.votes, decoys, candidates.packed, candidates.kinds, self.scale,
+                points, self.votes, decoys, candidates.packed, candidates.kinds, self.scale,
                 np.array(self.takes), np.array(self.widest), np.array(self.contrast), FEWEST_NATS, MOST_STRUCTURES,
             )  # fmt: skip
             total, left = structures[3].sum(), structures[4]
@@ -147,6 +148,10 @@ class Search:
         packed, kinds, steps, evidences, _ = structures
         nobody = np.full((len(packed), 7), -1, np.int64)
         return Found(Bank(packed, kinds, nobody), RADII[steps], evidences, columns, significances, rejected, n_models)
+
+    def draw_decoys(self, n_decoys: int) -> Array:
+        """Return decoys, pairings of the correspondences' points."""
+        return draw_decoys(self.pairs, n_decoys, DECOY_REACH * self.scale, self.rng)
 
     def _is_plain(self, left: Array, quality: Array, decoy_quality: Array) -> bool:
         """Tell whether the structures explain most matches, or what they leave agrees with its neighbours no more than decoys do."""
@@ -177,11 +182,11 @@ class Search:
         n_samples: int,
         sizes: tuple[int, ...],
         weights: Array,
-        around: Neighbourhoods,
+        tree: cKDTree,
         rejected: dict[str, int],
     ) -> Bank:
         size = SAMPLE_SIZE[kind]
-        samples = draw_from(self.pairs, size, n_samples, sizes, around, weights, PLACE_RADIUS * self.scale, self.rng)
+        samples = draw_from(self.pairs, size, n_samples, sizes, tree, weights, PLACE_RADIUS * self.scale, self.rng)
         models = solve_in_frame(self.pairs, samples.indices, kind)
         for reason, count in samples.rejected.items():
             rejected[reason] += count
@@ -191,78 +196,67 @@ class Search:
         code = HOMOGRAPHY if kind == "homography" else FUNDAMENTAL
         return Bank(pack_models(models.matrices, code), np.full(len(models), code, np.uint8), makers)
 
-    def polish(self, found: Found, pairs: Array, votes: Array) -> None:
+    def polish(self, found: Found, points: Array, votes: Array) -> None:
         """Refit the structures to all correspondences, where they were found in some of them."""
-        bank, weights = found.structures, np.empty(len(pairs))
-        for item, radius in enumerate(found.radii):
-            for _ in range(2):
-                refine_one(bank.packed, bank.kinds, item, pairs, votes, 2.0 * radius * self.scale, weights)
+        bank, radii = found.structures, np.tile(2.0 * self.scale * found.radii, (2, 1))
+        bank.packed[:] = refine_kernel(points, votes, bank.packed, bank.kinds, radii)[-1]
 
-    def embed(self, bank: Bank, pairs: Array, places: NDArray[np.int64] | None, weights: Array) -> sparse.csr_array:
-        """Return weighted preferences of correspondences, the mean over three noise scales."""
+    def embed(self, bank: Bank, points: Array, votes: Array, places: NDArray[np.int64]) -> tuple[Columns, Array]:
+        """Return preferences of correspondences for models, the mean over three noise scales, and each model's sum of votes."""
         m = len(bank)
-        return compress(
-            lambda start, stop: residual_kernel(pairs[start:stop], bank.packed, bank.kinds, REACH * self.scale),
-            (len(pairs), m),
-            np.full(m, REACH * self.scale),
-            np.full(m, 0.5 / (SIGMA * self.scale) ** 2),
-            weights,
-            marginal=True,
-            places=places,
-            makers=None if places is None else bank.makers,
+        reaches, sigmas = np.full(m, REACH * self.scale), np.full(m, SIGMA * self.scale)
+        return agree(
+            points, votes, places, bank.packed, bank.kinds, bank.makers, reaches, sigmas, n_jobs=self.n_jobs
+        )  # fmt: skip
+
+    def embed_rows(
+        self, bank: Bank, weights: Array, found: Found, copies: int, points: Array, places: NDArray[np.int64]
+    ) -> sparse.csr_array:
+        """Return preference rows: weighted columns of models, and `copies` for each structure, at its own noise scale."""
+        everything = bank.join(*[found.structures] * copies)
+        m, radii = len(bank), np.tile(found.radii * self.scale, copies)
+        columns, _ = agree(
+            points,
+            np.zeros(points.shape[1]),
+            places,
+            everything.packed,
+            everything.kinds,
+            everything.makers,
+            np.concatenate([np.full(m, REACH * self.scale), 2.0 * radii]),
+            np.concatenate([np.full(m, SIGMA * self.scale), 0.5 * radii]),
             n_jobs=self.n_jobs,
         )
+        return columns.to_rows(np.concatenate([weights, np.ones(len(radii))]))
 
-    def append_structures(self, rows: sparse.csr_array, found: Found, pairs: Array, copies: int) -> sparse.csr_array:
-        """Return preference rows with `copies` columns more for each structure, at its own noise scale."""
-        bank = found.structures.take(np.tile(np.arange(len(found.structures)), copies))
-        radii = np.tile(found.radii, copies) * self.scale
-        own = compress(
-            lambda start, stop: residual_kernel(pairs[start:stop], bank.packed, bank.kinds, np.inf),
-            (len(pairs), len(bank)),
-            2.0 * radii,
-            0.5 / (0.5 * radii) ** 2,
-            np.ones(len(bank)),
-        )
-        return sparse.csr_array(sparse.hstack([rows, own], format="csr"))
-
-    def weigh(self, bank: Bank, decoys: Array) -> tuple[Bank, Array, sparse.csr_array, sparse.csr_array]:
-        """Return the models that matches support more than decoys do, their significances, and both's preferences for them.
+    def weigh(self, bank: Bank, points: Array, decoys: Array) -> tuple[Array, Columns, Columns]:
+        """Return the significances of models, and the preferences of matches and of decoys for them.
 
         w_i = max(0, 1 - D_i / S_i)^3 with S_i, D_i the mean preference of matches and of decoys for model i.
         """
-        m = len(bank)
-        rows = self.embed(bank, self.pairs, self.places, np.ones(m))
-        others = self.embed(bank, decoys, None, np.ones(m))
-        by_votes = np.repeat(self.votes, np.diff(rows.indptr)) * rows.data
-        support = np.bincount(rows.indices, by_votes, m) / self.votes.sum()
-        chance = (np.bincount(others.indices, others.data, m) + 1.0) / (len(decoys) + 1.0)
-        weights = np.maximum(0.0, 1.0 - chance / np.maximum(support, 1e-12)) ** 3
-        kept = weights > 0
-        return bank.take(kept), weights[kept], _take_columns(rows, kept), _take_columns(others, kept)
+        n = decoys.shape[1]
+        rows, support = self.embed(bank, points, self.votes, self.places)
+        others, chance = self.embed(bank, decoys, np.ones(n), np.full(n, NOWHERE))
+        share = support / self.votes.sum()
+        weights = np.maximum(0.0, 1.0 - (chance + 1.0) / (n + 1.0) / np.maximum(share, 1e-12)) ** 3
+        return weights, rows, others
 
-    def _refit(self, bank: Bank) -> Bank:
-        radii = np.array(CLOSING_RADII) * self.scale
+    def _refit(self, bank: Bank, points: Array) -> Bank:
+        """Return the fits of models with each of the closing radii."""
+        radii = np.repeat(np.array(CLOSING_RADII)[:, None] * self.scale, len(bank), axis=1)
         parts = run_blocks(
             lambda start, stop: refine_kernel(
-                self.pairs, self.votes, bank.packed[start:stop], bank.kinds[start:stop], radii
+                points, self.votes, bank.packed[start:stop], bank.kinds[start:stop], radii[:, start:stop]
             ),
             len(bank),
             self.n_jobs,
             smallest=max(8, 16384 // len(self.pairs)),
         )
-        fits = np.concatenate(parts, axis=1)[list(_ELECTED)]
+        fits = np.concatenate(parts, axis=1)
         n_fits, m = fits.shape[:2]
         nobody = np.full((n_fits * m, 7), -1, np.int64)
         return Bank(fits.reshape(-1, 18), np.tile(bank.kinds, n_fits), nobody)
 
 
-def _take_columns(rows: sparse.csr_array, kept: NDArray[np.bool_]) -> sparse.csr_array:
-    """Return the kept columns of CSR rows; several times faster than fancy indexing."""
-    renumbered = np.cumsum(kept, dtype=np.int32) - 1
-    stays = kept[rows.indices]
-    counts = np.concatenate([[0], np.cumsum(stays)])
-    indptr = counts[rows.indptr].astype(np.int32)
-    return sparse.csr_array(
-        (rows.data[stays], renumbered[rows.indices[stays]], indptr), shape=(rows.shape[0], int(kept.sum()))
-    )
+def coordinate_rows(pairs: Array) -> Array:
+    """Return correspondences (n, 4) as rows of coordinates (4, n), the form that the kernels of models take."""
+    return np.ascontiguousarray(pairs.T)

@@ -16,6 +16,7 @@ The largest G over models and radii is the next structure, of whichever family; 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,17 @@ import numpy as np
 from ruzhash_cv._jit import jit
 from ruzhash_cv.models import HOMOGRAPHY
 from ruzhash_cv.refinement import refine_one
-from ruzhash_cv.residuals import model_residual, residual_kernel
+from ruzhash_cv.residuals import squared_residuals
 
 #: Radii tried, pixels: steps of sqrt(2).
-RADII = 0.5 * np.sqrt(2.0) ** np.arange(14)
+N_RADII = 14
+RADII = 0.5 * np.sqrt(2.0) ** np.arange(N_RADII)
 #: Decoys this close to a model, pixels, tell its share of chance agreement.
 CHANCE_RADIUS = 32.0
 #: The ring behind a radius reaches this many steps further (twice the radius).
 RING = 2
+#: Squared residuals in units of the smallest radius squared: none of the radii holds more.
+_BEYOND = 2.0 ** (N_RADII - 1)
 #: Widest radius by family, as a number of steps: 22.6 px and 8 px. Planes bend, epipolar lines do not.
 WIDEST = (12, 9)
 #: A structure must be this many times as dense as the ring around it.
@@ -50,9 +54,7 @@ def evidence(agreeing: float, total: float, chance: float) -> float:
 
 
 @jit
-def best_radius(
-    counts: Any, total: float, kind: int, chance: float, radii: Any, chance_radius: float, widest: Any, contrast: Any
-) -> Any:
+def best_radius(counts: Any, total: float, kind: int, chance: float, widest: Any, contrast: Any) -> Any:
     """Return the largest evidence over the radii of one model and the step it is reached at.
 
     `counts` are the votes between one radius and the next.
@@ -67,7 +69,7 @@ def best_radius(
         for step in range(1, RING + 1):
             around += counts[at + step]
         crowd = contrast[kind] * around / beyond / total
-        share = min(max(chance * (radii[at] / chance_radius) ** power, crowd), 0.9)
+        share = min(max(chance * (RADII[at] / CHANCE_RADIUS) ** power, crowd), 0.9)
         if within > FREE[kind]:
             gain = evidence(within - FREE[kind], total - FREE[kind], share)
             if gain > best:
@@ -76,69 +78,40 @@ def best_radius(
 
 
 @jit
-def _step_of(residual: float, radii: Any) -> int:
-    if not residual <= radii[-1]:
-        return len(radii)
-    at = 0
-    while residual > radii[at]:
-        at += 1
-    return at
+def count_votes(points: Any, votes: Any, packed: Any, kinds: Any, column: int, smallest: float, steps: Any) -> Any:
+    """Write the step of the radii that holds each correspondence's residual, and return the votes of each step.
+
+    The radii are `smallest` times powers of sqrt(2): the step is an exponent of two. What lies beyond all goes to the last.
+    """
+    squared = np.empty(points.shape[1])
+    squared_residuals(points, packed, kinds, column, squared)
+    counts = np.zeros(N_RADII + 1)
+    # A little larger, so that a residual of exactly a radius lies within it.
+    unit = 1.0 / (smallest * smallest * (1.0 + 1e-12))
+    for row in range(points.shape[1]):
+        ratio = squared[row] * unit
+        step: Any = np.int64(N_RADII)
+        if ratio < _BEYOND:
+            step = np.int64(max(0, math.frexp(ratio)[1]))
+        steps[row] = step
+        counts[step] += votes[row]
+    return counts
 
 
 @jit
-def _chance_of(packed: Any, kinds: Any, decoys: Any, chance_radius: float) -> Any:
-    """Return each model's share of decoys within the chance radius; one is added, so that it is never 0."""
-    residuals = residual_kernel(decoys, packed, kinds, chance_radius)
-    near = np.ones(len(packed))
-    for row in range(len(decoys)):
-        for column in range(len(packed)):
-            near[column] += residuals[row, column] <= chance_radius
-    return near / (len(decoys) + 1.0)
-
-
-@jit
-def _steps_of(pairs: Any, packed: Any, kinds: Any, radii: Any) -> Any:
-    """Return, for each model and correspondence, the first step of the radii that holds its residual."""
-    residuals = residual_kernel(pairs, packed, kinds, radii[-1])
-    steps = np.empty((len(packed), len(pairs)), np.uint8)
-    for row in range(len(pairs)):
-        for column in range(len(packed)):
-            steps[column, row] = _step_of(residuals[row, column], radii)
-    return steps
-
-
-@jit
-def _polish(
-    pairs: Any,
-    decoys: Any,
-    left: Any,
-    total: float,
-    packed: Any,
-    kinds: Any,
-    column: int,
-    at: int,
-    radii: Any,
-    reach: float,
-    widest: Any,
-    contrast: Any,
-) -> Any:
-    """Refit one model, in place, within twice its radius; return its evidence and its radius's step anew."""
-    weights = np.empty(len(pairs))
-    for _ in range(3):
-        if not refine_one(packed, kinds, column, pairs, left, 2.0 * radii[at], weights):
-            break
-    one = packed[column : column + 1], kinds[column : column + 1]
-    counts = np.zeros(len(radii) + 1)
-    steps = _steps_of(pairs, one[0], one[1], radii)
-    for row in range(len(pairs)):
-        counts[steps[0, row]] += left[row]
-    chance = _chance_of(one[0], one[1], decoys, reach)[0]
-    return best_radius(counts, total, kinds[column], chance, radii, reach, widest, contrast)
+def _chance_of(decoys: Any, packed: Any, kinds: Any, column: int, reach: float) -> Any:
+    """Return the share of decoys (4, N) within `reach` of a model; one is added, so that it is never 0."""
+    squared = np.empty(decoys.shape[1])
+    squared_residuals(decoys, packed, kinds, column, squared)
+    near = 1.0
+    for row in range(decoys.shape[1]):
+        near += squared[row] <= reach * reach
+    return near / (decoys.shape[1] + 1.0)
 
 
 @jit
 def extract_kernel(
-    pairs: Any,
+    points: Any,
     votes: Any,
     decoys: Any,
     packed: Any,
@@ -152,73 +125,108 @@ def extract_kernel(
 ) -> Any:
     """Return models (k, 18), kinds, steps and evidences of the structures, strongest first, and the votes left over.
 
-    What lies within `tolerance` (by family) times a structure's radius is taken away before the next is looked for. Radii are
-    tried up to step `widest`, and a structure is at least `contrast` times as dense as the ring around it (by family).
+    `points` (4, n) and `decoys` (4, N) are rows of coordinates. What lies within `tolerance` (by family) times a structure's radius
+    is taken away before the next is looked for. Radii are tried up to step `widest`, and a structure is at least `contrast` times
+    as dense as the ring around it (by family).
     """
-    radii, reach = RADII * scale, CHANCE_RADIUS * scale
-    steps, chances = _steps_of(pairs, packed, kinds, radii), _chance_of(packed, kinds, decoys, reach)
-    left, total = votes.copy(), votes.sum()
+    n, m = points.shape[1], len(packed)
+    smallest, left, total = RADII[0] * scale, votes.copy(), votes.sum()
+    steps, counts, chances = np.empty((m, n), np.uint8), np.empty((m, N_RADII + 1)), np.empty(m)
+    for column in range(m):
+        counts[column] = count_votes(points, left, packed, kinds, column, smallest, steps[column])
+        chances[column] = _chance_of(decoys, packed, kinds, column, CHANCE_RADIUS * scale)
     found, found_kinds = np.empty((most, 18)), np.empty(most, np.uint8)
     found_steps, gains = np.empty(most, np.int64), np.empty(most)
-    counts = np.empty(len(radii) + 1)
+    squared = np.empty(n)
     # Not a literal: numba would compile all that is called with it once for the literal and once for integers.
     n_found: Any = np.int64(0)
-    best_column: Any
-    best_at: Any
     while n_found < most:
-        best, best_column, best_at = 0.0, np.int64(-1), np.int64(0)
-        for column in range(len(packed)):
-            counts[:] = 0.0
-            for row in range(len(pairs)):
-                counts[steps[column, row]] += left[row]
-            gain, at = best_radius(counts, total, kinds[column], chances[column], radii, reach, widest, contrast)
-            if gain > best:
-                best, best_column, best_at = gain, column, at
-        if best < fewest_nats:
+        best, gain, at = _strongest(counts, total, kinds, chances, widest, contrast)
+        if gain < fewest_nats:
             break
-        found[n_found], found_kinds[n_found] = packed[best_column], kinds[best_column]
-        gain, at = _polish(
-            pairs, decoys, left, total, found, found_kinds, n_found, best_at, radii, reach, widest, contrast
-        )
-        if gain < best:
-            found[n_found], gain, at = packed[best_column], best, best_at
+        found[n_found], found_kinds[n_found] = packed[best], kinds[best]
         found_steps[n_found], gains[n_found] = at, gain
-        reached = tolerance[kinds[best_column]] * radii[at]
-        for row in range(len(pairs)):
-            if model_residual(found, found_kinds, n_found, pairs, row, radii[-1]) <= reached:
+        _polish(points, left, total, decoys, found, found_kinds, n_found, found_steps, gains, scale, widest, contrast)
+        reached = tolerance[kinds[best]] * smallest * np.sqrt(2.0) ** found_steps[n_found]
+        squared_residuals(points, found, found_kinds, n_found, squared)
+        for row in range(n):
+            if left[row] > 0.0 and squared[row] <= reached * reached:
+                for column in range(m):
+                    counts[column, steps[column, row]] -= left[row]
                 left[row] = 0.0
         n_found += 1
     return found[:n_found], found_kinds[:n_found], found_steps[:n_found], gains[:n_found], left
 
 
 @jit
-def cover_kernel(indptr: Any, columns: Any, values: Any, votes: Any, significance: Any, n_wanted: int) -> Any:
-    """Choose columns greedily by their summed preference; the votes of the rows they hold are halved each time."""
-    left = votes.copy()
-    support = np.zeros(len(significance))
-    starts = np.zeros(len(significance) + 1, np.int64)
-    for row in range(len(indptr) - 1):
-        for at in range(indptr[row], indptr[row + 1]):
-            support[columns[at]] += left[row] * values[at]
-            starts[columns[at] + 1] += 1
-    starts = np.cumsum(starts)
-    holders, shares = np.empty(len(columns), np.int32), np.empty(len(columns), np.float32)
-    filled = starts[:-1].copy()
-    for row in range(len(indptr) - 1):
-        for at in range(indptr[row], indptr[row + 1]):
-            holders[filled[columns[at]]], shares[filled[columns[at]]] = row, values[at]
-            filled[columns[at]] += 1
-    chosen = np.empty(n_wanted, np.int64)
-    for item in range(n_wanted):
-        best = int(np.argmax(support * significance))
-        if not support[best] * significance[best] > 0.0:
+def _strongest(counts: Any, total: float, kinds: Any, chances: Any, widest: Any, contrast: Any) -> Any:
+    """Return the model of largest evidence, its evidence and its radius's step."""
+    best: Any = np.int64(0)
+    best_at: Any = np.int64(0)
+    best_gain = 0.0
+    for column in range(len(counts)):
+        gain, at = best_radius(counts[column], total, kinds[column], chances[column], widest, contrast)
+        if gain > best_gain:
+            best, best_gain, best_at = column, gain, at
+    return best, best_gain, best_at
+
+
+@jit
+def _polish(
+    points: Any,
+    left: Any,
+    total: float,
+    decoys: Any,
+    found: Any,
+    kinds: Any,
+    item: int,
+    steps: Any,
+    gains: Any,
+    scale: float,
+    widest: Any,
+    contrast: Any,
+) -> None:
+    """Refit one structure, in place, within twice its radius, and take the fit if its evidence is no less."""
+    n, before = points.shape[1], found[item].copy()
+    near, weights, unused = np.empty(n, np.int64), np.empty(n), np.empty(n, np.uint8)
+    for _ in range(3):
+        radius = 2.0 * RADII[steps[item]] * scale
+        if not refine_one(points, left, found, kinds, item, radius, near, weights):
+            break
+    counts = count_votes(points, left, found, kinds, item, RADII[0] * scale, unused)
+    chance = _chance_of(decoys, found, kinds, item, CHANCE_RADIUS * scale)
+    gain, at = best_radius(counts, total, kinds[item], chance, widest, contrast)
+    if gain < gains[item]:
+        found[item] = before
+    else:
+        gains[item], steps[item] = gain, at
+
+
+@jit
+def cover_kernel(starts: Any, rows: Any, values: Any, votes: Any, significance: Any, n_wanted: int) -> Any:
+    """Choose models greedily by their summed preference; the votes of the rows they hold are halved each time.
+
+    Column i of the preferences is ``values[starts[i]:starts[i + 1]]`` on those ``rows``. A model's sum only ever falls, so what was
+    last known of it is a bound: only those with the largest bounds are summed anew.
+    """
+    m = len(significance)
+    left, bounds, fresh = votes.copy(), np.full(m, np.inf), np.full(m, -1)
+    chosen = np.empty(min(n_wanted, m), np.int64)
+    for item in range(len(chosen)):
+        while True:
+            best = 0
+            for column in range(m):
+                if bounds[column] > bounds[best]:
+                    best = column
+            if fresh[best] == item:
+                break
+            total = 0.0
+            for at in range(starts[best], starts[best + 1]):
+                total += left[rows[at]] * values[at]
+            bounds[best], fresh[best] = total * significance[best], item
+        if not bounds[best] > 0.0:
             return chosen[:item]
-        chosen[item] = best
-        for held in range(starts[best], starts[best + 1]):
-            row = holders[held]
-            change = left[row] * min(0.5, shares[held])
-            left[row] -= change
-            for at in range(indptr[row], indptr[row + 1]):
-                support[columns[at]] -= change * values[at]
-        support[best] = -1.0
+        chosen[item], bounds[best] = best, -1.0
+        for at in range(starts[best], starts[best + 1]):
+            left[rows[at]] *= 1.0 - min(0.5, values[at])
     return chosen

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import inspect
+import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ruzhash_cv
@@ -61,3 +65,13 @@ def test_attributes_sections_match_the_fields(name: str) -> None:
 def test_public_methods_of_the_forest_are_described() -> None:
     for name, method in inspect.getmembers(ruzhash_cv.RuzHashForest, inspect.isfunction):
         assert name.startswith("_") or method.__doc__, name
+
+
+MODULES = [module.name for module in pkgutil.walk_packages(ruzhash_cv.__path__, "ruzhash_cv.")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name: str) -> None:
+    module = importlib.import_module(name)
+    results = doctest.testmod(module, extraglobs={"np": np}, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert results.failed == 0

@@ -10,7 +10,9 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 from ruzhash_cv import embed_preferences, jaccard_distance, ruzicka_distance, tanimoto_distance
-from ruzhash_cv.preferences import compress
+from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
+from ruzhash_cv.preferences import agree
+from ruzhash_cv.residuals import pack_models, residual_kernel
 
 PREFERENCES = st.integers(1, 7).flatmap(
     lambda m: arrays(np.float32, st.tuples(st.integers(1, 6), st.just(m)), elements=st.floats(0, 1, width=32))
@@ -60,23 +62,29 @@ def test_excluded_rows_do_not_vote_and_residuals_are_not_modified() -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 4])
-def test_compress_equals_the_dense_formula_with_weights_scales_and_places(n_jobs: int) -> None:
+@pytest.mark.parametrize("n", [0, 1, 3000])
+def test_agreement_equals_the_dense_formula_with_scales_and_places(n: int, n_jobs: int) -> None:
     rng = np.random.default_rng(1)
-    n, m = 1500, 23
-    residuals = rng.normal(0, 5, (n, m))
-    eps, sigma, weights = rng.uniform(1, 9, m), rng.uniform(1, 3, m), rng.uniform(0.1, 1, m)
-    places, makers = rng.integers(0, 40, n), rng.integers(-1, 40, (m, 4))
-    made = (places[:, None, None] == makers[None]).any(axis=2)
-    for marginal in (False, True):
-        rows = compress(
-            lambda start, stop: residuals[start:stop], (n, m), eps, 0.5 / sigma**2, weights,
-            marginal=marginal, places=places, makers=makers, n_jobs=n_jobs,
-        )  # fmt: skip
-        scales = (1.0, 1 / 3, 1 / 9) if marginal else (1.0,)
-        gauss = np.mean([np.exp(-(residuals**2) / (2 * (scale * sigma) ** 2)) for scale in scales], axis=0)
-        expected = np.where((np.abs(residuals) <= eps) & ~made, weights * gauss, 0)
-        np.testing.assert_allclose(rows.toarray(), expected, rtol=1e-5, atol=1e-12)
-        assert rows.nnz == ((np.abs(residuals) <= eps) & ~made).sum()
+    m = 301
+    points = rng.uniform(-1, 1, (4, n))
+    matrices = np.eye(3) + 0.1 * rng.normal(size=(m, 3, 3))
+    kinds = np.repeat(np.array([HOMOGRAPHY, FUNDAMENTAL], np.uint8), [m - 100, 100])
+    packed = np.vstack([pack_models(matrices[:-100], HOMOGRAPHY), pack_models(matrices[-100:], FUNDAMENTAL)])
+    residuals = residual_kernel(points, packed, kinds).T
+    reaches, sigmas, weights = rng.uniform(0.5, 2, m), rng.uniform(0.1, 0.5, m), rng.uniform(0.1, 1, m)
+    votes, places, makers = rng.uniform(0, 1, n), rng.integers(0, 40, n), rng.integers(-1, 40, (m, 4))
+    columns, sums = agree(points, votes, places, packed, kinds, makers, reaches, sigmas, n_jobs=n_jobs)
+
+    allowed = (residuals <= reaches) & ~(places[:, None, None] == makers[None]).any(axis=2)
+    assert n < 3000 or 0.05 < allowed.mean() < 0.95
+    assert len(columns.values) == allowed.sum()
+    scales = [sigmas, sigmas / 3, sigmas / 9]
+    expected = np.where(allowed, np.mean([np.exp(-(residuals**2) / (2 * s**2)) for s in scales], axis=0), 0.0)
+    # Single precision; the ninth powers of the kernel lose a digit.
+    np.testing.assert_allclose(columns.to_rows(np.ones(m)).toarray(), expected, rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(columns.to_rows(weights).toarray(), weights * expected, rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(columns.row_sums(weights), expected @ weights, rtol=1e-5)
+    np.testing.assert_allclose(sums, votes @ expected, rtol=1e-5)
 
 
 @settings(max_examples=60, deadline=None)

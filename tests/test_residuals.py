@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ruzhash_cv import sampson_distance, transfer_error
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
-from ruzhash_cv.residuals import model_residual, pack_models, residual_kernel
+from ruzhash_cv.residuals import pack_models, residual_kernel, squared_residuals
 
 
 def apply(H: np.ndarray, points: np.ndarray) -> np.ndarray:
@@ -123,19 +123,20 @@ def test_points_and_models_that_are_not_finite_are_infinitely_far(bad: float) ->
         assert function([[1.0, 1.0]], [[1.0, 1.0]], np.full((3, 3), np.nan))[0] == np.inf
 
 
-def test_kernel_gives_infinity_beyond_its_limit_and_mixes_kinds() -> None:
+def test_the_kernel_mixes_kinds_and_its_squares_are_the_residuals() -> None:
     rng = np.random.default_rng(3)
     pairs = rng.uniform(0, 300, (50, 4))
     H, F = random_homographies(rng, 3), random_fundamentals(rng, 4)
     packed = np.vstack([pack_models(H[:2], HOMOGRAPHY), pack_models(F, FUNDAMENTAL), pack_models(H[2:], HOMOGRAPHY)])
     kinds = np.array([HOMOGRAPHY] * 2 + [FUNDAMENTAL] * 4 + [HOMOGRAPHY], np.uint8)
-    full = residual_kernel(pairs, packed, kinds, np.inf)
+    points = np.ascontiguousarray(pairs.T)
+    residuals = residual_kernel(points, packed, kinds)
     homographies, lines = transfer_error(pairs[:, :2], pairs[:, 2:], H), sampson_distance(pairs[:, :2], pairs[:, 2:], F)
-    np.testing.assert_array_equal(full, np.hstack([homographies[:, :2], lines, homographies[:, 2:]]))
-    limit = float(np.median(full))
-    np.testing.assert_array_equal(residual_kernel(pairs, packed, kinds, limit), np.where(full <= limit, full, np.inf))
+    np.testing.assert_array_equal(residuals.T, np.hstack([homographies[:, :2], lines, homographies[:, 2:]]))
+    squared = np.empty(50)
     for column in range(7):
-        assert model_residual(packed, kinds, column, pairs, 5, np.inf) == full[5, column]
+        squared_residuals(points, packed, kinds, column, squared)
+        np.testing.assert_array_equal(np.sqrt(squared), residuals[column])
 
 
 def test_no_points_and_no_models_give_empty_residuals() -> None:

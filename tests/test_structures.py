@@ -10,7 +10,19 @@ from scipy import sparse, stats
 
 from ruzhash_cv.models import HOMOGRAPHY
 from ruzhash_cv.residuals import pack_models
-from ruzhash_cv.structures import CONTRAST, RADII, WIDEST, cover_kernel, evidence, extract_kernel
+from ruzhash_cv.structures import (
+    CONTRAST,
+    FREE,
+    N_RADII,
+    RADII,
+    RING,
+    WIDEST,
+    best_radius,
+    count_votes,
+    cover_kernel,
+    evidence,
+    extract_kernel,
+)
 
 
 @settings(max_examples=80, deadline=None)
@@ -42,7 +54,7 @@ def cover_twin(rows: np.ndarray, votes: np.ndarray, significance: np.ndarray, n_
     while len(chosen) < n_wanted:
         gains = (left @ rows) * significance
         gains[chosen] = -1
-        if not gains.max() > 1e-12:
+        if not gains.max() > 0:
             break
         chosen.append(int(np.argmax(gains)))
         left *= 1 - np.minimum(0.5, rows[:, chosen[-1]])
@@ -54,15 +66,15 @@ def cover_twin(rows: np.ndarray, votes: np.ndarray, significance: np.ndarray, n_
 def test_cover_equals_its_twin(n: int, m: int) -> None:
     rng = np.random.default_rng(n + m)
     dense = (rng.random((n, m)) * (rng.random((n, m)) < 0.3)).astype(np.float32)
-    rows, votes, significance = sparse.csr_array(dense), rng.uniform(0.2, 1, n), rng.random(m)
+    columns, votes, significance = sparse.csc_array(dense), rng.uniform(0.2, 1, n), rng.random(m)
     for wanted in (1, 5, m + 3):
-        chosen = cover_kernel(rows.indptr, rows.indices, rows.data, votes, significance, wanted)
+        chosen = cover_kernel(columns.indptr, columns.indices, columns.data, votes, significance, wanted)
         assert chosen.tolist() == cover_twin(dense.astype(np.float64), votes, significance, wanted)
 
 
 def test_cover_of_nothing_is_empty() -> None:
-    rows = sparse.csr_array(np.zeros((4, 3), np.float32))
-    assert len(cover_kernel(rows.indptr, rows.indices, rows.data, np.ones(4), np.ones(3), 2)) == 0
+    columns = sparse.csc_array(np.zeros((4, 3), np.float32))
+    assert len(cover_kernel(columns.indptr, columns.indices, columns.data, np.ones(4), np.ones(3), 2)) == 0
 
 
 def extract(pairs: np.ndarray, shifts: list[tuple[float, float]], fewest_nats: float = 20.0) -> tuple[np.ndarray, ...]:
@@ -71,7 +83,8 @@ def extract(pairs: np.ndarray, shifts: list[tuple[float, float]], fewest_nats: f
     rng = np.random.default_rng(9)
     decoys = np.hstack([pairs[rng.integers(0, len(pairs), 400), :2], pairs[rng.integers(0, len(pairs), 400), 2:]])
     return extract_kernel(
-        pairs, np.ones(len(pairs)), decoys, pack_models(matrices, HOMOGRAPHY), np.zeros(len(matrices), np.uint8),
+        np.ascontiguousarray(pairs.T), np.ones(len(pairs)), np.ascontiguousarray(decoys.T),
+        pack_models(matrices, HOMOGRAPHY), np.zeros(len(matrices), np.uint8),
         1.0, np.array([1.5, 1.5]), np.array(WIDEST), np.array(CONTRAST), fewest_nats, 8,
     )  # fmt: skip
 
@@ -117,18 +130,50 @@ def test_unrelated_points_have_no_structure() -> None:
 
 def test_without_candidates_there_is_no_structure() -> None:
     packed = np.zeros((0, 18))
-    pairs = np.random.default_rng(2).uniform(0, 600, (20, 4))
+    points = np.random.default_rng(2).uniform(0, 600, (4, 20))
     found = extract_kernel(
-        pairs,
-        np.ones(20),
-        pairs,
-        packed,
-        np.zeros(0, np.uint8),
-        1.0,
-        np.ones(2),
-        np.array(WIDEST),
-        np.array(CONTRAST),
-        20.0,
-        8,
-    )
+        points, np.ones(20), points, packed, np.zeros(0, np.uint8), 1.0,
+        np.ones(2), np.array(WIDEST), np.array(CONTRAST), 20.0, 8,
+    )  # fmt: skip
     assert len(found[0]) == 0
+
+
+def test_votes_are_counted_between_one_radius_and_the_next() -> None:
+    """A shift has residuals that are known exactly; a residual of exactly a radius lies within it."""
+    scale = 0.01
+    distances = np.concatenate([[0.0, 0.3], RADII, 1.1 * RADII, [1e9]]) * scale
+    points = np.zeros((4, len(distances)))
+    points[2] = distances
+    votes, steps = np.random.default_rng(0).random(len(distances)), np.empty(len(distances), np.uint8)
+    packed, kinds = pack_models(np.eye(3)[None], HOMOGRAPHY), np.zeros(1, np.uint8)
+    counts = count_votes(points, votes, packed, kinds, 0, RADII[0] * scale, steps)
+    expected = np.searchsorted(RADII * scale * (1 + 1e-9), distances)
+    np.testing.assert_array_equal(steps, expected)
+    np.testing.assert_allclose(counts, np.bincount(expected, votes, N_RADII + 1))
+
+
+def best_radius_twin(counts: np.ndarray, total: float, kind: int, chance: float) -> tuple[float, int]:
+    power = 2 if kind == HOMOGRAPHY else 1
+    best = (0.0, 0)
+    for at in range(WIDEST[kind]):
+        within = counts[: at + 1].sum() - FREE[kind]
+        # The ring reaches RING steps of sqrt(2) further: its area, or width, in units of what lies within the radius.
+        ring = np.sqrt(2) ** (RING * power) - 1
+        crowd = CONTRAST[kind] * (0.05 + counts[at + 1 : at + 1 + RING].sum()) / ring / total
+        share = min(max(chance * (RADII[at] / 32.0) ** power, crowd), 0.9)
+        if within > 0:
+            gain = evidence(within, total - FREE[kind], share)
+            best = max(best, (gain, at), key=lambda found: found[0])
+    return best
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([0, 1]), st.floats(1e-4, 0.5))
+def test_the_best_radius_equals_its_twin(seed: int, kind: int, chance: float) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 20, N_RADII + 1) * (rng.random(N_RADII + 1) < 0.6) * 1.0
+    total = counts.sum() + 30.0
+    found = best_radius(counts, total, kind, chance, np.array(WIDEST), np.array(CONTRAST))
+    expected = best_radius_twin(counts, total, kind, chance)
+    assert found[0] == pytest.approx(expected[0], abs=1e-9)
+    assert found[1] == expected[1]
