@@ -44,6 +44,8 @@ LARGEST_COORDINATE = 1e12
 SEARCH_SIZE = 1024
 #: Trees, columns from samples, and decoys of the null distribution.
 N_TREES, N_COLUMNS, N_DECOYS = 32, 48, 1000
+#: Weight of a match's summed preferences beside its path length; that is about 1.7 for what is least anomalous.
+AGREEMENT_SHARE = 1.2
 #: Columns of the structures, as a share of those from samples; spread evenly over the structures.
 STRUCTURE_SHARE = 0.1
 
@@ -272,7 +274,10 @@ def _score(
     others = search.embed_rows(columns, weights, found, copies, coordinate_rows(decoys), np.full(len(decoys), NOWHERE))
     forest = RuzHashForest(n_trees=N_TREES, rng=rng, n_jobs=search.n_jobs)
     scores, decoy_scores = forest.fit_anomaly_scores(rows, others)
-    return scores, decoy_scores
+    # The forest's trees end after two levels; among what gets that far, more agreement is less anomalous.
+    agreement, chance = rows.sum(axis=1), others.sum(axis=1)
+    unit = AGREEMENT_SHARE / max(agreement.max(), 1e-300)
+    return scores * np.exp2(-unit * agreement), decoy_scores * np.exp2(-unit * chance)
 
 
 def _decide(

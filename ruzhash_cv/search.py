@@ -14,7 +14,7 @@ from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, SAMPLE_SIZE, solve_in_frame
 from ruzhash_cv.preferences import Columns, agree
 from ruzhash_cv.refinement import refine_kernel
-from ruzhash_cv.residuals import pack_models
+from ruzhash_cv.residuals import pack_models, residual_kernel
 from ruzhash_cv.sampling import PLACE_RADIUS, REJECTIONS, draw_from
 from ruzhash_cv.structures import CONTRAST, RADII, WIDEST, cover_kernel, extract_kernel
 
@@ -33,6 +33,8 @@ CLOSING_RADII = (18.0, 9.0, 5.0, 2.5)
 FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
 #: By family: what lies within this many radii of a structure belongs to it.
 TOLERANCE = (1.5, 1.25)
+#: Planes stand for a fundamental matrix if they are at most so many steps of the radii noisier, and leave it fewer nats.
+STEPS_NOISIER, NATS_BEYOND_PLANES = 3, 5.0
 #: Rounds of sampling, each with twice the samples of the one before; another one follows while the last brought so many nats.
 MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
 #: A round is also the last if fewer matches than a structure needs are left that agree better than this share of decoys.
@@ -73,6 +75,29 @@ class Bank:
             np.concatenate([bank.kinds for bank in banks]),
             np.vstack([bank.makers for bank in banks]),
         )
+
+
+@dataclass
+class Structures:
+    """Structures, strongest first: models, the steps of their radii, their evidences in nats; and the votes `left` over."""
+
+    bank: Bank
+    steps: NDArray[np.int64]
+    evidences: Array
+    left: Array
+
+    def take(self, which: slice) -> Structures:
+        """Return some of the structures."""
+        bank = Bank(self.bank.packed[which], self.bank.kinds[which], self.bank.makers[which])
+        return Structures(bank, self.steps[which], self.evidences[which], self.left)
+
+    @classmethod
+    def join(cls, parts: list[Structures], left: Array) -> Structures:
+        """Return the structures of several lists as one."""
+        evidences = np.concatenate([part.evidences for part in parts])
+        order = np.argsort(-evidences, kind="stable")
+        bank = Bank().join(*[part.bank for part in parts]).take(order)
+        return cls(bank, np.concatenate([part.steps for part in parts])[order], evidences[order], left)
 
 
 @dataclass
@@ -137,21 +162,63 @@ class Search:
                 columns = columns.join(bank.take(chosen))
                 significances = np.concatenate([significances, weight[chosen]])
                 candidates = candidates.join(self._refit(bank.take(chosen), points))
-            structures = extract_kernel(
-                points, self.votes, decoys, candidates.packed, candidates.kinds, self.scale,
-                np.array(self.takes), np.array(self.widest), np.array(self.contrast), FEWEST_NATS, MOST_STRUCTURES,
-            )  # fmt: skip
-            total, left = structures[3].sum(), structures[4]
+            structures = self._resolve(self._extract(points, self.votes, decoys, candidates), points, decoys, candidates)
+            total, left = structures.evidences.sum(), structures.left
             if total > 0.0 and (total < before + GAIN_WORTH_A_ROUND or self._is_plain(left, quality, decoy_quality)):
                 break
             before = total
-        packed, kinds, steps, evidences, _ = structures
-        nobody = np.full((len(packed), 7), -1, np.int64)
-        return Found(Bank(packed, kinds, nobody), RADII[steps], evidences, columns, significances, rejected, n_models)
+        radii = RADII[structures.steps]
+        return Found(structures.bank, radii, structures.evidences, columns, significances, rejected, n_models)
 
     def draw_decoys(self, n_decoys: int) -> Array:
         """Return decoys, pairings of the correspondences' points."""
         return draw_decoys(self.pairs, n_decoys, DECOY_REACH * self.scale, self.rng)
+
+    def _extract(
+        self,
+        points: Array,
+        votes: Array,
+        decoys: Array,
+        candidates: Bank,
+        *,
+        widest: tuple[int, int] | None = None,
+        fewest_nats: float = FEWEST_NATS,
+    ) -> Structures:
+        """Return the structures among the candidates, greedily by their evidence."""
+        packed, kinds, steps, evidences, left = extract_kernel(
+            points, votes, decoys, candidates.packed, candidates.kinds, self.scale, np.array(self.takes),
+            np.array(widest or self.widest), np.array(self.contrast), fewest_nats, MOST_STRUCTURES,
+        )  # fmt: skip
+        return Structures(Bank(packed, kinds, np.full((len(packed), 7), -1, np.int64)), steps, evidences, left)
+
+    def _resolve(self, structures: Structures, points: Array, decoys: Array, candidates: Bank) -> Structures:
+        """Return the structures with planes in place of each fundamental matrix that says nothing beyond them.
+
+        On planes of one rigid scene the fundamental matrix holds the most matches and is found first, but asks less of
+        each: it would keep mismatches that slid along their epipolar lines. Where planes about as precise as it explain
+        its matches so far that the rest is no evidence for it, they stand for it.
+        """
+        planes = candidates.take(candidates.kinds == HOMOGRAPHY)
+        if len(planes) == 0 or FUNDAMENTAL not in structures.bank.kinds:
+            return structures
+        parts, open_ = [], self.votes.copy()
+        left = structures.left.copy()
+        for item in range(len(structures.steps)):
+            part = structures.take(slice(item, item + 1))
+            kind, step = part.bank.kinds[0], int(part.steps[0])
+            reach = self.takes[kind] * RADII[step] * self.scale
+            own = (residual_kernel(points, part.bank.packed, part.bank.kinds)[0] <= reach) & (open_ > 0.0)
+            if kind == FUNDAMENTAL:
+                widest = (min(self.widest[0], step + STEPS_NOISIER), 0)
+                within = self._extract(points, np.where(own, self.votes, 0.0), decoys, planes, widest=widest)
+                rest = np.where(own, within.left, open_)
+                if len(within.steps) > 0 and not len(
+                    self._extract(points, rest, decoys, part.bank, fewest_nats=NATS_BEYOND_PLANES).steps
+                ):
+                    part, left = within, np.where(own, within.left, left)
+            parts.append(part)
+            open_[own] = 0.0
+        return Structures.join(parts, left)
 
     def _is_plain(self, left: Array, quality: Array, decoy_quality: Array) -> bool:
         """Tell whether the structures explain most matches, or what they leave agrees with its neighbours no more than decoys do."""
