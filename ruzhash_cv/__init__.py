@@ -6,6 +6,8 @@ from ruzhash_cv.correspondences import as_correspondences as as_correspondences
 from ruzhash_cv.correspondences import select_matches as select_matches
 from ruzhash_cv.drawing import draw_matches as draw_matches
 from ruzhash_cv.drawing import draw_scores as draw_scores
+from ruzhash_cv.estimation import find_fundamental_matrix as find_fundamental_matrix
+from ruzhash_cv.estimation import find_homography as find_homography
 from ruzhash_cv.filtering import filter_matches as filter_matches
 from ruzhash_cv.filtering import filter_points as filter_points
 from ruzhash_cv.forest import RuzHashForest as RuzHashForest
@@ -22,5 +24,6 @@ from ruzhash_cv.result import Structure as Structure
 from ruzhash_cv.ruzhash import ruzhash as ruzhash
 from ruzhash_cv.sampling import MinimalSamples as MinimalSamples
 from ruzhash_cv.sampling import draw_samples as draw_samples
+from ruzhash_cv.voronoi import VoronoiForest as VoronoiForest
 
 __version__ = "0.1.0"

@@ -1,0 +1,295 @@
+"""The Voronoi isolation forest: nodes split by the nearest of b centres drawn from their own rows.
+
+Leveni, Magri, Boracchi, Alippi, "PIF: Anomaly detection via preference embedding", ICPR 2020. The predecessor of RuzHash:
+each split costs b distances in preference space where RuzHash costs one hash.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ruzhash_cv._isolation import PreferenceForest
+from ruzhash_cv._jit import jit
+from ruzhash_cv._random import below, mix
+from ruzhash_cv._trees import draw_rows, leaf_value
+from ruzhash_cv._validation import RNG, check_choice
+from ruzhash_cv.preferences import as_preferences
+
+Self = TypeVar("Self", bound="VoronoiForest")
+
+METRICS = ("tanimoto", "ruzicka", "jaccard", "precomputed")
+_TANIMOTO, _PRECOMPUTED = 0, 3
+# Streams of a node's key: which rows become centres, and how training rows and new ones break ties.
+_1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+_CENTRES, _OLD_TIES, _NEW_TIES = np.uint64(1 << 40), np.uint64(2 << 40), np.uint64(3 << 40)
+
+
+class VoronoiForest(PreferenceForest):
+    """Isolation forest by nested Voronoi cells in preference space; same interface as `RuzHashForest`.
+
+    At each node b of its rows are drawn as centres, and each row goes to the nearest; equally near ones (a row that shares
+    nothing with any centre is at distance 1 from all) share it out at random, in training and in scoring. The stopping rule and
+    the scores are those of `RuzHashForest`; there is no sink, every row has a nearest centre.
+
+    A row drawn as a centre has a cell around itself, which a new row never has: even though it does not count itself in
+    `fit_anomaly_scores`, it scores higher than a new row like it. Decoys give no p-values here.
+
+    Parameters
+    ----------
+    metric : {"tanimoto", "ruzicka", "jaccard", "precomputed"}
+        Distance between preference rows: PIF, PIF-R and, on what is not zero, PIF-B in the paper's terms. "precomputed": `fit` takes
+        the matrix (n, n) of distances between the training rows, scoring the distances (n2, n) from new rows to them.
+    n_trees : int
+        t of the paper.
+    subsample_size : int
+        psi: rows each tree is grown on, drawn without replacement; all rows where there are fewer.
+    branching_factor : int
+        b: centres of a node.
+    score : {"path_length", "mean_score", "relative_mass", "vote"}
+        What the anomaly score is made of, see `RuzHashForest`.
+    rng : int, numpy.random.Generator or None
+        The same int gives the same scores, whatever `n_jobs`. Ties are broken by a row's number: rows in another order
+        get other scores, of the same distribution.
+    n_jobs : int or None
+        Threads; None for all processors.
+
+    Examples
+    --------
+    >>> agreeing, alone = np.tile([1.0, 1.0, 0.0], (20, 1)), np.array([[0.0, 0.0, 1.0]])
+    >>> scores = VoronoiForest(metric="ruzicka", branching_factor=2).fit_anomaly_scores(np.vstack([agreeing, alone]))
+    >>> bool(scores[-1] > scores[:-1].max())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        metric: str = "tanimoto",
+        n_trees: int = 100,
+        subsample_size: int = 256,
+        branching_factor: int = 2,
+        score: str = "path_length",
+        rng: RNG = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_trees=n_trees,
+            subsample_size=subsample_size,
+            branching_factor=branching_factor,
+            score=score,
+            rng=rng,
+            n_jobs=n_jobs,
+        )
+        self.metric = check_choice(metric, "metric", METRICS)
+
+    def _as_rows(self, preferences: Any) -> Any:
+        if self.metric == "precomputed":
+            distances = np.ascontiguousarray(preferences, dtype=np.float32)
+            if distances.ndim != 2 or not bool((distances >= 0).all()):
+                raise ValueError(f"`preferences` must hold distances of shape (n, n_training), got {distances.shape}")
+            return distances
+        rows = as_preferences(preferences)
+        if self.metric != "jaccard":
+            return rows
+        return sparse.csr_array(((rows.data > 0).astype(np.float32), rows.indices, rows.indptr), shape=rows.shape)
+
+    def _fit(self: Self, rows: Any) -> Self:
+        if self.metric == "precomputed" and rows.shape[0] != rows.shape[1]:
+            raise ValueError(f"`preferences` must be a square matrix of distances in `fit`, got {rows.shape}")
+        # Centres are training rows: the forest keeps its own copy of them, and of no more than it needs.
+        self._training = _unpack(rows[:0].copy() if self.metric == "precomputed" else rows.copy(), self.metric)
+        return super()._fit(rows)
+
+    def _grow(self, rows: Any, keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
+        # Keys, training sizes, children and centres per node; which rows trained which tree.
+        grown: tuple[Any, ...] = _grow_kernel(
+            _unpack(rows, self.metric), METRICS.index(self.metric), keys, self._psi, self._n_branches, limit
+        )
+        return grown
+
+    def _leaf_values(
+        self, rows: Any, start: int, stop: int, membership: NDArray[np.bool_], rule: int
+    ) -> NDArray[np.float64]:
+        values: NDArray[np.float64] = _route_kernel(
+            _unpack(rows, self.metric), self._training, METRICS.index(self.metric), start, stop, self._trees[:4],
+            membership, self._n_branches, self._credit, self._normaliser, rule,
+        )  # fmt: skip
+        return values
+
+
+def _unpack(rows: Any, metric: str) -> tuple[NDArray[Any], ...]:
+    """Return rows as the kernels take them: CSR arrays and each row's size, or a table of distances; the others empty."""
+    if metric == "precomputed":
+        nothing = np.zeros(0, np.int32)
+        return nothing, nothing, np.zeros(0, np.float32), np.zeros(rows.shape[0]), rows
+    indptr, indices = rows.indptr.astype(np.int32, copy=False), rows.indices.astype(np.int32, copy=False)
+    squares = rows.data.astype(np.float64) ** (2 if metric == "tanimoto" else 1)
+    sizes = np.concatenate([[0.0], np.cumsum(squares)])
+    return indptr, indices, rows.data, sizes[indptr[1:]] - sizes[indptr[:-1]], np.zeros((0, rows.shape[1]), np.float32)
+
+
+@jit
+def _lesser(a: float, b: float) -> float:
+    """Return the smaller of two numbers; `min` would also ask whether they are any."""
+    return a if a < b else b
+
+
+@jit
+def _shared(metric: int, whole: Any, columns: Any, values: Any, begin: int, stop: int) -> float:
+    """Return the sum of minima (or products) of a row written out `whole` and the sparse row `begin` .. `stop`.
+
+    Four sums side by side: one would wait for each addition before the next.
+    """
+    a = b = c = d = np.float32(0.0)
+    # Unsigned: a signed index costs a test for negative ones.
+    first, last, end = np.uint64(begin), np.uint64(begin + (stop - begin) // 4 * 4), np.uint64(stop)
+    if metric == _TANIMOTO:
+        for at in range(first, last, _4):
+            a += whole[np.uint64(columns[at])] * values[at]
+            b += whole[np.uint64(columns[at + _1])] * values[at + _1]
+            c += whole[np.uint64(columns[at + _2])] * values[at + _2]
+            d += whole[np.uint64(columns[at + _3])] * values[at + _3]
+        for at in range(last, end):
+            a += whole[np.uint64(columns[at])] * values[at]
+    else:
+        for at in range(first, last, _4):
+            a += _lesser(whole[np.uint64(columns[at])], values[at])
+            b += _lesser(whole[np.uint64(columns[at + _1])], values[at + _1])
+            c += _lesser(whole[np.uint64(columns[at + _2])], values[at + _2])
+            d += _lesser(whole[np.uint64(columns[at + _3])], values[at + _3])
+        for at in range(last, end):
+            a += _lesser(whole[np.uint64(columns[at])], values[at])
+    return float((a + b) + (c + d))
+
+
+@jit
+def _nearest(
+    metric: int, whole: Any, size: float, centres: Any, first: int, n_branches: int, data: Any, ties: Any
+) -> int:
+    """Return the branch, 0 .. b - 1, of the centre nearest to a row; `ties` is the key that equally near ones are drawn by."""
+    indptr, columns, values, sizes, _ = data
+    best, chosen, n_equal = -np.inf, 0, 1
+    for branch in range(n_branches):
+        centre = centres[first + branch]
+        if metric == _PRECOMPUTED:
+            likeness = -float(whole[centre])
+        else:
+            shared = _shared(metric, whole, columns, values, indptr[centre], indptr[centre + 1])
+            # Sharing nothing is distance 1, for two rows of zeros too.
+            likeness = shared / (size + sizes[centre] - shared) if shared > 0.0 else 0.0
+        if likeness > best:
+            best, chosen, n_equal = likeness, branch, 1
+        elif likeness == best:
+            n_equal += 1
+            if below(ties, np.uint64(n_equal), n_equal) == 0:
+                chosen = branch
+    return chosen
+
+
+@jit
+def _write_out(metric: int, whole: Any, data: Any, row: int) -> None:
+    indptr, columns, values, _, table = data
+    if metric == _PRECOMPUTED:
+        whole[:] = table[row]
+    else:
+        for at in range(indptr[row], indptr[row + 1]):
+            whole[columns[at]] = values[at]
+
+
+@jit
+def _wipe(metric: int, whole: Any, data: Any, row: int) -> None:
+    indptr, columns, _, _, _ = data
+    if metric != _PRECOMPUTED:
+        for at in range(indptr[row], indptr[row + 1]):
+            whole[columns[at]] = np.float32(0.0)
+
+
+@jit
+def _grow_kernel(data: Any, metric: int, tree_keys: Any, psi: int, n_branches: int, limit: int) -> Any:
+    """Grow trees breadth first. Only nodes of at least b rows split, so a level adds at most psi children."""
+    row_sizes, table = data[3], data[4]
+    n_trees, n = len(tree_keys), len(row_sizes)
+    capacity = 1 + limit * (psi // n_branches) * n_branches
+    keys = np.zeros((n_trees, capacity), np.uint64)
+    sizes = np.zeros((n_trees, capacity), np.int32)
+    children = np.full((n_trees, capacity), -1, np.int32)
+    centres = np.full((n_trees, capacity), -1, np.int32)
+    trained = np.zeros((n_trees, n), np.bool_)
+    begins = np.zeros(capacity + 1, np.int64)
+    branches, whole = np.empty(psi, np.int64), np.zeros(table.shape[1], np.float32)
+    counts = np.empty(n_branches + 1, np.int64)
+    for tree in range(n_trees):
+        order = draw_rows(mix(tree_keys[tree], np.uint64(1)), n, psi)
+        for row in order:
+            trained[tree, row] = True
+        keys[tree, 0], sizes[tree, 0], begins[0] = mix(tree_keys[tree], np.uint64(0)), psi, 0
+        n_nodes, level_begin, level_end = 1, 0, 1
+        for _ in range(limit):
+            for node in range(level_begin, level_end):
+                size, begin, key = sizes[tree, node], begins[node], keys[tree, node]
+                if size < n_branches:
+                    continue
+                children[tree, node] = n_nodes
+                drawn = draw_rows(mix(key, _CENTRES), size, n_branches)
+                for branch in range(n_branches):
+                    centres[tree, n_nodes + branch] = order[begin + drawn[branch]]
+                    keys[tree, n_nodes + branch] = mix(key, np.uint64(branch))
+                counts[:] = 0
+                for at in range(size):
+                    row = order[begin + at]
+                    _write_out(metric, whole, data, row)
+                    ties = mix(mix(key, _OLD_TIES), np.uint64(row))
+                    branches[at] = _nearest(
+                        metric, whole, row_sizes[row], centres[tree], n_nodes, n_branches, data, ties
+                    )
+                    _wipe(metric, whole, data, row)
+                    counts[branches[at] + 1] += 1
+                for branch in range(n_branches):
+                    sizes[tree, n_nodes + branch] = counts[branch + 1]
+                    counts[branch + 1] += counts[branch]
+                    begins[n_nodes + branch] = begin + counts[branch]
+                n_nodes += n_branches
+                sorted_rows = np.empty(size, np.int64)
+                for at in range(size):
+                    sorted_rows[counts[branches[at]]] = order[begin + at]
+                    counts[branches[at]] += 1
+                order[begin : begin + size] = sorted_rows
+            level_begin, level_end = level_end, n_nodes
+    return keys, sizes, children, centres, trained
+
+
+@jit
+def _route_kernel(
+    data: Any, training: Any, metric: int, start: int, stop: int, trees: Any, trained: Any, n_branches: int,
+    credit: Any, normaliser: float, rule: int,
+) -> Any:  # fmt: skip
+    """Return means of leaf values of rows start .. stop; `trained` (trees, rows) tells which rows do not count themselves."""
+    keys, sizes, children, centres = trees
+    values = np.zeros(stop - start)
+    whole, row_sizes = np.zeros(data[4].shape[1], np.float32), data[3]
+    for row in range(start, stop):
+        _write_out(metric, whole, data, row)
+        total = 0.0
+        for tree in range(len(keys)):
+            own = trained.shape[1] > 0 and trained[tree, row]
+            itself = 1 if own else 0
+            # A training row that does not count itself follows the way it took in training.
+            stream = _OLD_TIES if own else _NEW_TIES
+            node, depth = 0, 0
+            size = sizes[tree, 0] - itself
+            parent = size
+            while children[tree, node] >= 0 and size >= n_branches:
+                ties = mix(mix(keys[tree, node], stream), np.uint64(row))
+                first = children[tree, node]
+                branch = _nearest(metric, whole, row_sizes[row], centres[tree], first, n_branches, training, ties)
+                node, parent = first + branch, size
+                size = sizes[tree, node] - itself
+                depth += 1
+            total += leaf_value(rule, depth, credit[size], size, parent, normaliser)
+        _wipe(metric, whole, data, row)
+        values[row - start] = total / len(keys)
+    return values
