@@ -10,7 +10,7 @@ import sys
 import cv2
 import numpy as np
 
-from ruzhash_cv import filter_matches, filter_points
+from ruzhash_cv import filter_matches, filter_points, find_fundamental_matrix, find_homography
 from ruzhash_cv.datasets import PAIR_NAMES, load_pair
 
 name = sys.argv[1] if len(sys.argv) > 1 else "desk"
@@ -31,12 +31,20 @@ points2 = np.array([kp2[m.trainIdx].pt for m in matches])
 H, mask = cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)
 before_h = mask.ravel() > 0
 
+# After, with one word changed: the strongest homography and its inliers, in OpenCV's form.
+model, mask = find_homography(points1, points2, cv2.RANSAC, 3.0)
+single_h = mask.ravel() > 0
+
 # After: every plane. The mask is (n,) bool and indexes `matches` and the points directly.
 after_h = filter_matches(kp1, kp2, matches, model="homography")
 
 # Before: one fundamental matrix; what moved on its own is lost.
 F, mask = cv2.findFundamentalMat(points1, points2, cv2.FM_RANSAC, 3.0)
 before_f = mask.ravel() > 0
+
+# After, with one word changed: the strongest fundamental matrix and its inliers.
+model, mask = find_fundamental_matrix(points1, points2, cv2.FM_RANSAC, 3.0)
+single_f = mask.ravel() > 0
 
 # After: every motion, and the matrices themselves, refitted, strongest first.
 result = filter_points(points1, points2, model="fundamental")
@@ -47,8 +55,10 @@ true = pair.labels(points1, points2) > 0
 print(f"{name}: {len(matches)} matches, {true.sum()} of them true")
 rows_of_table = (
     ("cv2.findHomography, RANSAC", before_h),
+    ("find_homography", single_h),
     ('filter_matches, model="homography"', after_h),
     ("cv2.findFundamentalMat, FM_RANSAC", before_f),
+    ("find_fundamental_matrix", single_f),
     ('filter_points, model="fundamental"', after_f),
 )
 for label, keep in rows_of_table:
