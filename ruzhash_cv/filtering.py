@@ -21,7 +21,7 @@ from ruzhash_cv.calibration import mismatch_rate, p_values
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.forest import RuzHashForest
-from ruzhash_cv.models import KINDS, Frame
+from ruzhash_cv.models import FUNDAMENTAL, KINDS, Frame
 from ruzhash_cv.residuals import residual_kernel
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.sampling import PLACE_RADIUS, find_places
@@ -46,6 +46,10 @@ SEARCH_SIZE = 1024
 N_TREES, N_COLUMNS, N_DECOYS = 32, 48, 1000
 #: Weight of a match's summed preferences beside its path length; that is about 1.7 for what is least anomalous.
 AGREEMENT_SHARE = 1.2
+#: What looks better than all decoys belongs to a structure up to so many times its tolerance.
+SURE_LEVEL, SURE_REACH = 0.001, 3.0
+#: Largest p-value within a fundamental matrix, which asks for a line only: mismatches may have slid along it.
+SLIDING_LEVEL = 0.02
 #: Columns of the structures, as a share of those from samples; spread evenly over the structures.
 STRUCTURE_SHARE = 0.1
 
@@ -130,8 +134,9 @@ def filter_points(
         sigma = 1, 3 and 9 px at once and cut off at eps = 27 px; a threshold T makes these, and every other length in pixels,
         T / 3 times as large.
     false_acceptance_rate : float in (0, 1), optional
-        Share of mismatches accepted: the mask is p-value <= rate, whatever the structures. None: the mask is chosen by the
-        structures' tolerances and the anomaly score; see docs/method.md.
+        Share of mismatches accepted: the mask is p-value <= rate, whatever the structures. None: kept is what lies within
+        the tolerance of a structure (for a fundamental matrix with a p-value of 0.02 at most) and, without a `threshold`, up
+        to three times as far what looks better than every decoy; see docs/method.md.
     rng : int, numpy.random.Generator or None
         The same int gives the same result, whatever `n_jobs`.
     n_jobs : int or None
@@ -295,15 +300,15 @@ def _decide(
     tolerances = found.tolerances * unit if threshold is None else np.full(len(found.structures), threshold)
     residuals = residual_kernel(coordinate_rows(pairs), found.structures.packed, found.structures.kinds).T / scale
     nearest = np.argmin(residuals / tolerances, axis=1)
-    inside = residuals[np.arange(len(p)), nearest] <= tolerances[nearest]
+    distance = residuals[np.arange(len(p)), nearest] / tolerances[nearest]
+    rate, reach = (SURE_LEVEL, SURE_REACH) if false_acceptance_rate is None else (false_acceptance_rate, np.inf)
+    keep = p <= rate
+    limit = float(scores[keep].max(initial=0.0))
+    keep &= distance <= (reach if threshold is None else 1.0)
     if false_acceptance_rate is None:
-        limit, keep = 1.0, inside
-    else:
-        keep = p <= false_acceptance_rate
-        limit = float(scores[keep].max(initial=0.0))
-        if threshold is not None:
-            keep &= inside
-    labels = np.where(keep & inside, nearest, -1)
+        slides = found.structures.kinds[nearest] == FUNDAMENTAL
+        keep |= (distance <= 1.0) & (~slides | (p <= SLIDING_LEVEL))
+    labels = np.where(keep & (distance <= SURE_REACH), nearest, -1)
     return _Verdict(keep, scores, p, labels, residuals, tolerances, limit)
 
 

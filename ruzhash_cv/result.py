@@ -25,7 +25,7 @@ class Structure:
     support : int
         Matches labelled with it.
     tolerance : float
-        Pixels: the largest residual of a match that belongs to it.
+        Pixels: a match with at most this residual belongs to it, and up to three times as far if it looks better than decoys.
     noise_scale : float
         Pixels: 1.4826 times the median residual of its matches.
     evidence : float
@@ -57,7 +57,8 @@ class FilterResult:
     models : tuple of Structure
         Strongest first.
     score_threshold : float
-        Matches with a higher anomaly score are flagged; 1, which flags none, where the structures alone made the mask.
+        Matches with at most this anomaly score are kept: it has the p-value that was asked for as `false_acceptance_rate`, or
+        0.001 by default. Structures keep others besides; a `threshold` in pixels keeps none they do not hold.
     mismatch_rate : float
         Estimated share of mismatches.
     degenerate_samples : dict of str to int

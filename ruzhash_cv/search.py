@@ -162,7 +162,9 @@ class Search:
                 columns = columns.join(bank.take(chosen))
                 significances = np.concatenate([significances, weight[chosen]])
                 candidates = candidates.join(self._refit(bank.take(chosen), points))
-            structures = self._resolve(self._extract(points, self.votes, decoys, candidates), points, decoys, candidates)
+            structures = self._resolve(
+                self._extract(points, self.votes, decoys, candidates), points, decoys, candidates
+            )
             total, left = structures.evidences.sum(), structures.left
             if total > 0.0 and (total < before + GAIN_WORTH_A_ROUND or self._is_plain(left, quality, decoy_quality)):
                 break
