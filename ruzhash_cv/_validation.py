@@ -11,26 +11,78 @@ from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 RNG: TypeAlias = int | np.integer[Any] | np.random.Generator | None
+_LARGEST_INT = 2**31 - 1
 
 
-def as_points(value: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Return `value` as a C-contiguous float64 array of shape (n, 2); NaN and infinity may stay."""
+def as_array(value: Any, name: str, shape: str) -> NDArray[Any]:
+    """Return `value` as an array; `shape` is what the message asks for where its rows differ in length."""
     try:
-        points = np.asarray(value)
-    except ValueError:
-        raise ValueError(f"`{name}` must have shape (n, 2), got a ragged sequence") from None
-    if points.size == 0 and points.ndim <= 2:
+        return np.asarray(value)
+    except (ValueError, OverflowError):
+        raise ValueError(f"`{name}` must have shape {shape}, got a ragged sequence") from None
+
+
+def as_reals(value: Any, name: str, shape: str) -> NDArray[np.float64]:
+    """Return `value` as float64 array of real numbers; NaN and infinity may stay, too large a long double becomes infinite."""
+    array = as_array(value, name, shape)
+    if array.dtype.kind not in "iufb":
+        raise TypeError(f"`{name}` must be an array of real numbers, got dtype {array.dtype}")
+    with np.errstate(over="ignore"):
+        return np.asarray(array, dtype=np.float64)
+
+
+def as_points(value: Any, name: str, *, finite: bool = False) -> NDArray[np.float64]:
+    """Return `value` as a C-contiguous float64 array of shape (n, 2); NaN and infinity may stay unless `finite`."""
+    points = as_array(value, name, "(n, 2)")
+    if points.ndim in (1, 2) and len(points) == 0:
         return np.zeros((0, 2))
-    if points.dtype == object or points.dtype.kind not in "iufb":
-        raise TypeError(f"`{name}` must be an array of real numbers, got dtype {points.dtype}")
+    points = as_reals(points, name, "(n, 2)")
     if points.ndim == 3 and points.shape[1:] == (1, 2):  # OpenCV's own (n, 1, 2)
         points = points[:, 0]
     if points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(f"`{name}` must have shape (n, 2), got {points.shape}")
-    return np.ascontiguousarray(points, dtype=np.float64)
+    if finite and not np.isfinite(points).all():
+        raise ValueError(f"`{name}` must be finite, got {points[~np.isfinite(points)][0]}")
+    return np.ascontiguousarray(points)
+
+
+def as_vector(value: Any, name: str, *, least: float = -np.inf) -> NDArray[np.float64]:
+    """Return `value` as a float64 array of shape (n,), finite and at least `least`."""
+    vector = as_reals(value, name, "(n,)")
+    if vector.ndim != 1:
+        raise ValueError(f"`{name}` must have shape (n,), got {vector.shape}")
+    bad = ~(np.isfinite(vector) & (vector >= least))
+    if bad.any():
+        requirement = "finite" if least == -np.inf else f"finite and at least {least:g}"
+        raise ValueError(f"`{name}` must be {requirement}, got {vector[bad][0]}")
+    return vector
+
+
+def as_row_numbers(value: Any, name: str, shape: tuple[int | str, ...], n: int) -> NDArray[np.int64]:
+    """Return `value` as int64 row numbers below `n` in an array of two dimensions; a str in `shape` stands for any length."""
+    shown = "(" + ", ".join(str(side) for side in shape) + ")"
+    rows = as_array(value, name, shown)
+    if rows.ndim != 2 or any(want != got for want, got in zip(shape, rows.shape, strict=True) if isinstance(want, int)):
+        raise ValueError(f"`{name}` must have shape {shown}, got {rows.shape}")
+    if rows.dtype.kind not in "iu" and rows.size:
+        raise TypeError(f"`{name}` must hold integers, got dtype {rows.dtype}")
+    outside = (rows < 0) | (rows >= n)
+    if outside.any():
+        raise IndexError(f"`{name}` must hold row numbers below {n}, got {rows[outside][0]}")
+    return rows.astype(np.int64)
+
+
+def as_mask(value: Any, name: str, n: int, *, also: str = "") -> NDArray[np.bool_]:
+    """Return a mask of shape (n,) from bool or integers of shape (n,) or (n, 1); `also` is what else may come."""
+    mask = as_array(value, name, f"({n},)")
+    if mask.dtype.kind not in "biu" and mask.size:
+        raise TypeError(f"`{name}` must be {also}a mask of bool or uint8, got dtype {mask.dtype}")
+    if mask.shape not in ((n,), (n, 1)):
+        raise ValueError(f"`{name}` must have one entry per match, shape ({n},), got {mask.shape}")
+    return mask.reshape(-1).astype(bool)
 
 
 def check_same_length(first: Sequence[Any] | NDArray[Any], second: Sequence[Any] | NDArray[Any], names: str) -> None:
@@ -45,6 +97,8 @@ def check_int(value: Any, name: str, *, at_least: int = 1) -> int:
         raise TypeError(f"`{name}` must be an integer, got {value!r}")
     if value < at_least:
         raise ValueError(f"`{name}` must be at least {at_least}, got {value}")
+    if int(value) > _LARGEST_INT:  # kernels count in 64 bits, and products of two such must fit
+        raise ValueError(f"`{name}` must be at most {_LARGEST_INT}, got {value}")
     return int(value)
 
 
@@ -52,7 +106,10 @@ def check_real(value: Any, name: str, *, above: float = 0.0, below: float = np.i
     """Return `value` as float, finite and strictly between `above` and `below` (`inclusive`: the ends count)."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a number, got {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = value = np.inf
     inside = above <= number <= below if inclusive else above < number < below
     if not (inside and np.isfinite(number)):
         if np.isinf(below):
@@ -80,7 +137,7 @@ def as_generator(rng: RNG, name: str = "rng") -> np.random.Generator:
 
 def check_n_jobs(n_jobs: Any) -> int:
     """Return the number of threads: None and -1 mean all processors this process may use."""
-    if n_jobs is None or (not isinstance(n_jobs, bool) and n_jobs == -1):
+    if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs == -1):
         try:
             return len(os.sched_getaffinity(0))
         except AttributeError:  # macOS, Windows

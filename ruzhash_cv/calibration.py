@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from ruzhash_cv._validation import as_vector
 
 Array = NDArray[np.float64]
 
 
-def p_values(scores: Array, decoy_scores: Array) -> Array:
+def p_values(scores: ArrayLike, decoy_scores: ArrayLike) -> Array:
     """Return, for each score, the probability that a mismatch looks at least as good: (1 + #) / (1 + N).
 
     # of the N decoys have an anomaly score at most as high. Without decoys every p-value is 1.
 
     Parameters
     ----------
-    scores : ndarray, shape (n,)
-        Anomaly scores of matches.
-    decoy_scores : ndarray, shape (N,)
-        Anomaly scores of decoys from the same forest.
+    scores : array_like, shape (n,)
+        Anomaly scores of matches; finite.
+    decoy_scores : array_like, shape (N,)
+        Anomaly scores of decoys from the same forest; finite.
 
     Returns
     -------
@@ -30,8 +32,9 @@ def p_values(scores: Array, decoy_scores: Array) -> Array:
     >>> p_values(np.array([0.2, 0.8]), np.array([0.5, 0.7, 0.9]))
     array([0.25, 0.75])
     """
-    as_good = np.searchsorted(np.sort(decoy_scores), scores, side="right")
-    return np.asarray((1.0 + as_good) / (1.0 + len(decoy_scores)), dtype=np.float64)
+    own, others = as_vector(scores, "scores"), as_vector(decoy_scores, "decoy_scores")
+    as_good = np.searchsorted(np.sort(others), own, side="right")
+    return np.asarray((1.0 + as_good) / (1.0 + len(others)), dtype=np.float64)
 
 
 def mismatch_rate(p: Array, *, beyond: float = 0.5) -> float:

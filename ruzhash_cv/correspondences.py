@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._validation import as_points, check_real, check_same_length
+from ruzhash_cv._validation import as_array, as_mask, as_points, check_real, check_same_length
 
 Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
 Matches: TypeAlias = Sequence[cv2.DMatch] | Sequence[Sequence[cv2.DMatch]] | ArrayLike
@@ -88,9 +88,9 @@ def as_correspondences(
 
 def as_positions(keypoints: Keypoints, name: str) -> NDArray[np.float64]:
     """Return keypoint positions, float64 of shape (n, 2), from KeyPoints or an array."""
-    if isinstance(keypoints, np.ndarray):
+    if hasattr(keypoints, "ndim"):
         return as_points(keypoints, name)
-    if not hasattr(keypoints, "__len__"):
+    if isinstance(keypoints, (str, Mapping)) or not hasattr(keypoints, "__len__"):
         raise TypeError(f"`{name}` must be a sequence of cv2.KeyPoint or an array of shape (n, 2), got {keypoints!r}")
     held: Sequence[Any] = keypoints  # type: ignore[assignment]
     if len(held) > 0 and isinstance(held[0], cv2.KeyPoint):
@@ -116,20 +116,33 @@ def select_matches(matches: Matches, inlier_mask: ArrayLike) -> list[cv2.DMatch]
     >>> [match.trainIdx for match in select_matches(matches, [False, True])]
     [2]
     """
-    mask = np.asarray(inlier_mask).reshape(-1).astype(bool)
-    rows: Sequence[Any] = matches  # type: ignore[assignment]
-    check_same_length(rows, mask, "`matches` and `inlier_mask`")
-    kept = [match for match, keep in zip(rows, mask, strict=True) if keep]
-    return [match if isinstance(match, cv2.DMatch) else match[0] for match in kept]
+    rows = _as_sequence(matches)
+    given = as_array(inlier_mask, "inlier_mask", f"({len(rows)},)")
+    check_same_length(rows, given.reshape(-1), "`matches` and `inlier_mask`")
+    mask = as_mask(given, "inlier_mask", len(rows))
+    return [_best_match(rows[row], row) for row in np.flatnonzero(mask).tolist()]
+
+
+def _best_match(row: Any, number: int) -> cv2.DMatch:
+    best = row[0] if isinstance(row, (tuple, list)) and len(row) else row
+    if not isinstance(best, cv2.DMatch):
+        raise TypeError(f"`matches[{number}]` is kept by `inlier_mask` and must hold a cv2.DMatch, got {row!r}")
+    return best
+
+
+def _as_sequence(matches: Any) -> Sequence[Any]:
+    countable = hasattr(matches, "__len__") and not isinstance(matches, (str, Mapping))
+    if not countable or (hasattr(matches, "ndim") and (np.asarray(matches).ndim == 0)):
+        raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
+    rows: Sequence[Any] = matches
+    return rows
 
 
 def _as_indices(matches: Matches, ratio: float | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
     """Return index pairs (n, 2), -1 where a row has no match, and descriptor distances."""
     if ratio is not None:
         ratio = check_real(ratio, "ratio", above=0.0, below=1.0 + 1e-12)
-    if not hasattr(matches, "__len__"):
-        raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
-    rows: Sequence[Any] = matches  # type: ignore[assignment]
+    rows = _as_sequence(matches)
     if len(rows) == 0:
         return np.zeros((0, 2), np.int64), np.zeros(0)
     if isinstance(matches, np.ndarray):
@@ -140,7 +153,7 @@ def _as_indices(matches: Matches, ratio: float | None) -> tuple[NDArray[np.int64
         return _read_matches(rows)
     if all(_is_knn_row(row) for row in rows):
         return _read_matches([_best_neighbour(row, ratio) for row in rows])
-    return _check_index_array(np.asarray(matches), ratio), None
+    return _check_index_array(as_array(matches, "matches", "(n, 2)"), ratio), None
 
 
 def _is_knn_row(row: Any) -> bool:

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._validation import check_int
+from ruzhash_cv._validation import as_array, as_mask, check_int
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 
 # BGR. Kept is light with dots, flagged dark with crosses: they stay apart without red-green vision and in grey print.
@@ -38,7 +38,7 @@ class _Pair:
 
     def place(self, points: NDArray[np.float64], offset: int) -> NDArray[np.float64]:
         """Map pixel positions of one image to the canvas; pixel centres have whole coordinates in both."""
-        placed = (points + 0.5) * self.scale - 0.5 + [offset, 0]
+        placed = (np.clip(points, -_FAR, _FAR) + 0.5) * self.scale - 0.5 + [offset, 0]
         return np.clip(placed, -_FAR, _FAR)
 
 
@@ -94,7 +94,8 @@ def draw_matches(
     """
     pair = _lay_out(img1, img2, max_width)
     lines, drawn = _lines(pair, kp1, kp2, matches, ratio)
-    mask = _as_mask(getattr(result_or_mask, "inlier_mask", result_or_mask), len(lines))
+    given = getattr(result_or_mask, "inlier_mask", result_or_mask)
+    mask = as_mask(given, "result_or_mask", len(lines), also="a FilterResult or ")
     kept, flagged = lines[drawn & mask], lines[drawn & ~mask]
     veil, front = _opacity(len(kept)), 0.25 + 0.75 * _opacity(len(flagged))
     _draw_layer(pair, kept, [_KEPT] * len(kept), veil, _breadth(len(kept)), "dot")
@@ -149,8 +150,8 @@ def draw_scores(
     drawn &= np.isfinite(scores)
     lines, scores = lines[drawn], scores[drawn]
     low, high = (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 1.0)
-    if low == high:
-        low, high = low - 0.01, high + 0.01
+    if high - low <= 1e-9 * abs(low):
+        low, high = low - max(0.01, 0.01 * abs(low)), high + max(0.01, 0.01 * abs(high))
     levels = (scores - low) / (high - low)
     colours = np.round(255 * _colour_map()(levels)[:, 2::-1])
     order = np.argsort(levels, kind="stable")
@@ -214,19 +215,9 @@ def _lines(
     return np.hstack([pair.place(points1, 0), pair.place(points2, pair.offset)]), finite
 
 
-def _as_mask(value: Any, n_matches: int) -> NDArray[np.bool_]:
-    """Return a mask of shape (n,) from a bool or integer mask of shape (n,) or (n, 1)."""
-    mask = np.asarray(value)
-    if mask.dtype.kind not in "biu" and mask.size:
-        raise TypeError(f"`result_or_mask` must be a FilterResult or a mask of bool or uint8, got dtype {mask.dtype}")
-    if mask.shape not in ((n_matches,), (n_matches, 1)):
-        raise ValueError(f"`result_or_mask` must have one entry per match, shape ({n_matches},), got {mask.shape}")
-    return mask.reshape(-1).astype(bool)
-
-
 def _as_scores(value: Any, n_matches: int) -> NDArray[np.float64]:
     """Return scores of shape (n,)."""
-    scores = np.asarray(value)
+    scores = as_array(value, "result_or_scores", f"({n_matches},)")
     if scores.dtype.kind not in "fiu":
         raise TypeError(f"`result_or_scores` must be a FilterResult or scores of float, got dtype {scores.dtype}")
     if scores.shape != (n_matches,):

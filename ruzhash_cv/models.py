@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._validation import as_points, check_choice, check_same_length
+from ruzhash_cv._validation import as_points, as_row_numbers, check_choice, check_same_length
 
 HOMOGRAPHY, FUNDAMENTAL = 0, 1
 KINDS = ("homography", "fundamental")
@@ -58,7 +58,8 @@ class Frame:
             return cls(np.zeros(2), np.zeros(2), 1.0)
         centre1, centre2 = np.median(points1, axis=0), np.median(points2, axis=0)
         spread = max(np.abs(points1 - centre1).mean(), np.abs(points2 - centre2).mean())
-        scale = 1.0 / spread if np.isfinite(1.0 / spread if spread > 0 else np.inf) else 1.0
+        # Beyond these the frame's own squares would overflow.
+        scale = 1.0 / spread if 1e-100 < spread < 1e100 else 1.0
         return cls(centre1, centre2, float(scale))
 
     def enter(self, points1: NDArray[np.float64], points2: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -83,7 +84,7 @@ def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, 
     Parameters
     ----------
     points1, points2 : array_like, shape (n, 2)
-        Corresponding points, pixels.
+        Corresponding points, pixels; finite.
     samples : array_like of int, shape (m, 4) or (m, 7)
         Row numbers, as from `draw_samples`.
     kind : {"homography", "fundamental"}
@@ -103,24 +104,17 @@ def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, 
     True
     """
     check_choice(kind, "kind", KINDS)
-    first, second = as_points(points1, "points1"), as_points(points2, "points2")
+    first, second = as_points(points1, "points1", finite=True), as_points(points2, "points2", finite=True)
     check_same_length(first, second, "`points1` and `points2`")
-    rows = _as_samples(samples, SAMPLE_SIZE[kind], len(first))
-    frame = Frame.around(first, second)
-    models = solve_in_frame(frame.enter(first, second), rows, kind)
-    return Models(frame.leave(models.matrices, kind), models.sample_index, kind, models.n_degenerate)
-
-
-def _as_samples(samples: ArrayLike, size: int, n: int) -> NDArray[np.int64]:
-    rows = np.asarray(samples)
-    if rows.ndim != 2 or rows.shape[1] != size:
-        raise ValueError(f"`samples` must have shape (m, {size}), got {rows.shape}")
-    if rows.dtype.kind not in "iu":
-        raise TypeError(f"`samples` must hold integers, got dtype {rows.dtype}")
-    outside = (rows < 0) | (rows >= n)
-    if outside.any():
-        raise IndexError(f"`samples` must hold row numbers below {n}, got {rows[outside][0]}")
-    return rows.astype(np.int64)
+    rows = as_row_numbers(samples, "samples", ("m", SAMPLE_SIZE[kind]), len(first))
+    # Points too far apart for squares leave no finite model, which is a degenerate sample as any other.
+    with np.errstate(all="ignore"):
+        frame = Frame.around(first, second)
+        solved = solve_in_frame(frame.enter(first, second), rows, kind)
+        matrices, owner = frame.leave(solved.matrices, kind), solved.sample_index
+    usable = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))
+    owner = owner[usable]
+    return Models(matrices[usable], owner, kind, len(rows) - len(np.unique(owner)))
 
 
 def solve_in_frame(pairs: NDArray[np.float64], samples: NDArray[np.int64], kind: str) -> Models:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ruzhash_cv._jit import jit, run_blocks
-from ruzhash_cv._validation import check_int, check_real
+from ruzhash_cv._validation import as_array, as_reals, as_row_numbers, check_real
 from ruzhash_cv.residuals import squared_residuals
 
 
@@ -48,16 +48,18 @@ def embed_preferences(
     array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    table = np.array(residuals, dtype=np.float64)
+    table = as_reals(residuals, "residuals", "(n, m)")
     if table.ndim != 2:
         raise ValueError(f"`residuals` must have shape (n, m), got {table.shape}")
     sigma, k = check_real(sigma, "sigma"), check_real(k, "k")
     if exclude is not None:
-        makers = np.asarray(exclude, dtype=np.int64).reshape(table.shape[1], -1)
+        makers = as_row_numbers(exclude, "exclude", (table.shape[1], "s"), len(table))
+        table = table.copy()
         table[makers, np.arange(table.shape[1])[:, None]] = np.inf
-    # NaN agrees with nothing: all comparisons with it are false.
-    rows, columns = np.nonzero(np.abs(table) <= k * sigma)
-    values = np.ones(len(rows)) if binary else np.exp(-0.5 * (table[rows, columns] / sigma) ** 2)
+    # NaN agrees with nothing: all comparisons with it are false. Nor does infinity, where k sigma overflows.
+    rows, columns = np.nonzero((np.abs(table) <= k * sigma) & (np.abs(table) < np.inf))
+    with np.errstate(over="ignore", under="ignore"):
+        values = np.ones(len(rows)) if binary else np.exp(-0.5 * (table[rows, columns] / sigma) ** 2)
     return sparse.csr_array((values.astype(np.float32), (rows, columns)), shape=table.shape)
 
 
@@ -136,15 +138,23 @@ def agree(
 def as_preferences(preferences: Any, name: str = "preferences") -> sparse.csr_array:
     """Return preferences as CSR rows with sorted columns, after checking that they lie in [0, 1]."""
     if not sparse.issparse(preferences):
-        preferences = np.asarray(preferences)
-        if preferences.ndim != 2 or preferences.dtype.kind not in "fiub":
-            raise ValueError(
-                f"`{name}` must be a numeric array of shape (n, m), got {preferences.dtype} {preferences.shape}"
-            )
-    rows = sparse.csr_array(preferences, dtype=np.float32)
+        preferences = as_array(preferences, name, "(n, m)")
+    if preferences.ndim != 2 or preferences.dtype.kind not in "fiub":
+        raise ValueError(
+            f"`{name}` must be a numeric array of shape (n, m), got {preferences.dtype} {preferences.shape}"
+        )
+    if not sparse.issparse(preferences) and preferences.dtype != np.float32:
+        preferences = as_reals(
+            preferences, name, "(n, m)"
+        )  # scipy.sparse takes neither half precision nor foreign byte orders
+    rows = sparse.csr_array(preferences)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
     if len(rows.data) and not (rows.data.min() >= 0 and rows.data.max() <= 1):
         raise ValueError(f"`{name}` must lie in [0, 1], got values from {rows.data.min()} to {rows.data.max()}")
-    return rows
+    with np.errstate(under="ignore"):
+        return rows.astype(np.float32, copy=False)
 
 
 def ruzicka_distance(preferences: ArrayLike, others: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -205,11 +215,10 @@ def _pairwise(preferences: Any, others: Any, *, tanimoto: bool) -> NDArray[np.fl
         raise ValueError(
             f"`preferences` and `others` must have as many columns, got {first.shape[1]} and {second.shape[1]}"
         )
-    dense = check_int(first.shape[1], "number of models", at_least=0)
     # Squares in single precision would put a row at a distance from itself, or a negative one.
     data1, data2 = first.data.astype(np.float64), second.data.astype(np.float64)
     distances: NDArray[np.float64] = _pairwise_kernel(
-        first.indptr, first.indices, data1, second.indptr, second.indices, data2, dense, tanimoto
+        first.indptr, first.indices, data1, second.indptr, second.indices, data2, first.shape[1], tanimoto
     )
     return distances
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._jit import jit
-from ruzhash_cv._validation import as_points, check_same_length
+from ruzhash_cv._validation import as_points, as_reals, check_same_length
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
 
 #: Squared residuals of this size and more are infinite.
@@ -36,7 +36,7 @@ def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLi
     >>> transfer_error([[0.0, 0.0]], [[3.0, 4.0]], np.eye(3))
     array([5.])
     """
-    return _distances(points1, points2, homographies, HOMOGRAPHY)
+    return _distances(points1, points2, homographies, "homographies", HOMOGRAPHY)
 
 
 def sampson_distance(points1: ArrayLike, points2: ArrayLike, fundamental_matrices: ArrayLike) -> NDArray[np.float64]:
@@ -62,16 +62,19 @@ def sampson_distance(points1: ArrayLike, points2: ArrayLike, fundamental_matrice
     >>> sampson_distance([[0.0, 0.0]], [[5.0, 0.0]], sideways)
     array([0.])
     """
-    return _distances(points1, points2, fundamental_matrices, FUNDAMENTAL)
+    return _distances(points1, points2, fundamental_matrices, "fundamental_matrices", FUNDAMENTAL)
 
 
-def _distances(points1: ArrayLike, points2: ArrayLike, matrices: ArrayLike, kind: int) -> NDArray[np.float64]:
+def _distances(
+    points1: ArrayLike, points2: ArrayLike, matrices: ArrayLike, name: str, kind: int
+) -> NDArray[np.float64]:
     first, second = as_points(points1, "points1"), as_points(points2, "points2")
     check_same_length(first, second, "`points1` and `points2`")
-    stack = np.asarray(matrices, dtype=np.float64)
+    stack = as_reals(matrices, name, "(3, 3) or (m, 3, 3)")
     if stack.shape[-2:] != (3, 3) or stack.ndim > 3:
-        raise ValueError(f"models must have shape (3, 3) or (m, 3, 3), got {stack.shape}")
-    packed = pack_models(stack.reshape(-1, 3, 3), kind)
+        raise ValueError(f"`{name}` must have shape (3, 3) or (m, 3, 3), got {stack.shape}")
+    with np.errstate(all="ignore"):  # what overflows has no inverse
+        packed = pack_models(stack.reshape(-1, 3, 3), kind)
     points = np.ascontiguousarray(np.hstack([first, second]).T)
     residuals: NDArray[np.float64] = residual_kernel(points, packed, np.full(len(packed), kind, np.uint8)).T
     return residuals[:, 0] if stack.ndim == 2 else residuals

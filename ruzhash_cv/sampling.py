@@ -12,7 +12,15 @@ from scipy.spatial import cKDTree
 
 from ruzhash_cv._jit import jit
 from ruzhash_cv._random import below, draw_key, mix, uniform
-from ruzhash_cv._validation import RNG, as_generator, as_points, check_int, check_same_length
+from ruzhash_cv._validation import (
+    RNG,
+    as_generator,
+    as_points,
+    as_vector,
+    check_int,
+    check_real,
+    check_same_length,
+)
 
 #: Two correspondences within this many pixels in both images are one vote (`find_places`).
 PLACE_RADIUS = 3.0
@@ -84,15 +92,23 @@ def draw_samples(
     >>> draw_samples(points, points + 5, sample_size=4, n_samples=100).indices.shape
     (100, 4)
     """
-    first, second = as_points(points1, "points1"), as_points(points2, "points2")
+    first, second = as_points(points1, "points1", finite=True), as_points(points2, "points2", finite=True)
     check_same_length(first, second, "`points1` and `points2`")
     check_int(sample_size, "sample_size", at_least=2)
     check_int(n_samples, "n_samples", at_least=0)
-    sizes = [check_int(size, "neighbourhoods", at_least=0) for size in (neighbourhoods or (0,))]
+    if neighbourhoods is not None and not hasattr(neighbourhoods, "__len__"):
+        raise TypeError(f"`neighbourhoods` must be a sequence of int or None, got {neighbourhoods!r}")
+    sizes = [
+        check_int(size, "neighbourhoods", at_least=0) for size in (() if neighbourhoods is None else neighbourhoods)
+    ]
+    sizes = sizes or [0]
     generator = as_generator(rng)
     pairs = np.hstack([first, second])
-    shares = np.ones(len(pairs)) if weights is None else np.asarray(weights, dtype=np.float64)
+    shares = np.ones(len(pairs)) if weights is None else as_vector(weights, "weights", least=0.0)
     check_same_length(pairs, shares, "`points1` and `weights`")
+    if len(shares) and (largest := shares.max()) > 0:
+        shares = shares / largest  # only their ratios count, and their sum must be finite
+    min_spread = check_real(min_spread, "min_spread", inclusive=True)
     tree = cKDTree(pairs) if max(sizes) and len(pairs) else None
     return draw_from(pairs, sample_size, n_samples, sizes, tree, shares, min_spread, generator)
 
