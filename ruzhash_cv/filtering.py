@@ -300,18 +300,14 @@ def _decide(
     p = p_values(scores, decoy_scores)
     tolerances = found.tolerances * unit if threshold is None else np.full(len(found.structures), threshold)
     residuals = residual_kernel(coordinate_rows(pairs), found.structures.packed, found.structures.kinds).T / scale
-<<<<<<< HEAD
-    nearest = np.argmin(residuals / tolerances, axis=1)
-    distance = residuals[np.arange(len(p)), nearest] / tolerances[nearest]
+    with np.errstate(over="ignore", under="ignore"):
+        distances = residuals / tolerances
+    nearest = np.argmin(distances, axis=1)
+    distance = distances[np.arange(len(p)), nearest]
     rate, reach = (SURE_LEVEL, SURE_REACH) if false_acceptance_rate is None else (false_acceptance_rate, np.inf)
     keep = p <= rate
     limit = float(scores[keep].max(initial=0.0))
     keep &= distance <= (reach if threshold is None else 1.0)
-=======
-    with np.errstate(over="ignore", under="ignore"):
-        nearest = np.argmin(residuals / tolerances, axis=1)
-    inside = residuals[np.arange(len(p)), nearest] <= tolerances[nearest]
->>>>>>> ef58e45 (wip)
     if false_acceptance_rate is None:
         slides = found.structures.kinds[nearest] == FUNDAMENTAL
         keep |= (distance <= 1.0) & (~slides | (p <= SLIDING_LEVEL))
