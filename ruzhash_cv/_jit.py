@@ -2,26 +2,65 @@
 
 from __future__ import annotations
 
+import pickle
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.caching import FunctionCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+
+_NO_CACHE = (
+    "ruzhash_cv's compiled kernels can be kept neither beside the package nor in the user's cache directory: every process compiles "
+    "them anew, which takes up to a minute. Set NUMBA_CACHE_DIR to a directory that can be written; `ruzhash-cv warmup` fills it."
+)
+_warned = False
+
+
+class _KernelCache(FunctionCache):  # type: ignore[misc]
+    """numba's cache, but a file that cannot be read or written costs a compilation and not the answer."""
+
+    def load_overload(self, *arguments: Any) -> Any:
+        try:
+            return super().load_overload(*arguments)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return None
+
+    def save_overload(self, *arguments: Any) -> None:
+        try:
+            super().save_overload(*arguments)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            _warn_once()
 
 
 def jit(function: F) -> F:
     """Compile a kernel.
 
     nogil: kernels run side by side in the threads of :func:`run_blocks`.
-    cache: the first call of a process costs a file read, not a compilation.
     error_model="numpy": division by zero gives infinity as in NumPy, and no branch in the inner loops.
     No parallel: numba's own thread pool aborts the process when two Python threads enter it, or after a fork.
     No fastmath: NaN and infinity mark degenerate models and must survive.
+
+    Cached: the first call of a process costs a file read, not a compilation. numba's own ``cache=True`` raises where no file can be
+    written, at import or in the midst of a call.
     """
-    return cast(F, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
+    kernel: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    try:
+        kernel._cache = _KernelCache(function)
+    except RuntimeError:  # no place for files
+        _warn_once()
+    return cast(F, kernel)
+
+
+def _warn_once() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(_NO_CACHE, RuntimeWarning, stacklevel=2)
 
 
 def run_blocks(function: Callable[[int, int], T], n_items: int, n_jobs: int, *, smallest: int = 1) -> list[T]:
