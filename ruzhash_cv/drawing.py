@@ -132,17 +132,13 @@ def draw_scores(
     Raises
     ------
     IndexError, TypeError, ValueError
-        The message names the argument, what it must be and what arrived.
+        As `draw_matches`.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from ruzhash_cv.drawing import draw_scores
-    >>> img1, img2 = np.full((480, 640, 3), 90, np.uint8), np.full((480, 640), 120, np.uint8)
-    >>> kp1, kp2 = np.array([[100, 100], [200, 300]]), np.array([[110, 100], [20, 40]])
-    >>> picture = draw_scores(img1, kp1, img2, kp2, [[0, 0], [1, 1]], [0.4, 0.7])
-    >>> picture.shape[1], picture.dtype
-    (1280, dtype('uint8'))
+    >>> image, corners = np.full((480, 640), 90, np.uint8), [[100, 100], [200, 300]]
+    >>> draw_scores(image, corners, image, corners, [[0, 0], [1, 1]], [0.4, 0.7]).shape[1:]
+    (1280, 3)
     """
     pair = _lay_out(img1, img2, max_width)
     lines, drawn = _lines(pair, kp1, kp2, matches, ratio)

@@ -47,8 +47,8 @@ def sampson_distance(points1: ArrayLike, points2: ArrayLike, fundamental_matrice
 
     Parameters
     ----------
-    points1, points2 : array_like, shape (n, 2)
-        Corresponding points, pixels.
+    points1, points2
+        See `transfer_error`.
     fundamental_matrices : array_like, shape (3, 3) or (m, 3, 3)
 
     Returns

@@ -8,7 +8,11 @@ from ruzhash_cv.datasets.scenes import Array, Face, Texture
 
 
 def texture_seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(1, 2**20)) * 8  # a box counts its faces from here, the palette is shared
+    """Return the seed of a texture, a multiple of 8.
+
+    A box counts its faces from it; painters take their colours from seed // 8, so that the faces share them.
+    """
+    return int(rng.integers(1, 2**20)) * 8
 
 
 def turn_about_vertical(angle: float) -> Array:

@@ -77,10 +77,8 @@ def facade_scene(n_planes: int = 4, *, rng: RNG = 0, size: tuple[int, int] = SIZ
     ----------
     n_planes : int
         From 2 to 8.
-    rng : int, numpy.random.Generator or None
-        Source of randomness.
-    size : tuple of int
-        Width and height of both images in pixels.
+    rng, size
+        See `plane_scene`.
 
     Returns
     -------
@@ -124,10 +122,8 @@ def rigid_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
 
     Parameters
     ----------
-    rng : int, numpy.random.Generator or None
-        Source of randomness.
-    size : tuple of int
-        Width and height of both images in pixels.
+    rng, size
+        See `plane_scene`.
 
     Returns
     -------
@@ -156,10 +152,8 @@ def desk_scene(n_objects: int = 4, *, rng: RNG = 0, size: tuple[int, int] = SIZE
     ----------
     n_objects : int
         Moving bodies, from 1 to 5; the desk itself is body 0, so there are `n_objects` + 1 motions.
-    rng : int, numpy.random.Generator or None
-        Source of randomness.
-    size : tuple of int
-        Width and height of both images in pixels.
+    rng, size
+        See `plane_scene`.
 
     Returns
     -------
