@@ -25,7 +25,9 @@ SIGMA, REACH = 9.0, 27.0
 #: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
 NEIGHBOURHOODS = (10, 25, 50)
 #: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_LOCAL, N_WIDE, N_FUNDAMENTAL = 280, 24, 56
+N_LOCAL, N_WIDE, N_FUNDAMENTAL = 560, 24, 28
+#: Fundamental matrices where there is no other family.
+N_ONLY_FUNDAMENTAL = 336
 #: Models refitted, by family, and the closing radii, pixels, they are refitted with.
 N_REFITTED = (20, 12)
 CLOSING_RADII = (18.0, 9.0, 5.0, 2.5)
@@ -235,7 +237,7 @@ class Search:
         if "homography" in self.families:
             plan.append(("homography", N_WIDE * times, (0,)))
         if self.families == ("fundamental",):
-            plan.append(("fundamental", 6 * N_FUNDAMENTAL * times, (0, 25, 50)))
+            plan.append(("fundamental", N_ONLY_FUNDAMENTAL * times, (0, 25, 50)))
         elif "fundamental" in self.families:
             plan.append(("fundamental", N_FUNDAMENTAL * times, (0, 0, 50)))
         return plan
