@@ -44,14 +44,12 @@ LARGEST_COORDINATE = 1e12
 SEARCH_SIZE = 1024
 #: Trees, columns from samples, and decoys of the null distribution.
 N_TREES, N_COLUMNS, N_DECOYS = 32, 48, 1000
-#: Weight of a match's summed preferences beside its path length; that is about 1.7 for what is least anomalous.
-AGREEMENT_SHARE = 1.2
+#: What the largest sum of preferences counts for beside a path length, which is about 1.7 for what is least anomalous.
+AGREEMENT_SHARE = 2.5
 #: What looks better than all decoys belongs to a structure up to so many times its tolerance.
 SURE_LEVEL, SURE_REACH = 0.001, 3.0
 #: Largest p-value within a fundamental matrix, which asks for a line only: mismatches may have slid along it.
 SLIDING_LEVEL = 0.02
-#: Columns of the structures, as a share of those from samples; spread evenly over the structures.
-STRUCTURE_SHARE = 0.1
 
 Array = NDArray[np.float64]
 
@@ -275,9 +273,8 @@ def _score(
         chosen = np.sort(rng.choice(len(columns), N_COLUMNS, replace=False, p=weights / weights.sum()))
         columns, weights = columns.take(chosen), weights[chosen]
     decoys = draw_decoys(pairs, N_DECOYS, DECOY_REACH * search.scale, rng)
-    copies = max(1, round(STRUCTURE_SHARE * len(columns) / len(found.structures)))
-    rows = search.embed_rows(columns, weights, found, copies, coordinate_rows(pairs), places)
-    others = search.embed_rows(columns, weights, found, copies, coordinate_rows(decoys), np.full(len(decoys), NOWHERE))
+    rows = search.embed_rows(columns, weights, found, coordinate_rows(pairs), places)
+    others = search.embed_rows(columns, weights, found, coordinate_rows(decoys), np.full(len(decoys), NOWHERE))
     forest = RuzHashForest(n_trees=N_TREES, rng=rng, n_jobs=search.n_jobs)
     scores, decoy_scores = forest.fit_anomaly_scores(rows, others)
     # The forest's trees end after two levels; among what gets that far, more agreement is less anomalous.

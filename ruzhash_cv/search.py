@@ -41,6 +41,8 @@ STEPS_NOISIER, NATS_BEYOND_PLANES = 3, 5.0
 MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
 #: A round is also the last if fewer matches than a structure needs are left that agree better than this share of decoys.
 FEWEST_LEFT, DECOY_LEVEL = 8.0, 0.99
+#: By family: columns of the structures, as a share of those from samples and spread evenly over the structures, and their weight.
+STRUCTURE_SHARES, STRUCTURE_WEIGHTS = (0.4, 0.1), (1.0, 0.5)
 #: The place of decoys: no correspondence's.
 NOWHERE = -2
 #: Decoys keep this distance, pixels, from pairings that could be true.
@@ -281,11 +283,13 @@ class Search:
         )  # fmt: skip
 
     def embed_rows(
-        self, bank: Bank, weights: Array, found: Found, copies: int, points: Array, places: NDArray[np.int64]
+        self, bank: Bank, weights: Array, found: Found, points: Array, places: NDArray[np.int64]
     ) -> sparse.csr_array:
-        """Return preference rows: weighted columns of models, and `copies` for each structure, at its own noise scale."""
-        everything = bank.join(*[found.structures] * copies)
-        m, radii = len(bank), np.tile(found.radii * self.scale, copies)
+        """Return preference rows: weighted columns of models, and some of each structure at its own noise scale."""
+        kinds = found.structures.kinds
+        copies = np.maximum(1, np.rint(np.array(STRUCTURE_SHARES)[kinds] * len(bank) / len(kinds)).astype(np.int64))
+        which = np.repeat(np.arange(len(kinds)), copies)
+        everything, radii = bank.join(found.structures.take(which)), found.radii[which] * self.scale
         columns, _ = agree(
             points,
             np.zeros(points.shape[1]),
@@ -293,11 +297,11 @@ class Search:
             everything.packed,
             everything.kinds,
             everything.makers,
-            np.concatenate([np.full(m, REACH * self.scale), 2.0 * radii]),
-            np.concatenate([np.full(m, SIGMA * self.scale), 0.5 * radii]),
+            np.concatenate([np.full(len(bank), REACH * self.scale), 2.0 * radii]),
+            np.concatenate([np.full(len(bank), SIGMA * self.scale), 0.5 * radii]),
             n_jobs=self.n_jobs,
         )
-        return columns.to_rows(np.concatenate([weights, np.ones(len(radii))]))
+        return columns.to_rows(np.concatenate([weights, np.array(STRUCTURE_WEIGHTS)[kinds[which]]]))
 
     def weigh(self, bank: Bank, points: Array, decoys: Array) -> tuple[Array, Columns, Columns]:
         """Return the significances of models, and the preferences of matches and of decoys for them.
