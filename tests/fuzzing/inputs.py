@@ -1,0 +1,224 @@
+"""Random arguments, most of them legal and hostile, some absurd."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import cv2
+import numpy as np
+from scipy import sparse
+
+Array = np.ndarray[Any, Any]
+HUGE = 10**30
+SIZES = (0, 1, 3, 7, 8, 9, 12, 30, 60, 150, 300, 700, 1024, 1500)
+DTYPES = ("f8", "f4", "f2", ">f8", "i8", "i4", ">i2", "u1", "u8", "g", "?")
+FORMS = ("plain",) * 6 + ("fortran", "reversed", "strided", "frozen", "unaligned", "list", "masked")
+
+
+class Draw:
+    """Random choices of one case. `legal` turns False with the first argument that may be answered by an exception."""
+
+    def __init__(self, case: int) -> None:
+        self.rng = np.random.default_rng(case)
+        self.legal = True
+
+    def chance(self, p: float) -> bool:
+        return bool(self.rng.random() < p)
+
+    def pick(self, items: Any) -> Any:
+        return items[int(self.rng.integers(len(items)))]
+
+    def option(self, legal: Any, absurd: Any, p: float = 0.04) -> Any:
+        """Return one of `legal`, now and then one of `absurd`."""
+        if not self.chance(p):
+            return self.pick(legal)
+        self.legal = False
+        return self.pick([*absurd, "3", {}, 1j, object(), np.zeros(2)])
+
+    def some(self, **options: Any) -> dict[str, Any]:
+        """Return the options, each with probability one half: the others keep their defaults."""
+        return {name: value for name, value in options.items() if self.chance(0.5)}
+
+    def integer(self, *legal: Any, least: int = 1) -> Any:
+        return self.option(legal, (least - 1, -HUGE, HUGE, True, None, 1.5, np.nan))
+
+    def seed(self) -> Any:
+        seeds = (0, 1, np.uint8(200), 2**63, HUGE, np.random.default_rng(5), None)
+        return self.option(seeds, (-1, 1.0, True, np.random.RandomState(0)))
+
+    def n_jobs(self) -> Any:
+        return self.option((1, 2, 3, -1, None, np.int64(2), 1000), (HUGE, 0, -2, 1.0, True, np.inf))
+
+
+# Correspondences (n, 4) in pixels
+
+
+def apply(H: Array, points: Array) -> Array:
+    x = np.column_stack([points, np.ones(len(points))]) @ H.T
+    return x[:, :2] / x[:, 2:]
+
+
+def planes(draw: Draw, n: int) -> Array:
+    """One or more planes, with noise."""
+    first = draw.rng.uniform(0, 800, (n, 2))
+    second = np.empty((n, 2))
+    which = draw.rng.integers(draw.pick([1, 2, 5]), size=n)
+    for plane in np.unique(which):
+        H = np.eye(3) + draw.rng.normal(0, 1, (3, 3)) * [[0.2, 0.2, 60], [0.2, 0.2, 60], [1e-4, 1e-4, 0]]
+        second[which == plane] = apply(H, first[which == plane])
+    return np.hstack([first, second + draw.rng.normal(0, draw.pick([0, 0.3, 2.0]), (n, 2))])
+
+
+def rigid(draw: Draw, n: int) -> Array:
+    """Points in space, some nearly flat, seen by two cameras; sometimes the second only turns."""
+    X = draw.rng.uniform([-1, -1, 2], [1, 1, draw.pick([2.001, 8])], (n, 3))
+    R = cv2.Rodrigues(draw.rng.normal(0, 0.1, 3))[0]
+    Y = X @ R.T + draw.rng.normal(0, 0.3, 3) * draw.pick([0, 1])
+    return np.hstack([600 * X[:, :2] / X[:, 2:], 600 * Y[:, :2] / Y[:, 2:]]) + 400
+
+
+def motion(draw: Draw, n: int) -> Array:
+    """Identity, a shift, a turn, a mirror image or a shrinking to a point or a line."""
+    first = draw.rng.uniform(0, 800, (n, 2))
+    angle = draw.rng.uniform(0, 7)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    matrix = draw.pick([np.eye(2), turn, np.diag([-1.0, 1.0]), np.zeros((2, 2)), 1e-6 * turn, [[1, 1], [1, 1]]])
+    return np.hstack([first, first @ np.array(matrix).T + draw.pick([0, 5, 1e6])])
+
+
+def mismatches(draw: Draw, n: int) -> Array:
+    return draw.rng.uniform(0, draw.pick([1, 800, 1e5]), (n, 4))
+
+
+def flat(draw: Draw, n: int) -> Array:
+    """All in one place, on one line, on few places, on a grid, or degenerate in one image."""
+    points = draw.rng.uniform(0, 800, (n, 4))
+    line = np.outer(np.arange(n), draw.rng.normal(0, 1, 4)) + 100
+    few = points[draw.rng.integers(max(1, n // 20), size=n)] if n else points
+    half = points * [1, draw.pick([0, 1]), 0, 0]
+    return draw.pick([np.repeat(points[:1], n, axis=0), line, few, np.floor(points / 50) * 50, half])
+
+
+def correspondences(draw: Draw, n: int, p: float = 0.25) -> Array:
+    """Return correspondences (n, 4): mixed with mismatches and duplicates; with probability `p` scaled, or no numbers at all."""
+    pairs = draw.pick((planes, planes, rigid, motion, mismatches, flat))(draw, n)
+    if draw.chance(0.5):
+        wrong = draw.rng.random(n) < draw.pick([0.1, 0.5, 0.9])
+        pairs[wrong, 2:] = draw.rng.uniform(0, 800, (int(wrong.sum()), 2))
+    if n and draw.chance(0.2):
+        again = draw.rng.random(n) < draw.pick([0.1, 0.9])
+        pairs[again] = pairs[draw.rng.integers(n, size=int(again.sum()))]
+    if draw.chance(p):
+        pairs = pairs * draw.pick([1e-320, 1e-310, 1e-200, 1e-20, 1e-3, 1e3, 1e9, 1e20, 1e150, 1e300])
+    if draw.chance(p):
+        hit = draw.rng.random(pairs.shape) < draw.pick([0.01, 0.3, 1.0])
+        hostile = [np.nan, np.inf, -np.inf, 5e-324, -0.0, 1e300, 1.7e308, 1e11, -9.9e11, 1e13]
+        pairs[hit] = draw.rng.choice(hostile, int(hit.sum()))
+    return pairs
+
+
+# The same numbers as arrays of any kind
+
+
+def cast(array: Array, dtype: str) -> Array:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return array.astype(dtype)
+
+
+def dressed(draw: Draw, array: Array) -> Any:
+    """Return a 2-D array with another dtype, other strides, or as a list."""
+    if draw.chance(0.3):
+        array = cast(array, draw.pick(DTYPES))
+    form = draw.pick(FORMS)
+    if form == "fortran":
+        return np.asfortranarray(array)
+    if form == "reversed":
+        return array[::-1, ::-1].copy()[::-1, ::-1]
+    if form == "strided":
+        wide = np.zeros((2 * array.shape[0], 3 * array.shape[1]), array.dtype)
+        wide[::2, ::3] = array
+        return wide[::2, ::3]
+    if form == "frozen":
+        array = array.copy()
+        array.setflags(write=False)
+    if form == "unaligned":
+        raw = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+        raw[...] = array
+        return raw
+    if form == "list" and len(array):
+        return array.tolist()
+    return np.ma.asarray(array) if form == "masked" else array
+
+
+def points_of(draw: Draw, array: Array) -> Any:
+    """Return points in any form, now and then something that is none."""
+    if draw.chance(0.05):
+        draw.legal = False
+        return draw.pick(
+            [None, 3, "points", [], [[1, 2], [3]], {"x": 1}, object(), np.array(5.0), array.T, array[:, :1], array[None],
+             array.astype(object), array.astype("U5"), cast(array, "c16"), cast(array, "M8[s]"), [None] * len(array),
+             np.zeros((len(array), 2, 2)), iter([(1, 2)]), array[: len(array) // 2], [[10**400, 1.0]],
+             sparse.csr_array(np.nan_to_num(array))]
+        )  # fmt: skip
+    return array[:, None] if draw.chance(0.1) else dressed(draw, array)
+
+
+def keypoints_of(draw: Draw, points: Array) -> Any:
+    """Return cv2.KeyPoint or an array."""
+    if draw.chance(0.5):
+        return points_of(draw, points)
+    keypoints: list[Any] = [cv2.KeyPoint(float(x), float(y), 1.0) for x, y in np.clip(points, -1e30, 1e30)]
+    if keypoints and draw.chance(0.03):
+        draw.legal = False
+        keypoints[draw.rng.integers(len(keypoints))] = draw.pick([None, 3, (1.0, 2.0)])
+    return tuple(keypoints) if draw.chance(0.3) else keypoints
+
+
+def matches_of(draw: Draw, n: int) -> tuple[Any, float | None]:
+    """Return matches of two times n keypoints in any form, and a ratio."""
+    indices = draw.rng.integers(n, size=(draw.pick([1, n, 2 * n]), 2)) if n else np.zeros((0, 2), np.int64)
+    if len(indices) and draw.chance(0.05):
+        draw.legal = False
+        indices[draw.rng.integers(len(indices)), draw.rng.integers(2)] = draw.pick([-1, n, 2**31 - 1, -(2**31)])
+    kinds = ("i8", "i4", "u4", ">i8", "u8") if draw.legal else ("i8",)
+    ratio = draw.option((None, 1, 0.8, 1e-300), (0, -1, np.nan, np.inf, 1.5, True))
+    form = draw.pick(["flat", "knn", "array", "list", "bad" if draw.chance(0.1) else "knn"])
+    if form != "knn" and ratio is not None:
+        draw.legal = False
+    distances = draw.rng.choice([0.0, 0.3, 0.5, np.inf, np.nan, -1.0], len(indices))
+    flat = [cv2.DMatch(int(i), int(j), float(d)) for (i, j), d in zip(indices, distances, strict=True)]
+    if form == "flat":
+        return draw.pick([flat, tuple(flat)]), ratio
+    if form == "knn":
+        rows = [tuple(flat[row : row + int(draw.rng.integers(4))]) for row in range(len(flat))]
+        return draw.pick([rows, tuple(rows), [list(row) for row in rows]]), ratio
+    if form == "bad":
+        draw.legal = False
+        bad = [None, 3, "matches", {}, {"a": 1}, [None], [*flat, None], [*flat, ()], np.zeros((2, 3), int), [[1]], [[1, 2], [3]],
+               indices * 0.5, indices.astype(object), indices[0] if n else 0, iter(flat), object()]  # fmt: skip
+        return draw.pick(bad), ratio
+    return (indices.tolist() if form == "list" else indices.astype(draw.pick(kinds))), ratio
+
+
+def matched(draw: Draw) -> tuple[Any, Any, Any, float | None]:
+    """Return keypoints of two images, matches and a ratio."""
+    n = draw.pick(SIZES[:-3])
+    pairs = correspondences(draw, n)
+    matches, ratio = matches_of(draw, n)
+    return keypoints_of(draw, pairs[:, :2]), keypoints_of(draw, pairs[:, 2:]), matches, ratio
+
+
+def preference_rows(draw: Draw, n: int, m: int) -> Any:
+    """Return preferences in any form, now and then something that is none."""
+    rows = draw.rng.random((n, m)) * (draw.rng.random((n, m)) < draw.pick([0.0, 0.05, 0.5, 1.0]))
+    rows = draw.pick([rows, np.round(rows), rows * 1e-30, rows * 1e-320])
+    if draw.chance(0.05):
+        draw.legal = False
+        bad = [rows - 0.5, rows * 3, rows + 1e300, rows + np.nan, rows + np.inf, rows[0] if n else 3, rows[None], None, "rows",
+               rows.astype("U4"), rows.astype(object), [[1], [1, 2]], rows + 1j, sparse.csr_array(rows + 1j), object()]  # fmt: skip
+        return draw.pick(bad)
+    if draw.chance(0.4):
+        return draw.pick([sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])(rows)
+    return dressed(draw, rows)

@@ -1,0 +1,355 @@
+"""One function per public name: draw its arguments, call it, look at the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cv2
+import numpy as np
+from inputs import (
+    HUGE,
+    SIZES,
+    Array,
+    Draw,
+    cast,
+    correspondences,
+    dressed,
+    matched,
+    matches_of,
+    points_of,
+    preference_rows,
+)
+from scipy import sparse
+
+import ruzhash_cv
+
+Target = Callable[[Draw], None]
+MODELS = ("auto", "homography", "fundamental")
+
+
+class AnswerError(AssertionError):
+    """An answer that is not well-formed, or no answer."""
+
+
+def claim(true: Any, message: str) -> None:
+    """Raise unless `true`."""
+    if not np.all(true):
+        raise AnswerError(message)
+
+
+def filter_options(draw: Draw) -> dict[str, Any]:
+    thresholds = (None, 1e-300, 1e-3, 0.5, 3, np.float32(3), 50.0, 1e6, 1e300)
+    return draw.some(
+        model=draw.option(MODELS, ("affine", "", None, b"auto", np.array(["auto"]))),
+        threshold=draw.option(thresholds, (0, -1.0, np.nan, np.inf, True, 10**600)),
+        false_acceptance_rate=draw.option((None, 1e-300, 0.01, np.float32(0.5)), (0, 1, -0.1, np.nan, np.inf, True)),
+        rng=draw.seed(),
+        n_jobs=draw.n_jobs(),
+    )
+
+
+def check_result(result: Any, n: int) -> None:
+    """Raise unless a FilterResult is what its documentation says."""
+    mask, scores, p, labels = result.inlier_mask, result.anomaly_scores, result.p_values, result.labels
+    for array, dtype in ((mask, bool), (scores, float), (p, float), (labels, np.int64)):
+        claim(type(array) is np.ndarray and array.shape == (n,) and array.dtype == dtype, f"{n} matches: {array!r}")
+    claim((scores > 0) & (scores <= 1), f"scores from {scores.min(initial=1)} to {scores.max(initial=0)}")
+    claim((p > 0) & (p <= 1), "p-values out of (0, 1]")
+    claim((labels >= -1) & (labels < len(result.models)), "labels point nowhere")
+    claim(mask[labels >= 0], "a flagged match has a label")
+    claim(0 <= result.mismatch_rate <= 1 and 0 <= result.score_threshold <= 1, "a rate is out of [0, 1]")
+    claim((result.reason is None) == bool(result.models), f"reason {result.reason!r} with {len(result.models)} models")
+    for item, model in enumerate(result.models):
+        claim(np.isfinite(model.matrix), f"model {item} is {model.matrix}")
+        claim(abs(np.linalg.norm(model.matrix) - 1) < 1e-6, f"model {item} is not of unit norm: {model.matrix}")
+        claim(model.support == (labels == item).sum(), f"support of model {item}")
+        claim(np.isfinite([model.tolerance, model.noise_scale, model.evidence]), f"{model}")
+        claim(model.tolerance > 0 and model.noise_scale >= 0, f"{model}")
+
+
+def filter_points(draw: Draw) -> None:
+    pairs = correspondences(draw, draw.pick(SIZES))
+    points1, points2 = points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:])
+    options = filter_options(draw)
+    before = [np.array(points, copy=True) for points in (points1, points2)] if draw.legal else []
+    result = ruzhash_cv.filter_points(points1, points2, **options)
+    check_result(result, len(np.asarray(points1)))
+    if not draw.legal:
+        return
+    for was, points in zip(before, (points1, points2), strict=True):
+        claim(np.array_equal(was, np.asarray(points), equal_nan=was.dtype.kind == "f"), "the input was changed")
+    usable = np.isfinite(before[0]).reshape(-1, 2).all(1) & np.isfinite(before[1]).reshape(-1, 2).all(1)
+    claim(not result.inlier_mask[~usable].any(), "a match without a position was kept")
+    if not isinstance(options.get("rng", 0), np.random.Generator | None):
+        again = ruzhash_cv.filter_points(points1, points2, **(options | {"n_jobs": 2}))
+        claim(again.anomaly_scores.tobytes() == result.anomaly_scores.tobytes(), "twice is not the same")
+
+
+def filter_matches(draw: Draw) -> None:
+    kp1, kp2, matches, ratio = matched(draw)
+    mask = ruzhash_cv.filter_matches(kp1, kp2, matches, ratio=ratio, **filter_options(draw))
+    claim(type(mask) is np.ndarray and mask.dtype == bool and mask.shape == (len(matches),), f"mask {mask!r}")
+    if len(matches) and isinstance(matches[0], (cv2.DMatch, tuple)):
+        kept = ruzhash_cv.select_matches(matches, draw.pick([mask, mask[:, None], mask.tolist(), mask.astype("u1")]))
+        claim(len(kept) == mask.sum() and all(isinstance(match, cv2.DMatch) for match in kept), f"{kept!r} selected")
+
+
+def estimate(function: Callable[..., Any]) -> Target:
+    def target(draw: Draw) -> None:
+        pairs = correspondences(draw, draw.pick(SIZES))
+        points1, points2 = points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:])
+        options = filter_options(draw)
+        options.pop("model", None), options.pop("false_acceptance_rate", None)
+        options |= draw.some(method=draw.option((None, cv2.RANSAC, 38), (0, cv2.FM_8POINT, HUGE, -1, 3.0, True)))
+        model, mask = function(points1, points2, **options)
+        claim(mask.shape == (len(np.asarray(points1)), 1) and mask.dtype == np.uint8, f"mask {mask.shape} {mask.dtype}")
+        claim(mask <= 1, "a mask of something else than 0 and 1")
+        if model is None:
+            claim(mask == 0, "matches without a model")
+        else:
+            claim(model.shape == (3, 3) and model.dtype == np.float64 and np.isfinite(model).all(), f"{model!r}")
+
+    return target
+
+
+def as_correspondences(draw: Draw) -> None:
+    kp1, kp2, matches, ratio = matched(draw)
+    pairs = ruzhash_cv.as_correspondences(kp1, kp2, matches, ratio=ratio)
+    claim(pairs.points1.shape == pairs.points2.shape == (len(matches), 2), f"{pairs!r}")
+    claim(pairs.distances is None or pairs.distances.shape == (len(matches),), f"{pairs.distances!r}")
+    claim(pairs.points1.dtype == pairs.points2.dtype == np.float64, "dtype")
+
+
+def select_matches(draw: Draw) -> None:
+    matches, _ = matches_of(draw, draw.pick([0, 1, 5, 40]))
+    n = len(matches) if hasattr(matches, "__len__") else 3
+    mask = draw.rng.random(n) < 0.5
+    draw.legal = False  # whatever has no DMatch where the mask is True is refused
+    mask = draw.option((mask, mask.tolist(), mask[:, None], mask.astype("u1")), (mask[:-1], mask * 0.5, None, 3))
+    kept = ruzhash_cv.select_matches(matches, mask)
+    claim(all(isinstance(match, cv2.DMatch) for match in kept), f"{kept!r} selected")
+
+
+def finite_points_of(draw: Draw, array: Array) -> Any:
+    """Return points in any form; where they are not finite they may be refused."""
+    points = points_of(draw, array)
+    draw.legal = draw.legal and bool(np.isfinite(np.asarray(points, np.float64)).all())
+    return points
+
+
+def draw_samples(draw: Draw) -> None:
+    pairs = correspondences(draw, draw.pick(SIZES), p=0.15)
+    points1, points2 = finite_points_of(draw, pairs[:, :2]), finite_points_of(draw, pairs[:, 2:])
+    n = len(pairs)
+    shares = draw.pick(
+        [np.ones(n), draw.rng.random(n), np.zeros(n), np.full(n, 1e-320), np.full(n, 1e300), np.arange(n)]
+    )
+    sizes = ((10, 30, 0), None, (0,), (1,), [5, 5000], np.array([3, 0]), ())
+    bad = (-shares - 1, shares[:-1], np.full(n, np.nan), np.full((n, 2), 1.0), shares.astype("U5"))
+    options = draw.some(
+        neighbourhoods=draw.option(sizes, ((-1,), (1.5,), 3, (HUGE,), (None,), "10")),
+        weights=draw.option((shares, None, shares.tolist()), bad),
+        min_spread=draw.option((0.0, 1e-300, 3, 1e300), (-1.0, np.nan, np.inf, True)),
+        rng=draw.seed(),
+    )
+    size, wanted = draw.integer(4, 7, 2, 5, 12, least=2), draw.integer(0, 1, 50, 1000, least=0)
+    samples = ruzhash_cv.draw_samples(points1, points2, sample_size=size, n_samples=wanted, **options)
+    rows = samples.indices
+    claim(rows.dtype == np.int64 and rows.ndim == 2 and rows.shape[1] == size and len(rows) <= wanted, f"{rows!r}")
+    claim((rows >= 0) & (rows < n), "indices point nowhere")
+    claim([len(set(row)) == size for row in rows.tolist()], "a sample holds a correspondence twice")
+    claim([count >= 0 for count in samples.rejected.values()], f"{samples.rejected}")
+
+
+def solve_models(draw: Draw) -> None:
+    n = draw.pick(SIZES)
+    pairs = correspondences(draw, n, p=0.15)
+    points1, points2 = finite_points_of(draw, pairs[:, :2]), finite_points_of(draw, pairs[:, 2:])
+    kind = draw.option(MODELS[1:], ("affine", None, 0))
+    size = 7 if isinstance(kind, str) and kind == "fundamental" else 4
+    samples: Any = draw.rng.integers(max(n, 1), size=(draw.pick([0, 1, 30]) if n else 0, size))
+    bad = (
+        samples * 0.5,
+        samples + n,
+        samples - n - 1,
+        samples[:, :2],
+        samples[0] if len(samples) else 1,
+        None,
+        [[1], [1, 2]],
+    )
+    samples = draw.option((samples, samples.tolist() if len(samples) else samples, np.asfortranarray(samples)), bad)
+    models = ruzhash_cv.solve_models(points1, points2, samples, kind=kind)
+    claim(models.matrices.shape == (len(models), 3, 3) and models.sample_index.shape == (len(models),), f"{models!r}")
+    claim(np.isfinite(models.matrices), "a model is not finite")
+    claim(np.abs(np.linalg.norm(models.matrices, axis=(1, 2)) - 1) < 1e-6, "a model is not of unit norm")
+    claim((models.sample_index >= 0) & (models.sample_index < len(samples)), "sample_index points nowhere")
+
+
+def residuals(function: Callable[..., Array]) -> Target:
+    def target(draw: Draw) -> None:
+        pairs = correspondences(draw, draw.pick(SIZES))
+        m = draw.pick([0, 1, 5])
+        matrices = draw.rng.normal(0, 1, (m, 3, 3)) * draw.pick([1, 1e-300, 1e-160, 1e160, 1e300])
+        matrices[draw.rng.random(m) < 0.3] = draw.pick(
+            [np.eye(3), np.zeros((3, 3)), np.ones((3, 3)), np.full((3, 3), np.nan)]
+        )
+        one = matrices[0] if m else np.eye(3)
+        stack = draw.option(
+            (matrices, one, cast(one, "f4"), np.asfortranarray(one), one.tolist(), one[None], cast(one, "g")),
+            (
+                one[:2],
+                one.ravel(),
+                matrices[None],
+                None,
+                one.astype("U3"),
+                one.astype(object),
+                one + 1j,
+                [[1], [1, 2]],
+                3,
+            ),
+        )
+        points1 = points_of(draw, pairs[:, :2])
+        answer = function(points1, points_of(draw, pairs[:, 2:]), stack)
+        n = len(np.asarray(points1))
+        claim(answer.shape == ((n,) if np.ndim(stack) == 2 else (n, len(stack))), f"shape {answer.shape}")
+        claim(answer.dtype == np.float64 and (answer >= 0).all(), f"{answer!r}")
+
+    return target
+
+
+def embed_preferences(draw: Draw) -> None:
+    n, m = draw.pick([0, 1, 2, 5, 40, 300]), draw.pick([0, 1, 2, 7, 60, 300])
+    table = draw.rng.normal(0, 5, (n, m)) * draw.pick([1, 1e-320, 1e300])
+    table[draw.rng.random((n, m)) < 0.1] = draw.pick([np.nan, np.inf, -np.inf, 0.0])
+    makers = draw.rng.integers(n, size=(m, draw.pick([0, 1, 4]))) if n else np.zeros((m, 0), int)
+    options = draw.some(
+        k=draw.option((3, 0.25, 1e300, 1e-300, np.float32(5)), (0, -1, np.nan, np.inf, True)),
+        binary=draw.pick((True, False, np.bool_(True))),
+        exclude=draw.option(
+            (None, makers, makers.tolist() if m else makers),
+            (makers + n + 1, makers - n - 1, makers * 0.5, makers[:-1], 3),
+        ),
+    )
+    sigma = draw.option((3.0, 1e-300, 1e300, np.float32(1)), (0, -1, np.nan, np.inf, True))
+    bad = (table[:1].ravel(), table[None], None, "residuals", [[1], [1, 2]], table.astype("U5"), table + 0j)
+    rows = ruzhash_cv.embed_preferences(draw.option((dressed(draw, table),), bad), sigma=sigma, **options)
+    claim(isinstance(rows, sparse.csr_array) and rows.dtype == np.float32 and rows.shape[1] == m, f"{rows!r}")
+    claim((rows.data >= 0) & (rows.data <= 1), "a preference is out of [0, 1]")
+
+
+def distance(function: Callable[..., Array]) -> Target:
+    def target(draw: Draw) -> None:
+        n, n2, m = draw.pick([0, 1, 40, 300]), draw.pick([0, 1, 30]), draw.pick([1, 2, 7, 60])
+        rows = preference_rows(draw, n, m)
+        others = draw.option((None, preference_rows(draw, n2, m)), (preference_rows(draw, n2, m + 1),))
+        answer = function(rows, others)
+        claim(answer.shape == (n, n if others is None else n2) and answer.dtype == np.float64, f"{answer!r}")
+        claim((answer >= 0) & (answer <= 1), "a distance is out of [0, 1]")
+
+    return target
+
+
+def ruzhash(draw: Draw) -> None:
+    n, m, n_hashes = draw.pick([0, 1, 40, 300]), draw.pick([1, 2, 7, 60]), draw.integer(1, 2, 20)
+    hashes = ruzhash_cv.ruzhash(preference_rows(draw, n, m), n_hashes=n_hashes, **draw.some(rng=draw.seed()))
+    claim(hashes.shape == (n, n_hashes) and hashes.dtype == np.int64, f"{hashes!r}")
+    claim((hashes >= -1) & (hashes < m), "a hash points nowhere")
+
+
+def forest(cls: Any) -> Target:
+    def target(draw: Draw) -> None:
+        own_options = (
+            {"sink_credit": draw.pick([False, True])}
+            if cls is ruzhash_cv.RuzHashForest
+            else {"metric": draw.option(("tanimoto", "ruzicka", "jaccard"), ("precomputed", "cosine", None))}
+        )
+        grown = cls(
+            **draw.some(
+                **own_options,
+                n_trees=draw.integer(1, 2, 40),
+                subsample_size=draw.integer(1, 2, 17, 256, 2**31 - 1),
+                branching_factor=draw.integer(2, 3, 16, 1000, 2**31 - 1, least=2),
+                score=draw.option(("path_length", "mean_score", "relative_mass", "vote"), ("depth", None, 0)),
+                rng=draw.seed(),
+                n_jobs=draw.n_jobs(),
+            )
+        )
+        n, m = draw.pick([0, 1, 2, 5, 40, 300]), draw.pick([1, 2, 7, 60, 300])
+        rows, decoys = preference_rows(draw, n, m), preference_rows(draw, draw.pick([0, 1, 50]), m)
+        decoys = rows if decoys is None else decoys
+        own, others = grown.fit_anomaly_scores(rows, decoys)
+        later = grown.anomaly_scores(decoys)
+        for scores, length in ((own, n), (others, np.shape(decoys)[0]), (later, np.shape(decoys)[0])):
+            claim(scores.shape == (length,) and scores.dtype == np.float64, f"{scores!r}")
+            claim((scores > 0) & (scores <= 1), f"scores {scores!r}")
+        claim(others.tobytes() == later.tobytes(), "decoys do not score the same twice")
+        claim(np.isfinite(grown.path_lengths(rows)), "a path is not finite")
+
+    return target
+
+
+def p_values(draw: Draw) -> None:
+    n = draw.pick([0, 1, 50])
+    scores, decoys = draw.rng.random(n), draw.rng.random(draw.pick([0, 1, 50])) * draw.pick([1, 1e300, 1e-320])
+    bad = (
+        None,
+        "scores",
+        [[0.1, 0.2], [0.3]],
+        np.zeros((2, 2)),
+        np.array(["a"]),
+        0.5,
+        np.array([1j]),
+        np.array([np.nan]),
+    )
+    scores = draw.option((scores, scores.tolist(), cast(scores, "f4"), scores[::-1]), bad)
+    p = ruzhash_cv.p_values(scores, draw.option((decoys,), bad))
+    claim(p.shape == (len(scores),) and p.dtype == np.float64 and ((p > 0) & (p <= 1)).all(), f"{p!r}")
+
+
+def picture_of(draw: Draw) -> Any:
+    shape = draw.pick([(40, 60), (1, 1), (50, 50, 1), (30, 400, 3), (200, 20, 4), (1, 3000), (700, 900)])
+    image = draw.rng.integers(256, size=shape).astype(np.uint8)
+    bad = (None, image * 1.0, image[:0], np.zeros((2, 2, 2, 2), np.uint8), image.astype(bool), image.tolist())
+    return draw.option((image, image[::-1], np.asfortranarray(image)), bad)
+
+
+def picture(function: Callable[..., Array], scored: bool) -> Target:
+    def target(draw: Draw) -> None:
+        kp1, kp2, matches, ratio = matched(draw)
+        n = len(matches) if hasattr(matches, "__len__") else 3
+        scores = draw.rng.random(n) * draw.pick([1, 0, 1e300, 1e-320])
+        scores[draw.rng.random(n) < 0.2] = draw.pick([np.nan, np.inf, -np.inf, 0.5])
+        mask = draw.rng.random(n) < 0.5
+        marks = (scores, scores.tolist()) if scored else (mask, mask[:, None], mask.astype("u1"))
+        marks = draw.option(marks, (scores[:-1], mask[:-1], None, scores[:, None] > 2 if scored else scores + 0.5))
+        width = draw.option((None, 240, 600, 2400), (0, 239, -1, 1.5, True))
+        drawn = function(picture_of(draw), kp1, picture_of(draw), kp2, matches, marks, ratio=ratio, max_width=width)
+        claim(drawn.dtype == np.uint8 and drawn.ndim == 3 and drawn.shape[2] == 3, f"{drawn.dtype} {drawn.shape}")
+        claim(width is None or drawn.shape[1] <= width + 1, f"width {drawn.shape[1]} with max_width={width}")
+
+    return target
+
+
+TARGETS: dict[str, Target] = {
+    "filter_points": filter_points,
+    "filter_matches": filter_matches,
+    "find_homography": estimate(ruzhash_cv.find_homography),
+    "find_fundamental_matrix": estimate(ruzhash_cv.find_fundamental_matrix),
+    "as_correspondences": as_correspondences,
+    "select_matches": select_matches,
+    "draw_samples": draw_samples,
+    "solve_models": solve_models,
+    "transfer_error": residuals(ruzhash_cv.transfer_error),
+    "sampson_distance": residuals(ruzhash_cv.sampson_distance),
+    "embed_preferences": embed_preferences,
+    "ruzicka_distance": distance(ruzhash_cv.ruzicka_distance),
+    "jaccard_distance": distance(ruzhash_cv.jaccard_distance),
+    "tanimoto_distance": distance(ruzhash_cv.tanimoto_distance),
+    "ruzhash": ruzhash,
+    "RuzHashForest": forest(ruzhash_cv.RuzHashForest),
+    "VoronoiForest": forest(ruzhash_cv.VoronoiForest),
+    "p_values": p_values,
+    "draw_matches": picture(ruzhash_cv.draw_matches, scored=False),
+    "draw_scores": picture(ruzhash_cv.draw_scores, scored=True),
+}
