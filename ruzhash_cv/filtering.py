@@ -46,8 +46,8 @@ SEARCH_SIZE = 1024
 N_TREES, N_COLUMNS, N_DECOYS = 32, 48, 1000
 #: What the largest sum of preferences counts for beside a path length, which is about 1.7 for what is least anomalous.
 AGREEMENT_SHARE = 2.5
-#: What looks better than all decoys belongs to a structure up to so many times its tolerance.
-SURE_LEVEL, SURE_REACH = 0.001, 3.0
+#: What looks better than all decoys but one belongs to a structure up to so many times its tolerance.
+SURE_LEVEL, SURE_REACH = 0.002, 3.0
 #: Largest p-value within a fundamental matrix, which asks for a line only: mismatches may have slid along it.
 SLIDING_LEVEL = 0.02
 
@@ -134,7 +134,7 @@ def filter_points(
     false_acceptance_rate : float in (0, 1), optional
         Share of mismatches accepted: the mask is p-value <= rate, whatever the structures. None: kept is what lies within
         the tolerance of a structure (for a fundamental matrix with a p-value of 0.02 at most) and, without a `threshold`, up
-        to three times as far what looks better than every decoy; see docs/method.md.
+        to three times as far what looks better than almost every decoy; see docs/method.md.
     rng : int, numpy.random.Generator or None
         The same int gives the same result, whatever `n_jobs`.
     n_jobs : int or None

@@ -58,7 +58,7 @@ class FilterResult:
         Strongest first.
     score_threshold : float
         Matches with at most this anomaly score are kept: it has the p-value that was asked for as `false_acceptance_rate`, or
-        0.001 by default. Structures keep others besides; a `threshold` in pixels keeps none they do not hold.
+        0.002 by default. Structures keep others besides; a `threshold` in pixels keeps none they do not hold.
     mismatch_rate : float
         Estimated share of mismatches.
     degenerate_samples : dict of str to int
