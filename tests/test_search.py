@@ -1,0 +1,263 @@
+"""What the search for models finds on scenes whose answer is known, and that nothing there is to find does it no harm."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from ruzhash_cv import sampson_distance, transfer_error
+from ruzhash_cv.datasets import Correspondences, draw_correspondences, facade_scene, plane_scene, rigid_scene
+from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, KINDS, Frame
+from ruzhash_cv.residuals import pack_models
+from ruzhash_cv.sampling import PLACE_RADIUS, REJECTIONS, find_places
+from ruzhash_cv.search import FEWEST_NATS, Bank, Found, Search, coordinate_rows
+
+BOTH = KINDS
+
+
+@dataclass
+class Searched:
+    """Correspondences, the frame they were searched in, and what was found."""
+
+    points1: np.ndarray
+    points2: np.ndarray
+    frame: Frame
+    search: Search
+    found: Found
+
+    def residuals(self) -> np.ndarray:
+        """Residuals in pixels to each structure, by the package's public functions."""
+        rows = []
+        for packed, code in zip(self.found.structures.packed, self.found.structures.kinds, strict=True):
+            matrix = self.frame.leave(packed[:9].reshape(1, 3, 3), KINDS[code])[0]
+            distance = transfer_error if code == HOMOGRAPHY else sampson_distance
+            rows.append(distance(self.points1, self.points2, matrix))
+        return np.array(rows)
+
+
+def set_up(
+    points1: np.ndarray, points2: np.ndarray, families: tuple[str, ...] = BOTH, *, seed: int = 0, n_jobs: int = 1
+) -> tuple[Frame, Search]:
+    """A search as the pipeline makes it."""
+    frame = Frame.around(points1, points2)
+    pairs = frame.enter(points1, points2)
+    places = find_places(pairs, PLACE_RADIUS * frame.scale)
+    votes = 1.0 / np.bincount(places)[places]
+    return frame, Search(pairs, places, votes, frame.scale, families, np.random.default_rng(seed), n_jobs)
+
+
+def run(
+    points1: np.ndarray, points2: np.ndarray, families: tuple[str, ...] = BOTH, *, seed: int = 0, n_jobs: int = 1
+) -> Searched:
+    frame, search = set_up(points1, points2, families, seed=seed, n_jobs=n_jobs)
+    return Searched(points1, points2, frame, search, search.run())
+
+
+def of(drawn: Correspondences, families: tuple[str, ...] = BOTH, *, seed: int = 0, n_jobs: int = 1) -> Searched:
+    return run(drawn.points1, drawn.points2, families, seed=seed, n_jobs=n_jobs)
+
+
+@pytest.fixture(scope="module")
+def facade() -> Correspondences:
+    return draw_correspondences(facade_scene(3, rng=5), 400, mismatch_rate=0.4, noise=0.5, weights="even", rng=6)
+
+
+@pytest.fixture(scope="module")
+def searched(facade: Correspondences) -> Searched:
+    return of(facade, ("homography",))
+
+
+# What is found
+
+
+def test_every_plane_is_a_structure(facade: Correspondences, searched: Searched) -> None:
+    residuals, tolerances = searched.residuals(), searched.found.tolerances
+    inside = residuals <= tolerances[:, None]
+    for plane in (1, 2, 3):
+        assert inside[:, facade.labels == plane].mean(axis=1).max() > 0.9
+    assert inside[:, facade.labels == 0].any(axis=0).mean() < 0.1
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
+def test_one_plane_is_found_among_mismatches(rate: float) -> None:
+    drawn = draw_correspondences(plane_scene(rng=1), 300, mismatch_rate=rate, noise=0.5, rng=2)
+    result = of(drawn)
+    assert result.found.structures.kinds[0] == HOMOGRAPHY
+    strongest = result.residuals()[0] <= result.found.tolerances[0]
+    assert strongest[drawn.labels > 0].mean() > 0.95
+    assert strongest[drawn.labels == 0].mean() < 0.1
+
+
+def test_a_rigid_scene_without_planes_is_one_fundamental_matrix() -> None:
+    drawn = draw_correspondences(rigid_scene(rng=1), 300, mismatch_rate=0.3, noise=0.5, rng=2)
+    result = of(drawn)
+    assert result.found.structures.kinds[0] == FUNDAMENTAL
+    strongest = result.residuals()[0] <= result.found.tolerances[0]
+    assert strongest[drawn.labels > 0].mean() > 0.9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_structures_and_columns_are_of_the_families_asked_for(facade: Correspondences, kind: str) -> None:
+    found = of(facade, (kind,)).found
+    assert len(found.structures) > 0
+    assert len(found.columns) > 0
+    assert set(found.structures.kinds) | set(found.columns.kinds) == {KINDS.index(kind)}
+
+
+def test_every_structure_has_enough_evidence(searched: Searched) -> None:
+    assert searched.found.evidences.min() >= FEWEST_NATS
+
+
+def test_a_noisier_plane_gets_a_wider_tolerance() -> None:
+    tolerances = []
+    for noise in (0.3, 3.0):
+        drawn = draw_correspondences(plane_scene(rng=1), 300, mismatch_rate=0.3, noise=noise, rng=2)
+        tolerances.append(of(drawn, ("homography",)).found.tolerances[0])
+    assert tolerances[1] > 3 * tolerances[0]
+
+
+def test_what_is_found_is_well_formed(searched: Searched) -> None:
+    found = searched.found
+    m, k = len(found.columns), len(found.structures)
+    assert found.structures.packed.shape == (k, 18)
+    assert found.columns.packed.shape == (m, 18)
+    assert found.radii.shape == found.evidences.shape == found.tolerances.shape == (k,)
+    assert found.significances.shape == (m,)
+    assert ((found.significances > 0) & (found.significances <= 1)).all()
+    assert np.isfinite(found.structures.packed).all()
+    np.testing.assert_allclose(np.linalg.norm(found.structures.packed[:, :9], axis=1), 1.0)
+    assert found.n_models >= m
+    assert set(found.rejected) == set(REJECTIONS)
+
+
+def test_columns_remember_the_places_that_made_them(searched: Searched) -> None:
+    makers = searched.found.columns.makers[:, :4]
+    assert np.isin(makers, searched.search.places).all()
+    assert all(len(set(row)) == 4 for row in makers.tolist())
+    assert (searched.found.columns.makers[:, 4:] == -1).all()
+    assert (searched.found.structures.makers == -1).all()
+
+
+# Where there is nothing to find
+
+
+def test_points_that_agree_on_nothing_hold_no_structure() -> None:
+    for seed in range(3):
+        points1, points2 = np.random.default_rng(seed).uniform(0, 600, (2, 150, 2))
+        assert len(run(points1, points2).found.structures) == 0
+
+
+LINE = np.column_stack([np.linspace(0, 600, 60), np.linspace(0, 300, 60)])
+DEGENERATE = {
+    "one place": np.full((60, 2), 5.0),
+    "a line": LINE,
+    "two places": np.repeat([[0.0, 0.0], [500.0, 300.0]], 30, axis=0),
+    "eight points": np.random.default_rng(0).uniform(0, 500, (8, 2)),
+    "one point": np.zeros((1, 2)),
+}
+
+
+@pytest.mark.parametrize("families", [BOTH, ("homography",), ("fundamental",)], ids=["auto", *KINDS])
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_points_are_searched_in_vain_and_in_silence(name: str, families: tuple[str, ...]) -> None:
+    points = DEGENERATE[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = run(points, points + [7.0, 3.0], families)
+    assert np.isfinite(result.found.structures.packed).all()
+    assert set(result.found.structures.kinds) <= {KINDS.index(kind) for kind in families}
+    if name not in ("a line", "eight points"):
+        assert len(result.found.structures) == 0
+
+
+def test_rejected_samples_are_counted() -> None:
+    assert run(LINE, LINE + 3.0, ("homography",)).found.rejected["collinear"] > 0
+
+
+# The same again
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_the_same_seed_finds_the_same_for_any_number_of_threads(facade: Correspondences, n_jobs: int) -> None:
+    first, second = of(facade, seed=3).found, of(facade, seed=3, n_jobs=n_jobs).found
+    for name in ("structures", "columns"):
+        for part in ("packed", "kinds", "makers"):
+            np.testing.assert_array_equal(getattr(getattr(first, name), part), getattr(getattr(second, name), part))
+    for name in ("radii", "evidences", "significances"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    assert (first.rejected, first.n_models) == (second.rejected, second.n_models)
+
+
+def test_another_seed_draws_other_samples(facade: Correspondences) -> None:
+    first, second = of(facade, seed=3).found, of(facade, seed=4).found
+    assert (
+        first.columns.packed.shape != second.columns.packed.shape
+        or (first.columns.packed != second.columns.packed).any()
+    )
+
+
+# Its services to the pipeline
+
+
+def test_a_true_plane_weighs_much_and_a_chance_model_nothing(facade: Correspondences, searched: Searched) -> None:
+    search = searched.search
+    far = np.array([[[0.01, 0.0, 50.0], [0.0, 0.01, 50.0], [0.0, 0.0, 1.0]]])  # all points to one, far away
+    true = searched.found.structures.packed[:1]
+    packed = np.vstack([true, pack_models(far, HOMOGRAPHY)])
+    bank = Bank(packed, np.zeros(2, np.uint8), np.full((2, 7), -1, np.int64))
+    decoys = coordinate_rows(search.draw_decoys(200))
+    weights, rows, others = search.weigh(bank, coordinate_rows(search.pairs), decoys)
+    assert weights[0] > 0.5
+    assert weights[1] == 0.0
+    assert rows.row_sums(weights).shape == (400,)
+    assert others.row_sums(weights).shape == (decoys.shape[1],)
+    own = facade.labels == np.argmax(np.bincount(facade.labels[searched.residuals()[0] < 2.0], minlength=4))
+    assert rows.row_sums(weights)[own].mean() > 10 * rows.row_sums(weights)[facade.labels == 0].mean()
+
+
+def test_decoys_lie_far_from_any_structure(searched: Searched) -> None:
+    decoys = searched.search.draw_decoys(300)
+    assert decoys.shape == (300, 4)
+    points1, points2 = searched.points1, searched.points2
+    frame = searched.frame
+    back1, back2 = (decoys[:, :2] / frame.scale + frame.centre1, decoys[:, 2:] / frame.scale + frame.centre2)
+    assert np.abs(back1[:, None] - points1).max(axis=2).min(axis=1).max() < 1e-6
+    assert np.abs(back2[:, None] - points2).max(axis=2).min(axis=1).max() < 1e-6
+    agreeing = Searched(back1, back2, frame, searched.search, searched.found).residuals() < 3.0
+    assert agreeing.any(axis=0).mean() < 0.05
+
+
+def test_structures_found_in_a_subset_are_polished_with_all_correspondences() -> None:
+    scene = plane_scene(rng=1)
+    drawn = draw_correspondences(scene, 1500, mismatch_rate=0.2, noise=1.0, rng=2)
+    exact = draw_correspondences(scene, 300, mismatch_rate=0.0, noise=0.0, rng=3)
+    frame, everything = set_up(drawn.points1, drawn.points2, ("homography",))
+    few = slice(0, 60)
+    search = Search(
+        everything.pairs[few], everything.places[few], np.ones(60), frame.scale, ("homography",),
+        np.random.default_rng(0), 1,
+    )  # fmt: skip
+    found = search.run()
+
+    def error() -> float:
+        return float(np.mean(Searched(exact.points1, exact.points2, frame, search, found).residuals()[0]))
+
+    before = error()
+    search.polish(found, coordinate_rows(everything.pairs), everything.votes)
+    assert error() < 0.5 * before
+
+
+# Banks
+
+
+def test_banks_are_taken_from_and_joined_row_by_row(searched: Searched) -> None:
+    bank = searched.found.columns
+    half = np.arange(len(bank)) % 2 == 0
+    joined = bank.take(half).join(bank.take(~half))
+    assert len(joined) == len(bank)
+    np.testing.assert_array_equal(joined.take(np.arange(half.sum())).packed, bank.packed[half])
+    np.testing.assert_array_equal(joined.makers[half.sum() :], bank.makers[~half])
+    assert len(Bank()) == len(Bank().join(Bank())) == 0
