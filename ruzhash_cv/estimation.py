@@ -38,7 +38,7 @@ def find_homography(
 ) -> tuple[Array | None, NDArray[np.uint8]]:
     """Find the homography of the strongest plane, in place of ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
 
-    `filter_points` keeps every plane; this is its strongest one, refitted to its own matches.
+    `filter_points` keeps every plane; this is the one found first, where the evidence is strongest, refitted.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def find_fundamental_matrix(
 ) -> tuple[Array | None, NDArray[np.uint8]]:
     """Find the fundamental matrix of the strongest motion, in place of ``cv2.findFundamentalMat``.
 
-    `filter_points` keeps every motion; this is its strongest one, refitted to its own matches.
+    `filter_points` keeps every motion; this is the one found first, where the evidence is strongest, refitted.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def find_fundamental_matrix(
     Raises
     ------
     TypeError, ValueError
-        An argument is not of a form above; the message names it and what arrived.
+        As `find_homography`.
 
     Examples
     --------
