@@ -170,9 +170,12 @@ def filter_points(
 
     clock = _Clock()
     # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
-    finite = np.asarray((np.abs(np.hstack([first, second])) < LARGEST_COORDINATE).all(axis=1))
-    frame = Frame.around(first[finite], second[finite])
-    pairs, where = _distinct(frame.enter(first[finite], second[finite]))
+    pixels = np.hstack([first, second])
+    finite = np.asarray((np.abs(pixels) < LARGEST_COORDINATE).all(axis=1))
+    # Distinct and in their own order before anything is computed: neither repetitions nor the order given change a bit.
+    pixels, where = _distinct(pixels[finite])
+    frame = Frame.around(pixels[:, :2], pixels[:, 2:])
+    pairs = frame.enter(pixels[:, :2], pixels[:, 2:])
     # A threshold of 3 px, RANSAC's default, is the unit in which all lengths are chosen.
     unit = 1.0 if threshold is None else threshold / 3.0
     places = find_places(pairs, PLACE_RADIUS * unit * frame.scale)

@@ -1,0 +1,291 @@
+"""What holds for every public function whatever the points: invariances, bounds, types on success and failure alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ruzhash_cv as rc
+
+few = settings(derandomize=True, max_examples=8, deadline=None)
+many = settings(derandomize=True, max_examples=40, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+#: Whole shifts and powers of two are exact for `scene`'s coordinates, which are whole sixteenths.
+shifts = st.tuples(*[st.integers(-5000, 5000)] * 4)
+powers = st.sampled_from([-3, -1, 2, 5])
+families = st.sampled_from(["auto", "homography", "fundamental"])
+distances = [rc.ruzicka_distance, rc.jaccard_distance, rc.tanimoto_distance]
+forests = [rc.RuzHashForest, rc.VoronoiForest]
+estimators = [rc.find_homography, rc.find_fundamental_matrix]
+
+
+def scene(seed: int) -> np.ndarray[Any, Any]:
+    """Correspondences (n, 4): two planes seen from two places and a third of mismatches, or too few for anything."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([5, 40, 90, 120], p=[0.1, 0.1, 0.4, 0.4]))
+    X = np.column_stack([rng.uniform(-1, 1, (n, 2)), np.where(np.arange(n) % 2, 4.0, 6.0)])
+    Y = X @ cv2.Rodrigues(rng.normal(0, 0.05, 3))[0].T + rng.uniform(0.1, 0.3, 3)
+    pairs = 800 + 600 * np.hstack([X[:, :2] / X[:, 2:], Y[:, :2] / Y[:, 2:]]) + rng.normal(0, 0.4, (n, 4))
+    wrong = rng.random(n) < 0.33
+    pairs[wrong, 2:] = rng.uniform(600, 1000, (int(wrong.sum()), 2))
+    return np.round(pairs * 16) / 16
+
+
+def preferences(seed: int, n: int, m: int = 7) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(seed)
+    return np.round(rng.random((n, m)) * (rng.random((n, m)) < 0.5), 2)
+
+
+def filtered(pairs: np.ndarray[Any, Any], **options: Any) -> rc.FilterResult:
+    return rc.filter_points(pairs[:, :2], pairs[:, 2:], **options)
+
+
+def verdicts(result: rc.FilterResult, order: Any = slice(None)) -> list[bytes]:
+    arrays = (result.inlier_mask, result.anomaly_scores, result.p_values, result.labels)
+    return [array[order].tobytes() for array in arrays]
+
+
+# The pipeline
+
+
+@few
+@given(seeds, shifts, families)
+def test_translating_pixels_changes_no_verdict(seed: int, shift: tuple[int, ...], model: str) -> None:
+    pairs = scene(seed)
+    assert verdicts(filtered(pairs, model=model)) == verdicts(filtered(pairs + np.array(shift), model=model))
+
+
+@few
+@given(seeds, powers, families)
+def test_scaling_pixels_and_threshold_together_changes_no_verdict(seed: int, power: int, model: str) -> None:
+    pairs, scale = scene(seed), 2.0**power
+    there = filtered(pairs, model=model, threshold=3.0)
+    assert verdicts(there) == verdicts(filtered(scale * pairs, model=model, threshold=3.0 * scale))
+
+
+@few
+@given(seeds, families)
+def test_the_order_of_matches_changes_no_verdict(seed: int, model: str) -> None:
+    pairs = scene(seed) * np.pi  # sums depend on their order
+    order = np.random.default_rng(seed).permutation(len(pairs))
+    assert verdicts(filtered(pairs, model=model), order) == verdicts(filtered(pairs[order], model=model))
+
+
+@few
+@given(seeds, families)
+def test_repeated_matches_share_the_verdict_they_would_have_alone(seed: int, model: str) -> None:
+    pairs = scene(seed) * np.pi
+    rows = np.random.default_rng(seed).integers(len(pairs), size=3 * len(pairs))
+    once, again = filtered(pairs, model=model), filtered(np.vstack([pairs, pairs[rows]]), model=model)
+    assert verdicts(again, slice(len(pairs))) == verdicts(once)
+    assert verdicts(again, slice(len(pairs), None)) == verdicts(once, rows)
+
+
+@few
+@given(seeds)
+def test_swapping_the_images_changes_few_verdicts_of_fundamental_matrices(seed: int) -> None:
+    pairs = scene(seed)
+    there, back = filtered(pairs, model="fundamental"), filtered(pairs[:, [2, 3, 0, 1]], model="fundamental")
+    assert (there.inlier_mask == back.inlier_mask).mean() > 0.85
+    assert bool(there.models) == bool(back.models)
+
+
+@few
+@given(seeds, st.sampled_from([None, 1.0, 8.0]), st.sampled_from([None, 0.05]), families)
+def test_a_result_is_well_formed_on_success_and_failure(
+    seed: int, threshold: float | None, rate: float | None, model: str
+) -> None:
+    pairs = scene(seed)
+    pairs[np.random.default_rng(seed).random(pairs.shape) < 0.02] = np.nan
+    result = filtered(pairs, model=model, threshold=threshold, false_acceptance_rate=rate)
+    n, usable = len(pairs), np.isfinite(pairs).all(axis=1)
+    arrays = (result.inlier_mask, result.anomaly_scores, result.p_values, result.labels)
+    assert [(array.shape, array.dtype) for array in arrays] == [((n,), kind) for kind in (bool, float, float, np.int64)]
+    assert not result.inlier_mask[~usable].any()
+    assert ((result.anomaly_scores > 0) & (result.anomaly_scores <= 1)).all()
+    assert ((result.p_values > 0) & (result.p_values <= 1)).all()
+    assert (result.reason is None) == bool(result.models)
+    assert [model.support for model in result.models] == np.bincount(
+        result.labels + 1, minlength=len(result.models) + 1
+    )[1:].tolist()
+    assert 0 <= result.mismatch_rate <= 1
+
+
+@few
+@given(seeds)
+def test_filter_matches_is_filter_points_of_the_matched_points(seed: int) -> None:
+    pairs = scene(seed)
+    n = len(pairs)
+    order = np.random.default_rng(seed).permutation(n)
+    matches = [cv2.DMatch(int(i), int(i), 0.1) for i in order]
+    mask = rc.filter_matches(pairs[:, :2], pairs[:, 2:], matches)
+    assert mask.tobytes() == filtered(pairs).inlier_mask[order].tobytes()
+    kept = rc.select_matches(matches, mask)
+    assert [match.queryIdx for match in kept] == order[mask].tolist()
+    corresponding = rc.as_correspondences(pairs[:, :2], pairs[:, 2:], matches)
+    assert (np.hstack([corresponding.points1, corresponding.points2]) == pairs[order]).all()
+
+
+@few
+@given(seeds, st.sampled_from(estimators), shifts)
+def test_estimated_models_have_opencv_s_form_and_follow_a_translation(seed: int, estimator: Any, shift: Any) -> None:
+    pairs = scene(seed)
+    moved = pairs + np.array(shift)
+    model, mask = estimator(pairs[:, :2], pairs[:, 2:])
+    again, mask_again = estimator(moved[:, :2], moved[:, 2:])
+    assert (mask.shape, mask.dtype) == ((len(pairs), 1), np.uint8)
+    assert (model is None) == (again is None)
+    if model is None:
+        assert not mask.any()
+    else:
+        assert (model.shape, model.dtype) == ((3, 3), np.float64)
+        assert (mask == mask_again).mean() > 0.97  # of what lies at the tolerance, rounding decides
+
+
+# Samples, models, residuals
+
+
+@few
+@given(seeds, shifts, powers, st.sampled_from([4, 7]))
+def test_samples_follow_neither_translation_nor_scale(seed: int, shift: Any, power: int, size: int) -> None:
+    pairs, scale = scene(seed), 2.0**power
+    moved = (pairs + np.array(shift)) * scale
+    options: dict[str, Any] = {"sample_size": size, "n_samples": 50, "rng": seed}
+    there = rc.draw_samples(pairs[:, :2], pairs[:, 2:], min_spread=2.0, **options)
+    back = rc.draw_samples(moved[:, :2], moved[:, 2:], min_spread=2.0 * scale, **options)
+    assert there.indices.tobytes() == back.indices.tobytes()
+    assert there.indices.shape[1] == size
+    assert there.rejected == back.rejected
+    apart = np.abs(pairs[there.indices[:, :, None]] - pairs[there.indices[:, None]]).reshape(-1, size, size, 2, 2)
+    assert (apart.max(axis=-1) >= 2.0 * (1 - np.eye(size))[..., None]).all()
+
+
+@few
+@given(seeds)
+def test_models_of_samples_pass_through_their_samples(seed: int) -> None:
+    pairs = scene(seed)
+    for kind, size, distance in (("homography", 4, rc.transfer_error), ("fundamental", 7, rc.sampson_distance)):
+        samples = rc.draw_samples(pairs[:, :2], pairs[:, 2:], sample_size=size, n_samples=30, min_spread=30.0).indices
+        models = rc.solve_models(pairs[:, :2], pairs[:, 2:], samples, kind=kind)
+        residuals = distance(pairs[:, :2], pairs[:, 2:], models.matrices)
+        own = residuals[samples[models.sample_index], np.arange(len(models))[:, None]]
+        assert len(own) == 0 or np.median(own) < 0.01
+        assert models.n_degenerate + len(np.unique(models.sample_index)) == len(samples)
+
+
+@many
+@given(seeds)
+def test_residuals_are_those_of_the_swapped_images_and_the_turned_model(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    first, second = rng.uniform(0, 500, (2, 20, 2))
+    F = rng.normal(0, 1, (3, 3))
+    H = np.eye(3) + rng.normal(0, 1e-4, (3, 3))
+    there, back = rc.sampson_distance(first, second, F), rc.sampson_distance(second, first, F.T)
+    np.testing.assert_allclose(there, back, rtol=1e-9)
+    there, back = rc.transfer_error(first, second, H), rc.transfer_error(second, first, np.linalg.inv(H))
+    np.testing.assert_allclose(there, back, rtol=1e-6)
+    assert (rc.sampson_distance(first, second, 8 * F) == rc.sampson_distance(first, second, F)).all()
+
+
+# Preference space
+
+
+@many
+@given(seeds, powers, st.booleans())
+def test_preferences_depend_on_residuals_in_units_of_the_noise(seed: int, power: int, binary: bool) -> None:
+    rng = np.random.default_rng(seed)
+    residuals = rng.normal(0, 4, (12, 5))
+    there = rc.embed_preferences(residuals, sigma=1.5, binary=binary).toarray()
+    back = rc.embed_preferences(-residuals * 2.0**power, sigma=1.5 * 2.0**power, binary=binary).toarray()
+    assert there.tobytes() == back.tobytes()
+    assert ((there > 0) == (np.abs(residuals) <= 4.5)).all()
+    assert there.max() <= 1
+    assert (np.diff(there.ravel()[np.argsort(np.abs(residuals).ravel())]) <= 0).all()
+
+
+@many
+@given(seeds, st.sampled_from(distances))
+def test_distances_of_preference_rows_are_distances(seed: int, distance: Any) -> None:
+    rows = preferences(seed, 9)
+    table = distance(rows)
+    agreeing = rows.any(axis=1)
+    assert table.shape == (9, 9)
+    assert ((table >= 0) & (table <= 1)).all()
+    np.testing.assert_allclose(table, table.T, atol=1e-12)
+    np.testing.assert_allclose(np.diag(table), np.where(agreeing, 0.0, 1.0), atol=1e-12)
+    np.testing.assert_allclose(distance(rows[:, ::-1], rows[:4, ::-1]), table[:, :4], atol=1e-12)
+    if distance is not rc.tanimoto_distance:  # which is a metric on binary rows only
+        assert (table[:, None] <= table[:, :, None] + table[None] + 1e-12).all()
+    ones = (rows > 0).astype(float)
+    np.testing.assert_allclose(distance(ones), rc.jaccard_distance(rows), atol=1e-12)
+
+
+@many
+@given(seeds, st.integers(1, 4))
+def test_hashes_are_components_of_their_rows_and_alike_for_like_rows(seed: int, n_hashes: int) -> None:
+    rows = preferences(seed, 12)
+    rows[6:] = rows[:6]
+    hashes = rc.ruzhash(rows, n_hashes=n_hashes, rng=seed)
+    assert (hashes.shape, hashes.dtype) == ((12, n_hashes), np.int64)
+    assert (hashes[:6] == hashes[6:]).all()
+    found = hashes >= 0
+    assert (rows[np.nonzero(found)[0], hashes[found]] > 0).all()
+    assert (hashes[~rows.any(axis=1)] == -1).all()
+
+
+@few
+@given(seeds, st.sampled_from(forests), st.sampled_from([0, 1, 2, 30]), st.integers(2, 20))
+def test_forests_score_any_number_of_rows_within_bounds(seed: int, forest: Any, n: int, branching_factor: int) -> None:
+    rows, decoys = preferences(seed, n), preferences(seed + 1, 9)
+    results = []
+    for n_jobs in (1, 3):
+        grown = forest(n_trees=20, branching_factor=branching_factor, rng=seed, n_jobs=n_jobs)
+        results.append([*grown.fit_anomaly_scores(rows, decoys), grown.path_lengths(decoys)])
+    assert [array.tobytes() for array in results[0]] == [array.tobytes() for array in results[1]]
+    scores, others, lengths = results[0]
+    assert [array.shape for array in results[0]] == [(n,), (9,), (9,)]
+    assert ((np.concatenate([scores, others]) > 0) & (np.concatenate([scores, others]) <= 1)).all()
+    assert (lengths >= 0).all()
+
+
+@many
+@given(st.lists(st.floats(-1e6, 1e6), max_size=20), st.lists(st.floats(-1e6, 1e6), max_size=20))
+def test_p_values_rise_with_the_score_and_are_no_smaller_than_decoys_allow(own: Any, decoys: Any) -> None:
+    p = rc.p_values(own, decoys)
+    assert p.shape == (len(own),)
+    assert ((p >= 1 / (1 + len(decoys))) & (p <= 1)).all()
+    assert (np.diff(p[np.argsort(own)]) >= 0).all()
+    assert (rc.p_values(own, decoys[::-1]) == p).all()
+
+
+# Pictures
+
+
+@few
+@given(seeds, st.sampled_from([None, 240, 700]), st.sampled_from([(30, 40), (50, 20, 3), (400, 900, 4)]))
+def test_pictures_have_a_size_that_depends_on_the_images_alone(seed: int, width: int | None, shape: Any) -> None:
+    pairs = scene(seed) / 16
+    n = len(pairs)
+    images = np.full(shape, 90, np.uint8), np.full(shape, 60, np.uint8)
+    drawn = (images[0], pairs[:, :2], images[1], pairs[:, 2:], np.stack([np.arange(n)] * 2, axis=1))
+    pictures = [rc.draw_matches(*drawn, mask, max_width=width) for mask in (np.ones(n, bool), np.zeros(n, bool))]
+    again = rc.draw_matches(*drawn, np.ones((n, 1), np.uint8), max_width=width)
+    assert pictures[0].shape == pictures[1].shape
+    assert pictures[0].dtype == np.uint8
+    assert (pictures[0] == again).all()
+    assert (pictures[0] != pictures[1]).any()
+    scored = rc.draw_scores(*drawn, np.linspace(0, 1, n), max_width=width)
+    assert scored.shape[1:] == pictures[0].shape[1:]
+    assert all((image == value).all() for image, value in zip(images, (90, 60), strict=True))
+
+
+@pytest.mark.parametrize("estimator", estimators)
+def test_what_cannot_be_decided_has_the_types_of_what_can(estimator: Any) -> None:
+    model, mask = estimator(np.zeros((0, 2)), np.zeros((0, 2)))
+    assert model is None
+    assert (mask.shape, mask.dtype) == ((0, 1), np.uint8)
