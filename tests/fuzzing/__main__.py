@@ -10,6 +10,8 @@ memory; its parent watches the clock, its end and what it writes to stderr. A fa
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import os
 import re
 import select
@@ -27,10 +29,10 @@ import numpy as np
 from inputs import Draw
 from targets import TARGETS, AnswerError
 
-import ruzhash_cv
-
-#: More than any case takes on a busy machine; imports, and compiling where no cache is filled yet.
-SECONDS_PER_CASE, SECONDS_TO_START = 20.0, 300.0
+#: What a case may take of the processors; after so long on the clock, however busy the machine, it hangs.
+MOST_SECONDS, SECONDS_TO_HANG = 10.0, 120.0
+#: Cases that call every function this often come first and uncounted: they compile the kernels.
+WARM_UPS = 4
 #: What a case may allocate at its peak, and what the process may have grown by at the end, libraries and caches included.
 MOST_MEGABYTES, MOST_LEAKED = 500.0, 250.0
 #: Cases of one child.
@@ -71,17 +73,19 @@ def forget_peak() -> None:
 def work(first: int, last: int) -> None:
     """Run cases in this process; a line to stdout before and after each."""
     warnings.simplefilter("error")
-    warm = np.random.default_rng(0).uniform(0, 500, (60, 2))
-    for model in ("auto", "fundamental"):
-        ruzhash_cv.filter_points(warm, warm + 5.0, model=model)
+    for name, case in itertools.product(TARGETS, range(WARM_UPS)):
+        print(f"warm-up {name}", flush=True)
+        with contextlib.suppress(Exception):
+            TARGETS[name](Draw(case))
     at_start = megabytes("VmRSS")
-    print("ready", flush=True)
     for case in range(first, last):
         print(f"start {case}", flush=True)
         try:
-            before = megabytes("VmRSS")
+            before, since = megabytes("VmRSS"), time.process_time()
             forget_peak()
             ended = run_case(case)
+            if (spent := time.process_time() - since) > MOST_SECONDS:
+                raise AnswerError(f"{ended}, after {spent:.0f} s of processor time")
             if (grown := megabytes("VmHWM") - before) > MOST_MEGABYTES:
                 raise AnswerError(f"{ended}, with {grown:.0f} MB")
         except Exception:
@@ -95,14 +99,13 @@ def work(first: int, last: int) -> None:
 def lines_of(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
     """Yield the lines a process writes to stdout; None where none comes in time."""
     assert process.stdout is not None
-    pending, allowed = b"", SECONDS_TO_START
-    while select.select([process.stdout], [], [], allowed)[0]:
+    pending = b""
+    while select.select([process.stdout], [], [], SECONDS_TO_HANG)[0]:
         chunk = os.read(process.stdout.fileno(), 1 << 16)
         if not chunk:
             return
         *lines, pending = (pending + chunk).split(b"\n")
         yield from (line.decode(errors="replace") for line in lines)
-        allowed = SECONDS_PER_CASE
     yield None
 
 
@@ -116,7 +119,7 @@ def run_batch(first: int, last: int, seen: Counter[str]) -> tuple[int, list[tupl
         for line in lines_of(process):
             if line is None:
                 process.kill()
-                failures.append((at, f"no end within {SECONDS_PER_CASE:g} s"))
+                failures.append((at, f"no end within {SECONDS_TO_HANG:g} s"))
             elif line.startswith("start "):
                 at = int(line.split()[1])
             elif line.startswith("ended "):
