@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
 
 from ruzhash_cv._validation import as_vector
 
 Array = NDArray[np.float64]
+
+#: p-values above the first of these are hardly ever inliers'; how many lie between one and the next tells the mismatches' own law.
+LEVELS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+#: Shifts and spreads tried for that law.
+SHIFTS, SPREADS = np.linspace(0.0, 3.0, 31), np.linspace(1.0, 2.5, 16)
+#: Matches that speak for the decoys' law beforehand, the price of a spread, and the log-likelihood ratio another law needs.
+PRIOR_MATCHES, SPREAD_PRICE, FEWEST_NATS = 10.0, 60.0, 2.0
+#: The decoy whose score the exponential tail begins at, and the share of decoys that tell how fast it falls.
+TAIL_RANK, TAIL_SHARE = 5, 0.1
 
 
 def p_values(scores: ArrayLike, decoy_scores: ArrayLike) -> Array:
@@ -35,6 +45,64 @@ def p_values(scores: ArrayLike, decoy_scores: ArrayLike) -> Array:
     own, others = as_vector(scores, "scores"), as_vector(decoy_scores, "decoy_scores")
     as_good = np.searchsorted(np.sort(others), own, side="right")
     return np.asarray((1.0 + as_good) / (1.0 + len(others)), dtype=np.float64)
+
+
+def extend_tail(p: Array, scores: Array, decoy_scores: Array) -> Array:
+    """Return p-values that go on falling, exponentially in -log2 of the score, where the best of the decoys end.
+
+    Examples
+    --------
+    >>> decoys, scores = np.exp2(-np.linspace(0, 1, 101)), np.exp2([-0.5, -1.5, -2.5])
+    >>> bool((np.diff(extend_tail(p_values(scores, decoys), scores, decoys)) < 0).all())
+    True
+    """
+    n_tail = int(TAIL_SHARE * len(decoy_scores))
+    if n_tail <= TAIL_RANK:
+        return p
+    agreement, best = -np.log2(scores), -np.log2(np.sort(decoy_scores)[: n_tail + 1])
+    scale = float(np.mean(best[:n_tail] - best[n_tail]))
+    beyond = agreement > best[TAIL_RANK]
+    if scale > 0.0:
+        start = (1.0 + TAIL_RANK) / (1.0 + len(decoy_scores))
+        p = p.copy()
+        p[beyond] = start * np.exp((best[TAIL_RANK] - agreement[beyond]) / scale)
+    return p
+
+
+def empirical_null(p: Array) -> tuple[float, float]:
+    """Return shift and spread of the law of mismatches' p-values: (ndtri(p) + shift) / spread is standard normal.
+
+    (0, 1) where they are like decoys. Mismatches of real matchers look a little better: they join what looks alike and lies near
+    each other. Large p-values are theirs alone, and tell the law by which the small ones follow (Efron, "Large-scale simultaneous
+    hypothesis testing: the choice of a null hypothesis", JASA 2004). Fitted by the likelihood of the counts between `LEVELS`.
+
+    Examples
+    --------
+    >>> empirical_null(np.linspace(0.001, 1, 500))
+    (0.0, 1.0)
+    """
+    levels = np.array(LEVELS)
+    counts = np.histogram(p[p > levels[0]], levels)[0] + PRIOR_MATCHES * np.diff(levels) / (1.0 - levels[0])
+    shift, spread = (grid.ravel() for grid in np.meshgrid(SHIFTS, SPREADS, indexing="ij"))
+    beyond = ndtr(-(ndtri(levels) + shift[:, None]) / spread[:, None])
+    shares = (beyond[:, :-1] - beyond[:, 1:]) / beyond[:, :1]
+    gains = np.log(np.maximum(shares, 1e-300)) @ counts - SPREAD_PRICE * (spread - 1.0) ** 2
+    best = int(np.argmax(gains))
+    # Entry 0 is the law of decoys.
+    return (float(shift[best]), float(spread[best])) if gains[best] > gains[0] + FEWEST_NATS else (0.0, 1.0)
+
+
+def adjust(p: Array, null: tuple[float, float]) -> Array:
+    """Return p-values under a law from `empirical_null`.
+
+    Examples
+    --------
+    >>> adjust(np.array([0.01, 0.5]), (0.0, 1.0)).round(6)
+    array([0.01, 0.5 ])
+    """
+    shift, spread = null
+    # At least the smallest positive number: a p-value is never 0.
+    return np.maximum(ndtr((ndtri(p) + shift) / spread), np.finfo(np.float64).tiny)
 
 
 def mismatch_rate(p: Array, *, beyond: float = 0.5) -> float:

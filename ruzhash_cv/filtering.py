@@ -17,7 +17,7 @@ from ruzhash_cv._validation import (
     check_real,
     check_same_length,
 )
-from ruzhash_cv.calibration import mismatch_rate, p_values
+from ruzhash_cv.calibration import adjust, empirical_null, extend_tail, mismatch_rate, p_values
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.forest import RuzHashForest
@@ -48,7 +48,7 @@ N_TREES, N_COLUMNS, N_DECOYS = 32, 48, 1000
 AGREEMENT_SHARE = 2.5
 #: What looks better than all decoys but one belongs to a structure up to so many times its tolerance.
 SURE_LEVEL, SURE_REACH = 0.002, 3.0
-#: Largest p-value within a fundamental matrix, which asks for a line only: mismatches may have slid along it.
+#: Largest share of decoys that look as good as a match within a fundamental matrix: mismatches may have slid along its lines.
 SLIDING_LEVEL = 0.02
 
 Array = NDArray[np.float64]
@@ -133,7 +133,7 @@ def filter_points(
         T / 3 times as large.
     false_acceptance_rate : float in (0, 1), optional
         Share of mismatches accepted: the mask is p-value <= rate, whatever the structures. None: kept is what lies within
-        the tolerance of a structure (for a fundamental matrix with a p-value of 0.02 at most) and, without a `threshold`, up
+        the tolerance of a structure (of a fundamental matrix: if 98 % of decoys look worse) and, without a `threshold`, up
         to three times as far what looks better than almost every decoy; see docs/method.md.
     rng : int, numpy.random.Generator or None
         The same int gives the same result, whatever `n_jobs`.
@@ -297,20 +297,22 @@ def _decide(
     false_acceptance_rate: float | None,
 ) -> _Verdict:
     """Choose the mask."""
-    p = p_values(scores, decoy_scores)
+    chance = p_values(scores, decoy_scores)
+    p = adjust(extend_tail(chance, scores, decoy_scores), empirical_null(chance))
     tolerances = found.tolerances * unit if threshold is None else np.full(len(found.structures), threshold)
     residuals = residual_kernel(coordinate_rows(pairs), found.structures.packed, found.structures.kinds).T / scale
     with np.errstate(over="ignore", under="ignore"):
         distances = residuals / tolerances
     nearest = np.argmin(distances, axis=1)
     distance = distances[np.arange(len(p)), nearest]
-    rate, reach = (SURE_LEVEL, SURE_REACH) if false_acceptance_rate is None else (false_acceptance_rate, np.inf)
-    keep = p <= rate
+    keep = chance <= SURE_LEVEL if false_acceptance_rate is None else p <= false_acceptance_rate
     limit = float(scores[keep].max(initial=0.0))
-    keep &= distance <= (reach if threshold is None else 1.0)
+    if threshold is not None:
+        keep &= distance <= 1.0
     if false_acceptance_rate is None:
+        keep &= distance <= SURE_REACH
         slides = found.structures.kinds[nearest] == FUNDAMENTAL
-        keep |= (distance <= 1.0) & (~slides | (p <= SLIDING_LEVEL))
+        keep |= (distance <= 1.0) & (~slides | (chance <= SLIDING_LEVEL))
     labels = np.where(keep & (distance <= SURE_REACH), nearest, -1)
     return _Verdict(keep, scores, p, labels, residuals, tolerances, limit)
 

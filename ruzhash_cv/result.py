@@ -51,14 +51,14 @@ class FilterResult:
     anomaly_scores : ndarray of float64, shape (n,)
         In (0, 1], high = mismatch.
     p_values : ndarray of float64, shape (n,)
-        Probability that a mismatch looks at least as good, by comparison with decoys.
+        Probability that a mismatch looks at least as good, by comparison with decoys and with the other matches.
     labels : ndarray of int64, shape (n,)
         Index into `models` of the structure a kept match belongs to, -1 = none.
     models : tuple of Structure
         Strongest first.
     score_threshold : float
         Matches with at most this anomaly score are kept: it has the p-value that was asked for as `false_acceptance_rate`, or
-        0.002 by default. Structures keep others besides; a `threshold` in pixels keeps none they do not hold.
+        looks better than 99.8 % of decoys. Structures keep others besides; a `threshold` in pixels keeps none they do not hold.
     mismatch_rate : float
         Estimated share of mismatches.
     degenerate_samples : dict of str to int
