@@ -98,10 +98,11 @@ class Structures:
     @classmethod
     def join(cls, parts: list[Structures], left: Array) -> Structures:
         """Return the structures of several lists as one."""
-        evidences = np.concatenate([part.evidences for part in parts])
+        evidences = np.concatenate([np.zeros(0), *[part.evidences for part in parts]])
         order = np.argsort(-evidences, kind="stable")
         bank = Bank().join(*[part.bank for part in parts]).take(order)
-        return cls(bank, np.concatenate([part.steps for part in parts])[order], evidences[order], left)
+        steps = np.concatenate([np.zeros(0, np.int64), *[part.steps for part in parts]])
+        return cls(bank, steps[order], evidences[order], left)
 
 
 @dataclass
@@ -205,16 +206,13 @@ class Search:
         its matches so far that the rest is no evidence for it, they stand for it.
         """
         planes = candidates.take(candidates.kinds == HOMOGRAPHY)
-        if len(planes) == 0 or FUNDAMENTAL not in structures.bank.kinds:
-            return structures
-        parts, open_ = [], self.votes.copy()
-        left = structures.left.copy()
+        parts, open_, left = [], self.votes.copy(), structures.left.copy()
         for item in range(len(structures.steps)):
             part = structures.take(slice(item, item + 1))
             kind, step = part.bank.kinds[0], int(part.steps[0])
             reach = self.takes[kind] * RADII[step] * self.scale
             own = (residual_kernel(points, part.bank.packed, part.bank.kinds)[0] <= reach) & (open_ > 0.0)
-            if kind == FUNDAMENTAL:
+            if kind == FUNDAMENTAL and len(planes) > 0:
                 widest = (min(self.widest[0], step + STEPS_NOISIER), 0)
                 within = self._extract(points, np.where(own, self.votes, 0.0), decoys, planes, widest=widest)
                 rest = np.where(own, within.left, open_)
