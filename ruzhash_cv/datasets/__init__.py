@@ -17,3 +17,9 @@ from ruzhash_cv.datasets.pairs import ImagePair as ImagePair
 from ruzhash_cv.datasets.pairs import load_pair as load_pair
 from ruzhash_cv.datasets.pairs import render_pair as render_pair
 from ruzhash_cv.datasets.scenes import Scene as Scene
+from ruzhash_cv.datasets.shapes import CIRCLE_SHAPES as CIRCLE_SHAPES
+from ruzhash_cv.datasets.shapes import LINE_SHAPES as LINE_SHAPES
+from ruzhash_cv.datasets.shapes import SHAPE_NAMES as SHAPE_NAMES
+from ruzhash_cv.datasets.shapes import Shape as Shape
+from ruzhash_cv.datasets.shapes import load_shape as load_shape
+from ruzhash_cv.datasets.shapes import make_shape as make_shape
