@@ -120,10 +120,13 @@ def find_places(pairs: NDArray[np.float64], radius: float) -> NDArray[np.int64]:
     """
     if radius <= 0 or len(pairs) == 0:
         return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    # Candidates are looked up along the axis that spreads the correspondences most. Not by a fixed number of neighbours: a
-    # keypoint may be repeated any number of times.
-    axis = int(np.argmax(pairs.std(axis=0)))
-    places: NDArray[np.int64] = _follow_leaders(pairs, np.argsort(pairs[:, axis], kind="stable"), axis, radius)
+    # Candidates are looked up in strips as wide as the radius, sorted along another axis. Not by a fixed number of neighbours:
+    # a keypoint may be repeated any number of times.
+    across, along = np.argsort(pairs.std(axis=0))[:-3:-1]
+    strips, rank = np.unique(np.floor(pairs[:, across] / (radius * (1.0 + 1e-9))), return_inverse=True)
+    order = np.lexsort((pairs[:, along], rank))
+    starts = np.searchsorted(rank[order], np.arange(len(strips) + 1))
+    places: NDArray[np.int64] = _follow_leaders(pairs[order], order, strips, starts, rank, int(along), radius)
     return places
 
 
@@ -164,29 +167,46 @@ def draw_from(
 
 
 @jit
-def _follow_leaders(pairs: Any, order: Any, axis: int, radius: float) -> Any:
-    """Return the place of each correspondence; `order` sorts them along `axis`."""
-    n = len(pairs)
+def _follow_leaders(
+    sorted_pairs: Any, order: Any, strips: Any, starts: Any, rank: Any, along: int, radius: float
+) -> Any:
+    """Return the place of each correspondence.
+
+    `sorted_pairs` are those of ``strips[k]`` at ``starts[k] : starts[k + 1]``, by the coordinate `along`; `order` tells which they
+    are, and `rank` (n,) the strip of each correspondence.
+    """
+    n = len(order)
     position = np.empty(n, np.int64)
     position[order] = np.arange(n)
     place = np.full(n, -1, np.int64)
     n_places = 0
+    # Wider than the radius by more than rounding.
+    reach = radius * (1.0 + 1e-9)
     for row in range(n):
         if place[row] >= 0:
             continue
         # A leader is its own place's first row: joining anything else would chain places together.
-        place[row] = n_places
-        for step in (-1, 1):
-            at = position[row] + step
-            while 0 <= at < n and abs(pairs[order[at], axis] - pairs[row, axis]) <= radius:
-                other = order[at]
-                if place[other] < 0:
+        leader = sorted_pairs[position[row]]
+        own = rank[row]
+        for strip in range(max(own - 1, 0), min(own + 2, len(strips))):
+            if abs(strips[strip] - strips[own]) > 1.0:
+                continue
+            low, high = starts[strip], starts[strip + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if sorted_pairs[middle, along] < leader[along] - reach:
+                    low = middle + 1
+                else:
+                    high = middle
+            while low < starts[strip + 1] and sorted_pairs[low, along] <= leader[along] + reach:
+                if place[order[low]] < 0:
                     near = True
                     for item in range(4):
-                        near = near and abs(pairs[other, item] - pairs[row, item]) <= radius
+                        near = near and abs(sorted_pairs[low, item] - leader[item]) <= radius
                     if near:
-                        place[other] = n_places
-                at += step
+                        place[order[low]] = n_places
+                low += 1
+        place[row] = n_places
         n_places += 1
     return place
 
