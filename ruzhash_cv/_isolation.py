@@ -127,7 +127,7 @@ class PreferenceForest(ABC):
             lambda start, stop: self._leaf_values(rows, start, stop, membership, rule),
             rows.shape[0],
             self.n_jobs,
-            smallest=1024,
+            smallest=400,
         )
         return np.concatenate(blocks)
 

@@ -72,5 +72,6 @@ def run_blocks(function: Callable[[int, int], T], n_items: int, n_jobs: int, *, 
     edges: Sequence[int] = [n_items * block // n_blocks for block in range(n_blocks + 1)]
     if n_blocks == 1:
         return [function(0, n_items)]
-    with ThreadPoolExecutor(n_blocks) as pool:
-        return list(pool.map(function, edges[:-1], edges[1:]))
+    with ThreadPoolExecutor(n_blocks - 1) as pool:
+        others = pool.map(function, edges[1:-1], edges[2:])
+        return [function(0, edges[1]), *others]

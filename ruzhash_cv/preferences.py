@@ -127,7 +127,7 @@ def agree(
         ),
         len(packed),
         n_jobs,
-        smallest=max(1, 262144 // max(n, 1)),
+        smallest=max(1, 65536 // max(n, 1)),
     )  # fmt: skip
     lengths, sums, rows, values = (np.concatenate(part) for part in zip(*parts, strict=True))
     starts = np.zeros(len(packed) + 1, np.int64)
