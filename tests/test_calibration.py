@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 from ruzhash_cv import p_values
-from ruzhash_cv.calibration import mismatch_rate
+from ruzhash_cv.calibration import adjust, empirical_null, extend_tail, mismatch_rate
 
 SCORES = st.lists(st.sampled_from([0.1, 0.25, 0.5, 0.75, 1.0]), max_size=12).map(np.array)
 
@@ -36,3 +37,55 @@ def test_mismatch_rate_of_a_mixture_is_its_share() -> None:
         assert abs(mismatch_rate(p) - share) < 4 * 2 * np.sqrt(0.25 / 4000)
     assert mismatch_rate(np.zeros(0)) == 0
     assert mismatch_rate(np.ones(5)) == 1
+
+
+def test_the_null_of_mismatches_like_decoys_is_theirs() -> None:
+    rng = np.random.default_rng(0)
+    laws = [empirical_null(np.concatenate([rng.random(300), rng.uniform(0, 0.01, 300)])) for _ in range(40)]
+    assert sum(law == (0.0, 1.0) for law in laws) >= 30
+    assert np.mean([shift for shift, _ in laws]) < 0.1
+
+
+def test_the_null_of_mismatches_that_look_better_is_found_from_the_worse_half() -> None:
+    """p-values of normal scores shifted by 0.8: with the law found, a share of q is at most q again."""
+    rng = np.random.default_rng(1)
+    wrong = ndtr(rng.normal(-0.8, 1.0, 4000))
+    shift, spread = empirical_null(np.concatenate([wrong, np.full(2000, 1e-4)]))
+    assert abs(shift - 0.8) < 0.15
+    assert spread < 1.2
+    adjusted = adjust(wrong, (shift, spread))
+    for level in (0.01, 0.05, 0.1):
+        assert level / 1.5 < (adjusted <= level).mean() < level * 1.5
+        assert (wrong <= level).mean() > 1.9 * level
+
+
+def test_few_matches_leave_the_null_alone() -> None:
+    assert empirical_null(np.array([0.03, 0.3, 0.8])) == (0.0, 1.0)
+    assert empirical_null(np.zeros(0)) == (0.0, 1.0)
+
+
+def test_adjusted_p_values_keep_their_order_and_are_never_zero() -> None:
+    p = np.array([1e-300, 1e-12, 0.001, 0.5, 1.0])
+    adjusted = adjust(p, (1.2, 1.5))
+    assert (np.diff(adjusted) >= 0).all()
+    assert (adjusted > 0).all()
+    assert (adjusted <= 1).all()
+
+
+def test_the_tail_goes_on_where_decoys_end() -> None:
+    """Decoys whose agreement is exponential: beyond the best of them the p-value is the law's."""
+    rng = np.random.default_rng(2)
+    decoys = np.exp2(-rng.exponential(0.2, 4000))
+    scores = np.exp2(-np.array([0.1, 0.4, 2.0, 3.0]))
+    chance = p_values(scores, decoys)
+    p = extend_tail(chance, scores, decoys)
+    np.testing.assert_array_equal(p[:2], chance[:2])
+    expected = -np.array([2.0, 3.0]) / 0.2
+    assert (np.abs(np.log(p[2:]) - expected) < 0.25 * np.abs(expected)).all()
+
+
+def test_a_tail_needs_decoys_that_differ() -> None:
+    scores = np.array([0.2, 0.9])
+    for decoys in (np.full(1000, 0.5), np.zeros(0), np.linspace(0.4, 1, 20)):
+        chance = p_values(scores, decoys)
+        np.testing.assert_array_equal(extend_tail(chance, scores, decoys), chance)
