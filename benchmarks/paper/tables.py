@@ -1,0 +1,167 @@
+"""The sweep's tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from complexity import exponents
+from figures import TITLES, mean_by
+from sweep import BRANCHES
+from table import Row, read
+
+from ruzhash_cv._trees import SCORES
+from ruzhash_cv.paper import METHODS
+
+
+def markdown(header: Sequence[Any], lines: Iterable[Sequence[Any]]) -> str:
+    """Return a table; numbers to three decimals."""
+    text = ["| " + " | ".join(map(str, header)) + " |", "|" + "---|" + "---:|" * (len(header) - 1)]
+    for line in lines:
+        text.append("| " + " | ".join(f"{item:.3f}" if isinstance(item, float) else str(item) for item in line) + " |")
+    return "\n".join(text)
+
+
+def write(out: Path) -> str:
+    """Write ``tables.md`` beside the CSVs and return it."""
+    parts = [
+        part
+        for part in (auc(out), spread(out), speed(out), times(out), table1(out), scores(out), estimate(out))
+        if part
+    ]
+    text = (
+        "\n\n".join(["# Tables of the paper's experiments", "Written by `python benchmarks/paper/run.py`.", *parts])
+        + "\n"
+    )
+    (out / "tables.md").write_text(text, encoding="utf-8")
+    return text
+
+
+def auc(out: Path) -> str:
+    rows = read(out / "auc.csv")
+    means = mean_by(rows, "auc", "group", "tolerance", "method", "b")
+    text = []
+    for (group, tolerance), title in TITLES.items():
+        own = [row for row in rows if (row["group"], row["tolerance"]) == (group, tolerance)]
+        bs = [b for b in BRANCHES if any(row["b"] == str(b) for row in own)]
+        if not own:
+            continue
+        lines = [
+            [method, *(means.get((group, tolerance, method, str(b)), float("nan")) for b in bs)] for method in METHODS
+        ]
+        counts = [
+            len({row["scene"] for row in own if row["run"] == run}) for run in sorted({row["run"] for row in own})
+        ]
+        text.append(
+            f"**ROC AUC, {title}** (scenes in each run: {', '.join(map(str, counts))})\n\n"
+            + markdown(["b", *bs], lines)
+        )
+    return "## AUC over b\n\n" + "\n\n".join(text) if text else ""
+
+
+def spread(out: Path) -> str:
+    """How much the AUC varies with b, and RHF less PIF at the best b of each."""
+    rows = read(out / "auc.csv")
+    means = mean_by(rows, "auc", "group", "tolerance", "method", "b")
+    lines: list[list[Any]] = []
+    for (group, tolerance), title in TITLES.items():
+        best: dict[str, float] = {}
+        for method in METHODS:
+            own = [value for key, value in means.items() if key[:3] == (group, tolerance, method)]
+            if own:
+                best[method] = max(own)
+        if len(best) == len(METHODS):
+            ranges = {
+                m: np.ptp([v for key, v in means.items() if key[:3] == (group, tolerance, m)])
+                for m in ("RHF", "RHF-B", "PIF")
+            }
+            lines.append(
+                [title, *(best[m] for m in METHODS), float(ranges["RHF"]), float(ranges["RHF-B"]), float(ranges["PIF"])]
+            )
+    header = ["data", *(f"best {m}" for m in METHODS), "range over b, RHF", "RHF-B", "PIF"]
+    return "## Best AUC, and its range over b\n\n" + markdown(header, lines) if lines else ""
+
+
+def speed(out: Path) -> str:
+    """Time saved by RHF at each b and at the b of the best AUC."""
+    rows = read(out / "times.csv")
+    seconds, quality = mean_by(rows, "test_seconds", "method", "b"), mean_by(rows, "auc", "method", "b")
+    bs = [b for b in BRANCHES if ("RHF", str(b)) in seconds]
+    if not bs:
+        return ""
+    best = {method: max(bs, key=lambda b: quality[method, str(b)]) for method in METHODS}
+    lines: list[list[Any]] = []
+    for fast, slow, claimed in (("RHF", "PIF", 70), ("RHF", "PIF-R", 70), ("RHF-B", "PIF-B", 35)):
+        saved = [f"{100 * (1 - seconds[fast, str(b)] / seconds[slow, str(b)]):.0f} %" for b in bs]
+        at_best = 100 * (1 - seconds[fast, str(best[fast])] / seconds[slow, str(best[slow])])
+        lines.append(
+            [f"{fast} over {slow}", f"{claimed} %", f"{at_best:.0f} % (b = {best[fast]}, {best[slow]})", *saved]
+        )
+    return "## Test time saved\n\n" + markdown(
+        ["", "the paper", "each at its best b", *(f"b = {b}" for b in bs)], lines
+    )
+
+
+def times(out: Path) -> str:
+    rows = read(out / "times.csv")
+    bs = [b for b in BRANCHES if any(row["b"] == str(b) for row in rows)]
+    text = []
+    for phase in ("train", "test"):
+        means = mean_by(rows, f"{phase}_seconds", "method", "b")
+        lines = (
+            [[method, *(means[method, str(b)] for b in bs)] for method in METHODS if (method, str(bs[-1])) in means]
+            if bs
+            else []
+        )
+        text.append(f"**{phase}, processor seconds of one thread**\n\n" + markdown(["b", *bs], lines))
+    return "## Times over b\n\n" + "\n\n".join(text) if bs else ""
+
+
+def table1(out: Path) -> str:
+    columns = [f"{phase}_{kind}" for phase in ("train", "test") for kind in ("exponent", "expected")]
+    lines = [
+        [f"{line['method']}, {line['varied']}", *(f"{line[column]:.2f}" for column in columns)]
+        for line in exponents(out / "complexity.csv")
+    ]
+    header = ["method, variable", "training: measured", "expected", "test: measured", "expected"]
+    return "## Exponents of time\n\n" + markdown(header, lines) if lines else ""
+
+
+def scores(out: Path) -> str:
+    rows = read(out / "scores.csv")
+    means = mean_by(rows, "auc", "group", "tolerance", "method", "b", "score")
+    panels = [panel for panel in TITLES if any(key[:2] == panel for key in means)]
+    lines: list[list[Any]] = []
+    for method, b, score in [(m, b, s) for m in ("RHF", "PIF-R") for b in ("2", "16") for s in SCORES]:
+        lines.append(
+            [f"{method}, b = {b}, {score}", *(means.get((*panel, method, b, score), float("nan")) for panel in panels)]
+        )
+    for method in ("iForest, preferences", "iForest, raw data"):
+        lines.append([method, *(means.get((*panel, method, "2", "path_length"), float("nan")) for panel in panels)])
+    return (
+        "## Other scores, and isolation forests\n\n" + markdown(["score", *(TITLES[p] for p in panels)], lines)
+        if panels
+        else ""
+    )
+
+
+def estimate(out: Path) -> str:
+    rows: list[Row] = read(out / "estimate.csv")
+    lines = [
+        [
+            f"{r['scene']}{', binary' if r['binary'] == 'True' else ''}",
+            r["n_pairs"],
+            r["correlation"],
+            r["mean_error"],
+            r["rms_error"],
+        ]
+        for r in rows
+    ]
+    return (
+        "## Ruzicka distance and hashes\n\n"
+        + markdown(["scene", "pairs", "correlation", "mean error", "rms error"], lines)
+        if lines
+        else ""
+    )
