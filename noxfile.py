@@ -1,0 +1,28 @@
+"""The test suite on every supported Python, with the lowest and the newest versions of what it needs.
+
+    nox                                # all of it
+    nox -s lowest-3.10                 # the lowest versions pyproject.toml allows
+    nox -s "newest-3.13(opencv='5')" -- tests/test_pipeline.py
+
+Interpreters are those on the PATH; a Python that is not there is skipped.
+"""
+
+import nox
+
+PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+nox.options.error_on_missing_interpreters = False
+
+
+@nox.session(python=PYTHONS)
+def lowest(session: nox.Session) -> None:
+    """Run the tests with the versions of tests/lowest.txt."""
+    session.install("-c", "tests/lowest.txt", ".[test]")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+@nox.parametrize("opencv", ["4", "5"])
+def newest(session: nox.Session, opencv: str) -> None:
+    """Run the tests with the newest versions there are, of OpenCV 4 and of OpenCV 5."""
+    session.install("--upgrade", "--upgrade-strategy", "eager", ".[test]", f"opencv-python=={opencv}.*")
+    session.run("pytest", *session.posargs)
