@@ -146,7 +146,7 @@ def draw_best(out: Path) -> None:
         curve(axis, method, xs, ys, alpha=0.45)
         best = int(np.argmax(ys))
         axis.plot(xs[best], ys[best], MARKERS[method], ms=10, color=COLOURS[method], mec="white")
-        place = {"PIF": (10, -3), "PIF-R": (-10, 8), "PIF-B": (10, 8), "RHF": (-10, 8), "RHF-B": (8, 8)}[method]
+        place = {"PIF": (10, -3), "PIF-R": (-10, 8), "PIF-B": (10, 8), "RHF": (-9, -12), "RHF-B": (8, 8)}[method]
         axis.annotate(
             f"{method}, b = {known[best]}", (xs[best], ys[best]), xytext=place, textcoords="offset points", fontsize=8,
             ha="right" if place[0] < 0 else "left", color=COLOURS[method],
@@ -154,7 +154,7 @@ def draw_best(out: Path) -> None:
     axis.set_xscale("log")
     axis.set_xlabel("test time, processor seconds of one thread")
     axis.set_ylabel("ROC AUC, mean over scenes")
-    axis.margins(x=0.12, y=0.1)
+    axis.margins(x=0.22, y=0.1)
     axis.legend(fontsize=8, loc="lower left")
     save(figure, out, "best.png")
 

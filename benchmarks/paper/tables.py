@@ -133,6 +133,9 @@ def scores(out: Path) -> str:
     rows = read(out / "scores.csv")
     means = mean_by(rows, "auc", "group", "tolerance", "method", "b", "score")
     panels = [panel for panel in TITLES if any(key[:2] == panel for key in means)]
+    counts = {
+        panel: len({row["scene"] for row in rows if (row["group"], row["tolerance"]) == panel}) for panel in panels
+    }
     lines: list[list[Any]] = []
     for method, b, score in [(m, b, s) for m in ("RHF", "PIF-R") for b in ("2", "16") for s in SCORES]:
         lines.append(
@@ -141,7 +144,8 @@ def scores(out: Path) -> str:
     for method in ("iForest, preferences", "iForest, raw data"):
         lines.append([method, *(means.get((*panel, method, "2", "path_length"), float("nan")) for panel in panels)])
     return (
-        "## Other scores, and isolation forests\n\n" + markdown(["score", *(TITLES[p] for p in panels)], lines)
+        "## Other scores, and isolation forests\n\n"
+        + markdown(["score", *(f"{TITLES[p]}; {counts[p]} scenes" for p in panels)], lines)
         if panels
         else ""
     )
