@@ -13,6 +13,7 @@ from ruzhash_cv.models import KINDS
 from ruzhash_cv.refinement import refine_kernel
 from ruzhash_cv.residuals import pack_models, residual_kernel
 from ruzhash_cv.result import Structure
+from ruzhash_cv.sampling import PLACE_RADIUS, find_places, votes_of
 
 #: The last refits of a model: as many, with the biweight's radius at so many of its noise scales. Over 168 rendered scenes of each
 #: kind the distance from the truth falls by 11 % (planes) and 18 % (rigid scenes) against the structure as found, with a threshold
@@ -38,7 +39,7 @@ def find_homography(
 ) -> tuple[Array | None, NDArray[np.uint8]]:
     """Find the homography of the strongest plane, in place of ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
 
-    `filter_points` keeps every plane; this is the one found first, where the evidence is strongest, refitted.
+    `filter_points` keeps every plane; this is the one of most evidence, refitted.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def find_fundamental_matrix(
 ) -> tuple[Array | None, NDArray[np.uint8]]:
     """Find the fundamental matrix of the strongest motion, in place of ``cv2.findFundamentalMat``.
 
-    `filter_points` keeps every motion; this is the one found first, where the evidence is strongest, refitted.
+    `filter_points` keeps every motion; this is the one of most evidence, refitted.
 
     Parameters
     ----------
@@ -155,7 +156,10 @@ def _polish(structure: Structure, points: Array) -> tuple[Array, Array]:
     code = KINDS.index(structure.kind)
     kinds = np.array([code], np.uint8)
     radii = np.full((POLISH_ROUNDS, 1), POLISH_RADIUS * structure.noise_scale)
-    fits = refine_kernel(points, np.ones(points.shape[1]), pack_models(structure.matrix[None], code), kinds, radii)
+    finite = np.isfinite(points).all(axis=0)
+    votes = np.zeros(points.shape[1])
+    votes[finite] = votes_of(find_places(np.ascontiguousarray(points[:, finite].T), PLACE_RADIUS))
+    fits = refine_kernel(points, votes, pack_models(structure.matrix[None], code), kinds, radii)
     return fits[-1, 0], residual_kernel(points, fits[-1], kinds)[0]
 
 

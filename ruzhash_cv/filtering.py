@@ -24,7 +24,7 @@ from ruzhash_cv.forest import RuzHashForest
 from ruzhash_cv.models import FUNDAMENTAL, KINDS, Frame
 from ruzhash_cv.residuals import residual_kernel
 from ruzhash_cv.result import FilterResult, Structure
-from ruzhash_cv.sampling import PLACE_RADIUS, find_places
+from ruzhash_cv.sampling import PLACE_RADIUS, find_places, votes_of
 from ruzhash_cv.search import (
     DECOY_REACH,
     NO_CONTRAST,
@@ -46,7 +46,7 @@ SEARCH_SIZE = 1024
 N_TREES, N_COLUMNS, N_DECOYS = 32, 48, 1000
 #: What the largest sum of preferences counts for beside a path length, which is about 1.7 for what is least anomalous.
 AGREEMENT_SHARE = 2.5
-#: What looks better than all decoys but one belongs to a structure up to so many times its tolerance.
+#: What looks better than all decoys but one in a thousand belongs to a structure up to so many times its tolerance.
 SURE_LEVEL, SURE_REACH = 0.002, 3.0
 #: Largest share of decoys that look as good as a match within a fundamental matrix: mismatches may have slid along its lines.
 SLIDING_LEVEL = 0.02
@@ -132,7 +132,8 @@ def filter_points(
         sigma = 1, 3 and 9 px at once and cut off at eps = 27 px; a threshold T makes these, and every other length in pixels,
         T / 3 times as large.
     false_acceptance_rate : float in (0, 1), optional
-        Share of mismatches accepted: the mask is p-value <= rate, whatever the structures. None: kept is what lies within
+        Share of mismatches accepted: the mask is p-value <= rate, whatever the structures (within `threshold`, where one is
+        given). None: kept is what lies within
         the tolerance of a structure (of a fundamental matrix: if 98 % of decoys look worse) and, without a `threshold`, up
         to three times as far what looks better than almost every decoy; see docs/method.md.
     rng : int, numpy.random.Generator or None
@@ -186,7 +187,7 @@ def filter_points(
     search = Search(
         pairs[chosen],
         places[chosen],
-        _votes(places[chosen]),
+        votes_of(places[chosen]),
         # Shorter or longer than that is nothing or everything in the frame, and squares must not overflow.
         float(np.clip(frame.scale * unit, 1e-12, 1e12)),
         families,
@@ -197,7 +198,7 @@ def filter_points(
         search.widest, search.contrast, search.takes = WITHIN_THRESHOLD, NO_CONTRAST, TWICE_TOLERANCE
     found = search.run()
     if len(chosen) < len(pairs):
-        search.polish(found, coordinate_rows(pairs), _votes(places))
+        search.polish(found, coordinate_rows(pairs), votes_of(places))
     clock.stop("search")
     if len(found.structures) == 0:
         return replace(
@@ -228,7 +229,7 @@ class _Clock:
 
 @dataclass(frozen=True)
 class _Verdict:
-    """Scores, p-values and the mask of the distinct correspondences, and their residuals to the structures in tolerances."""
+    """Scores, p-values and the mask of the distinct correspondences, and their residuals to the structures in pixels."""
 
     keep: NDArray[np.bool_]
     scores: Array
@@ -259,12 +260,6 @@ def _undecided(n: int, reason: str, clock: _Clock) -> FilterResult:
 def _subset(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the rows the models are searched in."""
     return np.arange(n) if n <= SEARCH_SIZE else np.sort(rng.choice(n, SEARCH_SIZE, replace=False))
-
-
-def _votes(places: NDArray[np.int64]) -> Array:
-    """Return the votes of correspondences: one for each place, shared by those there."""
-    votes: Array = 1.0 / np.bincount(places)[places]
-    return votes
 
 
 def _score(

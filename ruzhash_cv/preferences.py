@@ -82,13 +82,6 @@ class Columns(NamedTuple):
         sums: NDArray[np.float64] = np.bincount(self.rows, shares, self.n_rows).astype(np.float64)
         return sums
 
-    def take(self, kept: NDArray[np.bool_]) -> Columns:
-        """Return some of the columns."""
-        lengths = np.diff(self.starts)
-        stays = np.repeat(kept, lengths)
-        starts = np.concatenate([[0], np.cumsum(lengths[kept])])
-        return Columns(starts, self.rows[stays], self.values[stays], self.n_rows)
-
 
 def agree(
     points: NDArray[np.float64],

@@ -236,7 +236,7 @@ def refine_one(
     `near` and `weights` (n,) are room to work in.
     """
     count, support = reweigh(points, votes, packed, kinds, column, radius, near, weights)
-    if support < _FEWEST[0] or (kinds[column] != HOMOGRAPHY and support < _FEWEST[1]):
+    if support < _FEWEST[kinds[column]]:
         return False
     if kinds[column] == HOMOGRAPHY:
         return pack_one(fit_homography(points, near, weights, count), packed, kinds, column)

@@ -25,7 +25,8 @@ class Structure:
     support : int
         Matches labelled with it.
     tolerance : float
-        Pixels: a match with at most this residual belongs to it, and up to three times as far if it looks better than decoys.
+        Pixels: a match with at most this residual belongs to it; without a `threshold`, up to three times as far if it looks
+        better than decoys.
     noise_scale : float
         Pixels: 1.4826 times the median residual of its matches.
     evidence : float
@@ -57,8 +58,9 @@ class FilterResult:
     models : tuple of Structure
         Strongest first.
     score_threshold : float
-        Matches with at most this anomaly score are kept: it has the p-value that was asked for as `false_acceptance_rate`, or
-        looks better than 99.8 % of decoys. Structures keep others besides; a `threshold` in pixels keeps none they do not hold.
+        Anomaly score of the last match whose score alone speaks for keeping it: a p-value of at most `false_acceptance_rate`,
+        or else better than 99.8 % of decoys. Without a rate such a match must also lie within three tolerances of a structure,
+        with a `threshold` within that. Structures keep others besides.
     mismatch_rate : float
         Estimated share of mismatches.
     degenerate_samples : dict of str to int

@@ -130,6 +130,12 @@ def find_places(pairs: NDArray[np.float64], radius: float) -> NDArray[np.int64]:
     return places
 
 
+def votes_of(places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the votes of correspondences: one for each place, shared by those there."""
+    votes: NDArray[np.float64] = 1.0 / np.bincount(places)[places]
+    return votes
+
+
 def draw_from(
     pairs: NDArray[np.float64],
     sample_size: int,

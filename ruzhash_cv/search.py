@@ -35,8 +35,8 @@ CLOSING_RADII = (18.0, 9.0, 5.0, 2.5)
 FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
 #: By family: what lies within this many radii of a structure belongs to it.
 TOLERANCE = (1.5, 1.25)
-#: Planes stand for a fundamental matrix if they are at most so many steps of the radii noisier, and leave it fewer nats.
-STEPS_NOISIER, NATS_BEYOND_PLANES = 3, 5.0
+#: Planes stand for a fundamental matrix if their radii are at most so many steps wider (twice as wide), and leave it fewer nats.
+STEPS_NOISIER, NATS_BEYOND_PLANES = 2, 5.0
 #: Rounds of sampling, each with twice the samples of the one before; another one follows while the last brought so many nats.
 MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
 #: A round is also the last if fewer matches than a structure needs are left that agree better than this share of decoys.
@@ -47,7 +47,7 @@ STRUCTURE_SHARES, STRUCTURE_WEIGHTS = (0.4, 0.1), (1.0, 0.5)
 NOWHERE = -2
 #: Decoys keep this distance, pixels, from pairings that could be true.
 DECOY_REACH = 10.0
-#: By family: steps of the radii whose tolerance stays within 3 units, for a threshold that stands for 3 units.
+#: By family: number of radii whose tolerance stays within 3 units, for a threshold that stands for 3 units.
 WITHIN_THRESHOLD = (5, 5)
 #: With a threshold a structure may be noisier than it allows: no ring is looked at, and a structure takes away twice its tolerance.
 NO_CONTRAST, TWICE_TOLERANCE = (0.0, 0.0), (3.0, 2.5)
@@ -153,8 +153,8 @@ class Search:
         quality, decoy_quality = np.zeros(len(self.pairs)), np.zeros(decoys.shape[1])
         before, n_models = -np.inf, 0
         for turn in range(MOST_ROUNDS):
-            for kind, n_samples, sizes in self._plan(turn):
-                weights = self.votes if sizes == NEIGHBOURHOODS else self._guide(quality)
+            for kind, n_samples, sizes, guided in self._plan(turn):
+                weights = self._guide(quality) if guided else self.votes
                 bank = self._sample(kind, n_samples, sizes, weights, tree, rejected)
                 n_models += len(bank)
                 weight, rows, others = self.weigh(bank, points, decoys)
@@ -213,7 +213,7 @@ class Search:
             reach = self.takes[kind] * RADII[step] * self.scale
             own = (residual_kernel(points, part.bank.packed, part.bank.kinds)[0] <= reach) & (open_ > 0.0)
             if kind == FUNDAMENTAL and len(planes) > 0:
-                widest = (min(self.widest[0], step + STEPS_NOISIER), 0)
+                widest = (min(self.widest[HOMOGRAPHY], step + 1 + STEPS_NOISIER), 0)
                 within = self._extract(points, np.where(own, self.votes, 0.0), decoys, planes, widest=widest)
                 rest = np.where(own, within.left, open_)
                 if len(within.steps) > 0 and not len(
@@ -231,15 +231,16 @@ class Search:
         level = np.quantile(decoy_quality, DECOY_LEVEL)
         return bool(left[quality > level].sum() < FEWEST_LEFT + (1.0 - DECOY_LEVEL) * left.sum())
 
-    def _plan(self, turn: int) -> list[tuple[str, int, tuple[int, ...]]]:
+    def _plan(self, turn: int) -> list[tuple[str, int, tuple[int, ...], bool]]:
+        """Return what a round samples: kind, number, sizes of neighbourhoods, and whether among what looks good."""
         times = 2**turn
-        plan: list[tuple[str, int, tuple[int, ...]]] = [("homography", N_LOCAL * times, NEIGHBOURHOODS)]
+        plan: list[tuple[str, int, tuple[int, ...], bool]] = [("homography", N_LOCAL * times, NEIGHBOURHOODS, False)]
         if "homography" in self.families:
-            plan.append(("homography", N_WIDE * times, (0,)))
+            plan.append(("homography", N_WIDE * times, (0,), True))
         if self.families == ("fundamental",):
-            plan.append(("fundamental", N_ONLY_FUNDAMENTAL * times, (0, 25, 50)))
+            plan.append(("fundamental", N_ONLY_FUNDAMENTAL * times, (0, 25, 50), True))
         elif "fundamental" in self.families:
-            plan.append(("fundamental", N_FUNDAMENTAL * times, (0, 0, 50)))
+            plan.append(("fundamental", N_FUNDAMENTAL * times, (0, 0, 50), True))
         return plan
 
     def _guide(self, quality: Array) -> Array:
@@ -273,7 +274,7 @@ class Search:
         bank.packed[:] = refine_kernel(points, votes, bank.packed, bank.kinds, radii)[-1]
 
     def embed(self, bank: Bank, points: Array, votes: Array, places: NDArray[np.int64]) -> tuple[Columns, Array]:
-        """Return preferences of correspondences for models, the mean over three noise scales, and each model's sum of votes."""
+        """Return preferences for models, the mean over three noise scales, and each model's sum of votes times preferences."""
         m = len(bank)
         reaches, sigmas = np.full(m, REACH * self.scale), np.full(m, SIGMA * self.scale)
         return agree(
@@ -304,7 +305,8 @@ class Search:
     def weigh(self, bank: Bank, points: Array, decoys: Array) -> tuple[Array, Columns, Columns]:
         """Return the significances of models, and the preferences of matches and of decoys for them.
 
-        w_i = max(0, 1 - D_i / S_i)^3 with S_i, D_i the mean preference of matches and of decoys for model i.
+        w_i = max(0, 1 - D_i / S_i)^3 with S_i, D_i the mean preference of matches and of decoys for model i; one decoy that
+        agrees is added, so that D_i is never 0.
         """
         n = decoys.shape[1]
         rows, support = self.embed(bank, points, self.votes, self.places)
@@ -318,7 +320,12 @@ class Search:
         radii = np.repeat(np.array(CLOSING_RADII)[:, None] * self.scale, len(bank), axis=1)
         parts = run_blocks(
             lambda start, stop: refine_kernel(
-                points, self.votes, bank.packed[start:stop], bank.kinds[start:stop], radii[:, start:stop]
+                points,
+                self.votes,
+                bank.packed[start:stop],
+                bank.kinds[start:stop],
+                # A slice of columns is another layout: numba would compile the kernel once more.
+                np.ascontiguousarray(radii[:, start:stop]),
             ),
             len(bank),
             self.n_jobs,

@@ -1,15 +1,15 @@
-"""Structures: the few refitted models behind the matches, each with its kind, support and tolerance.
+"""Structures: the few refitted models behind the matches, each with its kind and tolerance.
 
 Evidence. For a model and a radius, c of n votes agree and chance would give the share alpha. The log-likelihood ratio of
 "c / n agree" against "alpha agree" is
 
     G = c log(c / (n alpha)) + (n - c) log((1 - c / n) / (1 - alpha))     (nats)
 
-Two kinds of chance, and the larger counts. Decoys: the share of them within `CHANCE_RADIUS` of the model, brought down to smaller
-radii by the law of its family, r^2 around a point (homography) and r along a line (fundamental matrix). And the ring just outside the
-radius: mismatches may crowd around the true positions, but a structure is denser than what surrounds it. So a radius grows as long
-as there is more to gain than chance would bring in, and stops where the residuals of the structure thin out: each structure has the
-tolerance its own residuals ask for.
+where n and c are both less by the votes that any model of the family fits (`FREE`). Two kinds of chance, and the larger counts.
+Decoys: the share of them within `CHANCE_RADIUS` of the model, brought down to smaller radii by the law of its family, r^2 around a
+point (homography) and r along a line (fundamental matrix). And the ring just outside the radius: mismatches may crowd around the true
+positions, but a structure is denser than what surrounds it. So a radius grows as long as there is more to gain than chance would
+bring in, and stops where the residuals of the structure thin out: each structure has the tolerance its own residuals ask for.
 
 The largest G over models and radii is the next structure, of whichever family; what it explains is taken away, and so on.
 """
@@ -35,7 +35,7 @@ CHANCE_RADIUS = 32.0
 RING = 2
 #: Squared residuals in units of the smallest radius squared: none of the radii holds more.
 _BEYOND = 2.0 ** (N_RADII - 1)
-#: Widest radius by family, as a number of steps: 22.6 px and 8 px. Planes bend, epipolar lines do not.
+#: Number of radii tried, by family: up to 22.6 px and 8 px. Planes bend, epipolar lines do not.
 WIDEST = (12, 9)
 #: A structure must be this many times as dense as the ring around it.
 CONTRAST = (3.0, 1.5)
@@ -123,11 +123,11 @@ def extract_kernel(
     fewest_nats: float,
     most: int,
 ) -> Any:
-    """Return models (k, 18), kinds, steps and evidences of the structures, strongest first, and the votes left over.
+    """Return models (k, 18), kinds, steps and evidences of the structures, in the order found, and the votes left over.
 
     `points` (4, n) and `decoys` (4, N) are rows of coordinates. What lies within `tolerance` (by family) times a structure's radius
-    is taken away before the next is looked for. Radii are tried up to step `widest`, and a structure is at least `contrast` times
-    as dense as the ring around it (by family).
+    is taken away before the next is looked for. The first `widest` radii are tried, and a structure is at least `contrast` times as
+    dense as the ring around it (both by family).
     """
     n, m = points.shape[1], len(packed)
     smallest, left, total = RADII[0] * scale, votes.copy(), votes.sum()
