@@ -80,7 +80,7 @@ def lengths_twin(forest: VoronoiForest, between: np.ndarray, across: np.ndarray,
 @pytest.mark.parametrize(("b", "psi"), [(2, 1), (2, 2), (2, 30), (3, 7), (3, 30), (16, 30)])
 def test_path_lengths_equal_those_of_a_plain_recursive_tree(metric: str, b: int, psi: int) -> None:
     rows, new = clusters(n=30, m=12, alone=12), clusters(seed=1, n=14, m=12, alone=6)
-    forest = VoronoiForest(metric=metric, n_trees=4, subsample_size=psi, branching_factor=b, n_jobs=1)
+    forest = VoronoiForest(metric=metric, n_trees=2, subsample_size=psi, branching_factor=b, n_jobs=1)
     own = forest.fit_path_lengths(rows)
     between, across = DISTANCES[metric](rows), DISTANCES[metric](new, rows)
     np.testing.assert_allclose(own, lengths_twin(forest, between, between, themselves=True), atol=1e-12)

@@ -146,10 +146,10 @@ def draw_best(out: Path) -> None:
         curve(axis, method, xs, ys, alpha=0.45)
         best = int(np.argmax(ys))
         axis.plot(xs[best], ys[best], MARKERS[method], ms=10, color=COLOURS[method], mec="white")
-        place = {"PIF": (10, -3), "PIF-R": (-10, 8), "PIF-B": (10, 8), "RHF": (-9, -12), "RHF-B": (8, 8)}[method]
+        place = {"PIF": (10, -3), "PIF-R": (-10, 8), "PIF-B": (10, 8), "RHF": (-4, 21), "RHF-B": (8, 8)}[method]
         axis.annotate(
             f"{method}, b = {known[best]}", (xs[best], ys[best]), xytext=place, textcoords="offset points", fontsize=8,
-            ha="right" if place[0] < 0 else "left", color=COLOURS[method],
+            ha="right" if place[0] < -5 else "left", color=COLOURS[method],
         )  # fmt: skip
     axis.set_xscale("log")
     axis.set_xlabel("test time, processor seconds of one thread")

@@ -26,7 +26,7 @@ PARTS = ("times", "complexity", "tolerance", "scores", "auc", "figures")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="two drawn shapes, one run, three values of b")
+    parser.add_argument("--quick", action="store_true", help="two drawn shapes, one run, two values of b")
     parser.add_argument("--only", choices=PARTS, nargs="+", default=PARTS)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument(
@@ -37,7 +37,7 @@ def main() -> None:
     until = time.monotonic() + 60 * options.minutes
     if options.quick:
         out = options.out or Path(tempfile.mkdtemp(prefix="paper-"))
-        scenes, timed, runs, branches, cuts = ["stair4", "circle4"], ["stair4"], 1, (2, 16, 64), (3.0, 5.0)
+        scenes, timed, runs, branches, cuts = ["stair4", "circle4"], ["stair4"], 1, (2, 32), (3.0, 5.0)
     else:
         out = options.out or ROOT / "docs" / "paper"
         scenes = sweep.all_scenes(real=adelaidermf_is_here())
