@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
@@ -83,13 +85,20 @@ def empirical_null(p: Array) -> tuple[float, float]:
     """
     levels = np.array(LEVELS)
     counts = np.histogram(p[p > levels[0]], levels)[0] + PRIOR_MATCHES * np.diff(levels) / (1.0 - levels[0])
-    shift, spread = (grid.ravel() for grid in np.meshgrid(SHIFTS, SPREADS, indexing="ij"))
-    beyond = ndtr(-(ndtri(levels) + shift[:, None]) / spread[:, None])
-    shares = (beyond[:, :-1] - beyond[:, 1:]) / beyond[:, :1]
-    gains = np.log(np.maximum(shares, 1e-300)) @ counts - SPREAD_PRICE * (spread - 1.0) ** 2
+    shift, spread, logs = _laws()
+    gains = logs @ counts - SPREAD_PRICE * (spread - 1.0) ** 2
     best = int(np.argmax(gains))
     # Entry 0 is the law of decoys.
     return (float(shift[best]), float(spread[best])) if gains[best] > gains[0] + FEWEST_NATS else (0.0, 1.0)
+
+
+@cache
+def _laws() -> tuple[Array, Array, Array]:
+    """Return the shifts and spreads that are tried, and the logarithms of the shares they put between one level and the next."""
+    shift, spread = (grid.ravel() for grid in np.meshgrid(SHIFTS, SPREADS, indexing="ij"))
+    beyond = ndtr(-(ndtri(np.array(LEVELS)) + shift[:, None]) / spread[:, None])
+    shares = (beyond[:, :-1] - beyond[:, 1:]) / beyond[:, :1]
+    return shift, spread, np.log(np.maximum(shares, 1e-300))
 
 
 def adjust(p: Array, null: tuple[float, float]) -> Array:
@@ -105,15 +114,19 @@ def adjust(p: Array, null: tuple[float, float]) -> Array:
     return np.maximum(ndtr((ndtri(p) + shift) / spread), np.finfo(np.float64).tiny)
 
 
-def mismatch_rate(p: Array, *, beyond: float = 0.5) -> float:
+def mismatch_rate(p: Array, decoy_p: Array | None = None, *, beyond: float = 0.5) -> float:
     """Return the share of mismatches among matches, from how many p-values exceed `beyond`.
 
-    p-values of mismatches are uniform, those of inliers are small: the share of p-values above a level, divided by
-    1 - level, is the mismatches' (Storey, "A direct approach to false discovery rates", JRSS B 2002).
+    Hardly any of these are inliers': their share is the mismatches', times the share of mismatches that lie there (Storey, "A direct
+    approach to false discovery rates", JRSS B 2002). That is 1 - `beyond` where p-values are uniform; where many mismatches agree
+    with nothing and share the largest p-value it is more, as the decoys' own, `decoy_p`, tell.
 
     Examples
     --------
     >>> mismatch_rate(np.array([0.001, 0.001, 0.2, 0.7]))
     0.5
     """
-    return min(1.0, float(np.mean(p > beyond)) / (1.0 - beyond)) if len(p) else 0.0
+    if len(p) == 0:
+        return 0.0
+    share = 1.0 - beyond if decoy_p is None or len(decoy_p) == 0 else float(np.mean(decoy_p > beyond))
+    return min(1.0, float(np.mean(p > beyond)) / max(share, 1.0 - beyond))

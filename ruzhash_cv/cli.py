@@ -240,7 +240,10 @@ def _check_picture_name(path: Path) -> None:
 
 
 def _write_picture(path: Path, picture: NDArray[np.uint8]) -> None:
-    encoded = cv2.imencode(path.suffix, picture, [cv2.IMWRITE_JPEG_QUALITY, 80])[1]
+    options = [cv2.IMWRITE_JPEG_QUALITY, 80] if path.suffix.lower() in (".jpg", ".jpeg") else []
+    done, encoded = cv2.imencode(path.suffix, picture, options)
+    if not done:
+        raise InputError(f"{path.suffix} holds no colours: end {path.name!r} in .png or .jpg")
     try:
         path.write_bytes(encoded.tobytes())
     except OSError as error:

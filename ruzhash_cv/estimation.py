@@ -51,7 +51,8 @@ def find_homography(
         have no counterpart; leave them out.
     threshold : float, optional
         Pixels, OpenCV's `ransacReprojThreshold`, but on the symmetric transfer error: it holds in both images. None: the
-        tolerance that the plane's own residuals ask for.
+        tolerance that the plane's own residuals ask for, up to 34 px, which may take neighbouring planes of a rough scene for one;
+        where one precise plane is wanted, give 3.0.
     rng, n_jobs
         See `filter_points`.
 
@@ -145,20 +146,20 @@ def _strongest(
         return None, np.zeros((len(first), 1), np.uint8)
     structure = result.models[0]
     points = np.ascontiguousarray(np.hstack([first, second]).T)
-    packed, residuals = _polish(structure, points)
+    packed, residuals = _polish(structure, points, PLACE_RADIUS * (1.0 if threshold is None else threshold / 3.0))
     last = packed[8] if abs(packed[8]) > _ZERO else 1.0
     mask = (residuals <= structure.tolerance).astype(np.uint8)
     return packed[:9].reshape(3, 3) / last, mask[:, None]
 
 
-def _polish(structure: Structure, points: Array) -> tuple[Array, Array]:
+def _polish(structure: Structure, points: Array, place_radius: float) -> tuple[Array, Array]:
     """Refit a structure to correspondences (4, n) by its own noise scale; return it packed, and the residuals to it."""
     code = KINDS.index(structure.kind)
     kinds = np.array([code], np.uint8)
     radii = np.full((POLISH_ROUNDS, 1), POLISH_RADIUS * structure.noise_scale)
     finite = np.isfinite(points).all(axis=0)
     votes = np.zeros(points.shape[1])
-    votes[finite] = votes_of(find_places(np.ascontiguousarray(points[:, finite].T), PLACE_RADIUS))
+    votes[finite] = votes_of(find_places(np.ascontiguousarray(points[:, finite].T), place_radius))
     fits = refine_kernel(points, votes, pack_models(structure.matrix[None], code), kinds, radii)
     return fits[-1, 0], residual_kernel(points, fits[-1], kinds)[0]
 

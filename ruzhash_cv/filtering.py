@@ -21,7 +21,7 @@ from ruzhash_cv.calibration import adjust, empirical_null, extend_tail, mismatch
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.forest import RuzHashForest
-from ruzhash_cv.models import FUNDAMENTAL, KINDS, Frame
+from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, KINDS, Frame
 from ruzhash_cv.residuals import residual_kernel
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.sampling import PLACE_RADIUS, find_places, votes_of
@@ -238,6 +238,7 @@ class _Verdict:
     residuals: Array
     tolerances: Array
     score_threshold: float
+    mismatch_rate: float
 
 
 def _distinct(pairs: Array) -> tuple[Array, NDArray[np.int64]]:
@@ -293,7 +294,8 @@ def _decide(
 ) -> _Verdict:
     """Choose the mask."""
     chance = p_values(scores, decoy_scores)
-    p = adjust(extend_tail(chance, scores, decoy_scores), empirical_null(chance))
+    null = empirical_null(chance)
+    p = adjust(extend_tail(chance, scores, decoy_scores), null)
     tolerances = found.tolerances * unit if threshold is None else np.full(len(found.structures), threshold)
     residuals = residual_kernel(coordinate_rows(pairs), found.structures.packed, found.structures.kinds).T / scale
     with np.errstate(over="ignore", under="ignore"):
@@ -308,8 +310,12 @@ def _decide(
         keep &= distance <= SURE_REACH
         slides = found.structures.kinds[nearest] == FUNDAMENTAL
         keep |= (distance <= 1.0) & (~slides | (chance <= SLIDING_LEVEL))
+    # A line is easily nearer than a point: what lies within a plane belongs to the plane.
+    planar = np.where(found.structures.kinds == HOMOGRAPHY, distances, np.inf)
+    nearest = np.where(planar.min(axis=1) <= 1.0, np.argmin(planar, axis=1), nearest)
     labels = np.where(keep & (distance <= SURE_REACH), nearest, -1)
-    return _Verdict(keep, scores, p, labels, residuals, tolerances, limit)
+    rate = mismatch_rate(p, adjust(p_values(decoy_scores, decoy_scores), null))
+    return _Verdict(keep, scores, p, labels, residuals, tolerances, limit, rate)
 
 
 def _report(
@@ -337,6 +343,6 @@ def _report(
             )
         )
     return FilterResult(
-        mask, scores, p, labels, tuple(structures), verdict.score_threshold, mismatch_rate(p[finite]),
+        mask, scores, p, labels, tuple(structures), verdict.score_threshold, verdict.mismatch_rate,
         found.rejected, found.n_models,
     )  # fmt: skip

@@ -85,10 +85,11 @@ def pack_models(matrices: NDArray[np.float64], kind: int) -> NDArray[np.float64]
     packed = np.zeros((len(matrices), 18))
     packed[:, :9] = matrices.reshape(-1, 9)
     if kind == HOMOGRAPHY and len(matrices):
-        # The adjugate is the inverse up to scale, and exists for singular matrices too.
-        a, b, c = matrices[:, 0], matrices[:, 1], matrices[:, 2]
-        adjugate = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=2)
-        packed[:, 9:] = adjugate.reshape(-1, 9)
+        # The adjugate is the inverse up to scale, and exists for singular matrices too: cross products of the rows.
+        one, two = [1, 2, 0], [2, 0, 1]
+        b, c = matrices[:, one], matrices[:, two]
+        crosses = b[..., one] * c[..., two] - b[..., two] * c[..., one]
+        packed[:, 9:] = crosses.transpose(0, 2, 1).reshape(-1, 9)
     return packed
 
 

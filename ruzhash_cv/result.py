@@ -28,7 +28,7 @@ class Structure:
         Pixels: a match with at most this residual belongs to it; without a `threshold`, up to three times as far if it looks
         better than decoys.
     noise_scale : float
-        Pixels: 1.4826 times the median residual of its matches.
+        Pixels: 1.4826 times the median residual of its distinct matches.
     evidence : float
         Log-likelihood ratio against chance, nats.
     """
@@ -62,7 +62,7 @@ class FilterResult:
         or else better than 99.8 % of decoys. Without a rate such a match must also lie within three tolerances of a structure,
         with a `threshold` within that. Structures keep others besides.
     mismatch_rate : float
-        Estimated share of mismatches.
+        Estimated share of mismatches among distinct matches.
     degenerate_samples : dict of str to int
         Minimal samples rejected, by reason: ``"repeated"``, ``"collinear"``, ``"flipped"``, ``"unsolved"``.
     n_models : int

@@ -203,6 +203,15 @@ def _polish(
 
 
 @jit
+def _summed(starts: Any, rows: Any, values: Any, votes: Any, column: int) -> float:
+    """Return the votes of the rows a model holds, times their preferences for it."""
+    total = 0.0
+    for at in range(starts[column], starts[column + 1]):
+        total += votes[rows[at]] * values[at]
+    return total
+
+
+@jit
 def cover_kernel(starts: Any, rows: Any, values: Any, votes: Any, significance: Any, n_wanted: int) -> Any:
     """Choose models greedily by their summed preference; the votes of the rows they hold are halved each time.
 
@@ -210,20 +219,16 @@ def cover_kernel(starts: Any, rows: Any, values: Any, votes: Any, significance: 
     last known of it is a bound: only those with the largest bounds are summed anew.
     """
     m = len(significance)
-    left, bounds, fresh = votes.copy(), np.full(m, np.inf), np.full(m, -1)
+    left, bounds, fresh = votes.copy(), np.empty(m), np.zeros(m, np.int64)
     chosen = np.empty(min(n_wanted, m), np.int64)
+    for column in range(m):
+        bounds[column] = _summed(starts, rows, values, left, column) * significance[column]
     for item in range(len(chosen)):
         while True:
-            best = 0
-            for column in range(m):
-                if bounds[column] > bounds[best]:
-                    best = column
+            best = int(np.argmax(bounds))
             if fresh[best] == item:
                 break
-            total = 0.0
-            for at in range(starts[best], starts[best + 1]):
-                total += left[rows[at]] * values[at]
-            bounds[best], fresh[best] = total * significance[best], item
+            bounds[best], fresh[best] = _summed(starts, rows, values, left, best) * significance[best], item
         if not bounds[best] > 0.0:
             return chosen[:item]
         chosen[item], bounds[best] = best, -1.0

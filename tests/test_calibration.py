@@ -39,6 +39,14 @@ def test_mismatch_rate_of_a_mixture_is_its_share() -> None:
     assert mismatch_rate(np.ones(5)) == 1
 
 
+def test_the_rate_of_mismatches_that_share_the_largest_p_value_is_their_share() -> None:
+    """Nine of ten agree with nothing and stand at 1, decoys and mismatches alike."""
+    decoys = np.concatenate([np.ones(900), np.linspace(0.001, 0.1, 100)])
+    p = np.concatenate([np.ones(180), np.linspace(0.001, 0.1, 20), np.full(300, 0.001)])
+    assert abs(mismatch_rate(p, decoys) - 0.4) < 1e-9
+    assert mismatch_rate(p) > 0.7
+
+
 def test_the_null_of_mismatches_like_decoys_is_theirs() -> None:
     rng = np.random.default_rng(0)
     laws = [empirical_null(np.concatenate([rng.random(300), rng.uniform(0, 0.01, 300)])) for _ in range(40)]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruzhash_cv import FilterResult, filter_matches, filter_points, sampson_distance, transfer_error
-from ruzhash_cv.datasets import AdelaideScene, desk_scene, draw_correspondences, facade_scene, rigid_scene
+from ruzhash_cv.datasets import AdelaideScene, desk_scene, draw_correspondences, facade_scene, plane_scene, rigid_scene
 
 
 def f1(mask: np.ndarray, labels: np.ndarray) -> float:
@@ -115,6 +115,25 @@ def test_within_a_fundamental_matrix_the_scores_have_a_say() -> None:
     assert fallen > 30
     assert kept_fallen < 0.7 * fallen
     assert kept_true > 0.95 * true
+
+
+def test_what_lies_within_a_plane_belongs_to_it_and_not_to_a_line() -> None:
+    """One plane with mismatches on its texture's grid: where both kinds of model are found, the plane keeps its own."""
+    both = 0
+    for seed in range(6):
+        drawn = draw_correspondences(
+            plane_scene(rng=3), 500, mismatch_rate=0.4, noise=0.5, mismatches="repeated", rng=seed
+        )
+        result = filter_points(drawn.points1, drawn.points2, rng=seed)
+        kinds = np.array([found.kind == "homography" for found in result.models])
+        if kinds.all() or not kinds.any():
+            continue
+        both += 1
+        tolerances = np.array([[found.tolerance] for found in result.models])
+        within = residuals_to_models(result, drawn.points1, drawn.points2) <= tolerances
+        planar = within[kinds].any(axis=0) & (result.labels >= 0)
+        assert kinds[result.labels[planar]].all()
+    assert both > 0
 
 
 # Repeated, scarce, absurd

@@ -28,9 +28,7 @@ from ruzhash_cv.paper import (
     problem_from,
 )
 
-# Over seeds 0 to 19 every difference of means is below 0.018 with a standard error of up to 0.009 (circles), and 0.005 ± 0.006 where
-# both sides see the same rows. Five seeds scatter more; these five are near the mean of the twenty.
-SEEDS = range(9, 14)
+SEEDS = range(6)
 
 # The transcription
 
@@ -172,16 +170,25 @@ def scene_of(name: str) -> Problem:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("method", METHODS)
 def test_auc_is_that_of_a_plain_transcription_of_the_paper(name: str, method: str) -> None:
-    """The whole way, from samples to scores: neither side sees anything of the other's."""
+    """On the transcription's own rows, and the whole way from samples of its own: within 0.02 up to two standard errors.
+
+    A forest's AUC scatters by 0.02 from seed to seed here.
+    """
     problem, binary = scene_of(name), method in BINARY_METHODS
-    ours, theirs = [], []
+    wrong = problem.labels == 0
+    whole, same, theirs = [], [], []
     for seed in SEEDS:
-        ours.append(roc_auc_score(problem.labels == 0, paper_scores(problem, method, branching_factor=8, rng=seed)))
+        whole.append(roc_auc_score(wrong, paper_scores(problem, method, branching_factor=8, rng=seed)))
         rng = np.random.default_rng(seed)
         residuals = MODELS[name](problem.data, 10 * len(problem.data), rng)
         rows = preferences_of(residuals, problem.sigma, problem.k, binary)
-        theirs.append(roc_auc_score(problem.labels == 0, transcribed_scores(rows, method, 8, rng)))
-    assert abs(np.mean(ours) - np.mean(theirs)) < 0.02, (np.mean(ours), np.mean(theirs), np.std(ours))
+        same.append(
+            roc_auc_score(wrong, paper_forest(method, branching_factor=8, rng=seed).fit(rows).anomaly_scores(rows))
+        )
+        theirs.append(roc_auc_score(wrong, transcribed_scores(rows, method, 8, rng)))
+    for ours in (same, whole):
+        error = np.sqrt((np.var(ours, ddof=1) + np.var(theirs, ddof=1)) / len(SEEDS))
+        assert abs(np.mean(ours) - np.mean(theirs)) < 0.02 + 2 * error, (ours, theirs)
 
 
 # The preset
