@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 from numba.core.caching import FunctionCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _NO_CACHE = (
     "ruzhash_cv's compiled kernels can be kept neither beside the package nor in the user's cache directory: every process compiles "
@@ -61,6 +63,27 @@ def _warn_once() -> None:
     if not _warned:
         _warned = True
         warnings.warn(_NO_CACHE, RuntimeWarning, stacklevel=2)
+
+
+def interruptible(function: Callable[P, T]) -> Callable[P, T]:
+    """Let an interruption that reaches Python within a kernel come out as the KeyboardInterrupt it was.
+
+    A signal is handled when numba makes Python objects of a kernel's results, and the interpreter reports that as a SystemError.
+    """
+
+    @functools.wraps(function)
+    def called(*arguments: P.args, **options: P.kwargs) -> T:
+        try:
+            return function(*arguments, **options)
+        except SystemError as error:
+            cause: BaseException | None = error
+            while cause is not None:
+                if isinstance(cause, KeyboardInterrupt):
+                    raise KeyboardInterrupt from error
+                cause = cause.__cause__ or cause.__context__
+            raise
+
+    return called
 
 
 def run_blocks(function: Callable[[int, int], T], n_items: int, n_jobs: int, *, smallest: int = 1) -> list[T]:

@@ -108,7 +108,9 @@ for turn in range(3):
         while True:
             filter_points(*points, n_jobs=2)
     except KeyboardInterrupt:
-        print("interrupted", threading.active_count(), digest(0) == before, flush=True)
+        # A thread that was at work when its call was interrupted ends with what it had in hand.
+        same = digest(0) == before
+        print("interrupted", threading.active_count(), same, flush=True)
 """
 
 
@@ -121,6 +123,8 @@ def test_an_interrupted_call_leaves_the_process_usable() -> None:
         assert process.stdout.readline() == "calling\n"
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
-        assert process.stdout.readline() == "interrupted 1 True\n"
+        answer = process.stdout.readline()
+        if answer != "interrupted 1 True\n":
+            pytest.fail(answer + process.communicate(timeout=100)[1])
     assert process.communicate(timeout=100)[1] == ""
     assert process.returncode == 0
