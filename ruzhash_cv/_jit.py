@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import pickle
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ _NO_CACHE = (
     "them anew, which takes up to a minute. Set NUMBA_CACHE_DIR to a directory that can be written; `ruzhash-cv warmup` fills it."
 )
 _warned = False
+_pools: dict[int, ThreadPoolExecutor] = {}
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]
@@ -95,6 +97,17 @@ def run_blocks(function: Callable[[int, int], T], n_items: int, n_jobs: int, *, 
     edges: Sequence[int] = [n_items * block // n_blocks for block in range(n_blocks + 1)]
     if n_blocks == 1:
         return [function(0, n_items)]
-    with ThreadPoolExecutor(n_blocks - 1) as pool:
-        others = pool.map(function, edges[1:-1], edges[2:])
-        return [function(0, edges[1]), *others]
+    others = _threads().map(function, edges[1:-1], edges[2:])
+    return [function(0, edges[1]), *others]
+
+
+def _threads() -> ThreadPoolExecutor:
+    """Return this process's threads. They are kept: starting one costs as much as a small kernel takes.
+
+    A forked process has none of its parent's threads, and gets its own. No lock, which a fork could leave locked: of two callers that
+    come first at once, one's executor is dropped before it has started a thread.
+    """
+    process = os.getpid()
+    if process not in _pools:
+        _pools.setdefault(process, ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="ruzhash_cv"))
+    return _pools[process]
