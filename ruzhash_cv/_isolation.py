@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ruzhash_cv._jit import interruptible, run_blocks
+from ruzhash_cv._jit import run_blocks
 from ruzhash_cv._random import draw_key
 from ruzhash_cv._trees import PATH_LENGTH, SCORES, combine, depth_limit, expected_depths, tree_keys
 from ruzhash_cv._validation import RNG, as_generator, check_choice, check_int, check_n_jobs
@@ -94,7 +94,6 @@ class PreferenceForest(ABC):
         scores = self._fit(rows)._score(rows, training=True)
         return scores if decoys is None else (scores, self.anomaly_scores(decoys))
 
-    @interruptible
     def _fit(self: Forest, rows: Any) -> Forest:
         n = rows.shape[0]
         self._n_models = rows.shape[1]
@@ -121,7 +120,6 @@ class PreferenceForest(ABC):
             raise ValueError(f"`preferences` must have {self._n_models} columns as in `fit`, got {rows.shape[1]}")
         return rows
 
-    @interruptible
     def _route(self, rows: Any, rule: int, *, training: bool) -> NDArray[np.float64]:
         trained = self._trees[-1]
         membership = trained if training else trained[:, :0]

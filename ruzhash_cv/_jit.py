@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import functools
+import importlib
 import os
 import pickle
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.caching import FunctionCache
+from numba.core.registry import CPUDispatcher
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
-P = ParamSpec("P")
 
 _NO_CACHE = (
     "ruzhash_cv's compiled kernels can be kept neither beside the package nor in the user's cache directory: every process compiles "
     "them anew, which takes up to a minute. Set NUMBA_CACHE_DIR to a directory that can be written; `ruzhash-cv warmup` fills it."
 )
 _warned = False
+# What `signal` wraps: its own functions look up enumerations, which takes ten times as long and would happen at every call of a kernel.
+_signal: Any = importlib.import_module("_signal")
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 
@@ -41,6 +45,27 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
             _warn_once()
 
 
+class _Kernel(CPUDispatcher):  # type: ignore[misc]
+    """numba's dispatcher, but Ctrl-C waits for the kernel's end.
+
+    numba calls back into Python, to compile and to wrap an array it returns, and the interpreter would raise KeyboardInterrupt there;
+    numba does not expect it, and what follows is a SystemError, an error of typing or a crash.
+    """
+
+    def __call__(self, *arguments: Any) -> Any:
+        handler = _signal.getsignal(signal.SIGINT)
+        if not callable(handler) or threading.current_thread() is not threading.main_thread():
+            return super().__call__(*arguments)
+        caught: list[Any] = []
+        _signal.signal(signal.SIGINT, lambda *signalled: caught.append(signalled))
+        try:
+            return super().__call__(*arguments)
+        finally:
+            _signal.signal(signal.SIGINT, handler)
+            if caught:
+                handler(*caught[0])
+
+
 def jit(function: F) -> F:
     """Compile a kernel.
 
@@ -53,6 +78,7 @@ def jit(function: F) -> F:
     written, at import or in the midst of a call.
     """
     kernel: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    kernel.__class__ = _Kernel
     try:
         kernel._cache = _KernelCache(function)
     except RuntimeError:  # no place for files
@@ -65,27 +91,6 @@ def _warn_once() -> None:
     if not _warned:
         _warned = True
         warnings.warn(_NO_CACHE, RuntimeWarning, stacklevel=2)
-
-
-def interruptible(function: Callable[P, T]) -> Callable[P, T]:
-    """Let an interruption that reaches Python within a kernel come out as the KeyboardInterrupt it was.
-
-    A signal is handled when numba makes Python objects of a kernel's results, and the interpreter reports that as a SystemError.
-    """
-
-    @functools.wraps(function)
-    def called(*arguments: P.args, **options: P.kwargs) -> T:
-        try:
-            return function(*arguments, **options)
-        except SystemError as error:
-            cause: BaseException | None = error
-            while cause is not None:
-                if isinstance(cause, KeyboardInterrupt):
-                    raise KeyboardInterrupt from error
-                cause = cause.__cause__ or cause.__context__
-            raise
-
-    return called
 
 
 def run_blocks(function: Callable[[int, int], T], n_items: int, n_jobs: int, *, smallest: int = 1) -> list[T]:

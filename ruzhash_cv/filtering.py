@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._jit import interruptible
 from ruzhash_cv._validation import (
     RNG,
     as_generator,
@@ -107,7 +106,6 @@ def filter_matches(
     ).inlier_mask
 
 
-@interruptible
 def filter_points(
     points1: ArrayLike,
     points2: ArrayLike,

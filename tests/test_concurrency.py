@@ -22,6 +22,7 @@ import pytest
 from joblib import Parallel, delayed
 
 from ruzhash_cv import filter_points
+from ruzhash_cv._jit import jit
 
 START_METHODS = [name for name in ("fork", "spawn", "forkserver") if name in multiprocessing.get_all_start_methods()]
 
@@ -102,7 +103,7 @@ from ruzhash_cv import filter_points
 
 before = digest(0)
 points = problem(20_000)
-for turn in range(3):
+for turn in range({times}):
     try:
         print("calling", flush=True)
         while True:
@@ -112,12 +113,29 @@ for turn in range(3):
 """
 
 
+def test_an_interruption_within_a_kernel_waits_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    finished = []
+
+    def interrupted_midway(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        finished.append(True)
+
+    handler = signal.getsignal(signal.SIGINT)
+    kernel = jit(lambda: None)
+    monkeypatch.setattr(type(kernel).__mro__[1], "__call__", interrupted_midway)
+    with pytest.raises(KeyboardInterrupt):
+        kernel()
+    assert finished == [True]
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends SIGINT to the whole console")
 def test_an_interrupted_call_leaves_the_process_usable() -> None:
-    code = INTERRUPTED.format(folder=str(Path(__file__).parent))
+    delays = np.random.default_rng(0).uniform(0, 0.2, 20)
+    code = INTERRUPTED.format(folder=str(Path(__file__).parent), times=len(delays))
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    for delay in (0.05, 0.2, 0.5):
+    for delay in delays:
         assert process.stdout.readline() == "calling\n"
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
