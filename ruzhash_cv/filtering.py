@@ -179,7 +179,9 @@ def filter_points(
     pairs = frame.enter(pixels[:, :2], pixels[:, 2:])
     # A threshold of 3 px, RANSAC's default, is the unit in which all lengths are chosen.
     unit = 1.0 if threshold is None else threshold / 3.0
-    places = find_places(pairs, PLACE_RADIUS * unit * frame.scale)
+    # In the frame a shorter or longer one is nothing or everything, and squares and quotients must not overflow.
+    length = float(np.clip(frame.scale * unit, 1e-12, 1e12))
+    places = find_places(pairs, PLACE_RADIUS * length)
     if len(np.unique(places)) < FEWEST_MATCHES:
         reason = f"{len(np.unique(places))} distinct matches, at least {FEWEST_MATCHES} are needed"
         return _undecided(len(first), reason, clock)
@@ -188,8 +190,7 @@ def filter_points(
         pairs[chosen],
         places[chosen],
         votes_of(places[chosen]),
-        # Shorter or longer than that is nothing or everything in the frame, and squares must not overflow.
-        float(np.clip(frame.scale * unit, 1e-12, 1e12)),
+        length,
         families,
         generator,
         jobs,

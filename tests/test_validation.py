@@ -159,9 +159,9 @@ def test_coordinates_of_any_size_leak_no_warning(scale: float) -> None:
     assert (ruzhash_cv.transfer_error(points, points, np.eye(3) * scale) >= 0).all()
 
 
-@pytest.mark.parametrize("threshold", [1e-300, 1e300])
+@pytest.mark.parametrize("threshold", [5e-324, 1e-300, 1e-30, 1e300])
 def test_thresholds_of_any_size_leak_no_warning(threshold: float) -> None:
-    points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    points = np.random.default_rng(0).uniform(0, 1e9, (60, 2))
     assert ruzhash_cv.filter_points(points, points + 3.0, threshold=threshold).inlier_mask.shape == (60,)
 
 
