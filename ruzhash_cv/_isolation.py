@@ -107,7 +107,7 @@ class PreferenceForest(ABC):
             lambda start, stop: self._grow(rows, keys[start:stop], limit),
             self.n_trees,
             self.n_jobs,
-            smallest=max(8, 4096 // max(n, 1)),
+            smallest=max(16, 4096 // max(n, 1)),
         )
         self._trees = tuple(np.concatenate(items) for items in zip(*parts, strict=True))
         return self
@@ -127,7 +127,7 @@ class PreferenceForest(ABC):
             lambda start, stop: self._leaf_values(rows, start, stop, membership, rule),
             rows.shape[0],
             self.n_jobs,
-            smallest=400,
+            smallest=max(1, 25600 // self.n_trees),
         )
         return np.concatenate(blocks)
 

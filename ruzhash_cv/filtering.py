@@ -21,14 +21,15 @@ from ruzhash_cv.calibration import adjust, empirical_null, extend_tail, mismatch
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.forest import RuzHashForest
-from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, KINDS, Frame
+from ruzhash_cv.models import HOMOGRAPHY, KINDS, Frame
 from ruzhash_cv.residuals import residual_kernel
 from ruzhash_cv.result import FilterResult, Structure
-from ruzhash_cv.sampling import PLACE_RADIUS, find_places, votes_of
+from ruzhash_cv.sampling import PLACE_RADIUS, find_keypoints, find_places, votes_of
 from ruzhash_cv.search import (
     DECOY_REACH,
     NO_CONTRAST,
     NOWHERE,
+    REACH,
     TWICE_TOLERANCE,
     WITHIN_THRESHOLD,
     Found,
@@ -43,13 +44,15 @@ LARGEST_COORDINATE = 1e12
 #: Correspondences the models are searched in; more are only scored.
 SEARCH_SIZE = 1024
 #: Trees, columns from samples, and decoys of the null distribution.
-N_TREES, N_COLUMNS, N_DECOYS = 32, 48, 1000
+N_TREES, N_COLUMNS, N_DECOYS = 16, 32, 1000
 #: What the largest sum of preferences counts for beside a path length, which is about 1.7 for what is least anomalous.
 AGREEMENT_SHARE = 2.5
 #: What looks better than all decoys but one in a thousand belongs to a structure up to so many times its tolerance.
 SURE_LEVEL, SURE_REACH = 0.002, 3.0
 #: Largest share of decoys that look as good as a match within a fundamental matrix: mismatches may have slid along its lines.
 SLIDING_LEVEL = 0.02
+#: And where one plane holds so much of the fundamental matrix that few matches tell its epipole.
+PLANAR_SHARE, PLANAR_LEVEL = 0.7, 0.005
 
 Array = NDArray[np.float64]
 
@@ -182,14 +185,15 @@ def filter_points(
     # In the frame a shorter or longer one is nothing or everything, and squares and quotients must not overflow.
     length = float(np.clip(frame.scale * unit, 1e-12, 1e12))
     places = find_places(pairs, PLACE_RADIUS * length)
-    if len(np.unique(places)) < FEWEST_MATCHES:
-        reason = f"{len(np.unique(places))} distinct matches, at least {FEWEST_MATCHES} are needed"
+    if (n_places := int(places.max(initial=-1)) + 1) < FEWEST_MATCHES:
+        reason = f"{n_places} distinct matches, at least {FEWEST_MATCHES} are needed"
         return _undecided(len(first), reason, clock)
+    keypoints = find_keypoints(pairs)
     chosen = _subset(len(pairs), generator)
     search = Search(
         pairs[chosen],
         places[chosen],
-        votes_of(places[chosen]),
+        votes_of(places[chosen], [points[chosen] for points in keypoints]),
         length,
         families,
         generator,
@@ -199,7 +203,7 @@ def filter_points(
         search.widest, search.contrast, search.takes = WITHIN_THRESHOLD, NO_CONTRAST, TWICE_TOLERANCE
     found = search.run()
     if len(chosen) < len(pairs):
-        search.polish(found, coordinate_rows(pairs), votes_of(places))
+        search.polish(found, coordinate_rows(pairs), votes_of(places, keypoints))
     clock.stop("search")
     if len(found.structures) == 0:
         return replace(
@@ -210,6 +214,10 @@ def filter_points(
     scores, decoy_scores = _score(search, found, pairs, places, generator)
     clock.stop("forest")
     verdict = _decide(pairs, frame.scale, unit, found, scores, decoy_scores, threshold, false_acceptance_rate)
+    if false_acceptance_rate is None:
+        planar = found.structures.kinds[verdict.labels] == HOMOGRAPHY
+        lost = _lost_to_rivals(pairs, keypoints, REACH * length, verdict.keep, scores, verdict.labels, planar)
+        verdict.keep[lost], verdict.labels[lost] = False, -1
     result = _report(verdict, found, frame, where, finite)
     clock.stop("structures")
     return replace(result, seconds=clock.seconds)
@@ -278,7 +286,7 @@ def _score(
     forest = RuzHashForest(n_trees=N_TREES, rng=rng, n_jobs=search.n_jobs)
     scores, decoy_scores = forest.fit_anomaly_scores(rows, others)
     # The forest's trees end after two levels; among what gets that far, more agreement is less anomalous.
-    agreement, chance = rows.sum(axis=1), others.sum(axis=1)
+    agreement, chance = (part @ np.ones(part.shape[1]) for part in (rows, others))
     unit = AGREEMENT_SHARE / max(agreement.max(), 1e-300)
     return scores * np.exp2(-unit * agreement), decoy_scores * np.exp2(-unit * chance)
 
@@ -309,14 +317,38 @@ def _decide(
         keep &= distance <= 1.0
     if false_acceptance_rate is None:
         keep &= distance <= SURE_REACH
-        slides = found.structures.kinds[nearest] == FUNDAMENTAL
-        keep |= (distance <= 1.0) & (~slides | (chance <= SLIDING_LEVEL))
+        levels = np.where(found.planar >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
+        levels[found.structures.kinds == HOMOGRAPHY] = 1.0
+        keep |= (distance <= 1.0) & (chance <= levels[nearest])
     # A line is easily nearer than a point: what lies within a plane belongs to the plane.
     planar = np.where(found.structures.kinds == HOMOGRAPHY, distances, np.inf)
     nearest = np.where(planar.min(axis=1) <= 1.0, np.argmin(planar, axis=1), nearest)
     labels = np.where(keep & (distance <= SURE_REACH), nearest, -1)
     rate = mismatch_rate(p, adjust(p_values(decoy_scores, decoy_scores), null))
     return _Verdict(keep, scores, p, labels, residuals, tolerances, limit, rate)
+
+
+def _lost_to_rivals(
+    pairs: Array,
+    keypoints: tuple[NDArray[np.int64], NDArray[np.int64]],
+    reach: float,
+    keep: NDArray[np.bool_],
+    scores: Array,
+    labels: NDArray[np.int64],
+    planar: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Return those kept whose keypoint has a better match: a point of one image has one partner in the other.
+
+    Partners within `reach` of each other are one, and so are any within the same plane, which has room for them.
+    """
+    lost, kept = [np.zeros(0, np.int64)], np.flatnonzero(keep)
+    for points, other in zip(keypoints, (pairs[:, 2:], pairs[:, :2]), strict=True):
+        rows = kept[np.lexsort((scores[kept], points[kept]))]
+        first = np.concatenate([[True], np.diff(points[rows]) != 0])[: len(rows)]
+        best = rows[first][np.cumsum(first) - 1]
+        far = np.abs(other[rows] - other[best]).max(axis=1) > reach
+        lost.append(rows[far & ~(planar[rows] & (labels[rows] == labels[best]))])
+    return np.concatenate(lost)
 
 
 def _report(
@@ -327,16 +359,17 @@ def _report(
     mask, scores, p, labels = np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64)
     mask[finite], scores[finite] = verdict.keep[where], verdict.scores[where]
     p[finite], labels[finite] = verdict.p[where], verdict.labels[where]
-    structures = []
-    for item in range(len(found.structures)):
-        kind = KINDS[found.structures.kinds[item]]
-        matrix = frame.leave(found.structures.packed[item, :9].reshape(1, 3, 3), kind)[0]
-        own = verdict.residuals[verdict.labels == item, item]
-        noise = 1.4826 * float(np.median(own)) if len(own) else 0.0
+    structures, kinds = [], found.structures.kinds
+    matrices = found.structures.packed[:, :9].copy().reshape(-1, 3, 3)
+    for code, kind in enumerate(KINDS):
+        matrices[kinds == code] = frame.leave(matrices[kinds == code], kind)
+    for item in range(len(matrices)):
+        own = np.sort(verdict.residuals[verdict.labels == item, item])
+        noise = 1.4826 * float(own[len(own) // 2]) if len(own) else 0.0
         structures.append(
             Structure(
-                matrix,
-                kind,
+                matrices[item],
+                KINDS[kinds[item]],
                 int((labels == item).sum()),
                 float(verdict.tolerances[item]),
                 noise,

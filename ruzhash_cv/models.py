@@ -56,7 +56,7 @@ class Frame:
         """Return the frame in which the points of both images have a mean distance of about 1 from their centres."""
         if len(points1) == 0:
             return cls(np.zeros(2), np.zeros(2), 1.0)
-        centre1, centre2 = np.median(points1, axis=0), np.median(points2, axis=0)
+        centre1, centre2 = np.split(np.median(np.hstack([points1, points2]), axis=0), 2)
         spread = max(np.abs(points1 - centre1).mean(), np.abs(points2 - centre2).mean())
         # Beyond these the frame's own squares would overflow.
         scale = 1.0 / spread if 1e-100 < spread < 1e100 else 1.0
@@ -122,9 +122,8 @@ def solve_in_frame(pairs: NDArray[np.float64], samples: NDArray[np.int64], kind:
     chosen = pairs[samples].astype(np.float32)
     sources, targets = np.ascontiguousarray(chosen[..., :2]), np.ascontiguousarray(chosen[..., 2:])
     if kind == "homography":
-        solved = list(map(cv2.getPerspectiveTransform, sources, targets))
-        matrices = np.array(solved, dtype=np.float64).reshape(-1, 3, 3)
-        owner = np.arange(len(samples))
+        solved = [np.zeros((0, 3)), *map(cv2.getPerspectiveTransform, sources, targets)]
+        matrices, owner = np.concatenate(solved).reshape(-1, 3, 3), np.arange(len(samples))
     else:
         found = [cv2.findFundamentalMat(a, b, cv2.FM_7POINT)[0] for a, b in zip(sources, targets, strict=True)]
         stacks = [np.zeros((0, 3)) if stack is None else stack for stack in found]
@@ -133,14 +132,17 @@ def solve_in_frame(pairs: NDArray[np.float64], samples: NDArray[np.int64], kind:
     matrices = unit_norm(matrices)
     usable: NDArray[np.bool_] = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))
     if kind == "homography":
-        determinants = np.linalg.det(np.where(usable[:, None, None], matrices, 0.0))
-        usable &= np.abs(determinants) > 1e-9
+        a, b, c, d, e, f, g, h, i = matrices.reshape(-1, 9).T
+        with np.errstate(invalid="ignore"):
+            usable &= np.abs(a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)) > 1e-9
     owner = owner[usable].astype(np.int64)
-    return Models(matrices[usable], owner, kind, len(samples) - len(np.unique(owner)))
+    n_degenerate = int(np.count_nonzero(np.bincount(owner, minlength=len(samples)) == 0))
+    return Models(matrices[usable], owner, kind, n_degenerate)
 
 
 def unit_norm(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the matrices divided by their Frobenius norms; a zero matrix becomes NaN."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        scaled: NDArray[np.float64] = matrices / np.linalg.norm(matrices, axis=(1, 2), keepdims=True)
+        norms = np.sqrt(np.einsum("mij,mij->m", matrices, matrices))
+        scaled: NDArray[np.float64] = matrices / norms[:, None, None]
     return scaled

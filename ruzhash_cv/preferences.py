@@ -14,7 +14,7 @@ from scipy import sparse
 
 from ruzhash_cv._jit import jit, run_blocks
 from ruzhash_cv._validation import as_array, as_reals, as_row_numbers, check_real
-from ruzhash_cv.residuals import squared_residuals
+from ruzhash_cv.residuals import near_residuals
 
 
 def embed_preferences(
@@ -74,7 +74,9 @@ class Columns(NamedTuple):
     def to_rows(self, weights: NDArray[np.float64]) -> sparse.csr_array:
         """Return preference rows, each model's column times its weight."""
         indptr, indices, data = _transpose_kernel(*self, weights)
-        return sparse.csr_array((data, indices, indptr), shape=(self.n_rows, len(self.starts) - 1))
+        rows = sparse.csr_array((data, indices, indptr), shape=(self.n_rows, len(self.starts) - 1))
+        rows.has_canonical_format = True  # saves a pass that would find it out
+        return rows
 
     def row_sums(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weighted sum of each row's preferences."""
@@ -140,7 +142,7 @@ def as_preferences(preferences: Any, name: str = "preferences") -> sparse.csr_ar
         preferences = as_reals(
             preferences, name, "(n, m)"
         )  # scipy.sparse takes neither half precision nor foreign byte orders
-    rows = sparse.csr_array(preferences)
+    rows = preferences if isinstance(preferences, sparse.csr_array) else sparse.csr_array(preferences)
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
@@ -224,14 +226,14 @@ def _agree_kernel(
     lengths, sums = np.zeros(m, np.int64), np.zeros(m)
     # Room for all; pages that are never written cost nothing.
     rows, values = np.empty(n * m, np.int32), np.empty(n * m, np.float32)
-    squared = np.empty(n)
+    near, squared = np.empty(n, np.int64), np.empty(n)
     at = np.int64(0)
     for column in range(m):
         begin = at
-        squared_residuals(points, packed, kinds, column, squared)
-        for row in range(n):
-            if squared[row] <= squares[column] and not _made(makers, column, places[row]):
-                value = _marginal_preference(squared[row] * falloffs[column])
+        for item in range(near_residuals(points, packed, kinds, column, squares[column], near, squared)):
+            row = near[item]
+            if not _made(makers, column, places[row]):
+                value = _marginal_preference(squared[item] * falloffs[column])
                 rows[at], values[at] = row, value
                 sums[column] += votes[row] * value
                 at += 1

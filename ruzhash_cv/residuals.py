@@ -107,7 +107,41 @@ def squared_residuals(points: Any, packed: Any, kinds: Any, column: int, squared
 
 
 @jit
+def near_residuals(points: Any, packed: Any, kinds: Any, column: int, limit: float, near: Any, squared: Any) -> int:
+    """Write the rows whose squared residual to one packed model is at most `limit`, and these; return how many they are.
+
+    What `squared_residuals` gives, for less: few are near a homography in one image, and only these are looked at in the other.
+    """
+    count: Any = np.int64(0)
+    if kinds[column] == HOMOGRAPHY:
+        _squared_forward_errors(points, packed, column, squared)
+        for row in range(points.shape[1]):
+            if squared[row] <= limit:
+                backward = _squared_backward_error(points, packed, column, row)
+                # A comparison with NaN is false.
+                larger = squared[row] if backward <= squared[row] else backward
+                if larger <= limit:
+                    near[count], squared[count] = row, larger
+                    count += 1
+    else:
+        _squared_sampson_distances(points, packed, column, squared)
+        for row in range(points.shape[1]):
+            if squared[row] <= limit:
+                near[count], squared[count] = row, squared[row]
+                count += 1
+    return int(count)
+
+
+@jit
 def _squared_transfer_errors(points: Any, packed: Any, column: int, squared: Any) -> None:
+    _squared_forward_errors(points, packed, column, squared)
+    for row in range(points.shape[1]):
+        backward = _squared_backward_error(points, packed, column, row)
+        squared[row] = squared[row] if backward <= squared[row] else backward
+
+
+@jit
+def _squared_forward_errors(points: Any, packed: Any, column: int, squared: Any) -> None:
     m = packed
     a, b, c, d, e, f = m[column, 0], m[column, 1], m[column, 2], m[column, 3], m[column, 4], m[column, 5]
     g, h, i = m[column, 6], m[column, 7], m[column, 8]
@@ -118,14 +152,15 @@ def _squared_transfer_errors(points: Any, packed: Any, column: int, squared: Any
         forward = dx * dx + dy * dy
         # Comparisons with NaN are false: what has no image in the second image is far, whatever it has in the first.
         squared[row] = forward if forward < _FAR else _FAR
-    a, b, c, d, e, f = m[column, 9], m[column, 10], m[column, 11], m[column, 12], m[column, 13], m[column, 14]
-    g, h, i = m[column, 15], m[column, 16], m[column, 17]
-    for row in range(points.shape[1]):
-        x, y = points[2, row], points[3, row]
-        w = 1.0 / (g * x + h * y + i)
-        dx, dy = (a * x + b * y + c) * w - points[0, row], (d * x + e * y + f) * w - points[1, row]
-        backward = dx * dx + dy * dy
-        squared[row] = squared[row] if backward <= squared[row] else backward
+
+
+@jit
+def _squared_backward_error(points: Any, packed: Any, column: int, row: int) -> float:
+    m, x, y = packed, points[2, row], points[3, row]
+    w = 1.0 / (m[column, 15] * x + m[column, 16] * y + m[column, 17])
+    dx = (m[column, 9] * x + m[column, 10] * y + m[column, 11]) * w - points[0, row]
+    dy = (m[column, 12] * x + m[column, 13] * y + m[column, 14]) * w - points[1, row]
+    return float(dx * dx + dy * dy)
 
 
 @jit

@@ -130,10 +130,31 @@ def find_places(pairs: NDArray[np.float64], radius: float) -> NDArray[np.int64]:
     return places
 
 
-def votes_of(places: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the votes of correspondences: one for each place, shared by those there."""
+def find_keypoints(pairs: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return, for each image, the keypoint that each correspondence ends at: those at exactly the same position share one."""
+    first, second = (_distinct_points(pairs[:, image], pairs[:, image + 1]) for image in (0, 2))
+    return first, second
+
+
+def _distinct_points(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64]:
+    order = np.lexsort((x, y))
+    points = np.empty(len(order), np.int64)
+    points[order] = np.cumsum(np.r_[False, (np.diff(x[order]) != 0) | (np.diff(y[order]) != 0)][: len(order)])
+    return points
+
+
+def votes_of(places: NDArray[np.int64], keypoints: Sequence[NDArray[np.int64]] = ()) -> NDArray[np.float64]:
+    """Return the votes of correspondences: one for each place, shared by those there.
+
+    Given the `keypoints` of the images, none of them has more than one vote either: a keypoint matched to several places is right
+    about one of them at most.
+    """
     votes: NDArray[np.float64] = 1.0 / np.bincount(places)[places]
-    return votes
+    n_places = np.ones(len(places), np.int64)
+    for points in keypoints:
+        pairings = np.unique(points * (len(places) + 1) + places)
+        n_places = np.maximum(n_places, np.bincount(pairings // (len(places) + 1))[points])
+    return votes / n_places
 
 
 def draw_from(
@@ -154,7 +175,9 @@ def draw_from(
     nearest: NDArray[np.int64] = np.zeros((1, 1), np.int64)
     if tree is not None and max(sizes) > 0:
         n_seeds = -(-n_samples // len(sizes))
-        seeds = np.searchsorted(cumulative, rng.random(n_seeds) * cumulative[-1], side="right")
+        seeds = np.searchsorted(
+            cumulative, (np.arange(n_seeds) + rng.random(n_seeds)) / n_seeds * cumulative[-1], side="right"
+        )
         found = tree.query(pairs[np.minimum(seeds, len(pairs) - 1)], k=min(max(sizes) + 1, len(pairs)))[1]
         nearest = np.asarray(found, np.int64).reshape(n_seeds, -1)
     samples, counts = _draw_kernel(

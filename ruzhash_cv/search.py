@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,13 +24,16 @@ Array = NDArray[np.float64]
 #: Widest noise scale of a preference and where it is cut off, pixels. With the two finer ones: 9, 3 and 1 px.
 SIGMA, REACH = 9.0, 27.0
 #: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
-NEIGHBOURHOODS = (10, 25, 50)
+NEIGHBOURHOODS = (10, 10, 20, 40)
 #: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_LOCAL, N_WIDE, N_FUNDAMENTAL = 560, 24, 28
+N_LOCAL, N_WIDE, N_FUNDAMENTAL = 420, 24, 28
 #: Fundamental matrices where there is no other family.
 N_ONLY_FUNDAMENTAL = 336
-#: Models refitted, by family, and the closing radii, pixels, they are refitted with.
-N_REFITTED = (20, 12)
+#: Models refitted: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
+N_REFITTED = (24, 8, 8)
+#: Fundamental matrices refitted where there is no other family.
+N_ONLY_REFITTED = 36
+#: The closing radii, pixels, models are refitted with.
 CLOSING_RADII = (18.0, 9.0, 5.0, 2.5)
 #: Log-likelihood ratio, nats, a structure needs, and the most structures looked for.
 FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
@@ -71,9 +75,9 @@ class Bank:
         """Return some of the models."""
         return Bank(self.packed[columns], self.kinds[columns], self.makers[columns])
 
-    def join(self, *others: Bank) -> Bank:
-        """Return these models and those of `others`."""
-        banks = (self, *others)
+    @staticmethod
+    def join(banks: Sequence[Bank]) -> Bank:
+        """Return the models of several banks as one."""
         return Bank(
             np.vstack([bank.packed for bank in banks]),
             np.concatenate([bank.kinds for bank in banks]),
@@ -83,26 +87,31 @@ class Bank:
 
 @dataclass
 class Structures:
-    """Structures, strongest first: models, the steps of their radii, their evidences in nats; and the votes `left` over."""
+    """Structures, strongest first: models, the steps of their radii, their evidences in nats; and the votes `left` over.
+
+    `planar` (k,) is the share of a fundamental matrix's matches that one plane holds.
+    """
 
     bank: Bank
     steps: NDArray[np.int64]
     evidences: Array
     left: Array
+    planar: Array
 
     def take(self, which: slice) -> Structures:
         """Return some of the structures."""
         bank = Bank(self.bank.packed[which], self.bank.kinds[which], self.bank.makers[which])
-        return Structures(bank, self.steps[which], self.evidences[which], self.left)
+        return Structures(bank, self.steps[which], self.evidences[which], self.left, self.planar[which])
 
     @classmethod
     def join(cls, parts: list[Structures], left: Array) -> Structures:
         """Return the structures of several lists as one."""
         evidences = np.concatenate([np.zeros(0), *[part.evidences for part in parts]])
         order = np.argsort(-evidences, kind="stable")
-        bank = Bank().join(*[part.bank for part in parts]).take(order)
+        bank = Bank.join([Bank(), *[part.bank for part in parts]]).take(order)
         steps = np.concatenate([np.zeros(0, np.int64), *[part.steps for part in parts]])
-        return cls(bank, steps[order], evidences[order], left)
+        planar = np.concatenate([np.zeros(0), *[part.planar for part in parts]])
+        return cls(bank, steps[order], evidences[order], left, planar[order])
 
 
 @dataclass
@@ -112,6 +121,7 @@ class Found:
     structures: Bank
     radii: Array
     evidences: Array
+    planar: Array
     columns: Bank
     significances: Array
     rejected: dict[str, int]
@@ -149,33 +159,41 @@ class Search:
         tree = cKDTree(self.pairs)
         points, decoys = coordinate_rows(self.pairs), coordinate_rows(self.draw_decoys(self.n_decoys))
         rejected = dict.fromkeys(REJECTIONS, 0)
-        columns, significances, candidates = Bank(), np.zeros(0), Bank()
+        columns, significances, candidates = [Bank()], [np.zeros(0)], [Bank()]
         quality, decoy_quality = np.zeros(len(self.pairs)), np.zeros(decoys.shape[1])
         before, n_models = -np.inf, 0
         for turn in range(MOST_ROUNDS):
-            for kind, n_samples, sizes, guided in self._plan(turn):
+            for kind, n_samples, sizes, guided, n_refitted in self._plan(turn):
                 weights = self._guide(quality) if guided else self.votes
                 bank = self._sample(kind, n_samples, sizes, weights, tree, rejected)
                 n_models += len(bank)
-                weight, rows, others = self.weigh(bank, points, decoys)
+                weight, support, rows, others = self.weigh(bank, points, decoys)
                 if kind == "homography":
                     quality, decoy_quality = quality + rows.row_sums(weight), decoy_quality + others.row_sums(weight)
                 if kind not in self.families or len(bank) == 0:
                     continue
-                n_wanted = N_REFITTED[bank.kinds[0]] * (3 if self.families == ("fundamental",) else 1)
-                chosen = cover_kernel(rows.starts, rows.rows, rows.values, self.votes, weight, n_wanted)
-                columns = columns.join(bank.take(chosen))
-                significances = np.concatenate([significances, weight[chosen]])
-                candidates = candidates.join(self._refit(bank.take(chosen), points))
+                chosen = cover_kernel(rows.starts, rows.rows, rows.values, self.votes, support, weight, n_refitted)
+                columns.append(bank.take(chosen))
+                significances.append(weight[chosen])
+                candidates.append(self._refit(columns[-1], points))
+            everything = Bank.join(candidates)
             structures = self._resolve(
-                self._extract(points, self.votes, decoys, candidates), points, decoys, candidates
+                self._extract(points, self.votes, decoys, everything), points, decoys, everything
             )
             total, left = structures.evidences.sum(), structures.left
             if total > 0.0 and (total < before + GAIN_WORTH_A_ROUND or self._is_plain(left, quality, decoy_quality)):
                 break
             before = total
-        radii = RADII[structures.steps]
-        return Found(structures.bank, radii, structures.evidences, columns, significances, rejected, n_models)
+        return Found(
+            structures.bank,
+            RADII[structures.steps],
+            structures.evidences,
+            structures.planar,
+            Bank.join(columns),
+            np.concatenate(significances),
+            rejected,
+            n_models,
+        )
 
     def draw_decoys(self, n_decoys: int) -> Array:
         """Return decoys, pairings of the correspondences' points."""
@@ -196,7 +214,8 @@ class Search:
             points, votes, decoys, candidates.packed, candidates.kinds, self.scale, np.array(self.takes),
             np.array(widest or self.widest), np.array(self.contrast), fewest_nats, MOST_STRUCTURES,
         )  # fmt: skip
-        return Structures(Bank(packed, kinds, np.full((len(packed), 7), -1, np.int64)), steps, evidences, left)
+        bank = Bank(packed, kinds, np.full((len(packed), 7), -1, np.int64))
+        return Structures(bank, steps, evidences, left, np.zeros(len(packed)))
 
     def _resolve(self, structures: Structures, points: Array, decoys: Array, candidates: Bank) -> Structures:
         """Return the structures with planes in place of each fundamental matrix that says nothing beyond them.
@@ -206,23 +225,38 @@ class Search:
         its matches so far that the rest is no evidence for it, they stand for it.
         """
         planes = candidates.take(candidates.kinds == HOMOGRAPHY)
-        parts, open_, left = [], self.votes.copy(), structures.left.copy()
+        parts: list[Structures] = []
+        open_, left = self.votes.copy(), structures.left.copy()
         for item in range(len(structures.steps)):
             part = structures.take(slice(item, item + 1))
-            kind, step = part.bank.kinds[0], int(part.steps[0])
-            reach = self.takes[kind] * RADII[step] * self.scale
-            own = (residual_kernel(points, part.bank.packed, part.bank.kinds)[0] <= reach) & (open_ > 0.0)
-            if kind == FUNDAMENTAL and len(planes) > 0:
-                widest = (min(self.widest[HOMOGRAPHY], step + 1 + STEPS_NOISIER), 0)
+            near = self._belonging(points, part)
+            own = near & (open_ > 0.0)
+            if part.bank.kinds[0] == FUNDAMENTAL and len(planes) > 0:
+                widest = (min(self.widest[HOMOGRAPHY], int(part.steps[0]) + 1 + STEPS_NOISIER), 0)
                 within = self._extract(points, np.where(own, self.votes, 0.0), decoys, planes, widest=widest)
                 rest = np.where(own, within.left, open_)
                 if len(within.steps) > 0 and not len(
                     self._extract(points, rest, decoys, part.bank, fewest_nats=NATS_BEYOND_PLANES).steps
                 ):
                     part, left = within, np.where(own, within.left, left)
+                else:
+                    flat = [
+                        plane for plane in (*parts, within.take(slice(0, 1))) if (plane.bank.kinds == HOMOGRAPHY).any()
+                    ]
+                    held = [self.votes[near & self._belonging(points, plane)].sum() for plane in flat]
+                    part.planar[:] = max(held, default=0.0) / self.votes[near].sum()
             parts.append(part)
             open_[own] = 0.0
         return Structures.join(parts, left)
+
+    def _belonging(self, points: Array, structures: Structures) -> NDArray[np.bool_]:
+        """Tell which matches lie within the tolerance of the first of some structures."""
+        kind, step = structures.bank.kinds[0], structures.steps[0]
+        reach = self.takes[kind] * RADII[step] * self.scale
+        within: NDArray[np.bool_] = (
+            residual_kernel(points, structures.bank.packed[:1], structures.bank.kinds[:1])[0] <= reach
+        )
+        return within
 
     def _is_plain(self, left: Array, quality: Array, decoy_quality: Array) -> bool:
         """Tell whether the structures explain most matches, or what they leave agrees with its neighbours no more than decoys do."""
@@ -231,21 +265,23 @@ class Search:
         level = np.quantile(decoy_quality, DECOY_LEVEL)
         return bool(left[quality > level].sum() < FEWEST_LEFT + (1.0 - DECOY_LEVEL) * left.sum())
 
-    def _plan(self, turn: int) -> list[tuple[str, int, tuple[int, ...], bool]]:
-        """Return what a round samples: kind, number, sizes of neighbourhoods, and whether among what looks good."""
-        times = 2**turn
-        plan: list[tuple[str, int, tuple[int, ...], bool]] = [("homography", N_LOCAL * times, NEIGHBOURHOODS, False)]
+    def _plan(self, turn: int) -> list[tuple[str, int, tuple[int, ...], bool, int]]:
+        """Return what a round samples: kind, number, sizes of neighbourhoods, whether among what looks good; and how many it refits."""
+        times, (local, wide, lines) = 2**turn, N_REFITTED
+        plan: list[tuple[str, int, tuple[int, ...], bool, int]] = [
+            ("homography", N_LOCAL * times, NEIGHBOURHOODS, False, local)
+        ]
         if "homography" in self.families:
-            plan.append(("homography", N_WIDE * times, (0,), True))
+            plan.append(("homography", N_WIDE * times, (0,), True, wide))
         if self.families == ("fundamental",):
-            plan.append(("fundamental", N_ONLY_FUNDAMENTAL * times, (0, 25, 50), True))
+            plan.append(("fundamental", N_ONLY_FUNDAMENTAL * times, (0, 25, 50), True, N_ONLY_REFITTED))
         elif "fundamental" in self.families:
-            plan.append(("fundamental", N_FUNDAMENTAL * times, (0, 0, 50), True))
+            plan.append(("fundamental", N_FUNDAMENTAL * times, (0, 0, 50), True, lines))
         return plan
 
     def _guide(self, quality: Array) -> Array:
         """Return sampling weights that favour what already agrees with its neighbours."""
-        level = np.median(quality) + 1e-12
+        level = float(np.partition(quality, len(quality) // 2)[len(quality) // 2]) + 1e-12
         return self.votes * (quality / (quality + level)) ** 2 + 1e-9
 
     def _sample(
@@ -288,7 +324,7 @@ class Search:
         kinds = found.structures.kinds
         copies = np.maximum(1, np.rint(np.array(STRUCTURE_SHARES)[kinds] * len(bank) / len(kinds)).astype(np.int64))
         which = np.repeat(np.arange(len(kinds)), copies)
-        everything, radii = bank.join(found.structures.take(which)), found.radii[which] * self.scale
+        everything, radii = Bank.join([bank, found.structures.take(which)]), found.radii[which] * self.scale
         columns, _ = agree(
             points,
             np.zeros(points.shape[1]),
@@ -302,8 +338,8 @@ class Search:
         )
         return columns.to_rows(np.concatenate([weights, np.array(STRUCTURE_WEIGHTS)[kinds[which]]]))
 
-    def weigh(self, bank: Bank, points: Array, decoys: Array) -> tuple[Array, Columns, Columns]:
-        """Return the significances of models, and the preferences of matches and of decoys for them.
+    def weigh(self, bank: Bank, points: Array, decoys: Array) -> tuple[Array, Array, Columns, Columns]:
+        """Return the significances and the support of models, and the preferences of matches and of decoys for them.
 
         w_i = max(0, 1 - D_i / S_i)^3 with S_i, D_i the mean preference of matches and of decoys for model i; one decoy that
         agrees is added, so that D_i is never 0.
@@ -313,7 +349,7 @@ class Search:
         others, chance = self.embed(bank, decoys, np.ones(n), np.full(n, NOWHERE))
         share = support / self.votes.sum()
         weights = np.maximum(0.0, 1.0 - (chance + 1.0) / (n + 1.0) / np.maximum(share, 1e-12)) ** 3
-        return weights, rows, others
+        return weights, support, rows, others
 
     def _refit(self, bank: Bank, points: Array) -> Bank:
         """Return the fits of models with each of the closing radii."""

@@ -24,7 +24,7 @@ import numpy as np
 from ruzhash_cv._jit import jit
 from ruzhash_cv.models import HOMOGRAPHY
 from ruzhash_cv.refinement import refine_one
-from ruzhash_cv.residuals import squared_residuals
+from ruzhash_cv.residuals import near_residuals
 
 #: Radii tried, pixels: steps of sqrt(2).
 N_RADII = 14
@@ -81,32 +81,29 @@ def best_radius(counts: Any, total: float, kind: int, chance: float, widest: Any
 def count_votes(points: Any, votes: Any, packed: Any, kinds: Any, column: int, smallest: float, steps: Any) -> Any:
     """Write the step of the radii that holds each correspondence's residual, and return the votes of each step.
 
-    The radii are `smallest` times powers of sqrt(2): the step is an exponent of two. What lies beyond all goes to the last.
+    The radii are `smallest` times powers of sqrt(2): the step is an exponent of two. What lies beyond all has the last step, whose
+    votes nobody counts.
     """
-    squared = np.empty(points.shape[1])
-    squared_residuals(points, packed, kinds, column, squared)
+    near, squared = np.empty(points.shape[1], np.int64), np.empty(points.shape[1])
     counts = np.zeros(N_RADII + 1)
+    steps[:] = N_RADII
     # A little larger, so that a residual of exactly a radius lies within it.
     unit = 1.0 / (smallest * smallest * (1.0 + 1e-12))
-    for row in range(points.shape[1]):
-        ratio = squared[row] * unit
-        step: Any = np.int64(N_RADII)
+    for item in range(near_residuals(points, packed, kinds, column, _BEYOND / unit, near, squared)):
+        row, ratio = near[item], squared[item] * unit
         if ratio < _BEYOND:
-            step = np.int64(max(0, math.frexp(ratio)[1]))
-        steps[row] = step
-        counts[step] += votes[row]
+            step = max(0, math.frexp(ratio)[1])
+            steps[row] = step
+            counts[step] += votes[row]
     return counts
 
 
 @jit
 def _chance_of(decoys: Any, packed: Any, kinds: Any, column: int, reach: float) -> Any:
     """Return the share of decoys (4, N) within `reach` of a model; one is added, so that it is never 0."""
-    squared = np.empty(decoys.shape[1])
-    squared_residuals(decoys, packed, kinds, column, squared)
-    near = 1.0
-    for row in range(decoys.shape[1]):
-        near += squared[row] <= reach * reach
-    return near / (decoys.shape[1] + 1.0)
+    n = decoys.shape[1]
+    near, squared = np.empty(n, np.int64), np.empty(n)
+    return (1.0 + near_residuals(decoys, packed, kinds, column, reach * reach, near, squared)) / (n + 1.0)
 
 
 @jit
@@ -137,7 +134,7 @@ def extract_kernel(
         chances[column] = _chance_of(decoys, packed, kinds, column, CHANCE_RADIUS * scale)
     found, found_kinds = np.empty((most, 18)), np.empty(most, np.uint8)
     found_steps, gains = np.empty(most, np.int64), np.empty(most)
-    squared = np.empty(n)
+    near, squared = np.empty(n, np.int64), np.empty(n)
     # Not a literal: numba would compile all that is called with it once for the literal and once for integers.
     n_found: Any = np.int64(0)
     while n_found < most:
@@ -148,9 +145,9 @@ def extract_kernel(
         found_steps[n_found], gains[n_found] = at, gain
         _polish(points, left, total, decoys, found, found_kinds, n_found, found_steps, gains, scale, widest, contrast)
         reached = tolerance[kinds[best]] * smallest * np.sqrt(2.0) ** found_steps[n_found]
-        squared_residuals(points, found, found_kinds, n_found, squared)
-        for row in range(n):
-            if left[row] > 0.0 and squared[row] <= reached * reached:
+        for item in range(near_residuals(points, found, found_kinds, n_found, reached * reached, near, squared)):
+            row = near[item]
+            if left[row] > 0.0:
                 for column in range(m):
                     counts[column, steps[column, row]] -= left[row]
                 left[row] = 0.0
@@ -212,17 +209,17 @@ def _summed(starts: Any, rows: Any, values: Any, votes: Any, column: int) -> flo
 
 
 @jit
-def cover_kernel(starts: Any, rows: Any, values: Any, votes: Any, significance: Any, n_wanted: int) -> Any:
+def cover_kernel(
+    starts: Any, rows: Any, values: Any, votes: Any, support: Any, significance: Any, n_wanted: int
+) -> Any:
     """Choose models greedily by their summed preference; the votes of the rows they hold are halved each time.
 
-    Column i of the preferences is ``values[starts[i]:starts[i + 1]]`` on those ``rows``. A model's sum only ever falls, so what was
-    last known of it is a bound: only those with the largest bounds are summed anew.
+    Column i of the preferences is ``values[starts[i]:starts[i + 1]]`` on those ``rows``, and ``support[i]`` its sum times `votes`. A
+    model's sum only ever falls, so what was last known of it is a bound: only those with the largest bounds are summed anew.
     """
     m = len(significance)
-    left, bounds, fresh = votes.copy(), np.empty(m), np.zeros(m, np.int64)
+    left, bounds, fresh = votes.copy(), support * significance, np.zeros(m, np.int64)
     chosen = np.empty(min(n_wanted, m), np.int64)
-    for column in range(m):
-        bounds[column] = _summed(starts, rows, values, left, column) * significance[column]
     for item in range(len(chosen)):
         while True:
             best = int(np.argmax(bounds))

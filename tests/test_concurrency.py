@@ -14,8 +14,10 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,22 +115,30 @@ for turn in range({times}):
 """
 
 
-def test_an_interruption_within_a_kernel_waits_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def interruptible() -> Iterator[Any]:
+    """Handle SIGINT as by default: a shell's background jobs ignore it, and what they start does too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interruption_within_a_kernel_waits_for_its_end(monkeypatch: pytest.MonkeyPatch, interruptible: Any) -> None:
     finished = []
 
     def interrupted_midway(*_: object) -> None:
         signal.raise_signal(signal.SIGINT)
         finished.append(True)
 
-    handler = signal.getsignal(signal.SIGINT)
     kernel = jit(lambda: None)
     monkeypatch.setattr(type(kernel).__mro__[1], "__call__", interrupted_midway)
     with pytest.raises(KeyboardInterrupt):
         kernel()
     assert finished == [True]
-    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.getsignal(signal.SIGINT) is interruptible
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends SIGINT to the whole console")
 def test_an_interrupted_call_leaves_the_process_usable() -> None:
     delays = np.random.default_rng(0).uniform(0, 0.2, 20)

@@ -117,20 +117,42 @@ def test_within_a_fundamental_matrix_the_scores_have_a_say() -> None:
     assert kept_true > 0.95 * true
 
 
+def test_a_keypoint_has_one_partner() -> None:
+    """Rivals of a rigid scene's matches: the same first points, the second ones 60 px along their epipolar lines."""
+    drawn = draw_correspondences(rigid_scene(rng=0), 400, mismatch_rate=0.2, noise=0.5, rng=0)
+    found = filter_points(drawn.points1, drawn.points2)
+    doubled = np.flatnonzero(found.inlier_mask & (drawn.labels > 0))[::5]
+    lines = np.column_stack([drawn.points1[doubled], np.ones(len(doubled))]) @ found.models[0].matrix.T
+    along = np.column_stack([-lines[:, 1], lines[:, 0]]) / np.hypot(lines[:, 0], lines[:, 1])[:, None]
+    points1 = np.vstack([drawn.points1, drawn.points1[doubled]])
+    points2 = np.vstack([drawn.points2, drawn.points2[doubled] + 60 * along])
+    for swap in (False, True):
+        result = filter_points(*((points2, points1) if swap else (points1, points2)))
+        own, rivals = result.inlier_mask[doubled], result.inlier_mask[len(drawn.labels) :]
+        assert not (own & rivals).any()
+        assert own.mean() > 0.8
+        assert (result.labels[~result.inlier_mask] == -1).all()
+    # A user who asks for a rate gets all that look as good.
+    asked = filter_points(points1, points2, false_acceptance_rate=0.2)
+    np.testing.assert_array_equal(asked.inlier_mask, asked.p_values <= 0.2)
+
+
 def test_what_lies_within_a_plane_belongs_to_it_and_not_to_a_line() -> None:
-    """One plane with mismatches on its texture's grid: where both kinds of model are found, the plane keeps its own."""
+    """A plane and a rigid scene that move apart: where both kinds of model are found, the plane keeps its own."""
     both = 0
     for seed in range(6):
-        drawn = draw_correspondences(
-            plane_scene(rng=3), 500, mismatch_rate=0.4, noise=0.5, mismatches="repeated", rng=seed
-        )
-        result = filter_points(drawn.points1, drawn.points2, rng=seed)
+        parts = [
+            draw_correspondences(scene, n, mismatch_rate=0.2, noise=0.5, rng=seed)
+            for scene, n in ((plane_scene(rng=3), 200), (rigid_scene(rng=2), 300))
+        ]
+        points1, points2 = (np.vstack([getattr(part, side) for part in parts]) for side in ("points1", "points2"))
+        result = filter_points(points1, points2, rng=seed)
         kinds = np.array([found.kind == "homography" for found in result.models])
         if kinds.all() or not kinds.any():
             continue
         both += 1
         tolerances = np.array([[found.tolerance] for found in result.models])
-        within = residuals_to_models(result, drawn.points1, drawn.points2) <= tolerances
+        within = residuals_to_models(result, points1, points2) <= tolerances
         planar = within[kinds].any(axis=0) & (result.labels >= 0)
         assert kinds[result.labels[planar]].all()
     assert both > 0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ruzhash_cv import sampson_distance, transfer_error
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
-from ruzhash_cv.residuals import pack_models, residual_kernel, squared_residuals
+from ruzhash_cv.residuals import near_residuals, pack_models, residual_kernel, squared_residuals
 
 
 def apply(H: np.ndarray, points: np.ndarray) -> np.ndarray:
@@ -137,6 +137,19 @@ def test_the_kernel_mixes_kinds_and_its_squares_are_the_residuals() -> None:
     for column in range(7):
         squared_residuals(points, packed, kinds, column, squared)
         np.testing.assert_array_equal(np.sqrt(squared), residuals[column])
+        limit = float(np.quantile(squared, 0.3))
+        near, chosen = np.empty(50, np.int64), np.empty(50)
+        count = near_residuals(points, packed, kinds, column, limit, near, chosen)
+        np.testing.assert_array_equal(near[:count], np.flatnonzero(squared <= limit))
+        np.testing.assert_array_equal(chosen[:count], squared[squared <= limit])
+
+
+def test_nothing_is_near_a_model_that_is_not_finite() -> None:
+    points, packed = np.random.default_rng(0).uniform(0, 1, (4, 9)), np.full((1, 18), np.nan)
+    for kind in (HOMOGRAPHY, FUNDAMENTAL):
+        assert (
+            near_residuals(points, packed, np.array([kind], np.uint8), 0, 1e9, np.empty(9, np.int64), np.empty(9)) == 0
+        )
 
 
 def test_no_points_and_no_models_give_empty_residuals() -> None:

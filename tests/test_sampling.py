@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruzhash_cv import draw_samples
-from ruzhash_cv.sampling import find_places
+from ruzhash_cv.sampling import find_keypoints, find_places, votes_of
 
 H = np.array([[0.9, 0.1, 20], [-0.05, 1.1, 5], [1e-4, 2e-4, 1]])
 
@@ -159,3 +159,20 @@ def test_matches_near_in_one_image_only_are_two_places() -> None:
 
 def test_without_a_radius_only_equal_rows_share_a_place() -> None:
     assert len(np.unique(find_places(np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1e-9]]), 0.0))) == 2
+
+
+def test_matches_that_end_at_the_same_position_share_a_keypoint() -> None:
+    pairs = np.array([[1.0, 2, 8, 9], [1, 2, 3, 4], [1, 3, 3, 4], [2, 1, 8, 9], [1, 2, 3, 4]])
+    first, second = find_keypoints(pairs)
+    np.testing.assert_array_equal(first[:, None] == first, (pairs[:, None, :2] == pairs[:, :2]).all(axis=2))
+    np.testing.assert_array_equal(second[:, None] == second, (pairs[:, None, 2:] == pairs[:, 2:]).all(axis=2))
+    assert [len(points) for points in find_keypoints(np.zeros((0, 4)))] == [0, 0]
+
+
+def test_a_place_has_one_vote_and_so_has_a_keypoint() -> None:
+    """Three matches are one place, one of two keypoints; a fourth pairs one of these with another place."""
+    pairs = np.array([[0.0, 0, 50, 50], [1, 0, 50, 50], [1, 0, 51, 50], [1, 0, 90, 90], [200, 0, 300, 0]])
+    places = find_places(pairs, 3.0)
+    assert places.tolist() == [0, 0, 0, 1, 2]
+    np.testing.assert_allclose(votes_of(places), [1 / 3, 1 / 3, 1 / 3, 1, 1])
+    np.testing.assert_allclose(votes_of(places, find_keypoints(pairs)), [1 / 3, 1 / 6, 1 / 6, 1 / 2, 1])

@@ -209,7 +209,7 @@ def test_a_true_plane_weighs_much_and_a_chance_model_nothing(facade: Corresponde
     packed = np.vstack([true, pack_models(far, HOMOGRAPHY)])
     bank = Bank(packed, np.zeros(2, np.uint8), np.full((2, 7), -1, np.int64))
     decoys = coordinate_rows(search.draw_decoys(200))
-    weights, rows, others = search.weigh(bank, coordinate_rows(search.pairs), decoys)
+    weights, _, rows, others = search.weigh(bank, coordinate_rows(search.pairs), decoys)
     assert weights[0] > 0.5
     assert weights[1] == 0.0
     assert rows.row_sums(weights).shape == (400,)
@@ -256,8 +256,8 @@ def test_structures_found_in_a_subset_are_polished_with_all_correspondences() ->
 def test_banks_are_taken_from_and_joined_row_by_row(searched: Searched) -> None:
     bank = searched.found.columns
     half = np.arange(len(bank)) % 2 == 0
-    joined = bank.take(half).join(bank.take(~half))
+    joined = Bank.join([bank.take(half), bank.take(~half)])
     assert len(joined) == len(bank)
     np.testing.assert_array_equal(joined.take(np.arange(half.sum())).packed, bank.packed[half])
     np.testing.assert_array_equal(joined.makers[half.sum() :], bank.makers[~half])
-    assert len(Bank()) == len(Bank().join(Bank())) == 0
+    assert len(Bank()) == len(Bank.join([Bank(), Bank()])) == 0
