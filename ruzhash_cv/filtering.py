@@ -183,7 +183,7 @@ def filter_points(
     # A threshold of 3 px, RANSAC's default, is the unit in which all lengths are chosen.
     unit = 1.0 if threshold is None else threshold / 3.0
     # In the frame a shorter or longer one is nothing or everything, and squares and quotients must not overflow.
-    length = float(np.clip(frame.scale * unit, 1e-12, 1e12))
+    length = min(max(frame.scale * unit, 1e-12), 1e12)
     places = find_places(pairs, PLACE_RADIUS * length)
     if (n_places := int(places.max(initial=-1)) + 1) < FEWEST_MATCHES:
         reason = f"{n_places} distinct matches, at least {FEWEST_MATCHES} are needed"
@@ -343,8 +343,11 @@ def _lost_to_rivals(
     """
     lost, kept = [np.zeros(0, np.int64)], np.flatnonzero(keep)
     for points, other in zip(keypoints, (pairs[:, 2:], pairs[:, :2]), strict=True):
-        rows = kept[np.lexsort((scores[kept], points[kept]))]
-        first = np.concatenate([[True], np.diff(points[rows]) != 0])[: len(rows)]
+        rows = kept[np.bincount(points[kept])[points[kept]] > 1]
+        if len(rows) == 0:
+            continue
+        rows = rows[np.lexsort((scores[rows], points[rows]))]
+        first = np.concatenate([[True], np.diff(points[rows]) != 0])
         best = rows[first][np.cumsum(first) - 1]
         far = np.abs(other[rows] - other[best]).max(axis=1) > reach
         lost.append(rows[far & ~(planar[rows] & (labels[rows] == labels[best]))])
@@ -361,8 +364,8 @@ def _report(
     p[finite], labels[finite] = verdict.p[where], verdict.labels[where]
     structures, kinds = [], found.structures.kinds
     matrices = found.structures.packed[:, :9].copy().reshape(-1, 3, 3)
-    for code, kind in enumerate(KINDS):
-        matrices[kinds == code] = frame.leave(matrices[kinds == code], kind)
+    for code in np.unique(kinds):
+        matrices[kinds == code] = frame.leave(matrices[kinds == code], KINDS[code])
     for item in range(len(matrices)):
         own = np.sort(verdict.residuals[verdict.labels == item, item])
         noise = 1.4826 * float(own[len(own) // 2]) if len(own) else 0.0

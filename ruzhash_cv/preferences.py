@@ -124,7 +124,10 @@ def agree(
         n_jobs,
         smallest=max(1, 65536 // max(n, 1)),
     )  # fmt: skip
-    lengths, sums, rows, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+    # One block is the rule for few matches, and copying it would cost more than the kernel itself.
+    lengths, sums, rows, values = (
+        parts[0] if len(parts) == 1 else (np.concatenate(part) for part in zip(*parts, strict=True))
+    )
     starts = np.zeros(len(packed) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     return Columns(starts, rows, values, n), sums

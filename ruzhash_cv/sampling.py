@@ -123,9 +123,12 @@ def find_places(pairs: NDArray[np.float64], radius: float) -> NDArray[np.int64]:
     # Candidates are looked up in strips as wide as the radius, sorted along another axis. Not by a fixed number of neighbours:
     # a keypoint may be repeated any number of times.
     across, along = np.argsort(pairs.std(axis=0))[:-3:-1]
-    strips, rank = np.unique(np.floor(pairs[:, across] / (radius * (1.0 + 1e-9))), return_inverse=True)
-    order = np.lexsort((pairs[:, along], rank))
-    starts = np.searchsorted(rank[order], np.arange(len(strips) + 1))
+    strip = np.floor(pairs[:, across] / (radius * (1.0 + 1e-9)))
+    order = np.lexsort((pairs[:, along], strip))
+    begins = np.r_[True, np.diff(strip[order]) != 0]
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.cumsum(begins) - 1
+    strips, starts = strip[order][begins], np.r_[np.flatnonzero(begins), len(order)]
     places: NDArray[np.int64] = _follow_leaders(pairs[order], order, strips, starts, rank, int(along), radius)
     return places
 
@@ -138,8 +141,10 @@ def find_keypoints(pairs: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArr
 
 def _distinct_points(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64]:
     order = np.lexsort((x, y))
-    points = np.empty(len(order), np.int64)
-    points[order] = np.cumsum(np.r_[False, (np.diff(x[order]) != 0) | (np.diff(y[order]) != 0)][: len(order)])
+    x, y = x[order], y[order]
+    numbers, points = np.zeros(len(order), np.int64), np.empty(len(order), np.int64)
+    np.cumsum((x[1:] != x[:-1]) | (y[1:] != y[:-1]), out=numbers[1:])
+    points[order] = numbers
     return points
 
 
@@ -150,11 +155,10 @@ def votes_of(places: NDArray[np.int64], keypoints: Sequence[NDArray[np.int64]] =
     about one of them at most.
     """
     votes: NDArray[np.float64] = 1.0 / np.bincount(places)[places]
-    n_places = np.ones(len(places), np.int64)
+    most = np.ones(len(places))
     for points in keypoints:
-        pairings = np.unique(points * (len(places) + 1) + places)
-        n_places = np.maximum(n_places, np.bincount(pairings // (len(places) + 1))[points])
-    return votes / n_places
+        np.maximum(most, np.bincount(points, votes)[points], out=most)
+    return votes / most
 
 
 def draw_from(

@@ -26,7 +26,7 @@ SIGMA, REACH = 9.0, 27.0
 #: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
 NEIGHBOURHOODS = (10, 10, 20, 40)
 #: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_LOCAL, N_WIDE, N_FUNDAMENTAL = 420, 24, 28
+N_LOCAL, N_WIDE, N_FUNDAMENTAL = 320, 24, 24
 #: Fundamental matrices where there is no other family.
 N_ONLY_FUNDAMENTAL = 336
 #: Models refitted: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.

@@ -175,4 +175,4 @@ def test_a_place_has_one_vote_and_so_has_a_keypoint() -> None:
     places = find_places(pairs, 3.0)
     assert places.tolist() == [0, 0, 0, 1, 2]
     np.testing.assert_allclose(votes_of(places), [1 / 3, 1 / 3, 1 / 3, 1, 1])
-    np.testing.assert_allclose(votes_of(places, find_keypoints(pairs)), [1 / 3, 1 / 6, 1 / 6, 1 / 2, 1])
+    np.testing.assert_allclose(votes_of(places, find_keypoints(pairs)), [1 / 3, 1 / 5, 1 / 5, 3 / 5, 1])
