@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._validation import RNG, as_points
-from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.filtering import LARGEST_COORDINATE, filter_points
 from ruzhash_cv.models import KINDS
 from ruzhash_cv.refinement import refine_kernel
 from ruzhash_cv.residuals import pack_models, residual_kernel
@@ -157,7 +157,7 @@ def _polish(structure: Structure, points: Array, place_radius: float) -> tuple[A
     code = KINDS.index(structure.kind)
     kinds = np.array([code], np.uint8)
     radii = np.full((POLISH_ROUNDS, 1), POLISH_RADIUS * structure.noise_scale)
-    finite = np.isfinite(points).all(axis=0)
+    finite = (np.abs(points) < LARGEST_COORDINATE).all(axis=0)
     votes = np.zeros(points.shape[1])
     votes[finite] = votes_of(find_places(np.ascontiguousarray(points[:, finite].T), place_radius))
     fits = refine_kernel(points, votes, pack_models(structure.matrix[None], code), kinds, radii)

@@ -44,7 +44,7 @@ LARGEST_COORDINATE = 1e12
 #: Correspondences the models are searched in; more are only scored.
 SEARCH_SIZE = 1024
 #: Trees, columns from samples, and decoys of the null distribution.
-N_TREES, N_COLUMNS, N_DECOYS = 16, 32, 1000
+N_TREES, N_COLUMNS, N_DECOYS = 16, 48, 1000
 #: What the largest sum of preferences counts for beside a path length, which is about 1.7 for what is least anomalous.
 AGREEMENT_SHARE = 2.5
 #: What looks better than all decoys but one in a thousand belongs to a structure up to so many times its tolerance.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ SIGMA, REACH = 9.0, 27.0
 #: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
 NEIGHBOURHOODS = (10, 10, 20, 40)
 #: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_LOCAL, N_WIDE, N_FUNDAMENTAL = 320, 24, 24
+N_LOCAL, N_WIDE, N_FUNDAMENTAL = 420, 24, 24
 #: Fundamental matrices where there is no other family.
 N_ONLY_FUNDAMENTAL = 336
 #: Models refitted: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
@@ -43,8 +44,9 @@ TOLERANCE = (1.5, 1.25)
 STEPS_NOISIER, NATS_BEYOND_PLANES = 2, 5.0
 #: Rounds of sampling, each with twice the samples of the one before; another one follows while the last brought so many nats.
 MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
-#: A round is also the last if fewer matches than a structure needs are left that agree better than this share of decoys.
-FEWEST_LEFT, DECOY_LEVEL = 8.0, 0.99
+#: A round is also the last if it leaves fewer matches than a structure needs that agree better than this share of decoys; and no
+#: fundamental matrix is looked for if planes leave fewer than a pair.
+FEWEST_LEFT, FEWEST_OFF_PLANES, DECOY_LEVEL = 8.0, 2.0, 0.99
 #: By family: columns of the structures, as a share of those from samples and spread evenly over the structures, and their weight.
 STRUCTURE_SHARES, STRUCTURE_WEIGHTS = (0.4, 0.1), (1.0, 0.5)
 #: The place of decoys: no correspondence's.
@@ -134,6 +136,16 @@ class Found:
         return tolerances
 
 
+class Step(NamedTuple):
+    """One kind of samples: how many, from neighbourhoods of which sizes, whether among what looks good; and how many to refit."""
+
+    kind: str
+    n_samples: int
+    sizes: tuple[int, ...]
+    guided: bool
+    n_refitted: int
+
+
 @dataclass
 class Search:
     """Distinct correspondences (n, 4) in the frame, their places and votes, and which families to look for.
@@ -155,15 +167,18 @@ class Search:
     n_decoys: int = 400
 
     def run(self) -> Found:
-        """Sample in rounds, each twice as long, until most matches are explained or a round finds nothing new."""
+        """Sample in rounds, each twice as long, until most matches are explained or a round finds nothing new.
+
+        Of both families planes come first: a fundamental matrix that is not needed can only keep mismatches.
+        """
         tree = cKDTree(self.pairs)
         points, decoys = coordinate_rows(self.pairs), coordinate_rows(self.draw_decoys(self.n_decoys))
         rejected = dict.fromkeys(REJECTIONS, 0)
         columns, significances, candidates = [Bank()], [np.zeros(0)], [Bank()]
         quality, decoy_quality = np.zeros(len(self.pairs)), np.zeros(decoys.shape[1])
         before, n_models = -np.inf, 0
-        for turn in range(MOST_ROUNDS):
-            for kind, n_samples, sizes, guided, n_refitted in self._plan(turn):
+        for planes_alone, steps in self._rounds():
+            for kind, n_samples, sizes, guided, n_refitted in steps:
                 weights = self._guide(quality) if guided else self.votes
                 bank = self._sample(kind, n_samples, sizes, weights, tree, rejected)
                 n_models += len(bank)
@@ -181,9 +196,13 @@ class Search:
                 self._extract(points, self.votes, decoys, everything), points, decoys, everything
             )
             total, left = structures.evidences.sum(), structures.left
-            if total > 0.0 and (total < before + GAIN_WORTH_A_ROUND or self._is_plain(left, quality, decoy_quality)):
+            fewest = FEWEST_OFF_PLANES if planes_alone else FEWEST_LEFT
+            if total > 0.0 and self._is_plain(left, quality, decoy_quality, fewest):
                 break
-            before = total
+            if not planes_alone:
+                if total > 0.0 and (total < before + GAIN_WORTH_A_ROUND or left.sum() < 0.5 * self.votes.sum()):
+                    break
+                before = total
         return Found(
             structures.bank,
             RADII[structures.steps],
@@ -258,26 +277,32 @@ class Search:
         )
         return within
 
-    def _is_plain(self, left: Array, quality: Array, decoy_quality: Array) -> bool:
-        """Tell whether the structures explain most matches, or what they leave agrees with its neighbours no more than decoys do."""
-        if left.sum() < 0.5 * self.votes.sum() or len(decoy_quality) == 0:
+    def _is_plain(self, left: Array, quality: Array, decoy_quality: Array, fewest: float) -> bool:
+        """Tell whether all but a few of the matches left agree with their neighbours no more than decoys do."""
+        if len(decoy_quality) == 0:
             return True
         level = np.quantile(decoy_quality, DECOY_LEVEL)
-        return bool(left[quality > level].sum() < FEWEST_LEFT + (1.0 - DECOY_LEVEL) * left.sum())
+        return bool(left[quality > level].sum() < fewest + (1.0 - DECOY_LEVEL) * left.sum())
 
-    def _plan(self, turn: int) -> list[tuple[str, int, tuple[int, ...], bool, int]]:
-        """Return what a round samples: kind, number, sizes of neighbourhoods, whether among what looks good; and how many it refits."""
-        times, (local, wide, lines) = 2**turn, N_REFITTED
-        plan: list[tuple[str, int, tuple[int, ...], bool, int]] = [
-            ("homography", N_LOCAL * times, NEIGHBOURHOODS, False, local)
-        ]
-        if "homography" in self.families:
-            plan.append(("homography", N_WIDE * times, (0,), True, wide))
-        if self.families == ("fundamental",):
-            plan.append(("fundamental", N_ONLY_FUNDAMENTAL * times, (0, 25, 50), True, N_ONLY_REFITTED))
-        elif "fundamental" in self.families:
-            plan.append(("fundamental", N_FUNDAMENTAL * times, (0, 0, 50), True, lines))
-        return plan
+    def _rounds(self) -> Iterator[tuple[bool, list[Step]]]:
+        """Yield for each round whether it is the one of planes alone, and what it samples."""
+        for turn in range(MOST_ROUNDS):
+            times, (local, wide, lines) = 2**turn, N_REFITTED
+            planes = [Step("homography", N_LOCAL * times, NEIGHBOURHOODS, False, local)]
+            if self.families == ("fundamental",):
+                alone = Step("fundamental", N_ONLY_FUNDAMENTAL * times, (0, 25, 50), True, N_ONLY_REFITTED)
+                yield False, [*planes, alone]
+                continue
+            planes.append(Step("homography", N_WIDE * times, (0,), True, wide))
+            if "fundamental" not in self.families:
+                yield False, planes
+                continue
+            epipolar = [Step("fundamental", N_FUNDAMENTAL * times, (0, 0, 50), True, lines)]
+            if turn == 0:
+                yield True, planes
+                yield False, epipolar
+            else:
+                yield False, planes + epipolar
 
     def _guide(self, quality: Array) -> Array:
         """Return sampling weights that favour what already agrees with its neighbours."""

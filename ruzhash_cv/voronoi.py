@@ -16,7 +16,7 @@ from ruzhash_cv._isolation import PreferenceForest
 from ruzhash_cv._jit import jit
 from ruzhash_cv._random import below, mix
 from ruzhash_cv._trees import draw_rows, leaf_value
-from ruzhash_cv._validation import RNG, check_choice
+from ruzhash_cv._validation import RNG, as_reals, check_choice
 from ruzhash_cv.preferences import as_preferences
 
 Self = TypeVar("Self", bound="VoronoiForest")
@@ -88,10 +88,11 @@ class VoronoiForest(PreferenceForest):
 
     def _as_rows(self, preferences: Any) -> Any:
         if self.metric == "precomputed":
-            distances = np.ascontiguousarray(preferences, dtype=np.float32)
+            distances = as_reals(preferences, "preferences", "(n, n_training)")
             if distances.ndim != 2 or not bool((distances >= 0).all()):
                 raise ValueError(f"`preferences` must hold distances of shape (n, n_training), got {distances.shape}")
-            return distances
+            with np.errstate(over="ignore", under="ignore"):
+                return np.ascontiguousarray(distances, dtype=np.float32)
         rows = as_preferences(preferences)
         if self.metric != "jaccard":
             return rows

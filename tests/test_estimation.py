@@ -270,3 +270,13 @@ def test_the_same_seed_gives_the_same_answer_for_any_number_of_threads(find: Fin
     second, second_mask = find(pair.points1, pair.points2, rng=7, n_jobs=3)
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(first_mask, second_mask)
+
+
+def test_coordinates_beyond_any_image_are_no_inliers_and_overflow_nothing() -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    moved = points + [20.0, 5.0]
+    points[0], moved[1] = 1e300, -1e308
+    for function in (find_homography, find_fundamental_matrix):
+        _, mask = function(points, moved)
+        assert mask.shape == (60, 1)
+        assert not mask[:2].any()

@@ -244,3 +244,9 @@ def test_bad_arguments_are_named() -> None:
         VoronoiForest(metric="precomputed").fit(-np.ones((3, 3)))
     with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
         VoronoiForest().fit(np.full((4, 3), 2.0))
+
+
+def test_sparse_distances_are_refused_by_name() -> None:
+    """Zeros that a sparse array leaves out would be distances too."""
+    with pytest.raises(TypeError, match="`preferences` must be an array of real numbers"):
+        VoronoiForest(metric="precomputed").fit(sparse.csr_array(np.ones((9, 9))))
