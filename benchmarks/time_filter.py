@@ -21,7 +21,7 @@ from verdict import Peer
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-SIZES = (100, 300, 1000, 2000, 5000, 10_000, 50_000)
+SIZES = (100, 300, 1000, 2084, 5000, 10_000, 50_000)
 METHODS = (
     OURS,
     "H USAC_MAGSAC",
@@ -33,20 +33,27 @@ METHODS = (
 )
 LONGEST = 10.0
 """Seconds; a method that took longer at one size is not run on larger ones."""
+MOST_MEGABYTES = 10_000.0
+"""Nor is one that would need more at the next size, were its memory to grow with the square of it."""
 Row = dict[str, Any]
 
 
-def warm_median(peer: Peer, n: int, repeats: int) -> float:
-    """Median milliseconds of a call after the first; fewer repeats where calls are long."""
+def warm_medians(peers: list[Peer], n: int, repeats: int) -> dict[str, float]:
+    """Median milliseconds of the calls after the first, fewer where they are long.
+
+    The methods in turn, so that a machine whose speed changes changes it for all.
+    """
     points1, points2 = timing_problem(n)
-    times: list[float] = []
+    times: dict[str, list[float]] = {peer.name: [] for peer in peers}
     for seed in range(repeats + 1):
-        start = time.perf_counter()
-        peer(points1, points2, seed)
-        times.append(time.perf_counter() - start)
-        if sum(times) > LONGEST and len(times) > 1:
-            break
-    return 1e3 * float(np.median(times[1:]))
+        for peer in peers:
+            own = times[peer.name]
+            if sum(own) > LONGEST and len(own) > 1:
+                continue
+            start = time.perf_counter()
+            peer(points1, points2, seed)
+            own.append(time.perf_counter() - start)
+    return {name: 1e3 * float(np.median(own[1:])) for name, own in times.items()}
 
 
 def fresh_process(name: str, n: int) -> dict[str, float]:
@@ -56,17 +63,21 @@ def fresh_process(name: str, n: int) -> dict[str, float]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def measure(peer: Peer, sizes: list[int], repeats: int) -> list[Row]:
-    """One row for each size that the method finishes in reasonable time."""
+def measure(peers: list[Peer], sizes: list[int], repeats: int) -> list[Row]:
+    """One row for each method and size that it finishes in reasonable time, method by method."""
     rows: list[Row] = []
-    for n in sizes:
-        warm = warm_median(peer, n, repeats)
-        row = {"method": peer.name, "n": n, "warm_ms": warm, **fresh_process(peer.name, n)}
-        rows.append({key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()})
-        print(rows[-1], file=sys.stderr)
-        if warm > 1e3 * LONGEST:
-            break
-    return rows
+    left = list(peers)
+    for n, following in zip(sizes, [*sizes[1:], sizes[-1]], strict=True):
+        warm, able = warm_medians(left, n, repeats), []
+        for peer in left:
+            fresh = fresh_process(peer.name, n)
+            row = {"method": peer.name, "n": n, "warm_ms": warm[peer.name], **fresh}
+            rows.append({key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()})
+            print(rows[-1], file=sys.stderr)
+            if warm[peer.name] <= 1e3 * LONGEST and not fresh["extra_mb"] * (following / n) ** 2 > MOST_MEGABYTES:
+                able.append(peer)
+        left = able
+    return [row for peer in peers for row in rows if row["method"] == peer.name]
 
 
 def exponent(rows: list[Row]) -> float:
@@ -125,9 +136,7 @@ def main() -> None:
     for name in options.methods:
         if name not in peers:
             ABSENT.setdefault(name, "no such method here")
-    rows = [
-        row for name in options.methods if name in peers for row in measure(peers[name], options.sizes, options.repeats)
-    ]
+    rows = measure([peers[name] for name in options.methods if name in peers], options.sizes, options.repeats)
     options.output.mkdir(parents=True, exist_ok=True)
     with (options.output / "time.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")

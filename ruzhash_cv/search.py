@@ -44,9 +44,10 @@ TOLERANCE = (1.5, 1.25)
 STEPS_NOISIER, NATS_BEYOND_PLANES = 2, 5.0
 #: Rounds of sampling, each with twice the samples of the one before; another one follows while the last brought so many nats.
 MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
-#: A round is also the last if it leaves fewer matches than a structure needs that agree better than this share of decoys; and no
-#: fundamental matrix is looked for if planes leave fewer than a pair.
-FEWEST_LEFT, FEWEST_OFF_PLANES, DECOY_LEVEL = 8.0, 2.0, 0.99
+#: A round is also the last if it leaves fewer matches than a structure needs that agree better than this share of decoys.
+FEWEST_LEFT = (8.0, 0.99)
+#: And no fundamental matrix is looked for if planes leave fewer matches than this that do.
+FEWEST_OFF_PLANES = (3.0, 0.97)
 #: By family: columns of the structures, as a share of those from samples and spread evenly over the structures, and their weight.
 STRUCTURE_SHARES, STRUCTURE_WEIGHTS = (0.4, 0.1), (1.0, 0.5)
 #: The place of decoys: no correspondence's.
@@ -196,8 +197,8 @@ class Search:
                 self._extract(points, self.votes, decoys, everything), points, decoys, everything
             )
             total, left = structures.evidences.sum(), structures.left
-            fewest = FEWEST_OFF_PLANES if planes_alone else FEWEST_LEFT
-            if total > 0.0 and self._is_plain(left, quality, decoy_quality, fewest):
+            limits = FEWEST_OFF_PLANES if planes_alone else FEWEST_LEFT
+            if total > 0.0 and self._is_plain(left, quality, decoy_quality, limits):
                 break
             if not planes_alone:
                 if total > 0.0 and (total < before + GAIN_WORTH_A_ROUND or left.sum() < 0.5 * self.votes.sum()):
@@ -277,12 +278,13 @@ class Search:
         )
         return within
 
-    def _is_plain(self, left: Array, quality: Array, decoy_quality: Array, fewest: float) -> bool:
-        """Tell whether all but a few of the matches left agree with their neighbours no more than decoys do."""
+    def _is_plain(self, left: Array, quality: Array, decoy_quality: Array, limits: tuple[float, float]) -> bool:
+        """Tell whether all but a few of the matches left agree with their neighbours no more than a share of decoys does."""
         if len(decoy_quality) == 0:
             return True
-        level = np.quantile(decoy_quality, DECOY_LEVEL)
-        return bool(left[quality > level].sum() < fewest + (1.0 - DECOY_LEVEL) * left.sum())
+        fewest, share = limits
+        good = quality > np.quantile(decoy_quality, share)
+        return bool(left[good].sum() < fewest + (1.0 - share) * left.sum())
 
     def _rounds(self) -> Iterator[tuple[bool, list[Step]]]:
         """Yield for each round whether it is the one of planes alone, and what it samples."""
