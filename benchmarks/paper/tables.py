@@ -28,7 +28,16 @@ def write(out: Path) -> str:
     """Write ``tables.md`` beside the CSVs and return it."""
     parts = [
         part
-        for part in (auc(out), spread(out), speed(out), times(out), table1(out), scores(out), estimate(out))
+        for part in (
+            auc(out),
+            spread(out),
+            paired(out),
+            speed(out),
+            times(out),
+            table1(out),
+            scores(out),
+            estimate(out),
+        )
         if part
     ]
     text = (
@@ -62,7 +71,7 @@ def auc(out: Path) -> str:
 
 
 def spread(out: Path) -> str:
-    """How much the AUC varies with b, and RHF less PIF at the best b of each."""
+    """The best AUC of each method, and how much it varies with b."""
     rows = read(out / "auc.csv")
     means = mean_by(rows, "auc", "group", "tolerance", "method", "b")
     lines: list[list[Any]] = []
@@ -82,6 +91,34 @@ def spread(out: Path) -> str:
             )
     header = ["data", *(f"best {m}" for m in METHODS), "range over b, RHF", "RHF-B", "PIF"]
     return "## Best AUC, and its range over b\n\n" + markdown(header, lines) if lines else ""
+
+
+#: (method, b) less (method, b).
+PAIRS = (
+    ("RHF", 16, "PIF", 2),
+    ("RHF-B", 16, "PIF-B", 2),
+    ("RHF", 8, "PIF", 8),
+    ("RHF-B", 8, "PIF-B", 8),
+    ("PIF", 2, "PIF-R", 2),
+)
+
+
+def paired(out: Path) -> str:
+    """Differences in AUC, paired by scene (each the mean of its runs), with standard errors over scenes."""
+    means = mean_by(read(out / "auc.csv"), "auc", "group", "tolerance", "method", "b", "scene")
+    lines: list[list[Any]] = []
+    for where, title in TITLES.items():
+        found = {key[2:]: value for key, value in means.items() if key[:2] == where}
+        cells = []
+        for first, b1, second, b2 in PAIRS:
+            scenes = [s for m, b, s in found if (m, b) == (first, str(b1)) and (second, str(b2), s) in found]
+            gaps = np.array([found[first, str(b1), s] - found[second, str(b2), s] for s in scenes])
+            if len(gaps) > 1:
+                cells.append(f"{gaps.mean():+.3f} ± {gaps.std(ddof=1) / len(gaps) ** 0.5:.3f}")
+        if len(cells) == len(PAIRS):
+            lines.append([f"{title} ({len(scenes)})", *cells])
+    header = ["data (scenes)", *(f"{first}, b = {b1}, less {second}, b = {b2}" for first, b1, second, b2 in PAIRS)]
+    return "## AUC, paired by scene\n\n" + markdown(header, lines) if lines else ""
 
 
 def speed(out: Path) -> str:
