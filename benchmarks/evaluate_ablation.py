@@ -21,6 +21,7 @@ from report import about_this_run, markdown
 from suites import problems
 
 from ruzhash_cv import filter_points, filtering, search
+from ruzhash_cv.sampling import votes_of
 from ruzhash_cv.search import Search
 
 SUITES = ("adelaidermf", "one-plane", "planes", "one-rigid", "motions")
@@ -65,8 +66,8 @@ class NoForest:
 
 def unweighted(self: Search, *arguments: Any, found: Any = Search.weigh) -> Any:
     """All models weigh the same."""
-    weights, rows, others = found(self, *arguments)
-    return np.ones_like(weights), rows, others
+    weights, *rest = found(self, *arguments)
+    return np.ones_like(weights), *rest
 
 
 def counting_itself(self: Search, *arguments: Any, found: Any = Search._sample) -> Any:
@@ -83,7 +84,11 @@ VARIANTS: dict[str, tuple[Change | None, dict[str, Any]]] = {
     "fundamental matrices only": (None, {"model": "fundamental"}),
     "uniform samples": (replaced(NEIGHBOURHOODS=(0,)), {}),
     "one size of neighbourhood, 25": (replaced(NEIGHBOURHOODS=(25,)), {}),
-    "half the local samples": (replaced(N_LOCAL=280), {}),
+    "half the local samples": (replaced(N_LOCAL=210), {}),
+    "twice the local samples": (replaced(N_LOCAL=840), {}),
+    "both families at once": (replaced(FEWEST_OFF_PLANES=(-np.inf, 0.97)), {}),
+    "a keypoint may have many votes": (replaced(votes_of=lambda places, keypoints: votes_of(places)), {}),
+    "and many partners": (replaced(_lost_to_rivals=lambda *_: np.zeros(0, np.int64)), {}),
     "one round of samples": (replaced(MOST_ROUNDS=1), {}),
     "samples not guided by quality": (method("_guide", lambda self, quality: self.votes), {}),
     "matches agree with models they made": (method("_sample", counting_itself), {}),
@@ -97,7 +102,8 @@ VARIANTS: dict[str, tuple[Change | None, dict[str, Any]]] = {
     "the paper's credit in the sink": (forest(sink_credit=True), {}),
     "b = 2": (forest(branching_factor=2), {}),
     "b = 64": (forest(branching_factor=64), {}),
-    "mask: structures alone": (replaced(SURE_LEVEL=0.0, SLIDING_LEVEL=1.0), {}),
+    "100 trees": (replaced(N_TREES=100), {}),
+    "mask: structures alone": (replaced(SURE_LEVEL=0.0, SLIDING_LEVEL=1.0, PLANAR_LEVEL=1.0), {}),
     "mask: p <= 0.01": (None, {"false_acceptance_rate": 0.01}),
     "mask: p <= 0.05": (None, {"false_acceptance_rate": 0.05}),
 }  # fmt: skip

@@ -179,11 +179,13 @@ def draw_from(
     nearest: NDArray[np.int64] = np.zeros((1, 1), np.int64)
     if tree is not None and max(sizes) > 0:
         n_seeds = -(-n_samples // len(sizes))
-        seeds = np.searchsorted(
-            cumulative, (np.arange(n_seeds) + rng.random(n_seeds)) / n_seeds * cumulative[-1], side="right"
-        )
-        found = tree.query(pairs[np.minimum(seeds, len(pairs) - 1)], k=min(max(sizes) + 1, len(pairs)))[1]
-        nearest = np.asarray(found, np.int64).reshape(n_seeds, -1)
+        # Stratified: as many seeds from each part of the matches as its weight asks for.
+        shares = (np.arange(n_seeds) + rng.random(n_seeds)) / n_seeds
+        seeds = np.minimum(np.searchsorted(cumulative, shares * cumulative[-1], side="right"), len(pairs) - 1)
+        found = tree.query(pairs[seeds], k=min(max(sizes) + 1, len(pairs)))[1]
+        found = np.asarray(found, np.int64).reshape(n_seeds, -1)
+        # Row n stands for a neighbour whose squared distance overflows.
+        nearest = np.where(found < len(pairs), found, seeds[:, None])
     samples, counts = _draw_kernel(
         pairs,
         cumulative,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruzhash_cv import draw_samples
+from ruzhash_cv import draw_samples, sampling
 from ruzhash_cv.sampling import find_keypoints, find_places, votes_of
 
 H = np.array([[0.9, 0.1, 20], [-0.05, 1.1, 5], [1e-4, 2e-4, 1]])
@@ -136,6 +138,22 @@ def test_bad_options_are_named(options: dict[str, object], error: type[Exception
 
 
 # Places and neighbourhoods
+
+
+def test_neighbours_too_far_away_to_tell_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where squared distances overflow the tree answers n, one row beyond the last; a kernel would read there."""
+    neighbours = []
+
+    def remember(*arguments: Any) -> Any:
+        neighbours.append(arguments[4])
+        return kernel(*arguments)
+
+    kernel = sampling._draw_kernel
+    monkeypatch.setattr(sampling, "_draw_kernel", remember)
+    points = np.random.default_rng(0).uniform(-1, 1, (30, 2)) * 1e200
+    assert len(draw_samples(points, points[::-1], sample_size=4, n_samples=60, neighbourhoods=(5, 10))) == 0
+    assert neighbours[0].shape == (30, 11)
+    assert neighbours[0].max() < 30
 
 
 @settings(max_examples=60, deadline=None)
