@@ -28,6 +28,8 @@ SIGMA, REACH = 9.0, 27.0
 NEIGHBOURHOODS = (10, 10, 20, 40)
 #: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
 N_LOCAL, N_WIDE, N_FUNDAMENTAL = 420, 24, 24
+#: Homographies from neighbourhoods are no more than so many for each match.
+MOST_PER_MATCH = 2
 #: Fundamental matrices where there is no other family.
 N_ONLY_FUNDAMENTAL = 336
 #: Models refitted: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
@@ -46,8 +48,8 @@ STEPS_NOISIER, NATS_BEYOND_PLANES = 2, 5.0
 MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
 #: A round is also the last if it leaves fewer matches than a structure needs that agree better than this share of decoys.
 FEWEST_LEFT = (8.0, 0.99)
-#: And no fundamental matrix is looked for if planes leave fewer matches than this that do.
-FEWEST_OFF_PLANES = (3.0, 0.97)
+#: And no fundamental matrix is looked for if planes leave fewer than that, by a wider measure.
+FEWEST_OFF_PLANES = (8.0, 0.95)
 #: By family: columns of the structures, as a share of those from samples and spread evenly over the structures, and their weight.
 STRUCTURE_SHARES, STRUCTURE_WEIGHTS = (0.4, 0.1), (1.0, 0.5)
 #: The place of decoys: no correspondence's.
@@ -290,7 +292,8 @@ class Search:
         """Yield for each round whether it is the one of planes alone, and what it samples."""
         for turn in range(MOST_ROUNDS):
             times, (local, wide, lines) = 2**turn, N_REFITTED
-            planes = [Step("homography", N_LOCAL * times, NEIGHBOURHOODS, False, local)]
+            n_local = min(N_LOCAL, MOST_PER_MATCH * len(self.pairs))
+            planes = [Step("homography", n_local * times, NEIGHBOURHOODS, False, local)]
             if self.families == ("fundamental",):
                 alone = Step("fundamental", N_ONLY_FUNDAMENTAL * times, (0, 25, 50), True, N_ONLY_REFITTED)
                 yield False, [*planes, alone]
