@@ -36,6 +36,7 @@ TITLES = {
     ("homographies", "wide"): "AdelaideRMF planes, cut at 24 σ",
     ("fundamental", "wide"): "AdelaideRMF motions, cut at 24 σ",
 }
+KINDS = {"lines": "lines", "circles": "circles", "homographies": "planes", "fundamental": "motions"}
 STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -118,14 +119,14 @@ def draw_times(out: Path) -> None:
             known = [b for b in BRANCHES if (method, str(b)) in means]
             curve(axis, method, known, [means[method, str(b)] for b in known])
         bs = np.array(known, float)
-        for method, shape, anchor, text in (
-            ("RHF", 1 / np.log2(bs), 0, "∝ 1 / log₂ b"),
-            ("PIF", bs / np.log2(bs), -1, "∝ b / log₂ b"),
+        for method, shape, anchor, text, side in (
+            ("RHF", 1 / np.log2(bs), 0, "∝ 1 / log₂ b", "left"),
+            ("PIF", bs / np.log2(bs), -1, "∝ b / log₂ b", "right"),
         ):
             ys = shape * means[method, str(known[anchor])] / shape[anchor]
             axis.plot(bs, ys, ":", color="k", lw=1, zorder=0)
             at = max(len(bs) - 3, 0)  # the quick form has two
-            axis.annotate(text, (bs[at], ys[at]), xytext=(-3, 9), textcoords="offset points", ha="right", fontsize=8)
+            axis.annotate(text, (bs[at], ys[at]), xytext=(-3, 9), textcoords="offset points", ha=side, fontsize=8)
         axis.set_yscale("log")
         over_b(axis)
         axis.set_title(f"{'training' if phase == 'train' else 'test'}, t = 100, ψ = 256", fontsize=9.5, loc="left")
@@ -163,9 +164,7 @@ def draw_best(out: Path) -> None:
 def draw_tolerance(out: Path) -> None:
     """AUC over the cut-off of binary preferences, in standard deviations of the true noise."""
     rows = read(out / "tolerance.csv")
-    groups = [
-        group for group in ("lines", "circles", "homographies", "fundamental") if any(r["group"] == group for r in rows)
-    ]
+    groups = [group for group in KINDS if any(row["group"] == group for row in rows)]
     if not groups:
         return
     means = mean_by(rows, "auc", "group", "method", "b", "cut")
@@ -197,10 +196,11 @@ def draw_tolerance(out: Path) -> None:
             fontsize=8,
         )
         axis.set_xscale("log")
-        ticks = [0.25, 1, 3, 12, 48]
+        ticks = [0.25, 1, 3, 5, 12, 24, 48]
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.minorticks_off()
-        axis.set_title(group, fontsize=9.5, loc="left")
+        n_scenes = len({row["scene"] for row in rows if row["group"] == group})
+        axis.set_title(f"{KINDS[group]}; {n_scenes} scenes", fontsize=9.5, loc="left")
         axis.set_xlabel("cut-off, true σ")
     axes[0, 0].set_ylabel("ROC AUC")
     axes[0, -1].legend(fontsize=8)

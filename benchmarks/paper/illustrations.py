@@ -73,7 +73,7 @@ def draw_overview(out: Path, name: str) -> None:
 
 
 def draw_split(out: Path) -> None:
-    """One split of eight rows: preferences, what passes the thresholds, hashes, branches."""
+    """One split of nine rows: preferences, what passes the thresholds, hashes, branches."""
     rng = np.random.default_rng(SPLIT_SEED)
     n, m, b = 9, 12, 3
     rows = np.zeros((n, m))
@@ -192,6 +192,7 @@ def draw_estimate(out: Path) -> None:
         axis.set_title(f"{name}{', binary' if binary else ''}: correlation {correlation:.4f}", fontsize=9.5, loc="left")
         low = min(exact.min(), estimate.min()) - 0.02
         axis.set(xlim=(low, 1.01), ylim=(low, 1.01), aspect="equal")
+        axis.locator_params(nbins=5)
         row = {
             "scene": name,
             "binary": binary,

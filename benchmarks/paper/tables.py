@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from complexity import exponents
-from figures import TITLES, mean_by
+from figures import KINDS, TITLES, mean_by
 from sweep import BRANCHES
 from table import Row, read
 
@@ -32,6 +32,7 @@ def write(out: Path) -> str:
             auc(out),
             spread(out),
             paired(out),
+            cut_offs(out),
             speed(out),
             times(out),
             table1(out),
@@ -119,6 +120,20 @@ def paired(out: Path) -> str:
             lines.append([f"{title} ({len(scenes)})", *cells])
     header = ["data (scenes)", *(f"{first}, b = {b1}, less {second}, b = {b2}" for first, b1, second, b2 in PAIRS)]
     return "## AUC, paired by scene\n\n" + markdown(header, lines) if lines else ""
+
+
+def cut_offs(out: Path) -> str:
+    """AUC over the cut-off of binary preferences."""
+    rows = read(out / "tolerance.csv")
+    means = mean_by(rows, "auc", "group", "method", "b", "cut")
+    cuts = sorted({row["cut"] for row in rows}, key=float)
+    lines = []
+    for group in [group for group in KINDS if any(row["group"] == group for row in rows)]:
+        name = f"{KINDS[group]} ({len({row['scene'] for row in rows if row['group'] == group})})"
+        for method, b in [(m, b) for m in ("RHF-B", "PIF-B") for b in ("2", "16")]:
+            lines.append([f"{name}, {method}, b = {b}", *(means[group, method, b, cut] for cut in cuts)])
+    header = ["data (scenes), cut-off in σ", *(f"{float(cut):g}" for cut in cuts)]
+    return "## AUC over the cut-off of binary preferences\n\n" + markdown(header, lines) if lines else ""
 
 
 def speed(out: Path) -> str:
