@@ -339,6 +339,11 @@ class Search:
         bank, radii = found.structures, np.tile(2.0 * self.scale * found.radii, (2, 1))
         bank.packed[:] = refine_kernel(points, votes, bank.packed, bank.kinds, radii)[-1]
 
+    def residuals(self, found: Found, points: Array) -> Array:
+        """Return residuals (n, k) to the structures, in the frame."""
+        residuals: Array = residual_kernel(points, found.structures.packed, found.structures.kinds).T
+        return residuals
+
     def embed(self, bank: Bank, points: Array, votes: Array, places: NDArray[np.int64]) -> tuple[Columns, Array]:
         """Return preferences for models, the mean over three noise scales, and each model's sum of votes times preferences."""
         m = len(bank)

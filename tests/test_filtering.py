@@ -137,6 +137,18 @@ def test_a_keypoint_has_one_partner() -> None:
     np.testing.assert_array_equal(asked.inlier_mask, asked.p_values <= 0.2)
 
 
+def test_uniform_mismatches_of_one_plane_are_accepted_at_the_rate_asked() -> None:
+    # Most of them agree with no model at all; what tells them apart is how near they are to the one structure.
+    p_values = []
+    for seed in range(8):
+        drawn = draw_correspondences(plane_scene(rng=seed), 600, mismatch_rate=0.6, noise=0.7, rng=seed)
+        p_values.append(filter_points(drawn.points1, drawn.points2, rng=seed).p_values[drawn.labels == 0])
+    p = np.concatenate(p_values)
+    for rate in (0.05, 0.1, 0.5):
+        assert rate / 1.5 < np.mean(p <= rate) < rate * 1.5
+    assert np.mean(p == 1.0) < 0.02
+
+
 def test_what_lies_within_a_plane_belongs_to_it_and_not_to_a_line() -> None:
     """A plane and a rigid scene that move apart: where both kinds of model are found, the plane keeps its own."""
     both = 0
