@@ -20,7 +20,7 @@ from problems import Problem
 from report import about_this_run, markdown
 from suites import problems
 
-from ruzhash_cv import filter_points, filtering, search
+from ruzhash_cv import filter_points, filtering, scoring, search
 from ruzhash_cv.sampling import votes_of
 from ruzhash_cv.search import Search
 
@@ -29,11 +29,11 @@ Change = Callable[[ExitStack], None]
 
 
 def replaced(**values: Any) -> Change:
-    """Other values of names in the search or in the filter."""
+    """Other values of names in the search, in the scoring or in the filter."""
 
     def change(stack: ExitStack) -> None:
         for name, value in values.items():
-            module = search if hasattr(search, name) else filtering
+            module = next(room for room in (search, scoring, filtering) if hasattr(room, name))
             stack.enter_context(patch.object(module, name, value))
 
     return change
@@ -50,7 +50,7 @@ def method(name: str, function: Callable[..., Any]) -> Change:
 
 def forest(**options: Any) -> Change:
     """Another forest."""
-    return replaced(RuzHashForest=partial(filtering.RuzHashForest, **options))
+    return replaced(RuzHashForest=partial(scoring.RuzHashForest, **options))
 
 
 class NoForest:
@@ -103,6 +103,9 @@ VARIANTS: dict[str, tuple[Change | None, dict[str, Any]]] = {
     "b = 2": (forest(branching_factor=2), {}),
     "b = 64": (forest(branching_factor=64), {}),
     "100 trees": (replaced(N_TREES=100), {}),
+    "decoys of any matches": (replaced(PRIOR_MATCHES=np.inf), {}),
+    "ties unbroken": (replaced(NEARNESS_SHARE=0.0), {}),
+    "mask: crowds are not looked for": (replaced(CROWD_LEVEL=1.0), {}),
     "mask: structures alone": (replaced(SURE_LEVEL=0.0, SLIDING_LEVEL=1.0, PLANAR_LEVEL=1.0), {}),
     "mask: p <= 0.01": (None, {"false_acceptance_rate": 0.01}),
     "mask: p <= 0.05": (None, {"false_acceptance_rate": 0.05}),

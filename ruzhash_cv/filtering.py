@@ -19,15 +19,12 @@ from ruzhash_cv._validation import (
 )
 from ruzhash_cv.calibration import adjust, empirical_null, extend_tail, mismatch_rate, p_values
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
-from ruzhash_cv.decoys import draw_decoys
-from ruzhash_cv.forest import RuzHashForest
 from ruzhash_cv.models import HOMOGRAPHY, KINDS, Frame
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.sampling import PLACE_RADIUS, find_keypoints, find_places, votes_of
+from ruzhash_cv.scoring import displace, draw_null, score
 from ruzhash_cv.search import (
-    DECOY_REACH,
     NO_CONTRAST,
-    NOWHERE,
     REACH,
     TWICE_TOLERANCE,
     WITHIN_THRESHOLD,
@@ -42,16 +39,10 @@ FEWEST_MATCHES = 8
 LARGEST_COORDINATE = 1e12
 #: Correspondences the models are searched in; more are only scored.
 SEARCH_SIZE = 1024
-#: Trees, columns from samples, and decoys of the null distribution.
-N_TREES, N_COLUMNS, N_DECOYS = 16, 48, 1000
-#: What the largest sum of preferences counts for beside a path length, which is about 1.7 for what is least anomalous.
-AGREEMENT_SHARE = 2.5
-#: What the nearest structure counts for beside the largest sum of preferences: less than any preference, so that it breaks ties.
-NEARNESS_SHARE = 0.001
-#: Decoys are made of what lies further than so many tolerances from all structures, and of any matches as if these were so many more.
-BEYOND, PRIOR_MATCHES = 2.0, 30
-#: What looks better than all decoys but one in a thousand belongs to a structure up to so many times its tolerance.
+#: What looks better than all decoys but one in a thousand belongs to a structure up to so many times its tolerance, ...
 SURE_LEVEL, SURE_REACH = 0.002, 3.0
+#: ... if it also looks better than this share of what was displaced as far: mismatches may crowd around the true positions.
+CROWD_LEVEL = 0.2
 #: Largest share of decoys that look as good as a match within a fundamental matrix: mismatches may have slid along its lines.
 SLIDING_LEVEL = 0.02
 #: And where one plane holds so much of the fundamental matrix that few matches tell its epipole.
@@ -216,10 +207,10 @@ def filter_points(
         )
     points = coordinate_rows(pairs)
     residuals = search.residuals(found, points)
-    decoys = _draw_decoys(search, pairs, residuals, found, generator)
-    scores, decoy_scores = _score(search, found, points, residuals, places, coordinate_rows(decoys), generator)
+    decoys = [draw_null(search, found, pairs, residuals), displace(search, found, pairs, residuals, SURE_REACH)]
+    scores, *others = score(search, found, points, residuals, places, decoys)
     clock.stop("forest")
-    verdict = _decide(residuals / frame.scale, unit, found, scores, decoy_scores, threshold, false_acceptance_rate)
+    verdict = _decide(residuals / frame.scale, unit, found, scores, others, threshold, false_acceptance_rate)
     if false_acceptance_rate is None:
         planar = found.structures.kinds[verdict.labels] == HOMOGRAPHY
         lost = _lost_to_rivals(pairs, keypoints, REACH * length, verdict.keep, scores, verdict.labels, planar)
@@ -278,58 +269,17 @@ def _subset(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.arange(n) if n <= SEARCH_SIZE else np.sort(rng.choice(n, SEARCH_SIZE, replace=False))
 
 
-def _draw_decoys(search: Search, pairs: Array, residuals: Array, found: Found, rng: np.random.Generator) -> Array:
-    """Return decoys made of what looks like mismatches: these stand where mismatches stand.
-
-    Few such matches could be made of little else than true ones: the fewer, the more decoys are made of any matches.
-    """
-    beyond = pairs[(residuals > BEYOND * search.scale * found.tolerances).all(axis=1)]
-    n_beyond = round(N_DECOYS * len(beyond) / (len(beyond) + PRIOR_MATCHES))
-    reach = DECOY_REACH * search.scale
-    return np.vstack([draw_decoys(beyond, n_beyond, reach, rng), draw_decoys(pairs, N_DECOYS - n_beyond, reach, rng)])
-
-
-def _score(
-    search: Search,
-    found: Found,
-    points: Array,
-    residuals: Array,
-    places: NDArray[np.int64],
-    decoys: Array,
-    rng: np.random.Generator,
-) -> tuple[Array, Array]:
-    """Return anomaly scores of the matches and of decoys that had no part in choosing the columns."""
-    columns, weights = found.columns, found.significances
-    if len(columns) > N_COLUMNS:
-        chosen = np.sort(rng.choice(len(columns), N_COLUMNS, replace=False, p=weights / weights.sum()))
-        columns, weights = columns.take(chosen), weights[chosen]
-    rows = search.embed_rows(columns, weights, found, points, places)
-    others = search.embed_rows(columns, weights, found, decoys, np.full(decoys.shape[1], NOWHERE))
-    forest = RuzHashForest(n_trees=N_TREES, rng=rng, n_jobs=search.n_jobs)
-    scores, decoy_scores = forest.fit_anomaly_scores(rows, others)
-    # The forest's trees end after two levels; among what gets that far, more agreement is less anomalous. And where most agree
-    # with nothing, what is nearer to a structure is.
-    agreement, chance = (part @ np.ones(part.shape[1]) for part in (rows, others))
-    most = max(agreement.max(), 1e-300)
-    reaches = search.scale * found.tolerances
-    with np.errstate(over="ignore"):
-        near, decoy_near = (
-            1.0 / (1.0 + (part / reaches).min(axis=1)) for part in (residuals, search.residuals(found, decoys))
-        )
-    scores = scores * np.exp2(-AGREEMENT_SHARE * (agreement / most + NEARNESS_SHARE * near))
-    return scores, decoy_scores * np.exp2(-AGREEMENT_SHARE * (chance / most + NEARNESS_SHARE * decoy_near))
-
-
 def _decide(
     residuals: Array,
     unit: float,
     found: Found,
     scores: Array,
-    decoy_scores: Array,
+    others: list[Array],
     threshold: float | None,
     false_acceptance_rate: float | None,
 ) -> _Verdict:
-    """Choose the mask; `residuals` (n, k) to the structures in pixels."""
+    """Choose the mask; `residuals` (n, k) to the structures are in pixels, `others` the scores of decoys and of what was displaced."""
+    decoy_scores, displaced_scores = others
     chance = p_values(scores, decoy_scores)
     null = empirical_null(chance)
     p = adjust(extend_tail(chance, scores, decoy_scores), null)
@@ -343,7 +293,7 @@ def _decide(
     if threshold is not None:
         keep &= distance <= 1.0
     if false_acceptance_rate is None:
-        keep &= distance <= SURE_REACH
+        keep &= (distance <= SURE_REACH) & (p_values(scores, displaced_scores) <= CROWD_LEVEL)
         levels = np.where(found.planar >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
         levels[found.structures.kinds == HOMOGRAPHY] = 1.0
         keep |= (distance <= 1.0) & (chance <= levels[nearest])

@@ -46,6 +46,8 @@ TOLERANCE = (1.5, 1.25)
 STEPS_NOISIER, NATS_BEYOND_PLANES = 2, 5.0
 #: Rounds of sampling, each with twice the samples of the one before; another one follows while the last brought so many nats.
 MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
+#: Or while structures explain a match with less than so many nats: what holds much by little may be a crowd, not a structure.
+FEWEST_NATS_PER_MATCH = 1.0
 #: A round is also the last if it leaves fewer matches than a structure needs that agree better than this share of decoys.
 FEWEST_LEFT = (8.0, 0.99)
 #: And no fundamental matrix is looked for if planes leave fewer than that, by a wider measure.
@@ -203,7 +205,10 @@ class Search:
             if total > 0.0 and self._is_plain(left, quality, decoy_quality, limits):
                 break
             if not planes_alone:
-                if total > 0.0 and (total < before + GAIN_WORTH_A_ROUND or left.sum() < 0.5 * self.votes.sum()):
+                explained = self.votes.sum() - left.sum()
+                if total > FEWEST_NATS_PER_MATCH * explained and (
+                    total < before + GAIN_WORTH_A_ROUND or explained > 0.5 * self.votes.sum()
+                ):
                     break
                 before = total
         return Found(

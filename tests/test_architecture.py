@@ -28,6 +28,7 @@ ORDER = (
     "calibration",
     "structures",
     "search",
+    "scoring",
     "result",
     "filtering",
     "estimation",

@@ -1,0 +1,83 @@
+"""Scores of matches and of decoys, through the same columns and the same forest."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv.decoys import draw_decoys
+from ruzhash_cv.forest import RuzHashForest
+from ruzhash_cv.search import DECOY_REACH, NOWHERE, Found, Search, coordinate_rows
+
+#: Trees, columns from samples, and decoys of the null distribution.
+N_TREES, N_COLUMNS, N_DECOYS = 16, 48, 1000
+#: Matches displaced, to compare with those that lie beyond the tolerance of a structure.
+N_DISPLACED = 200
+#: Decoys are made of what lies further than so many tolerances from all structures, and of any matches as if these were so many more.
+BEYOND, PRIOR_MATCHES = 2.0, 30
+#: What the largest sum of preferences counts for beside a path length, which is about 1.7 for what is least anomalous.
+AGREEMENT_SHARE = 2.5
+#: What the nearest structure counts for beside the largest sum of preferences: less than any preference, so that it breaks ties.
+NEARNESS_SHARE = 0.001
+
+Array = NDArray[np.float64]
+
+
+def draw_null(search: Search, found: Found, pairs: Array, residuals: Array) -> Array:
+    """Return decoys made of what looks like mismatches: these stand where mismatches stand.
+
+    Few such matches could be made of little else than true ones: the fewer, the more decoys are made of any matches.
+    """
+    beyond = pairs[(residuals > BEYOND * search.scale * found.tolerances).all(axis=1)]
+    n_beyond = round(N_DECOYS * len(beyond) / (len(beyond) + PRIOR_MATCHES))
+    reach = DECOY_REACH * search.scale
+    return np.vstack(
+        [
+            draw_decoys(beyond, n_beyond, reach, search.rng),
+            draw_decoys(pairs, N_DECOYS - n_beyond, reach, search.rng),
+        ]
+    )
+
+
+def displace(search: Search, found: Found, pairs: Array, residuals: Array, reach: float) -> Array:
+    """Return matches of the structures with their second points displaced, up to `reach` tolerances and beyond one."""
+    tolerances = search.scale * found.tolerances
+    distances = residuals / tolerances
+    own = np.flatnonzero(distances.min(axis=1) <= 1.0)
+    if len(own) == 0:
+        return np.zeros((0, 4))
+    rows = own[search.rng.integers(len(own), size=N_DISPLACED)]
+    # Uniform on a disc.
+    length = reach * tolerances[np.argmin(distances[rows], axis=1)] * np.sqrt(search.rng.random(N_DISPLACED))
+    angle = 2.0 * np.pi * search.rng.random(N_DISPLACED)
+    displaced = pairs[rows]
+    displaced[:, 2:] += length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    beyond = (search.residuals(found, coordinate_rows(displaced)) > tolerances).all(axis=1)
+    return np.asarray(displaced[beyond])
+
+
+def score(
+    search: Search, found: Found, points: Array, residuals: Array, places: NDArray[np.int64], decoys: list[Array]
+) -> list[Array]:
+    """Return anomaly scores of the matches, and of each set of decoys; these had no part in choosing the columns.
+
+    `points` (4, n) are the matches as rows of coordinates, `residuals` (n, k) theirs to the structures, both in the frame.
+    """
+    columns, weights = found.columns, found.significances
+    if len(columns) > N_COLUMNS:
+        chosen = np.sort(search.rng.choice(len(columns), N_COLUMNS, replace=False, p=weights / weights.sum()))
+        columns, weights = columns.take(chosen), weights[chosen]
+    others = coordinate_rows(np.vstack(decoys))
+    rows = search.embed_rows(columns, weights, found, points, places)
+    other_rows = search.embed_rows(columns, weights, found, others, np.full(others.shape[1], NOWHERE))
+    forest = RuzHashForest(n_trees=N_TREES, rng=search.rng, n_jobs=search.n_jobs)
+    scores = np.concatenate(forest.fit_anomaly_scores(rows, other_rows))
+    # The forest's trees end after two levels; among what gets that far, more agreement is less anomalous. And where most agree
+    # with nothing, what is nearer to a structure is.
+    agreement = np.concatenate([part @ np.ones(part.shape[1]) for part in (rows, other_rows)])
+    with np.errstate(over="ignore"):
+        distances = np.vstack([residuals, search.residuals(found, others)]) / (search.scale * found.tolerances)
+        nearness = 1.0 / (1.0 + distances.min(axis=1))
+    share = agreement / max(agreement[: len(residuals)].max(), 1e-300) + NEARNESS_SHARE * nearness
+    scores *= np.exp2(-AGREEMENT_SHARE * share)
+    return np.split(scores, np.cumsum([len(residuals), *map(len, decoys[:-1])]))
