@@ -27,13 +27,13 @@ SIGMA, REACH = 9.0, 27.0
 #: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
 NEIGHBOURHOODS = (10, 10, 20, 40)
 #: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_LOCAL, N_WIDE, N_FUNDAMENTAL = 420, 24, 24
+N_LOCAL, N_WIDE, N_FUNDAMENTAL = 420, 24, 96
 #: Homographies from neighbourhoods are no more than so many for each match.
 MOST_PER_MATCH = 2
 #: Fundamental matrices where there is no other family.
 N_ONLY_FUNDAMENTAL = 336
 #: Models refitted: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_REFITTED = (24, 8, 8)
+N_REFITTED = (24, 8, 12)
 #: Fundamental matrices refitted where there is no other family.
 N_ONLY_REFITTED = 36
 #: The closing radii, pixels, models are refitted with.
