@@ -149,6 +149,20 @@ def test_uniform_mismatches_of_one_plane_are_accepted_at_the_rate_asked() -> Non
     assert np.mean(p == 1.0) < 0.02
 
 
+def test_a_crowd_around_a_precise_plane_is_not_kept() -> None:
+    """Mismatches within 50 px of the true position look better than nearly all decoys, which are anywhere."""
+    kept, refound = [], []
+    for seed in range(6):
+        drawn = draw_correspondences(
+            plane_scene(rng=seed), 600, mismatch_rate=0.6, noise=0.5, mismatches="nearby", rng=seed
+        )
+        mask = filter_points(drawn.points1, drawn.points2, rng=seed).inlier_mask
+        kept.append(mask[drawn.labels == 0].mean())
+        refound.append(mask[drawn.labels > 0].mean())
+    assert np.mean(kept) < 0.02
+    assert np.mean(refound) > 0.99
+
+
 def test_what_lies_within_a_plane_belongs_to_it_and_not_to_a_line() -> None:
     """A plane and a rigid scene that move apart: where both kinds of model are found, the plane keeps its own."""
     both = 0
