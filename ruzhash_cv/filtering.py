@@ -41,8 +41,8 @@ LARGEST_COORDINATE = 1e12
 SEARCH_SIZE = 1024
 #: What looks better than all decoys but one in a thousand belongs to a structure up to so many times its tolerance, ...
 SURE_LEVEL, SURE_REACH = 0.002, 3.0
-#: ... if it also looks better than this share of what was displaced as far: mismatches may crowd around the true positions.
-CROWD_LEVEL = 0.2
+#: ... if it also looks better than what was displaced as far, at this false discovery rate: mismatches may crowd around the truth.
+CROWD_RATE = 0.4
 #: Largest share of decoys that look as good as a match within a fundamental matrix: mismatches may have slid along its lines.
 SLIDING_LEVEL = 0.02
 #: And where one plane holds so much of the fundamental matrix that few matches tell its epipole.
@@ -294,7 +294,7 @@ def _decide(
     if threshold is not None:
         keep &= distance <= 1.0
     if false_acceptance_rate is None:
-        keep &= (distance <= SURE_REACH) & (p_values(scores, displaced_scores) <= CROWD_LEVEL)
+        keep &= (distance <= SURE_REACH) & _beyond_a_crowd(scores, distance, displaced_scores)
         levels = np.where(found.planar >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
         levels[found.structures.kinds == HOMOGRAPHY] = 1.0
         keep |= (distance <= 1.0) & (chance <= levels[nearest])
@@ -304,6 +304,17 @@ def _decide(
     labels = np.where(keep & (distance <= SURE_REACH), nearest, -1)
     rate = mismatch_rate(p, adjust(p_values(decoy_scores, decoy_scores), null))
     return _Verdict(keep, scores, p, labels, residuals, tolerances, limit, rate)
+
+
+def _beyond_a_crowd(scores: Array, distance: Array, displaced_scores: Array) -> NDArray[np.bool_]:
+    """Tell which of the matches beyond one tolerance look better than matches displaced as far."""
+    shell = (distance > 1.0) & (distance <= SURE_REACH)
+    p = p_values(scores, displaced_scores)
+    # Benjamini and Hochberg, "Controlling the false discovery rate", JRSS B 1995; scipy's needs scipy.stats, slow to import.
+    ranked = np.sort(p[shell])
+    discovered = ranked[ranked <= CROWD_RATE * np.arange(1, len(ranked) + 1) / max(len(ranked), 1)]
+    better: NDArray[np.bool_] = shell & (p <= discovered.max(initial=0.0))
+    return better
 
 
 def _lost_to_rivals(

@@ -27,7 +27,7 @@ SIGMA, REACH = 9.0, 27.0
 #: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
 NEIGHBOURHOODS = (10, 10, 20, 40)
 #: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_LOCAL, N_WIDE, N_FUNDAMENTAL = 420, 24, 96
+N_LOCAL, N_WIDE, N_FUNDAMENTAL = 420, 24, 48
 #: Homographies from neighbourhoods are no more than so many for each match.
 MOST_PER_MATCH = 2
 #: Fundamental matrices where there is no other family.
