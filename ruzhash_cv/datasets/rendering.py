@@ -117,7 +117,8 @@ def _lay(
     total = np.zeros((bottom - top, right - left, 3), np.float32)
     for k in range(int(level.max()) + 2):
         weight = np.where(mask, np.maximum(0, 1 - np.abs(level - k)), 0)
-        if k:
+        if k and min(picture.shape[:2]) > 1:
+            # A face seen from its edge asks for less than one pixel.
             picture = cv2.resize(picture, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA).astype(np.uint8)
         if weight.any():
             h, w = picture.shape[:2]
