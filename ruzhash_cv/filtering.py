@@ -208,7 +208,9 @@ def filter_points(
         )
     points = coordinate_rows(pairs)
     residuals = search.residuals(found, points)
-    decoys = [draw_null(search, found, pairs, residuals), displace(search, found, pairs, residuals, SURE_REACH)]
+    decoys = [draw_null(search, found, pairs, residuals), pairs[:0]]
+    if threshold is None and false_acceptance_rate is None:
+        decoys[1] = displace(search, found, pairs, residuals, SURE_REACH)
     scores, *others = score(search, found, points, residuals, places, decoys)
     clock.stop("forest")
     verdict = _decide(residuals / frame.scale, unit, found, scores, others, threshold, false_acceptance_rate)

@@ -17,8 +17,8 @@ N_DISPLACED = 200
 BEYOND, PRIOR_MATCHES = 2.0, 100
 #: What the largest sum of preferences counts for beside a path length, which is about 1.7 for what is least anomalous.
 AGREEMENT_SHARE = 2.5
-#: What the nearest structure counts for beside the largest sum of preferences: less than any preference, so that it breaks ties.
-NEARNESS_SHARE = 0.001
+#: What the nearest structure counts for beside the largest sum of preferences: so little that it breaks ties and no more.
+NEARNESS_SHARE = 1e-6
 
 Array = NDArray[np.float64]
 
@@ -31,16 +31,15 @@ def draw_null(search: Search, found: Found, pairs: Array, residuals: Array) -> A
     beyond = pairs[(residuals > BEYOND * search.scale * found.tolerances).all(axis=1)]
     n_beyond = round(N_DECOYS * len(beyond) / (len(beyond) + PRIOR_MATCHES))
     reach = DECOY_REACH * search.scale
-    return np.vstack(
-        [
-            draw_decoys(beyond, n_beyond, reach, search.rng),
-            draw_decoys(pairs, N_DECOYS - n_beyond, reach, search.rng),
-        ]
-    )
+    first = draw_decoys(beyond, n_beyond, reach, search.rng)
+    return np.vstack([first, draw_decoys(pairs, N_DECOYS - len(first), reach, search.rng)])
 
 
 def displace(search: Search, found: Found, pairs: Array, residuals: Array, reach: float) -> Array:
-    """Return matches of the structures with their second points displaced, up to `reach` tolerances and beyond one."""
+    """Return matches of the structures displaced: beyond one tolerance of all structures, within `reach` of one.
+
+    Their second points are displaced, and by the measure of the residuals, which may be another image's.
+    """
     tolerances = search.scale * found.tolerances
     distances = residuals / tolerances
     own = np.flatnonzero(distances.min(axis=1) <= 1.0)
@@ -50,10 +49,15 @@ def displace(search: Search, found: Found, pairs: Array, residuals: Array, reach
     # Uniform on a disc.
     length = reach * tolerances[np.argmin(distances[rows], axis=1)] * np.sqrt(search.rng.random(N_DISPLACED))
     angle = 2.0 * np.pi * search.rng.random(N_DISPLACED)
+    offsets = length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    # Where the second image is the smaller one, a pixel of it is several of the first: the offsets that lead too far shrink.
     displaced = pairs[rows]
-    displaced[:, 2:] += length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-    beyond = (search.residuals(found, coordinate_rows(displaced)) > tolerances).all(axis=1)
-    return np.asarray(displaced[beyond])
+    for _ in range(4):
+        displaced[:, 2:] = pairs[rows, 2:] + offsets
+        distances = search.residuals(found, coordinate_rows(displaced)) / tolerances
+        far = distances.min(axis=1)
+        offsets[far > reach] *= 0.5
+    return np.asarray(displaced[(far > 1.0) & (far <= reach)])
 
 
 def score(

@@ -149,14 +149,16 @@ def test_uniform_mismatches_of_one_plane_are_accepted_at_the_rate_asked() -> Non
     assert np.mean(p == 1.0) < 0.02
 
 
-def test_a_crowd_around_a_precise_plane_is_not_kept() -> None:
+@pytest.mark.parametrize("zoom", [1.0, 0.5, 2.0])
+def test_a_crowd_around_a_precise_plane_is_not_kept(zoom: float) -> None:
     """Mismatches within 50 px of the true position look better than nearly all decoys, which are anywhere."""
     kept, refound = [], []
     for seed in range(6):
         drawn = draw_correspondences(
             plane_scene(rng=seed), 600, mismatch_rate=0.6, noise=0.5, mismatches="nearby", rng=seed
         )
-        mask = filter_points(drawn.points1, drawn.points2, rng=seed).inlier_mask
+        # A fundamental matrix may be found in the crowd now and then; this is about what lies beside the plane.
+        mask = filter_points(drawn.points1, zoom * drawn.points2, model="homography", rng=seed).inlier_mask
         kept.append(mask[drawn.labels == 0].mean())
         refound.append(mask[drawn.labels > 0].mean())
     assert np.mean(kept) < 0.02

@@ -1,0 +1,74 @@
+"""Decoys where mismatches stand, displaced matches as far as asked, and scores of all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ruzhash_cv.datasets import draw_correspondences, plane_scene
+from ruzhash_cv.filtering import _beyond_a_crowd
+from ruzhash_cv.models import Frame
+from ruzhash_cv.sampling import find_keypoints, find_places, votes_of
+from ruzhash_cv.scoring import N_DECOYS, N_DISPLACED, displace, draw_null, score
+from ruzhash_cv.search import Found, Search, coordinate_rows
+
+
+def searched(zoom: float = 1.0, n: int = 300, rate: float = 0.4) -> tuple[Search, Found, np.ndarray, np.ndarray]:
+    drawn = draw_correspondences(plane_scene(rng=0), n, mismatch_rate=rate, noise=0.5, rng=0)
+    first, second = drawn.points1, zoom * drawn.points2
+    frame = Frame.around(first, second)
+    pairs = frame.enter(first, second)
+    places = find_places(pairs, frame.scale)
+    votes = votes_of(places, find_keypoints(pairs))
+    search = Search(pairs, places, votes, frame.scale, ("homography",), np.random.default_rng(0), 1)
+    found = search.run()
+    return search, found, pairs, search.residuals(found, coordinate_rows(pairs))
+
+
+@pytest.mark.parametrize("zoom", [0.3, 1.0, 3.0])
+def test_displaced_matches_lie_between_one_tolerance_and_the_reach(zoom: float) -> None:
+    search, found, pairs, residuals = searched(zoom)
+    displaced = displace(search, found, pairs, residuals, 3.0)
+    distances = search.residuals(found, coordinate_rows(displaced)) / (search.scale * found.tolerances)
+    assert (distances > 1.0).all()
+    assert (distances.min(axis=1) <= 3.0).all()
+    assert N_DISPLACED / 3 < len(displaced) <= N_DISPLACED
+
+
+def test_nothing_is_displaced_where_nothing_belongs_to_a_structure() -> None:
+    search, found, pairs, residuals = searched()
+    assert displace(search, found, pairs, np.full_like(residuals, np.inf), 3.0).shape == (0, 4)
+
+
+@pytest.mark.parametrize("n_beyond", [0, 1, 2, 100])
+def test_the_null_has_all_its_decoys_however_few_look_like_mismatches(n_beyond: int) -> None:
+    search, found, pairs, residuals = searched()
+    residuals = np.zeros_like(residuals)
+    residuals[:n_beyond] = np.inf
+    assert len(draw_null(search, found, pairs, residuals)) == N_DECOYS
+
+
+def test_decoys_stand_where_mismatches_stand() -> None:
+    """All matches in a corner belong to the structure, the others do not: hardly a decoy starts in the corner."""
+    search, found, pairs, residuals = searched(n=2000)
+    corner = pairs[:, 0] < np.quantile(pairs[:, 0], 0.3)
+    decoys = draw_null(search, found, pairs, np.where(corner[:, None], 0.0, np.full_like(residuals, np.inf)))
+    assert np.mean(decoys[:, 0] < pairs[corner, 0].max()) < 0.1
+
+
+def test_scores_come_back_for_each_set_and_matches_look_better() -> None:
+    search, found, pairs, residuals = searched()
+    decoys = [draw_null(search, found, pairs, residuals), pairs[:0]]
+    scores, null, nothing = score(search, found, coordinate_rows(pairs), residuals, search.places, decoys)
+    assert (len(scores), len(null), len(nothing)) == (300, N_DECOYS, 0)
+    own = (residuals <= search.scale * found.tolerances).any(axis=1)
+    assert scores[own].max() < np.quantile(null, 0.1)
+
+
+def test_crowds_are_told_by_the_procedure_of_benjamini_and_hochberg() -> None:
+    displaced = np.linspace(0.5, 1.0, 99)
+    # p = (1 + #) / 100: 0.01, 0.01, 0.02 of four beyond a tolerance pass 0.4 k / 4; the last, 1.0, does not.
+    scores, distance = np.array([0.1, 0.2, 0.5, 1.0, 0.1, 0.1]), np.array([1.5, 2.0, 3.0, 2.0, 0.5, 3.5])
+    np.testing.assert_array_equal(_beyond_a_crowd(scores, distance, displaced), [True, True, True, False, False, False])
+    assert not _beyond_a_crowd(scores, distance, displaced[:0]).any()
+    assert not _beyond_a_crowd(scores, np.zeros(6), displaced).any()
