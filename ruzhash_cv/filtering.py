@@ -207,7 +207,7 @@ def filter_points(
             n_models=found.n_models,
         )
     points = coordinate_rows(pairs)
-    residuals = search.residuals(found, points)
+    residuals = found.residuals(points)
     decoys = [draw_null(search, found, pairs, residuals), pairs[:0]]
     if threshold is None and false_acceptance_rate is None:
         decoys[1] = displace(search, found, pairs, residuals, SURE_REACH)

@@ -54,7 +54,7 @@ def displace(search: Search, found: Found, pairs: Array, residuals: Array, reach
     displaced = pairs[rows]
     for _ in range(4):
         displaced[:, 2:] = pairs[rows, 2:] + offsets
-        distances = search.residuals(found, coordinate_rows(displaced)) / tolerances
+        distances = found.residuals(coordinate_rows(displaced)) / tolerances
         far = distances.min(axis=1)
         offsets[far > reach] *= 0.5
     return np.asarray(displaced[(far > 1.0) & (far <= reach)])
@@ -63,7 +63,7 @@ def displace(search: Search, found: Found, pairs: Array, residuals: Array, reach
 def score(
     search: Search, found: Found, points: Array, residuals: Array, places: NDArray[np.int64], decoys: list[Array]
 ) -> list[Array]:
-    """Return anomaly scores of the matches, and of each set of decoys; these had no part in choosing the columns.
+    """Return anomaly scores of the matches, and of each set of decoys; these have no place, and so no columns of their own.
 
     `points` (4, n) are the matches as rows of coordinates, `residuals` (n, k) theirs to the structures, both in the frame.
     """
@@ -80,7 +80,7 @@ def score(
     # with nothing, what is nearer to a structure is.
     agreement = np.concatenate([part @ np.ones(part.shape[1]) for part in (rows, other_rows)])
     with np.errstate(over="ignore"):
-        distances = np.vstack([residuals, search.residuals(found, others)]) / (search.scale * found.tolerances)
+        distances = np.vstack([residuals, found.residuals(others)]) / (search.scale * found.tolerances)
         nearness = 1.0 / (1.0 + distances.min(axis=1))
     share = agreement / max(agreement[: len(residuals)].max(), 1e-300) + NEARNESS_SHARE * nearness
     scores *= np.exp2(-AGREEMENT_SHARE * share)

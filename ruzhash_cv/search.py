@@ -46,7 +46,7 @@ TOLERANCE = (1.5, 1.25)
 STEPS_NOISIER, NATS_BEYOND_PLANES = 2, 5.0
 #: Rounds of sampling, each with twice the samples of the one before; another one follows while the last brought so many nats.
 MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
-#: Or while structures explain a match with less than so many nats: what holds much by little may be a crowd, not a structure.
+#: Or while structures bring less than so many nats for each vote explained: what holds much by little may be a crowd, not a structure.
 FEWEST_NATS_PER_MATCH = 1.0
 #: A round is also the last if it leaves fewer matches than a structure needs that agree better than this share of decoys.
 FEWEST_LEFT = (8.0, 0.99)
@@ -140,6 +140,11 @@ class Found:
         tolerances: Array = self.radii * np.array(TOLERANCE)[self.structures.kinds]
         return tolerances
 
+    def residuals(self, points: Array) -> Array:
+        """Return residuals (n, k) to the structures, in the frame; `points` (4, n) are rows of coordinates."""
+        residuals: Array = residual_kernel(points, self.structures.packed, self.structures.kinds).T
+        return residuals
+
 
 class Step(NamedTuple):
     """One kind of samples: how many, from neighbourhoods of which sizes, whether among what looks good; and how many to refit."""
@@ -172,7 +177,7 @@ class Search:
     n_decoys: int = 400
 
     def run(self) -> Found:
-        """Sample in rounds, each twice as long, until most matches are explained or a round finds nothing new.
+        """Sample in rounds, each twice as long, until most matches are explained, and well, or a round finds nothing new.
 
         Of both families planes come first: a fundamental matrix that is not needed can only keep mismatches.
         """
@@ -343,11 +348,6 @@ class Search:
         """Refit the structures to all correspondences, where they were found in some of them."""
         bank, radii = found.structures, np.tile(2.0 * self.scale * found.radii, (2, 1))
         bank.packed[:] = refine_kernel(points, votes, bank.packed, bank.kinds, radii)[-1]
-
-    def residuals(self, found: Found, points: Array) -> Array:
-        """Return residuals (n, k) to the structures, in the frame."""
-        residuals: Array = residual_kernel(points, found.structures.packed, found.structures.kinds).T
-        return residuals
 
     def embed(self, bank: Bank, points: Array, votes: Array, places: NDArray[np.int64]) -> tuple[Columns, Array]:
         """Return preferences for models, the mean over three noise scales, and each model's sum of votes times preferences."""

@@ -22,14 +22,14 @@ def searched(zoom: float = 1.0, n: int = 300, rate: float = 0.4) -> tuple[Search
     votes = votes_of(places, find_keypoints(pairs))
     search = Search(pairs, places, votes, frame.scale, ("homography",), np.random.default_rng(0), 1)
     found = search.run()
-    return search, found, pairs, search.residuals(found, coordinate_rows(pairs))
+    return search, found, pairs, found.residuals(coordinate_rows(pairs))
 
 
 @pytest.mark.parametrize("zoom", [0.3, 1.0, 3.0])
 def test_displaced_matches_lie_between_one_tolerance_and_the_reach(zoom: float) -> None:
     search, found, pairs, residuals = searched(zoom)
     displaced = displace(search, found, pairs, residuals, 3.0)
-    distances = search.residuals(found, coordinate_rows(displaced)) / (search.scale * found.tolerances)
+    distances = found.residuals(coordinate_rows(displaced)) / (search.scale * found.tolerances)
     assert (distances > 1.0).all()
     assert (distances.min(axis=1) <= 3.0).all()
     assert N_DISPLACED / 3 < len(displaced) <= N_DISPLACED
