@@ -59,9 +59,11 @@ class NoForest:
     def __init__(self, **options: Any) -> None:
         pass
 
-    def fit_anomaly_scores(self, rows: Any, decoys: Any) -> tuple[np.ndarray, np.ndarray]:
+    def fit_anomaly_scores(self, rows: Any) -> np.ndarray:
         """Ones."""
-        return np.ones(rows.shape[0]), np.ones(decoys.shape[0])
+        return np.ones(rows.shape[0])
+
+    anomaly_scores = fit_anomaly_scores
 
 
 def unweighted(self: Search, *arguments: Any, found: Any = Search.weigh) -> Any:
@@ -96,7 +98,7 @@ VARIANTS: dict[str, tuple[Change | None, dict[str, Any]]] = {
     "no local optimisation": (method("_refit", lambda self, bank, points: bank), {}),
     "one closing radius, 9 px": (replaced(CLOSING_RADII=(9.0,)), {}),
     "fundamental matrices stay where planes explain them": (method("_resolve", lambda self, found, *rest: found), {}),
-    "no columns of structures": (replaced(STRUCTURE_WEIGHTS=(0.0, 0.0)), {}),
+    "no columns of structures": (replaced(STRUCTURE_WEIGHTS=np.zeros(2)), {}),
     "path length alone": (replaced(AGREEMENT_SHARE=0.0), {}),
     "weighted row sum alone, no forest": (replaced(RuzHashForest=NoForest), {}),
     "the paper's credit in the sink": (forest(sink_credit=True), {}),

@@ -45,27 +45,34 @@ def p_values(scores: ArrayLike, decoy_scores: ArrayLike) -> Array:
     array([0.25, 0.75])
     """
     own, others = as_vector(scores, "scores"), as_vector(decoy_scores, "decoy_scores")
-    as_good = np.searchsorted(np.sort(others), own, side="right")
-    return np.asarray((1.0 + as_good) / (1.0 + len(others)), dtype=np.float64)
+    return tail_shares(own, np.sort(others))
 
 
-def extend_tail(p: Array, scores: Array, decoy_scores: Array) -> Array:
+def tail_shares(scores: Array, ranked: Array) -> Array:
+    """Return `p_values` of clean arrays; `ranked` are the decoys' scores in ascending order."""
+    as_good = np.searchsorted(ranked, scores, side="right")
+    return np.asarray((1.0 + as_good) / (1.0 + len(ranked)), dtype=np.float64)
+
+
+def extend_tail(p: Array, scores: Array, ranked: Array) -> Array:
     """Return p-values that go on falling, exponentially in -log2 of the score, where the best of the decoys end.
+
+    `ranked` are the decoys' scores in ascending order.
 
     Examples
     --------
-    >>> decoys, scores = np.exp2(-np.linspace(0, 1, 101)), np.exp2([-0.5, -1.5, -2.5])
+    >>> decoys, scores = np.exp2(-np.linspace(1, 0, 101)), np.exp2([-0.5, -1.5, -2.5])
     >>> bool((np.diff(extend_tail(p_values(scores, decoys), scores, decoys)) < 0).all())
     True
     """
-    n_tail = int(TAIL_SHARE * len(decoy_scores))
+    n_tail = int(TAIL_SHARE * len(ranked))
     if n_tail <= TAIL_RANK:
         return p
-    agreement, best = -np.log2(scores), -np.log2(np.sort(decoy_scores)[: n_tail + 1])
+    agreement, best = -np.log2(scores), -np.log2(ranked[: n_tail + 1])
     scale = float(np.mean(best[:n_tail] - best[n_tail]))
     beyond = agreement > best[TAIL_RANK]
     if scale > 0.0:
-        start = (1.0 + TAIL_RANK) / (1.0 + len(decoy_scores))
+        start = (1.0 + TAIL_RANK) / (1.0 + len(ranked))
         p = p.copy()
         p[beyond] = start * np.exp((best[TAIL_RANK] - agreement[beyond]) / scale)
     return p
@@ -84,7 +91,8 @@ def empirical_null(p: Array) -> tuple[float, float]:
     (0.0, 1.0)
     """
     levels = np.array(LEVELS)
-    counts = np.histogram(p[p > levels[0]], levels)[0] + PRIOR_MATCHES * np.diff(levels) / (1.0 - levels[0])
+    below = np.searchsorted(np.sort(p), levels, side="right")
+    counts = np.diff(below) + PRIOR_MATCHES * np.diff(levels) / (1.0 - levels[0])
     shift, spread, logs = _laws()
     gains = logs @ counts - SPREAD_PRICE * (spread - 1.0) ** 2
     best = int(np.argmax(gains))
@@ -109,6 +117,8 @@ def adjust(p: Array, null: tuple[float, float]) -> Array:
     >>> adjust(np.array([0.01, 0.5]), (0.0, 1.0)).round(6)
     array([0.01, 0.5 ])
     """
+    if null == (0.0, 1.0):
+        return p
     shift, spread = null
     # At least the smallest positive number: a p-value is never 0.
     return np.maximum(ndtr((ndtri(p) + shift) / spread), np.finfo(np.float64).tiny)

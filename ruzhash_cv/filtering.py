@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,12 +18,12 @@ from ruzhash_cv._validation import (
     check_real,
     check_same_length,
 )
-from ruzhash_cv.calibration import adjust, empirical_null, extend_tail, mismatch_rate, p_values
+from ruzhash_cv.calibration import adjust, empirical_null, extend_tail, mismatch_rate, tail_shares
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.models import HOMOGRAPHY, KINDS, Frame
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.sampling import PLACE_RADIUS, find_keypoints, find_places, votes_of
-from ruzhash_cv.scoring import displace, draw_null, score
+from ruzhash_cv.scoring import Scorer, displace, draw_null
 from ruzhash_cv.search import (
     NO_CONTRAST,
     REACH,
@@ -208,12 +209,17 @@ def filter_points(
         )
     points = coordinate_rows(pairs)
     residuals = found.residuals(points)
-    decoys = [draw_null(search, found, pairs, residuals), pairs[:0]]
-    if threshold is None and false_acceptance_rate is None:
-        decoys[1] = displace(search, found, pairs, residuals, SURE_REACH)
-    scores, *others = score(search, found, points, residuals, places, decoys)
+    scorer = Scorer(search, found)
+    scores = scorer.fit(points, residuals, places)
+    decoy_scores = scorer.score(draw_null(search, found, pairs, residuals))
+
+    def score_displaced() -> Array:
+        return scorer.score(displace(search, found, pairs, residuals, SURE_REACH))
+
     clock.stop("forest")
-    verdict = _decide(residuals / frame.scale, unit, found, scores, others, threshold, false_acceptance_rate)
+    verdict = _decide(
+        residuals / frame.scale, unit, found, scores, decoy_scores, score_displaced, threshold, false_acceptance_rate
+    )
     if false_acceptance_rate is None:
         planar = found.structures.kinds[verdict.labels] == HOMOGRAPHY
         lost = _lost_to_rivals(pairs, keypoints, REACH * length, verdict.keep, scores, verdict.labels, planar)
@@ -277,15 +283,16 @@ def _decide(
     unit: float,
     found: Found,
     scores: Array,
-    others: list[Array],
+    decoy_scores: Array,
+    score_displaced: Callable[[], Array],
     threshold: float | None,
     false_acceptance_rate: float | None,
 ) -> _Verdict:
-    """Choose the mask; `residuals` (n, k) to the structures are in pixels, `others` the scores of decoys and of what was displaced."""
-    decoy_scores, displaced_scores = others
-    chance = p_values(scores, decoy_scores)
+    """Choose the mask; `residuals` (n, k) to the structures are in pixels."""
+    ranked = np.sort(decoy_scores)
+    chance = tail_shares(scores, ranked)
     null = empirical_null(chance)
-    p = adjust(extend_tail(chance, scores, decoy_scores), null)
+    p = adjust(extend_tail(chance, scores, ranked), null)
     tolerances = found.tolerances * unit if threshold is None else np.full(len(found.structures), threshold)
     with np.errstate(over="ignore", under="ignore"):
         distances = residuals / tolerances
@@ -296,7 +303,10 @@ def _decide(
     if threshold is not None:
         keep &= distance <= 1.0
     if false_acceptance_rate is None:
-        keep &= (distance <= SURE_REACH) & _beyond_a_crowd(scores, distance, displaced_scores)
+        shell = (distance > 1.0) & (distance <= SURE_REACH)
+        keep &= shell
+        if keep.any():
+            keep &= _beyond_a_crowd(scores, shell, score_displaced())
         levels = np.where(found.planar >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
         levels[found.structures.kinds == HOMOGRAPHY] = 1.0
         keep |= (distance <= 1.0) & (chance <= levels[nearest])
@@ -304,14 +314,13 @@ def _decide(
     planar = np.where(found.structures.kinds == HOMOGRAPHY, distances, np.inf)
     nearest = np.where(planar.min(axis=1) <= 1.0, np.argmin(planar, axis=1), nearest)
     labels = np.where(keep & (distance <= SURE_REACH), nearest, -1)
-    rate = mismatch_rate(p, adjust(p_values(decoy_scores, decoy_scores), null))
+    rate = mismatch_rate(p, adjust(tail_shares(ranked, ranked), null))
     return _Verdict(keep, scores, p, labels, residuals, tolerances, limit, rate)
 
 
-def _beyond_a_crowd(scores: Array, distance: Array, displaced_scores: Array) -> NDArray[np.bool_]:
-    """Tell which of the matches beyond one tolerance look better than matches displaced as far."""
-    shell = (distance > 1.0) & (distance <= SURE_REACH)
-    p = p_values(scores, displaced_scores)
+def _beyond_a_crowd(scores: Array, shell: NDArray[np.bool_], displaced_scores: Array) -> NDArray[np.bool_]:
+    """Tell which of the matches in a shell around the structures look better than what was displaced into it."""
+    p = tail_shares(scores, np.sort(displaced_scores))
     # Benjamini and Hochberg, "Controlling the false discovery rate", JRSS B 1995; scipy's needs scipy.stats, slow to import.
     ranked = np.sort(p[shell])
     discovered = ranked[ranked <= CROWD_RATE * np.arange(1, len(ranked) + 1) / max(len(ranked), 1)]
@@ -355,11 +364,12 @@ def _report(
     p[finite], labels[finite] = verdict.p[where], verdict.labels[where]
     structures, kinds = [], found.structures.kinds
     matrices = found.structures.packed[:, :9].copy().reshape(-1, 3, 3)
-    for code in np.unique(kinds):
-        matrices[kinds == code] = frame.leave(matrices[kinds == code], KINDS[code])
+    for code, kind in enumerate(KINDS):
+        if (own := kinds == code).any():
+            matrices[own] = frame.leave(matrices[own], kind)
     for item in range(len(matrices)):
-        own = np.sort(verdict.residuals[verdict.labels == item, item])
-        noise = 1.4826 * float(own[len(own) // 2]) if len(own) else 0.0
+        held = np.sort(verdict.residuals[verdict.labels == item, item])
+        noise = 1.4826 * float(held[len(held) // 2]) if len(held) else 0.0
         structures.append(
             Structure(
                 matrices[item],

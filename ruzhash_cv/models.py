@@ -56,7 +56,8 @@ class Frame:
         """Return the frame in which the points of both images have a mean distance of about 1 from their centres."""
         if len(points1) == 0:
             return cls(np.zeros(2), np.zeros(2), 1.0)
-        centre1, centre2 = np.split(np.median(np.hstack([points1, points2]), axis=0), 2)
+        middle = len(points1) // 2
+        centre1, centre2 = (np.partition(points, middle, axis=0)[middle] for points in (points1, points2))
         spread = max(np.abs(points1 - centre1).mean(), np.abs(points2 - centre2).mean())
         # Beyond these the frame's own squares would overflow.
         scale = 1.0 / spread if 1e-100 < spread < 1e100 else 1.0
@@ -68,14 +69,13 @@ class Frame:
 
     def leave(self, matrices: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
         """Return models of correspondences in the frame as models of pixels."""
-        into1, into2 = self._matrix(self.centre1), self._matrix(self.centre2)
+        s, (x1, y1), (x2, y2) = self.scale, self.centre1, self.centre2
+        into1 = np.array([[s, 0.0, -s * x1], [0.0, s, -s * y1], [0.0, 0.0, 1.0]])
         if kind == "homography":
-            return unit_norm(np.linalg.inv(into2) @ matrices @ into1)
-        return unit_norm(into2.T @ matrices @ into1)
-
-    def _matrix(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
-        s = self.scale
-        return np.array([[s, 0.0, -s * centre[0]], [0.0, s, -s * centre[1]], [0.0, 0.0, 1.0]])
+            from2 = np.array([[1.0 / s, 0.0, x2], [0.0, 1.0 / s, y2], [0.0, 0.0, 1.0]])
+        else:
+            from2 = np.array([[s, 0.0, 0.0], [0.0, s, 0.0], [-s * x2, -s * y2, 1.0]])
+        return unit_norm(from2 @ matrices @ into1)
 
 
 def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, kind: str) -> Models:
@@ -119,11 +119,10 @@ def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, 
 
 def solve_in_frame(pairs: NDArray[np.float64], samples: NDArray[np.int64], kind: str) -> Models:
     """Solve models of correspondences (n, 4) that are already near the unit square."""
-    chosen = pairs[samples].astype(np.float32)
-    sources, targets = np.ascontiguousarray(chosen[..., :2]), np.ascontiguousarray(chosen[..., 2:])
+    sources, targets = (points.astype(np.float32).take(samples, axis=0) for points in (pairs[:, :2], pairs[:, 2:]))
     if kind == "homography":
-        solved = [np.zeros((0, 3)), *map(cv2.getPerspectiveTransform, sources, targets)]
-        matrices, owner = np.concatenate(solved).reshape(-1, 3, 3), np.arange(len(samples))
+        solved = np.array([*map(cv2.getPerspectiveTransform, sources, targets)])
+        matrices, owner = solved.reshape(len(samples), 3, 3), np.arange(len(samples))
     else:
         found = [cv2.findFundamentalMat(a, b, cv2.FM_7POINT)[0] for a, b in zip(sources, targets, strict=True)]
         stacks = [np.zeros((0, 3)) if stack is None else stack for stack in found]
@@ -143,6 +142,6 @@ def solve_in_frame(pairs: NDArray[np.float64], samples: NDArray[np.int64], kind:
 def unit_norm(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the matrices divided by their Frobenius norms; a zero matrix becomes NaN."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        norms = np.sqrt(np.einsum("mij,mij->m", matrices, matrices))
-        scaled: NDArray[np.float64] = matrices / norms[:, None, None]
-    return scaled
+        flat = matrices.reshape(len(matrices), 9)
+        scaled: NDArray[np.float64] = flat / np.sqrt(np.einsum("mi,mi->m", flat, flat))[:, None]
+    return scaled.reshape(-1, 3, 3)

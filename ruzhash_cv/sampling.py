@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 
 from ruzhash_cv._jit import jit
 from ruzhash_cv._random import below, draw_key, mix, uniform
@@ -24,6 +25,8 @@ from ruzhash_cv._validation import (
 
 #: Two correspondences within this many pixels in both images are one vote (`find_places`).
 PLACE_RADIUS = 3.0
+#: Up to so many distances are all looked at, which takes less time than a tree does.
+FEW_DISTANCES = 45_000
 _ATTEMPTS = 20
 #: Why a sample makes no model; the last is the solver's verdict.
 REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
@@ -109,8 +112,7 @@ def draw_samples(
     if len(shares) and (largest := shares.max()) > 0:
         shares = shares / largest  # only their ratios count, and their sum must be finite
     min_spread = check_real(min_spread, "min_spread", inclusive=True)
-    tree = cKDTree(pairs) if max(sizes) and len(pairs) else None
-    return draw_from(pairs, sample_size, n_samples, sizes, tree, shares, min_spread, generator)
+    return draw_from(Neighbours(pairs), sample_size, n_samples, sizes, shares, min_spread, generator)
 
 
 def find_places(pairs: NDArray[np.float64], radius: float) -> NDArray[np.int64]:
@@ -125,10 +127,11 @@ def find_places(pairs: NDArray[np.float64], radius: float) -> NDArray[np.int64]:
     across, along = np.argsort(pairs.std(axis=0))[:-3:-1]
     strip = np.floor(pairs[:, across] / (radius * (1.0 + 1e-9)))
     order = np.lexsort((pairs[:, along], strip))
-    begins = np.r_[True, np.diff(strip[order]) != 0]
+    begins = np.ones(len(order), bool)
+    np.not_equal(strip[order][1:], strip[order][:-1], out=begins[1:])
     rank = np.empty(len(order), np.int64)
     rank[order] = np.cumsum(begins) - 1
-    strips, starts = strip[order][begins], np.r_[np.flatnonzero(begins), len(order)]
+    strips, starts = strip[order][begins], np.append(np.flatnonzero(begins), len(order))
     places: NDArray[np.int64] = _follow_leaders(pairs[order], order, strips, starts, rank, int(along), radius)
     return places
 
@@ -161,31 +164,51 @@ def votes_of(places: NDArray[np.int64], keypoints: Sequence[NDArray[np.int64]] =
     return votes / most
 
 
+class Neighbours:
+    """Correspondences (n, 4) and who is near whom in (x1, y1, x2, y2)."""
+
+    def __init__(self, pairs: NDArray[np.float64]) -> None:
+        self.pairs = pairs
+        self._tree: cKDTree | None = None
+
+    def of(self, rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+        """Return each row's k nearest, itself first, shape (len(rows), k)."""
+        k = min(k, len(self.pairs))
+        if len(rows) * len(self.pairs) <= FEW_DISTANCES:
+            squares = cdist(self.pairs[rows], self.pairs, "sqeuclidean")
+            found = np.argsort(squares, axis=1)[:, :k]
+            if squares.max() < np.inf:
+                return found
+            known = np.take_along_axis(squares, found, axis=1) < np.inf
+        else:
+            self._tree = self._tree or cKDTree(self.pairs)
+            found = np.asarray(self._tree.query(self.pairs[rows], k)[1], np.int64).reshape(len(rows), k)
+            known = found < len(self.pairs)
+        # Itself stands for a neighbour whose squared distance overflows.
+        return np.where(known, found, rows[:, None])
+
+
 def draw_from(
-    pairs: NDArray[np.float64],
+    neighbours: Neighbours,
     sample_size: int,
     n_samples: int,
     sizes: Sequence[int],
-    tree: cKDTree | None,
     weights: NDArray[np.float64],
     min_spread: float,
     rng: np.random.Generator,
 ) -> MinimalSamples:
-    """Draw samples from clean arrays; `draw_samples` explains the arguments. `tree` is needed where `sizes` ask for neighbours."""
-    key = draw_key(rng)
+    """Draw samples from clean arrays; `draw_samples` explains the arguments."""
+    key, pairs = draw_key(rng), neighbours.pairs
     if len(pairs) < sample_size or n_samples == 0 or weights.sum() <= 0:
         return MinimalSamples(np.zeros((0, sample_size), np.int64), dict.fromkeys(_REASONS, 0))
     cumulative = np.cumsum(weights)
     nearest: NDArray[np.int64] = np.zeros((1, 1), np.int64)
-    if tree is not None and max(sizes) > 0:
+    if max(sizes) > 0:
         n_seeds = -(-n_samples // len(sizes))
         # Stratified: as many seeds from each part of the matches as its weight asks for.
         shares = (np.arange(n_seeds) + rng.random(n_seeds)) / n_seeds
         seeds = np.minimum(np.searchsorted(cumulative, shares * cumulative[-1], side="right"), len(pairs) - 1)
-        found = tree.query(pairs[seeds], k=min(max(sizes) + 1, len(pairs)))[1]
-        found = np.asarray(found, np.int64).reshape(n_seeds, -1)
-        # Row n stands for a neighbour whose squared distance overflows.
-        nearest = np.where(found < len(pairs), found, seeds[:, None])
+        nearest = neighbours.of(seeds, max(sizes) + 1)
     samples, counts = _draw_kernel(
         pairs,
         cumulative,

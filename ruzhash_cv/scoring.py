@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.forest import RuzHashForest
-from ruzhash_cv.search import DECOY_REACH, NOWHERE, Found, Search, coordinate_rows
+from ruzhash_cv.preferences import agree
+from ruzhash_cv.search import DECOY_REACH, NOWHERE, REACH, SIGMA, Bank, Found, Search, coordinate_rows
 
 #: Trees, columns from samples, and decoys of the null distribution.
 N_TREES, N_COLUMNS, N_DECOYS = 16, 48, 1000
+#: By family: columns of the structures, as a share of those from samples and spread evenly over the structures, and their weight.
+STRUCTURE_SHARES, STRUCTURE_WEIGHTS = np.array([0.4, 0.1]), np.array([1.0, 0.5])
 #: Matches displaced, to compare with those that lie beyond the tolerance of a structure.
 N_DISPLACED = 200
 #: Decoys are made of what lies further than so many tolerances from all structures, and of any matches as if these were so many more.
@@ -60,28 +64,58 @@ def displace(search: Search, found: Found, pairs: Array, residuals: Array, reach
     return np.asarray(displaced[(far > 1.0) & (far <= reach)])
 
 
-def score(
-    search: Search, found: Found, points: Array, residuals: Array, places: NDArray[np.int64], decoys: list[Array]
-) -> list[Array]:
-    """Return anomaly scores of the matches, and of each set of decoys; these have no place, and so no columns of their own.
+class Scorer:
+    """Anomaly scores of matches, and of decoys through the same columns and the same forest."""
 
-    `points` (4, n) are the matches as rows of coordinates, `residuals` (n, k) theirs to the structures, both in the frame.
-    """
-    columns, weights = found.columns, found.significances
-    if len(columns) > N_COLUMNS:
-        chosen = np.sort(search.rng.choice(len(columns), N_COLUMNS, replace=False, p=weights / weights.sum()))
-        columns, weights = columns.take(chosen), weights[chosen]
-    others = coordinate_rows(np.vstack(decoys))
-    rows = search.embed_rows(columns, weights, found, points, places)
-    other_rows = search.embed_rows(columns, weights, found, others, np.full(others.shape[1], NOWHERE))
-    forest = RuzHashForest(n_trees=N_TREES, rng=search.rng, n_jobs=search.n_jobs)
-    scores = np.concatenate(forest.fit_anomaly_scores(rows, other_rows))
-    # The forest's trees end after two levels; among what gets that far, more agreement is less anomalous. And where most agree
-    # with nothing, what is nearer to a structure is.
-    agreement = np.concatenate([part @ np.ones(part.shape[1]) for part in (rows, other_rows)])
-    with np.errstate(over="ignore"):
-        distances = np.vstack([residuals, found.residuals(others)]) / (search.scale * found.tolerances)
-        nearness = 1.0 / (1.0 + distances.min(axis=1))
-    share = agreement / max(agreement[: len(residuals)].max(), 1e-300) + NEARNESS_SHARE * nearness
-    scores *= np.exp2(-AGREEMENT_SHARE * share)
-    return np.split(scores, np.cumsum([len(residuals), *map(len, decoys[:-1])]))
+    def __init__(self, search: Search, found: Found) -> None:
+        self._search, self._found = search, found
+        columns, weights = found.columns, found.significances
+        if len(columns) > N_COLUMNS:
+            chosen = np.sort(search.rng.choice(len(columns), N_COLUMNS, replace=False, p=weights / weights.sum()))
+            columns, weights = columns.take(chosen), weights[chosen]
+        # Some columns of each structure at its own noise scale, beside those of the samples.
+        kinds = found.structures.kinds
+        copies = np.maximum(1, np.rint(STRUCTURE_SHARES[kinds] * len(columns) / len(kinds)).astype(np.int64))
+        which = np.repeat(np.arange(len(kinds)), copies)
+        radii, n = found.radii[which], len(columns)
+        self._columns = Bank.join([columns, found.structures.take(which)])
+        self._weights = np.concatenate([weights, STRUCTURE_WEIGHTS[kinds[which]]])
+        self._reaches = search.scale * np.concatenate([np.full(n, REACH), 2.0 * radii])
+        self._sigmas = search.scale * np.concatenate([np.full(n, SIGMA), 0.5 * radii])
+        self._forest = RuzHashForest(n_trees=N_TREES, rng=search.rng, n_jobs=search.n_jobs)
+        self._most = 1e-300
+
+    def fit(self, points: Array, residuals: Array, places: NDArray[np.int64]) -> Array:
+        """Grow the forest on the matches and return their scores.
+
+        `points` (4, n) are the matches as rows of coordinates, `residuals` (n, k) theirs to the structures, both in the frame.
+        """
+        rows = self._embed(points, places)
+        scores = self._forest.fit_anomaly_scores(rows)
+        agreement = rows @ np.ones(rows.shape[1])
+        self._most = max(float(agreement.max()), 1e-300)
+        return self._finish(scores, agreement, residuals)
+
+    def score(self, decoys: Array) -> Array:
+        """Return the scores of decoys (n, 4); these have no place, and so no columns of their own."""
+        points = coordinate_rows(decoys)
+        rows = self._embed(points, np.full(len(decoys), NOWHERE))
+        return self._finish(
+            self._forest.anomaly_scores(rows), rows @ np.ones(rows.shape[1]), self._found.residuals(points)
+        )
+
+    def _embed(self, points: Array, places: NDArray[np.int64]) -> sparse.csr_array:
+        bank = self._columns
+        columns, _ = agree(
+            points, np.zeros(len(places)), places, bank.packed, bank.kinds, bank.makers, self._reaches, self._sigmas,
+            n_jobs=self._search.n_jobs,
+        )  # fmt: skip
+        return columns.to_rows(self._weights)
+
+    def _finish(self, scores: Array, agreement: Array, residuals: Array) -> Array:
+        # The forest's trees end after two levels; among what gets that far, more agreement is less anomalous. And where most agree
+        # with nothing, what is nearer to a structure is.
+        with np.errstate(over="ignore"):
+            distance = (residuals / (self._search.scale * self._found.tolerances)).min(axis=1)
+        share = agreement / self._most + NEARNESS_SHARE / (1.0 + distance)
+        return np.asarray(scores * np.exp2(-AGREEMENT_SHARE * share))

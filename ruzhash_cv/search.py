@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.spatial import cKDTree
 
 from ruzhash_cv._jit import run_blocks
 from ruzhash_cv.decoys import draw_decoys
@@ -17,7 +15,7 @@ from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, SAMPLE_SIZE, solve_in_fra
 from ruzhash_cv.preferences import Columns, agree
 from ruzhash_cv.refinement import refine_kernel
 from ruzhash_cv.residuals import pack_models, residual_kernel
-from ruzhash_cv.sampling import PLACE_RADIUS, REJECTIONS, draw_from
+from ruzhash_cv.sampling import PLACE_RADIUS, REJECTIONS, Neighbours, draw_from
 from ruzhash_cv.structures import CONTRAST, RADII, WIDEST, cover_kernel, extract_kernel
 
 Array = NDArray[np.float64]
@@ -52,8 +50,6 @@ FEWEST_NATS_PER_MATCH = 1.0
 FEWEST_LEFT = (8.0, 0.99)
 #: And no fundamental matrix is looked for if planes leave fewer than that, by a wider measure.
 FEWEST_OFF_PLANES = (8.0, 0.95)
-#: By family: columns of the structures, as a share of those from samples and spread evenly over the structures, and their weight.
-STRUCTURE_SHARES, STRUCTURE_WEIGHTS = (0.4, 0.1), (1.0, 0.5)
 #: The place of decoys: no correspondence's.
 NOWHERE = -2
 #: Decoys keep this distance, pixels, from pairings that could be true.
@@ -181,7 +177,7 @@ class Search:
 
         Of both families planes come first: a fundamental matrix that is not needed can only keep mismatches.
         """
-        tree = cKDTree(self.pairs)
+        neighbours = Neighbours(self.pairs)
         points, decoys = coordinate_rows(self.pairs), coordinate_rows(self.draw_decoys(self.n_decoys))
         rejected = dict.fromkeys(REJECTIONS, 0)
         columns, significances, candidates = [Bank()], [np.zeros(0)], [Bank()]
@@ -190,7 +186,7 @@ class Search:
         for planes_alone, steps in self._rounds():
             for kind, n_samples, sizes, guided, n_refitted in steps:
                 weights = self._guide(quality) if guided else self.votes
-                bank = self._sample(kind, n_samples, sizes, weights, tree, rejected)
+                bank = self._sample(kind, n_samples, sizes, weights, neighbours, rejected)
                 n_models += len(bank)
                 weight, support, rows, others = self.weigh(bank, points, decoys)
                 if kind == "homography":
@@ -256,6 +252,8 @@ class Search:
         each: it would keep mismatches that slid along their epipolar lines. Where planes about as precise as it explain
         its matches so far that the rest is no evidence for it, they stand for it.
         """
+        if not (structures.bank.kinds == FUNDAMENTAL).any():
+            return Structures.join([structures], structures.left)
         planes = candidates.take(candidates.kinds == HOMOGRAPHY)
         parts: list[Structures] = []
         open_, left = self.votes.copy(), structures.left.copy()
@@ -295,7 +293,8 @@ class Search:
         if len(decoy_quality) == 0:
             return True
         fewest, share = limits
-        good = quality > np.quantile(decoy_quality, share)
+        rank = int(share * len(decoy_quality))
+        good = quality > np.partition(decoy_quality, rank)[rank]
         return bool(left[good].sum() < fewest + (1.0 - share) * left.sum())
 
     def _rounds(self) -> Iterator[tuple[bool, list[Step]]]:
@@ -330,11 +329,11 @@ class Search:
         n_samples: int,
         sizes: tuple[int, ...],
         weights: Array,
-        tree: cKDTree,
+        neighbours: Neighbours,
         rejected: dict[str, int],
     ) -> Bank:
         size = SAMPLE_SIZE[kind]
-        samples = draw_from(self.pairs, size, n_samples, sizes, tree, weights, PLACE_RADIUS * self.scale, self.rng)
+        samples = draw_from(neighbours, size, n_samples, sizes, weights, PLACE_RADIUS * self.scale, self.rng)
         models = solve_in_frame(self.pairs, samples.indices, kind)
         for reason, count in samples.rejected.items():
             rejected[reason] += count
@@ -356,27 +355,6 @@ class Search:
         return agree(
             points, votes, places, bank.packed, bank.kinds, bank.makers, reaches, sigmas, n_jobs=self.n_jobs
         )  # fmt: skip
-
-    def embed_rows(
-        self, bank: Bank, weights: Array, found: Found, points: Array, places: NDArray[np.int64]
-    ) -> sparse.csr_array:
-        """Return preference rows: weighted columns of models, and some of each structure at its own noise scale."""
-        kinds = found.structures.kinds
-        copies = np.maximum(1, np.rint(np.array(STRUCTURE_SHARES)[kinds] * len(bank) / len(kinds)).astype(np.int64))
-        which = np.repeat(np.arange(len(kinds)), copies)
-        everything, radii = Bank.join([bank, found.structures.take(which)]), found.radii[which] * self.scale
-        columns, _ = agree(
-            points,
-            np.zeros(points.shape[1]),
-            places,
-            everything.packed,
-            everything.kinds,
-            everything.makers,
-            np.concatenate([np.full(len(bank), REACH * self.scale), 2.0 * radii]),
-            np.concatenate([np.full(len(bank), SIGMA * self.scale), 0.5 * radii]),
-            n_jobs=self.n_jobs,
-        )
-        return columns.to_rows(np.concatenate([weights, np.array(STRUCTURE_WEIGHTS)[kinds[which]]]))
 
     def weigh(self, bank: Bank, points: Array, decoys: Array) -> tuple[Array, Array, Columns, Columns]:
         """Return the significances and the support of models, and the preferences of matches and of decoys for them.

@@ -83,7 +83,7 @@ def test_adjusted_p_values_keep_their_order_and_are_never_zero() -> None:
 def test_the_tail_goes_on_where_decoys_end() -> None:
     """Decoys whose agreement is exponential: beyond the best of them the p-value is the law's."""
     rng = np.random.default_rng(2)
-    decoys = np.exp2(-rng.exponential(0.2, 4000))
+    decoys = np.sort(np.exp2(-rng.exponential(0.2, 4000)))
     scores = np.exp2(-np.array([0.1, 0.4, 2.0, 3.0]))
     chance = p_values(scores, decoys)
     p = extend_tail(chance, scores, decoys)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruzhash_cv import draw_samples, sampling
-from ruzhash_cv.sampling import find_keypoints, find_places, votes_of
+from ruzhash_cv.sampling import Neighbours, find_keypoints, find_places, votes_of
 
 H = np.array([[0.9, 0.1, 20], [-0.05, 1.1, 5], [1e-4, 2e-4, 1]])
 
@@ -140,7 +140,17 @@ def test_bad_options_are_named(options: dict[str, object], error: type[Exception
 # Places and neighbourhoods
 
 
-def test_neighbours_too_far_away_to_tell_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n", [20, 300, 4000])
+def test_neighbours_are_the_nearest_whoever_looks_them_up(n: int) -> None:
+    pairs = np.random.default_rng(n).uniform(-1, 1, (n, 4))
+    rows = np.arange(0, n, 7)
+    squares = ((pairs[rows, None] - pairs) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(Neighbours(pairs).of(rows, 15), np.argsort(squares, axis=1)[:, :15])
+    assert Neighbours(pairs).of(rows, n + 1).shape == (len(rows), n)
+
+
+@pytest.mark.parametrize("n", [30, 3000])
+def test_neighbours_too_far_away_to_tell_are_none(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
     """Where squared distances overflow the tree answers n, one row beyond the last; a kernel would read there."""
     neighbours = []
 
@@ -150,10 +160,11 @@ def test_neighbours_too_far_away_to_tell_are_none(monkeypatch: pytest.MonkeyPatc
 
     kernel = sampling._draw_kernel
     monkeypatch.setattr(sampling, "_draw_kernel", remember)
-    points = np.random.default_rng(0).uniform(-1, 1, (30, 2)) * 1e200
+    points = np.random.default_rng(0).uniform(-1, 1, (n, 2)) * 1e200
     assert len(draw_samples(points, points[::-1], sample_size=4, n_samples=60, neighbourhoods=(5, 10))) == 0
     assert neighbours[0].shape == (30, 11)
-    assert neighbours[0].max() < 30
+    assert neighbours[0].max() < n
+    assert all(len(np.unique(row)) == 1 for row in neighbours[0])
 
 
 @settings(max_examples=60, deadline=None)

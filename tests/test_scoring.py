@@ -9,7 +9,7 @@ from ruzhash_cv.datasets import draw_correspondences, plane_scene
 from ruzhash_cv.filtering import _beyond_a_crowd
 from ruzhash_cv.models import Frame
 from ruzhash_cv.sampling import find_keypoints, find_places, votes_of
-from ruzhash_cv.scoring import N_DECOYS, N_DISPLACED, displace, draw_null, score
+from ruzhash_cv.scoring import N_DECOYS, N_DISPLACED, Scorer, displace, draw_null
 from ruzhash_cv.search import Found, Search, coordinate_rows
 
 
@@ -56,10 +56,11 @@ def test_decoys_stand_where_mismatches_stand() -> None:
     assert np.mean(decoys[:, 0] < pairs[corner, 0].max()) < 0.1
 
 
-def test_scores_come_back_for_each_set_and_matches_look_better() -> None:
+def test_matches_of_the_structures_look_better_than_decoys() -> None:
     search, found, pairs, residuals = searched()
-    decoys = [draw_null(search, found, pairs, residuals), pairs[:0]]
-    scores, null, nothing = score(search, found, coordinate_rows(pairs), residuals, search.places, decoys)
+    scorer = Scorer(search, found)
+    scores = scorer.fit(coordinate_rows(pairs), residuals, search.places)
+    null, nothing = (scorer.score(decoys) for decoys in (draw_null(search, found, pairs, residuals), pairs[:0]))
     assert (len(scores), len(null), len(nothing)) == (300, N_DECOYS, 0)
     own = (residuals <= search.scale * found.tolerances).any(axis=1)
     assert scores[own].max() < np.quantile(null, 0.1)
@@ -68,7 +69,8 @@ def test_scores_come_back_for_each_set_and_matches_look_better() -> None:
 def test_crowds_are_told_by_the_procedure_of_benjamini_and_hochberg() -> None:
     displaced = np.linspace(0.5, 1.0, 99)
     # p = (1 + #) / 100: 0.01, 0.01, 0.02 of four beyond a tolerance pass 0.4 k / 4; the last, 1.0, does not.
-    scores, distance = np.array([0.1, 0.2, 0.5, 1.0, 0.1, 0.1]), np.array([1.5, 2.0, 3.0, 2.0, 0.5, 3.5])
-    np.testing.assert_array_equal(_beyond_a_crowd(scores, distance, displaced), [True, True, True, False, False, False])
-    assert not _beyond_a_crowd(scores, distance, displaced[:0]).any()
-    assert not _beyond_a_crowd(scores, np.zeros(6), displaced).any()
+    scores, shell = np.array([0.1, 0.2, 0.5, 1.0, 0.1, 0.1]), np.array([True, True, True, True, False, False])
+    for shuffled in (displaced, displaced[::-1]):
+        np.testing.assert_array_equal(_beyond_a_crowd(scores, shell, shuffled), [True, True, True, False, False, False])
+    assert not _beyond_a_crowd(scores, shell, displaced[:0]).any()
+    assert not _beyond_a_crowd(scores, np.zeros(6, bool), displaced).any()
