@@ -190,9 +190,10 @@ def _filter(options: argparse.Namespace) -> None:
 def _warmup(_: argparse.Namespace) -> None:
     """Call every kernel once, which compiles it or loads it from numba's cache."""
     rng = np.random.default_rng(0)
-    points1 = rng.uniform(0, 500, (60, 2))
-    points2 = points1 + np.array([30.0, 5.0])
-    points2[:15] = rng.uniform(0, 500, (15, 2))
+    points1 = rng.uniform(0, 500, (90, 2))
+    # Two structures: some kernels compare them.
+    points2 = points1 + np.where(points1[:, :1] < 250, [30.0, 5.0], [-40.0, 60.0])
+    points2[:20] = rng.uniform(0, 500, (20, 2))
     since = time.perf_counter()
     with _patience():
         for model in MODELS:

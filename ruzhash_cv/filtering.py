@@ -296,7 +296,9 @@ def _decide(
     tolerances = found.tolerances * unit if threshold is None else np.full(len(found.structures), threshold)
     with np.errstate(over="ignore", under="ignore"):
         distances = residuals / tolerances
-    nearest = np.argmin(distances, axis=1)
+    # A line is easily nearer than a point: what lies within a plane belongs to the plane.
+    planar = np.where(found.structures.kinds == HOMOGRAPHY, distances, np.inf)
+    nearest = np.argmin(np.where(planar.min(axis=1, keepdims=True) <= 1.0, planar, distances), axis=1)
     distance = distances[np.arange(len(p)), nearest]
     keep = chance <= SURE_LEVEL if false_acceptance_rate is None else p <= false_acceptance_rate
     limit = float(scores[keep].max(initial=0.0))
@@ -310,9 +312,6 @@ def _decide(
         levels = np.where(found.planar >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
         levels[found.structures.kinds == HOMOGRAPHY] = 1.0
         keep |= (distance <= 1.0) & (chance <= levels[nearest])
-    # A line is easily nearer than a point: what lies within a plane belongs to the plane.
-    planar = np.where(found.structures.kinds == HOMOGRAPHY, distances, np.inf)
-    nearest = np.where(planar.min(axis=1) <= 1.0, np.argmin(planar, axis=1), nearest)
     labels = np.where(keep & (distance <= SURE_REACH), nearest, -1)
     rate = mismatch_rate(p, adjust(tail_shares(ranked, ranked), null))
     return _Verdict(keep, scores, p, labels, residuals, tolerances, limit, rate)

@@ -12,7 +12,7 @@ from ruzhash_cv.preferences import agree
 from ruzhash_cv.search import DECOY_REACH, NOWHERE, REACH, SIGMA, Bank, Found, Search, coordinate_rows
 
 #: Trees, columns from samples, and decoys of the null distribution.
-N_TREES, N_COLUMNS, N_DECOYS = 16, 48, 1000
+N_TREES, N_COLUMNS, N_DECOYS = 10, 40, 1000
 #: By family: columns of the structures, as a share of those from samples and spread evenly over the structures, and their weight.
 STRUCTURE_SHARES, STRUCTURE_WEIGHTS = np.array([0.4, 0.1]), np.array([1.0, 0.5])
 #: Matches displaced, to compare with those that lie beyond the tolerance of a structure.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._jit import run_blocks
 from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, SAMPLE_SIZE, solve_in_frame
+from ruzhash_cv.opacity import tell_transparent
 from ruzhash_cv.preferences import Columns, agree
 from ruzhash_cv.refinement import refine_kernel
 from ruzhash_cv.residuals import pack_models, residual_kernel
@@ -212,7 +213,7 @@ class Search:
                 ):
                     break
                 before = total
-        return Found(
+        found = Found(
             structures.bank,
             RADII[structures.steps],
             structures.evidences,
@@ -222,6 +223,8 @@ class Search:
             rejected,
             n_models,
         )
+        self._drop_transparent(found, points)
+        return found
 
     def draw_decoys(self, n_decoys: int) -> Array:
         """Return decoys, pairings of the correspondences' points."""
@@ -278,6 +281,22 @@ class Search:
             parts.append(part)
             open_[own] = 0.0
         return Structures.join(parts, left)
+
+    def _drop_transparent(self, found: Found, points: Array) -> None:
+        """Drop structures that lie among the matches of stronger ones, and the columns that speak for their matches."""
+        if len(found.structures) < 2:
+            return
+        distances = found.residuals(points) / (self.scale * found.tolerances)
+        transparent, held, lost = tell_transparent(points, distances, self.scale)
+        if not transparent.any():
+            return
+        opaque = np.flatnonzero(~transparent)
+        found.structures, found.radii = found.structures.take(opaque), found.radii[opaque]
+        found.evidences, found.planar = found.evidences[opaque], found.planar[opaque]
+        near = residual_kernel(points, found.columns.packed, found.columns.kinds) <= SIGMA * self.scale
+        fair = np.flatnonzero(near @ (self.votes * held) >= near @ (self.votes * lost))
+        if len(fair) > 0:
+            found.columns, found.significances = found.columns.take(fair), found.significances[fair]
 
     def _belonging(self, points: Array, structures: Structures) -> NDArray[np.bool_]:
         """Tell which matches lie within the tolerance of the first of some structures."""
