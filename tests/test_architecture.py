@@ -27,6 +27,7 @@ ORDER = (
     "voronoi",
     "calibration",
     "structures",
+    "opacity",
     "search",
     "scoring",
     "result",
