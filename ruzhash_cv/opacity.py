@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._jit import jit
 
-#: Neighbours looked at, and the least share of them that must agree with a structure, in each image.
+#: Neighbours looked at, and the least share of them that must be a structure's own, in each image.
 N_NEIGHBOURS, LEAST_SHARE = 3, 0.6
 #: Pixels; what is as near as that is the same keypoint.
 SAME_KEYPOINT = 2.0
@@ -27,8 +27,8 @@ def tell_transparent(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
     """Tell which structures lie among the matches of stronger ones.
 
-    A neighbour speaks against a structure if a stronger one holds it and it does not agree with the weaker one: a fundamental
-    matrix may lie among the matches of a plane of the same rigid scene, which it holds as well.
+    Fundamental matrices too: what a rigid scene has off a plane is another surface, and a fundamental matrix is easily made of a
+    plane and a few mismatches.
 
     Parameters
     ----------
@@ -48,11 +48,10 @@ def tell_transparent(
     n, k = distances.shape
     transparent, held, lost = np.zeros(k, bool), np.zeros(n, bool), np.zeros(n, bool)
     for structure in range(k):
-        agreeing = distances[:, structure] <= 1.0
-        own = agreeing & ~held
+        own = (distances[:, structure] <= 1.0) & ~held
         rows, around = np.flatnonzero(own), np.flatnonzero(own | held)
         if len(rows) >= FEWEST_OWN and len(around) > len(rows):
-            share = agreeing_share(points, rows, around, agreeing, SAME_KEYPOINT * scale)
+            share = own_share(points, own, rows, around, SAME_KEYPOINT * scale)
             transparent[structure] = share < LEAST_SHARE
         if transparent[structure]:
             lost |= own
@@ -62,14 +61,17 @@ def tell_transparent(
 
 
 @jit
-def agreeing_share(points: Any, rows: Any, around: Any, agreeing: Any, apart: float) -> float:
-    """Return the share of `agreeing` (n,) among the nearest of the matches `around`, over all `rows`; the least of both images'."""
+def own_share(points: Any, own: Any, rows: Any, around: Any, apart: float) -> float:
+    """Return the share of a structure's `own` (n,) among the nearest neighbours of its `rows`; the least of both images'.
+
+    `around` are the rows that may be neighbours.
+    """
     least = 1.0
-    nearest, said = np.empty(N_NEIGHBOURS), np.empty(N_NEIGHBOURS)
+    nearest, is_own = np.empty(N_NEIGHBOURS), np.empty(N_NEIGHBOURS)
     for image in (0, 2):
-        agreed, count = 0.0, 0
+        total, count = 0.0, 0
         for row in rows:
-            nearest[:], said[:] = np.inf, 0.0
+            nearest[:], is_own[:] = np.inf, 0.0
             for other in around:
                 dx, dy = points[image, other] - points[image, row], points[image + 1, other] - points[image + 1, row]
                 squared = dx * dx + dy * dy
@@ -77,13 +79,13 @@ def agreeing_share(points: Any, rows: Any, around: Any, agreeing: Any, apart: fl
                     continue
                 at = N_NEIGHBOURS - 1
                 while at > 0 and squared < nearest[at - 1]:
-                    nearest[at], said[at] = nearest[at - 1], said[at - 1]
+                    nearest[at], is_own[at] = nearest[at - 1], is_own[at - 1]
                     at -= 1
-                nearest[at], said[at] = squared, agreeing[other]
+                nearest[at], is_own[at] = squared, own[other]
             for item in range(N_NEIGHBOURS):
                 if nearest[item] < np.inf:
                     count += 1
-                    agreed += said[item]
+                    total += is_own[item]
         if count > 0:
-            least = min(least, agreed / count)
+            least = min(least, total / count)
     return least
