@@ -43,6 +43,8 @@ FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
 TOLERANCE = (1.5, 1.25)
 #: Planes stand for a fundamental matrix if their radii are at most so many steps wider (twice as wide), and leave it fewer nats.
 STEPS_NOISIER, NATS_BEYOND_PLANES = 2, 5.0
+#: And if one of them lies among another's matches, and they bring this share of all nats: texture that repeats (1.0 and 0.5 apart).
+NATS_OF_REPETITIONS = 0.7
 #: Rounds of sampling, each with twice the samples of the one before; another one follows while the last brought so many nats.
 MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
 #: Or while structures bring less than so many nats for each vote explained: what holds much by little may be a crowd, not a structure.
@@ -184,6 +186,7 @@ class Search:
         columns, significances, candidates = [Bank()], [np.zeros(0)], [Bank()]
         quality, decoy_quality = np.zeros(len(self.pairs)), np.zeros(decoys.shape[1])
         before, n_models = -np.inf, 0
+        planes: Structures | None = None
         for planes_alone, steps in self._rounds():
             for kind, n_samples, sizes, guided, n_refitted in steps:
                 weights = self._guide(quality) if guided else self.votes
@@ -213,6 +216,10 @@ class Search:
                 ):
                     break
                 before = total
+            else:
+                planes = structures
+        if planes is not None and self._made_of_repetitions(structures, planes, points):
+            structures = planes
         found = Found(
             structures.bank,
             RADII[structures.steps],
@@ -281,6 +288,18 @@ class Search:
             parts.append(part)
             open_[own] = 0.0
         return Structures.join(parts, left)
+
+    def _made_of_repetitions(self, structures: Structures, planes: Structures, points: Array) -> bool:
+        """Tell whether a fundamental matrix was found where planes explain as much and one of them lies among another's matches.
+
+        A plane and its texture matched some periods off make a fundamental matrix that holds both.
+        """
+        enough = planes.evidences.sum() >= NATS_OF_REPETITIONS * structures.evidences.sum()
+        if not enough or FUNDAMENTAL not in structures.bank.kinds:
+            return False
+        reaches = self.scale * TOLERANCE[HOMOGRAPHY] * RADII[planes.steps]
+        distances = residual_kernel(points, planes.bank.packed, planes.bank.kinds).T / reaches
+        return bool(tell_transparent(points, distances, self.scale)[0].any())
 
     def _drop_transparent(self, found: Found, points: Array) -> None:
         """Drop structures that lie among the matches of stronger ones, and the columns that speak for their matches."""
