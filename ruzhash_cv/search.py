@@ -53,6 +53,8 @@ FEWEST_NATS_PER_MATCH = 1.0
 FEWEST_LEFT = (8.0, 0.99)
 #: And no fundamental matrix is looked for if planes leave fewer than that, by a wider measure.
 FEWEST_OFF_PLANES = (8.0, 0.95)
+#: As long as they bring so many nats for each vote they explain: what wide tolerances hold by less may be no plane.
+FEWEST_NATS_OF_PLANES = 1.5
 #: The place of decoys: no correspondence's.
 NOWHERE = -2
 #: Decoys keep this distance, pixels, from pairings that could be true.
@@ -207,10 +209,11 @@ class Search:
             )
             total, left = structures.evidences.sum(), structures.left
             limits = FEWEST_OFF_PLANES if planes_alone else FEWEST_LEFT
-            if total > 0.0 and self._is_plain(left, quality, decoy_quality, limits):
+            explained = self.votes.sum() - left.sum()
+            clear = total > (FEWEST_NATS_OF_PLANES * explained if planes_alone else 0.0)
+            if clear and self._is_plain(left, quality, decoy_quality, limits):
                 break
             if not planes_alone:
-                explained = self.votes.sum() - left.sum()
                 if total > FEWEST_NATS_PER_MATCH * explained and (
                     total < before + GAIN_WORTH_A_ROUND or explained > 0.5 * self.votes.sum()
                 ):
