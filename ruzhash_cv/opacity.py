@@ -18,8 +18,8 @@ from ruzhash_cv._jit import jit
 N_NEIGHBOURS, LEAST_SHARE = 3, 0.6
 #: Pixels; what is as near as that is the same keypoint.
 SAME_KEYPOINT = 2.0
-#: Fewer matches than this have no neighbours to speak of.
-FEWEST_OWN = 2
+#: Fewer matches than this have no neighbours to speak of, and about as many as that tell for all.
+FEWEST_OWN, MOST_ASKED = 2, 64
 
 
 def tell_transparent(
@@ -51,7 +51,8 @@ def tell_transparent(
         own = (distances[:, structure] <= 1.0) & ~held
         rows, around = np.flatnonzero(own), np.flatnonzero(own | held)
         if len(rows) >= FEWEST_OWN and len(around) > len(rows):
-            share = own_share(points, own, rows, around, SAME_KEYPOINT * scale)
+            asked = rows[:: 1 + len(rows) // MOST_ASKED]
+            share = own_share(points, own, asked, around, SAME_KEYPOINT * scale)
             transparent[structure] = share < LEAST_SHARE
         if transparent[structure]:
             lost |= own
