@@ -117,11 +117,10 @@ def adjust(p: Array, null: tuple[float, float]) -> Array:
     >>> adjust(np.array([0.01, 0.5]), (0.0, 1.0)).round(6)
     array([0.01, 0.5 ])
     """
-    if null == (0.0, 1.0):
-        return p
     shift, spread = null
+    adjusted = p if null == (0.0, 1.0) else ndtr((ndtri(p) + shift) / spread)
     # At least the smallest positive number: a p-value is never 0.
-    return np.maximum(ndtr((ndtri(p) + shift) / spread), np.finfo(np.float64).tiny)
+    return np.maximum(adjusted, np.finfo(np.float64).tiny)
 
 
 def mismatch_rate(p: Array, decoy_p: Array | None = None, *, beyond: float = 0.5) -> float:

@@ -43,7 +43,7 @@ SEARCH_SIZE = 1024
 #: What looks better than all decoys but one in a thousand belongs to a structure up to so many times its tolerance, ...
 SURE_LEVEL, SURE_REACH = 0.002, 3.0
 #: ... if it also looks better than what was displaced as far, at this false discovery rate: mismatches may crowd around the truth.
-CROWD_RATE = 0.4
+CROWD_RATE = 0.7
 #: Largest share of decoys that look as good as a match within a fundamental matrix: mismatches may have slid along its lines.
 SLIDING_LEVEL = 0.02
 #: And where one plane holds so much of the fundamental matrix that few matches tell its epipole.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
@@ -72,9 +73,10 @@ def test_few_matches_leave_the_null_alone() -> None:
     assert empirical_null(np.zeros(0)) == (0.0, 1.0)
 
 
-def test_adjusted_p_values_keep_their_order_and_are_never_zero() -> None:
-    p = np.array([1e-300, 1e-12, 0.001, 0.5, 1.0])
-    adjusted = adjust(p, (1.2, 1.5))
+@pytest.mark.parametrize("null", [(0.0, 1.0), (1.2, 1.5)])
+def test_adjusted_p_values_keep_their_order_and_are_never_zero(null: tuple[float, float]) -> None:
+    p = np.array([0.0, 1e-300, 1e-12, 0.001, 0.5, 1.0])
+    adjusted = adjust(p, null)
     assert (np.diff(adjusted) >= 0).all()
     assert (adjusted > 0).all()
     assert (adjusted <= 1).all()

@@ -68,7 +68,7 @@ def test_matches_of_the_structures_look_better_than_decoys() -> None:
 
 def test_crowds_are_told_by_the_procedure_of_benjamini_and_hochberg() -> None:
     displaced = np.linspace(0.5, 1.0, 99)
-    # p = (1 + #) / 100: 0.01, 0.01, 0.02 of four beyond a tolerance pass 0.4 k / 4; the last, 1.0, does not.
+    # p = (1 + #) / 100: 0.01, 0.01, 0.02 of four beyond a tolerance pass 0.7 k / 4; the last, 1.0, does not.
     scores, shell = np.array([0.1, 0.2, 0.5, 1.0, 0.1, 0.1]), np.array([True, True, True, True, False, False])
     for shuffled in (displaced, displaced[::-1]):
         np.testing.assert_array_equal(_beyond_a_crowd(scores, shell, shuffled), [True, True, True, False, False, False])
