@@ -125,7 +125,8 @@ def find_places(pairs: NDArray[np.float64], radius: float) -> NDArray[np.int64]:
     # Candidates are looked up in strips as wide as the radius, sorted along another axis. Not by a fixed number of neighbours:
     # a keypoint may be repeated any number of times.
     across, along = np.argsort(pairs.std(axis=0))[:-3:-1]
-    strip = np.floor(pairs[:, across] / (radius * (1.0 + 1e-9)))
+    with np.errstate(over="ignore"):  # one strip for all that is too far out to be counted
+        strip = np.floor(pairs[:, across] / (radius * (1.0 + 1e-9)))
     order = np.lexsort((pairs[:, along], strip))
     begins = np.ones(len(order), bool)
     np.not_equal(strip[order][1:], strip[order][:-1], out=begins[1:])

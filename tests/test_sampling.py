@@ -182,6 +182,11 @@ def test_a_keypoint_repeated_many_times_is_one_place() -> None:
     assert len(np.unique(find_places(pairs, 3.0))) == 2
 
 
+def test_places_too_far_out_to_count_strips() -> None:
+    pairs = np.array([[1e12, 0, 0, 0], [1e12, 0, 0, 0], [-1e12, 0, 0, 0], [0, 0, 0, 0], [2e12, 0, 0, 0]])
+    assert find_places(pairs, 1e-300).tolist() == [0, 0, 1, 2, 3]
+
+
 def test_matches_near_in_one_image_only_are_two_places() -> None:
     assert find_places(np.array([[0, 0, 0, 0], [0, 1, 50, 0], [1, 0, 0, 1.0]]), 3.0).tolist() == [0, 1, 0]
 
