@@ -79,6 +79,12 @@ def counting_itself(self: Search, *arguments: Any, found: Any = Search._sample) 
     return bank
 
 
+def no_repetitions(points: Any, distances: np.ndarray, *_: Any) -> tuple[np.ndarray, ...]:
+    """No structure is a repetition of another."""
+    n, k = distances.shape
+    return np.zeros(k, bool), np.ones(n, bool), np.zeros(n, bool)
+
+
 # What is changed, how, and the options of `filter_points`.
 VARIANTS: dict[str, tuple[Change | None, dict[str, Any]]] = {
     "default": (None, {}),
@@ -98,6 +104,8 @@ VARIANTS: dict[str, tuple[Change | None, dict[str, Any]]] = {
     "no local optimisation": (method("_refit", lambda self, bank, points: bank), {}),
     "one closing radius, 9 px": (replaced(CLOSING_RADII=(9.0,)), {}),
     "fundamental matrices stay where planes explain them": (method("_resolve", lambda self, found, *rest: found), {}),
+    "repetitions stay": (replaced(tell_repetitions=no_repetitions), {}),
+    "planes that hold much by little suffice": (replaced(FEWEST_NATS_OF_PLANES=0.0), {}),
     "no columns of structures": (replaced(STRUCTURE_WEIGHTS=np.zeros(2)), {}),
     "path length alone": (replaced(AGREEMENT_SHARE=0.0), {}),
     "weighted row sum alone, no forest": (replaced(RuzHashForest=NoForest), {}),

@@ -173,7 +173,7 @@ class Neighbours:
         self._tree: cKDTree | None = None
 
     def of(self, rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-        """Return each row's k nearest, itself first, shape (len(rows), k)."""
+        """Return each row's k nearest, shape (len(rows), k): first itself, or one equal to it."""
         k = min(k, len(self.pairs))
         if len(rows) * len(self.pairs) <= FEW_DISTANCES:
             squares = cdist(self.pairs[rows], self.pairs, "sqeuclidean")

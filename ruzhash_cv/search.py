@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from ruzhash_cv._jit import run_blocks
 from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, SAMPLE_SIZE, solve_in_frame
-from ruzhash_cv.opacity import tell_transparent
 from ruzhash_cv.preferences import Columns, agree
 from ruzhash_cv.refinement import refine_kernel
+from ruzhash_cv.repetitions import tell_repetitions
 from ruzhash_cv.residuals import pack_models, residual_kernel
-from ruzhash_cv.sampling import PLACE_RADIUS, REJECTIONS, Neighbours, draw_from
+from ruzhash_cv.sampling import PLACE_RADIUS, REJECTIONS, Neighbours, draw_from, find_keypoints
 from ruzhash_cv.structures import CONTRAST, RADII, WIDEST, cover_kernel, extract_kernel
 
 Array = NDArray[np.float64]
@@ -43,7 +43,7 @@ FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
 TOLERANCE = (1.5, 1.25)
 #: Planes stand for a fundamental matrix if their radii are at most so many steps wider (twice as wide), and leave it fewer nats.
 STEPS_NOISIER, NATS_BEYOND_PLANES = 2, 5.0
-#: And if one of them lies among another's matches, and they bring this share of all nats: texture that repeats (1.0 and 0.5 apart).
+#: And if one of them lies among another's matches, and they bring this share of its nats: texture that repeats.
 NATS_OF_REPETITIONS = 0.7
 #: Rounds of sampling, each with twice the samples of the one before; another one follows while the last brought so many nats.
 MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
@@ -106,7 +106,7 @@ class Structures:
     left: Array
     planar: Array
 
-    def take(self, which: slice) -> Structures:
+    def take(self, which: slice | NDArray[np.int64]) -> Structures:
         """Return some of the structures."""
         bank = Bank(self.bank.packed[which], self.bank.kinds[which], self.bank.makers[which])
         return Structures(bank, self.steps[which], self.evidences[which], self.left, self.planar[which])
@@ -188,7 +188,6 @@ class Search:
         columns, significances, candidates = [Bank()], [np.zeros(0)], [Bank()]
         quality, decoy_quality = np.zeros(len(self.pairs)), np.zeros(decoys.shape[1])
         before, n_models = -np.inf, 0
-        planes: Structures | None = None
         for planes_alone, steps in self._rounds():
             for kind, n_samples, sizes, guided, n_refitted in steps:
                 weights = self._guide(quality) if guided else self.votes
@@ -219,22 +218,20 @@ class Search:
                 ):
                     break
                 before = total
-            else:
-                planes = structures
-        if planes is not None and self._made_of_repetitions(structures, planes, points):
-            structures = planes
-        found = Found(
+        structures = self._planes_for_repetitions(structures, points, decoys, everything)
+        structures, bank, weights = self._drop_repetitions(
+            structures, Bank.join(columns), np.concatenate(significances), points
+        )
+        return Found(
             structures.bank,
             RADII[structures.steps],
             structures.evidences,
             structures.planar,
-            Bank.join(columns),
-            np.concatenate(significances),
+            bank,
+            weights,
             rejected,
             n_models,
         )
-        self._drop_transparent(found, points)
-        return found
 
     def draw_decoys(self, n_decoys: int) -> Array:
         """Return decoys, pairings of the correspondences' points."""
@@ -292,33 +289,57 @@ class Search:
             open_[own] = 0.0
         return Structures.join(parts, left)
 
-    def _made_of_repetitions(self, structures: Structures, planes: Structures, points: Array) -> bool:
-        """Tell whether a fundamental matrix was found where planes explain as much and one of them lies among another's matches.
+    def _planes_for_repetitions(
+        self, structures: Structures, points: Array, decoys: Array, candidates: Bank
+    ) -> Structures:
+        """Return the structures with planes in place of each fundamental matrix made of a plane and its repetitions.
 
-        A plane and its texture matched some periods off make a fundamental matrix that holds both.
+        Texture matched some periods off moves along one line, which a fundamental matrix holds beside the plane. There planes
+        explain its matches nearly as well as it does, and one of them lies among another's matches.
         """
-        enough = planes.evidences.sum() >= NATS_OF_REPETITIONS * structures.evidences.sum()
-        if not enough or FUNDAMENTAL not in structures.bank.kinds:
-            return False
-        reaches = self.scale * TOLERANCE[HOMOGRAPHY] * RADII[planes.steps]
-        distances = residual_kernel(points, planes.bank.packed, planes.bank.kinds).T / reaches
-        return bool(tell_transparent(points, distances, self.scale)[0].any())
+        if FUNDAMENTAL not in structures.bank.kinds:
+            return structures
+        planes = candidates.take(candidates.kinds == HOMOGRAPHY)
+        parts: list[Structures] = []
+        open_ = self.votes.copy()
+        for item in range(len(structures.steps)):
+            part = structures.take(slice(item, item + 1))
+            own = self._belonging(points, part) & (open_ > 0.0)
+            if part.bank.kinds[0] == FUNDAMENTAL and len(planes) > 0:
+                votes = np.where(own, self.votes, 0.0)
+                within, alone = (self._extract(points, votes, decoys, bank) for bank in (planes, part.bank))
+                enough = within.evidences.sum() >= NATS_OF_REPETITIONS * alone.evidences.sum()
+                if len(within.steps) > 1 and enough and self._tell_repetitions(within, points, own)[0].any():
+                    part = within
+            parts.append(part)
+            open_[own] = 0.0
+        return Structures.join(parts, structures.left)
 
-    def _drop_transparent(self, found: Found, points: Array) -> None:
-        """Drop structures that lie among the matches of stronger ones, and the columns that speak for their matches."""
-        if len(found.structures) < 2:
-            return
-        distances = found.residuals(points) / (self.scale * found.tolerances)
-        transparent, held, lost = tell_transparent(points, distances, self.scale)
-        if not transparent.any():
-            return
-        opaque = np.flatnonzero(~transparent)
-        found.structures, found.radii = found.structures.take(opaque), found.radii[opaque]
-        found.evidences, found.planar = found.evidences[opaque], found.planar[opaque]
-        near = residual_kernel(points, found.columns.packed, found.columns.kinds) <= SIGMA * self.scale
+    def _drop_repetitions(
+        self, structures: Structures, columns: Bank, weights: Array, points: Array
+    ) -> tuple[Structures, Bank, Array]:
+        """Return the structures that do not lie among the matches of stronger ones, and the columns with their weights.
+
+        Columns near more votes that only the dropped structures hold than near votes of the others go with them.
+        """
+        if len(structures.steps) < 2:
+            return structures, columns, weights
+        repeated, held, lost = self._tell_repetitions(structures, points, np.ones(len(self.pairs), bool))
+        if not repeated.any():
+            return structures, columns, weights
+        near = residual_kernel(points, columns.packed, columns.kinds) <= SIGMA * self.scale
         fair = np.flatnonzero(near @ (self.votes * held) >= near @ (self.votes * lost))
-        if len(fair) > 0:
-            found.columns, found.significances = found.columns.take(fair), found.significances[fair]
+        return structures.take(np.flatnonzero(~repeated)), columns.take(fair), weights[fair]
+
+    def _tell_repetitions(
+        self, structures: Structures, points: Array, among: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return what `repetitions.tell_repetitions` says of structures by their matches `among` all."""
+        kinds = structures.bank.kinds
+        reaches = self.scale * np.array(TOLERANCE)[kinds] * RADII[structures.steps]
+        distances = residual_kernel(points, structures.bank.packed, kinds).T / reaches
+        distances[~among] = np.inf
+        return tell_repetitions(points, distances, find_keypoints(self.pairs), self.scale)
 
     def _belonging(self, points: Array, structures: Structures) -> NDArray[np.bool_]:
         """Tell which matches lie within the tolerance of the first of some structures."""

@@ -27,7 +27,7 @@ ORDER = (
     "voronoi",
     "calibration",
     "structures",
-    "opacity",
+    "repetitions",
     "search",
     "scoring",
     "result",

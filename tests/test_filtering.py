@@ -102,19 +102,16 @@ def test_planes_stand_for_a_fundamental_matrix_that_says_nothing_beyond_them() -
 
 def test_within_a_fundamental_matrix_the_scores_have_a_say() -> None:
     """Mismatches fall on their epipolar lines by chance. Of those that do about half look no better than decoys."""
-    fallen, kept_fallen, true, kept_true, n_rigid = 0, 0, 0, 0, 0
+    fallen, kept_fallen, true, kept_true = 0, 0, 0, 0
     for seed in range(6):
         drawn = draw_correspondences(rigid_scene(rng=seed), 500, mismatch_rate=0.7, noise=1.0, rng=seed)
         result = filter_points(drawn.points1, drawn.points2)
-        if {found.kind for found in result.models} != {"fundamental"}:
-            continue
-        n_rigid += 1
+        assert {found.kind for found in result.models} == {"fundamental"}
         tolerances = np.array([[found.tolerance] for found in result.models])
         within = (residuals_to_models(result, drawn.points1, drawn.points2) <= tolerances).any(axis=0)
         wrong = drawn.labels == 0
         fallen, kept_fallen = fallen + (within & wrong).sum(), kept_fallen + (within & wrong & result.inlier_mask).sum()
         true, kept_true = true + (within & ~wrong).sum(), kept_true + (within & ~wrong & result.inlier_mask).sum()
-    assert n_rigid >= 4
     assert fallen > 30
     assert kept_fallen < 0.7 * fallen
     assert kept_true > 0.95 * true

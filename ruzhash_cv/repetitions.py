@@ -1,8 +1,9 @@
-"""Opacity: where one structure is seen no other can be.
+"""Repetitions: structures that are texture matched some periods off.
 
 Texture that repeats is matched some periods off, and alike all over: such mismatches form structures of their own, as precise as
-any. But they lie among the matches of the surface that they are on, in both images. Of two true surfaces the nearer one hides the
-other, and most of a match's neighbours in the image are of its own surface.
+any. But they lie among the matches of the surface that they are on, where of two true surfaces the nearer one hides the other; and
+they compete with them: some lead to keypoints that already have a partner. Parallax, window panes and fences lie among other
+matches as well, but their keypoints are their own.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from ruzhash_cv._jit import jit
 N_NEIGHBOURS, LEAST_SHARE = 3, 0.6
 #: Pixels; what is as near as that is the same keypoint.
 SAME_KEYPOINT = 2.0
-#: Fewer matches than this have no neighbours to speak of, and about as many as that tell for all.
+#: The least share of them that end at a keypoint of a stronger structure's match, for a structure to be a repetition; one that is
+#: smaller than this share of the stronger ones need not compete with them.
+LEAST_CONTESTED, SMALL = 0.02, 0.125
+#: One match says nothing, and at most so many tell for all.
 FEWEST_OWN, MOST_ASKED = 2, 64
 
 
-def tell_transparent(
-    points: NDArray[np.float64], distances: NDArray[np.float64], scale: float
+def tell_repetitions(
+    points: NDArray[np.float64],
+    distances: NDArray[np.float64],
+    keypoints: tuple[NDArray[np.int64], NDArray[np.int64]],
+    scale: float,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell which structures lie among the matches of stronger ones.
+    """Tell which structures lie among the matches of stronger ones and compete with them for keypoints.
 
-    Fundamental matrices too: what a rigid scene has off a plane is another surface, and a fundamental matrix is easily made of a
-    plane and a few mismatches.
+    Fundamental matrices too: one is easily made of a plane and a few mismatches.
 
     Parameters
     ----------
@@ -36,29 +42,45 @@ def tell_transparent(
         Rows of coordinates (x1, y1, x2, y2).
     distances : ndarray, shape (n, k)
         Residuals to the structures in units of their tolerances, strongest structure first.
+    keypoints : tuple of ndarray of int64, shape (n,)
+        Of each image, the keypoints that the matches end at; see `sampling.find_keypoints`.
     scale : float
         One pixel.
 
     Returns
     -------
-    transparent : ndarray of bool, shape (k,)
+    repeated : ndarray of bool, shape (k,)
     held, lost : ndarrays of bool, shape (n,)
-        The matches of the other structures, and those that belong to transparent ones only.
+        The matches of the other structures, and those that belong to repeated ones only.
     """
     n, k = distances.shape
-    transparent, held, lost = np.zeros(k, bool), np.zeros(n, bool), np.zeros(n, bool)
+    repeated, held, lost = np.zeros(k, bool), np.zeros(n, bool), np.zeros(n, bool)
     for structure in range(k):
         own = (distances[:, structure] <= 1.0) & ~held
         rows, around = np.flatnonzero(own), np.flatnonzero(own | held)
-        if len(rows) >= FEWEST_OWN and len(around) > len(rows):
-            asked = rows[:: 1 + len(rows) // MOST_ASKED]
+        small = len(rows) < SMALL * held.sum()
+        if len(rows) >= FEWEST_OWN and (small or _contested_share(keypoints, own, held) >= LEAST_CONTESTED):
+            # A strided slice is another layout: numba would compile the kernel once more.
+            asked = np.ascontiguousarray(rows[:: 1 + len(rows) // MOST_ASKED])
             share = own_share(points, own, asked, around, SAME_KEYPOINT * scale)
-            transparent[structure] = share < LEAST_SHARE
-        if transparent[structure]:
+            repeated[structure] = share < LEAST_SHARE
+        if repeated[structure]:
             lost |= own
         else:
             held |= own
-    return transparent, held, lost & ~held
+    return repeated, held, lost & ~held
+
+
+def _contested_share(
+    keypoints: tuple[NDArray[np.int64], NDArray[np.int64]], own: NDArray[np.bool_], held: NDArray[np.bool_]
+) -> float:
+    """Return the share of a structure's `own` matches that end, in either image, at a keypoint of a match that is `held`."""
+    contested = np.zeros(len(own), bool)
+    for points in keypoints:
+        taken = np.zeros(len(own), bool)
+        taken[points[held]] = True
+        contested |= taken[points]
+    return float(contested[own].mean())
 
 
 @jit
