@@ -29,8 +29,8 @@ NEIGHBOURHOODS = (10, 10, 20, 40)
 N_LOCAL, N_WIDE, N_FUNDAMENTAL = 420, 24, 48
 #: Homographies from neighbourhoods are no more than so many for each match.
 MOST_PER_MATCH = 2
-#: Fundamental matrices where there is no other family.
-N_ONLY_FUNDAMENTAL = 336
+#: Fundamental matrices where there is no other family, and for each match at most.
+N_ONLY_FUNDAMENTAL, MOST_ALONE_PER_MATCH = 336, 8
 #: Models refitted: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
 N_REFITTED = (24, 8, 12)
 #: Fundamental matrices refitted where there is no other family.
@@ -366,7 +366,8 @@ class Search:
             n_local = min(N_LOCAL, MOST_PER_MATCH * len(self.pairs))
             planes = [Step("homography", n_local * times, NEIGHBOURHOODS, False, local)]
             if self.families == ("fundamental",):
-                alone = Step("fundamental", N_ONLY_FUNDAMENTAL * times, (0, 25, 50), True, N_ONLY_REFITTED)
+                n_alone = min(N_ONLY_FUNDAMENTAL, MOST_ALONE_PER_MATCH * len(self.pairs))
+                alone = Step("fundamental", n_alone * times, (0, 25, 50), True, N_ONLY_REFITTED)
                 yield False, [*planes, alone]
                 continue
             planes.append(Step("homography", N_WIDE * times, (0,), True, wide))
