@@ -151,7 +151,7 @@ def test_neighbours_are_the_nearest_whoever_looks_them_up(n: int) -> None:
 
 @pytest.mark.parametrize("n", [30, 3000])
 def test_neighbours_too_far_away_to_tell_are_none(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
-    """Where squared distances overflow the tree answers n, one row beyond the last; a kernel would read there."""
+    """Where squared distances overflow: infinite ones, or the tree answers n, one row beyond the last, where a kernel would read."""
     neighbours = []
 
     def remember(*arguments: Any) -> Any:
