@@ -114,8 +114,8 @@ def adjust(p: Array, null: tuple[float, float]) -> Array:
 
     Examples
     --------
-    >>> adjust(np.array([0.01, 0.5]), (0.0, 1.0)).round(6)
-    array([0.01, 0.5 ])
+    >>> adjust(np.array([0.01, 0.5]), (1.0, 1.0)).round(3)
+    array([0.092, 0.841])
     """
     shift, spread = null
     adjusted = p if null == (0.0, 1.0) else ndtr((ndtri(p) + shift) / spread)

@@ -83,7 +83,6 @@ class Scorer:
         self._reaches = search.scale * np.concatenate([np.full(n, REACH), 2.0 * radii])
         self._sigmas = search.scale * np.concatenate([np.full(n, SIGMA), 0.5 * radii])
         self._forest = RuzHashForest(n_trees=N_TREES, rng=search.rng, n_jobs=search.n_jobs)
-        self._most = 1e-300
 
     def fit(self, points: Array, residuals: Array, places: NDArray[np.int64]) -> Array:
         """Grow the forest on the matches and return their scores.
