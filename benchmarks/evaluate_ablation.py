@@ -20,7 +20,7 @@ from problems import Problem
 from report import about_this_run, markdown
 from suites import problems
 
-from ruzhash_cv import filter_points, filtering, scoring, search
+from ruzhash_cv import filter_points, filtering, mask, scoring, search, selection
 from ruzhash_cv.sampling import votes_of
 from ruzhash_cv.search import Search
 
@@ -29,11 +29,11 @@ Change = Callable[[ExitStack], None]
 
 
 def replaced(**values: Any) -> Change:
-    """Other values of names in the search, in the scoring or in the filter."""
+    """Other values of names in the stages from the search to the filter."""
 
     def change(stack: ExitStack) -> None:
         for name, value in values.items():
-            module = next(room for room in (search, scoring, filtering) if hasattr(room, name))
+            module = next(room for room in (search, selection, scoring, mask, filtering) if hasattr(room, name))
             stack.enter_context(patch.object(module, name, value))
 
     return change
@@ -96,14 +96,14 @@ VARIANTS: dict[str, tuple[Change | None, dict[str, Any]]] = {
     "twice the local samples": (replaced(N_LOCAL=840), {}),
     "both families at once": (replaced(FEWEST_OFF_PLANES=(-np.inf, 0.95)), {}),
     "a keypoint may have many votes": (replaced(votes_of=lambda places, keypoints: votes_of(places)), {}),
-    "and many partners": (replaced(_lost_to_rivals=lambda *_: np.zeros(0, np.int64)), {}),
+    "and many partners": (replaced(lost_to_rivals=lambda *_: np.zeros(0, np.int64)), {}),
     "one round of samples": (replaced(MOST_ROUNDS=1), {}),
     "samples not guided by quality": (method("_guide", lambda self, quality: self.votes), {}),
     "matches agree with models they made": (method("_sample", counting_itself), {}),
     "no significance weights": (method("weigh", unweighted), {}),
-    "no local optimisation": (method("_refit", lambda self, bank, points: bank), {}),
+    "no local optimisation": (method("_refit", lambda self, bank: bank), {}),
     "one closing radius, 9 px": (replaced(CLOSING_RADII=(9.0,)), {}),
-    "fundamental matrices stay where planes explain them": (method("_resolve", lambda self, found, *rest: found), {}),
+    "fundamental matrices stay where planes explain them": (replaced(NATS_BEYOND_PLANES=-np.inf), {}),
     "repetitions stay": (replaced(tell_repetitions=no_repetitions), {}),
     "planes that hold much by little suffice": (replaced(FEWEST_NATS_OF_PLANES=0.0), {}),
     "no columns of structures": (replaced(STRUCTURE_WEIGHTS=np.zeros(2)), {}),

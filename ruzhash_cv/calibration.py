@@ -123,6 +123,24 @@ def adjust(p: Array, null: tuple[float, float]) -> Array:
     return np.maximum(adjusted, np.finfo(np.float64).tiny)
 
 
+def better_rejected(scores: Array, rejected: NDArray[np.bool_], near: NDArray[np.bool_]) -> Array:
+    """Return, for each match, the share of the rejected ones that are near a structure and look better than it.
+
+    Mismatches crowd around true positions, as repeated corners and edges have them, and decoys do not. What was rejected there is
+    known to look as it does: a p-value is no smaller than the share of it.
+
+    Examples
+    --------
+    >>> scores = np.array([0.1, 0.2, 0.3, 0.9, 0.9])
+    >>> rejected, near = scores > 0.15, scores < 0.5
+    >>> better_rejected(scores, rejected, near)
+    array([0.  , 0.  , 0.25, 0.5 , 0.5 ])
+    """
+    ranked: Array = np.sort(scores[rejected & near])
+    better = np.searchsorted(ranked, scores, side="left")
+    return np.asarray(better / max(1, int(rejected.sum())), dtype=np.float64)
+
+
 def mismatch_rate(p: Array, decoy_p: Array | None = None, *, beyond: float = 0.5) -> float:
     """Return the share of mismatches among matches, from how many p-values exceed `beyond`.
 

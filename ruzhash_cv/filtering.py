@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,21 +17,15 @@ from ruzhash_cv._validation import (
     check_real,
     check_same_length,
 )
-from ruzhash_cv.calibration import adjust, empirical_null, extend_tail, mismatch_rate, tail_shares
+from ruzhash_cv.bank import Found, coordinate_rows
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
+from ruzhash_cv.mask import SURE_REACH, Verdict, decide, lost_to_rivals
 from ruzhash_cv.models import HOMOGRAPHY, KINDS, Frame
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.sampling import PLACE_RADIUS, find_keypoints, find_places, votes_of
 from ruzhash_cv.scoring import Scorer, displace, draw_null
-from ruzhash_cv.search import (
-    NO_CONTRAST,
-    REACH,
-    TWICE_TOLERANCE,
-    WITHIN_THRESHOLD,
-    Found,
-    Search,
-    coordinate_rows,
-)
+from ruzhash_cv.search import REACH, Search
+from ruzhash_cv.selection import WITHIN_THRESHOLD, Limits
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 FEWEST_MATCHES = 8
@@ -40,14 +33,6 @@ FEWEST_MATCHES = 8
 LARGEST_COORDINATE = 1e12
 #: Correspondences the models are searched in; more are only scored.
 SEARCH_SIZE = 1024
-#: What looks better than all decoys but one in a thousand belongs to a structure up to so many times its tolerance, ...
-SURE_LEVEL, SURE_REACH = 0.002, 3.0
-#: ... if it also looks better than what was displaced as far, at this false discovery rate: mismatches may crowd around the truth.
-CROWD_RATE = 0.7
-#: Largest share of decoys that look as good as a match within a fundamental matrix: mismatches may have slid along its lines.
-SLIDING_LEVEL = 0.02
-#: And where one plane holds so much of the fundamental matrix that few matches tell its epipole.
-PLANAR_SHARE, PLANAR_LEVEL = 0.7, 0.005
 
 Array = NDArray[np.float64]
 
@@ -194,9 +179,8 @@ def filter_points(
         families,
         generator,
         jobs,
+        Limits() if threshold is None else WITHIN_THRESHOLD,
     )
-    if threshold is not None:
-        search.widest, search.contrast, search.takes = WITHIN_THRESHOLD, NO_CONTRAST, TWICE_TOLERANCE
     found = search.run()
     if len(chosen) < len(pairs):
         search.polish(found, coordinate_rows(pairs), votes_of(places, keypoints))
@@ -217,12 +201,12 @@ def filter_points(
         return scorer.score(displace(search, found, pairs, residuals, SURE_REACH))
 
     clock.stop("forest")
-    verdict = _decide(
+    verdict = decide(
         residuals / frame.scale, unit, found, scores, decoy_scores, score_displaced, threshold, false_acceptance_rate
     )
     if false_acceptance_rate is None:
         planar = found.structures.kinds[verdict.labels] == HOMOGRAPHY
-        lost = _lost_to_rivals(pairs, keypoints, REACH * length, verdict.keep, scores, verdict.labels, planar)
+        lost = lost_to_rivals(pairs, keypoints, REACH * length, verdict.keep, scores, verdict.labels, planar)
         verdict.keep[lost], verdict.labels[lost] = False, -1
     result = _report(verdict, found, frame, where, finite)
     clock.stop("structures")
@@ -240,20 +224,6 @@ class _Clock:
         now = time.perf_counter()
         self.seconds[stage] = now - self._since
         self._since = now
-
-
-@dataclass(frozen=True)
-class _Verdict:
-    """Scores, p-values and the mask of the distinct correspondences, and their residuals to the structures in pixels."""
-
-    keep: NDArray[np.bool_]
-    scores: Array
-    p: Array
-    labels: NDArray[np.int64]
-    residuals: Array
-    tolerances: Array
-    score_threshold: float
-    mismatch_rate: float
 
 
 def _distinct(pairs: Array) -> tuple[Array, NDArray[np.int64]]:
@@ -278,83 +248,8 @@ def _subset(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.arange(n) if n <= SEARCH_SIZE else np.sort(rng.choice(n, SEARCH_SIZE, replace=False))
 
 
-def _decide(
-    residuals: Array,
-    unit: float,
-    found: Found,
-    scores: Array,
-    decoy_scores: Array,
-    score_displaced: Callable[[], Array],
-    threshold: float | None,
-    false_acceptance_rate: float | None,
-) -> _Verdict:
-    """Choose the mask; `residuals` (n, k) to the structures are in pixels."""
-    ranked = np.sort(decoy_scores)
-    chance = tail_shares(scores, ranked)
-    null = empirical_null(chance)
-    p = adjust(extend_tail(chance, scores, ranked), null)
-    tolerances = found.tolerances * unit if threshold is None else np.full(len(found.structures), threshold)
-    with np.errstate(over="ignore", under="ignore"):
-        distances = residuals / tolerances
-    # A line is easily nearer than a point: what lies within a plane belongs to the plane.
-    planar = np.where(found.structures.kinds == HOMOGRAPHY, distances, np.inf)
-    nearest = np.argmin(np.where(planar.min(axis=1, keepdims=True) <= 1.0, planar, distances), axis=1)
-    distance = distances[np.arange(len(p)), nearest]
-    keep = chance <= SURE_LEVEL if false_acceptance_rate is None else p <= false_acceptance_rate
-    limit = float(scores[keep].max(initial=0.0))
-    if threshold is not None:
-        keep &= distance <= 1.0
-    if false_acceptance_rate is None:
-        shell = (distance > 1.0) & (distance <= SURE_REACH)
-        keep &= shell
-        if keep.any():
-            keep &= _beyond_a_crowd(scores, shell, score_displaced())
-        levels = np.where(found.planar >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
-        levels[found.structures.kinds == HOMOGRAPHY] = 1.0
-        keep |= (distance <= 1.0) & (chance <= levels[nearest])
-    labels = np.where(keep & (distance <= SURE_REACH), nearest, -1)
-    rate = mismatch_rate(p, adjust(tail_shares(ranked, ranked), null))
-    return _Verdict(keep, scores, p, labels, residuals, tolerances, limit, rate)
-
-
-def _beyond_a_crowd(scores: Array, shell: NDArray[np.bool_], displaced_scores: Array) -> NDArray[np.bool_]:
-    """Tell which of the matches in a shell around the structures look better than what was displaced into it."""
-    p = tail_shares(scores, np.sort(displaced_scores))
-    # Benjamini and Hochberg, "Controlling the false discovery rate", JRSS B 1995; scipy's needs scipy.stats, slow to import.
-    ranked = np.sort(p[shell])
-    discovered = ranked[ranked <= CROWD_RATE * np.arange(1, len(ranked) + 1) / max(len(ranked), 1)]
-    better: NDArray[np.bool_] = shell & (p <= discovered.max(initial=0.0))
-    return better
-
-
-def _lost_to_rivals(
-    pairs: Array,
-    keypoints: tuple[NDArray[np.int64], NDArray[np.int64]],
-    reach: float,
-    keep: NDArray[np.bool_],
-    scores: Array,
-    labels: NDArray[np.int64],
-    planar: NDArray[np.bool_],
-) -> NDArray[np.int64]:
-    """Return those kept whose keypoint has a better match: a point of one image has one partner in the other.
-
-    Partners within `reach` of each other are one, and so are any within the same plane, which has room for them.
-    """
-    lost, kept = [np.zeros(0, np.int64)], np.flatnonzero(keep)
-    for points, other in zip(keypoints, (pairs[:, 2:], pairs[:, :2]), strict=True):
-        rows = kept[np.bincount(points[kept])[points[kept]] > 1]
-        if len(rows) == 0:
-            continue
-        rows = rows[np.lexsort((scores[rows], points[rows]))]
-        first = np.concatenate([[True], np.diff(points[rows]) != 0])
-        best = rows[first][np.cumsum(first) - 1]
-        far = np.abs(other[rows] - other[best]).max(axis=1) > reach
-        lost.append(rows[far & ~(planar[rows] & (labels[rows] == labels[best]))])
-    return np.concatenate(lost)
-
-
 def _report(
-    verdict: _Verdict, found: Found, frame: Frame, where: NDArray[np.int64], finite: NDArray[np.bool_]
+    verdict: Verdict, found: Found, frame: Frame, where: NDArray[np.int64], finite: NDArray[np.bool_]
 ) -> FilterResult:
     """Spread the verdict on the distinct correspondences over all matches, and describe the structures in pixels."""
     n = len(finite)

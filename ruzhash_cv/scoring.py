@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ruzhash_cv.bank import Bank, Found, coordinate_rows
 from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.forest import RuzHashForest
 from ruzhash_cv.preferences import agree
-from ruzhash_cv.search import DECOY_REACH, NOWHERE, REACH, SIGMA, Bank, Found, Search, coordinate_rows
+from ruzhash_cv.search import DECOY_REACH, NOWHERE, REACH, SIGMA, Search
 
 #: Trees, columns from samples, and decoys of the null distribution.
 N_TREES, N_COLUMNS, N_DECOYS = 10, 40, 1000

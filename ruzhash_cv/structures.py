@@ -39,6 +39,8 @@ _BEYOND = 2.0 ** (N_RADII - 1)
 WIDEST = (12, 9)
 #: A structure must be this many times as dense as the ring around it.
 CONTRAST = (3.0, 1.5)
+#: By family: what lies within this many radii of a structure belongs to it.
+TOLERANCE = (1.5, 1.25)
 #: Correspondences that fit a model whatever they are, by family.
 FREE = (4.0, 7.0)
 

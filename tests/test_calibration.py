@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from ruzhash_cv import p_values
-from ruzhash_cv.calibration import adjust, empirical_null, extend_tail, mismatch_rate
+from ruzhash_cv.calibration import adjust, better_rejected, empirical_null, extend_tail, mismatch_rate
 
 SCORES = st.lists(st.sampled_from([0.1, 0.25, 0.5, 0.75, 1.0]), max_size=12).map(np.array)
 
@@ -80,6 +80,14 @@ def test_adjusted_p_values_keep_their_order_and_are_never_zero(null: tuple[float
     assert (np.diff(adjusted) >= 0).all()
     assert (adjusted > 0).all()
     assert (adjusted <= 1).all()
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.7, 1.0]), st.booleans(), st.booleans()), max_size=12))
+def test_better_rejected_counts_the_rejected_near_a_structure_that_look_better(rows: list) -> None:
+    scores, rejected, near = (np.array([row[part] for row in rows], [float, bool, bool][part]) for part in range(3))
+    n = max(1, sum(row[1] for row in rows))
+    expected = [sum(row[1] and row[2] and row[0] < score for row in rows) / n for score in scores]
+    np.testing.assert_array_equal(better_rejected(scores, rejected, near), expected)
 
 
 def test_the_tail_goes_on_where_decoys_end() -> None:

@@ -164,6 +164,23 @@ def test_uniform_mismatches_of_one_plane_are_accepted_at_the_rate_asked() -> Non
     assert np.mean(p == 1.0) < 0.02
 
 
+def test_mismatches_that_crowd_are_accepted_no_more_often_than_asked() -> None:
+    """A quarter of the mismatches lie 12 to 40 px from their true positions, where decoys are rare."""
+    p_values = []
+    for seed in range(8):
+        drawn = draw_correspondences(plane_scene(rng=seed), 600, mismatch_rate=0.4, noise=0.7, rng=seed)
+        rng, points2 = np.random.default_rng(seed), drawn.points2.copy()
+        wrong, (matrix,) = np.flatnonzero(drawn.labels == 0), drawn.homographies
+        near = wrong[::4]
+        angle, length = rng.uniform(0, 2 * np.pi, len(near)), np.sqrt(rng.uniform(12**2, 40**2, len(near)))
+        true = cv2.perspectiveTransform(drawn.points1[None, near], matrix)[0]
+        points2[near] = true + length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+        p_values.append(filter_points(drawn.points1, points2, rng=seed).p_values[wrong])
+    p = np.concatenate(p_values)
+    for rate in (0.01, 0.05, 0.1):
+        assert np.mean(p <= rate) < rate * 1.5
+
+
 @pytest.mark.parametrize("zoom", [1.0, 0.5, 2.0])
 def test_a_crowd_around_a_precise_plane_is_not_kept(zoom: float) -> None:
     """Mismatches within 50 px of the true position look better than nearly all decoys, which are anywhere."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ruzhash_cv.bank import Found, coordinate_rows
 from ruzhash_cv.datasets import draw_correspondences, plane_scene
-from ruzhash_cv.filtering import _beyond_a_crowd
 from ruzhash_cv.models import Frame
 from ruzhash_cv.sampling import find_keypoints, find_places, votes_of
 from ruzhash_cv.scoring import N_DECOYS, N_DISPLACED, Scorer, displace, draw_null
-from ruzhash_cv.search import Found, Search, coordinate_rows
+from ruzhash_cv.search import Search
 
 
 def searched(zoom: float = 1.0, n: int = 300, rate: float = 0.4) -> tuple[Search, Found, np.ndarray, np.ndarray]:
@@ -64,13 +64,3 @@ def test_matches_of_the_structures_look_better_than_decoys() -> None:
     assert (len(scores), len(null), len(nothing)) == (300, N_DECOYS, 0)
     own = (residuals <= search.scale * found.tolerances).any(axis=1)
     assert scores[own].max() < np.quantile(null, 0.1)
-
-
-def test_crowds_are_told_by_the_procedure_of_benjamini_and_hochberg() -> None:
-    displaced = np.linspace(0.5, 1.0, 99)
-    # p = (1 + #) / 100: 0.01, 0.01, 0.02 of four beyond a tolerance pass 0.7 k / 4; the last, 1.0, does not.
-    scores, shell = np.array([0.1, 0.2, 0.5, 1.0, 0.1, 0.1]), np.array([True, True, True, True, False, False])
-    for shuffled in (displaced, displaced[::-1]):
-        np.testing.assert_array_equal(_beyond_a_crowd(scores, shell, shuffled), [True, True, True, False, False, False])
-    assert not _beyond_a_crowd(scores, shell, displaced[:0]).any()
-    assert not _beyond_a_crowd(scores, np.zeros(6, bool), displaced).any()

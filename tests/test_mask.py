@@ -1,0 +1,69 @@
+"""What the mask is made of: the structure a match belongs to, crowds, rivals for a keypoint."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from ruzhash_cv import filter_points
+from ruzhash_cv.datasets import draw_correspondences, plane_scene
+from ruzhash_cv.mask import SIGMAS_PER_TOLERANCE, beyond_a_crowd, lost_to_rivals, nearest_structures
+from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
+
+
+def test_crowds_are_told_by_the_procedure_of_benjamini_and_hochberg() -> None:
+    displaced = np.linspace(0.5, 1.0, 99)
+    # p = (1 + #) / 100: 0.01, 0.01, 0.02 of four beyond a tolerance pass 0.7 k / 4; the last, 1.0, does not.
+    scores, shell = np.array([0.1, 0.2, 0.5, 1.0, 0.1, 0.1]), np.array([True, True, True, True, False, False])
+    for shuffled in (displaced, displaced[::-1]):
+        np.testing.assert_array_equal(beyond_a_crowd(scores, shell, shuffled), [True, True, True, False, False, False])
+    assert not beyond_a_crowd(scores, shell, displaced[:0]).any()
+    assert not beyond_a_crowd(scores, np.zeros(6, bool), displaced).any()
+
+
+@pytest.mark.parametrize("planes", [0, 2, 4])
+def test_a_match_belongs_to_the_likeliest_of_the_structures_that_hold_it(planes: int) -> None:
+    rng = np.random.default_rng(planes)
+    kinds = np.array([HOMOGRAPHY] * planes + [FUNDAMENTAL] * (4 - planes), np.uint8)
+    tolerances, residuals = rng.uniform(1, 30, 4), rng.exponential(15, (300, 4))
+    nearest, distance = nearest_structures(residuals, tolerances, kinds)
+    for row in range(300):
+        ratios = residuals[row] / tolerances
+        holding = np.flatnonzero(ratios <= 1)
+        # Planes come before lines.
+        holding = holding[kinds[holding] == HOMOGRAPHY] if (kinds[holding] == HOMOGRAPHY).any() else holding
+        sigmas = tolerances / SIGMAS_PER_TOLERANCE
+        log_densities = [
+            (2 if kinds[item] == HOMOGRAPHY else 1) * norm.logpdf(0, scale=sigmas[item])
+            - 0.5 * (residuals[row, item] / sigmas[item]) ** 2
+            for item in holding
+        ]
+        expected = holding[np.argmax(log_densities)] if len(holding) else np.argmin(ratios)
+        assert nearest[row] == expected
+        assert distance[row] == ratios[nearest[row]]
+
+
+def test_a_crowd_taken_for_a_structure_leaves_the_plane_its_matches() -> None:
+    """Mismatches 12 to 25 px off make a wide copy of the plane, which holds all that the plane holds."""
+    drawn = draw_correspondences(plane_scene(rng=1), 600, mismatch_rate=0.4, noise=0.7, rng=1)
+    rng, points2, near = np.random.default_rng(1), drawn.points2.copy(), np.flatnonzero(drawn.labels == 0)[::4]
+    angle, length = rng.uniform(0, 2 * np.pi, len(near)), rng.uniform(12, 25, len(near))
+    true = np.column_stack([drawn.points1[near], np.ones(len(near))]) @ drawn.homographies[0].T
+    points2[near] = true[:, :2] / true[:, 2:] + length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    result = filter_points(drawn.points1, points2)
+    assert (result.labels[drawn.labels == 1] == 0).mean() > 0.98
+
+
+def test_of_matches_that_lead_elsewhere_a_keypoint_keeps_the_best() -> None:
+    pairs = np.array([[0.0, 0, 0, 0], [0, 0, 50, 0], [0, 0, 1, 0], [9, 9, 50, 9]])
+    keypoints = (np.array([0, 0, 0, 1]), np.arange(4))
+    scores, labels = np.array([0.2, 0.5, 0.4, 0.9]), np.array([0, 1, 0, 1])
+    keep, planar = np.ones(4, bool), np.zeros(4, bool)
+    assert lost_to_rivals(pairs, keypoints, 5.0, keep, scores, labels, planar).tolist() == [1]
+    # Within the same plane there is room for several.
+    same = np.zeros(4, np.int64)
+    assert lost_to_rivals(pairs, keypoints, 5.0, keep, scores, same, ~planar).tolist() == []
+    # Rejected ones are no rivals.
+    keep[0] = keep[2] = False
+    assert lost_to_rivals(pairs, keypoints, 5.0, keep, scores, labels, planar).tolist() == []
