@@ -53,14 +53,17 @@ class Frame:
 
     @classmethod
     def around(cls, points1: NDArray[np.float64], points2: NDArray[np.float64]) -> Frame:
-        """Return the frame in which the points of both images have a mean distance of about 1 from their centres."""
+        """Return the frame in which the points of both images have a median distance of about 1 from their centres.
+
+        Medians, so that a few coordinates far from any image change nothing.
+        """
         if len(points1) == 0:
             return cls(np.zeros(2), np.zeros(2), 1.0)
-        # Medians; numpy's own takes several times as long.
-        low, high = (len(points1) - 1) // 2, len(points1) // 2
-        ranked = (np.partition(points, (low, high), axis=0) for points in (points1, points2))
-        centre1, centre2 = (0.5 * points[low] + 0.5 * points[high] for points in ranked)
-        spread = max(np.abs(points1 - centre1).mean(), np.abs(points2 - centre2).mean())
+        centre1, centre2 = _medians(points1), _medians(points2)
+        away = np.abs(points1 - centre1), np.abs(points2 - centre2)
+        spread = max(_medians(away[0]).mean(), _medians(away[1]).mean())
+        if spread == 0.0:  # most points are one
+            spread = max(away[0].mean(), away[1].mean())
         # Beyond these the frame's own squares would overflow.
         scale = 1.0 / spread if 1e-100 < spread < 1e100 else 1.0
         return cls(centre1, centre2, float(scale))
@@ -139,6 +142,14 @@ def solve_in_frame(pairs: NDArray[np.float64], samples: NDArray[np.int64], kind:
     owner = owner[usable].astype(np.int64)
     n_degenerate = int(np.count_nonzero(np.bincount(owner, minlength=len(samples)) == 0))
     return Models(matrices[usable], owner, kind, n_degenerate)
+
+
+def _medians(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the median of each column; numpy's own takes several times as long."""
+    low, high = (len(points) - 1) // 2, len(points) // 2
+    ranked = np.partition(points, (low, high), axis=0)
+    medians: NDArray[np.float64] = 0.5 * ranked[low] + 0.5 * ranked[high]
+    return medians
 
 
 def unit_norm(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
