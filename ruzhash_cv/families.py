@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ruzhash_cv._validation import RNG, as_generator, check_int
-from ruzhash_cv.models import Frame, solve_in_frame, unit_norm
+from ruzhash_cv.models import solve_in_frame, unit_norm
 from ruzhash_cv.preferences import embed_preferences
 
 _RESIDUALS_AT_ONCE = 4_000_000
@@ -190,7 +190,11 @@ def normalise_pairs(points1: ArrayLike, points2: ArrayLike) -> NDArray[np.float6
            [ 1. ,  1. ,  0.5,  0.5]])
     """
     first, second = np.asarray(points1, np.float64), np.asarray(points2, np.float64)
-    return Frame.around(first, second).enter(first, second)
+    if len(first) == 0:
+        return np.zeros((0, 4))
+    centred = [points - np.median(points, axis=0) for points in (first, second)]
+    spread = max(float(np.abs(points).mean()) for points in centred)
+    return np.hstack(centred) / (spread or 1.0)
 
 
 def sample_models(

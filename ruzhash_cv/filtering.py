@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -154,36 +154,16 @@ def filter_points(
     families = KINDS if model == "auto" else (model,)
 
     clock = _Clock()
-    # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
-    pixels = np.hstack([first, second])
-    finite = np.asarray((np.abs(pixels) < LARGEST_COORDINATE).all(axis=1))
-    # Distinct and in their own order before anything is computed: neither repetitions nor the order given change a bit.
-    pixels, where = _distinct(pixels[finite])
-    frame = Frame.around(pixels[:, :2], pixels[:, 2:])
-    pairs = frame.enter(pixels[:, :2], pixels[:, 2:])
-    # A threshold of 3 px, RANSAC's default, is the unit in which all lengths are chosen.
-    unit = 1.0 if threshold is None else threshold / 3.0
-    # In the frame a shorter or longer one is nothing or everything, and squares and quotients must not overflow.
-    length = min(max(frame.scale * unit, 1e-12), 1e12)
-    places = find_places(pairs, PLACE_RADIUS * length)
-    if (n_places := int(places.max(initial=-1)) + 1) < FEWEST_MATCHES:
-        reason = f"{n_places} distinct matches, at least {FEWEST_MATCHES} are needed"
+    problem = _Problem.of(first, second, threshold)
+    if problem.n_places < FEWEST_MATCHES:
+        reason = f"{problem.n_places} distinct matches, at least {FEWEST_MATCHES} are needed"
+        if threshold is not None:
+            reason += (
+                f"; with a threshold of {threshold:g} px those within as much of each other in both images are one"
+            )
         return _undecided(len(first), reason, clock)
-    keypoints = find_keypoints(pairs)
-    chosen = _subset(len(pairs), generator)
-    search = Search(
-        pairs[chosen],
-        places[chosen],
-        votes_of(places[chosen], [points[chosen] for points in keypoints]),
-        length,
-        families,
-        generator,
-        jobs,
-        Limits() if threshold is None else WITHIN_THRESHOLD,
-    )
-    found = search.run()
-    if len(chosen) < len(pairs):
-        search.polish(found, coordinate_rows(pairs), votes_of(places, keypoints))
+    limits = Limits() if threshold is None else WITHIN_THRESHOLD
+    search, found = _search(problem, families, limits, generator, jobs)
     clock.stop("search")
     if len(found.structures) == 0:
         return replace(
@@ -191,26 +171,82 @@ def filter_points(
             degenerate_samples=found.rejected,
             n_models=found.n_models,
         )
-    points = coordinate_rows(pairs)
-    residuals = found.residuals(points)
+    residuals = found.residuals(coordinate_rows(problem.pairs))
     scorer = Scorer(search, found)
-    scores = scorer.fit(points, residuals, places)
-    decoy_scores = scorer.score(draw_null(search, found, pairs, residuals))
-
-    def score_displaced() -> Array:
-        return scorer.score(displace(search, found, pairs, residuals, SURE_REACH))
-
+    scores = scorer.fit(coordinate_rows(problem.pairs), residuals, problem.places)
+    decoy_scores = scorer.score(draw_null(search, found, problem.pairs, residuals))
     clock.stop("forest")
     verdict = decide(
-        residuals / frame.scale, unit, found, scores, decoy_scores, score_displaced, threshold, false_acceptance_rate
+        residuals / problem.frame.scale,
+        problem.unit,
+        found,
+        scores,
+        decoy_scores,
+        lambda: scorer.score(displace(search, found, problem.pairs, residuals, SURE_REACH)),
+        threshold,
+        false_acceptance_rate,
     )
     if false_acceptance_rate is None:
         planar = found.structures.kinds[verdict.labels] == HOMOGRAPHY
-        lost = lost_to_rivals(pairs, keypoints, REACH * length, verdict.keep, scores, verdict.labels, planar)
+        reach = REACH * problem.length
+        lost = lost_to_rivals(problem.pairs, problem.keypoints, reach, verdict.keep, scores, verdict.labels, planar)
         verdict.keep[lost], verdict.labels[lost] = False, -1
-    result = _report(verdict, found, frame, where, finite)
+    result = _report(verdict, found, problem)
     clock.stop("structures")
     return replace(result, seconds=clock.seconds)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Distinct correspondences (n, 4) in the frame; and for each row that is `finite` which of them it is, `where`.
+
+    A length in pixels times `unit` is what it is with the threshold asked for, and times `length` that in the frame.
+    """
+
+    pairs: Array
+    places: NDArray[np.int64]
+    keypoints: tuple[NDArray[np.int64], NDArray[np.int64]]
+    frame: Frame
+    unit: float
+    length: float
+    finite: NDArray[np.bool_]
+    where: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, points1: Array, points2: Array, threshold: float | None) -> _Problem:
+        """Return the problem of corresponding points in pixels."""
+        pixels = np.hstack([points1, points2])
+        # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
+        finite = np.asarray((np.abs(pixels) < LARGEST_COORDINATE).all(axis=1))
+        # Distinct and in their own order before anything is computed: neither repetitions nor the order given change a bit.
+        pixels, where = _distinct(pixels[finite])
+        frame = Frame.around(pixels[:, :2], pixels[:, 2:])
+        pairs = frame.enter(pixels[:, :2], pixels[:, 2:])
+        # A threshold of 3 px, RANSAC's default, is the unit in which all lengths are chosen.
+        unit = 1.0 if threshold is None else threshold / 3.0
+        # In the frame a shorter or longer one is nothing or everything, and squares and quotients must not overflow.
+        length = min(max(frame.scale * unit, 1e-12), 1e12)
+        places = find_places(pairs, PLACE_RADIUS * length)
+        return cls(pairs, places, find_keypoints(pairs), frame, unit, length, finite, where)
+
+    @property
+    def n_places(self) -> int:
+        """Number of distinct places, each with one vote."""
+        return int(self.places.max(initial=-1)) + 1
+
+
+def _search(
+    problem: _Problem, families: tuple[str, ...], limits: Limits, rng: np.random.Generator, n_jobs: int
+) -> tuple[Search, Found]:
+    """Search in all correspondences, or in a subset of many, and fit what is found to all."""
+    n, places, keypoints = len(problem.pairs), problem.places, problem.keypoints
+    chosen = np.arange(n) if n <= SEARCH_SIZE else np.sort(rng.choice(n, SEARCH_SIZE, replace=False))
+    votes = votes_of(places[chosen], [points[chosen] for points in keypoints])
+    search = Search(problem.pairs[chosen], places[chosen], votes, problem.length, families, rng, n_jobs, limits)
+    found = search.run()
+    if len(chosen) < n:
+        search.polish(found, coordinate_rows(problem.pairs), votes_of(places, keypoints))
+    return search, found
 
 
 class _Clock:
@@ -243,16 +279,9 @@ def _undecided(n: int, reason: str, clock: _Clock) -> FilterResult:
     )
 
 
-def _subset(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the rows the models are searched in."""
-    return np.arange(n) if n <= SEARCH_SIZE else np.sort(rng.choice(n, SEARCH_SIZE, replace=False))
-
-
-def _report(
-    verdict: Verdict, found: Found, frame: Frame, where: NDArray[np.int64], finite: NDArray[np.bool_]
-) -> FilterResult:
+def _report(verdict: Verdict, found: Found, problem: _Problem) -> FilterResult:
     """Spread the verdict on the distinct correspondences over all matches, and describe the structures in pixels."""
-    n = len(finite)
+    finite, where, n = problem.finite, problem.where, len(problem.finite)
     mask, scores, p, labels = np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64)
     mask[finite], scores[finite] = verdict.keep[where], verdict.scores[where]
     p[finite], labels[finite] = verdict.p[where], verdict.labels[where]
@@ -260,7 +289,7 @@ def _report(
     matrices = found.structures.packed[:, :9].copy().reshape(-1, 3, 3)
     for code, kind in enumerate(KINDS):
         if (own := kinds == code).any():
-            matrices[own] = frame.leave(matrices[own], kind)
+            matrices[own] = problem.frame.leave(matrices[own], kind)
     for item in range(len(matrices)):
         held = np.sort(verdict.residuals[verdict.labels == item, item])
         noise = 1.4826 * float(held[len(held) // 2]) if len(held) else 0.0

@@ -29,8 +29,8 @@ from ruzhash_cv.residuals import near_residuals
 #: Radii tried, pixels: steps of sqrt(2).
 N_RADII = 14
 RADII = 0.5 * np.sqrt(2.0) ** np.arange(N_RADII)
-#: Decoys this close to a model, pixels, tell its share of chance agreement.
-CHANCE_RADIUS = 32.0
+#: Decoys this close to a model, pixels, tell its share of chance agreement; but no further than so far in the frame.
+CHANCE_RADIUS, WIDEST_CHANCE = 32.0, 0.5
 #: The ring behind a radius reaches this many steps further (twice the radius).
 RING = 2
 #: Squared residuals in units of the smallest radius squared: none of the radii holds more.
@@ -101,11 +101,18 @@ def count_votes(points: Any, votes: Any, packed: Any, kinds: Any, column: int, s
 
 
 @jit
-def _chance_of(decoys: Any, packed: Any, kinds: Any, column: int, reach: float) -> Any:
-    """Return the share of decoys (4, N) within `reach` of a model; one is added, so that it is never 0."""
+def _chance_of(decoys: Any, packed: Any, kinds: Any, column: int, scale: float) -> Any:
+    """Return the share of decoys (4, N) within `CHANCE_RADIUS` of a model; one is added, so that it is never 0.
+
+    Where that is more than `WIDEST_CHANCE` in the frame the image ends before it does: then from a smaller radius, by the family's
+    law, and it may be more than 1.
+    """
     n = decoys.shape[1]
     near, squared = np.empty(n, np.int64), np.empty(n)
-    return (1.0 + near_residuals(decoys, packed, kinds, column, reach * reach, near, squared)) / (n + 1.0)
+    wide = CHANCE_RADIUS * scale
+    reach = min(wide, WIDEST_CHANCE)
+    share = (1.0 + near_residuals(decoys, packed, kinds, column, reach * reach, near, squared)) / (n + 1.0)
+    return share * (wide / reach) ** (2.0 if kinds[column] == HOMOGRAPHY else 1.0)
 
 
 @jit
@@ -133,7 +140,7 @@ def extract_kernel(
     steps, counts, chances = np.empty((m, n), np.uint8), np.empty((m, N_RADII + 1)), np.empty(m)
     for column in range(m):
         counts[column] = count_votes(points, left, packed, kinds, column, smallest, steps[column])
-        chances[column] = _chance_of(decoys, packed, kinds, column, CHANCE_RADIUS * scale)
+        chances[column] = _chance_of(decoys, packed, kinds, column, scale)
     found, found_kinds = np.empty((most, 18)), np.empty(most, np.uint8)
     found_steps, gains = np.empty(most, np.int64), np.empty(most)
     near, squared = np.empty(n, np.int64), np.empty(n)
@@ -193,7 +200,7 @@ def _polish(
         if not refine_one(points, left, found, kinds, item, radius, near, weights):
             break
     counts = count_votes(points, left, found, kinds, item, RADII[0] * scale, unused)
-    chance = _chance_of(decoys, found, kinds, item, CHANCE_RADIUS * scale)
+    chance = _chance_of(decoys, found, kinds, item, scale)
     gain, at = best_radius(counts, total, kinds[item], chance, widest, contrast)
     if gain < gains[item]:
         found[item] = before

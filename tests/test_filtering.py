@@ -181,6 +181,17 @@ def test_mismatches_that_crowd_are_accepted_no_more_often_than_asked() -> None:
         assert np.mean(p <= rate) < rate * 1.5
 
 
+@pytest.mark.parametrize("threshold", [20.0, 40.0, 100.0])
+def test_a_wide_threshold_finds_a_plane_and_none_in_mismatches(threshold: float) -> None:
+    """The chance of lying within it is told from decoys that lie within the image."""
+    for seed in range(2):
+        points1, points2 = np.random.default_rng(seed).uniform(0, (640, 480), (2, 1500, 2))
+        assert not filter_points(points1, points2, threshold=threshold).inlier_mask.any()
+    drawn = draw_correspondences(plane_scene(rng=1), 400, mismatch_rate=0.4, noise=1.0, rng=0)
+    result = filter_points(drawn.points1, drawn.points2, threshold=threshold)
+    assert result.inlier_mask[drawn.labels == 1].mean() > 0.98
+
+
 @pytest.mark.parametrize("zoom", [1.0, 0.5, 2.0])
 def test_a_crowd_around_a_precise_plane_is_not_kept(zoom: float) -> None:
     """Mismatches within 50 px of the true position look better than nearly all decoys, which are anywhere."""

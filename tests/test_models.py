@@ -115,5 +115,16 @@ def test_frames_of_no_extent_have_scale_one(points: np.ndarray) -> None:
     assert (frame.enter(points, points) == 0).all()
 
 
+def test_coordinates_far_out_leave_the_frame_where_it_was() -> None:
+    points = np.random.default_rng(0).uniform(0, 600, (101, 2))
+    near, far = Frame.around(points, points), Frame.around(np.vstack([points, [[1e11, 1e11]]]), points)
+    assert np.abs(far.enter(points, points) - near.enter(points, points)).max() < 0.05
+
+
+def test_a_frame_of_points_most_of_which_are_one_has_their_mean_distance() -> None:
+    points = np.vstack([np.full((7, 2), 5.0), [[5.0, 45.0], [45.0, 5.0], [45.0, 45.0]]])
+    np.testing.assert_allclose(Frame.around(points, points).scale, 1 / 8)
+
+
 def test_a_zero_matrix_has_no_unit_norm() -> None:
     assert np.isnan(unit_norm(np.zeros((1, 3, 3)))).all()

@@ -77,15 +77,20 @@ def test_cover_of_nothing_is_empty() -> None:
     assert len(cover_kernel(columns.indptr, columns.indices, columns.data, np.ones(4), np.zeros(3), np.ones(3), 2)) == 0
 
 
+#: One pixel in a frame where 600 of them are 3.
+PIXEL = 0.005
+
+
 def extract(pairs: np.ndarray, shifts: list[tuple[float, float]], fewest_nats: float = 20.0) -> tuple[np.ndarray, ...]:
-    """Extract structures among the given translations; decoys are the pairs, shuffled."""
-    matrices = np.array([[[1, 0, dx], [0, 1, dy], [0, 0, 1]] for dx, dy in shifts], float)
+    """Extract structures among the given translations, all in pixels; decoys are the pairs, shuffled."""
+    pairs = PIXEL * pairs
+    matrices = np.array([[[1, 0, PIXEL * dx], [0, 1, PIXEL * dy], [0, 0, 1]] for dx, dy in shifts], float)
     rng = np.random.default_rng(9)
     decoys = np.hstack([pairs[rng.integers(0, len(pairs), 400), :2], pairs[rng.integers(0, len(pairs), 400), 2:]])
     return extract_kernel(
         np.ascontiguousarray(pairs.T), np.ones(len(pairs)), np.ascontiguousarray(decoys.T),
         pack_models(matrices, HOMOGRAPHY), np.zeros(len(matrices), np.uint8),
-        1.0, np.array([1.5, 1.5]), np.array(WIDEST), np.array(CONTRAST), fewest_nats, 8,
+        PIXEL, np.array([1.5, 1.5]), np.array(WIDEST), np.array(CONTRAST), fewest_nats, 8,
     )  # fmt: skip
 
 
@@ -105,7 +110,8 @@ def test_two_translations_among_mismatches_are_two_structures_strongest_first() 
     first, second = (model[:9].reshape(3, 3) / model[8] for model in packed)
     for found, shift in ((first, (0, 70)), (second, (50, 0))):
         for point in ([100, 100], [500, 400]):
-            np.testing.assert_allclose((found @ [*point, 1])[:2] / (found @ [*point, 1])[2] - point, shift, atol=1.0)
+            image = found @ [*(PIXEL * np.array(point)), 1]
+            np.testing.assert_allclose(image[:2] / image[2] / PIXEL - point, shift, atol=1.0)
     assert left[:120].mean() < 0.1
     assert left[120:].mean() > 0.9
 
