@@ -21,7 +21,7 @@ from report import about_this_run, markdown
 from suites import problems
 
 from ruzhash_cv import filter_points, filtering, mask, scoring, search, selection
-from ruzhash_cv.sampling import votes_of
+from ruzhash_cv.places import votes_of
 from ruzhash_cv.search import Search
 
 SUITES = ("adelaidermf", "one-plane", "planes", "one-rigid", "motions")

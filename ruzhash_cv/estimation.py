@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from ruzhash_cv._validation import RNG, as_points
 from ruzhash_cv.filtering import LARGEST_COORDINATE, filter_points
 from ruzhash_cv.models import KINDS
+from ruzhash_cv.places import PLACE_RADIUS, find_places, votes_of
 from ruzhash_cv.refinement import refine_kernel
 from ruzhash_cv.residuals import pack_models, residual_kernel
 from ruzhash_cv.result import Structure
-from ruzhash_cv.sampling import PLACE_RADIUS, find_places, votes_of
 
 #: The last refits of a model: as many, with the biweight's radius at so many of its noise scales. Over 168 rendered scenes of each
 #: kind the distance from the truth falls by 11 % (planes) and 18 % (rigid scenes) against the structure as found, with a threshold

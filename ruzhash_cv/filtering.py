@@ -21,8 +21,8 @@ from ruzhash_cv.bank import Found, coordinate_rows
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.mask import SURE_REACH, Verdict, decide, lost_to_rivals
 from ruzhash_cv.models import HOMOGRAPHY, KINDS, Frame
+from ruzhash_cv.places import PLACE_RADIUS, find_keypoints, find_places, votes_of
 from ruzhash_cv.result import FilterResult, Structure
-from ruzhash_cv.sampling import PLACE_RADIUS, find_keypoints, find_places, votes_of
 from ruzhash_cv.scoring import Scorer, displace, draw_null
 from ruzhash_cv.search import REACH, Search
 from ruzhash_cv.selection import WITHIN_THRESHOLD, Limits

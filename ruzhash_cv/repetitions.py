@@ -43,7 +43,7 @@ def tell_repetitions(
     distances : ndarray, shape (n, k)
         Residuals to the structures in units of their tolerances, strongest structure first.
     keypoints : tuple of ndarray of int64, shape (n,)
-        Of each image, the keypoints that the matches end at; see `sampling.find_keypoints`.
+        Of each image, the keypoints that the matches end at; see `places.find_keypoints`.
     scale : float
         One pixel.
 

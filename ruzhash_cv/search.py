@@ -13,10 +13,11 @@ from ruzhash_cv._jit import run_blocks
 from ruzhash_cv.bank import Bank, Found, Structures, coordinate_rows
 from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, SAMPLE_SIZE, solve_in_frame
+from ruzhash_cv.places import PLACE_RADIUS
 from ruzhash_cv.preferences import Columns, agree
 from ruzhash_cv.refinement import refine_kernel
 from ruzhash_cv.residuals import pack_models
-from ruzhash_cv.sampling import PLACE_RADIUS, REJECTIONS, Neighbours, draw_from
+from ruzhash_cv.sampling import REJECTIONS, Neighbours, draw_from
 from ruzhash_cv.selection import Limits, Selector
 from ruzhash_cv.structures import RADII, cover_kernel
 

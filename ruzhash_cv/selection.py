@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ruzhash_cv.bank import Bank, Structures
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
+from ruzhash_cv.places import find_keypoints
 from ruzhash_cv.repetitions import tell_repetitions
-from ruzhash_cv.sampling import find_keypoints
 from ruzhash_cv.structures import CONTRAST, RADII, TOLERANCE, WIDEST, extract_kernel
 
 Array = NDArray[np.float64]

@@ -10,22 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruzhash_cv import draw_samples, sampling
-from ruzhash_cv.sampling import Neighbours, find_keypoints, find_places, votes_of
+from ruzhash_cv.sampling import Neighbours
 
 H = np.array([[0.9, 0.1, 20], [-0.05, 1.1, 5], [1e-4, 2e-4, 1]])
 
 
 def scattered(n: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(0, 600, (n, 2))
-
-
-def places_twin(pairs: np.ndarray, radius: float) -> np.ndarray:
-    place = np.full(len(pairs), -1)
-    for row in range(len(pairs)):
-        if place[row] < 0:
-            near = (np.abs(pairs - pairs[row]) <= radius).all(axis=1)
-            place[near & (place < 0)] = place.max() + 1
-    return place
 
 
 # Samples
@@ -137,7 +128,7 @@ def test_bad_options_are_named(options: dict[str, object], error: type[Exception
         draw_samples(scattered(9), scattered(8), sample_size=4, n_samples=5)
 
 
-# Places and neighbourhoods
+# Neighbourhoods
 
 
 @pytest.mark.parametrize("n", [20, 300, 4000])
@@ -165,48 +156,3 @@ def test_neighbours_too_far_away_to_tell_are_none(monkeypatch: pytest.MonkeyPatc
     assert neighbours[0].shape == (30, 11)
     assert neighbours[0].max() < n
     assert all(len(np.unique(row)) == 1 for row in neighbours[0])
-
-
-@settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**32), n=st.integers(0, 60), crowd=st.sampled_from([1.0, 10.0, 100.0]))
-def test_places_equal_their_twin(seed: int, n: int, crowd: float) -> None:
-    rng = np.random.default_rng(seed)
-    pairs = rng.uniform(0, crowd, (n, 4))
-    pairs[n // 2 :] = pairs[rng.integers(0, max(n, 1), n - n // 2)] if n else 0
-    np.testing.assert_array_equal(find_places(pairs, 3.0), places_twin(pairs, 3.0))
-
-
-def test_a_keypoint_repeated_many_times_is_one_place() -> None:
-    rng = np.random.default_rng(0)
-    pairs = np.vstack([rng.uniform(0, 1, (500, 4)), 100 + rng.uniform(0, 1, (40, 4))])
-    assert len(np.unique(find_places(pairs, 3.0))) == 2
-
-
-def test_places_too_far_out_to_count_strips() -> None:
-    pairs = np.array([[1e12, 0, 0, 0], [1e12, 0, 0, 0], [-1e12, 0, 0, 0], [0, 0, 0, 0], [2e12, 0, 0, 0]])
-    assert find_places(pairs, 1e-300).tolist() == [0, 0, 1, 2, 3]
-
-
-def test_matches_near_in_one_image_only_are_two_places() -> None:
-    assert find_places(np.array([[0, 0, 0, 0], [0, 1, 50, 0], [1, 0, 0, 1.0]]), 3.0).tolist() == [0, 1, 0]
-
-
-def test_without_a_radius_only_equal_rows_share_a_place() -> None:
-    assert len(np.unique(find_places(np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1e-9]]), 0.0))) == 2
-
-
-def test_matches_that_end_at_the_same_position_share_a_keypoint() -> None:
-    pairs = np.array([[1.0, 2, 8, 9], [1, 2, 3, 4], [1, 3, 3, 4], [2, 1, 8, 9], [1, 2, 3, 4]])
-    first, second = find_keypoints(pairs)
-    np.testing.assert_array_equal(first[:, None] == first, (pairs[:, None, :2] == pairs[:, :2]).all(axis=2))
-    np.testing.assert_array_equal(second[:, None] == second, (pairs[:, None, 2:] == pairs[:, 2:]).all(axis=2))
-    assert [len(points) for points in find_keypoints(np.zeros((0, 4)))] == [0, 0]
-
-
-def test_a_place_has_one_vote_and_so_has_a_keypoint() -> None:
-    """Three matches are one place, one of two keypoints; a fourth pairs one of these with another place."""
-    pairs = np.array([[0.0, 0, 50, 50], [1, 0, 50, 50], [1, 0, 51, 50], [1, 0, 90, 90], [200, 0, 300, 0]])
-    places = find_places(pairs, 3.0)
-    assert places.tolist() == [0, 0, 0, 1, 2]
-    np.testing.assert_allclose(votes_of(places), [1 / 3, 1 / 3, 1 / 3, 1, 1])
-    np.testing.assert_allclose(votes_of(places, find_keypoints(pairs)), [1 / 3, 1 / 5, 1 / 5, 3 / 5, 1])

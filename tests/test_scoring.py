@@ -8,7 +8,7 @@ import pytest
 from ruzhash_cv.bank import Found, coordinate_rows
 from ruzhash_cv.datasets import draw_correspondences, plane_scene
 from ruzhash_cv.models import Frame
-from ruzhash_cv.sampling import find_keypoints, find_places, votes_of
+from ruzhash_cv.places import find_keypoints, find_places, votes_of
 from ruzhash_cv.scoring import N_DECOYS, N_DISPLACED, Scorer, displace, draw_null
 from ruzhash_cv.search import Search
 

@@ -12,8 +12,9 @@ from ruzhash_cv import sampson_distance, transfer_error
 from ruzhash_cv.bank import Bank, Found, coordinate_rows
 from ruzhash_cv.datasets import Correspondences, draw_correspondences, facade_scene, plane_scene, rigid_scene
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, KINDS, Frame
+from ruzhash_cv.places import PLACE_RADIUS, find_places
 from ruzhash_cv.residuals import pack_models
-from ruzhash_cv.sampling import PLACE_RADIUS, REJECTIONS, find_places
+from ruzhash_cv.sampling import REJECTIONS
 from ruzhash_cv.search import Search
 from ruzhash_cv.selection import FEWEST_NATS
 
