@@ -17,7 +17,7 @@ from ruzhash_cv.places import PLACE_RADIUS
 from ruzhash_cv.preferences import Columns, agree
 from ruzhash_cv.refinement import refine_kernel
 from ruzhash_cv.residuals import pack_models
-from ruzhash_cv.sampling import REJECTIONS, Neighbours, draw_from
+from ruzhash_cv.sampling import REJECTIONS, MinimalSamples, Neighbours, draw_from
 from ruzhash_cv.selection import Limits, Selector
 from ruzhash_cv.structures import RADII, cover_kernel
 
@@ -28,7 +28,7 @@ SIGMA, REACH = 9.0, 27.0
 #: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
 NEIGHBOURHOODS = (10, 10, 20, 40)
 #: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_LOCAL, N_WIDE, N_FUNDAMENTAL = 420, 24, 48
+N_LOCAL, N_WIDE, N_FUNDAMENTAL = 340, 24, 48
 #: Homographies from neighbourhoods are no more than so many for each match.
 MOST_PER_MATCH = 2
 #: Fundamental matrices where there is no other family, and for each match at most.
@@ -49,6 +49,10 @@ FEWEST_LEFT = (8.0, 0.99)
 FEWEST_OFF_PLANES = (8.0, 0.95)
 #: As long as they bring so many nats for each vote they explain: what wide tolerances hold by less may be no plane.
 FEWEST_NATS_OF_PLANES = 1.5
+#: Before the search ends homographies are sampled among at least so many votes left over, so many times while that finds structures:
+#: how many samples, from neighbourhoods of which sizes, how many of them refitted, and the votes that must agree with these.
+FEWEST_TO_GLEAN, MOST_GLEANINGS = 48.0, 3
+N_GLEANED, GLEANED_SIZES, N_GLEANED_REFITTED, FEWEST_AGREEING = 100, (5, 10), 4, 2.0
 #: The place of decoys: no correspondence's.
 NOWHERE = -2
 #: Decoys keep this distance, pixels, from pairings that could be true.
@@ -72,6 +76,12 @@ class Gathered:
         self.columns, self.significances, self.candidates = [Bank()], [np.zeros(0)], [Bank()]
         self.quality, self.decoy_quality = np.zeros(n), np.zeros(n_decoys)
         self.rejected, self.n_models = dict.fromkeys(REJECTIONS, 0), 0
+
+    def add(self, columns: Bank, significances: Array, refitted: Bank) -> None:
+        """Gather informative models, how informative they are, and their refits."""
+        self.columns.append(columns)
+        self.significances.append(significances)
+        self.candidates.append(refitted)
 
 
 @dataclass
@@ -105,14 +115,15 @@ class Search:
         for planes_alone, steps in self._rounds():
             for step in steps:
                 self._take(step, gathered, decoys)
-            candidates = Bank.join(gathered.candidates)
-            structures = selector.select(candidates)
+            structures = selector.select(Bank.join(gathered.candidates))
             if self._is_over(structures, gathered, planes_alone, before):
-                break
+                structures = self._glean(structures, gathered, selector)
+                if self._is_over(structures, gathered, planes_alone, before):
+                    break
             if not planes_alone:
                 before = structures.evidences.sum()
         structures, columns, significances = selector.drop_repetitions(
-            selector.planes_for_repetitions(structures, candidates),
+            selector.planes_for_repetitions(structures, Bank.join(gathered.candidates)),
             Bank.join(gathered.columns),
             np.concatenate(gathered.significances),
         )
@@ -134,17 +145,41 @@ class Search:
     def _take(self, step: Step, gathered: Gathered, decoys: Array) -> None:
         """Sample one kind of models, weigh them, and gather the informative ones and their refits."""
         bank = self._sample(step, gathered)
-        gathered.n_models += len(bank)
-        weight, support, rows, others = self.weigh(bank, self._points, decoys)
+        weight, support, rows, others = self.weigh(bank, self.votes, self._points, decoys)
         if step.kind == "homography":
             gathered.quality = gathered.quality + rows.row_sums(weight)
             gathered.decoy_quality = gathered.decoy_quality + others.row_sums(weight)
         if step.kind not in self.families or len(bank) == 0:
             return
         chosen = cover_kernel(rows.starts, rows.rows, rows.values, self.votes, support, weight, step.n_refitted)
-        gathered.columns.append(bank.take(chosen))
-        gathered.significances.append(weight[chosen])
-        gathered.candidates.append(self._refit(gathered.columns[-1]))
+        gathered.add(bank.take(chosen), weight[chosen], self._refit(bank.take(chosen)))
+
+    def _glean(self, structures: Structures, gathered: Gathered, selector: Selector) -> Structures:
+        """Sample planes among the matches left over, again while that finds structures, and return all of them.
+
+        Of a sparse plane that spans the image few matches are neighbours until what stands on it is taken away.
+        """
+        for _ in range(MOST_GLEANINGS if "homography" in self.families else 0):
+            left = structures.left
+            rows = np.flatnonzero(left > 0.0)
+            if left.sum() < FEWEST_TO_GLEAN:
+                break
+            n_samples, radius = min(N_GLEANED, len(rows)), PLACE_RADIUS * self.scale
+            samples = draw_from(Neighbours(self.pairs[rows]), 4, n_samples, GLEANED_SIZES, left[rows], radius, self.rng)
+            bank = self._solve("homography", MinimalSamples(rows[samples.indices], samples.rejected), gathered)
+            weight, support, columns, _ = self.weigh(bank, left, self._points, selector.decoys)
+            support[support < FEWEST_AGREEING] = 0.0
+            chosen = cover_kernel(
+                columns.starts, columns.rows, columns.values, left, support, weight, N_GLEANED_REFITTED
+            )
+            if len(chosen) == 0:
+                break
+            refitted = self._refit(bank.take(chosen))
+            if not selector.finds(left, refitted):
+                break
+            gathered.add(bank.take(chosen), weight[chosen], refitted)
+            structures = selector.select(Bank.join(gathered.candidates))
+        return structures
 
     def _is_over(self, structures: Structures, gathered: Gathered, planes_alone: bool, before: float) -> bool:
         """Tell whether another round would not pay; the structures brought `before` nats after the last one."""
@@ -201,13 +236,19 @@ class Search:
         weights = self._guide(gathered.quality) if step.guided else self.votes
         radius = PLACE_RADIUS * self.scale
         samples = draw_from(self._neighbours, size, step.n_samples, step.sizes, weights, radius, self.rng)
-        models = solve_in_frame(self.pairs, samples.indices, step.kind)
+        return self._solve(step.kind, samples, gathered)
+
+    def _solve(self, kind: str, samples: MinimalSamples, gathered: Gathered) -> Bank:
+        """Solve samples; the models remember the places that made them."""
+        size = SAMPLE_SIZE[kind]
+        models = solve_in_frame(self.pairs, samples.indices, kind)
         for reason, count in samples.rejected.items():
             gathered.rejected[reason] += count
         gathered.rejected["unsolved"] += models.n_degenerate
+        gathered.n_models += len(models)
         makers = np.full((len(models), 7), -1, np.int64)
         makers[:, :size] = self.places[samples.indices[models.sample_index]]
-        code = HOMOGRAPHY if step.kind == "homography" else FUNDAMENTAL
+        code = HOMOGRAPHY if kind == "homography" else FUNDAMENTAL
         return Bank(pack_models(models.matrices, code), np.full(len(models), code, np.uint8), makers)
 
     def polish(self, found: Found, points: Array, votes: Array) -> None:
@@ -223,16 +264,16 @@ class Search:
             points, votes, places, bank.packed, bank.kinds, bank.makers, reaches, sigmas, n_jobs=self.n_jobs
         )  # fmt: skip
 
-    def weigh(self, bank: Bank, points: Array, decoys: Array) -> tuple[Array, Array, Columns, Columns]:
+    def weigh(self, bank: Bank, votes: Array, points: Array, decoys: Array) -> tuple[Array, Array, Columns, Columns]:
         """Return the significances and the support of models, and the preferences of matches and of decoys for them.
 
-        w_i = max(0, 1 - D_i / S_i)^3 with S_i, D_i the mean preference of matches and of decoys for model i; one decoy that
-        agrees is added, so that D_i is never 0.
+        w_i = max(0, 1 - D_i / S_i)^3 with S_i, D_i the mean preference of matches, by their votes, and of decoys for model i; one
+        decoy that agrees is added, so that D_i is never 0.
         """
         n = decoys.shape[1]
-        rows, support = self.embed(bank, points, self.votes, self.places)
+        rows, support = self.embed(bank, points, votes, self.places)
         others, chance = self.embed(bank, decoys, np.ones(n), np.full(n, NOWHERE))
-        share = support / self.votes.sum()
+        share = support / votes.sum()
         weights = np.maximum(0.0, 1.0 - (chance + 1.0) / (n + 1.0) / np.maximum(share, 1e-12)) ** 3
         return weights, support, rows, others
 

@@ -85,6 +85,10 @@ class Selector:
             open_[own] = 0.0
         return Structures.join(parts, left)
 
+    def finds(self, votes: Array, candidates: Bank) -> bool:
+        """Tell whether any of the candidates is a structure of these votes."""
+        return len(candidates) > 0 and len(self._extract(votes, candidates)) > 0
+
     def planes_for_repetitions(self, structures: Structures, candidates: Bank) -> Structures:
         """Return structures with planes in place of each fundamental matrix made of a plane and its repetitions.
 
