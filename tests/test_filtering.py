@@ -187,9 +187,12 @@ def test_a_wide_threshold_finds_a_plane_and_none_in_mismatches(threshold: float)
     for seed in range(2):
         points1, points2 = np.random.default_rng(seed).uniform(0, (640, 480), (2, 1500, 2))
         assert not filter_points(points1, points2, threshold=threshold).inlier_mask.any()
-    drawn = draw_correspondences(plane_scene(rng=1), 400, mismatch_rate=0.4, noise=1.0, rng=0)
-    result = filter_points(drawn.points1, drawn.points2, threshold=threshold)
-    assert result.inlier_mask[drawn.labels == 1].mean() > 0.98
+    found = []
+    for seed in range(4):
+        drawn = draw_correspondences(plane_scene(rng=seed), 400, mismatch_rate=0.4, noise=1.0, rng=seed)
+        mask = filter_points(drawn.points1, drawn.points2, threshold=threshold).inlier_mask
+        found.append(mask[drawn.labels == 1].mean())
+    assert np.mean(found) > 0.95
 
 
 @pytest.mark.parametrize("zoom", [1.0, 0.5, 2.0])

@@ -10,7 +10,14 @@ import pytest
 
 from ruzhash_cv import sampson_distance, transfer_error
 from ruzhash_cv.bank import Bank, Found, coordinate_rows
-from ruzhash_cv.datasets import Correspondences, draw_correspondences, facade_scene, plane_scene, rigid_scene
+from ruzhash_cv.datasets import (
+    Correspondences,
+    desk_scene,
+    draw_correspondences,
+    facade_scene,
+    plane_scene,
+    rigid_scene,
+)
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, KINDS, Frame
 from ruzhash_cv.places import PLACE_RADIUS, find_places
 from ruzhash_cv.residuals import pack_models
@@ -142,6 +149,23 @@ def test_columns_remember_the_places_that_made_them(searched: Searched) -> None:
     assert all(len(set(row)) == 4 for row in makers.tolist())
     assert (searched.found.columns.makers[:, 4:] == -1).all()
     assert (searched.found.structures.makers == -1).all()
+
+
+def test_a_sparse_plane_under_objects_is_gleaned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some 40 matches of the desk span the image; those of four objects and mismatches are their neighbours."""
+    scenes = [
+        draw_correspondences(desk_scene(4, rng=seed), 350, mismatch_rate=0.4, noise=1.0, weights="even", rng=seed)
+        for seed in (2, 11, 20, 41)
+    ]
+
+    def share_found() -> float:
+        # The desk is the first body.
+        residuals = [of(drawn, seed=seed).residuals()[:, drawn.labels == 1] for drawn in scenes for seed in range(3)]
+        return float(np.mean([(rows.min(axis=0) < 6.0).mean() for rows in residuals]))
+
+    assert share_found() > 0.8
+    monkeypatch.setattr("ruzhash_cv.search.MOST_GLEANINGS", 0)
+    assert share_found() < 0.5
 
 
 # Where there is nothing to find
