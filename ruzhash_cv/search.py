@@ -145,7 +145,7 @@ class Search:
     def _take(self, step: Step, gathered: Gathered, decoys: Array) -> None:
         """Sample one kind of models, weigh them, and gather the informative ones and their refits."""
         bank = self._sample(step, gathered)
-        weight, support, rows, others = self.weigh(bank, self.votes, self._points, decoys)
+        weight, support, rows, others = self.weigh(bank, self.votes, self._points, self.places, decoys)
         if step.kind == "homography":
             gathered.quality = gathered.quality + rows.row_sums(weight)
             gathered.decoy_quality = gathered.decoy_quality + others.row_sums(weight)
@@ -167,10 +167,11 @@ class Search:
             n_samples, radius = min(N_GLEANED, len(rows)), PLACE_RADIUS * self.scale
             samples = draw_from(Neighbours(self.pairs[rows]), 4, n_samples, GLEANED_SIZES, left[rows], radius, self.rng)
             bank = self._solve("homography", MinimalSamples(rows[samples.indices], samples.rejected), gathered)
-            weight, support, columns, _ = self.weigh(bank, left, self._points, selector.decoys)
+            points = np.ascontiguousarray(self._points[:, rows])
+            weight, support, columns, _ = self.weigh(bank, left[rows], points, self.places[rows], selector.decoys)
             support[support < FEWEST_AGREEING] = 0.0
             chosen = cover_kernel(
-                columns.starts, columns.rows, columns.values, left, support, weight, N_GLEANED_REFITTED
+                columns.starts, columns.rows, columns.values, left[rows], support, weight, N_GLEANED_REFITTED
             )
             if len(chosen) == 0:
                 break
@@ -264,14 +265,16 @@ class Search:
             points, votes, places, bank.packed, bank.kinds, bank.makers, reaches, sigmas, n_jobs=self.n_jobs
         )  # fmt: skip
 
-    def weigh(self, bank: Bank, votes: Array, points: Array, decoys: Array) -> tuple[Array, Array, Columns, Columns]:
+    def weigh(
+        self, bank: Bank, votes: Array, points: Array, places: NDArray[np.int64], decoys: Array
+    ) -> tuple[Array, Array, Columns, Columns]:
         """Return the significances and the support of models, and the preferences of matches and of decoys for them.
 
         w_i = max(0, 1 - D_i / S_i)^3 with S_i, D_i the mean preference of matches, by their votes, and of decoys for model i; one
         decoy that agrees is added, so that D_i is never 0.
         """
         n = decoys.shape[1]
-        rows, support = self.embed(bank, points, votes, self.places)
+        rows, support = self.embed(bank, points, votes, places)
         others, chance = self.embed(bank, decoys, np.ones(n), np.full(n, NOWHERE))
         share = support / votes.sum()
         weights = np.maximum(0.0, 1.0 - (chance + 1.0) / (n + 1.0) / np.maximum(share, 1e-12)) ** 3

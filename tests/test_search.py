@@ -236,7 +236,7 @@ def test_a_true_plane_weighs_much_and_a_chance_model_nothing(facade: Corresponde
     packed = np.vstack([true, pack_models(far, HOMOGRAPHY)])
     bank = Bank(packed, np.zeros(2, np.uint8), np.full((2, 7), -1, np.int64))
     decoys = coordinate_rows(search.draw_decoys(200))
-    weights, _, rows, others = search.weigh(bank, search.votes, coordinate_rows(search.pairs), decoys)
+    weights, _, rows, others = search.weigh(bank, search.votes, coordinate_rows(search.pairs), search.places, decoys)
     assert weights[0] > 0.5
     assert weights[1] == 0.0
     assert rows.row_sums(weights).shape == (400,)
