@@ -33,7 +33,8 @@ def replaced(**values: Any) -> Change:
 
     def change(stack: ExitStack) -> None:
         for name, value in values.items():
-            module = next(room for room in (search, selection, scoring, mask, filtering) if hasattr(room, name))
+            # `filtering` before `mask`, whose functions it calls by names of its own.
+            module = next(room for room in (search, selection, scoring, filtering, mask) if hasattr(room, name))
             stack.enter_context(patch.object(module, name, value))
 
     return change

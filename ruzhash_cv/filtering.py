@@ -171,9 +171,10 @@ def filter_points(
             degenerate_samples=found.rejected,
             n_models=found.n_models,
         )
-    residuals = found.residuals(coordinate_rows(problem.pairs))
+    points = coordinate_rows(problem.pairs)
+    residuals = found.residuals(points)
     scorer = Scorer(search, found)
-    scores = scorer.fit(coordinate_rows(problem.pairs), residuals, problem.places)
+    scores = scorer.fit(points, residuals, problem.places)
     decoy_scores = scorer.score(draw_null(search, found, problem.pairs, residuals))
     clock.stop("forest")
     verdict = decide(
