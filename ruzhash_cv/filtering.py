@@ -21,7 +21,7 @@ from ruzhash_cv.bank import Found, coordinate_rows
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.mask import SURE_REACH, Verdict, decide, lost_to_rivals
 from ruzhash_cv.models import HOMOGRAPHY, KINDS, Frame
-from ruzhash_cv.places import PLACE_RADIUS, find_keypoints, find_places, votes_of
+from ruzhash_cv.places import PLACE_RADIUS, KeypointNumbers, find_keypoints, find_places, votes_of
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.scoring import Scorer, displace, draw_null
 from ruzhash_cv.search import REACH, Search
@@ -206,7 +206,7 @@ class _Problem:
 
     pairs: Array
     places: NDArray[np.int64]
-    keypoints: tuple[NDArray[np.int64], NDArray[np.int64]]
+    keypoints: KeypointNumbers
     frame: Frame
     unit: float
     length: float
@@ -240,13 +240,15 @@ def _search(
     problem: _Problem, families: tuple[str, ...], limits: Limits, rng: np.random.Generator, n_jobs: int
 ) -> tuple[Search, Found]:
     """Search in all correspondences, or in a subset of many, and fit what is found to all."""
-    n, places, keypoints = len(problem.pairs), problem.places, problem.keypoints
+    n = len(problem.pairs)
     chosen = np.arange(n) if n <= SEARCH_SIZE else np.sort(rng.choice(n, SEARCH_SIZE, replace=False))
-    votes = votes_of(places[chosen], [points[chosen] for points in keypoints])
-    search = Search(problem.pairs[chosen], places[chosen], votes, problem.length, families, rng, n_jobs, limits)
+    first, second = (points[chosen] for points in problem.keypoints)
+    search = Search(
+        problem.pairs[chosen], problem.places[chosen], (first, second), problem.length, families, rng, n_jobs, limits
+    )
     found = search.run()
     if len(chosen) < n:
-        search.polish(found, coordinate_rows(problem.pairs), votes_of(places, keypoints))
+        search.polish(found, coordinate_rows(problem.pairs), votes_of(problem.places, problem.keypoints))
     return search, found
 
 

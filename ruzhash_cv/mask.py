@@ -18,6 +18,7 @@ from ruzhash_cv.calibration import (
     tail_shares,
 )
 from ruzhash_cv.models import HOMOGRAPHY
+from ruzhash_cv.places import KeypointNumbers
 
 Array = NDArray[np.float64]
 
@@ -112,7 +113,7 @@ def beyond_a_crowd(scores: Array, shell: NDArray[np.bool_], displaced_scores: Ar
 
 def lost_to_rivals(
     pairs: Array,
-    keypoints: tuple[NDArray[np.int64], NDArray[np.int64]],
+    keypoints: KeypointNumbers,
     reach: float,
     keep: NDArray[np.bool_],
     scores: Array,

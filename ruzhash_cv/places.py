@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._jit import jit
+
+#: Of each image, the number of the keypoint that each correspondence ends at.
+KeypointNumbers: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 #: Two correspondences within this many pixels in both images are one vote.
 PLACE_RADIUS = 3.0
@@ -36,7 +39,7 @@ def find_places(pairs: NDArray[np.float64], radius: float) -> NDArray[np.int64]:
     return places
 
 
-def find_keypoints(pairs: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def find_keypoints(pairs: NDArray[np.float64]) -> KeypointNumbers:
     """Return, for each image, the keypoint that each correspondence ends at: those at exactly the same position share one."""
     first, second = (_distinct_points(pairs[:, image], pairs[:, image + 1]) for image in (0, 2))
     return first, second

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._jit import jit
+from ruzhash_cv.places import KeypointNumbers
 
 #: Neighbours looked at, and the least share of them that must be a structure's own, in each image.
 N_NEIGHBOURS, LEAST_SHARE = 3, 0.6
@@ -29,7 +30,7 @@ FEWEST_OWN, MOST_ASKED = 2, 64
 def tell_repetitions(
     points: NDArray[np.float64],
     distances: NDArray[np.float64],
-    keypoints: tuple[NDArray[np.int64], NDArray[np.int64]],
+    keypoints: KeypointNumbers,
     scale: float,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
     """Tell which structures lie among the matches of stronger ones and compete with them for keypoints.
@@ -42,8 +43,8 @@ def tell_repetitions(
         Rows of coordinates (x1, y1, x2, y2).
     distances : ndarray, shape (n, k)
         Residuals to the structures in units of their tolerances, strongest structure first.
-    keypoints : tuple of ndarray of int64, shape (n,)
-        Of each image, the keypoints that the matches end at; see `places.find_keypoints`.
+    keypoints : tuple of two ndarrays of int64, shape (n,)
+        See `places.find_keypoints`.
     scale : float
         One pixel.
 
@@ -71,13 +72,11 @@ def tell_repetitions(
     return repeated, held, lost & ~held
 
 
-def _contested_share(
-    keypoints: tuple[NDArray[np.int64], NDArray[np.int64]], own: NDArray[np.bool_], held: NDArray[np.bool_]
-) -> float:
+def _contested_share(keypoints: KeypointNumbers, own: NDArray[np.bool_], held: NDArray[np.bool_]) -> float:
     """Return the share of a structure's `own` matches that end, in either image, at a keypoint of a match that is `held`."""
     contested = np.zeros(len(own), bool)
     for points in keypoints:
-        taken = np.zeros(len(own), bool)
+        taken = np.zeros(points.max() + 1, bool)
         taken[points[held]] = True
         contested |= taken[points]
     return float(contested[own].mean())

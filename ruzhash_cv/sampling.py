@@ -62,6 +62,7 @@ def draw_samples(
     neighbourhoods: Sequence[int] | None = (10, 30, 0),
     weights: ArrayLike | None = None,
     min_spread: float = PLACE_RADIUS,
+    n_candidates: int = 1,
     rng: RNG = 0,
 ) -> MinimalSamples:
     """Draw minimal sample sets.
@@ -82,6 +83,9 @@ def draw_samples(
         How often each correspondence is drawn, relative to the others. Default: equally often.
     min_spread : float
         Points of a sample are at least this many pixels apart in both images.
+    n_candidates : int
+        Each sample of 4 is the most nearly affine one of so many draws from the same neighbourhood: the one whose four triangles
+        have the most equal ratios of areas between the images. Of a plane these ratios are alike, of mismatches they are not.
     rng : int, numpy.random.Generator or None
 
     Returns
@@ -111,7 +115,8 @@ def draw_samples(
     if len(shares) and (largest := shares.max()) > 0:
         shares = shares / largest  # only their ratios count, and their sum must be finite
     min_spread = check_real(min_spread, "min_spread", inclusive=True)
-    return draw_from(Neighbours(pairs), sample_size, n_samples, sizes, shares, min_spread, generator)
+    check_int(n_candidates, "n_candidates")
+    return draw_from(Neighbours(pairs), sample_size, n_samples, sizes, shares, min_spread, n_candidates, generator)
 
 
 class Neighbours:
@@ -145,6 +150,7 @@ def draw_from(
     sizes: Sequence[int],
     weights: NDArray[np.float64],
     min_spread: float,
+    n_candidates: int,
     rng: np.random.Generator,
 ) -> MinimalSamples:
     """Draw samples from clean arrays; `draw_samples` explains the arguments."""
@@ -169,6 +175,7 @@ def draw_from(
         np.array([min(size, nearest.shape[1] - 1) for size in sizes], np.int64),
         sample_size,
         n_samples,
+        n_candidates if sample_size == 4 else 1,
         min_spread,
         key,
     )
@@ -185,25 +192,27 @@ def _draw_kernel(
     sizes: Any,
     sample_size: int,
     n_samples: int,
+    n_candidates: int,
     min_spread: float,
     key: Any,
 ) -> Any:
     """Draw samples, as many from each size of neighbourhood; one seed serves all sizes, and the next one where it fails.
 
-    `nearest` (n_seeds, k + 1) begins with the seeds themselves.
+    `nearest` (n_seeds, k + 1) begins with the seeds themselves. Of `n_candidates` good draws the one that bends least is kept.
     """
-    samples = np.empty((n_samples, sample_size), np.int64)
+    samples, drawn = np.empty((n_samples, sample_size), np.int64), np.empty(sample_size, np.int64)
     counts = np.zeros(4, np.int64)
     n_drawn: Any = np.int64(0)
     for slot in range(n_samples):
         stream = mix(key, np.uint64(slot))
         counter = np.uint64(0)
         size = sizes[slot % len(sizes)]
-        for attempt in range(_ATTEMPTS):
-            seed = (slot // len(sizes) + attempt) % len(nearest)
+        n_good, n_failed, least = 0, 0, np.inf
+        while n_good < n_candidates and n_failed < _ATTEMPTS:
+            seed = (slot // len(sizes) + n_failed) % len(nearest)
             filled: Any = np.int64(0)
             if size > 0:
-                samples[n_drawn, 0] = nearest[seed, 0]
+                drawn[0] = nearest[seed, 0]
                 filled += 1
             for _ in range(8 * sample_size):
                 if filled == sample_size:
@@ -215,15 +224,22 @@ def _draw_kernel(
                     row, accept = _search(cumulative, uniform(stream, counter)), True
                 counter += np.uint64(2)
                 for earlier in range(filled):
-                    accept = accept and samples[n_drawn, earlier] != row
+                    accept = accept and drawn[earlier] != row
                 if accept:
-                    samples[n_drawn, filled] = row
+                    drawn[filled] = row
                     filled += 1
-            verdict = _REPEATED if filled < sample_size else _judge_sample(pairs, samples, n_drawn, min_spread)
+            verdict, bend = _REPEATED, np.inf
+            if filled == sample_size:
+                verdict, bend = _judge_sample(pairs, drawn, min_spread)
             counts[verdict] += 1
-            if verdict == _GOOD:
-                n_drawn += 1
-                break
+            if verdict != _GOOD:
+                n_failed += 1
+                continue
+            n_good += 1
+            # The first one where all bend beyond all numbers.
+            if n_good == 1 or bend < least:
+                least, samples[n_drawn] = bend, drawn
+        n_drawn += min(n_good, 1)
     return samples[:n_drawn], counts
 
 
@@ -242,53 +258,60 @@ def _search(cumulative: Any, share: float) -> int:
 
 
 @jit
-def _judge_sample(pairs: Any, samples: Any, slot: int, min_spread: float) -> int:
-    size = samples.shape[1]
+def _judge_sample(pairs: Any, sample: Any, min_spread: float) -> Any:
+    """Return whether a sample is degenerate and how much its map bends; that of any but a quadrilateral does not."""
+    size = len(sample)
     for i in range(size):
         for j in range(i):
-            a, b = samples[slot, i], samples[slot, j]
+            a, b = sample[i], sample[j]
             for image in (0, 2):
                 spread = max(abs(pairs[a, image] - pairs[b, image]), abs(pairs[a, image + 1] - pairs[b, image + 1]))
                 if spread < min_spread:
-                    return _REPEATED
+                    return _REPEATED, np.inf
     if size == 4:
-        return _judge_quadrilateral(pairs, samples, slot, min_spread)
+        return _judge_quadrilateral(pairs, sample, min_spread)
     for image in (0, 2):
-        if size > 2 and _thickness(pairs, samples, slot, image) < 0.5 * min_spread:
-            return _COLLINEAR
-    return _GOOD
+        if size > 2 and _thickness(pairs, sample, image) < 0.5 * min_spread:
+            return _COLLINEAR, np.inf
+    return _GOOD, 0.0
 
 
 @jit
-def _judge_quadrilateral(pairs: Any, samples: Any, slot: int, min_spread: float) -> int:
-    """No three points on a line, and every triple turns the same way in both images, or every one the other way."""
-    turned = 0
+def _judge_quadrilateral(pairs: Any, sample: Any, min_spread: float) -> Any:
+    """No three points on a line, and every triple turns the same way in both images, or every one the other way.
+
+    How much the map bends is the largest ratio of a triple's areas in the two images divided by the smallest: 1 if it is affine.
+    """
+    turned, smallest, largest = 0, np.inf, 0.0
     for left_out in range(4):
-        a, b, c = samples[slot, left_out - 1], samples[slot, left_out - 2], samples[slot, left_out - 3]
-        turn = 1.0
+        a, b, c = sample[left_out - 1], sample[left_out - 2], sample[left_out - 3]
+        ratio = 1.0
         for image in (0, 2):
             ux, uy = pairs[b, image] - pairs[a, image], pairs[b, image + 1] - pairs[a, image + 1]
             vx, vy = pairs[c, image] - pairs[a, image], pairs[c, image + 1] - pairs[a, image + 1]
             longest = max(ux * ux + uy * uy, vx * vx + vy * vy, (ux - vx) ** 2 + (uy - vy) ** 2)
             cross = ux * vy - uy * vx
             if cross * cross < (0.5 * min_spread) ** 2 * longest or cross == 0.0:
-                return _COLLINEAR
-            turn *= cross
-        turned += turn < 0
-    return _GOOD if turned in (0, 4) else _FLIPPED
+                return _COLLINEAR, np.inf
+            ratio = cross if image == 0 else ratio / cross
+        turned += ratio < 0
+        if 0 < turned <= left_out:
+            return _FLIPPED, np.inf
+        smallest, largest = min(smallest, abs(ratio)), max(largest, abs(ratio))
+    return _GOOD, largest / smallest
 
 
 @jit
-def _thickness(pairs: Any, samples: Any, slot: int, image: int) -> float:
+def _thickness(pairs: Any, sample: Any, image: int) -> float:
     """Return the standard deviation of the sample's points across their main direction."""
-    size = samples.shape[1]
+    size = len(sample)
     mx = my = 0.0
     for item in range(size):
-        mx += pairs[samples[slot, item], image] / size
-        my += pairs[samples[slot, item], image + 1] / size
+        mx += pairs[sample[item], image] / size
+        my += pairs[sample[item], image + 1] / size
     xx = xy = yy = 0.0
     for item in range(size):
-        dx, dy = pairs[samples[slot, item], image] - mx, pairs[samples[slot, item], image + 1] - my
+        dx, dy = pairs[sample[item], image] - mx, pairs[sample[item], image + 1] - my
         xx += dx * dx / size
         xy += dx * dy / size
         yy += dy * dy / size

@@ -13,7 +13,7 @@ from ruzhash_cv._jit import run_blocks
 from ruzhash_cv.bank import Bank, Found, Structures, coordinate_rows
 from ruzhash_cv.decoys import draw_decoys
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, SAMPLE_SIZE, solve_in_frame
-from ruzhash_cv.places import PLACE_RADIUS
+from ruzhash_cv.places import PLACE_RADIUS, KeypointNumbers, votes_of
 from ruzhash_cv.preferences import Columns, agree
 from ruzhash_cv.refinement import refine_kernel
 from ruzhash_cv.residuals import pack_models
@@ -28,13 +28,15 @@ SIGMA, REACH = 9.0, 27.0
 #: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
 NEIGHBOURHOODS = (10, 10, 20, 40)
 #: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_LOCAL, N_WIDE, N_FUNDAMENTAL = 340, 24, 48
+N_LOCAL, N_WIDE, N_FUNDAMENTAL = 240, 24, 48
+#: The sample of a homography is the most nearly affine one of so many draws.
+N_CANDIDATES = 4
 #: Homographies from neighbourhoods are no more than so many for each match.
 MOST_PER_MATCH = 2
 #: Fundamental matrices where there is no other family, and for each match at most.
 N_ONLY_FUNDAMENTAL, MOST_ALONE_PER_MATCH = 336, 8
 #: Models refitted: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_REFITTED = (24, 8, 12)
+N_REFITTED = (18, 6, 12)
 #: Fundamental matrices refitted where there is no other family.
 N_ONLY_REFITTED = 36
 #: The closing radii, pixels, models are refitted with.
@@ -52,7 +54,7 @@ FEWEST_NATS_OF_PLANES = 1.5
 #: Before the search ends homographies are sampled among at least so many votes left over, so many times while that finds structures:
 #: how many samples, from neighbourhoods of which sizes, how many of them refitted, and the votes that must agree with these.
 FEWEST_TO_GLEAN, MOST_GLEANINGS = 48.0, 3
-N_GLEANED, GLEANED_SIZES, N_GLEANED_REFITTED, FEWEST_AGREEING = 100, (5, 10), 4, 2.0
+N_GLEANED, GLEANED_SIZES, N_GLEANED_REFITTED, FEWEST_AGREEING = 60, (5, 10), 4, 2.0
 #: The place of decoys: no correspondence's.
 NOWHERE = -2
 #: Decoys keep this distance, pixels, from pairings that could be true.
@@ -86,14 +88,14 @@ class Gathered:
 
 @dataclass
 class Search:
-    """Distinct correspondences (n, 4) in the frame, their places and votes, and which families to look for.
+    """Distinct correspondences (n, 4) in the frame, their places and keypoints, and which families to look for.
 
     `scale` is one pixel in the frame; all lengths of this module are multiples of it.
     """
 
     pairs: Array
     places: NDArray[np.int64]
-    votes: Array
+    keypoints: KeypointNumbers
     scale: float
     families: tuple[str, ...]
     rng: np.random.Generator
@@ -102,6 +104,7 @@ class Search:
     n_decoys: int = 400
 
     def __post_init__(self) -> None:
+        self.votes = votes_of(self.places, self.keypoints)
         self._points, self._neighbours = coordinate_rows(self.pairs), Neighbours(self.pairs)
 
     def run(self) -> Found:
@@ -110,7 +113,7 @@ class Search:
         Of both families planes come first: a fundamental matrix that is not needed can only keep mismatches.
         """
         decoys = coordinate_rows(self.draw_decoys(self.n_decoys))
-        selector = Selector(self._points, self.votes, decoys, self.scale, self.limits)
+        selector = Selector(self._points, self.votes, self.keypoints, decoys, self.scale, self.limits)
         gathered, before = Gathered(len(self.pairs), decoys.shape[1]), -np.inf
         for planes_alone, steps in self._rounds():
             for step in steps:
@@ -165,7 +168,9 @@ class Search:
             if left.sum() < FEWEST_TO_GLEAN:
                 break
             n_samples, radius = min(N_GLEANED, len(rows)), PLACE_RADIUS * self.scale
-            samples = draw_from(Neighbours(self.pairs[rows]), 4, n_samples, GLEANED_SIZES, left[rows], radius, self.rng)
+            samples = draw_from(
+                Neighbours(self.pairs[rows]), 4, n_samples, GLEANED_SIZES, left[rows], radius, N_CANDIDATES, self.rng
+            )
             bank = self._solve("homography", MinimalSamples(rows[samples.indices], samples.rejected), gathered)
             points = np.ascontiguousarray(self._points[:, rows])
             weight, support, columns, _ = self.weigh(bank, left[rows], points, self.places[rows], selector.decoys)
@@ -236,7 +241,7 @@ class Search:
         size = SAMPLE_SIZE[step.kind]
         weights = self._guide(gathered.quality) if step.guided else self.votes
         radius = PLACE_RADIUS * self.scale
-        samples = draw_from(self._neighbours, size, step.n_samples, step.sizes, weights, radius, self.rng)
+        samples = draw_from(self._neighbours, size, step.n_samples, step.sizes, weights, radius, N_CANDIDATES, self.rng)
         return self._solve(step.kind, samples, gathered)
 
     def _solve(self, kind: str, samples: MinimalSamples, gathered: Gathered) -> Bank:

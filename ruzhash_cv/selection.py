@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv.bank import Bank, Structures
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
-from ruzhash_cv.places import find_keypoints
+from ruzhash_cv.places import KeypointNumbers
 from ruzhash_cv.repetitions import tell_repetitions
 from ruzhash_cv.structures import CONTRAST, RADII, TOLERANCE, WIDEST, extract_kernel
 
@@ -44,13 +44,14 @@ WITHIN_THRESHOLD = Limits(widest=(5, 5), contrast=(0.0, 0.0), takes=(3.0, 2.5))
 
 @dataclass(frozen=True)
 class Selector:
-    """Selects structures by matches (4, n) with `votes` (n,), and by `decoys` (4, N), both as rows of coordinates.
+    """Selects structures by matches (4, n) with `votes` (n,) and `keypoints`, and by `decoys` (4, N), both as rows of coordinates.
 
     `scale` is one pixel in the frame.
     """
 
     points: Array
     votes: Array
+    keypoints: KeypointNumbers
     decoys: Array
     scale: float
     limits: Limits
@@ -153,4 +154,4 @@ class Selector:
         reaches = self.scale * np.array(TOLERANCE)[bank.kinds] * RADII[structures.steps]
         distances = bank.residuals(self.points).T / reaches
         distances[~among] = np.inf
-        return tell_repetitions(self.points, distances, find_keypoints(self.points.T), self.scale)
+        return tell_repetitions(self.points, distances, self.keypoints, self.scale)

@@ -217,7 +217,7 @@ def test_what_lies_within_a_plane_belongs_to_it_and_not_to_a_line() -> None:
     for seed in range(6):
         parts = [
             draw_correspondences(scene, n, mismatch_rate=0.2, noise=0.5, rng=seed)
-            for scene, n in ((plane_scene(rng=3), 200), (rigid_scene(rng=2), 300))
+            for scene, n in ((plane_scene(rng=4), 200), (rigid_scene(rng=2), 300))
         ]
         points1, points2 = (np.vstack([getattr(part, side) for part in parts]) for side in ("points1", "points2"))
         result = filter_points(points1, points2, rng=seed)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ruzhash_cv import draw_samples, sampling
@@ -83,6 +84,52 @@ def test_a_sample_with_one_point_on_the_other_side_is_flipped() -> None:
     assert drawn.rejected["collinear"] == drawn.rejected["repeated"] == 0
 
 
+def bend(first: np.ndarray, second: np.ndarray) -> float:
+    """Largest by smallest ratio of the areas of a sample's triangles in two images."""
+
+    def areas(points: np.ndarray) -> np.ndarray:
+        corners = [np.delete(points, left_out, axis=0) for left_out in range(4)]
+        return np.array([np.abs(np.linalg.det(np.column_stack([triple, np.ones(3)]))) for triple in corners])
+
+    ratios = areas(first) / areas(second)
+    return float(ratios.max() / ratios.min())
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_of_many_candidates_the_most_nearly_affine_sample_is_kept(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points1 = rng.uniform(0, 500, (6, 2))
+    points2 = points1 + rng.normal(0, 5, (6, 2))
+    options = {"sample_size": 4, "neighbourhoods": None, "min_spread": 0.0}
+    drawn = draw_samples(points1, points2, n_samples=1, n_candidates=1000, **options)
+    assume(sum(drawn.rejected.values()) == 0)
+    # Then all 15 sets of four were among the draws.
+    least = min(bend(points1[list(rows)], points2[list(rows)]) for rows in itertools.combinations(range(6), 4))
+    assert bend(points1[drawn.indices[0]], points2[drawn.indices[0]]) == pytest.approx(least)
+
+
+def test_candidates_make_samples_without_mismatches_more_frequent() -> None:
+    points1 = scattered(300)
+    mapped = np.column_stack([points1, np.ones(300)]) @ H.T
+    points2 = mapped[:, :2] / mapped[:, 2:]
+    wrong = np.arange(300) % 2 == 0
+    points2[wrong] = scattered(300, seed=1)[wrong]
+    shares = []
+    for n_candidates in (1, 4):
+        options = {"neighbourhoods": (10, 40), "n_candidates": n_candidates}
+        drawn = draw_samples(points1, points2, sample_size=4, n_samples=400, **options)
+        shares.append((~wrong[drawn.indices]).all(axis=1).mean())
+    assert shares[1] > 1.2 * shares[0]
+
+
+def test_samples_that_bend_beyond_all_numbers_are_samples() -> None:
+    points1 = scattered(40)
+    drawn = draw_samples(points1, points1 * [1e-150, 1e-160], sample_size=4, n_samples=50, n_candidates=3, min_spread=0)
+    assert ((drawn.indices >= 0) & (drawn.indices < 40)).all()
+    assert all(len(set(rows)) == 4 for rows in drawn.indices.tolist())
+
+
 @pytest.mark.parametrize("sample_size", [4, 7])
 def test_collinear_and_repeated_points_are_rejected_and_counted(sample_size: int) -> None:
     line = np.column_stack([np.linspace(0, 500, 50), np.linspace(0, 250, 50)])
@@ -116,6 +163,7 @@ def test_the_same_seed_draws_the_same_samples_and_points_stay_as_they_were() -> 
     [
         ({"sample_size": 1}, ValueError, "`sample_size` must be at least 2, got 1"),
         ({"n_samples": -1}, ValueError, "`n_samples` must be at least 0, got -1"),
+        ({"n_candidates": 0}, ValueError, "`n_candidates` must be at least 1, got 0"),
         ({"neighbourhoods": (-3,)}, ValueError, "`neighbourhoods` must be at least 0, got -3"),
         ({"weights": np.ones(3)}, ValueError, "`points1` and `weights` must have the same length, got 9 and 3"),
         ({"n_sample": 3}, TypeError, "n_sample"),

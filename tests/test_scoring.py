@@ -8,7 +8,7 @@ import pytest
 from ruzhash_cv.bank import Found, coordinate_rows
 from ruzhash_cv.datasets import draw_correspondences, plane_scene
 from ruzhash_cv.models import Frame
-from ruzhash_cv.places import find_keypoints, find_places, votes_of
+from ruzhash_cv.places import find_keypoints, find_places
 from ruzhash_cv.scoring import N_DECOYS, N_DISPLACED, Scorer, displace, draw_null
 from ruzhash_cv.search import Search
 
@@ -19,8 +19,7 @@ def searched(zoom: float = 1.0, n: int = 300, rate: float = 0.4) -> tuple[Search
     frame = Frame.around(first, second)
     pairs = frame.enter(first, second)
     places = find_places(pairs, frame.scale)
-    votes = votes_of(places, find_keypoints(pairs))
-    search = Search(pairs, places, votes, frame.scale, ("homography",), np.random.default_rng(0), 1)
+    search = Search(pairs, places, find_keypoints(pairs), frame.scale, ("homography",), np.random.default_rng(0), 1)
     found = search.run()
     return search, found, pairs, found.residuals(coordinate_rows(pairs))
 

@@ -151,6 +151,7 @@ def draw_samples(draw: Draw) -> None:
         neighbourhoods=draw.option(sizes, ((-1,), (1.5,), 3, (HUGE,), (None,), "10")),
         weights=draw.option((shares, None, shares.tolist()), bad),
         min_spread=draw.option((0.0, 1e-300, 3, 1e300), (-1.0, np.nan, np.inf, True)),
+        n_candidates=draw.option((1, 2, 9), (0, 1.5, "4", None)),
         rng=draw.seed(),
     )
     size, wanted = draw.integer(4, 7, 2, 5, 12, least=2), draw.integer(0, 1, 50, 1000, least=0)
