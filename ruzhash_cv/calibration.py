@@ -17,7 +17,7 @@ LEVELS = (0.05, 0.1, 0.2, 0.5, 1.0)
 #: Shifts and spreads tried for that law.
 SHIFTS, SPREADS = np.linspace(0.0, 3.0, 31), np.linspace(1.0, 2.5, 16)
 #: Matches that speak for the decoys' law beforehand, the price of a spread, and the log-likelihood ratio another law needs.
-PRIOR_MATCHES, SPREAD_PRICE, FEWEST_NATS = 10.0, 30.0, 1.2
+PRIOR_MATCHES, SPREAD_PRICE, FEWEST_NATS = 10.0, 30.0, 0.8
 #: The decoy whose score the exponential tail begins at, and the share of decoys that tell how fast it falls.
 TAIL_RANK, TAIL_SHARE = 5, 0.1
 
@@ -78,21 +78,23 @@ def extend_tail(p: Array, scores: Array, ranked: Array) -> Array:
     return p
 
 
-def empirical_null(p: Array) -> tuple[float, float]:
+def empirical_null(p: Array, n_decoys: int) -> tuple[float, float]:
     """Return shift and spread of the law of mismatches' p-values: (ndtri(p) + shift) / spread is standard normal.
 
     (0, 1) where they are like decoys. Mismatches of real matchers look a little better: they join what looks alike and lies near
     each other. Large p-values are theirs alone, and tell the law by which the small ones follow (Efron, "Large-scale simultaneous
-    hypothesis testing: the choice of a null hypothesis", JASA 2004). Fitted by the likelihood of the counts between `LEVELS`.
+    hypothesis testing: the choice of a null hypothesis", JASA 2004). Fitted by the likelihood of the counts between `LEVELS`, which
+    speak for n N / (n + N) of these n matches: the `n_decoys` N that p-values come from are a sample too.
 
     Examples
     --------
-    >>> empirical_null(np.linspace(0.001, 1, 500))
+    >>> empirical_null(np.linspace(0.001, 1, 500), 1000)
     (0.0, 1.0)
     """
     levels = np.array(LEVELS)
     below = np.searchsorted(np.sort(p), levels, side="right")
-    counts = np.diff(below) + PRIOR_MATCHES * np.diff(levels) / (1.0 - levels[0])
+    counts = np.diff(below)
+    counts = counts * (n_decoys / max(n_decoys + counts.sum(), 1)) + PRIOR_MATCHES * np.diff(levels) / (1.0 - levels[0])
     shift, spread, logs = _laws()
     gains = logs @ counts - SPREAD_PRICE * (spread - 1.0) ** 2
     best = int(np.argmax(gains))
@@ -123,22 +125,21 @@ def adjust(p: Array, null: tuple[float, float]) -> Array:
     return np.maximum(adjusted, np.finfo(np.float64).tiny)
 
 
-def better_rejected(scores: Array, rejected: NDArray[np.bool_], near: NDArray[np.bool_]) -> Array:
-    """Return, for each match, the share of the rejected ones that are near a structure and look better than it.
+def better_rejected(scores: Array, rejected: NDArray[np.bool_]) -> Array:
+    """Return, for each match, the share of the rejected ones that look better than it, less the standard error of their number.
 
-    Mismatches crowd around true positions, as repeated corners and edges have them, and decoys do not. What was rejected there is
-    known to look as it does: a p-value is no smaller than the share of it.
+    Mismatches crowd around true positions, as repeated corners and edges have them, and decoys do not. What was rejected is known
+    to look as it does: a p-value is no smaller than the share of it.
 
     Examples
     --------
-    >>> scores = np.array([0.1, 0.2, 0.3, 0.9, 0.9])
-    >>> rejected, near = scores > 0.15, scores < 0.5
-    >>> better_rejected(scores, rejected, near)
-    array([0.  , 0.  , 0.25, 0.5 , 0.5 ])
+    >>> scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    >>> better_rejected(scores, scores > 0.15)
+    array([0. , 0. , 0. , 0.11715729, 0.25358984, 0.4 ])
     """
-    ranked: Array = np.sort(scores[rejected & near])
+    ranked: Array = np.sort(scores[rejected])
     better = np.searchsorted(ranked, scores, side="left")
-    return np.asarray(better / max(1, int(rejected.sum())), dtype=np.float64)
+    return np.asarray((better - np.sqrt(better)) / max(1, len(ranked)), dtype=np.float64)
 
 
 def mismatch_rate(p: Array, decoy_p: Array | None = None, *, beyond: float = 0.5) -> float:

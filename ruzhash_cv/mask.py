@@ -26,8 +26,6 @@ Array = NDArray[np.float64]
 SURE_LEVEL, SURE_REACH = 0.002, 3.0
 #: ... if it also looks better than what was displaced as far, at this false discovery rate: mismatches may crowd around the truth.
 CROWD_RATE = 0.7
-#: Rejected matches as near to a structure as so many tolerances tell how mismatches look that crowd around it.
-CROWD_REACH = 6.0
 #: Noise scales in a tolerance.
 SIGMAS_PER_TOLERANCE = 4.0
 #: Largest share of decoys that look as good as a match within a fundamental matrix: mismatches may have slid along its lines.
@@ -63,7 +61,7 @@ def decide(
     """Choose the mask; `residuals` (n, k) to the structures are in pixels."""
     ranked = np.sort(decoy_scores)
     chance = tail_shares(scores, ranked)
-    null = empirical_null(chance)
+    null = empirical_null(chance, len(ranked))
     p = adjust(extend_tail(chance, scores, ranked), null)
     rate = mismatch_rate(p, adjust(tail_shares(ranked, ranked), null))
     tolerances = found.tolerances * unit if threshold is None else np.full(len(found.structures), threshold)
@@ -76,7 +74,7 @@ def decide(
         shell = ~within & (distance <= SURE_REACH)
         if (speaks & shell).any():
             keep |= speaks & beyond_a_crowd(scores, shell, score_displaced())
-        p = np.maximum(p, better_rejected(scores, ~keep, distance <= CROWD_REACH))
+        p = np.maximum(p, better_rejected(scores, ~keep))
     if false_acceptance_rate is not None:
         speaks = p <= false_acceptance_rate
         keep = speaks if threshold is None else speaks & within

@@ -19,7 +19,7 @@ STRUCTURE_SHARES, STRUCTURE_WEIGHTS = np.array([0.4, 0.1]), np.array([1.0, 0.5])
 #: Matches displaced, to compare with those that lie beyond the tolerance of a structure.
 N_DISPLACED = 200
 #: Decoys are made of what lies further than so many tolerances from all structures, and of any matches as if these were so many more.
-BEYOND, PRIOR_MATCHES = 2.0, 100
+BEYOND, PRIOR_MATCHES = 2.0, 40
 #: What the largest sum of preferences counts for beside a path length, which is about 1.7 for what is least anomalous.
 AGREEMENT_SHARE = 2.5
 #: What the nearest structure counts for beside the largest sum of preferences: so little that it breaks ties and no more.

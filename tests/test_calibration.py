@@ -50,7 +50,7 @@ def test_the_rate_of_mismatches_that_share_the_largest_p_value_is_their_share() 
 
 def test_the_null_of_mismatches_like_decoys_is_theirs() -> None:
     rng = np.random.default_rng(0)
-    laws = [empirical_null(np.concatenate([rng.random(300), rng.uniform(0, 0.01, 300)])) for _ in range(40)]
+    laws = [empirical_null(np.concatenate([rng.random(300), rng.uniform(0, 0.01, 300)]), 1000) for _ in range(40)]
     assert sum(law == (0.0, 1.0) for law in laws) >= 30
     assert np.mean([shift for shift, _ in laws]) < 0.1
 
@@ -59,7 +59,7 @@ def test_the_null_of_mismatches_that_look_better_is_found_from_the_worse_half() 
     """p-values of normal scores shifted by 0.8: with the law found, a share of q is at most q again."""
     rng = np.random.default_rng(1)
     wrong = ndtr(rng.normal(-0.8, 1.0, 4000))
-    shift, spread = empirical_null(np.concatenate([wrong, np.full(2000, 1e-4)]))
+    shift, spread = empirical_null(np.concatenate([wrong, np.full(2000, 1e-4)]), 1_000_000)
     assert abs(shift - 0.8) < 0.15
     assert spread < 1.2
     adjusted = adjust(wrong, (shift, spread))
@@ -69,8 +69,20 @@ def test_the_null_of_mismatches_that_look_better_is_found_from_the_worse_half() 
 
 
 def test_few_matches_leave_the_null_alone() -> None:
-    assert empirical_null(np.array([0.03, 0.3, 0.8])) == (0.0, 1.0)
-    assert empirical_null(np.zeros(0)) == (0.0, 1.0)
+    assert empirical_null(np.array([0.03, 0.3, 0.8]), 1000) == (0.0, 1.0)
+    assert empirical_null(np.zeros(0), 1000) == (0.0, 1.0)
+    assert empirical_null(np.zeros(0), 0) == (0.0, 1.0)
+
+
+def test_the_null_is_told_no_better_than_the_decoys_tell_it() -> None:
+    """Ten thousand mismatches just like decoys, of which a thousand happen to look a little worse than usual."""
+    rng = np.random.default_rng(0)
+    laws = []
+    for _ in range(40):
+        decoys = np.sort(rng.random(1000))
+        laws.append(empirical_null((1.0 + np.searchsorted(decoys, rng.random(10_000))) / 1001.0, 1000))
+    assert sum(law == (0.0, 1.0) for law in laws) >= 30
+    assert np.mean([shift for shift, _ in laws]) < 0.02
 
 
 @pytest.mark.parametrize("null", [(0.0, 1.0), (1.2, 1.5)])
@@ -82,12 +94,12 @@ def test_adjusted_p_values_keep_their_order_and_are_never_zero(null: tuple[float
     assert (adjusted <= 1).all()
 
 
-@given(st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.7, 1.0]), st.booleans(), st.booleans()), max_size=12))
-def test_better_rejected_counts_the_rejected_near_a_structure_that_look_better(rows: list) -> None:
-    scores, rejected, near = (np.array([row[part] for row in rows], [float, bool, bool][part]) for part in range(3))
-    n = max(1, sum(row[1] for row in rows))
-    expected = [sum(row[1] and row[2] and row[0] < score for row in rows) / n for score in scores]
-    np.testing.assert_array_equal(better_rejected(scores, rejected, near), expected)
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.7, 1.0]), st.booleans()), max_size=12))
+def test_better_rejected_counts_the_rejected_that_look_better(rows: list) -> None:
+    scores, rejected = (np.array([row[part] for row in rows], [float, bool][part]) for part in range(2))
+    better = np.array([sum(row[1] and row[0] < score for row in rows) for score in scores])
+    expected = (better - np.sqrt(better)) / max(1, rejected.sum())
+    np.testing.assert_allclose(better_rejected(scores, rejected), expected)
 
 
 def test_the_tail_goes_on_where_decoys_end() -> None:
