@@ -17,7 +17,7 @@ LEVELS = (0.05, 0.1, 0.2, 0.5, 1.0)
 #: Shifts and spreads tried for that law.
 SHIFTS, SPREADS = np.linspace(0.0, 3.0, 31), np.linspace(1.0, 2.5, 16)
 #: Matches that speak for the decoys' law beforehand, the price of a spread, and the log-likelihood ratio another law needs.
-PRIOR_MATCHES, SPREAD_PRICE, FEWEST_NATS = 10.0, 30.0, 0.8
+PRIOR_MATCHES, SPREAD_PRICE, FEWEST_NATS = 25.0, 30.0, 0.8
 #: The decoy whose score the exponential tail begins at, and the share of decoys that tell how fast it falls.
 TAIL_RANK, TAIL_SHARE = 5, 0.1
 
@@ -126,7 +126,7 @@ def adjust(p: Array, null: tuple[float, float]) -> Array:
 
 
 def better_rejected(scores: Array, rejected: NDArray[np.bool_]) -> Array:
-    """Return, for each match, the share of the rejected ones that look better than it, less the standard error of their number.
+    """Return, for each match, the share of the rejected ones that look better than it.
 
     Mismatches crowd around true positions, as repeated corners and edges have them, and decoys do not. What was rejected is known
     to look as it does: a p-value is no smaller than the share of it.
@@ -135,11 +135,11 @@ def better_rejected(scores: Array, rejected: NDArray[np.bool_]) -> Array:
     --------
     >>> scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     >>> better_rejected(scores, scores > 0.15)
-    array([0. , 0. , 0. , 0.11715729, 0.25358984, 0.4 ])
+    array([0. , 0. , 0.2, 0.4, 0.6, 0.8])
     """
     ranked: Array = np.sort(scores[rejected])
     better = np.searchsorted(ranked, scores, side="left")
-    return np.asarray((better - np.sqrt(better)) / max(1, len(ranked)), dtype=np.float64)
+    return np.asarray(better / max(1, len(ranked)), dtype=np.float64)
 
 
 def mismatch_rate(p: Array, decoy_p: Array | None = None, *, beyond: float = 0.5) -> float:

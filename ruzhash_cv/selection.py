@@ -23,7 +23,7 @@ FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
 #: Planes stand for a fundamental matrix if their radii are at most so many steps wider (twice as wide), and leave it fewer nats.
 STEPS_NOISIER, NATS_BEYOND_PLANES = 2, 5.0
 #: And if one of them lies among another's matches, and they bring this share of its nats: texture that repeats.
-NATS_OF_REPETITIONS = 0.7
+NATS_OF_REPETITIONS = 0.5
 #: Pixels: a column that stands for a repetition holds what is as near as that.
 NEAR_COLUMN = 9.0
 
