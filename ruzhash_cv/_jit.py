@@ -53,17 +53,22 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     """
 
     def __call__(self, *arguments: Any) -> Any:
-        handler = _signal.getsignal(signal.SIGINT)
-        if not callable(handler) or threading.current_thread() is not threading.main_thread():
-            return super().__call__(*arguments)
-        caught: list[Any] = []
-        _signal.signal(signal.SIGINT, lambda *signalled: caught.append(signalled))
-        try:
-            return super().__call__(*arguments)
-        finally:
-            _signal.signal(signal.SIGINT, handler)
-            if caught:
-                handler(*caught[0])
+        return uninterrupted(super().__call__, *arguments)
+
+
+def uninterrupted(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function that cannot bear a KeyboardInterrupt: Ctrl-C waits for its end."""
+    handler = _signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        return function(*arguments)
+    caught: list[Any] = []
+    _signal.signal(signal.SIGINT, lambda *signalled: caught.append(signalled))
+    try:
+        return function(*arguments)
+    finally:
+        _signal.signal(signal.SIGINT, handler)
+        if caught:
+            handler(*caught[0])
 
 
 def jit(function: F) -> F:

@@ -17,7 +17,7 @@ LEVELS = (0.05, 0.1, 0.2, 0.5, 1.0)
 #: Shifts and spreads tried for that law.
 SHIFTS, SPREADS = np.linspace(0.0, 3.0, 31), np.linspace(1.0, 2.5, 16)
 #: Matches that speak for the decoys' law beforehand, the price of a spread, and the log-likelihood ratio another law needs.
-PRIOR_MATCHES, SPREAD_PRICE, FEWEST_NATS = 25.0, 30.0, 0.8
+PRIOR_MATCHES, SPREAD_PRICE, FEWEST_NATS = 40.0, 30.0, 0.8
 #: The decoy whose score the exponential tail begins at, and the share of decoys that tell how fast it falls.
 TAIL_RANK, TAIL_SHARE = 5, 0.1
 

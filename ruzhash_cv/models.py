@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ruzhash_cv._jit import uninterrupted
 from ruzhash_cv._validation import as_points, as_row_numbers, check_choice, check_same_length
 
 HOMOGRAPHY, FUNDAMENTAL = 0, 1
@@ -123,14 +126,17 @@ def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, 
 
 
 def solve_in_frame(pairs: NDArray[np.float64], samples: NDArray[np.int64], kind: str) -> Models:
-    """Solve models of correspondences (n, 4) that are already near the unit square."""
+    """Solve models of correspondences (n, 4) that are already near the unit square.
+
+    OpenCV's bindings do not expect a KeyboardInterrupt while they convert arguments, and crash.
+    """
     sources, targets = (points.astype(np.float32).take(samples, axis=0) for points in (pairs[:, :2], pairs[:, 2:]))
     if kind == "homography":
-        solved = np.array([*map(cv2.getPerspectiveTransform, sources, targets)])
-        matrices, owner = solved.reshape(len(samples), 3, 3), np.arange(len(samples))
+        solved: list[Any] = uninterrupted(list, map(cv2.getPerspectiveTransform, sources, targets))
+        matrices, owner = np.array(solved).reshape(len(samples), 3, 3), np.arange(len(samples))
     else:
-        found = [cv2.findFundamentalMat(a, b, cv2.FM_7POINT)[0] for a, b in zip(sources, targets, strict=True)]
-        stacks = [np.zeros((0, 3)) if stack is None else stack for stack in found]
+        found: list[Any] = uninterrupted(list, map(cv2.findFundamentalMat, sources, targets, repeat(cv2.FM_7POINT)))
+        stacks = [np.zeros((0, 3)) if stack is None else stack for stack, _ in found]
         matrices = np.vstack(stacks).reshape(-1, 3, 3) if stacks else np.zeros((0, 3, 3))
         owner = np.repeat(np.arange(len(samples)), [len(stack) // 3 for stack in stacks])
     matrices = unit_norm(matrices)

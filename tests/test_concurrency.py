@@ -23,8 +23,9 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
-from ruzhash_cv import filter_points
+from ruzhash_cv import filter_points, solve_models
 from ruzhash_cv._jit import jit
+from ruzhash_cv.models import SAMPLE_SIZE
 
 START_METHODS = [name for name in ("fork", "spawn", "forkserver") if name in multiprocessing.get_all_start_methods()]
 
@@ -101,7 +102,7 @@ INTERRUPTED = """
 import os, sys, threading
 sys.path.insert(0, {folder!r})
 from test_concurrency import digest, problem
-from ruzhash_cv import filter_points
+from ruzhash_cv import filter_points, solve_models
 
 before = digest(0)
 points = problem(20_000)
@@ -135,6 +136,29 @@ def test_an_interruption_within_a_kernel_waits_for_its_end(monkeypatch: pytest.M
     with pytest.raises(KeyboardInterrupt):
         kernel()
     assert finished == [True]
+    assert signal.getsignal(signal.SIGINT) is interruptible
+
+
+@pytest.mark.parametrize(
+    ("kind", "solver", "answer"),
+    [("homography", "getPerspectiveTransform", np.eye(3)), ("fundamental", "findFundamentalMat", (np.eye(3), None))],
+)
+def test_an_interruption_within_a_solver_waits_for_its_end(
+    monkeypatch: pytest.MonkeyPatch, interruptible: Any, kind: str, solver: str, answer: Any
+) -> None:
+    """OpenCV's bindings crash where an argument's conversion raises KeyboardInterrupt."""
+    solved = []
+
+    def interrupted_midway(*_: object) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        solved.append(True)
+        return answer
+
+    monkeypatch.setattr("cv2." + solver, interrupted_midway)
+    points = np.random.default_rng(0).uniform(0, 100, (7, 2))
+    with pytest.raises(KeyboardInterrupt):
+        solve_models(points, points, [range(SAMPLE_SIZE[kind])] * 3, kind=kind)
+    assert solved == [True] * 3
     assert signal.getsignal(signal.SIGINT) is interruptible
 
 
