@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import pickle
-import signal
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +13,8 @@ import numba
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
+from ruzhash_cv._interrupts import uninterrupted
+
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
@@ -24,8 +23,6 @@ _NO_CACHE = (
     "them anew, which takes up to a minute. Set NUMBA_CACHE_DIR to a directory that can be written; `ruzhash-cv warmup` fills it."
 )
 _warned = False
-# What `signal` wraps: its own functions look up enumerations, which takes ten times as long and would happen at every call of a kernel.
-_signal: Any = importlib.import_module("_signal")
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 
@@ -54,21 +51,6 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def __call__(self, *arguments: Any) -> Any:
         return uninterrupted(super().__call__, *arguments)
-
-
-def uninterrupted(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function that cannot bear a KeyboardInterrupt: Ctrl-C waits for its end."""
-    handler = _signal.getsignal(signal.SIGINT)
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        return function(*arguments)
-    caught: list[Any] = []
-    _signal.signal(signal.SIGINT, lambda *signalled: caught.append(signalled))
-    try:
-        return function(*arguments)
-    finally:
-        _signal.signal(signal.SIGINT, handler)
-        if caught:
-            handler(*caught[0])
 
 
 def jit(function: F) -> F:

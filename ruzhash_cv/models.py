@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._jit import uninterrupted
+from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import as_points, as_row_numbers, check_choice, check_same_length
 
 HOMOGRAPHY, FUNDAMENTAL = 0, 1
