@@ -156,12 +156,7 @@ def filter_points(
     clock = _Clock()
     problem = _Problem.of(first, second, threshold)
     if problem.n_places < FEWEST_MATCHES:
-        reason = f"{problem.n_places} distinct matches, at least {FEWEST_MATCHES} are needed"
-        if threshold is not None:
-            reason += (
-                f"; with a threshold of {threshold:g} px those within as much of each other in both images are one"
-            )
-        return _undecided(len(first), reason, clock)
+        return _undecided(len(first), _too_few(problem.n_places, threshold), clock)
     limits = Limits() if threshold is None else WITHIN_THRESHOLD
     search, found = _search(problem, families, limits, generator, jobs)
     clock.stop("search")
@@ -274,6 +269,13 @@ def _distinct(pairs: Array) -> tuple[Array, NDArray[np.int64]]:
     where = np.empty(len(pairs), np.int64)
     where[order] = np.cumsum(new) - 1
     return np.ascontiguousarray(pairs[order[new]]), where
+
+
+def _too_few(n_places: int, threshold: float | None) -> str:
+    reason = f"{n_places} distinct matches, at least {FEWEST_MATCHES} are needed"
+    if threshold is None:
+        return reason
+    return f"{reason}; with a threshold of {threshold:g} px those within as much of each other in both images are one"
 
 
 def _undecided(n: int, reason: str, clock: _Clock) -> FilterResult:

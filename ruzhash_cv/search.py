@@ -155,7 +155,8 @@ class Search:
         if step.kind not in self.families or len(bank) == 0:
             return
         chosen = cover_kernel(rows.starts, rows.rows, rows.values, self.votes, support, weight, step.n_refitted)
-        gathered.add(bank.take(chosen), weight[chosen], self._refit(bank.take(chosen)))
+        informative = bank.take(chosen)
+        gathered.add(informative, weight[chosen], self._refit(informative))
 
     def _glean(self, structures: Structures, gathered: Gathered, selector: Selector) -> Structures:
         """Sample planes among the matches left over, again while that finds structures, and return all of them.
@@ -180,10 +181,11 @@ class Search:
             )
             if len(chosen) == 0:
                 break
-            refitted = self._refit(bank.take(chosen))
+            informative = bank.take(chosen)
+            refitted = self._refit(informative)
             if not selector.finds(left, refitted):
                 break
-            gathered.add(bank.take(chosen), weight[chosen], refitted)
+            gathered.add(informative, weight[chosen], refitted)
             structures = selector.select(Bank.join(gathered.candidates))
         return structures
 

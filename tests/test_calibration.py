@@ -75,7 +75,7 @@ def test_few_matches_leave_the_null_alone() -> None:
 
 
 def test_the_null_is_told_no_better_than_the_decoys_tell_it() -> None:
-    """Ten thousand mismatches just like decoys, of which a thousand happen to look a little worse than usual."""
+    """Ten thousand mismatches just like decoys, and a thousand decoys that happen to look a little better or worse than usual."""
     rng = np.random.default_rng(0)
     laws = []
     for _ in range(40):

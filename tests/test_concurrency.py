@@ -102,7 +102,7 @@ INTERRUPTED = """
 import os, sys, threading
 sys.path.insert(0, {folder!r})
 from test_concurrency import digest, problem
-from ruzhash_cv import filter_points, solve_models
+from ruzhash_cv import filter_points
 
 before = digest(0)
 points = problem(20_000)
