@@ -145,6 +145,8 @@ def test_a_structure_that_competes_for_keypoints_goes(image: int) -> None:
     shared = [np.arange(90), np.arange(90)]
     shared[image] = np.append(np.arange(89), 3)
     assert tell_repetitions(points, distances, (shared[0], shared[1]), 1.0)[0].tolist() == [False, True]
+    # Of some of many matches the keypoints' numbers exceed theirs.
+    assert tell_repetitions(points, distances, (shared[0] + 500, shared[1] + 900), 1.0)[0].tolist() == [False, True]
 
 
 def test_one_match_is_not_judged() -> None:
