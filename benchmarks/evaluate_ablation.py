@@ -117,7 +117,7 @@ VARIANTS: dict[str, tuple[Change | None, dict[str, Any]]] = {
     "b = 64": (forest(branching_factor=64), {}),
     "100 trees": (replaced(N_TREES=100), {}),
     "decoys of any matches": (replaced(PRIOR_MATCHES=np.inf), {}),
-    "ties unbroken": (replaced(NEARNESS_SHARE=0.0), {}),
+    "how near structures are does not count": (replaced(NEARNESS_SHARES=np.zeros(2)), {}),
     "mask: crowds are not looked for": (replaced(CROWD_RATE=1.0), {}),
     "mask: structures alone": (replaced(SURE_LEVEL=0.0, SLIDING_LEVEL=1.0, PLANAR_LEVEL=1.0), {}),
     "mask: p <= 0.01": (None, {"false_acceptance_rate": 0.01}),

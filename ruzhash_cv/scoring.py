@@ -22,8 +22,8 @@ N_DISPLACED = 200
 BEYOND, PRIOR_MATCHES = 2.0, 40
 #: What the largest sum of preferences counts for beside a path length, which is about 1.7 for what is least anomalous.
 AGREEMENT_SHARE = 2.5
-#: What the nearest structure counts for beside the largest sum of preferences: so little that it breaks ties and no more.
-NEARNESS_SHARE = 1e-6
+#: By family: what lying on a structure counts for beside the largest sum of preferences, and half of it `SIGMA` pixels off.
+NEARNESS_SHARES = np.array([0.2, 0.05])
 
 Array = NDArray[np.float64]
 
@@ -40,10 +40,10 @@ def draw_null(search: Search, found: Found, pairs: Array, residuals: Array) -> A
     return np.vstack([first, draw_decoys(pairs, N_DECOYS - len(first), reach, search.rng)])
 
 
-def displace(search: Search, found: Found, pairs: Array, residuals: Array, reach: float) -> Array:
-    """Return matches of the structures displaced: beyond one tolerance of all structures, within `reach` of one.
+def displace(search: Search, found: Found, pairs: Array, residuals: Array, reaches: Array) -> Array:
+    """Return matches of the structures displaced: beyond one tolerance of all structures, within `reaches` (k,) of one.
 
-    Their second points are displaced, and by the measure of the residuals, which may be another image's.
+    Reaches are in tolerances. Their second points are displaced, and by the measure of the residuals, which may be another image's.
     """
     tolerances = search.scale * found.tolerances
     distances = residuals / tolerances
@@ -52,7 +52,7 @@ def displace(search: Search, found: Found, pairs: Array, residuals: Array, reach
         return np.zeros((0, 4))
     rows = own[search.rng.integers(len(own), size=N_DISPLACED)]
     # Uniform on a disc.
-    length = reach * tolerances[np.argmin(distances[rows], axis=1)] * np.sqrt(search.rng.random(N_DISPLACED))
+    length = (reaches * tolerances)[np.argmin(distances[rows], axis=1)] * np.sqrt(search.rng.random(N_DISPLACED))
     angle = 2.0 * np.pi * search.rng.random(N_DISPLACED)
     offsets = length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     # Where the second image is the smaller one, a pixel of it is several of the first: the offsets that lead too far shrink.
@@ -60,9 +60,9 @@ def displace(search: Search, found: Found, pairs: Array, residuals: Array, reach
     for _ in range(4):
         displaced[:, 2:] = pairs[rows, 2:] + offsets
         distances = found.residuals(coordinate_rows(displaced)) / tolerances
-        far = distances.min(axis=1)
-        offsets[far > reach] *= 0.5
-    return np.asarray(displaced[(far > 1.0) & (far <= reach)])
+        share = (distances / reaches).min(axis=1)
+        offsets[share > 1.0] *= 0.5
+    return np.asarray(displaced[(distances.min(axis=1) > 1.0) & (share <= 1.0)])
 
 
 class Scorer:
@@ -114,8 +114,8 @@ class Scorer:
 
     def _finish(self, scores: Array, agreement: Array, residuals: Array) -> Array:
         # The forest's trees end after two levels; among what gets that far, more agreement is less anomalous. And where most agree
-        # with nothing, what is nearer to a structure is.
+        # with nothing, what is nearer to a structure is: of an object in space one plane is found.
         with np.errstate(over="ignore"):
-            distance = (residuals / (self._search.scale * self._found.tolerances)).min(axis=1)
-        share = agreement / self._most + NEARNESS_SHARE / (1.0 + distance)
+            nearness = NEARNESS_SHARES[self._found.structures.kinds] / (1.0 + residuals / (SIGMA * self._search.scale))
+        share = agreement / self._most + nearness.max(axis=1)
         return np.asarray(scores * np.exp2(-AGREEMENT_SHARE * share))

@@ -52,9 +52,10 @@ FEWEST_OFF_PLANES = (8.0, 0.95)
 #: As long as they bring so many nats for each vote they explain: what wide tolerances hold by less may be no plane.
 FEWEST_NATS_OF_PLANES = 1.5
 #: Before the search ends homographies are sampled among at least so many votes left over, so many times while that finds structures:
-#: how many samples, from neighbourhoods of which sizes, how many of them refitted, and the votes that must agree with these.
+#: how many samples for each of these matches, from neighbourhoods of which sizes, how many of them refitted, and the votes that must
+#: agree with these.
 FEWEST_TO_GLEAN, MOST_GLEANINGS = 48.0, 3
-N_GLEANED, GLEANED_SIZES, N_GLEANED_REFITTED, FEWEST_AGREEING = 60, (5, 10), 4, 2.0
+GLEANED_PER_MATCH, GLEANED_SIZES, N_GLEANED_REFITTED, FEWEST_AGREEING = 0.5, (5, 10), 4, 2.0
 #: The place of decoys: no correspondence's.
 NOWHERE = -2
 #: Decoys keep this distance, pixels, from pairings that could be true.
@@ -168,7 +169,7 @@ class Search:
             rows = np.flatnonzero(left > 0.0)
             if left.sum() < FEWEST_TO_GLEAN:
                 break
-            n_samples, radius = min(N_GLEANED, len(rows)), PLACE_RADIUS * self.scale
+            n_samples, radius = int(GLEANED_PER_MATCH * len(rows)), PLACE_RADIUS * self.scale
             samples = draw_from(
                 Neighbours(self.pairs[rows]), 4, n_samples, GLEANED_SIZES, left[rows], radius, N_CANDIDATES, self.rng
             )

@@ -27,7 +27,7 @@ def searched(zoom: float = 1.0, n: int = 300, rate: float = 0.4) -> tuple[Search
 @pytest.mark.parametrize("zoom", [0.3, 1.0, 3.0])
 def test_displaced_matches_lie_between_one_tolerance_and_the_reach(zoom: float) -> None:
     search, found, pairs, residuals = searched(zoom)
-    displaced = displace(search, found, pairs, residuals, 3.0)
+    displaced = displace(search, found, pairs, residuals, np.full(len(found.structures), 3.0))
     distances = found.residuals(coordinate_rows(displaced)) / (search.scale * found.tolerances)
     assert (distances > 1.0).all()
     assert (distances.min(axis=1) <= 3.0).all()
@@ -36,7 +36,9 @@ def test_displaced_matches_lie_between_one_tolerance_and_the_reach(zoom: float) 
 
 def test_nothing_is_displaced_where_nothing_belongs_to_a_structure() -> None:
     search, found, pairs, residuals = searched()
-    assert displace(search, found, pairs, np.full_like(residuals, np.inf), 3.0).shape == (0, 4)
+    assert displace(
+        search, found, pairs, np.full_like(residuals, np.inf), np.full(len(found.structures), 3.0)
+    ).shape == (0, 4)
 
 
 @pytest.mark.parametrize("n_beyond", [0, 1, 2, 100])
@@ -63,3 +65,16 @@ def test_matches_of_the_structures_look_better_than_decoys() -> None:
     assert (len(scores), len(null), len(nothing)) == (300, N_DECOYS, 0)
     own = (residuals <= search.scale * found.tolerances).any(axis=1)
     assert scores[own].max() < np.quantile(null, 0.1)
+
+
+def test_what_agrees_with_nothing_is_less_anomalous_the_nearer_it_lies_to_a_structure() -> None:
+    """Matches of the plane pushed ever further off it, beyond the reach of all preferences."""
+    search, found, pairs, residuals = searched(rate=0.1)
+    scorer = Scorer(search, found)
+    scorer.fit(coordinate_rows(pairs), residuals, search.places)
+    own = pairs[(residuals <= search.scale * found.tolerances).any(axis=1)]
+    medians = []
+    for pixels in (100.0, 200.0, 400.0):
+        medians.append(np.median(scorer.score(own + [0.0, 0.0, 0.0, pixels * search.scale])))
+    assert medians == sorted(medians)
+    assert medians[0] < 0.99 * medians[2]
