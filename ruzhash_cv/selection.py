@@ -19,7 +19,7 @@ from ruzhash_cv.structures import CONTRAST, RADII, TOLERANCE, WIDEST, extract_ke
 Array = NDArray[np.float64]
 
 #: Log-likelihood ratio, nats, a structure needs, and the most structures looked for.
-FEWEST_NATS, MOST_STRUCTURES = 20.0, 32
+FEWEST_NATS, MOST_STRUCTURES = 18.0, 32
 #: Planes stand for a fundamental matrix if their radii are at most so many steps wider (twice as wide), and leave it fewer nats.
 STEPS_NOISIER, NATS_BEYOND_PLANES = 2, 5.0
 #: And if one of them lies among another's matches, and they bring this share of its nats: texture that repeats.
