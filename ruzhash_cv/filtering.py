@@ -19,7 +19,7 @@ from ruzhash_cv._validation import (
 )
 from ruzhash_cv.bank import Found, coordinate_rows
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
-from ruzhash_cv.mask import Verdict, decide, lost_to_rivals, shell_reaches
+from ruzhash_cv.mask import SURE_REACH, Verdict, decide, lost_to_rivals
 from ruzhash_cv.models import HOMOGRAPHY, KINDS, Frame
 from ruzhash_cv.places import PLACE_RADIUS, KeypointNumbers, find_keypoints, find_places, votes_of
 from ruzhash_cv.result import FilterResult, Structure
@@ -118,7 +118,7 @@ def filter_points(
         Share of mismatches accepted: the mask is p-value <= rate, whatever the structures (within `threshold`, where one is
         given). None: kept is what lies within
         the tolerance of a structure (of a fundamental matrix: if 98 % of decoys look worse) and, without a `threshold`, up
-        to three times as far, or to 27 px, what looks better than almost every decoy and than most of what was displaced as far; see
+        to three times as far what looks better than almost every decoy and than most of what was displaced as far; see
         docs/method.md.
     rng : int, numpy.random.Generator or None
         The same int gives the same result, whatever `n_jobs`.
@@ -178,7 +178,7 @@ def filter_points(
         found,
         scores,
         decoy_scores,
-        lambda: scorer.score(displace(search, found, problem.pairs, residuals, shell_reaches(found.tolerances))),
+        lambda: scorer.score(displace(search, found, problem.pairs, residuals, SURE_REACH)),
         threshold,
         false_acceptance_rate,
     )

@@ -22,9 +22,8 @@ from ruzhash_cv.places import KeypointNumbers
 
 Array = NDArray[np.float64]
 
-#: What looks better than all decoys but one in a thousand belongs to a structure up to so many times its tolerance, and up to so many
-#: pixels, as far as preferences reach, ...
-SURE_LEVEL, SURE_REACH, SURE_PIXELS = 0.002, 3.0, 27.0
+#: What looks better than all decoys but one in a thousand belongs to a structure up to so many times its tolerance, ...
+SURE_LEVEL, SURE_REACH = 0.002, 3.0
 #: ... if it also looks better than what was displaced as far, at this false discovery rate: mismatches may crowd around the truth.
 CROWD_RATE = 0.7
 #: Noise scales in a tolerance.
@@ -69,23 +68,18 @@ def decide(
     nearest, distance = nearest_structures(residuals, tolerances, found.structures.kinds)
     levels = np.where(found.planar >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
     levels[found.structures.kinds == HOMOGRAPHY] = 1.0
-    within, in_reach = distance <= 1.0, distance <= shell_reaches(tolerances)[nearest]
+    within = distance <= 1.0
     keep, speaks = within & (chance <= levels[nearest]), chance <= SURE_LEVEL
     if threshold is None:
-        shell = ~within & in_reach
+        shell = ~within & (distance <= SURE_REACH)
         if (speaks & shell).any():
             keep |= speaks & beyond_a_crowd(scores, shell, score_displaced())
         p = np.maximum(p, better_rejected(scores, ~keep))
     if false_acceptance_rate is not None:
         speaks = p <= false_acceptance_rate
         keep = speaks if threshold is None else speaks & within
-    labels = np.where(keep & in_reach, nearest, -1)
+    labels = np.where(keep & (distance <= SURE_REACH), nearest, -1)
     return Verdict(keep, scores, p, labels, residuals, tolerances, float(scores[speaks].max(initial=0.0)), rate)
-
-
-def shell_reaches(tolerances: Array) -> Array:
-    """Return how far beyond the structures matches that look sure may lie, in tolerances."""
-    return np.asarray(np.maximum(SURE_REACH, SURE_PIXELS / tolerances))
 
 
 def nearest_structures(

@@ -25,8 +25,8 @@ class Structure:
     support : int
         Matches labelled with it.
     tolerance : float
-        Pixels: a match with at most this residual belongs to it; without a `threshold`, up to three times as far, or to
-        27 px, if it looks better than decoys and than most of what was displaced as far.
+        Pixels: a match with at most this residual belongs to it; without a `threshold`, up to three times as far if it looks
+        better than decoys and than most of what was displaced as far.
     noise_scale : float
         Pixels: 1.4826 times the median residual of its distinct matches.
     evidence : float
@@ -60,7 +60,7 @@ class FilterResult:
     score_threshold : float
         Anomaly score of the last match whose score alone speaks for keeping it: a p-value of at most `false_acceptance_rate`,
         or else better than all decoys but one in a thousand. Without a rate such a match must also lie within three tolerances
-        or 27 px of a structure and look better than most of what was displaced as far, with a `threshold` lie within that. Structures
+        of a structure and look better than most of what was displaced as far, with a `threshold` lie within that. Structures
         keep others besides.
     mismatch_rate : float
         Estimated share of mismatches among distinct matches.

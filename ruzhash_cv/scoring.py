@@ -40,10 +40,10 @@ def draw_null(search: Search, found: Found, pairs: Array, residuals: Array) -> A
     return np.vstack([first, draw_decoys(pairs, N_DECOYS - len(first), reach, search.rng)])
 
 
-def displace(search: Search, found: Found, pairs: Array, residuals: Array, reaches: Array) -> Array:
-    """Return matches of the structures displaced: beyond one tolerance of all structures, within `reaches` (k,) of one.
+def displace(search: Search, found: Found, pairs: Array, residuals: Array, reach: float) -> Array:
+    """Return matches of the structures displaced: beyond one tolerance of all structures, within `reach` of one.
 
-    Reaches are in tolerances. Their second points are displaced, and by the measure of the residuals, which may be another image's.
+    Their second points are displaced, and by the measure of the residuals, which may be another image's.
     """
     tolerances = search.scale * found.tolerances
     distances = residuals / tolerances
@@ -52,7 +52,7 @@ def displace(search: Search, found: Found, pairs: Array, residuals: Array, reach
         return np.zeros((0, 4))
     rows = own[search.rng.integers(len(own), size=N_DISPLACED)]
     # Uniform on a disc.
-    length = (reaches * tolerances)[np.argmin(distances[rows], axis=1)] * np.sqrt(search.rng.random(N_DISPLACED))
+    length = reach * tolerances[np.argmin(distances[rows], axis=1)] * np.sqrt(search.rng.random(N_DISPLACED))
     angle = 2.0 * np.pi * search.rng.random(N_DISPLACED)
     offsets = length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     # Where the second image is the smaller one, a pixel of it is several of the first: the offsets that lead too far shrink.
@@ -60,9 +60,9 @@ def displace(search: Search, found: Found, pairs: Array, residuals: Array, reach
     for _ in range(4):
         displaced[:, 2:] = pairs[rows, 2:] + offsets
         distances = found.residuals(coordinate_rows(displaced)) / tolerances
-        share = (distances / reaches).min(axis=1)
-        offsets[share > 1.0] *= 0.5
-    return np.asarray(displaced[(distances.min(axis=1) > 1.0) & (share <= 1.0)])
+        far = distances.min(axis=1)
+        offsets[far > reach] *= 0.5
+    return np.asarray(displaced[(far > 1.0) & (far <= reach)])
 
 
 class Scorer:

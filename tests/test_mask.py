@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from ruzhash_cv import filter_points
 from ruzhash_cv.datasets import draw_correspondences, plane_scene
-from ruzhash_cv.mask import SIGMAS_PER_TOLERANCE, beyond_a_crowd, lost_to_rivals, nearest_structures, shell_reaches
+from ruzhash_cv.mask import SIGMAS_PER_TOLERANCE, beyond_a_crowd, lost_to_rivals, nearest_structures
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
 
 
@@ -20,10 +20,6 @@ def test_crowds_are_told_by_the_procedure_of_benjamini_and_hochberg() -> None:
         np.testing.assert_array_equal(beyond_a_crowd(scores, shell, shuffled), [True, True, True, False, False, False])
     assert not beyond_a_crowd(scores, shell, displaced[:0]).any()
     assert not beyond_a_crowd(scores, np.zeros(6, bool), displaced).any()
-
-
-def test_the_shell_ends_at_three_tolerances_or_at_27_px_whichever_is_further() -> None:
-    np.testing.assert_allclose(shell_reaches(np.array([1.0, 4.5, 9.0, 30.0])), [27.0, 6.0, 3.0, 3.0])
 
 
 @pytest.mark.parametrize("planes", [0, 2, 4])

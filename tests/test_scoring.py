@@ -27,7 +27,7 @@ def searched(zoom: float = 1.0, n: int = 300, rate: float = 0.4) -> tuple[Search
 @pytest.mark.parametrize("zoom", [0.3, 1.0, 3.0])
 def test_displaced_matches_lie_between_one_tolerance_and_the_reach(zoom: float) -> None:
     search, found, pairs, residuals = searched(zoom)
-    displaced = displace(search, found, pairs, residuals, np.full(len(found.structures), 3.0))
+    displaced = displace(search, found, pairs, residuals, 3.0)
     distances = found.residuals(coordinate_rows(displaced)) / (search.scale * found.tolerances)
     assert (distances > 1.0).all()
     assert (distances.min(axis=1) <= 3.0).all()
@@ -36,9 +36,7 @@ def test_displaced_matches_lie_between_one_tolerance_and_the_reach(zoom: float) 
 
 def test_nothing_is_displaced_where_nothing_belongs_to_a_structure() -> None:
     search, found, pairs, residuals = searched()
-    assert displace(
-        search, found, pairs, np.full_like(residuals, np.inf), np.full(len(found.structures), 3.0)
-    ).shape == (0, 4)
+    assert displace(search, found, pairs, np.full_like(residuals, np.inf), 3.0).shape == (0, 4)
 
 
 @pytest.mark.parametrize("n_beyond", [0, 1, 2, 100])
