@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from ruzhash_cv import sampson_distance, transfer_error
+from ruzhash_cv import filter_points, sampson_distance, transfer_error
 from ruzhash_cv.bank import Bank, Found, coordinate_rows
 from ruzhash_cv.datasets import (
     Correspondences,
@@ -168,6 +168,20 @@ def test_a_sparse_plane_under_objects_is_gleaned(monkeypatch: pytest.MonkeyPatch
     assert gleaned > 0.8
     monkeypatch.setattr("ruzhash_cv.search.MOST_GLEANINGS", 0)
     assert share_found() < gleaned - 0.2
+
+
+def test_the_more_matches_are_left_over_the_more_samples_are_gleaned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 1,000 matches 600 are mismatches, and three boxes on the desk have 15 to 32 each: 60 samples miss some of them."""
+    drawn = draw_correspondences(desk_scene(3, rng=2), 1000, mismatch_rate=0.6, noise=2.0, rng=2)
+
+    def share_found() -> float:
+        masks = (filter_points(drawn.points1, drawn.points2, rng=seed).inlier_mask for seed in range(4))
+        return float(np.mean([mask[drawn.labels > 0].mean() for mask in masks]))
+
+    gleaned = share_found()
+    assert gleaned > 0.96
+    monkeypatch.setattr("ruzhash_cv.search.GLEANED_PER_MATCH", 0.1)
+    assert share_found() < gleaned - 0.01
 
 
 # Where there is nothing to find
