@@ -32,6 +32,9 @@ SIGMAS_PER_TOLERANCE = 4.0
 SLIDING_LEVEL = 0.02
 #: And where one plane holds so much of the fundamental matrix that few matches tell its epipole.
 PLANAR_SHARE, PLANAR_LEVEL = 0.7, 0.005
+#: Where less than this share of a plane's matches lie further from it than so many pixels, these are seldom its own: kept is what at
+#: most this share of decoys looks as good as.
+FAR_SHARE, FAR, FAR_LEVEL = 0.07, 20.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,12 @@ def decide(
     nearest, distance = nearest_structures(residuals, tolerances, found.structures.kinds)
     levels = np.where(found.planar >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
     levels[found.structures.kinds == HOMOGRAPHY] = 1.0
-    within = distance <= 1.0
-    keep, speaks = within & (chance <= levels[nearest]), chance <= SURE_LEVEL
+    within, levels = distance <= 1.0, levels[nearest]
+    far = within & (distance * tolerances[nearest] > FAR * unit)
+    n_far, n_within = (np.bincount(nearest[rows], minlength=len(tolerances)) for rows in (far, within))
+    far &= (n_far < FAR_SHARE * n_within)[nearest]
+    levels[far] = np.minimum(levels[far], FAR_LEVEL)
+    keep, speaks = within & (chance <= levels), chance <= SURE_LEVEL
     if threshold is None:
         shell = ~within & (distance <= SURE_REACH)
         if (speaks & shell).any():

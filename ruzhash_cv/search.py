@@ -41,10 +41,12 @@ N_REFITTED = (18, 6, 12)
 N_ONLY_REFITTED = 36
 #: The closing radii, pixels, models are refitted with.
 CLOSING_RADII = (18.0, 9.0, 5.0, 2.5)
-#: Rounds of sampling, each with twice the samples of the one before; another one follows while the last brought so many nats.
-MOST_ROUNDS, GAIN_WORTH_A_ROUND = 5, 5.0
-#: Or while structures bring less than so many nats for each vote explained: what holds much by little may be a crowd, not a structure.
-FEWEST_NATS_PER_MATCH = 1.0
+#: Rounds of sampling, each with twice the samples of the one before. One is the last if structures explain more than half of the votes
+#: and bring so many nats for each of these: what holds much by little may be a crowd, not a structure.
+MOST_ROUNDS, FEWEST_NATS_PER_MATCH = 5, 1.0
+#: Guided samples prefer what agrees with its neighbours better than the median does. From this round on, when planes are hard to find,
+#: half of the homographies from neighbourhoods are guided too, and this many times as strictly.
+LATER, STRICTNESS = 2, 6.0
 #: A round is also the last if it leaves fewer matches than a structure needs that agree better than this share of decoys.
 FEWEST_LEFT = (8.0, 0.99)
 #: And no fundamental matrix is looked for if planes leave fewer than that, by a wider measure.
@@ -63,12 +65,12 @@ DECOY_REACH = 10.0
 
 
 class Step(NamedTuple):
-    """One kind of samples: how many, from neighbourhoods of which sizes, whether among what looks good; and how many to refit."""
+    """One kind of samples: how many, from neighbourhoods of which sizes, how strictly guided (0: not); and how many to refit."""
 
     kind: str
     n_samples: int
     sizes: tuple[int, ...]
-    guided: bool
+    strictness: float
     n_refitted: int
 
 
@@ -109,23 +111,21 @@ class Search:
         self._points, self._neighbours = coordinate_rows(self.pairs), Neighbours(self.pairs)
 
     def run(self) -> Found:
-        """Sample in rounds, each twice as long, until most matches are explained, and well, or a round finds nothing new.
+        """Sample in rounds, each twice as long, until most matches are explained, and well, or what is left looks like decoys.
 
         Of both families planes come first: a fundamental matrix that is not needed can only keep mismatches.
         """
         decoys = coordinate_rows(self.draw_decoys(self.n_decoys))
         selector = Selector(self._points, self.votes, self.keypoints, decoys, self.scale, self.limits)
-        gathered, before = Gathered(len(self.pairs), decoys.shape[1]), -np.inf
+        gathered = Gathered(len(self.pairs), decoys.shape[1])
         for planes_alone, steps in self._rounds():
             for step in steps:
                 self._take(step, gathered, decoys)
             structures = selector.select(Bank.join(gathered.candidates))
-            if self._is_over(structures, gathered, planes_alone, before):
+            if not planes_alone or self._is_over(structures, gathered, planes_alone):
                 structures = self._glean(structures, gathered, selector)
-                if self._is_over(structures, gathered, planes_alone, before):
+                if self._is_over(structures, gathered, planes_alone):
                     break
-            if not planes_alone:
-                before = structures.evidences.sum()
         structures, columns, significances = selector.drop_repetitions(
             selector.planes_for_repetitions(structures, Bank.join(gathered.candidates)),
             Bank.join(gathered.columns),
@@ -190,17 +190,16 @@ class Search:
             structures = selector.select(Bank.join(gathered.candidates))
         return structures
 
-    def _is_over(self, structures: Structures, gathered: Gathered, planes_alone: bool, before: float) -> bool:
-        """Tell whether another round would not pay; the structures brought `before` nats after the last one."""
+    def _is_over(self, structures: Structures, gathered: Gathered, planes_alone: bool) -> bool:
+        """Tell whether another round would not pay."""
         total, left = structures.evidences.sum(), structures.left
         explained = self.votes.sum() - left.sum()
         limits = FEWEST_OFF_PLANES if planes_alone else FEWEST_LEFT
         clear = total > (FEWEST_NATS_OF_PLANES * explained if planes_alone else 0.0)
         if clear and self._is_plain(left, gathered, limits):
             return True
-        if planes_alone or total <= FEWEST_NATS_PER_MATCH * explained:
-            return False
-        return bool(total < before + GAIN_WORTH_A_ROUND or explained > 0.5 * self.votes.sum())
+        much = explained > 0.5 * self.votes.sum() and total > FEWEST_NATS_PER_MATCH * explained
+        return bool(much and not planes_alone)
 
     def _is_plain(self, left: Array, gathered: Gathered, limits: tuple[float, float]) -> bool:
         """Tell whether all but a few of the matches left agree with their neighbours no more than a share of decoys does."""
@@ -217,32 +216,36 @@ class Search:
         for turn in range(MOST_ROUNDS):
             times, (local, wide, lines) = 2**turn, N_REFITTED
             n_local = min(N_LOCAL, MOST_PER_MATCH * len(self.pairs))
-            planes = [Step("homography", n_local * times, NEIGHBOURHOODS, False, local)]
+            strictness = STRICTNESS if turn >= LATER else 1.0
+            # Evenly spread ones, and later as many guided ones.
+            levels = (0.0, strictness) if turn >= LATER else (0.0,)
+            n_each = n_local * times // len(levels)
+            planes = [Step("homography", n_each, NEIGHBOURHOODS, level, local) for level in levels]
             if self.families == ("fundamental",):
                 n_alone = min(N_ONLY_FUNDAMENTAL, MOST_ALONE_PER_MATCH * len(self.pairs))
-                alone = Step("fundamental", n_alone * times, (0, 25, 50), True, N_ONLY_REFITTED)
+                alone = Step("fundamental", n_alone * times, (0, 25, 50), 1.0, N_ONLY_REFITTED)
                 yield False, [*planes, alone]
                 continue
-            planes.append(Step("homography", N_WIDE * times, (0,), True, wide))
+            planes.append(Step("homography", N_WIDE * times, (0,), strictness, wide))
             if "fundamental" not in self.families:
                 yield False, planes
                 continue
-            epipolar = [Step("fundamental", N_FUNDAMENTAL * times, (0, 0, 50), True, lines)]
+            epipolar = [Step("fundamental", N_FUNDAMENTAL * times, (0, 0, 50), 1.0, lines)]
             if turn == 0:
                 yield True, planes
                 yield False, epipolar
             else:
                 yield False, planes + epipolar
 
-    def _guide(self, quality: Array) -> Array:
-        """Return sampling weights that favour what already agrees with its neighbours."""
-        level = float(np.partition(quality, len(quality) // 2)[len(quality) // 2]) + 1e-12
+    def _guide(self, quality: Array, strictness: float) -> Array:
+        """Return sampling weights that favour what already agrees with its neighbours, more than so many times the median."""
+        level = strictness * float(np.partition(quality, len(quality) // 2)[len(quality) // 2]) + 1e-12
         return self.votes * (quality / (quality + level)) ** 2 + 1e-9
 
     def _sample(self, step: Step, gathered: Gathered) -> Bank:
         """Draw the samples of a step and solve them."""
         size = SAMPLE_SIZE[step.kind]
-        weights = self._guide(gathered.quality) if step.guided else self.votes
+        weights = self._guide(gathered.quality, step.strictness) if step.strictness > 0.0 else self.votes
         radius = PLACE_RADIUS * self.scale
         samples = draw_from(self._neighbours, size, step.n_samples, step.sizes, weights, radius, N_CANDIDATES, self.rng)
         return self._solve(step.kind, samples, gathered)
