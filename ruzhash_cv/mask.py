@@ -69,13 +69,8 @@ def decide(
     rate = mismatch_rate(p, adjust(tail_shares(ranked, ranked), null))
     tolerances = found.tolerances * unit if threshold is None else np.full(len(found.structures), threshold)
     nearest, distance = nearest_structures(residuals, tolerances, found.structures.kinds)
-    levels = np.where(found.planar >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
-    levels[found.structures.kinds == HOMOGRAPHY] = 1.0
-    within, levels = distance <= 1.0, levels[nearest]
-    far = within & (distance * tolerances[nearest] > FAR * unit)
-    n_far, n_within = (np.bincount(nearest[rows], minlength=len(tolerances)) for rows in (far, within))
-    far &= (n_far < FAR_SHARE * n_within)[nearest]
-    levels[far] = np.minimum(levels[far], FAR_LEVEL)
+    within = distance <= 1.0
+    levels = levels_within(nearest, distance, tolerances, unit, found.structures.kinds, found.planar)
     keep, speaks = within & (chance <= levels), chance <= SURE_LEVEL
     if threshold is None:
         shell = ~within & (distance <= SURE_REACH)
@@ -104,6 +99,24 @@ def nearest_structures(
     order = np.where(within.any(axis=1, keepdims=True), np.where(within, costs, np.inf), eligible)
     nearest = np.argmin(order, axis=1)
     return nearest, distances[np.arange(len(residuals)), nearest]
+
+
+def levels_within(
+    nearest: NDArray[np.int64],
+    distance: Array,
+    tolerances: Array,
+    unit: float,
+    kinds: NDArray[np.uint8],
+    planar: Array,
+) -> Array:
+    """Return the largest share of decoys that may look as good as a match within its structure: of most planes' matches, any."""
+    levels = np.where(planar >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
+    levels[kinds == HOMOGRAPHY] = 1.0
+    levels, within = levels[nearest], distance <= 1.0
+    far = within & (kinds[nearest] == HOMOGRAPHY) & (distance * tolerances[nearest] > FAR * unit)
+    n_far, n_within = (np.bincount(nearest[rows], minlength=len(tolerances)) for rows in (far, within))
+    levels[far & (n_far < FAR_SHARE * n_within)[nearest]] = FAR_LEVEL
+    return levels
 
 
 def beyond_a_crowd(scores: Array, shell: NDArray[np.bool_], displaced_scores: Array) -> NDArray[np.bool_]:

@@ -8,7 +8,16 @@ from scipy.stats import norm
 
 from ruzhash_cv import filter_points
 from ruzhash_cv.datasets import draw_correspondences, plane_scene
-from ruzhash_cv.mask import SIGMAS_PER_TOLERANCE, beyond_a_crowd, lost_to_rivals, nearest_structures
+from ruzhash_cv.mask import (
+    FAR_LEVEL,
+    PLANAR_LEVEL,
+    SIGMAS_PER_TOLERANCE,
+    SLIDING_LEVEL,
+    beyond_a_crowd,
+    levels_within,
+    lost_to_rivals,
+    nearest_structures,
+)
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
 
 
@@ -42,6 +51,23 @@ def test_a_match_belongs_to_the_likeliest_of_the_structures_that_hold_it(planes:
         expected = holding[np.argmax(log_densities)] if len(holding) else np.argmin(ratios)
         assert nearest[row] == expected
         assert distance[row] == ratios[nearest[row]]
+
+
+@pytest.mark.parametrize(("n_far", "level"), [(7, FAR_LEVEL), (8, 1.0)])
+@pytest.mark.parametrize("unit", [1.0, 0.01])
+def test_few_matches_far_from_a_plane_must_look_good(n_far: int, level: float, unit: float) -> None:
+    """Further than 20 px, and less than 7 % of the plane's: of 107 matches 7 are, of 108 matches 8 are not."""
+    pixels = np.concatenate([np.full(100, 19.0), np.full(n_far, 21.0), [31.0]])
+    tolerances, kinds = np.array([30.0]) * unit, np.array([HOMOGRAPHY], np.uint8)
+    nearest = np.zeros(len(pixels), np.int64)
+    levels = levels_within(nearest, pixels * unit / tolerances[0], tolerances, unit, kinds, np.zeros(1))
+    assert levels.tolist() == [1.0] * 100 + [level] * n_far + [1.0]
+
+
+def test_what_lies_on_a_line_must_look_good_and_better_where_one_plane_holds_most() -> None:
+    tolerances, kinds = np.full(2, 30.0), np.full(2, FUNDAMENTAL, np.uint8)
+    levels = levels_within(np.array([0, 1, 1]), np.array([0.1, 0.1, 0.9]), tolerances, 1.0, kinds, np.array([0.3, 0.9]))
+    assert levels.tolist() == [SLIDING_LEVEL, PLANAR_LEVEL, PLANAR_LEVEL]
 
 
 def test_a_crowd_taken_for_a_structure_leaves_the_plane_its_matches() -> None:

@@ -171,17 +171,44 @@ def test_a_sparse_plane_under_objects_is_gleaned(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_more_matches_are_left_over_the_more_samples_are_gleaned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 1,000 matches 600 are mismatches, and three boxes on the desk have 15 to 32 each: 60 samples miss some of them."""
-    drawn = draw_correspondences(desk_scene(3, rng=2), 1000, mismatch_rate=0.6, noise=2.0, rng=2)
+    """Of 1,000 matches 600 are mismatches, and three boxes on the desk have 15 to 26 each: 60 samples miss some of them."""
+    drawn = draw_correspondences(desk_scene(3, rng=3), 1000, mismatch_rate=0.6, noise=2.0, rng=3)
 
     def share_found() -> float:
-        masks = (filter_points(drawn.points1, drawn.points2, rng=seed).inlier_mask for seed in range(4))
+        masks = (filter_points(drawn.points1, drawn.points2, rng=seed).inlier_mask for seed in range(8))
         return float(np.mean([mask[drawn.labels > 0].mean() for mask in masks]))
 
     gleaned = share_found()
-    assert gleaned > 0.96
+    assert gleaned > 0.93
     monkeypatch.setattr("ruzhash_cv.search.GLEANED_PER_MATCH", 0.1)
-    assert share_found() < gleaned - 0.01
+    assert share_found() < gleaned - 0.02
+
+
+def test_rounds_go_on_until_a_plane_among_crowding_mismatches_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine of ten matches lie 10 to 50 px off: copies of the plane are found first, some of them in every round."""
+    scenes = [
+        draw_correspondences(plane_scene(rng=seed), 600, mismatch_rate=0.9, mismatches="nearby", rng=seed)
+        for seed in range(6)
+    ]
+
+    def mean_f1() -> float:
+        kept = [(filter_points(drawn.points1, drawn.points2).inlier_mask, drawn.labels > 0) for drawn in scenes]
+        return float(np.mean([2 * (mask & true).sum() / (mask.sum() + true.sum()) for mask, true in kept]))
+
+    found = mean_f1()
+    assert found > 0.8
+    monkeypatch.setattr("ruzhash_cv.search.MOST_ROUNDS", 2)
+    assert mean_f1() < found - 0.2
+
+
+def test_guided_samples_prefer_what_agrees_with_its_neighbours(searched: Searched) -> None:
+    search, quality = searched.search, np.linspace(0.0, 10.0, len(searched.search.pairs))
+    even, strict = (search._guide(quality, strictness) / search.votes for strictness in (1.0, 6.0))
+    assert (even > 0).all()
+    assert (np.diff(even) > 0).all()
+    # At the median a quarter, and strictly a forty-ninth.
+    middle = len(quality) // 2
+    np.testing.assert_allclose([even[middle], strict[middle]], [1 / 4, 1 / 49], rtol=1e-6)
 
 
 # Where there is nothing to find
