@@ -116,11 +116,9 @@ def filter_points(
         T / 3 times as large.
     false_acceptance_rate : float in (0, 1), optional
         Share of mismatches accepted: the mask is p-value <= rate, whatever the structures (within `threshold`, where one is
-        given). None: kept is what lies within
-        the tolerance of a structure (of a fundamental matrix: if 98 % of decoys look worse; the few beyond 20 px of a plane:
-        if 99 % do) and, without a `threshold`, up
-        to three times as far what looks better than almost every decoy and than most of what was displaced as far; see
-        docs/method.md.
+        given). None: kept is what lies within the tolerance of a structure (of a fundamental matrix: if 98 % of decoys look
+        worse; the few beyond 20 px of a plane: if 99 % do) and, without a `threshold`, up to three times as far what looks
+        better than almost every decoy and than most of what was displaced as far; see docs/method.md.
     rng : int, numpy.random.Generator or None
         The same int gives the same result, whatever `n_jobs`.
     n_jobs : int or None
