@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ruzhash_cv._validation import RNG, as_generator, check_int
+from ruzhash_cv._validation import RNG, as_generator, as_points, check_int, check_same_length
 from ruzhash_cv.models import solve_in_frame, unit_norm
 from ruzhash_cv.preferences import embed_preferences
 
@@ -177,11 +177,16 @@ def normalise_pairs(points1: ArrayLike, points2: ArrayLike) -> NDArray[np.float6
     Parameters
     ----------
     points1, points2 : array_like, shape (n, 2)
-        Corresponding points, pixels.
+        Corresponding points, pixels; finite.
 
     Returns
     -------
     ndarray of float64, shape (n, 4)
+
+    Raises
+    ------
+    TypeError, ValueError
+        The points are not of the form above, or not equally many; the message names the argument and what arrived.
 
     Examples
     --------
@@ -189,7 +194,8 @@ def normalise_pairs(points1: ArrayLike, points2: ArrayLike) -> NDArray[np.float6
     array([[-1. , -1. , -0.5, -0.5],
            [ 1. ,  1. ,  0.5,  0.5]])
     """
-    first, second = np.asarray(points1, np.float64), np.asarray(points2, np.float64)
+    first, second = as_points(points1, "points1", finite=True), as_points(points2, "points2", finite=True)
+    check_same_length(first, second, "`points1` and `points2`")
     if len(first) == 0:
         return np.zeros((0, 4))
     centred = [points - np.median(points, axis=0) for points in (first, second)]

@@ -29,8 +29,8 @@ from ruzhash_cv.selection import WITHIN_THRESHOLD, Limits
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 FEWEST_MATCHES = 8
-#: Pixels; anything larger is no coordinate.
-LARGEST_COORDINATE = 1e12
+#: Pixels; anything larger is no coordinate, and beyond it a fundamental matrix of doubles is not exact to a pixel.
+LARGEST_COORDINATE = 1e9
 #: Correspondences the models are searched in; more are only scored.
 SEARCH_SIZE = 1024
 

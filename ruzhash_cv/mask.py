@@ -109,7 +109,10 @@ def levels_within(
     kinds: NDArray[np.uint8],
     planar: Array,
 ) -> Array:
-    """Return the largest share of decoys that may look as good as a match within its structure: of most planes' matches, any."""
+    """Return the largest share of decoys that may look as good as a match (n,): 1 for those of planes, but for few far off.
+
+    `distance` (n,) to the `nearest` structure is in its tolerances, these (k,) are in pixels, of which `unit` make one of `FAR`.
+    """
     levels = np.where(planar >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
     levels[kinds == HOMOGRAPHY] = 1.0
     levels, within = levels[nearest], distance <= 1.0

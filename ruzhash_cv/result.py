@@ -25,8 +25,9 @@ class Structure:
     support : int
         Matches labelled with it.
     tolerance : float
-        Pixels: a match with at most this residual belongs to it; without a `threshold`, up to three times as far if it looks
-        better than decoys and than most of what was displaced as far.
+        Pixels: a match with at most this residual belongs to it, unless it lies in another plane, has a better rival for its
+        keypoint, or looks no better than decoys (on an epipolar line, or among the few beyond 20 px of a plane); without a
+        `threshold`, up to three times as far if it looks better than decoys and than most of what was displaced as far.
     noise_scale : float
         Pixels: 1.4826 times the median residual of its distinct matches.
     evidence : float

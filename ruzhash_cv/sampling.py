@@ -42,8 +42,8 @@ class MinimalSamples:
     indices : ndarray of int64, shape (m, sample_size)
         Row numbers of the correspondences of each sample.
     rejected : dict of str to int
-        How many draws were degenerate: ``"repeated"`` (two points too close together in an image), ``"collinear"``,
-        ``"flipped"`` (the orientation of the points is not the same in both images).
+        How many draws were degenerate: ``"repeated"`` (two points too close together in an image, or fewer nearby that have weight
+        than a sample needs), ``"collinear"``, ``"flipped"`` (the orientation of the points is not the same in both images).
     """
 
     indices: NDArray[np.int64]

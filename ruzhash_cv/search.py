@@ -31,11 +31,11 @@ NEIGHBOURHOODS = (10, 10, 20, 40)
 N_LOCAL, N_WIDE, N_FUNDAMENTAL = 240, 24, 48
 #: The sample of a homography is the most nearly affine one of so many draws.
 N_CANDIDATES = 4
-#: Homographies from neighbourhoods are no more than so many for each match.
+#: Homographies from neighbourhoods are no more than so many for each match in the first round.
 MOST_PER_MATCH = 2
-#: Fundamental matrices where there is no other family, and for each match at most.
+#: Fundamental matrices of the first round where there is no other family, and for each match at most.
 N_ONLY_FUNDAMENTAL, MOST_ALONE_PER_MATCH = 336, 8
-#: Models refitted: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
+#: Models refitted of each such step: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
 N_REFITTED = (18, 6, 12)
 #: Fundamental matrices refitted where there is no other family.
 N_ONLY_REFITTED = 36
@@ -43,9 +43,9 @@ N_ONLY_REFITTED = 36
 CLOSING_RADII = (18.0, 9.0, 5.0, 2.5)
 #: Rounds of sampling, each with twice the samples of the one before. One is the last if structures explain more than half of the votes
 #: and bring so many nats for each of these: what holds much by little may be a crowd, not a structure.
-MOST_ROUNDS, FEWEST_NATS_PER_MATCH = 5, 1.0
-#: Guided samples prefer what agrees with its neighbours better than the median does. From this round on, when planes are hard to find,
-#: half of the homographies from neighbourhoods are guided too, and this many times as strictly.
+MOST_ROUNDS, FEWEST_NATS_PER_VOTE = 5, 1.0
+#: Guided samples prefer what agrees with its neighbours better than the median does. From this round on, counted from 0, when planes
+#: are hard to find, half of the homographies from neighbourhoods are guided too, and all homographies this many times as strictly.
 LATER, STRICTNESS = 2, 6.0
 #: A round is also the last if it leaves fewer matches than a structure needs that agree better than this share of decoys.
 FEWEST_LEFT = (8.0, 0.99)
@@ -53,7 +53,7 @@ FEWEST_LEFT = (8.0, 0.99)
 FEWEST_OFF_PLANES = (8.0, 0.95)
 #: As long as they bring so many nats for each vote they explain: what wide tolerances hold by less may be no plane.
 FEWEST_NATS_OF_PLANES = 1.5
-#: Before the search ends homographies are sampled among at least so many votes left over, so many times while that finds structures:
+#: After each round homographies are sampled among at least so many votes left over, so many times while that finds structures:
 #: how many samples for each of these matches, from neighbourhoods of which sizes, how many of them refitted, and the votes that must
 #: agree with these.
 FEWEST_TO_GLEAN, MOST_GLEANINGS = 48.0, 3
@@ -112,6 +112,8 @@ class Search:
 
     def run(self) -> Found:
         """Sample in rounds, each twice as long, until most matches are explained, and well, or what is left looks like decoys.
+
+        Where nothing is found all `MOST_ROUNDS` are held.
 
         Of both families planes come first: a fundamental matrix that is not needed can only keep mismatches.
         """
@@ -198,7 +200,7 @@ class Search:
         clear = total > (FEWEST_NATS_OF_PLANES * explained if planes_alone else 0.0)
         if clear and self._is_plain(left, gathered, limits):
             return True
-        much = explained > 0.5 * self.votes.sum() and total > FEWEST_NATS_PER_MATCH * explained
+        much = explained > 0.5 * self.votes.sum() and total > FEWEST_NATS_PER_VOTE * explained
         return bool(much and not planes_alone)
 
     def _is_plain(self, left: Array, gathered: Gathered, limits: tuple[float, float]) -> bool:
@@ -238,7 +240,10 @@ class Search:
                 yield False, planes + epipolar
 
     def _guide(self, quality: Array, strictness: float) -> Array:
-        """Return sampling weights that favour what already agrees with its neighbours, more than so many times the median."""
+        """Return sampling weights v (q / (q + s m))^2: v votes, q the agreement with planes, m its median, s the strictness.
+
+        None is 0: a sample of a neighbourhood where nothing agrees is drawn all the same.
+        """
         level = strictness * float(np.partition(quality, len(quality) // 2)[len(quality) // 2]) + 1e-12
         return self.votes * (quality / (quality + level)) ** 2 + 1e-9
 

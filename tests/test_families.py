@@ -174,3 +174,16 @@ def test_a_family_of_one_s_own_needs_three_members(capsys: pytest.CaptureFixture
     strays, highest = int(words[0]), int(words[3])
     # A quarter of the points are strays.
     assert strays > 0.6 * highest
+
+
+@pytest.mark.parametrize(
+    ("points1", "points2", "message"),
+    [
+        (np.zeros((1, 2)), np.zeros((2, 2)), "`points1` and `points2` must have the same length"),
+        (np.zeros(4), np.zeros(4), r"`points1` must have shape \(n, 2\), got \(4,\)"),
+        (np.zeros((3, 2)), np.full((3, 2), np.nan), "`points2` must be finite, got nan"),
+    ],
+)
+def test_pairs_to_normalise_are_checked(points1: np.ndarray, points2: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        normalise_pairs(points1, points2)

@@ -64,6 +64,15 @@ def test_few_matches_far_from_a_plane_must_look_good(n_far: int, level: float, u
     assert levels.tolist() == [1.0] * 100 + [level] * n_far + [1.0]
 
 
+def test_how_many_lie_far_is_counted_plane_by_plane_and_not_of_lines() -> None:
+    """A rough plane, of whose matches half lie far off, a precise one with one of 51 far off, and an epipolar line as precise."""
+    kinds = np.array([HOMOGRAPHY, HOMOGRAPHY, FUNDAMENTAL], np.uint8)
+    nearest = np.repeat([0, 1, 2], [40, 51, 51])
+    pixels = np.concatenate([np.repeat([5.0, 25.0], 20), np.full(50, 5.0), [25.0], np.full(50, 5.0), [25.0]])
+    levels = levels_within(nearest, pixels / 30.0, np.full(3, 30.0), 1.0, kinds, np.zeros(3))
+    assert levels.tolist() == [1.0] * 90 + [FAR_LEVEL] + [SLIDING_LEVEL] * 51
+
+
 def test_what_lies_on_a_line_must_look_good_and_better_where_one_plane_holds_most() -> None:
     tolerances, kinds = np.full(2, 30.0), np.full(2, FUNDAMENTAL, np.uint8)
     levels = levels_within(np.array([0, 1, 1]), np.array([0.1, 0.1, 0.9]), tolerances, 1.0, kinds, np.array([0.3, 0.9]))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ruzhash_cv import filter_points, sampson_distance, transfer_error
-from ruzhash_cv.bank import Bank, Found, coordinate_rows
+from ruzhash_cv.bank import Bank, Found, Structures, coordinate_rows
 from ruzhash_cv.datasets import (
     Correspondences,
     desk_scene,
@@ -22,7 +22,7 @@ from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, KINDS, Frame
 from ruzhash_cv.places import PLACE_RADIUS, find_keypoints, find_places
 from ruzhash_cv.residuals import pack_models
 from ruzhash_cv.sampling import REJECTIONS
-from ruzhash_cv.search import Search
+from ruzhash_cv.search import DECOY_REACH, Gathered, Search
 from ruzhash_cv.selection import FEWEST_NATS
 
 BOTH = KINDS
@@ -201,6 +201,49 @@ def test_rounds_go_on_until_a_plane_among_crowding_mismatches_is_found(monkeypat
     assert mean_f1() < found - 0.2
 
 
+def test_from_the_third_round_on_half_of_the_neighbourhood_samples_are_guided(searched: Searched) -> None:
+    for turn, (_, steps) in enumerate(searched.search._rounds()):
+        local = [step for step in steps if step.sizes != (0,)]
+        assert sum(step.n_samples for step in local) == 2**turn * 240
+        assert [step.strictness for step in local] == ([0.0] if turn < 2 else [0.0, 6.0])
+        assert len({step.n_samples for step in local}) == 1
+        assert [step.strictness for step in steps if step.sizes == (0,)] == [1.0 if turn < 2 else 6.0]
+
+
+def test_planes_are_gleaned_after_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds, glean = [], Search._glean
+    monkeypatch.setattr(Search, "_glean", lambda search, *rest: rounds.append(1) or glean(search, *rest))
+    points1, points2 = np.random.default_rng(0).uniform(0, 600, (2, 150, 2))
+    run(points1, points2)
+    assert len(rounds) == 5
+
+
+@pytest.mark.parametrize(
+    ("explained", "nats_per_vote", "planes_alone", "over"),
+    [
+        (0.6, 1.1, False, True),
+        (0.6, 0.9, False, False),
+        (0.4, 9.0, False, False),
+        (0.6, 1.4, True, False),
+        (0.0, 0.0, False, False),
+    ],
+)
+def test_rounds_end_where_structures_explain_much_and_well(
+    searched: Searched,
+    monkeypatch: pytest.MonkeyPatch,
+    explained: float,
+    nats_per_vote: float,
+    planes_alone: bool,
+    over: bool,
+) -> None:
+    search, n = searched.search, len(searched.search.votes)
+    monkeypatch.setattr(Search, "_is_plain", lambda *_: False)
+    left = np.where(np.arange(n) < explained * n, 0.0, search.votes)
+    nats = np.array([nats_per_vote * (search.votes.sum() - left.sum())])
+    structures = Structures(Bank(), np.zeros(1, np.int64), nats, left, np.zeros(1))
+    assert search._is_over(structures, Gathered(n, 10), planes_alone) is over
+
+
 def test_guided_samples_prefer_what_agrees_with_its_neighbours(searched: Searched) -> None:
     search, quality = searched.search, np.linspace(0.0, 10.0, len(searched.search.pairs))
     even, strict = (search._guide(quality, strictness) / search.votes for strictness in (1.0, 6.0))
@@ -288,16 +331,18 @@ def test_a_true_plane_weighs_much_and_a_chance_model_nothing(facade: Corresponde
     assert rows.row_sums(weights)[own].mean() > 10 * rows.row_sums(weights)[facade.labels == 0].mean()
 
 
-def test_decoys_lie_far_from_any_structure(searched: Searched) -> None:
-    decoys = searched.search.draw_decoys(300)
+def test_decoys_pair_points_that_no_match_pairs(searched: Searched) -> None:
+    search = searched.search
+    decoys, pairs = search.draw_decoys(300), search.pairs
     assert decoys.shape == (300, 4)
-    points1, points2 = searched.points1, searched.points2
-    frame = searched.frame
-    back1, back2 = (decoys[:, :2] / frame.scale + frame.centre1, decoys[:, 2:] / frame.scale + frame.centre2)
-    assert np.abs(back1[:, None] - points1).max(axis=2).min(axis=1).max() < 1e-6
-    assert np.abs(back2[:, None] - points2).max(axis=2).min(axis=1).max() < 1e-6
-    agreeing = Searched(back1, back2, frame, searched.search, searched.found).residuals() < 3.0
-    assert agreeing.any(axis=0).mean() < 0.05
+    first, second = (
+        np.abs(decoys[:, None, half] - pairs[None, :, half]).max(axis=2) for half in (slice(0, 2), slice(2, 4))
+    )
+    assert first.min(axis=1).max() == 0.0
+    assert second.min(axis=1).max() == 0.0
+    # Nowhere is a match that begins where a decoy begins and ends within reach of where it ends.
+    reach = DECOY_REACH * search.scale
+    assert not ((first < 1e-12) & (second < reach)).any()
 
 
 def test_structures_found_in_a_subset_are_polished_with_all_correspondences() -> None:
