@@ -20,7 +20,7 @@ from problems import Problem
 from report import about_this_run, markdown
 from suites import problems
 
-from ruzhash_cv import filter_points, filtering, mask, scoring, search, selection
+from ruzhash_cv import filter_points, filtering, mask, schedule, scoring, search, selection
 from ruzhash_cv.places import votes_of
 from ruzhash_cv.search import Search
 
@@ -34,7 +34,9 @@ def replaced(**values: Any) -> Change:
     def change(stack: ExitStack) -> None:
         for name, value in values.items():
             # `filtering` before `mask`, whose functions it calls by names of its own.
-            module = next(room for room in (search, selection, scoring, filtering, mask) if hasattr(room, name))
+            module = next(
+                room for room in (schedule, search, selection, scoring, filtering, mask) if hasattr(room, name)
+            )
             stack.enter_context(patch.object(module, name, value))
 
     return change
@@ -101,7 +103,7 @@ VARIANTS: dict[str, tuple[Change | None, dict[str, Any]]] = {
     "a keypoint may have many votes": (replaced(votes_of=lambda places, keypoints: votes_of(places)), {}),
     "and many partners": (replaced(lost_to_rivals=lambda *_: np.zeros(0, np.int64)), {}),
     "one round of samples": (replaced(MOST_ROUNDS=1), {}),
-    "neighbourhoods not guided in later rounds": (replaced(LATER=search.MOST_ROUNDS), {}),
+    "neighbourhoods not guided in later rounds": (replaced(LATER=schedule.MOST_ROUNDS), {}),
     "samples not guided by quality": (method("_guide", lambda self, quality, strictness: self.votes), {}),
     "matches agree with models they made": (method("_sample", counting_itself), {}),
     "no significance weights": (method("weigh", unweighted), {}),

@@ -60,14 +60,14 @@ class Bank:
 class Structures:
     """Structures, strongest first: models, the steps of their radii, their evidences in nats; and the votes `left` over.
 
-    `planar` (k,) is the share of a fundamental matrix's matches that one plane holds.
+    `planar_shares` (k,) is the share of a fundamental matrix's matches that one plane holds.
     """
 
     bank: Bank
     steps: NDArray[np.int64]
     evidences: Array
     left: Array
-    planar: Array
+    planar_shares: Array
 
     def __len__(self) -> int:
         return len(self.bank)
@@ -79,13 +79,13 @@ class Structures:
         order = np.argsort(-evidences, kind="stable")
         bank = Bank.join([Bank(), *[part.bank for part in parts]]).take(order)
         steps = np.concatenate([np.zeros(0, np.int64), *[part.steps for part in parts]])
-        planar = np.concatenate([np.zeros(0), *[part.planar for part in parts]])
-        return cls(bank, steps[order], evidences[order], left, planar[order])
+        planar_shares = np.concatenate([np.zeros(0), *[part.planar_shares for part in parts]])
+        return cls(bank, steps[order], evidences[order], left, planar_shares[order])
 
     def take(self, which: slice | NDArray[np.int64]) -> Structures:
         """Return some of the structures."""
         return Structures(
-            self.bank.take(which), self.steps[which], self.evidences[which], self.left, self.planar[which]
+            self.bank.take(which), self.steps[which], self.evidences[which], self.left, self.planar_shares[which]
         )
 
     def one_by_one(self) -> list[Structures]:
@@ -100,7 +100,7 @@ class Found:
     structures: Bank
     radii: Array
     evidences: Array
-    planar: Array
+    planar_shares: Array
     columns: Bank
     significances: Array
     rejected: dict[str, int]

@@ -17,7 +17,7 @@ LEVELS = (0.05, 0.1, 0.2, 0.5, 1.0)
 #: Shifts and spreads tried for that law.
 SHIFTS, SPREADS = np.linspace(0.0, 3.0, 31), np.linspace(1.0, 2.5, 16)
 #: Matches that speak for the decoys' law beforehand, the price of a spread, and the log-likelihood ratio another law needs.
-PRIOR_MATCHES, SPREAD_PRICE, FEWEST_NATS = 40.0, 30.0, 0.8
+PRIOR_OF_LAW, SPREAD_PRICE, FEWEST_NATS_OF_LAW = 40.0, 30.0, 0.8
 #: The decoy whose score the exponential tail begins at, and the share of decoys that tell how fast it falls.
 TAIL_RANK, TAIL_SHARE = 5, 0.1
 
@@ -38,6 +38,11 @@ def p_values(scores: ArrayLike, decoy_scores: ArrayLike) -> Array:
     -------
     ndarray of float64, shape (n,)
         In (0, 1].
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above; the message names it and what arrived.
 
     Examples
     --------
@@ -94,12 +99,12 @@ def empirical_null(p: Array, n_decoys: int) -> tuple[float, float]:
     levels = np.array(LEVELS)
     below = np.searchsorted(np.sort(p), levels, side="right")
     counts = np.diff(below)
-    counts = counts * (n_decoys / max(n_decoys + counts.sum(), 1)) + PRIOR_MATCHES * np.diff(levels) / (1.0 - levels[0])
+    counts = counts * (n_decoys / max(n_decoys + counts.sum(), 1)) + PRIOR_OF_LAW * np.diff(levels) / (1.0 - levels[0])
     shift, spread, logs = _laws()
     gains = logs @ counts - SPREAD_PRICE * (spread - 1.0) ** 2
     best = int(np.argmax(gains))
     # Entry 0 is the law of decoys.
-    return (float(shift[best]), float(spread[best])) if gains[best] > gains[0] + FEWEST_NATS else (0.0, 1.0)
+    return (float(shift[best]), float(spread[best])) if gains[best] > gains[0] + FEWEST_NATS_OF_LAW else (0.0, 1.0)
 
 
 @cache

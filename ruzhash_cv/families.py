@@ -223,6 +223,11 @@ def sample_models(
     n_degenerate : int
         Samples that made no model.
 
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above; the message names it and what arrived.
+
     Examples
     --------
     >>> models, n_degenerate = sample_models(np.random.default_rng(0).random((20, 2)), Lines(), n_models=10)
@@ -271,6 +276,11 @@ def family_preferences(
     -------
     scipy.sparse.csr_array of float32, shape (n, m)
 
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above; the message names it and what arrived.
+
     Examples
     --------
     >>> axis = Lines().solve(np.array([[[0.0, 0.0], [1.0, 0.0]]]))
@@ -306,6 +316,11 @@ def fit_noise(data: ArrayLike, labels: ArrayLike, family: ModelFamily) -> float:
     -------
     float
         Root of the mean squared residual, pooled over the structures.
+
+    Raises
+    ------
+    ValueError
+        No structure has more points than a minimal sample.
 
     Examples
     --------

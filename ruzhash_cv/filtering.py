@@ -67,6 +67,11 @@ def filter_matches(
     ndarray of bool, shape (len(matches),)
         For knnMatch output, one entry per query row.
 
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above; the message names it and what arrived.
+
     Examples
     --------
     >>> import numpy as np
@@ -182,9 +187,9 @@ def filter_points(
         false_acceptance_rate,
     )
     if false_acceptance_rate is None:
-        planar = found.structures.kinds[verdict.labels] == HOMOGRAPHY
+        on_plane = found.structures.kinds[verdict.labels] == HOMOGRAPHY
         reach = REACH * problem.length
-        lost = lost_to_rivals(problem.pairs, problem.keypoints, reach, verdict.keep, scores, verdict.labels, planar)
+        lost = lost_to_rivals(problem.pairs, problem.keypoints, reach, verdict.keep, scores, verdict.labels, on_plane)
         verdict.keep[lost], verdict.labels[lost] = False, -1
     result = _report(verdict, found, problem)
     clock.stop("structures")

@@ -70,7 +70,7 @@ def decide(
     tolerances = found.tolerances * unit if threshold is None else np.full(len(found.structures), threshold)
     nearest, distance = nearest_structures(residuals, tolerances, found.structures.kinds)
     within = distance <= 1.0
-    levels = levels_within(nearest, distance, tolerances, unit, found.structures.kinds, found.planar)
+    levels = levels_within(nearest, distance, tolerances, unit, found.structures.kinds, found.planar_shares)
     keep, speaks = within & (chance <= levels), chance <= SURE_LEVEL
     if threshold is None:
         shell = ~within & (distance <= SURE_REACH)
@@ -91,8 +91,8 @@ def nearest_structures(
     with np.errstate(over="ignore"):
         distances = residuals / tolerances
     # A line is easily nearer than a point: what lies within a plane belongs to the plane.
-    planar = np.where(kinds == HOMOGRAPHY, distances, np.inf)
-    eligible = np.where((planar <= 1.0).any(axis=1, keepdims=True), planar, distances)
+    to_planes = np.where(kinds == HOMOGRAPHY, distances, np.inf)
+    eligible = np.where((to_planes <= 1.0).any(axis=1, keepdims=True), to_planes, distances)
     # A wide structure holds what narrow ones hold: of those that do the likeliest, by normal densities of a point and of a line.
     within, free = eligible <= 1.0, np.where(kinds == HOMOGRAPHY, 2.0, 1.0)
     costs = 0.5 * (SIGMAS_PER_TOLERANCE * np.minimum(eligible, 1.0)) ** 2 + free * np.log(tolerances)
@@ -107,13 +107,13 @@ def levels_within(
     tolerances: Array,
     unit: float,
     kinds: NDArray[np.uint8],
-    planar: Array,
+    planar_shares: Array,
 ) -> Array:
     """Return the largest share of decoys that may look as good as a match (n,): 1 for those of planes, but for few far off.
 
     `distance` (n,) to the `nearest` structure is in its tolerances, these (k,) are in pixels, of which `unit` make one of `FAR`.
     """
-    levels = np.where(planar >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
+    levels = np.where(planar_shares >= PLANAR_SHARE, PLANAR_LEVEL, SLIDING_LEVEL)
     levels[kinds == HOMOGRAPHY] = 1.0
     levels, within = levels[nearest], distance <= 1.0
     far = within & (kinds[nearest] == HOMOGRAPHY) & (distance * tolerances[nearest] > FAR * unit)
@@ -139,7 +139,7 @@ def lost_to_rivals(
     keep: NDArray[np.bool_],
     scores: Array,
     labels: NDArray[np.int64],
-    planar: NDArray[np.bool_],
+    on_plane: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
     """Return those kept whose keypoint has a better match: a point of one image has one partner in the other.
 
@@ -154,5 +154,5 @@ def lost_to_rivals(
         first = np.concatenate([[True], np.diff(points[rows]) != 0])
         best = rows[first][np.cumsum(first) - 1]
         far = np.abs(other[rows] - other[best]).max(axis=1) > reach
-        lost.append(rows[far & ~(planar[rows] & (labels[rows] == labels[best]))])
+        lost.append(rows[far & ~(on_plane[rows] & (labels[rows] == labels[best]))])
     return np.concatenate(lost)

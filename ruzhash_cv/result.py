@@ -53,7 +53,7 @@ class FilterResult:
     anomaly_scores : ndarray of float64, shape (n,)
         In (0, 1], high = mismatch.
     p_values : ndarray of float64, shape (n,)
-        Probability that a mismatch looks at least as good, by comparison with decoys and with the other matches.
+        In (0, 1]: probability that a mismatch looks at least as good, by comparison with decoys and with the other matches.
     labels : ndarray of int64, shape (n,)
         Index into `models` of the structure a kept match belongs to, -1 = none.
     models : tuple of Structure
@@ -64,7 +64,7 @@ class FilterResult:
         of a structure and look better than most of what was displaced as far, with a `threshold` lie within that. Structures
         keep others besides.
     mismatch_rate : float
-        Estimated share of mismatches among distinct matches.
+        In [0, 1]: estimated share of mismatches among distinct matches.
     degenerate_samples : dict of str to int
         Minimal samples rejected, by reason: ``"repeated"``, ``"collinear"``, ``"flipped"``, ``"unsolved"``.
     n_models : int
@@ -72,7 +72,7 @@ class FilterResult:
     reason : str or None
         Why nothing could be decided; None where something was.
     seconds : dict of str to float
-        Time of each stage.
+        Time of each stage: ``"search"``, ``"forest"``, ``"structures"``.
     """
 
     inlier_mask: NDArray[np.bool_]

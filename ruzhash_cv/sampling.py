@@ -92,6 +92,11 @@ def draw_samples(
     -------
     MinimalSamples
 
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above; the message names it and what arrived.
+
     Examples
     --------
     >>> points = np.random.default_rng(0).uniform(0, 100, (50, 2))

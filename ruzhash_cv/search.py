@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +16,7 @@ from ruzhash_cv.preferences import Columns, agree
 from ruzhash_cv.refinement import refine_kernel
 from ruzhash_cv.residuals import pack_models
 from ruzhash_cv.sampling import REJECTIONS, MinimalSamples, Neighbours, draw_from
+from ruzhash_cv.schedule import Step, rounds
 from ruzhash_cv.selection import Limits, Selector
 from ruzhash_cv.structures import RADII, cover_kernel
 
@@ -25,28 +24,13 @@ Array = NDArray[np.float64]
 
 #: Widest noise scale of a preference and where it is cut off, pixels. With the two finer ones: 9, 3 and 1 px.
 SIGMA, REACH = 9.0, 27.0
-#: Sizes of the neighbourhoods that samples come from; 0 is the whole set.
-NEIGHBOURHOODS = (10, 10, 20, 40)
-#: Samples of the first round: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_LOCAL, N_WIDE, N_FUNDAMENTAL = 240, 24, 48
 #: The sample of a homography is the most nearly affine one of so many draws.
 N_CANDIDATES = 4
-#: Homographies from neighbourhoods are no more than so many for each match in the first round.
-MOST_PER_MATCH = 2
-#: Fundamental matrices of the first round where there is no other family, and for each match at most.
-N_ONLY_FUNDAMENTAL, MOST_ALONE_PER_MATCH = 336, 8
-#: Models refitted of each such step: homographies from neighbourhoods, homographies and fundamental matrices among what looks good.
-N_REFITTED = (18, 6, 12)
-#: Fundamental matrices refitted where there is no other family.
-N_ONLY_REFITTED = 36
 #: The closing radii, pixels, models are refitted with.
 CLOSING_RADII = (18.0, 9.0, 5.0, 2.5)
-#: Rounds of sampling, each with twice the samples of the one before. One is the last if structures explain more than half of the votes
-#: and bring so many nats for each of these: what holds much by little may be a crowd, not a structure.
-MOST_ROUNDS, FEWEST_NATS_PER_VOTE = 5, 1.0
-#: Guided samples prefer what agrees with its neighbours better than the median does. From this round on, counted from 0, when planes
-#: are hard to find, half of the homographies from neighbourhoods are guided too, and all homographies this many times as strictly.
-LATER, STRICTNESS = 2, 6.0
+#: A round is the last if structures explain more than half of the votes and bring so many nats for each of these: what holds much by
+#: little may be a crowd, not a structure.
+FEWEST_NATS_PER_VOTE = 1.0
 #: A round is also the last if it leaves fewer matches than a structure needs that agree better than this share of decoys.
 FEWEST_LEFT = (8.0, 0.99)
 #: And no fundamental matrix is looked for if planes leave fewer than that, by a wider measure.
@@ -62,16 +46,6 @@ GLEANED_PER_MATCH, GLEANED_SIZES, N_GLEANED_REFITTED, FEWEST_AGREEING = 0.5, (5,
 NOWHERE = -2
 #: Decoys keep this distance, pixels, from pairings that could be true.
 DECOY_REACH = 10.0
-
-
-class Step(NamedTuple):
-    """One kind of samples: how many, from neighbourhoods of which sizes, how strictly guided (0: not); and how many to refit."""
-
-    kind: str
-    n_samples: int
-    sizes: tuple[int, ...]
-    strictness: float
-    n_refitted: int
 
 
 class Gathered:
@@ -120,7 +94,7 @@ class Search:
         decoys = coordinate_rows(self.draw_decoys(self.n_decoys))
         selector = Selector(self._points, self.votes, self.keypoints, decoys, self.scale, self.limits)
         gathered = Gathered(len(self.pairs), decoys.shape[1])
-        for planes_alone, steps in self._rounds():
+        for planes_alone, steps in rounds(self.families, len(self.pairs)):
             for step in steps:
                 self._take(step, gathered, decoys)
             structures = selector.select(Bank.join(gathered.candidates))
@@ -137,7 +111,7 @@ class Search:
             structures.bank,
             RADII[structures.steps],
             structures.evidences,
-            structures.planar,
+            structures.planar_shares,
             columns,
             significances,
             gathered.rejected,
@@ -157,9 +131,7 @@ class Search:
             gathered.decoy_quality = gathered.decoy_quality + others.row_sums(weight)
         if step.kind not in self.families or len(bank) == 0:
             return
-        chosen = cover_kernel(rows.starts, rows.rows, rows.values, self.votes, support, weight, step.n_refitted)
-        informative = bank.take(chosen)
-        gathered.add(informative, weight[chosen], self._refit(informative))
+        gathered.add(*self._best(bank, weight, support, rows, self.votes, step.n_refitted))
 
     def _glean(self, structures: Structures, gathered: Gathered, selector: Selector) -> Structures:
         """Sample planes among the matches left over, again while that finds structures, and return all of them.
@@ -179,16 +151,10 @@ class Search:
             points = np.ascontiguousarray(self._points[:, rows])
             weight, support, columns, _ = self.weigh(bank, left[rows], points, self.places[rows], selector.decoys)
             support[support < FEWEST_AGREEING] = 0.0
-            chosen = cover_kernel(
-                columns.starts, columns.rows, columns.values, left[rows], support, weight, N_GLEANED_REFITTED
-            )
-            if len(chosen) == 0:
+            best = self._best(bank, weight, support, columns, left[rows], N_GLEANED_REFITTED)
+            if not selector.finds(left, best[-1]):
                 break
-            informative = bank.take(chosen)
-            refitted = self._refit(informative)
-            if not selector.finds(left, refitted):
-                break
-            gathered.add(informative, weight[chosen], refitted)
+            gathered.add(*best)
             structures = selector.select(Bank.join(gathered.candidates))
         return structures
 
@@ -212,32 +178,6 @@ class Search:
         rank = int(share * len(decoys))
         good = gathered.quality > np.partition(decoys, rank)[rank]
         return bool(left[good].sum() < fewest + (1.0 - share) * left.sum())
-
-    def _rounds(self) -> Iterator[tuple[bool, list[Step]]]:
-        """Yield for each round whether it is the one of planes alone, and what it samples."""
-        for turn in range(MOST_ROUNDS):
-            times, (local, wide, lines) = 2**turn, N_REFITTED
-            n_local = min(N_LOCAL, MOST_PER_MATCH * len(self.pairs))
-            strictness = STRICTNESS if turn >= LATER else 1.0
-            # Evenly spread ones, and later as many guided ones.
-            levels = (0.0, strictness) if turn >= LATER else (0.0,)
-            n_each = n_local * times // len(levels)
-            planes = [Step("homography", n_each, NEIGHBOURHOODS, level, local) for level in levels]
-            if self.families == ("fundamental",):
-                n_alone = min(N_ONLY_FUNDAMENTAL, MOST_ALONE_PER_MATCH * len(self.pairs))
-                alone = Step("fundamental", n_alone * times, (0, 25, 50), 1.0, N_ONLY_REFITTED)
-                yield False, [*planes, alone]
-                continue
-            planes.append(Step("homography", N_WIDE * times, (0,), strictness, wide))
-            if "fundamental" not in self.families:
-                yield False, planes
-                continue
-            epipolar = [Step("fundamental", N_FUNDAMENTAL * times, (0, 0, 50), 1.0, lines)]
-            if turn == 0:
-                yield True, planes
-                yield False, epipolar
-            else:
-                yield False, planes + epipolar
 
     def _guide(self, quality: Array, strictness: float) -> Array:
         """Return sampling weights v (q / (q + s m))^2: v votes, q the agreement with planes, m its median, s the strictness.
@@ -295,6 +235,14 @@ class Search:
         share = support / votes.sum()
         weights = np.maximum(0.0, 1.0 - (chance + 1.0) / (n + 1.0) / np.maximum(share, 1e-12)) ** 3
         return weights, support, rows, others
+
+    def _best(
+        self, bank: Bank, weight: Array, support: Array, columns: Columns, votes: Array, n_wanted: int
+    ) -> tuple[Bank, Array, Bank]:
+        """Return the models that cover the votes best, their significances, and their refits to all matches."""
+        chosen = cover_kernel(columns.starts, columns.rows, columns.values, votes, support, weight, n_wanted)
+        informative = bank.take(chosen)
+        return informative, weight[chosen], self._refit(informative)
 
     def _refit(self, bank: Bank) -> Bank:
         """Return the fits of models with each of the closing radii."""

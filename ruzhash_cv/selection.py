@@ -81,7 +81,7 @@ class Selector:
                 else:
                     flat = [plane for plane in (*parts, within.take(slice(0, 1))) if HOMOGRAPHY in plane.bank.kinds]
                     held = [self.votes[near & self._belonging(plane)].sum() for plane in flat]
-                    part.planar[:] = max(held, default=0.0) / self.votes[near].sum()
+                    part.planar_shares[:] = max(held, default=0.0) / self.votes[near].sum()
             parts.append(part)
             open_[own] = 0.0
         return Structures.join(parts, left)

@@ -31,6 +31,7 @@ ORDER = (
     "bank",
     "repetitions",
     "selection",
+    "schedule",
     "search",
     "scoring",
     "mask",

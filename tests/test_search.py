@@ -22,6 +22,7 @@ from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, KINDS, Frame
 from ruzhash_cv.places import PLACE_RADIUS, find_keypoints, find_places
 from ruzhash_cv.residuals import pack_models
 from ruzhash_cv.sampling import REJECTIONS
+from ruzhash_cv.schedule import rounds
 from ruzhash_cv.search import DECOY_REACH, Gathered, Search
 from ruzhash_cv.selection import FEWEST_NATS
 
@@ -197,17 +198,25 @@ def test_rounds_go_on_until_a_plane_among_crowding_mismatches_is_found(monkeypat
 
     found = mean_f1()
     assert found > 0.8
-    monkeypatch.setattr("ruzhash_cv.search.MOST_ROUNDS", 2)
+    monkeypatch.setattr("ruzhash_cv.schedule.MOST_ROUNDS", 2)
     assert mean_f1() < found - 0.2
 
 
-def test_from_the_third_round_on_half_of_the_neighbourhood_samples_are_guided(searched: Searched) -> None:
-    for turn, (_, steps) in enumerate(searched.search._rounds()):
+@pytest.mark.parametrize("n", [60, 400])
+def test_from_the_third_round_on_half_of_the_neighbourhood_samples_are_guided(n: int) -> None:
+    schedule = [(turn, steps) for turn, (_, steps) in enumerate(rounds(("homography",), n))]
+    assert len(schedule) == 5
+    for turn, steps in schedule:
         local = [step for step in steps if step.sizes != (0,)]
-        assert sum(step.n_samples for step in local) == 2**turn * 240
+        assert sum(step.n_samples for step in local) == 2**turn * min(240, 2 * n)
         assert [step.strictness for step in local] == ([0.0] if turn < 2 else [0.0, 6.0])
         assert len({step.n_samples for step in local}) == 1
         assert [step.strictness for step in steps if step.sizes == (0,)] == [1.0 if turn < 2 else 6.0]
+
+
+def test_planes_come_before_fundamental_matrices() -> None:
+    kinds = [(alone, {step.kind for step in steps}) for alone, steps in rounds(KINDS, 400)]
+    assert kinds == [(True, {"homography"}), (False, {"fundamental"}), *[(False, set(KINDS))] * 4]
 
 
 def test_planes_are_gleaned_after_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
