@@ -77,6 +77,9 @@ class Selector:
                 within = self._extract(np.where(own, self.votes, 0.0), planes, widest=widest)
                 rest = np.where(own, within.left, open_)
                 if len(within) > 0 and not len(self._extract(rest, part.bank, fewest_nats=NATS_BEYOND_PLANES)):
+                    again = self._extract(open_, within.bank, fewest_nats=1.0)
+                    if len(again) == len(within):
+                        within = again
                     part, left = within, np.where(own, within.left, left)
                 else:
                     flat = [plane for plane in (*parts, within.take(slice(0, 1))) if HOMOGRAPHY in plane.bank.kinds]
