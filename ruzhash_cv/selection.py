@@ -14,7 +14,7 @@ from ruzhash_cv.bank import Bank, Structures
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
 from ruzhash_cv.places import KeypointNumbers
 from ruzhash_cv.repetitions import tell_repetitions
-from ruzhash_cv.structures import CONTRAST, RADII, TOLERANCE, WIDEST, extract_kernel
+from ruzhash_cv.structures import CONTRASTS, RADII, TOLERANCE, WIDEST, Contrast, extract_kernel
 
 Array = NDArray[np.float64]
 
@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 FEWEST_NATS, MOST_STRUCTURES = 18.0, 32
 #: Planes stand for a fundamental matrix if their radii are at most so many steps wider (twice as wide), and leave it fewer nats.
 STEPS_NOISIER, NATS_BEYOND_PLANES = 2, 5.0
+#: The nats they need among all matches to have the radii they have there.
+FEWEST_NATS_AMONG_ALL = 1.0
 #: And if one of them lies among another's matches, and they bring this share of its nats: texture that repeats.
 NATS_OF_REPETITIONS = 0.5
 #: Pixels: a column that stands for a repetition holds what is as near as that.
@@ -30,16 +32,16 @@ NEAR_COLUMN = 9.0
 
 @dataclass(frozen=True)
 class Limits:
-    """By family: how many radii are tried, the least contrast with the ring around, and what a structure takes away, in radii."""
+    """By family: how many radii are tried, the contrasts asked for, and what a structure takes away, in radii; see `structures`."""
 
     widest: tuple[int, int] = WIDEST
-    contrast: tuple[float, float] = CONTRAST
+    contrasts: tuple[Contrast, ...] = CONTRASTS
     takes: tuple[float, float] = TOLERANCE
 
 
-#: With a threshold of 3 units tolerances stay within it; a structure may be noisier than it allows, so that no ring is looked at and
-#: twice its tolerance is taken away.
-WITHIN_THRESHOLD = Limits(widest=(5, 5), contrast=(0.0, 0.0), takes=(3.0, 2.5))
+#: With a threshold of 3 units tolerances stay within it; a structure may be noisier than it allows, so that it is not compared with
+#: what surrounds it, and twice its tolerance is taken away.
+WITHIN_THRESHOLD = Limits(widest=(5, 5), contrasts=(((0.0, 0.0), (0.0, 0.0)),), takes=(3.0, 2.5))
 
 
 @dataclass(frozen=True)
@@ -77,10 +79,10 @@ class Selector:
                 within = self._extract(np.where(own, self.votes, 0.0), planes, widest=widest)
                 rest = np.where(own, within.left, open_)
                 if len(within) > 0 and not len(self._extract(rest, part.bank, fewest_nats=NATS_BEYOND_PLANES)):
-                    again = self._extract(open_, within.bank, fewest_nats=1.0)
-                    if len(again) == len(within):
-                        within = again
-                    part, left = within, np.where(own, within.left, left)
+                    # Among its own matches nothing surrounds a plane that mismatches crowd around.
+                    among = self._extract(open_, within.bank, fewest_nats=FEWEST_NATS_AMONG_ALL)
+                    part = among if len(among) == len(within) else within
+                    left = np.where(own, part.left, left)
                 else:
                     flat = [plane for plane in (*parts, within.take(slice(0, 1))) if HOMOGRAPHY in plane.bank.kinds]
                     held = [self.votes[near & self._belonging(plane)].sum() for plane in flat]
@@ -137,7 +139,7 @@ class Selector:
         limits = self.limits
         packed, kinds, steps, evidences, left = extract_kernel(
             self.points, votes, self.decoys, candidates.packed, candidates.kinds, self.scale,
-            np.array(limits.takes), np.array(widest or limits.widest), np.array(limits.contrast), fewest_nats,
+            np.array(limits.takes), np.array(widest or limits.widest), np.array(limits.contrasts), fewest_nats,
             MOST_STRUCTURES,
         )  # fmt: skip
         return Structures(Bank.made_by_nobody(packed, kinds), steps, evidences, left, np.zeros(len(packed)))

@@ -5,13 +5,16 @@ Evidence. For a model and a radius, c of n votes agree and chance would give the
 
     G = c log(c / (n alpha)) + (n - c) log((1 - c / n) / (1 - alpha))     (nats)
 
-where n and c are both less by the votes that any model of the family fits (`FREE`). Two kinds of chance, and the larger counts.
+where n and c are both less by the votes that any model of the family fits (`FREE`). Three kinds of chance, and the largest counts.
 Decoys: the share of them within `CHANCE_RADIUS` of the model, brought down to smaller radii by the law of its family, r^2 around a
-point (homography) and r along a line (fundamental matrix). And the ring just outside the radius: mismatches may crowd around the true
-positions, but a structure is denser than what surrounds it. So a radius grows as long as there is more to gain than chance would
-bring in, and stops where the residuals of the structure thin out: each structure has the tolerance its own residuals ask for.
+point (homography) and r along a line (fundamental matrix). The ring just outside the radius: mismatches may crowd around the true
+positions, but a structure is `CONTRASTS` times denser than what surrounds it. And for a plane the crowd, all that lies further out
+but within `CHANCE_RADIUS`, by the same law: a crowd has dense spots too small for the rings around them to tell. Where no model at all
+stands out like that, less is asked.
 
-The largest G over models and radii is the next structure, of whichever family; what it explains is taken away, and so on.
+The largest G over models and radii is the next structure, of whichever family; what it explains is taken away, and so on. Its radius
+is that of the largest G by the first of the contrasts: it grows as long as there is more to gain than chance would bring in, and stops
+where the residuals of the structure thin out. So each structure has the tolerance its own residuals ask for.
 """
 
 from __future__ import annotations
@@ -26,21 +29,26 @@ from ruzhash_cv.models import HOMOGRAPHY
 from ruzhash_cv.refinement import refine_one
 from ruzhash_cv.residuals import near_residuals
 
+Contrast = tuple[tuple[float, float], tuple[float, float]]
+
 #: Radii tried, pixels: steps of sqrt(2).
 N_RADII = 14
 RADII = 0.5 * np.sqrt(2.0) ** np.arange(N_RADII)
 #: Decoys this close to a model, pixels, tell its share of chance agreement; but no further than so far in the frame.
-CHANCE_RADIUS, WIDEST_CHANCE = 32.0, 0.5
+CHANCE_STEP, WIDEST_CHANCE = 12, 0.5
+CHANCE_RADIUS = float(RADII[CHANCE_STEP])
 #: The ring behind a radius reaches this many steps further (twice the radius).
 RING = 2
 #: Squared residuals in units of the smallest radius squared: none of the radii holds more.
 _BEYOND = 2.0 ** (N_RADII - 1)
 #: Number of radii tried, by family: up to 22.6 px and 8 px. Planes bend, epipolar lines do not.
 WIDEST = (12, 9)
-#: A structure must be this many times as dense as the ring around it.
-CONTRAST = (3.0, 1.5)
+#: A structure must be so many times as dense as the ring around it (by family), and as the crowd; where none is, the next of these.
+CONTRASTS: tuple[Contrast, ...] = (((3.0, 1.5), (1.0, 0.0)), ((1.5, 1.5), (1.0, 0.0)), ((1.5, 1.5), (0.0, 0.0)))
 #: By family: what lies within this many radii of a structure belongs to it.
 TOLERANCE = (1.5, 1.25)
+#: A structure is refitted within this many of its radii.
+REFIT = 1.5
 #: Correspondences that fit a model whatever they are, by family.
 FREE = (4.0, 7.0)
 
@@ -59,19 +67,22 @@ def evidence(agreeing: float, total: float, chance: float) -> float:
 def best_radius(counts: Any, total: float, kind: int, chance: float, widest: Any, contrast: Any) -> Any:
     """Return the largest evidence over the radii of one model and the step it is reached at.
 
-    `counts` are the votes between one radius and the next.
+    `counts` are the votes between one radius and the next, `contrast` (2, 2) with the ring and with the crowd (by family).
     """
     power = 2.0 if kind == HOMOGRAPHY else 1.0
-    beyond = 2.0 ** (0.5 * RING * power) - 1.0
-    within = 0.0
+    ring_size = 2.0 ** (0.5 * RING * power) - 1.0
+    within, nearby = 0.0, 0.0
+    for step in range(CHANCE_STEP + 1):
+        nearby += counts[step]
     best, best_at = 0.0, 0
     for at in range(widest[kind]):
         within += counts[at]
         around = 0.05
         for step in range(1, RING + 1):
             around += counts[at + step]
-        crowd = contrast[kind] * around / beyond / total
-        share = min(max(chance * (RADII[at] / CHANCE_RADIUS) ** power, crowd), 0.9)
+        crowd_size = 2.0 ** (0.5 * (CHANCE_STEP - at) * power) - 1.0
+        denser = max(contrast[0, kind] * around / ring_size, contrast[1, kind] * (nearby - within) / crowd_size) / total
+        share = min(max(chance * (RADII[at] / CHANCE_RADIUS) ** power, denser), 0.9)
         if within > FREE[kind]:
             gain = evidence(within - FREE[kind], total - FREE[kind], share)
             if gain > best:
@@ -125,15 +136,15 @@ def extract_kernel(
     scale: float,
     tolerance: Any,
     widest: Any,
-    contrast: Any,
+    contrasts: Any,
     fewest_nats: float,
     most: int,
 ) -> Any:
     """Return models (k, 18), kinds, steps and evidences of the structures, in the order found, and the votes left over.
 
     `points` (4, n) and `decoys` (4, N) are rows of coordinates. What lies within `tolerance` (by family) times a structure's radius
-    is taken away before the next is looked for. The first `widest` radii are tried, and a structure is at least `contrast` times as
-    dense as the ring around it (both by family).
+    is taken away before the next is looked for. The first `widest` radii (by family) are tried. `contrasts` (levels, 2, 2) are those
+    with the ring and with the crowd (by family); the next level is taken as long as there is no structure.
     """
     n, m = points.shape[1], len(packed)
     smallest, left, total = RADII[0] * scale, votes.copy(), votes.sum()
@@ -146,13 +157,19 @@ def extract_kernel(
     near, squared = np.empty(n, np.int64), np.empty(n)
     # Not a literal: numba would compile all that is called with it once for the literal and once for integers.
     n_found: Any = np.int64(0)
+    level: Any = np.int64(0)
     while n_found < most:
-        best, gain, at = _strongest(counts, total, kinds, chances, widest, contrast)
+        best, gain, at = _strongest(counts, total, kinds, chances, widest, contrasts[level])
         if gain < fewest_nats:
-            break
+            level += 1
+            if n_found > 0 or level == len(contrasts):
+                break
+            continue
         found[n_found], found_kinds[n_found] = packed[best], kinds[best]
         found_steps[n_found], gains[n_found] = at, gain
-        _polish(points, left, total, decoys, found, found_kinds, n_found, found_steps, gains, scale, widest, contrast)
+        _polish(
+            points, left, total, decoys, found, found_kinds, n_found, found_steps, gains, scale, widest, contrasts, level
+        )  # fmt: skip
         reached = tolerance[kinds[best]] * smallest * np.sqrt(2.0) ** found_steps[n_found]
         for item in range(near_residuals(points, found, found_kinds, n_found, reached * reached, near, squared)):
             row = near[item]
@@ -190,22 +207,44 @@ def _polish(
     gains: Any,
     scale: float,
     widest: Any,
-    contrast: Any,
+    contrasts: Any,
+    level: int,
 ) -> None:
-    """Refit one structure, in place, within twice its radius, and take the fit if its evidence is no less."""
+    """Refit one structure, in place, and take the fit and its radius if its evidence is no less, both by the first contrasts."""
     n, before = points.shape[1], found[item].copy()
-    near, weights, unused = np.empty(n, np.int64), np.empty(n), np.empty(n, np.uint8)
+    near, weights = np.empty(n, np.int64), np.empty(n)
+    most, at = _weigh(points, left, total, decoys, found, kinds, item, scale, widest, contrasts[0])
+    if most > 0.0:
+        steps[item] = at
     for _ in range(3):
-        radius = 2.0 * RADII[steps[item]] * scale
+        radius = REFIT * RADII[steps[item]] * scale
         if not refine_one(points, left, found, kinds, item, radius, near, weights):
             break
-    counts = count_votes(points, left, found, kinds, item, RADII[0] * scale, unused)
-    chance = _chance_of(decoys, found, kinds, item, scale)
-    gain, at = best_radius(counts, total, kinds[item], chance, widest, contrast)
-    if gain < gains[item]:
-        found[item] = before
+    gain, at = _weigh(points, left, total, decoys, found, kinds, item, scale, widest, contrasts[0])
+    if gain >= most and gain > 0.0:
+        steps[item] = at
+        gains[item] = _weigh(points, left, total, decoys, found, kinds, item, scale, widest, contrasts[level])[0]
     else:
-        gains[item], steps[item] = gain, at
+        found[item] = before
+
+
+@jit
+def _weigh(
+    points: Any,
+    left: Any,
+    total: float,
+    decoys: Any,
+    found: Any,
+    kinds: Any,
+    item: int,
+    scale: float,
+    widest: Any,
+    contrast: Any,
+) -> Any:
+    """Return the `best_radius` of one structure."""
+    counts = count_votes(points, left, found, kinds, item, RADII[0] * scale, np.empty(points.shape[1], np.uint8))
+    chance = _chance_of(decoys, found, kinds, item, scale)
+    return best_radius(counts, total, kinds[item], chance, widest, contrast)
 
 
 @jit

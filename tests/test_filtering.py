@@ -211,6 +211,24 @@ def test_a_crowd_around_a_precise_plane_is_not_kept(zoom: float) -> None:
     assert np.mean(refound) > 0.99
 
 
+def test_a_plane_in_place_of_a_fundamental_matrix_has_the_radius_it_has_among_all_matches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Mismatches 10 to 50 px off: along lines there are more, a fundamental matrix is found first, and its own matches are few."""
+    scenes = [
+        draw_correspondences(plane_scene(rng=seed), 900, mismatch_rate=0.7, noise=2.0, mismatches="nearby", rng=seed)
+        for seed in range(1, 6)
+    ]
+
+    def widest() -> float:
+        found = [filter_points(drawn.points1, drawn.points2).models for drawn in scenes]
+        return max(model.tolerance for models in found for model in models)
+
+    assert widest() < 15
+    monkeypatch.setattr("ruzhash_cv.selection.FEWEST_NATS_AMONG_ALL", np.inf)
+    assert widest() > 15
+
+
 def test_what_lies_within_a_plane_belongs_to_it_and_not_to_a_line() -> None:
     """A plane and a rigid scene that move apart: where both kinds of model are found, the plane keeps its own."""
     both = 0

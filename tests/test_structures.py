@@ -11,12 +11,13 @@ from scipy import sparse, stats
 from ruzhash_cv.models import HOMOGRAPHY
 from ruzhash_cv.residuals import pack_models
 from ruzhash_cv.structures import (
-    CONTRAST,
+    CONTRASTS,
     FREE,
     N_RADII,
     RADII,
     RING,
     WIDEST,
+    Contrast,
     best_radius,
     count_votes,
     cover_kernel,
@@ -81,7 +82,12 @@ def test_cover_of_nothing_is_empty() -> None:
 PIXEL = 0.005
 
 
-def extract(pairs: np.ndarray, shifts: list[tuple[float, float]], fewest_nats: float = 20.0) -> tuple[np.ndarray, ...]:
+def extract(
+    pairs: np.ndarray,
+    shifts: list[tuple[float, float]],
+    fewest_nats: float = 20.0,
+    contrasts: tuple[Contrast, ...] = CONTRASTS,
+) -> tuple[np.ndarray, ...]:
     """Extract structures among the given translations, all in pixels; decoys are the pairs, shuffled."""
     pairs = PIXEL * pairs
     matrices = np.array([[[1, 0, PIXEL * dx], [0, 1, PIXEL * dy], [0, 0, 1]] for dx, dy in shifts], float)
@@ -90,7 +96,7 @@ def extract(pairs: np.ndarray, shifts: list[tuple[float, float]], fewest_nats: f
     return extract_kernel(
         np.ascontiguousarray(pairs.T), np.ones(len(pairs)), np.ascontiguousarray(decoys.T),
         pack_models(matrices, HOMOGRAPHY), np.zeros(len(matrices), np.uint8),
-        PIXEL, np.array([1.5, 1.5]), np.array(WIDEST), np.array(CONTRAST), fewest_nats, 8,
+        PIXEL, np.array([1.5, 1.5]), np.array(WIDEST), np.array(contrasts), fewest_nats, 8,
     )  # fmt: skip
 
 
@@ -139,7 +145,7 @@ def test_without_candidates_there_is_no_structure() -> None:
     points = np.random.default_rng(2).uniform(0, 600, (4, 20))
     found = extract_kernel(
         points, np.ones(20), points, packed, np.zeros(0, np.uint8), 1.0,
-        np.ones(2), np.array(WIDEST), np.array(CONTRAST), 20.0, 8,
+        np.ones(2), np.array(WIDEST), np.array(CONTRASTS), 20.0, 8,
     )  # fmt: skip
     assert len(found[0]) == 0
 
@@ -159,15 +165,19 @@ def test_votes_are_counted_between_one_radius_and_the_next() -> None:
     assert counts[-1] == 0
 
 
-def best_radius_twin(counts: np.ndarray, total: float, kind: int, chance: float) -> tuple[float, int]:
+def best_radius_twin(
+    counts: np.ndarray, total: float, kind: int, chance: float, contrast: Contrast
+) -> tuple[float, int]:
     power = 2 if kind == HOMOGRAPHY else 1
     best = (0.0, 0)
     for at in range(WIDEST[kind]):
         within = counts[: at + 1].sum() - FREE[kind]
         # The ring reaches RING steps of sqrt(2) further: its area, or width, in units of what lies within the radius.
         ring = np.sqrt(2) ** (RING * power) - 1
-        crowd = CONTRAST[kind] * (0.05 + counts[at + 1 : at + 1 + RING].sum()) / ring / total
-        share = min(max(chance * (RADII[at] / 32.0) ** power, crowd), 0.9)
+        around = contrast[0][kind] * (0.05 + counts[at + 1 : at + 1 + RING].sum()) / ring / total
+        # The crowd reaches to 32 px.
+        crowd = contrast[1][kind] * counts[at + 1 : 13].sum() / ((32 / RADII[at]) ** power - 1) / total
+        share = min(max(chance * (RADII[at] / 32.0) ** power, around, crowd), 0.9)
         if within > 0:
             gain = evidence(within, total - FREE[kind], share)
             best = max(best, (gain, at), key=lambda found: found[0])
@@ -175,12 +185,42 @@ def best_radius_twin(counts: np.ndarray, total: float, kind: int, chance: float)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from([0, 1]), st.floats(1e-4, 0.5))
-def test_the_best_radius_equals_its_twin(seed: int, kind: int, chance: float) -> None:
+@given(st.integers(0, 2**32), st.sampled_from([0, 1]), st.floats(1e-4, 0.5), st.sampled_from(CONTRASTS))
+def test_the_best_radius_equals_its_twin(seed: int, kind: int, chance: float, contrast: Contrast) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.integers(0, 20, N_RADII + 1) * (rng.random(N_RADII + 1) < 0.6) * 1.0
     total = counts.sum() + 30.0
-    found = best_radius(counts, total, kind, chance, np.array(WIDEST), np.array(CONTRAST))
-    expected = best_radius_twin(counts, total, kind, chance)
+    found = best_radius(counts, total, kind, chance, np.array(WIDEST), np.array(contrast))
+    expected = best_radius_twin(counts, total, kind, chance, contrast)
     assert found[0] == pytest.approx(expected[0], abs=1e-9)
     assert found[1] == expected[1]
+
+
+def crowding(n: int, shift: tuple[float, float], seed: int) -> np.ndarray:
+    """Mismatches uniform on a disc of 60 pixels around their true places."""
+    rng = np.random.default_rng(seed)
+    length, angle = 60 * np.sqrt(rng.random(n)), 2 * np.pi * rng.random(n)
+    offset = length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    return moved(n, shift, 0.0, seed) + np.hstack([np.zeros((n, 2)), offset])
+
+
+def test_a_dense_spot_of_a_crowd_is_no_structure_beside_one_that_stands_out() -> None:
+    """Twelve matches within 4 pixels and none in the ring around, in a crowd that has two and a half there on average."""
+    crowd, spot, true = crowding(500, (50, 0), 3), moved(12, (65, 0), 1.5, 4), moved(80, (50, 0), 0.3, 5)
+    off = np.hypot(*(crowd[:, 2:] - crowd[:, :2] - (65, 0)).T)
+    pairs, shifts = np.vstack([crowd[off > 8], spot, true]), [(65.0, 0.0), (50.0, 0.0)]
+    ring_alone = tuple((ring, (0.0, 0.0)) for ring, _ in CONTRASTS)
+    assert len(extract(pairs, shifts, contrasts=ring_alone)[0]) == 2
+    packed = extract(pairs, shifts)[0]
+    assert len(packed) == 1
+    assert packed[0, 2] / packed[0, 8] == pytest.approx(50 * PIXEL, abs=0.3 * PIXEL)
+
+
+def test_where_nothing_is_three_times_as_dense_as_its_ring_less_is_asked() -> None:
+    pairs = np.vstack([crowding(700, (50, 0), 3), moved(70, (50, 0), 3.5, 5)])
+    assert len(extract(pairs, [(50.0, 0.0)], contrasts=CONTRASTS[:1])[0]) == 0
+    packed, _, steps, _, left = extract(pairs, [(50.0, 0.0)], contrasts=CONTRASTS[:2])
+    assert len(packed) == 1
+    # The radius does not reach into the crowd.
+    assert RADII[steps[0]] <= 3 * 3.5
+    assert left[700:].mean() < 0.1
