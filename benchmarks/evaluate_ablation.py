@@ -82,6 +82,12 @@ def counting_itself(self: Search, *arguments: Any, found: Any = Search._sample) 
     return bank
 
 
+def beside_their_rings(stack: ExitStack) -> None:
+    """Planes need not stand out from a crowd, but from their rings."""
+    contrasts = tuple((ring, (0.0, 0.0)) for ring, _ in selection.CONTRASTS)
+    stack.enter_context(patch.object(filtering, "Limits", partial(selection.Limits, contrasts=contrasts)))
+
+
 def no_repetitions(points: Any, distances: np.ndarray, *_: Any) -> tuple[np.ndarray, ...]:
     """No structure is a repetition of another."""
     n, k = distances.shape
@@ -110,6 +116,8 @@ VARIANTS: dict[str, tuple[Change | None, dict[str, Any]]] = {
     "no local optimisation": (method("_refit", lambda self, bank: bank), {}),
     "one closing radius, 9 px": (replaced(CLOSING_RADII=(9.0,)), {}),
     "fundamental matrices stay where planes explain them": (replaced(NATS_BEYOND_PLANES=-1.0), {}),
+    "planes instead of them keep the radii they have there": (replaced(FEWEST_NATS_AMONG_ALL=np.inf), {}),
+    "planes need not stand out from a crowd": (beside_their_rings, {}),
     "repetitions stay": (replaced(tell_repetitions=no_repetitions), {}),
     "planes that hold much by little suffice": (replaced(FEWEST_NATS_OF_PLANES=0.0), {}),
     "no columns of structures": (replaced(STRUCTURE_WEIGHTS=np.zeros(2)), {}),

@@ -22,17 +22,17 @@ Array = NDArray[np.float64]
 FEWEST_NATS, MOST_STRUCTURES = 18.0, 32
 #: Planes stand for a fundamental matrix if their radii are at most so many steps wider (twice as wide), and leave it fewer nats.
 STEPS_NOISIER, NATS_BEYOND_PLANES = 2, 5.0
-#: The nats they need among all matches to have the radii they have there.
-FEWEST_NATS_AMONG_ALL = 1.0
 #: And if one of them lies among another's matches, and they bring this share of its nats: texture that repeats.
 NATS_OF_REPETITIONS = 0.5
+#: The nats a plane that stands for a fundamental matrix needs among all matches, to have the radius it has there.
+FEWEST_NATS_AMONG_ALL = 1.0
 #: Pixels: a column that stands for a repetition holds what is as near as that.
 NEAR_COLUMN = 9.0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """By family: how many radii are tried, the contrasts asked for, and what a structure takes away, in radii; see `structures`."""
+    """How many radii are tried (by family), the contrasts asked for, and what a structure takes away, in radii (by family)."""
 
     widest: tuple[int, int] = WIDEST
     contrasts: tuple[Contrast, ...] = CONTRASTS
@@ -79,9 +79,7 @@ class Selector:
                 within = self._extract(np.where(own, self.votes, 0.0), planes, widest=widest)
                 rest = np.where(own, within.left, open_)
                 if len(within) > 0 and not len(self._extract(rest, part.bank, fewest_nats=NATS_BEYOND_PLANES)):
-                    # Among its own matches nothing surrounds a plane that mismatches crowd around.
-                    among = self._extract(open_, within.bank, fewest_nats=FEWEST_NATS_AMONG_ALL)
-                    part = among if len(among) == len(within) else within
+                    part = self._among(open_, within, widest)
                     left = np.where(own, part.left, left)
                 else:
                     flat = [plane for plane in (*parts, within.take(slice(0, 1))) if HOMOGRAPHY in plane.bank.kinds]
@@ -90,6 +88,15 @@ class Selector:
             parts.append(part)
             open_[own] = 0.0
         return Structures.join(parts, left)
+
+    def _among(self, votes: Array, planes: Structures, widest: tuple[int, int]) -> Structures:
+        """Return planes refitted among other votes than those they were found in, with the radii they have there.
+
+        Among the matches of a fundamental matrix the crowd around a plane is missing. Planes stay as they are where they are not as
+        many again: one has no evidence among the votes, or is found twice, as what its new radius leaves is evidence for it.
+        """
+        found = self._extract(votes, planes.bank, widest=widest, fewest_nats=FEWEST_NATS_AMONG_ALL)
+        return found if len(found) == len(planes) else planes
 
     def finds(self, votes: Array, candidates: Bank) -> bool:
         """Tell whether any of the candidates is a structure of these votes."""

@@ -8,13 +8,13 @@ Evidence. For a model and a radius, c of n votes agree and chance would give the
 where n and c are both less by the votes that any model of the family fits (`FREE`). Three kinds of chance, and the largest counts.
 Decoys: the share of them within `CHANCE_RADIUS` of the model, brought down to smaller radii by the law of its family, r^2 around a
 point (homography) and r along a line (fundamental matrix). The ring just outside the radius: mismatches may crowd around the true
-positions, but a structure is `CONTRASTS` times denser than what surrounds it. And for a plane the crowd, all that lies further out
-but within `CHANCE_RADIUS`, by the same law: a crowd has dense spots too small for the rings around them to tell. Where no model at all
-stands out like that, less is asked.
+positions, but a structure is several times as dense as what surrounds it (`CONTRASTS`). And for a plane the crowd, all that lies
+further out but within `CHANCE_RADIUS`, by the same law: a crowd has dense spots too small for the rings around them to tell. Where no
+model at all stands out like that, less is asked of all.
 
 The largest G over models and radii is the next structure, of whichever family; what it explains is taken away, and so on. Its radius
-is that of the largest G by the first of the contrasts: it grows as long as there is more to gain than chance would bring in, and stops
-where the residuals of the structure thin out. So each structure has the tolerance its own residuals ask for.
+is that of the largest G by the first of the contrasts, where there is any: it grows as long as there is more to gain than chance would
+bring in, and stops where the residuals of the structure thin out. So each structure has the tolerance its own residuals ask for.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ Contrast = tuple[tuple[float, float], tuple[float, float]]
 #: Radii tried, pixels: steps of sqrt(2).
 N_RADII = 14
 RADII = 0.5 * np.sqrt(2.0) ** np.arange(N_RADII)
-#: Decoys this close to a model, pixels, tell its share of chance agreement; but no further than so far in the frame.
+#: Decoys as close to a model as the radius of this step, larger than any tried, tell its share of chance agreement; but no further than
+#: so far in the frame.
 CHANCE_STEP, WIDEST_CHANCE = 12, 0.5
 CHANCE_RADIUS = float(RADII[CHANCE_STEP])
 #: The ring behind a radius reaches this many steps further (twice the radius).
@@ -43,7 +44,7 @@ RING = 2
 _BEYOND = 2.0 ** (N_RADII - 1)
 #: Number of radii tried, by family: up to 22.6 px and 8 px. Planes bend, epipolar lines do not.
 WIDEST = (12, 9)
-#: A structure must be so many times as dense as the ring around it (by family), and as the crowd; where none is, the next of these.
+#: A structure must be so many times as dense as the ring around it and as the crowd, both by family; where none is, the next of these.
 CONTRASTS: tuple[Contrast, ...] = (((3.0, 1.5), (1.0, 0.0)), ((1.5, 1.5), (1.0, 0.0)), ((1.5, 1.5), (0.0, 0.0)))
 #: By family: what lies within this many radii of a structure belongs to it.
 TOLERANCE = (1.5, 1.25)
@@ -67,7 +68,8 @@ def evidence(agreeing: float, total: float, chance: float) -> float:
 def best_radius(counts: Any, total: float, kind: int, chance: float, widest: Any, contrast: Any) -> Any:
     """Return the largest evidence over the radii of one model and the step it is reached at.
 
-    `counts` are the votes between one radius and the next, `contrast` (2, 2) with the ring and with the crowd (by family).
+    `counts` are the votes between one radius and the next. `contrast` (2, 2): how many times as dense as the ring and as the crowd, by
+    family.
     """
     power = 2.0 if kind == HOMOGRAPHY else 1.0
     ring_size = 2.0 ** (0.5 * RING * power) - 1.0
@@ -81,8 +83,10 @@ def best_radius(counts: Any, total: float, kind: int, chance: float, widest: Any
         for step in range(1, RING + 1):
             around += counts[at + step]
         crowd_size = 2.0 ** (0.5 * (CHANCE_STEP - at) * power) - 1.0
-        denser = max(contrast[0, kind] * around / ring_size, contrast[1, kind] * (nearby - within) / crowd_size) / total
-        share = min(max(chance * (RADII[at] / CHANCE_RADIUS) ** power, denser), 0.9)
+        surrounding = (
+            max(contrast[0, kind] * around / ring_size, contrast[1, kind] * (nearby - within) / crowd_size) / total
+        )
+        share = min(max(chance * (RADII[at] / CHANCE_RADIUS) ** power, surrounding), 0.9)
         if within > FREE[kind]:
             gain = evidence(within - FREE[kind], total - FREE[kind], share)
             if gain > best:
@@ -159,14 +163,13 @@ def extract_kernel(
     n_found: Any = np.int64(0)
     level: Any = np.int64(0)
     while n_found < most:
-        best, gain, at = _strongest(counts, total, kinds, chances, widest, contrasts[level])
+        best, gain = _strongest(counts, total, kinds, chances, widest, contrasts[level])
         if gain < fewest_nats:
             level += 1
             if n_found > 0 or level == len(contrasts):
                 break
             continue
         found[n_found], found_kinds[n_found] = packed[best], kinds[best]
-        found_steps[n_found], gains[n_found] = at, gain
         _polish(
             points, left, total, decoys, found, found_kinds, n_found, found_steps, gains, scale, widest, contrasts, level
         )  # fmt: skip
@@ -183,15 +186,14 @@ def extract_kernel(
 
 @jit
 def _strongest(counts: Any, total: float, kinds: Any, chances: Any, widest: Any, contrast: Any) -> Any:
-    """Return the model of largest evidence, its evidence and its radius's step."""
+    """Return the model of largest evidence, and its evidence."""
     best: Any = np.int64(0)
-    best_at: Any = np.int64(0)
     best_gain = 0.0
     for column in range(len(counts)):
-        gain, at = best_radius(counts[column], total, kinds[column], chances[column], widest, contrast)
+        gain, _ = best_radius(counts[column], total, kinds[column], chances[column], widest, contrast)
         if gain > best_gain:
-            best, best_gain, best_at = column, gain, at
-    return best, best_gain, best_at
+            best, best_gain = column, gain
+    return best, best_gain
 
 
 @jit
@@ -210,22 +212,19 @@ def _polish(
     contrasts: Any,
     level: int,
 ) -> None:
-    """Refit one structure, in place, and take the fit and its radius if its evidence is no less, both by the first contrasts."""
+    """Write the step and the evidence of one structure; refit it, in place, and take the fit if its evidence is no less."""
     n, before = points.shape[1], found[item].copy()
     near, weights = np.empty(n, np.int64), np.empty(n)
-    most, at = _weigh(points, left, total, decoys, found, kinds, item, scale, widest, contrasts[0])
-    if most > 0.0:
-        steps[item] = at
+    gains[item], steps[item] = _weigh(points, left, total, decoys, found, kinds, item, scale, widest, contrasts, level)
     for _ in range(3):
         radius = REFIT * RADII[steps[item]] * scale
         if not refine_one(points, left, found, kinds, item, radius, near, weights):
             break
-    gain, at = _weigh(points, left, total, decoys, found, kinds, item, scale, widest, contrasts[0])
-    if gain >= most and gain > 0.0:
-        steps[item] = at
-        gains[item] = _weigh(points, left, total, decoys, found, kinds, item, scale, widest, contrasts[level])[0]
-    else:
+    gain, at = _weigh(points, left, total, decoys, found, kinds, item, scale, widest, contrasts, level)
+    if gain < gains[item]:
         found[item] = before
+    else:
+        gains[item], steps[item] = gain, at
 
 
 @jit
@@ -239,12 +238,18 @@ def _weigh(
     item: int,
     scale: float,
     widest: Any,
-    contrast: Any,
+    contrasts: Any,
+    level: int,
 ) -> Any:
-    """Return the `best_radius` of one structure."""
+    """Return a structure's largest evidence over the radii, and the step of its radius: by the first contrasts, if these leave any."""
     counts = count_votes(points, left, found, kinds, item, RADII[0] * scale, np.empty(points.shape[1], np.uint8))
     chance = _chance_of(decoys, found, kinds, item, scale)
-    return best_radius(counts, total, kinds[item], chance, widest, contrast)
+    gain, at = best_radius(counts, total, kinds[item], chance, widest, contrasts[level])
+    if level > 0:
+        first, closer = best_radius(counts, total, kinds[item], chance, widest, contrasts[0])
+        if first > 0.0:
+            at = closer
+    return gain, at
 
 
 @jit

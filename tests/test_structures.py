@@ -185,7 +185,12 @@ def best_radius_twin(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from([0, 1]), st.floats(1e-4, 0.5), st.sampled_from(CONTRASTS))
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([0, 1]),
+    st.floats(1e-4, 0.5),
+    st.sampled_from([*CONTRASTS, ((1.5, 1.5), (1.0, 1.0))]),
+)
 def test_the_best_radius_equals_its_twin(seed: int, kind: int, chance: float, contrast: Contrast) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.integers(0, 20, N_RADII + 1) * (rng.random(N_RADII + 1) < 0.6) * 1.0
@@ -205,7 +210,7 @@ def crowding(n: int, shift: tuple[float, float], seed: int) -> np.ndarray:
 
 
 def test_a_dense_spot_of_a_crowd_is_no_structure_beside_one_that_stands_out() -> None:
-    """Twelve matches within 4 pixels and none in the ring around, in a crowd that has two and a half there on average."""
+    """Twelve matches within 4 pixels and none in the ring around, in a crowd of which a spot that size holds two on average."""
     crowd, spot, true = crowding(500, (50, 0), 3), moved(12, (65, 0), 1.5, 4), moved(80, (50, 0), 0.3, 5)
     off = np.hypot(*(crowd[:, 2:] - crowd[:, :2] - (65, 0)).T)
     pairs, shifts = np.vstack([crowd[off > 8], spot, true]), [(65.0, 0.0), (50.0, 0.0)]
@@ -221,6 +226,23 @@ def test_where_nothing_is_three_times_as_dense_as_its_ring_less_is_asked() -> No
     assert len(extract(pairs, [(50.0, 0.0)], contrasts=CONTRASTS[:1])[0]) == 0
     packed, _, steps, _, left = extract(pairs, [(50.0, 0.0)], contrasts=CONTRASTS[:2])
     assert len(packed) == 1
-    # The radius does not reach into the crowd.
+    # The radius ends where the noise does.
     assert RADII[steps[0]] <= 3 * 3.5
     assert left[700:].mean() < 0.1
+
+
+def test_less_is_asked_only_where_nothing_stands_out() -> None:
+    """A plane of noisy matches in a crowd is a structure alone, and none beside a precise one."""
+    noisy, other = np.vstack([crowding(700, (50, 0), 3), moved(70, (50, 0), 3.5, 5)]), moved(200, (-200, 300), 0.3, 6)
+    assert len(extract(noisy, [(50.0, 0.0), (-200.0, 300.0)])[0]) == 1
+    packed = extract(np.vstack([noisy, other]), [(50.0, 0.0), (-200.0, 300.0)])[0]
+    assert len(packed) == 1
+    assert packed[0, 2] / packed[0, 8] == pytest.approx(-200 * PIXEL, abs=PIXEL)
+
+
+def test_at_last_a_spot_of_a_crowd_is_a_structure() -> None:
+    crowd, spot = crowding(500, (50, 0), 3), moved(12, (65, 0), 1.5, 4)
+    off = np.hypot(*(crowd[:, 2:] - crowd[:, :2] - (65, 0)).T)
+    pairs = np.vstack([crowd[off > 8], spot])
+    assert len(extract(pairs, [(65.0, 0.0)], contrasts=CONTRASTS[:2])[0]) == 0
+    assert len(extract(pairs, [(65.0, 0.0)])[0]) == 1
