@@ -246,3 +246,10 @@ def test_at_last_a_spot_of_a_crowd_is_a_structure() -> None:
     pairs = np.vstack([crowd[off > 8], spot])
     assert len(extract(pairs, [(65.0, 0.0)], contrasts=CONTRASTS[:2])[0]) == 0
     assert len(extract(pairs, [(65.0, 0.0)])[0]) == 1
+
+
+def test_the_radius_of_a_later_level_is_by_the_first_contrasts() -> None:
+    pairs = np.vstack([crowding(700, (50, 0), 3), moved(90, (50, 0), 5.5, 5)])
+    assert len(extract(pairs, [(50.0, 0.0)], contrasts=CONTRASTS[:1])[0]) == 0
+    both, later = (extract(pairs, [(50.0, 0.0)], contrasts=levels)[2] for levels in (CONTRASTS[:2], CONTRASTS[1:2]))
+    assert both[0] < later[0]
