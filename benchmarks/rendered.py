@@ -14,17 +14,9 @@ from adelaide import match_both
 from cache import Arrays, stored
 from numpy.typing import NDArray
 from problems import JUDGE_SEED, Problem
+from rendering import Scene, desk_scene, draw_correspondences, facade_scene, plane_scene, render_pair, rigid_scene
 
-from ruzhash_cv import datasets
-from ruzhash_cv.datasets import (
-    Scene,
-    desk_scene,
-    draw_correspondences,
-    facade_scene,
-    plane_scene,
-    render_pair,
-    rigid_scene,
-)
+from ruzhash_cv.datasets import pairs
 
 RATES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 WEIGHTS = ("area", "even", "uneven")  # how true matches are shared among structures
@@ -113,8 +105,8 @@ def problem(
 
 @lru_cache(maxsize=1)
 def renderer_version() -> str:
-    """Changes whenever the package's renderer does, so that cached matches never outlive it."""
-    sources = sorted(Path(datasets.__file__).parent.glob("*.py"))
+    """Changes whenever the renderer or the judge of its pictures does, so that cached matches never outlive them."""
+    sources = [*sorted((Path(__file__).parent / "rendering").glob("*.py")), Path(pairs.__file__)]
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 from ruzhash_cv.datasets import ADELAIDERMF_NAMES, AdelaideScene, fetch_adelaidermf
 
 matplotlib.use("Agg")
+# Tests import the renderer and parts of the benchmarks.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 _BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[1] / ".." / "shared" / "adelaidermf"
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from evaluate_ablation import VARIANTS, changed
+from rendering import Correspondences, draw_correspondences, facade_scene
 
 from ruzhash_cv import filter_points
-from ruzhash_cv.datasets import Correspondences, draw_correspondences, facade_scene
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-from evaluate_ablation import VARIANTS, changed
 
 
 @pytest.fixture(scope="module")

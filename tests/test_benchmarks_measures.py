@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, recall_score, roc_auc_score
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from geometry import apply_homography, refit, sampson_distance, transfer_error
 from measures import homography_error, label_error, mask_quality, paired_difference, refit_error, roc_auc
+from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, recall_score, roc_auc_score
 
 H = np.array([[1.1, 0.05, 20.0], [-0.03, 0.95, 5.0], [1e-4, -5e-5, 1.0]])
 

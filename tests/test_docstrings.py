@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rendering
 
 import ruzhash_cv
 from ruzhash_cv import datasets
 
-PUBLIC = {name: thing for room in (ruzhash_cv, datasets) for name, thing in vars(room).items() if callable(thing)}
+PUBLIC = {
+    name: thing for room in (ruzhash_cv, datasets, rendering) for name, thing in vars(room).items() if callable(thing)
+}
 
 
 def sections(documentation: str) -> dict[str, str]:
@@ -67,7 +70,8 @@ def test_public_methods_of_the_forest_are_described() -> None:
         assert name.startswith("_") or method.__doc__, name
 
 
-MODULES = [module.name for module in pkgutil.walk_packages(ruzhash_cv.__path__, "ruzhash_cv.")]
+ROOMS = (ruzhash_cv, rendering)
+MODULES = [module.name for room in ROOMS for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}.")]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -8,9 +8,9 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from rendering import Correspondences, draw_correspondences, facade_scene, plane_scene, rigid_scene
 
 from ruzhash_cv import filter_points, find_fundamental_matrix, find_homography, sampson_distance, transfer_error
-from ruzhash_cv.datasets import Correspondences, draw_correspondences, facade_scene, plane_scene, rigid_scene
 from ruzhash_cv.estimation import ROBUST_METHODS
 
 FINDERS = (find_homography, find_fundamental_matrix)

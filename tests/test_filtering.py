@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rendering import desk_scene, draw_correspondences, facade_scene, plane_scene, rigid_scene
 
 from ruzhash_cv import FilterResult, filter_matches, filter_points, sampson_distance, transfer_error
-from ruzhash_cv.datasets import AdelaideScene, desk_scene, draw_correspondences, facade_scene, plane_scene, rigid_scene
+from ruzhash_cv.datasets import AdelaideScene
 
 
 def f1(mask: np.ndarray, labels: np.ndarray) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rendering import draw_correspondences, plane_scene
 from scipy.stats import norm
 
 from ruzhash_cv import filter_points
-from ruzhash_cv.datasets import draw_correspondences, plane_scene
 from ruzhash_cv.mask import (
     FAR_LEVEL,
     PLANAR_LEVEL,

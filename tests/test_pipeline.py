@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import cv2
 import numpy as np
 import pytest
+from rendering import desk_scene, draw_correspondences, facade_scene, plane_scene, rigid_scene
 
 from ruzhash_cv import RuzHashForest, filter_matches, filter_points, sampson_distance, select_matches, transfer_error
-from ruzhash_cv.datasets import desk_scene, draw_correspondences, facade_scene, plane_scene, rigid_scene
 
 BUILDERS = {
     "plane": lambda: plane_scene(rng=50),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rendering import draw_correspondences, plane_scene
 
 from ruzhash_cv.bank import Found, coordinate_rows
-from ruzhash_cv.datasets import draw_correspondences, plane_scene
 from ruzhash_cv.models import Frame
 from ruzhash_cv.places import find_keypoints, find_places
 from ruzhash_cv.scoring import N_DECOYS, N_DISPLACED, Scorer, displace, draw_null

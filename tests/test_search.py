@@ -7,17 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from rendering import Correspondences, desk_scene, draw_correspondences, facade_scene, plane_scene, rigid_scene
 
 from ruzhash_cv import filter_points, sampson_distance, transfer_error
 from ruzhash_cv.bank import Bank, Found, Structures, coordinate_rows
-from ruzhash_cv.datasets import (
-    Correspondences,
-    desk_scene,
-    draw_correspondences,
-    facade_scene,
-    plane_scene,
-    rigid_scene,
-)
 from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY, KINDS, Frame
 from ruzhash_cv.places import PLACE_RADIUS, find_keypoints, find_places
 from ruzhash_cv.residuals import pack_models

@@ -1,11 +1,7 @@
-"""Rendered image pairs with exact truth for every pixel; four of them ship with the package.
-
-``python -m ruzhash_cv.datasets.bundle --write data`` renders the four anew.
-"""
+"""Rendered image pairs with exact truth for every pixel, and a loader of the four that ship with the package."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,21 +10,11 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._validation import RNG, as_points, check_choice, check_real, check_same_length
-from ruzhash_cv.datasets.layouts import desk_scene, facade_scene, plane_scene, rigid_scene
-from ruzhash_cv.datasets.rasters import NO_FACE
-from ruzhash_cv.datasets.rendering import render
-from ruzhash_cv.datasets.scenes import Array, Scene, transform
+from ruzhash_cv._validation import as_points, check_choice, check_real, check_same_length
 
-SEEDS = {"facade": 3, "desk": 4, "rigid": 0, "plane": 0}
-BUILDERS: dict[str, Callable[[], Scene]] = {
-    "facade": lambda: facade_scene(5, rng=SEEDS["facade"]),
-    "desk": lambda: desk_scene(4, rng=SEEDS["desk"]),
-    "rigid": lambda: rigid_scene(rng=SEEDS["rigid"]),
-    "plane": lambda: plane_scene(rng=SEEDS["plane"]),
-}
-PAIR_NAMES: tuple[str, ...] = tuple(BUILDERS)
-JPEG_QUALITY = 90
+Array = NDArray[np.float64]
+PAIR_NAMES: tuple[str, ...] = ("facade", "desk", "rigid", "plane")
+NO_FACE = 65535  # in a face map
 BORDER = 2  # pixels; a keypoint this close to a border may belong to either face
 
 
@@ -126,35 +112,10 @@ class ImagePair:
         return errors, faces
 
 
-def render_pair(scene: Scene, *, name: str = "", rng: RNG = 0) -> ImagePair:
-    """Render a scene and attach its exact truth.
-
-    Parameters
-    ----------
-    scene : Scene
-        From :mod:`ruzhash_cv.datasets.layouts` or made by hand.
-    name : str
-        What to call the pair.
-    rng : int, numpy.random.Generator or None
-        Source of the camera's noise and exposure; the truth does not depend on it.
-
-    Returns
-    -------
-    pair : ImagePair
-    """
-    img1, img2 = render(scene, rng=rng)
-    return ImagePair(
-        name,
-        img1,
-        img2,
-        scene.face_map(0)[0],
-        scene.face_map(1)[0],
-        scene.homographies(),
-        scene.fundamental_matrices(),
-        scene.plane_of_face,
-        scene.body_of_face,
-        scene.structure,
-    )
+def transform(H: Array, points: Array) -> Array:
+    """Apply homographies (..., 3, 3) to points (..., 2)."""
+    x = np.einsum("...ij,...j->...i", H[..., :2], points) + H[..., 2]
+    return np.asarray(x[..., :2] / x[..., 2:])
 
 
 def data_folder() -> Path:
@@ -213,22 +174,3 @@ def load_pair(name: str) -> ImagePair:
             truth["body_of_face"],
             structure,
         )
-
-
-def save_pair(pair: ImagePair, folder: Path) -> None:
-    """Write a pair as two JPEG pictures and one compressed npz with its truth."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for number, image in ((1, pair.img1), (2, pair.img2)):
-        path = folder / f"{pair.name}{number}.jpg"
-        if not cv2.imwrite(str(path), image, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]):
-            raise OSError(f"could not write {path}")
-    truth = {
-        "face_map1": pair.face_map1,
-        "face_map2": pair.face_map2,
-        "homographies": pair.homographies,
-        "fundamental_matrices": pair.fundamental_matrices,
-        "plane_of_face": pair.plane_of_face,
-        "body_of_face": pair.body_of_face,
-        "structure": np.array(pair.structure),
-    }
-    np.savez_compressed(folder / f"{pair.name}_truth.npz", **truth)  # type: ignore[arg-type]

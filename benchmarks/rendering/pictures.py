@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from rendering import buildings, prints, textures
+from rendering.rasters import fill_faces
+from rendering.scenes import Array, Face, Scene, enlargement
+from rendering.textures import Image
 from ruzhash_cv._validation import RNG, as_generator
-from ruzhash_cv.datasets import buildings, prints, textures
-from ruzhash_cv.datasets.rasters import NO_FACE, fill_faces
-from ruzhash_cv.datasets.scenes import Array, Face, Scene, enlargement
-from ruzhash_cv.datasets.textures import Image
+from ruzhash_cv.datasets.pairs import NO_FACE, ImagePair
 
 OVERSAMPLING = 2
 LIGHT_MAP = 600  # texels across a shadow map
@@ -79,6 +80,37 @@ def render(scene: Scene, *, rng: RNG = 0) -> tuple[Image, Image]:
     return tuple(  # type: ignore[return-value]
         _develop(canvases[shot], _light(scene, shot, maps[shot]), scene.cameras[shot].size, generator)
         for shot in (0, 1)
+    )
+
+
+def render_pair(scene: Scene, *, name: str = "", rng: RNG = 0) -> ImagePair:
+    """Render a scene and attach its exact truth.
+
+    Parameters
+    ----------
+    scene : Scene
+        From :mod:`rendering.layouts` or made by hand.
+    name : str
+        What to call the pair.
+    rng : int, numpy.random.Generator or None
+        Source of the camera's noise and exposure; the truth does not depend on it.
+
+    Returns
+    -------
+    pair : ImagePair
+    """
+    img1, img2 = render(scene, rng=rng)
+    return ImagePair(
+        name,
+        img1,
+        img2,
+        scene.face_map(0)[0],
+        scene.face_map(1)[0],
+        scene.homographies(),
+        scene.fundamental_matrices(),
+        scene.plane_of_face,
+        scene.body_of_face,
+        scene.structure,
     )
 
 

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._jit import jit
-
-NO_FACE = 65535
+from ruzhash_cv.datasets.pairs import NO_FACE
 
 
 @jit

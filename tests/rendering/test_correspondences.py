@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from rendering import desk_scene, draw_correspondences, facade_scene, rigid_scene
 
-from ruzhash_cv.datasets import desk_scene, draw_correspondences, facade_scene, rigid_scene
-from ruzhash_cv.datasets.scenes import transform
+from ruzhash_cv.datasets.pairs import transform
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv.datasets.scenes import Array, Face, Texture
+from rendering.scenes import Array, Face, Texture
 
 
 def texture_seed(rng: np.random.Generator) -> int:

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._validation import RNG, as_generator, check_int
-from ruzhash_cv.datasets.furnishings import (
+from rendering.furnishings import (
     desk_object,
     desk_top,
     object_places,
@@ -18,8 +17,9 @@ from ruzhash_cv.datasets.furnishings import (
     texture_seed,
     turn_about_vertical,
 )
-from ruzhash_cv.datasets.rasters import NO_FACE
-from ruzhash_cv.datasets.scenes import NO_MOTION, Array, Camera, Face, Scene, Texture, look_at
+from rendering.scenes import NO_MOTION, Array, Camera, Face, Scene, Texture, look_at
+from ruzhash_cv._validation import RNG, as_generator, check_int
+from ruzhash_cv.datasets.pairs import NO_FACE
 
 SIZE = (800, 600)
 ATTEMPTS = 200

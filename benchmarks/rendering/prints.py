@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from ruzhash_cv.datasets.textures import Colour, Image, blobs, colour, plain, rectangle, shade, text
+from rendering.textures import Colour, Image, blobs, colour, plain, rectangle, shade, text
 
 _NOUNS = (
     "HARBOUR ORCHARD LANTERN MERIDIAN GRANITE WILLOW ATLAS COMPASS HERON SUMMIT COPPER VELVET TUNDRA MARBLE "

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rendering.scenes import Array, Scene
 from ruzhash_cv._validation import RNG, as_generator, check_choice, check_int, check_real
-from ruzhash_cv.datasets.rasters import NO_FACE
-from ruzhash_cv.datasets.scenes import Array, Scene, transform
+from ruzhash_cv.datasets.pairs import NO_FACE, transform
 
 Ints = NDArray[np.int64]
 MISMATCHES = ("uniform", "nearby", "repeated")
@@ -90,7 +90,7 @@ def draw_correspondences(
 
     Examples
     --------
-    >>> from ruzhash_cv.datasets import draw_correspondences, facade_scene
+    >>> from rendering import draw_correspondences, facade_scene
     >>> drawn = draw_correspondences(facade_scene(3, rng=1), 200, mismatch_rate=0.25, rng=2)
     >>> drawn.points1.shape, int((drawn.labels == 0).sum())
     ((200, 2), 50)

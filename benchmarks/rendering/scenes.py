@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv.datasets.rasters import clip_polygon, fill_faces
+from rendering.rasters import clip_polygon, fill_faces
 
 Array = NDArray[np.float64]
 UNIT_SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
@@ -240,9 +240,3 @@ def enlargement(scale: int) -> Array:
     """Return the 3x3 matrix from pixels to those of an image `scale` times as large, centres on centres."""
     shift = (scale - 1) / 2
     return np.array([[scale, 0.0, shift], [0.0, scale, shift], [0.0, 0.0, 1.0]])
-
-
-def transform(H: Array, points: Array) -> Array:
-    """Apply homographies (..., 3, 3) to points (..., 2)."""
-    x = np.einsum("...ij,...j->...i", H[..., :2], points) + H[..., 2]
-    return np.asarray(x[..., :2] / x[..., 2:])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from ruzhash_cv.datasets.prints import WHITE, emblem, ink_hue, noun
-from ruzhash_cv.datasets.textures import (
+from rendering.prints import WHITE, emblem, ink_hue, noun
+from rendering.textures import (
     Colour,
     Image,
     ashlar,

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+from rendering import desk_scene, facade_scene, plane_scene, rigid_scene
+from rendering.rasters import clip_polygon, fill_faces
+from rendering.scenes import look_at
 
-from ruzhash_cv.datasets import desk_scene, facade_scene, plane_scene, rigid_scene
-from ruzhash_cv.datasets.rasters import NO_FACE, clip_polygon, fill_faces
-from ruzhash_cv.datasets.scenes import look_at, transform
+from ruzhash_cv.datasets.pairs import NO_FACE, transform
 
 BUILDERS = {
     "plane": plane_scene,
