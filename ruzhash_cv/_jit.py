@@ -131,7 +131,11 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     def _refuse_fractions(self, arguments: tuple[Any, ...]) -> None:
         """Raise for a float in place of an integer, which numba would cut off."""
         for at in self._integers:
-            if at < len(arguments) and isinstance(arguments[at], (float, np.floating)):
+            if (
+                at < len(arguments)
+                and type(arguments[at]) is not int
+                and isinstance(arguments[at], (float, np.floating))
+            ):
                 self._explain_matching_error(*arguments)
 
     def _explain_matching_error(self, *arguments: Any, **keywords: Any) -> None:

@@ -230,6 +230,12 @@ def test_a_helper_that_changes_in_another_module_has_its_callers_compiled_anew(t
     assert tiny(helper=HELPER.replace("2.0", "3.0")) == (233.5, ["kernel", "double"])
 
 
+def test_a_helper_that_declares_another_signature_has_its_callers_compiled_anew(tiny: Tiny) -> None:
+    helper = HELPER.replace("@jit", '@jit("f8(f8)")')
+    tiny(helper=helper)
+    assert tiny(helper=helper.replace("f8(f8)", "i8(i8)"))[1] == ["kernel", "double"]
+
+
 def test_a_constant_of_a_module_that_is_named_counts(tiny: Tiny) -> None:
     kernel = KERNEL.replace("import double", "import double\nimport tiny_helper").replace(
         "+ STEP", "+ tiny_helper.STEP"
@@ -255,11 +261,6 @@ def writes(values):  # type: ignore[no-untyped-def]
 @jit('f8(Array(f8, 1, "C", readonly=True))')
 def reads(values):  # type: ignore[no-untyped-def]
     return values[0]
-
-
-@jit
-def caller(values):  # type: ignore[no-untyped-def]
-    return declared(values, 2, 1)
 
 
 VALUES = np.array([[3.0, 4.0]])
@@ -305,8 +306,16 @@ def test_read_only_arrays_are_for_kernels_that_declare_them() -> None:
 
 
 def test_other_kernels_call_the_declared_signature_too() -> None:
-    assert caller(VALUES) == 8.0
-    assert len(declared.signatures) == 1  # type: ignore[attr-defined]
+    @jit("f8(f8)")
+    def inner(x):  # type: ignore[no-untyped-def]
+        return x / 2
+
+    @jit
+    def outer(x):  # type: ignore[no-untyped-def]
+        return inner(x)
+
+    assert (outer(3), outer(np.float32(5))) == (1.5, 2.5)
+    assert len(inner.signatures) == 1  # type: ignore[attr-defined]
 
 
 def test_a_signature_has_one_type_for_each_argument() -> None:
