@@ -115,8 +115,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def missing(self) -> bool:
         """Tell whether the declared signature could be kept on disk and is not there."""
-        cache = self._cache
-        return isinstance(cache, _KernelCache) and not cache.holds(self.signature, self.targetctx)
+        return not self._cache.holds(self.signature, self.targetctx)
 
     def compile(self, signature: Any) -> Any:
         """Load or compile one signature."""
@@ -131,11 +130,8 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     def _refuse_fractions(self, arguments: tuple[Any, ...]) -> None:
         """Raise for a float in place of an integer, which numba would cut off."""
         for at in self._integers:
-            if (
-                at < len(arguments)
-                and type(arguments[at]) is not int
-                and isinstance(arguments[at], (float, np.floating))
-            ):
+            value = arguments[at] if at < len(arguments) else None
+            if type(value) is not int and isinstance(value, (float, np.floating)):
                 self._explain_matching_error(*arguments)
 
     def _explain_matching_error(self, *arguments: Any, **keywords: Any) -> None:
@@ -204,14 +200,15 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
             return False
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        try:
-            found = super().load_overload(signature, target) if self.open() else None
-        except OSError:
-            found = None
-        except Exception:  # what unpickling raises depends on how the file is spoilt
-            found = None
-            with contextlib.suppress(OSError):
-                self.flush()
+        found = None
+        if self.open():
+            try:
+                found = super().load_overload(signature, target)
+            except OSError:
+                pass
+            except Exception:  # what unpickling raises depends on how the file is spoilt
+                with contextlib.suppress(OSError):
+                    self.flush()
         if found is None:
             _patience.compile()
         return found
@@ -222,6 +219,10 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
                 super().save_overload(signature, compiled)
         except Exception:
             _warn_once()
+
+    def flush(self) -> None:
+        if self.open():
+            super().flush()
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:
         # The stamp stands for the code. numba's key pickles closures, and kernels in them differently in every process.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import pkgutil
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from ruzhash_cv._jit import kernels, say_nothing
+from ruzhash_cv._validation import check_n_jobs
 
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from ruzhash_cv._warmup import serve; serve()"
 
@@ -24,7 +24,7 @@ def warmup(n_jobs: int | None = None, *, package: str = "ruzhash_cv") -> int:
     Parameters
     ----------
     n_jobs : int or None
-        Processes, at most one a kernel. None: one for each processor.
+        Processes, at most one a kernel. None and -1: one for each processor.
     package : str
         Its modules are imported, all of them.
 
@@ -39,7 +39,7 @@ def warmup(n_jobs: int | None = None, *, package: str = "ruzhash_cv") -> int:
         If a process fails; its message is on stderr.
     """
     names = deque(missing_kernels(package))
-    n_processes = min(n_jobs or os.cpu_count() or 1, len(names))
+    n_processes = min(check_n_jobs(n_jobs), len(names))
     if n_processes == 0:
         return 0
     if not sys.executable or getattr(sys, "frozen", False):  # no interpreter to start
@@ -98,7 +98,8 @@ def _taken(names: deque[str]) -> Iterator[str]:
 
 def serve() -> None:
     """Compile the kernels named on stdin, one a line, and answer each with 1."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops asking
+    # Ctrl-C ends a process at once: files of the cache are whole or not there.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     say_nothing()
     for line in sys.stdin:
         print(_prepare(line.strip()), flush=True)
