@@ -305,7 +305,9 @@ def test_read_only_arrays_are_for_kernels_that_declare_them() -> None:
     assert reads(frozen) == reads(np.ones(1)) == 1.0
 
 
-def test_other_kernels_call_the_declared_signature_too() -> None:
+def test_other_kernels_call_the_declared_signature_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
     @jit("f8(f8)")
     def inner(x):  # type: ignore[no-untyped-def]
         return x / 2
