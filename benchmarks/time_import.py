@@ -3,8 +3,9 @@
     python benchmarks/time_import.py --pairs 21
 
 Runs pairs of fresh processes, in turn: one imports numpy, OpenCV, scipy and numba, the other these and then ruzhash_cv. Prints the
-median of the pairs' differences, on the clock and of processor time, and the number of kernels compiled at import. `--cold` also
-times the first call with an empty and with a filled cache of kernels, and `ruzhash-cv warmup` in between.
+median of the pairs' differences, on the clock and of processor time, the medians of each dependency imported alone, and the number
+of kernels compiled at import. `--cold` also times the first call with an empty and with a filled cache of kernels, and after
+`ruzhash-cv warmup`, and counts the compilations in it, numba's own included.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ start, cpu = time.perf_counter(), time.process_time()
 {code}
 print(json.dumps([time.perf_counter() - start, time.process_time() - cpu, {extra}]))
 """
+ALONE = ("numpy", "cv2", "numba", "scipy.sparse, scipy.spatial", "ruzhash_cv")
+RECORDER = "from numba.core.event import install_recorder\n"
 COUNTED = """
-{dependencies}
-from numba.core.event import install_recorder
 with install_recorder("numba:compile") as recorder:
-    import ruzhash_cv
+    {code}
 """
+COUNT = "sum(event.is_start for _, event in recorder.buffer)"
 CALL = "result = filter_points(points, points + 5.0)"
 PREPARED = """
 import numpy as np
@@ -49,34 +51,45 @@ def run(code: str, extra: str = "0", before: str = "", **environment: str) -> li
     return measured
 
 
+def print_import(n_pairs: int) -> None:
+    """Print what the import costs beyond its dependencies, and each dependency alone."""
+    compiled = run(COUNTED.format(code="import ruzhash_cv"), COUNT, f"{DEPENDENCIES}\n{RECORDER}")[2]
+    rows = [(run(DEPENDENCIES), run(f"{DEPENDENCIES}\nimport ruzhash_cv")) for _ in range(n_pairs)]
+    alone = {name: [run(f"import {name}") for _ in range(n_pairs)] for name in ALONE}
+    for column, kind in ((0, "clock"), (1, "processor")):
+        base, both = (1e3 * statistics.median(row[part][column] for row in rows) for part in range(2))
+        beyond = 1e3 * statistics.median(row[1][column] - row[0][column] for row in rows)
+        print(f"{kind:9} ms: dependencies {base:.0f}, with ruzhash_cv {both:.0f}, beyond {beyond:+.0f}")
+        medians = (
+            f"{name} {1e3 * statistics.median(time[column] for time in times):.0f}" for name, times in alone.items()
+        )
+        print(f"{kind:9} ms, each alone: {'; '.join(medians)}")
+    print(f"kernels compiled at import: {compiled:.0f}")
+
+
+def print_first_call(name: str, cache: str) -> None:
+    """Print what the first call of a fresh process costs with this cache."""
+    clock, processor, compiled = run(COUNTED.format(code=CALL), COUNT, f"{PREPARED}{RECORDER}", NUMBA_CACHE_DIR=cache)
+    print(
+        f"first call, {name}: {clock:.2f} s on the clock, {processor:.2f} s of the processor, {compiled:.0f} compilations"
+    )
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=21)
     parser.add_argument("--cold", action="store_true")
     options = parser.parse_args()
-    compiled = run(COUNTED.format(dependencies=DEPENDENCIES), "len(recorder.buffer)")[2]
-    rows = [
-        (run(DEPENDENCIES), run(f"{DEPENDENCIES}\nimport ruzhash_cv"), run("import ruzhash_cv"))
-        for _ in range(options.pairs)
-    ]
-    for column, kind in ((0, "clock"), (1, "processor")):
-        base, both, alone = (1e3 * statistics.median(row[part][column] for row in rows) for part in range(3))
-        beyond = 1e3 * statistics.median(row[1][column] - row[0][column] for row in rows)
-        print(
-            f"{kind:9} ms: dependencies {base:.0f}, with ruzhash_cv {both:.0f}, it alone {alone:.0f}, beyond {beyond:+.0f}"
-        )
-    print(f"kernels compiled at import: {compiled:.0f}")
+    print_import(options.pairs)
     if options.cold:
         with tempfile.TemporaryDirectory() as cache:
-            for name in ("empty cache", "filled cache"):
-                clock, processor, _ = run(CALL, before=PREPARED, NUMBA_CACHE_DIR=cache)
-                print(f"first call, {name}: {clock:.2f} s on the clock, {processor:.2f} s of the processor")
+            print_first_call("empty cache", cache)
+            print_first_call("filled cache", cache)
         with tempfile.TemporaryDirectory() as cache:
             environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
             subprocess.run([sys.executable, "-m", "ruzhash_cv.cli", "warmup"], env=environment, check=True)
-            clock, processor, _ = run(CALL, before=PREPARED, NUMBA_CACHE_DIR=cache)
-            print(f"first call after warmup: {clock:.2f} s on the clock, {processor:.2f} s of the processor")
+            print_first_call("after warmup", cache)
 
 
 if __name__ == "__main__":

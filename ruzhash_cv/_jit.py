@@ -2,59 +2,50 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import pickle
+import sys
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 import numba
-from numba.core.caching import FunctionCache
+import numpy as np
+from numba.core import sigutils, types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
+from ruzhash_cv._contents import digest
 from ruzhash_cv._interrupts import uninterrupted
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
+#: Seconds of compiling after which a process says so.
+PATIENCE = 2.0
+
 _NO_CACHE = (
     "ruzhash_cv's compiled kernels can be kept neither beside the package nor in the user's cache directory: every process compiles "
     "them anew, which takes up to a minute. Set NUMBA_CACHE_DIR to a directory that can be written; `ruzhash-cv warmup` fills it."
 )
+_COMPILING = "ruzhash_cv: compiling kernels, once after installation (`ruzhash-cv warmup` does it ahead)"
 _warned = False
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 
-class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache, but a file that cannot be read or written costs a compilation and not the answer."""
+@overload
+def jit(declared: str) -> Callable[[F], F]: ...
+@overload
+def jit(declared: F) -> F: ...
+def jit(declared: str | F) -> Callable[[F], F] | F:
+    """Compile a kernel: ``@jit("void(f8[:, ::1], i8)")`` if Python calls it, ``@jit`` if only other kernels do.
 
-    def load_overload(self, *arguments: Any) -> Any:
-        try:
-            return super().load_overload(*arguments)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return None
-
-    def save_overload(self, *arguments: Any) -> None:
-        try:
-            super().save_overload(*arguments)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            _warn_once()
-
-
-class _Kernel(CPUDispatcher):  # type: ignore[misc]
-    """numba's dispatcher, but Ctrl-C waits for the kernel's end.
-
-    numba calls back into Python, to compile and to wrap an array it returns, and the interpreter would raise KeyboardInterrupt there;
-    numba does not expect it, and what follows is a SystemError, an error of typing or a crash.
-    """
-
-    def __call__(self, *arguments: Any) -> Any:
-        return uninterrupted(super().__call__, *arguments)
-
-
-def jit(function: F) -> F:
-    """Compile a kernel.
+    A kernel that declares its signature is compiled for that one alone, at its first call and never at import. It takes Python's
+    int and float for i8 and f8, an int for f8, and no float for i8. Any other type raises TypeError, and so does a read-only array
+    in place of a mutable one: declare ``Array(f8, 1, "C", readonly=True)`` for an array that is only read and may be read-only.
 
     nogil: kernels run side by side in the threads of :func:`run_blocks`.
     error_model="numpy": division by zero gives infinity as in NumPy, and no branch in the inner loops.
@@ -62,15 +53,222 @@ def jit(function: F) -> F:
     No fastmath: NaN and infinity mark degenerate models and must survive.
 
     Cached: the first call of a process costs a file read, not a compilation. numba's own ``cache=True`` raises where no file can be
-    written, at import or in the midst of a call.
+    written, at import or in the midst of a call. It also compiles anew after every installation, and not when a kernel changes
+    that is called from another module.
     """
+    if isinstance(declared, str):
+        signature: str = declared
+        return lambda function: _kernel(function, signature)
+    return _kernel(declared, None)
+
+
+def _kernel(function: F, signature: str | None) -> F:
     kernel: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    if not isinstance(kernel, CPUDispatcher):  # NUMBA_DISABLE_JIT
+        return function
     kernel.__class__ = _Kernel
-    try:
-        kernel._cache = _KernelCache(function)
-    except RuntimeError:  # no place for files
-        _warn_once()
+    kernel._cache = _KernelCache(kernel)
+    if signature is not None:
+        kernel.declare(signature)
+        kernels[f"{function.__module__}:{function.__qualname__}"] = kernel
     return cast(F, kernel)
+
+
+class _Kernel(CPUDispatcher):  # type: ignore[misc]
+    """numba's dispatcher, but Ctrl-C waits for the kernel's end, and a declared signature is the only one.
+
+    numba calls back into Python, to compile and to wrap an array it returns, and the interpreter would raise KeyboardInterrupt there;
+    numba does not expect it, and what follows is a SystemError, an error of typing or a crash.
+    """
+
+    #: None: compiled for whatever types it is called with.
+    signature: str | None = None
+    _types: tuple[Any, ...] = ()
+    _integers: tuple[int, ...] = ()
+
+    def declare(self, signature: str) -> None:
+        """Set the only signature this kernel will have."""
+        self.signature = signature
+        self._types = tuple(sigutils.normalize_signature(signature)[0])
+        names = self.py_func.__code__.co_argcount
+        if len(self._types) != names:
+            raise ValueError(
+                f"{self.__qualname__} takes {names} arguments, its signature {signature!r} has {len(self._types)}"
+            )
+        self._integers = tuple(at for at, kind in enumerate(self._types) if isinstance(kind, types.Integer))
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.signature is not None:
+            if self._can_compile:
+                uninterrupted(self.prepare)
+            self._refuse_fractions(arguments)
+        return uninterrupted(super().__call__, *arguments)
+
+    def prepare(self) -> None:
+        """Load or compile the declared signature, and no other from now on."""
+        if self.signature is None or not self._can_compile:
+            return
+        with global_compiler_lock:
+            if self._can_compile:  # of two threads the second
+                self.compile(self.signature)
+                self.disable_compile()
+
+    def missing(self) -> bool:
+        """Tell whether the declared signature could be kept on disk and is not there."""
+        return not self._cache.holds(self.signature, self.targetctx)
+
+    def compile(self, signature: Any) -> Any:
+        """Load or compile one signature."""
+        with global_compiler_lock, _patience:
+            return super().compile(signature)
+
+    def get_call_template(self, arguments: Any, keywords: Any) -> Any:
+        """Return what a kernel that calls this one compiles in."""
+        self.prepare()
+        return super().get_call_template(arguments, keywords)
+
+    def _refuse_fractions(self, arguments: tuple[Any, ...]) -> None:
+        """Raise for a float in place of an integer, which numba would cut off."""
+        for at in self._integers:
+            value = arguments[at] if at < len(arguments) else None
+            if type(value) is not int and isinstance(value, (float, np.floating)):
+                self._explain_matching_error(*arguments)
+
+    def _explain_matching_error(self, *arguments: Any, **keywords: Any) -> None:
+        """Raise the TypeError of arguments that fit no signature; numba calls this."""
+        if self.signature is None or keywords:
+            super()._explain_matching_error(*arguments, **keywords)
+        given = [self.typeof_pyval(value) for value in arguments]
+        wrong = [
+            f"argument {self.py_func.__code__.co_varnames[at]} must be {kind}, got {there}"
+            for at, (kind, there) in enumerate(zip(self._types, given, strict=False))
+            if self.typingctx.can_convert(there, kind) is None
+            or (at in self._integers and isinstance(there, types.Float))
+        ]
+        raise TypeError(f"{self.__qualname__}: {'; '.join(wrong) or f'no match for {given}'}")
+
+
+#: The kernels that declare their signature, by "module:name".
+kernels: dict[str, _Kernel] = {}
+
+
+class _KernelFiles(CompileResultCacheImpl):  # type: ignore[misc]
+    """Places of a kernel's files. Their names hold no line number: a kernel that only moves stays compiled."""
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        name = fullname.replace("<", "").replace(">", "")
+        return f"{name}.py{sys.version_info[0]}{sys.version_info[1]}{abiflags}"
+
+
+class _KernelCache(FunctionCache):  # type: ignore[misc]
+    """numba's cache, but what it holds is known by its contents, and files that cannot be used cost a compilation and no more.
+
+    The files are looked for at the first call: only then do all globals exist that a kernel refers to.
+    """
+
+    _impl_class = _KernelFiles
+
+    def __init__(self, kernel: _Kernel) -> None:
+        # Not numba's: that looks for the files now.
+        self._kernel = kernel
+        self._name, self._py_func = repr(kernel.py_func), kernel.py_func
+        self._cache_path: str | None = None
+        self._cache_file: Any = None
+        self.enable()
+
+    def open(self) -> bool:
+        """Find the place of the files; False where there is none."""
+        if self._cache_file is None and self._enabled:
+            try:
+                self._impl = self._impl_class(self._py_func)
+            except RuntimeError:  # no place for files
+                self.disable()
+                _warn_once()
+                return False
+            self._cache_path = self._impl.locator.get_cache_path()
+            stamp = digest(self._kernel, numba.__version__)
+            self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+        return self._cache_file is not None
+
+    def holds(self, signature: Any, target: Any) -> bool:
+        """Tell whether a signature can be loaded, or cannot be saved either."""
+        if not self.open():
+            return True
+        try:
+            return self._cache_file.load(self._index_key(signature, target.codegen())) is not None
+        except Exception:  # as below
+            return False
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        found = None
+        if self.open():
+            try:
+                found = super().load_overload(signature, target)
+            except OSError:
+                pass
+            except Exception:  # what unpickling raises depends on how the file is spoilt
+                with contextlib.suppress(OSError):
+                    self.flush()
+        if found is None:
+            _patience.compile()
+        return found
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        try:
+            if self.open():
+                super().save_overload(signature, compiled)
+        except Exception:
+            _warn_once()
+
+    def flush(self) -> None:
+        if self.open():
+            super().flush()
+
+    def _index_key(self, signature: Any, codegen: Any) -> Any:
+        # The stamp stands for the code. numba's key pickles closures, and kernels in them differently in every process.
+        return signature, codegen.magic_tuple()
+
+
+class _Patience:
+    """Says once a process that kernels are being compiled, where that takes long. For holders of numba's compiler lock.
+
+    Kernels are compiled within the compilation of those that call them: only the outermost is timed.
+    """
+
+    def __init__(self) -> None:
+        self.silent = False
+        self._seconds = 0.0
+        self._depth = 0
+        self._since: float | None = None
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, *raised: object) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._since is not None:
+            self._seconds += time.perf_counter() - self._since
+            self._since = None
+
+    def compile(self) -> None:
+        """Note that a compilation begins."""
+        now = time.perf_counter()
+        if self._since is None:
+            self._since = now
+        if not self.silent and self._seconds + now - self._since >= PATIENCE:
+            self.silent = True
+            # There may be no stderr, or a closed one.
+            with contextlib.suppress(AttributeError, OSError, ValueError):
+                sys.stderr.write(f"{_COMPILING}\n")
+                sys.stderr.flush()
+
+
+_patience = _Patience()
+
+
+def say_nothing() -> None:
+    """Compile in silence from now on, however long it takes."""
+    _patience.silent = True
 
 
 def _warn_once() -> None:

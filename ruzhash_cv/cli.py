@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv import __version__
+from ruzhash_cv._warmup import missing_kernels, warmup
 from ruzhash_cv.correspondences import as_correspondences
 from ruzhash_cv.drawing import draw_matches, draw_scores
 from ruzhash_cv.filtering import filter_points
@@ -36,8 +35,6 @@ MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}
 #: Of the demo: ratio test, and RANSAC's threshold and tolerance of the truth in pixels.
 RATIO, PIXELS = 0.8, 3.0
 OPENCV = {"cv2.RANSAC": cv2.RANSAC, "cv2.USAC_MAGSAC": cv2.USAC_MAGSAC}
-#: Seconds after which loading the kernels must be compiling them.
-SUSPICIOUS = 3.0
 
 
 class InputError(Exception):
@@ -99,8 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     filter_.add_argument("--save", type=Path, metavar="FILE.npz", help="save points, mask, scores and models")
     filter_.set_defaults(run=_filter)
 
-    warmup = commands.add_parser("warmup", help="compile the kernels now, so that no later call has to")
-    warmup.set_defaults(run=_warmup)
+    warmup_ = commands.add_parser("warmup", help="compile the kernels now, so that no later call has to")
+    warmup_.add_argument("--n-jobs", type=_count, metavar="N", help="processes, default: one for each processor")
+    warmup_.set_defaults(run=_warmup)
     return parser
 
 
@@ -125,6 +123,12 @@ def _ratio(text: str) -> float:
     return value
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0, got {text}")
+    return int(text)
+
+
 # The commands
 
 
@@ -139,7 +143,7 @@ def _demo(options: argparse.Namespace) -> None:
         options.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the directory {options.output}: {error.strerror}") from None
-    _warmup(options)
+    _prepare_kernels()
     _say(
         f"SIFT, ratio test {RATIO}; OpenCV's threshold {PIXELS:g} px; a match is true within {PIXELS:g} px of the truth"
     )
@@ -177,8 +181,7 @@ def _filter(options: argparse.Namespace) -> None:
     img1, img2 = (_read_picture(path) for path in options.images)
     points1, points2, indices = _match(img1, img2, options.features, options.ratio, options.images)
     _say(f"{len(points1)} matches pass the ratio test at {options.ratio:g}")
-    with _patience():
-        result = filter_points(points1, points2, model=options.model, threshold=options.threshold)
+    result = filter_points(points1, points2, model=options.model, threshold=options.threshold)
     _print_result(result)
     if options.output is not None:
         identity = np.stack([np.arange(len(points1))] * 2, axis=1)
@@ -187,37 +190,40 @@ def _filter(options: argparse.Namespace) -> None:
         _save(options.save, points1, points2, indices, result)
 
 
-def _warmup(_: argparse.Namespace) -> None:
-    """Call every kernel once, which compiles it or loads it from numba's cache."""
-    rng = np.random.default_rng(0)
-    points1 = rng.uniform(0, 500, (90, 2))
-    # Two structures: some kernels compare them.
-    points2 = points1 + np.where(points1[:, :1] < 250, [30.0, 5.0], [-40.0, 60.0])
-    points2[:20] = rng.uniform(0, 500, (20, 2))
-    since = time.perf_counter()
-    with _patience():
-        for model in MODELS:
-            filter_points(points1, points2, model=model)
-    _say(f"kernels ready after {time.perf_counter() - since:.1f} s")
+def _warmup(options: argparse.Namespace) -> None:
+    _prepare_kernels(options.n_jobs)
 
 
 # What they are made of
 
 
+def _prepare_kernels(n_jobs: int | None = None) -> None:
+    """Compile all kernels that are not in the cache."""
+    since = time.perf_counter()
+    missing = len(missing_kernels())
+    if missing:
+        _say(f"compiling {missing} kernels, once after installation")
+    try:
+        warmup(n_jobs)
+    except RuntimeError as error:
+        raise InputError(str(error)) from None
+    _call_every_kernel()
+    _say(f"kernels ready after {time.perf_counter() - since:.1f} s")
+
+
+def _call_every_kernel() -> None:
+    """Call the kernels that declare no signature, which compiles them: `warmup` does not know what they are called with."""
+    rng = np.random.default_rng(0)
+    points1 = rng.uniform(0, 500, (90, 2))
+    # Two structures: some kernels compare them.
+    points2 = points1 + np.where(points1[:, :1] < 250, [30.0, 5.0], [-40.0, 60.0])
+    points2[:20] = rng.uniform(0, 500, (20, 2))
+    for model in MODELS:
+        filter_points(points1, points2, model=model)
+
+
 def _say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _patience() -> Iterator[None]:
-    """Say that kernels are being compiled where a call takes long."""
-    timer = threading.Timer(SUSPICIOUS, _say, ["compiling the kernels; this happens once and takes about a minute ..."])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _read_picture(path: Path) -> NDArray[Any]:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
+from numba.core.event import install_recorder
 
 import ruzhash_cv
-from ruzhash_cv._jit import run_blocks
+from ruzhash_cv import _jit
+from ruzhash_cv._jit import jit, run_blocks
+from ruzhash_cv._warmup import missing_kernels, warmup
 
 PACKAGE = Path(ruzhash_cv.__file__).parent
 
@@ -73,22 +81,387 @@ def test_nothing_is_compiled_at_import(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("0\nTrue\n", "")
 
 
-def test_a_cache_that_is_lost_after_the_import_warns_once_and_works(tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    lose = f"import shutil, ruzhash_cv; shutil.rmtree({str(cache)!r}); open({str(cache)!r}, 'w').close()"
-    done = run(lose + CALL.format(folder=""), PACKAGE.parent, NUMBA_CACHE_DIR=str(cache))
-    assert (done.returncode, done.stdout) == (0, "[5.]\n"), done.stderr
-    assert done.stderr.count("RuntimeWarning") == 1
+def test_a_spoilt_cache_is_replaced(tmp_path: Path) -> None:
+    call, cache = CALL.format(folder=""), tmp_path / "cache"
+    assert run(call, PACKAGE.parent, NUMBA_CACHE_DIR=str(cache)).stderr == ""
+    for file in cache.rglob("*.nb?"):
+        file.write_bytes(b"" if file.suffix == ".nbi" else b"spoilt")
+    for compiles in (True, False):
+        done = run(counting(call), PACKAGE.parent, NUMBA_CACHE_DIR=str(cache))
+        assert (done.returncode, done.stderr) == (0, "")
+        answer, count = done.stdout.split()
+        assert (answer, int(count) > 0) == ("[5.]", compiles)
 
 
-def test_a_spoilt_cache_warns_once_and_works(tmp_path: Path) -> None:
-    code, cache = CALL.format(folder=""), tmp_path / "cache"
-    assert run(code, PACKAGE.parent, NUMBA_CACHE_DIR=str(cache)).stderr == ""
-    for index in cache.rglob("*.nbi"):
-        index.write_bytes(b"")
-    done = run(code, PACKAGE.parent, NUMBA_CACHE_DIR=str(cache))
-    assert (done.returncode, done.stdout) == (0, "[5.]\n"), done.stderr
-    assert done.stderr.count("RuntimeWarning") == 1
+# What the cache knows a kernel by
+
+HELPER = """
+from ruzhash_cv._jit import jit
+
+@jit
+def double(x):
+    return 2.0 * x
+"""
+KERNEL = """
+import numpy as np
+from ruzhash_cv._jit import jit
+from tiny_helper import double
+
+STEP = 1.0
+TABLE = np.array([[10.0, 20.0]])
+PAIR = (100.0, 200)
+
+@jit("f8(f8[::1], i8)")
+def kernel(values, at):
+    return double(values[at]) + STEP + later() + TABLE[0, 1] + PAIR[1]
+
+@jit
+def later():
+    return 0.5
+"""
+Tiny = Callable[..., tuple[float, list[str]]]
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
+    """``tiny(kernel, helper)`` imports two modules of these sources afresh and returns an answer, and what was compiled for it."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def call(kernel: str = KERNEL, helper: str = HELPER) -> tuple[float, list[str]]:
+        for name, source in (("tiny_helper", helper), ("tiny_kernel", kernel)):
+            (tmp_path / f"{name}.py").write_text(source)
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        module = importlib.import_module("tiny_kernel")
+        return compiled_in(lambda: module.kernel(np.array([3.0, 4.0]), 1))
+
+    return call
+
+
+def compiled_in(function: Callable[[], float]) -> tuple[float, list[str]]:
+    """Return a function's answer and the names of what is compiled in the meantime, innermost last."""
+    with install_recorder("numba:compile") as recorder:
+        answer = function()
+    return answer, [event.data["dispatcher"].__name__ for _, event in recorder.buffer if event.is_start]
+
+
+ALL = ["kernel", "double", "later"]
+
+
+def test_a_kernel_is_compiled_once(tiny: Tiny) -> None:
+    assert tiny() == (229.5, ALL)
+    assert tiny() == (229.5, [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("\nSTEP", "\n\n# a comment\n\nOTHER = 3\nSTEP"),
+        ("values, at):\n", "values, at):\n    # a comment\n"),
+        ("values, at):\n    return", "values, at):\n\n    return"),
+    ],
+)
+def test_lines_and_comments_may_move(tiny: Tiny, old: str, new: str) -> None:
+    tiny()
+    assert KERNEL.count(old) == 1
+    assert tiny(KERNEL.replace(old, new)) == (229.5, [])
+
+
+def test_a_cache_that_is_lost_in_the_midst_is_made_again(tiny: Tiny, tmp_path: Path) -> None:
+    tiny()
+    double = sys.modules["tiny_helper"].double
+    assert double(1.0) == 2.0
+    shutil.rmtree(tmp_path / "cache")
+    assert double(1) == 2.0
+    assert any((tmp_path / "cache").rglob("tiny_helper.double.*.nbc"))
+
+
+def test_a_cache_that_cannot_be_made_again_warns_once_and_works(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny()
+    double = sys.modules["tiny_helper"].double
+    assert double(1.0) == 2.0
+    shutil.rmtree(tmp_path / "cache")
+    (tmp_path / "cache").touch()
+    monkeypatch.setattr(_jit, "_warned", False)
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR") as caught:
+        assert (double(1), double(np.float32(1)), double(1.0)) == (2.0, 2.0, 2.0)
+    assert len(caught) == 1
+
+
+def test_docstrings_may_change(tiny: Tiny) -> None:
+    documented = HELPER.replace("(x):\n", '(x):\n    """Return twice x."""\n')
+    tiny(helper=documented)
+    assert tiny(helper=documented.replace("twice", "two times")) == (229.5, [])
+
+
+def test_the_files_time_does_not_count(tiny: Tiny, tmp_path: Path) -> None:
+    tiny()
+    module = sys.modules["tiny_kernel"]
+    assert module.__file__ is not None
+    os.utime(module.__file__, (0, 0))
+    module = importlib.reload(module)
+    assert compiled_in(lambda: module.kernel(np.zeros(2), 1))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "answer", "compiled"),
+    [
+        ("STEP = 1.0", "STEP = 2.0", 230.5, ["kernel"]),
+        ("20.0]]", "30.0]]", 239.5, ["kernel"]),
+        ("200)", "300)", 329.5, ["kernel"]),
+        ("200)", "200.0)", 229.5, ["kernel"]),
+        ("0.5", "0.25", 229.25, ["kernel", "later"]),
+        ("+ STEP", "- STEP", 227.5, ["kernel"]),
+        ("f8(f8[::1], i8)", "f8(f8[:], i8)", 229.5, ["kernel"]),
+    ],
+)
+def test_what_changes_is_compiled_anew(tiny: Tiny, old: str, new: str, answer: float, compiled: list[str]) -> None:
+    tiny()
+    assert KERNEL.count(old) == 1
+    assert tiny(KERNEL.replace(old, new)) == (answer, compiled)
+
+
+def test_a_helper_that_changes_in_another_module_has_its_callers_compiled_anew(tiny: Tiny) -> None:
+    tiny()
+    assert tiny(helper=HELPER.replace("2.0", "3.0")) == (233.5, ["kernel", "double"])
+
+
+def test_a_helper_that_declares_another_signature_has_its_callers_compiled_anew(tiny: Tiny) -> None:
+    helper = HELPER.replace("@jit", '@jit("f8(f8)")')
+    tiny(helper=helper)
+    assert tiny(helper=helper.replace("f8(f8)", "i8(i8)"))[1] == ["kernel", "double"]
+
+
+def test_a_constant_of_a_module_that_is_named_counts(tiny: Tiny) -> None:
+    kernel = KERNEL.replace("import double", "import double\nimport tiny_helper").replace(
+        "+ STEP", "+ tiny_helper.STEP"
+    )
+    assert tiny(kernel, f"STEP = 1.0\n{HELPER}")[0] == 229.5
+    assert tiny(kernel, f"STEP = 5.0\n{HELPER}") == (233.5, ["kernel"])
+
+
+# Declared signatures
+
+
+@jit("f8(f8[:, ::1], f8, i8)")
+def declared(values, factor, at):  # type: ignore[no-untyped-def]
+    """Read one value."""
+    return factor * values[0, at]
+
+
+@jit("void(f8[::1])")
+def writes(values):  # type: ignore[no-untyped-def]
+    values[0] = 1.0
+
+
+@jit('f8(Array(f8, 1, "C", readonly=True))')
+def reads(values):  # type: ignore[no-untyped-def]
+    return values[0]
+
+
+VALUES = np.array([[3.0, 4.0]])
+
+
+@pytest.mark.parametrize("factor", [2.0, 2, np.float64(2), np.float32(2), np.int64(2)])
+@pytest.mark.parametrize("at", [1, True, np.int32(1), np.uint8(1)])
+def test_a_declared_kernel_takes_python_s_numbers(factor: float, at: int) -> None:
+    assert declared(VALUES, factor, at) == 8.0
+    assert len(declared.signatures) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (
+            (VALUES.astype(np.float32), 2.0, 1),
+            r"declared: argument values must be array\(float64, 2d, C\), got array\(float32",
+        ),
+        ((VALUES[:, ::-1], 2.0, 1), r"argument values must be array\(float64, 2d, C\), got array\(float64, 2d, A\)"),
+        ((VALUES[0], 2.0, 1), "got array\\(float64, 1d, C\\)"),
+        ((VALUES, 2.0, 1.0), "argument at must be int64, got float64"),
+        ((VALUES, 2.0, np.float32(1)), "argument at must be int64, got float32"),
+        ((VALUES, 2j, 1), "argument factor must be float64, got complex128"),
+        ((VALUES, None, 1), "argument factor must be float64, got none"),
+        ((VALUES, "2", 1), "argument factor must be float64, got unicode_type"),
+        ((VALUES, 2.0), "not enough arguments: expected 3, got 2"),
+        ((VALUES, 2.0, 1, 1), "too many arguments: expected 3, got 4"),
+    ],
+)
+def test_other_types_are_refused(arguments: tuple[object, ...], says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        declared(*arguments)
+    assert len(declared.signatures) == 1  # type: ignore[attr-defined]
+
+
+def test_read_only_arrays_are_for_kernels_that_declare_them() -> None:
+    frozen = np.ones(1)
+    frozen.flags.writeable = False
+    with pytest.raises(TypeError, match=r"argument values must be array.*, got readonly array"):
+        writes(frozen)
+    assert reads(frozen) == reads(np.ones(1)) == 1.0
+
+
+def test_other_kernels_call_the_declared_signature_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    @jit("f8(f8)")
+    def inner(x):  # type: ignore[no-untyped-def]
+        return x / 2
+
+    @jit
+    def outer(x):  # type: ignore[no-untyped-def]
+        return inner(x)
+
+    assert (outer(3), outer(np.float32(5))) == (1.5, 2.5)
+    assert len(inner.signatures) == 1  # type: ignore[attr-defined]
+
+
+def test_a_signature_has_one_type_for_each_argument() -> None:
+    with pytest.raises(ValueError, match=r"lonely takes 1 arguments, its signature 'void\(f8, f8\)' has 2"):
+
+        @jit("void(f8, f8)")
+        def lonely(x):  # type: ignore[no-untyped-def]
+            pass
+
+
+def test_threads_that_come_first_at_once_compile_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    @jit("i8(i8)")
+    def kernel(x):  # type: ignore[no-untyped-def]
+        return x + 1
+
+    barrier, answers = threading.Barrier(4), []
+
+    def call() -> None:
+        barrier.wait()
+        answers.append(kernel(1))
+
+    def start() -> float:
+        threads = [threading.Thread(target=call) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return 0.0
+
+    assert compiled_in(start)[1] == ["kernel"]
+    assert answers == [2] * 4
+
+
+# What is said while kernels are compiled
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has compiled nothing yet."""
+    monkeypatch.setattr(_jit, "_patience", _jit._Patience())
+
+
+def test_long_compilation_is_announced_once(
+    tiny: Tiny, patience: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_jit, "PATIENCE", 1e-3)
+    tiny()
+    tiny(helper=HELPER.replace("2.0", "3.0"))
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+    assert captured.err.startswith("ruzhash_cv: compiling kernels, once")
+
+
+def test_loading_is_not_announced(
+    tiny: Tiny, patience: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny()
+    assert capsys.readouterr().err == ""  # less than two seconds
+    monkeypatch.setattr(_jit, "PATIENCE", 0.0)
+    tiny()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_process_without_stderr_compiles_all_the_same(
+    tiny: Tiny, patience: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_jit, "PATIENCE", 0.0)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert tiny()[0] == 229.5
+
+
+# Warm-up
+
+CALLS = (
+    "import tiny.one, tiny.deep.two\nprint(tiny.one.first(1), tiny.one.second(1.0), tiny.deep.two.third(1), end=' ')"
+)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package of three kernels in two modules, one of them in a folder."""
+    (tmp_path / "tiny" / "deep").mkdir(parents=True)
+    head = "from ruzhash_cv._jit import jit\n"
+    first = '@jit("i8(i8)")\ndef first(x):\n    return helper(x) + 1\n\n@jit\ndef helper(x):\n    return x\n\n'
+    second = '@jit("f8(f8)")\ndef second(x):\n    return helper(x) + 2\n'
+    third = '@jit("i8(i8)")\ndef third(x):\n    return x + 3\n'
+    sources = {"__init__": "", "one": head + first + second, "deep/__init__": "", "deep/two": head + third}
+    for name, source in sources.items():
+        (tmp_path / "tiny" / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    yield tmp_path
+    for module in [name for name in sys.modules if name.partition(".")[0] == "tiny"]:
+        del sys.modules[module]
+
+
+def counting(code: str) -> str:
+    """Code that runs this and then prints how many compilations that took."""
+    return f"""
+from numba.core.event import install_recorder
+with install_recorder("numba:compile") as recorder:
+    exec({code!r})
+print(sum(event.is_start for _, event in recorder.buffer))
+"""
+
+
+def test_warmup_in_two_processes_leaves_nothing_to_compile(package: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert missing_kernels("tiny") == ["tiny.deep.two:third", "tiny.one:first", "tiny.one:second"]
+    assert warmup(2, package="tiny") == 3
+    done = run(
+        counting(CALLS), PACKAGE.parent, NUMBA_CACHE_DIR=str(package / "cache"), PYTHONPATH=os.pathsep.join(sys.path)
+    )
+    assert (done.stdout, done.stderr) == ("2 3.0 4 0\n", "")
+    assert warmup(2, package="tiny") == 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_warmup_compiles_nothing_where_nothing_can_be_kept(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_jit._KernelFiles, "_locator_classes", [])
+    monkeypatch.setattr(_jit, "_warned", False)
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR") as caught:
+        assert warmup(2, package="tiny") == 0
+    assert len(caught) == 1
+
+
+def test_a_kernel_that_does_not_compile_stops_the_warmup(package: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with (package / "tiny" / "one.py").open("a") as file:
+        file.write('\n@jit("i8(i8)")\ndef wrong(x):\n    return x.absent\n')
+    with pytest.raises(RuntimeError, match=r"the process that compiles tiny\.one:wrong failed"):
+        warmup(1, package="tiny")
+    assert "absent" in capfd.readouterr().err
+
+
+def test_warmup_looks_for_kernels_in_every_module() -> None:
+    missing_kernels()
+    files = [path.relative_to(PACKAGE.parent).with_suffix("") for path in PACKAGE.rglob("*.py")]
+    assert len(files) > 30
+    assert {".".join(path.parts).removesuffix(".__init__") for path in files} <= set(sys.modules)
+
+
+# Threads
 
 
 @pytest.mark.parametrize(
