@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv import __version__
-from ruzhash_cv._warmup import missing_kernels, warmup
+from ruzhash_cv._core.warmup import missing_kernels, warmup
 from ruzhash_cv.correspondences import as_correspondences
 from ruzhash_cv.drawing import draw_matches, draw_scores
 from ruzhash_cv.filtering import filter_points

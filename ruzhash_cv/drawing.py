@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._validation import as_array, as_mask, check_int
+from ruzhash_cv._core.validation import as_array, as_mask, check_int
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 
 # BGR. Kept is light with dots, flagged dark with crosses: they stay apart without red-green vision and in grey print.

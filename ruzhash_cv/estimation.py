@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._validation import RNG, as_points
-from ruzhash_cv.filtering import LARGEST_COORDINATE, filter_points
-from ruzhash_cv.models import KINDS
-from ruzhash_cv.places import PLACE_RADIUS, find_places, votes_of
-from ruzhash_cv.refinement import refine_kernel
-from ruzhash_cv.residuals import pack_models, residual_kernel
+from ruzhash_cv._core.validation import RNG, as_points
+from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.families.solving import FAMILIES
+from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.result import Structure
+from ruzhash_cv.structures.search import refit
 
 #: The last refits of a model: as many, with the biweight's radius at so many of its noise scales. Over 168 rendered scenes of each
 #: kind the distance from the truth falls by 11 % (planes) and 18 % (rigid scenes) against the structure as found, with a threshold
@@ -144,24 +143,23 @@ def _strongest(
     result = filter_points(first, second, model=kind, threshold=threshold, rng=rng, n_jobs=n_jobs)
     if not result.models:
         return None, np.zeros((len(first), 1), np.uint8)
-    structure = result.models[0]
-    points = np.ascontiguousarray(np.hstack([first, second]).T)
-    packed, residuals = _polish(structure, points, PLACE_RADIUS * (1.0 if threshold is None else threshold / 3.0))
-    last = packed[8] if abs(packed[8]) > _ZERO else 1.0
-    mask = (residuals <= structure.tolerance).astype(np.uint8)
-    return packed[:9].reshape(3, 3) / last, mask[:, None]
+    matrix, residuals = _polish(result.models[0], first, second)
+    last = matrix[8] if abs(matrix[8]) > _ZERO else 1.0
+    mask = (residuals <= result.models[0].tolerance).astype(np.uint8)
+    return matrix.reshape(3, 3) / last, mask[:, None]
 
 
-def _polish(structure: Structure, points: Array, place_radius: float) -> tuple[Array, Array]:
-    """Refit a structure to correspondences (4, n) by its own noise scale; return it packed, and the residuals to it."""
-    code = KINDS.index(structure.kind)
-    kinds = np.array([code], np.uint8)
-    radii = np.full((POLISH_ROUNDS, 1), POLISH_RADIUS * structure.noise_scale)
-    finite = (np.abs(points) < LARGEST_COORDINATE).all(axis=0)
-    votes = np.zeros(points.shape[1])
-    votes[finite] = votes_of(find_places(np.ascontiguousarray(points[:, finite].T), place_radius))
-    fits = refine_kernel(points, votes, pack_models(structure.matrix[None], code), kinds, radii)
-    return fits[-1, 0], residual_kernel(points, fits[-1], kinds)[0]
+def _polish(structure: Structure, points1: Array, points2: Array) -> tuple[Array, Array]:
+    """Return a structure's model (9,) refitted by its own noise scale, and all residuals to it, in pixels."""
+    family, matches = FAMILIES[structure.kind], MatchSet.of(points1, points2)
+    into = matches.frame.transforms()
+    model = family.to_pixels(structure.matrix.reshape(1, 9), *(np.linalg.inv(matrix) for matrix in into))
+    radius = np.array([POLISH_RADIUS * structure.noise_scale * matches.frame.scale])
+    for _ in range(POLISH_ROUNDS):
+        model = refit(family, matches.data, matches.votes, model, radius)
+    model = family.to_pixels(model, *into)
+    with np.errstate(all="ignore"):  # what overflows is no coordinate
+        return model[0], np.sqrt(family.squared_residuals(np.hstack([points1, points2]), model)[0])
 
 
 def _check_method(method: Any) -> None:

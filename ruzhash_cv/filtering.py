@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._validation import (
-    RNG,
-    as_generator,
-    as_points,
-    check_choice,
-    check_n_jobs,
-    check_real,
-    check_same_length,
-)
-from ruzhash_cv.bank import Found, coordinate_rows
+from ruzhash_cv._core.validation import RNG, as_generator, as_points, check_choice, check_n_jobs, check_real, check_same_length
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
-from ruzhash_cv.mask import SURE_REACH, Verdict, decide, lost_to_rivals
-from ruzhash_cv.models import HOMOGRAPHY, KINDS, Frame
-from ruzhash_cv.places import PLACE_RADIUS, KeypointNumbers, find_keypoints, find_places, votes_of
+from ruzhash_cv.families.protocol import TwoViewFamily, squared_residuals
+from ruzhash_cv.families.solving import FAMILIES
+from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.result import FilterResult, Structure
-from ruzhash_cv.scoring import Scorer, displace, draw_null
-from ruzhash_cv.search import REACH, Search
-from ruzhash_cv.selection import WITHIN_THRESHOLD, Limits
+from ruzhash_cv.structures.evidence import Structures
+from ruzhash_cv.structures.search import Search, refit, score
+from ruzhash_cv.verdict.mask import Verdict, decide, lost_to_rivals
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 FEWEST_MATCHES = 8
-#: Pixels; anything larger is no coordinate, and beyond it a fundamental matrix of doubles is not exact to a pixel.
-LARGEST_COORDINATE = 1e9
 #: Correspondences the models are searched in; more are only scored.
 SEARCH_SIZE = 1024
 
@@ -42,7 +31,7 @@ def filter_matches(
     kp2: Keypoints,
     matches: Matches,
     *,
-    model: str = "auto",
+    model: str | TwoViewFamily = "auto",
     threshold: float | None = None,
     ratio: float | None = None,
     false_acceptance_rate: float | None = None,
@@ -98,9 +87,10 @@ def filter_points(
     points1: ArrayLike,
     points2: ArrayLike,
     *,
-    model: str = "auto",
+    model: str | TwoViewFamily = "auto",
     threshold: float | None = None,
     false_acceptance_rate: float | None = None,
+    pixel: float = 1.0,
     rng: RNG = 0,
     n_jobs: int | None = None,
 ) -> FilterResult:
@@ -111,19 +101,20 @@ def filter_points(
     points1, points2 : array_like, shape (n, 2)
         Corresponding points, pixels (x, y). Rows with NaN or infinity are flagged and do not affect the others; exact
         repetitions get one verdict.
-    model : {"auto", "homography", "fundamental"}
-        Which models to look for: planes, rigid motions, or each where the evidence asks for it.
+    model : {"auto", "homography", "fundamental"} or TwoViewFamily
+        Which models to look for: planes, rigid motions, each where the evidence asks for it, or those of a family of one's own.
     threshold : float, optional
-        Pixels. Every kept match lies within it of one of the result's `models`: symmetric transfer error for a homography,
-        Sampson distance for a fundamental matrix. None: each structure gets the tolerance its own residuals ask for,
-        between 0.75 and 34 px (homography) or 0.6 and 10 px (fundamental matrix). Samples are embedded at the noise scales
-        sigma = 1, 3 and 9 px at once and cut off at eps = 27 px; a threshold T makes these, and every other length in pixels,
-        T / 3 times as large.
+        The tolerance of every structure, in the unit of the points: every kept match lies within it of one of the result's `models`,
+        by symmetric transfer error for a homography and Sampson distance for a fundamental matrix. It changes nothing else. None:
+        each structure gets the tolerance its own residuals ask for, between 0.75 and 34 px (homography) or 8.5 px (fundamental matrix).
     false_acceptance_rate : float in (0, 1), optional
         Share of mismatches accepted: the mask is p-value <= rate, whatever the structures (within `threshold`, where one is
         given). None: kept is what lies within the tolerance of a structure (of a fundamental matrix: if 98 % of decoys look
-        worse; the few beyond 20 px of a plane: if 99 % do) and, without a `threshold`, up to three times as far what looks
-        better than almost every decoy and than most of what was displaced as far; see docs/method.md.
+        worse) and, without a `threshold`, up to three times as far what looks better than almost every decoy and almost every match
+        further off; see docs/method.md.
+    pixel : float
+        Size of a pixel in the unit of the points: 1 / focal length for normalised image coordinates. All lengths of the method are
+        multiples of it.
     rng : int, numpy.random.Generator or None
         The same int gives the same result, whatever `n_jobs`.
     n_jobs : int or None
@@ -149,106 +140,56 @@ def filter_points(
     """
     first, second = as_points(points1, "points1"), as_points(points2, "points2")
     check_same_length(first, second, "`points1` and `points2`")
-    check_choice(model, "model", ("auto", *KINDS))
+    families, admitted = _families(model)
     if threshold is not None:
         threshold = check_real(threshold, "threshold")
     if false_acceptance_rate is not None:
         false_acceptance_rate = check_real(false_acceptance_rate, "false_acceptance_rate", above=0.0, below=1.0)
-    generator, jobs = as_generator(rng), check_n_jobs(n_jobs)
-    families = KINDS if model == "auto" else (model,)
+    generator, jobs, clock = as_generator(rng), check_n_jobs(n_jobs), _Clock()
 
-    clock = _Clock()
-    problem = _Problem.of(first, second, threshold)
-    if problem.n_places < FEWEST_MATCHES:
-        return _undecided(len(first), _too_few(problem.n_places, threshold), clock)
-    limits = Limits() if threshold is None else WITHIN_THRESHOLD
-    search, found = _search(problem, families, limits, generator, jobs)
+    matches = MatchSet.of(first, second, check_real(pixel, "pixel"))
+    if matches.n_groups < FEWEST_MATCHES:
+        reason = f"{matches.n_groups} distinct matches, at least {FEWEST_MATCHES} are needed"
+        return _undecided(len(first), reason, clock)
+    searched = matches
+    if len(matches) > SEARCH_SIZE:
+        searched = matches.take(np.sort(generator.choice(len(matches), SEARCH_SIZE, replace=False)))
+    found = Search(searched, families, admitted, generator, jobs).run()
     clock.stop("search")
     if len(found.structures) == 0:
+        reason = "no model found that more matches agree with than chance would give"
         return replace(
-            _undecided(len(first), "no model found that more matches agree with than chance would give", clock),
-            degenerate_samples=found.rejected,
-            n_models=found.n_models,
+            _undecided(len(first), reason, clock), degenerate_samples=found.rejected, n_models=found.n_models
         )
-    points = coordinate_rows(problem.pairs)
-    residuals = found.residuals(points)
-    scorer = Scorer(search, found)
-    scores = scorer.fit(points, residuals, problem.places)
-    decoy_scores = scorer.score(draw_null(search, found, problem.pairs, residuals))
+    structures, scores, null_scores = found.structures, found.scores, found.null_scores
+    if searched is not matches:
+        structures = _refitted(structures, matches, families)
+        scores, null_scores = score(found.columns, matches, found.null, families, generator, jobs)
     clock.stop("forest")
-    verdict = decide(
-        residuals / problem.frame.scale,
-        problem.unit,
-        found,
-        scores,
-        decoy_scores,
-        lambda: scorer.score(displace(search, found, problem.pairs, residuals, SURE_REACH)),
-        threshold,
-        false_acceptance_rate,
-    )
+    residuals, tolerances = _distances(structures, matches, families, threshold)
+    codimensions = np.array([families[code].codimension for code in structures.codes])
+    verdict = decide(residuals, tolerances, codimensions, scores, null_scores, threshold, false_acceptance_rate)
     if false_acceptance_rate is None:
-        on_plane = found.structures.kinds[verdict.labels] == HOMOGRAPHY
-        reach = REACH * problem.length
-        lost = lost_to_rivals(problem.pairs, problem.keypoints, reach, verdict.keep, scores, verdict.labels, on_plane)
+        lost = lost_to_rivals(matches, verdict, scores, codimensions)
         verdict.keep[lost], verdict.labels[lost] = False, -1
-    result = _report(verdict, found, problem)
+    described = _describe(structures, matches, families, verdict, residuals, tolerances)
+    result = _spread(matches, verdict, scores, described)
     clock.stop("structures")
-    return replace(result, seconds=clock.seconds)
+    return replace(result, degenerate_samples=found.rejected, n_models=found.n_models, seconds=clock.seconds)
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """Distinct correspondences (n, 4) in the frame; and for each row that is `finite` which of them it is, `where`.
+def _families(model: str | TwoViewFamily) -> tuple[tuple[TwoViewFamily, ...], tuple[TwoViewFamily, ...]]:
+    """Return the families to sample, and which of them may become structures.
 
-    A length in pixels times `unit` is what it is with the threshold asked for, and times `length` that in the frame.
+    Homographies of neighbourhoods come first, whatever is asked for: they tell which matches agree with their neighbours.
     """
-
-    pairs: Array
-    places: NDArray[np.int64]
-    keypoints: KeypointNumbers
-    frame: Frame
-    unit: float
-    length: float
-    finite: NDArray[np.bool_]
-    where: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, points1: Array, points2: Array, threshold: float | None) -> _Problem:
-        """Return the problem of corresponding points in pixels."""
-        pixels = np.hstack([points1, points2])
-        # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
-        finite = np.asarray((np.abs(pixels) < LARGEST_COORDINATE).all(axis=1))
-        # Distinct and in their own order before anything is computed: neither repetitions nor the order given change a bit.
-        pixels, where = _distinct(pixels[finite])
-        frame = Frame.around(pixels[:, :2], pixels[:, 2:])
-        pairs = frame.enter(pixels[:, :2], pixels[:, 2:])
-        # A threshold of 3 px, RANSAC's default, is the unit in which all lengths are chosen.
-        unit = 1.0 if threshold is None else threshold / 3.0
-        # In the frame a shorter or longer one is nothing or everything, and squares and quotients must not overflow.
-        length = min(max(frame.scale * unit, 1e-12), 1e12)
-        places = find_places(pairs, PLACE_RADIUS * length)
-        return cls(pairs, places, find_keypoints(pairs), frame, unit, length, finite, where)
-
-    @property
-    def n_places(self) -> int:
-        """Number of distinct places, each with one vote."""
-        return int(self.places.max(initial=-1)) + 1
-
-
-def _search(
-    problem: _Problem, families: tuple[str, ...], limits: Limits, rng: np.random.Generator, n_jobs: int
-) -> tuple[Search, Found]:
-    """Search in all correspondences, or in a subset of many, and fit what is found to all."""
-    n = len(problem.pairs)
-    chosen = np.arange(n) if n <= SEARCH_SIZE else np.sort(rng.choice(n, SEARCH_SIZE, replace=False))
-    first, second = (points[chosen] for points in problem.keypoints)
-    search = Search(
-        problem.pairs[chosen], problem.places[chosen], (first, second), problem.length, families, rng, n_jobs, limits
-    )
-    found = search.run()
-    if len(chosen) < n:
-        search.polish(found, coordinate_rows(problem.pairs), votes_of(problem.places, problem.keypoints))
-    return search, found
+    if not isinstance(model, str) and all(hasattr(model, member) for member in ("solve", "fit", "to_pixels")):
+        return (model,), (model,)
+    check_choice(model, "model", ("auto", *FAMILIES))
+    both = FAMILIES["homography"], FAMILIES["fundamental"]
+    if model == "auto":
+        return both, both
+    return (both[:1], both[:1]) if model == "homography" else (both, both[1:])
 
 
 class _Clock:
@@ -264,55 +205,66 @@ class _Clock:
         self._since = now
 
 
-def _distinct(pairs: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Return distinct rows, and for each row the distinct one it equals."""
-    if len(pairs) == 0:
-        return pairs, np.zeros(0, np.int64)
-    order = np.lexsort(pairs.T)
-    new = np.concatenate([[True], (np.diff(pairs[order], axis=0) != 0).any(axis=1)])
-    where = np.empty(len(pairs), np.int64)
-    where[order] = np.cumsum(new) - 1
-    return np.ascontiguousarray(pairs[order[new]]), where
-
-
-def _too_few(n_places: int, threshold: float | None) -> str:
-    reason = f"{n_places} distinct matches, at least {FEWEST_MATCHES} are needed"
-    if threshold is None:
-        return reason
-    return f"{reason}; with a threshold of {threshold:g} px those within as much of each other in both images are one"
-
-
 def _undecided(n: int, reason: str, clock: _Clock) -> FilterResult:
     return FilterResult(
         np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64), reason=reason, seconds=clock.seconds
     )
 
 
-def _report(verdict: Verdict, found: Found, problem: _Problem) -> FilterResult:
-    """Spread the verdict on the distinct correspondences over all matches, and describe the structures in pixels."""
-    finite, where, n = problem.finite, problem.where, len(problem.finite)
-    mask, scores, p, labels = np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64)
-    mask[finite], scores[finite] = verdict.keep[where], verdict.scores[where]
-    p[finite], labels[finite] = verdict.p[where], verdict.labels[where]
-    structures, kinds = [], found.structures.kinds
-    matrices = found.structures.packed[:, :9].copy().reshape(-1, 3, 3)
-    for code, kind in enumerate(KINDS):
-        if (own := kinds == code).any():
-            matrices[own] = problem.frame.leave(matrices[own], kind)
-    for item in range(len(matrices)):
-        held = np.sort(verdict.residuals[verdict.labels == item, item])
-        noise = 1.4826 * float(held[len(held) // 2]) if len(held) else 0.0
-        structures.append(
+def _refitted(structures: Structures, matches: MatchSet, families: tuple[TwoViewFamily, ...]) -> Structures:
+    """Return structures fitted to all correspondences, where they were found in some of them."""
+    models = structures.models.copy()
+    for code, family in enumerate(families):
+        own = structures.codes == code
+        for _ in range(2):
+            radii = structures.tolerances[own] * matches.length
+            models[own] = refit(family, matches.data, matches.votes, models[own], radii)
+    return replace(structures, models=models)
+
+
+def _distances(
+    structures: Structures, matches: MatchSet, families: tuple[TwoViewFamily, ...], threshold: float | None
+) -> tuple[Array, Array]:
+    """Return residuals (n, k) to the structures and their tolerances, in the points' unit."""
+    squared = squared_residuals(families, structures.codes, structures.models, matches.data)
+    tolerances = structures.tolerances * matches.length / matches.frame.scale
+    return np.sqrt(squared.T) / matches.frame.scale, tolerances if threshold is None else np.full(len(structures), threshold)
+
+
+def _describe(
+    structures: Structures,
+    matches: MatchSet,
+    families: tuple[TwoViewFamily, ...],
+    verdict: Verdict,
+    residuals: Array,
+    tolerances: Array,
+) -> tuple[Structure, ...]:
+    """Return the structures in pixels; supports count all the matches that were given."""
+    described = []
+    labels = verdict.labels[matches.where]
+    for item, (code, model) in enumerate(zip(structures.codes, structures.models, strict=True)):
+        family = families[code]
+        held = residuals[verdict.labels == item, item]
+        described.append(
             Structure(
-                matrices[item],
-                KINDS[kinds[item]],
+                family.to_pixels(model[None], *matches.frame.transforms()).reshape(3, 3),
+                family.name,
                 int((labels == item).sum()),
-                float(verdict.tolerances[item]),
-                noise,
-                float(found.evidences[item]),
+                float(tolerances[item]),
+                1.4826 * float(np.sort(held)[len(held) // 2]) if len(held) else 0.0,
+                float(structures.evidences[item]),
             )
         )
-    return FilterResult(
-        mask, scores, p, labels, tuple(structures), verdict.score_threshold, verdict.mismatch_rate,
-        found.rejected, found.n_models,
+    return tuple(described)
+
+
+def _spread(matches: MatchSet, verdict: Verdict, scores: Array, described: tuple[Structure, ...]) -> FilterResult:
+    """Return the verdict on the distinct correspondences for all that were given; what is not finite is flagged."""
+    finite, where, n = matches.finite, matches.where, len(matches.finite)
+    result = FilterResult(
+        np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64), described,
+        verdict.score_threshold, verdict.mismatch_rate,
     )  # fmt: skip
+    result.inlier_mask[finite], result.anomaly_scores[finite] = verdict.keep[where], scores[where]
+    result.p_values[finite], result.labels[finite] = verdict.p[where], verdict.labels[where]
+    return result

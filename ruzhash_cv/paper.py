@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ruzhash_cv._isolation import PreferenceForest
-from ruzhash_cv._validation import RNG, as_generator, check_choice
+from ruzhash_cv.forests.isolation import PreferenceForest
+from ruzhash_cv._core.validation import RNG, as_generator, check_choice
 from ruzhash_cv.datasets.adelaidermf import AdelaideScene
 from ruzhash_cv.datasets.shapes import Shape
 from ruzhash_cv.families import (
@@ -28,8 +28,8 @@ from ruzhash_cv.families import (
     normalise_pairs,
     sample_models,
 )
-from ruzhash_cv.forest import RuzHashForest
-from ruzhash_cv.voronoi import VoronoiForest
+from ruzhash_cv.forests.ruzhash_forest import RuzHashForest
+from ruzhash_cv.forests.voronoi import VoronoiForest
 
 METHODS = ("PIF", "PIF-R", "PIF-B", "RHF", "RHF-B")
 """PI-Forest with Tanimoto, Ruzicka and Jaccard distances, RuzHash-iForest on continuous and on binary preferences."""

@@ -6,15 +6,17 @@ ICIAP 2023.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ruzhash_cv._jit import jit, run_blocks
-from ruzhash_cv._validation import as_array, as_reals, as_row_numbers, check_real
-from ruzhash_cv.residuals import near_residuals
+from ruzhash_cv._core.jit import jit
+from ruzhash_cv._core.validation import as_array, as_reals, as_row_numbers, check_real
+
+
+Array = NDArray[np.float64]
 
 
 def embed_preferences(
@@ -63,74 +65,44 @@ def embed_preferences(
     return sparse.csr_array((values.astype(np.float32), (rows, columns)), shape=table.shape)
 
 
-class Columns(NamedTuple):
-    """Sparse preferences by model: column i is ``values[starts[i]:starts[i + 1]]`` on those `rows` of `n_rows`."""
-
-    starts: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    values: NDArray[np.float32]
-    n_rows: int
-
-    def to_rows(self, weights: NDArray[np.float64]) -> sparse.csr_array:
-        """Return preference rows, each model's column times its weight."""
-        indptr, indices, data = _transpose_kernel(*self, weights)
-        rows = sparse.csr_array((data, indices, indptr), shape=(self.n_rows, len(self.starts) - 1))
-        rows.has_canonical_format = True  # saves a pass that would find it out
-        return rows
-
-    def row_sums(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the weighted sum of each row's preferences."""
-        shares = np.repeat(weights, np.diff(self.starts)) * self.values
-        sums: NDArray[np.float64] = np.bincount(self.rows, shares, self.n_rows).astype(np.float64)
-        return sums
+#: Noise scales of a preference are this many, each a third of the one before; the widest is `WIDEST_SCALE` lengths.
+N_SCALES, WIDEST_SCALE = 3, 3.0
+#: Preferences end at so many times the widest scale.
+CUT = 3.0
+#: Expected number of components above their thresholds in the row that agrees most.
+SATURATION = 4.0
 
 
-def agree(
-    points: NDArray[np.float64],
-    votes: NDArray[np.float64],
-    places: NDArray[np.int64],
-    packed: NDArray[np.float64],
-    kinds: NDArray[np.uint8],
-    makers: NDArray[np.int64],
-    reaches: NDArray[np.float64],
-    sigmas: NDArray[np.float64],
-    *,
-    n_jobs: int = 1,
-) -> tuple[Columns, NDArray[np.float64]]:
-    """Return the preferences of correspondences for packed models, and each model's sum of votes times preferences.
-
-    A preference is the mean of exp(-r^2 / (2 s^2)) over the noise scales s = sigma, sigma / 3 and sigma / 9, 0 beyond the reach.
-    Residuals of one model at a time are held, never all.
+def embed(squared: Array, length: float, groups: NDArray[np.int64], members: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return preferences (m, n) from squared residuals: the mean Gaussian of several noise scales, so that none need be known.
 
     Parameters
     ----------
-    points : ndarray, shape (4, n)
-        Rows of coordinates (x1, y1, x2, y2).
-    votes, places : ndarrays, shape (n,)
-    packed, kinds : ndarrays, shapes (m, 18) and (m,)
-    makers : ndarray of int64, shape (m, s)
-        Self-exclusion by place: a correspondence has no preference for a model whose `makers` include its place.
-    reaches, sigmas : ndarrays, shape (m,)
-        Largest residual that counts and widest noise scale, in the unit of the points.
+    squared : ndarray, shape (m, n)
+        Squared residuals of n correspondences to m models.
+    length : float
+        The length of the method, in the unit of the residuals.
+    groups : ndarray of int64, shape (n,)
+        The duplicate group of each correspondence.
+    members : ndarray of int64, shape (m, s)
+        Self-exclusion: the groups of each model's sample, which have no preference for it.
     """
-    squares, falloffs = reaches * reaches, 0.5 / (sigmas * sigmas)
-    n = points.shape[1]
-    parts = run_blocks(
-        lambda start, stop: _agree_kernel(
-            points, votes, places, packed[start:stop], kinds[start:stop], makers[start:stop],
-            squares[start:stop], falloffs[start:stop],
-        ),
-        len(packed),
-        n_jobs,
-        smallest=max(1, 65536 // max(n, 1)),
-    )  # fmt: skip
-    # One block is the rule for few matches, and copying it would cost more than the kernel itself.
-    lengths, sums, rows, values = (
-        parts[0] if len(parts) == 1 else (np.concatenate(part) for part in zip(*parts, strict=True))
-    )
-    starts = np.zeros(len(packed) + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    return Columns(starts, rows, values, n), sums
+    preferences = np.empty(squared.shape, np.float32)
+    sigma = WIDEST_SCALE * length
+    _embed_kernel(squared, (CUT * sigma) ** 2, 0.5 / (sigma * sigma), groups, members, preferences)
+    return preferences
+
+
+def as_rows(preferences: NDArray[np.float32], weights: Array, most: float | None) -> tuple[sparse.csr_array, float]:
+    """Return rows (n, m) for a forest: p = 1 - exp(-4 w g / Lambda) of preferences g (m, n) with weights w (m,).
+
+    A row passes a node of the forest with probability 1 - prod(1 - p_i) = 1 - exp(-4 sum(w_i g_i) / Lambda), which tells rows of
+    much agreement from rows of some. Of plain preferences it is nearly 1 for both. Lambda is the largest sum of any row, or `most`.
+    It is returned too.
+    """
+    agreement = preferences * weights.astype(np.float32)[:, None]
+    most = max(float(agreement.sum(axis=0, dtype=np.float64).max(initial=0.0)), 1e-30) if most is None else most
+    return sparse.csr_array(np.ascontiguousarray(-np.expm1(agreement * np.float32(-SATURATION / most)).T)), most
 
 
 def as_preferences(preferences: Any, name: str = "preferences") -> sparse.csr_array:
@@ -152,7 +124,11 @@ def as_preferences(preferences: Any, name: str = "preferences") -> sparse.csr_ar
     if len(rows.data) and not (rows.data.min() >= 0 and rows.data.max() <= 1):
         raise ValueError(f"`{name}` must lie in [0, 1], got values from {rows.data.min()} to {rows.data.max()}")
     with np.errstate(under="ignore"):
-        return rows.astype(np.float32, copy=False)
+        rows = rows.astype(np.float32, copy=False)
+    if not all(part.dtype == np.int32 and part.flags.writeable for part in (rows.indptr, rows.indices)):
+        indices = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+        rows = sparse.csr_array((rows.data, *indices), shape=rows.shape)
+    return rows
 
 
 def ruzicka_distance(preferences: ArrayLike, others: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -213,98 +189,68 @@ def _pairwise(preferences: Any, others: Any, *, tanimoto: bool) -> NDArray[np.fl
         raise ValueError(
             f"`preferences` and `others` must have as many columns, got {first.shape[1]} and {second.shape[1]}"
         )
+    distances = np.empty((first.shape[0], second.shape[0]))
     # Squares in single precision would put a row at a distance from itself, or a negative one.
-    data1, data2 = first.data.astype(np.float64), second.data.astype(np.float64)
-    distances: NDArray[np.float64] = _pairwise_kernel(
-        first.indptr, first.indices, data1, second.indptr, second.indices, data2, first.shape[1], tanimoto
-    )
+    _pairwise_kernel(
+        first.indptr, first.indices, first.data.astype(np.float64),
+        second.indptr, second.indices, second.data.astype(np.float64),
+        np.zeros(first.shape[1]), np.zeros(second.shape[0]), tanimoto, distances,
+    )  # fmt: skip
     return distances
 
 
-@jit
-def _agree_kernel(
-    points: Any, votes: Any, places: Any, packed: Any, kinds: Any, makers: Any, squares: Any, falloffs: Any
-) -> Any:
-    n, m = points.shape[1], len(packed)
-    lengths, sums = np.zeros(m, np.int64), np.zeros(m)
-    # Room for all; pages that are never written cost nothing.
-    rows, values = np.empty(n * m, np.int32), np.empty(n * m, np.float32)
-    near, squared = np.empty(n, np.int64), np.empty(n)
-    at = np.int64(0)
-    for column in range(m):
-        begin = at
-        for item in range(near_residuals(points, packed, kinds, column, squares[column], near, squared)):
-            row = near[item]
-            if not _made(makers, column, places[row]):
-                value = _marginal_preference(squared[item] * falloffs[column])
-                rows[at], values[at] = row, value
-                sums[column] += votes[row] * value
-                at += 1
-        lengths[column] = at - begin
-    return lengths, sums, rows[:at].copy(), values[:at].copy()
+@jit("void(f8[:, ::1], f8, f8, i8[::1], i8[:, ::1], f4[:, ::1])")
+def _embed_kernel(
+    squared: Any, limit: float, falloff: float, groups: Any, members: Any, preferences: Any
+) -> None:
+    """Write the mean of exp(-r^2 / (2 s^2)) over the scales s; `falloff` is 1 / (2 s^2) of the widest."""
+    for item in range(len(squared)):
+        for row in range(squared.shape[1]):
+            value = 0.0
+            if squared[item, row] <= limit:
+                # Each scale's term is the ninth power of the one before: one exponential for all.
+                term = np.exp(-squared[item, row] * falloff)
+                value = term
+                for _ in range(N_SCALES - 1):
+                    cubed = term * term * term
+                    term = cubed * cubed * cubed
+                    value += term
+                value /= N_SCALES
+                for at in range(members.shape[1]):
+                    if members[item, at] == groups[row]:
+                        value = 0.0
+            preferences[item, row] = value
 
 
-@jit
-def _transpose_kernel(starts: Any, rows: Any, values: Any, n_rows: int, weights: Any) -> Any:
-    indptr = np.zeros(n_rows + 1, np.int32)
-    for at in range(len(rows)):
-        indptr[rows[at] + 1] += 1
-    for row in range(n_rows):
-        indptr[row + 1] += indptr[row]
-    filled = indptr.copy()
-    columns, weighted = np.empty(len(rows), np.int32), np.empty(len(rows), np.float32)
-    for column in range(len(weights)):
-        for at in range(starts[column], starts[column + 1]):
-            to = filled[rows[at]]
-            columns[to], weighted[to] = column, weights[column] * values[at]
-            filled[rows[at]] += 1
-    return indptr, columns, weighted
-
-
-@jit
-def _made(makers: Any, column: int, place: int) -> bool:
-    for item in range(makers.shape[1]):  # noqa: SIM110  (numba compiles no generator)
-        if makers[column, item] == place:
-            return True
-    return False
-
-
-@jit
-def _marginal_preference(exponent: float) -> float:
-    """Return the mean of exp(-r^2 / (2 sigma^2)) over sigma, sigma / 3 and sigma / 9; `exponent` is r^2 / (2 sigma^2).
-
-    Each scale's term is the ninth power of the one before: one exponential for all three.
-    """
-    wide = np.exp(-exponent)
-    squared = wide * wide * wide
-    middle = squared * squared * squared
-    squared = middle * middle * middle
-    return float((wide + middle + squared * squared * squared) / 3.0)
-
-
-@jit
+@jit("void(i4[::1], i4[::1], f8[::1], i4[::1], i4[::1], f8[::1], f8[::1], f8[::1], b1, f8[:, ::1])")
 def _pairwise_kernel(
-    indptr1: Any, columns1: Any, values1: Any, indptr2: Any, columns2: Any, values2: Any, m: int, tanimoto: bool
-) -> Any:
-    n1, n2 = len(indptr1) - 1, len(indptr2) - 1
-    distances = np.empty((n1, n2))
-    sizes2 = np.zeros(n2)
-    for j in range(n2):
+    indptr1: Any,
+    columns1: Any,
+    values1: Any,
+    indptr2: Any,
+    columns2: Any,
+    values2: Any,
+    row: Any,
+    sizes2: Any,
+    tanimoto: bool,
+    distances: Any,
+) -> None:
+    """Write distances (n1, n2); `row` (m,) and `sizes2` (n2,) are zeros to work in."""
+    for j in range(len(indptr2) - 1):
         for at in range(indptr2[j], indptr2[j + 1]):
             sizes2[j] += values2[at] ** 2 if tanimoto else values2[at]
-    row = np.zeros(m)
-    for i in range(n1):
+    for i in range(len(indptr1) - 1):
         size1 = 0.0
         for at in range(indptr1[i], indptr1[i + 1]):
             row[columns1[at]] = values1[at]
             size1 += values1[at] ** 2 if tanimoto else values1[at]
-        for j in range(n2):
+        for j in range(len(indptr2) - 1):
             shared = 0.0
             for at in range(indptr2[j], indptr2[j + 1]):
-                other = row[columns2[at]]
-                shared += other * values2[at] if tanimoto else min(other, values2[at])
+                other, value = row[columns2[at]], values2[at]
+                shared += other * value if tanimoto else (other if other < value else value)
             union = size1 + sizes2[j] - shared
-            distances[i, j] = max(0.0, 1.0 - shared / union) if union > 0.0 else 1.0
+            distance = 1.0 - shared / union if union > 0.0 else 1.0
+            distances[i, j] = distance if distance > 0.0 else 0.0
         for at in range(indptr1[i], indptr1[i + 1]):
             row[columns1[at]] = 0.0
-    return distances

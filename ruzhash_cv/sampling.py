@@ -1,4 +1,4 @@
-"""Minimal sample sets: uniform or from neighbourhoods, degenerate ones rejected and counted."""
+"""Minimal sample sets from neighbourhoods, degenerate ones rejected and counted; and decoys, known mismatches."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from ruzhash_cv._jit import jit
-from ruzhash_cv._random import below, draw_key, mix, uniform
-from ruzhash_cv._validation import (
-    RNG,
-    as_generator,
-    as_points,
-    as_vector,
-    check_int,
-    check_real,
-    check_same_length,
-)
-from ruzhash_cv.places import PLACE_RADIUS
+from ruzhash_cv._core.jit import jit
+from ruzhash_cv._core.random import below, draw_key, mix, uniform
+from ruzhash_cv._core.validation import RNG, as_generator, as_points, as_vector, check_int, check_real, check_same_length
+from ruzhash_cv.matchset import LENGTH
 
-#: Up to so many distances are all looked at, which takes less time than a tree does.
-FEW_DISTANCES = 45_000
-_ATTEMPTS = 20
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+#: A sample that should be nearly affine is the most nearly affine one of so many draws.
+N_DRAWS = 4
+#: A sample is given up after so many degenerate draws, each around another seed.
+MOST_DEGENERATE = 20
+#: Decoys keep so many lengths from pairings that could be true.
+DECOY_DISTANCE = 3.0
+#: Up to so many distances are all looked at, which takes less time than a tree does; the result is the same.
+_FEW_DISTANCES = 1_500_000
 #: Why a sample makes no model; the last is the solver's verdict.
 REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
-_REASONS = REJECTIONS[:3]
 _REPEATED, _COLLINEAR, _FLIPPED, _GOOD = 0, 1, 2, 3
 
 
@@ -61,7 +60,7 @@ def draw_samples(
     n_samples: int,
     neighbourhoods: Sequence[int] | None = (10, 30, 0),
     weights: ArrayLike | None = None,
-    min_spread: float = PLACE_RADIUS,
+    min_spread: float = LENGTH,
     n_candidates: int = 1,
     rng: RNG = 0,
 ) -> MinimalSamples:
@@ -121,112 +120,126 @@ def draw_samples(
         shares = shares / largest  # only their ratios count, and their sum must be finite
     min_spread = check_real(min_spread, "min_spread", inclusive=True)
     check_int(n_candidates, "n_candidates")
-    return draw_from(Neighbours(pairs), sample_size, n_samples, sizes, shares, min_spread, n_candidates, generator)
-
-
-class Neighbours:
-    """Correspondences (n, 4) and who is near whom in (x1, y1, x2, y2)."""
-
-    def __init__(self, pairs: NDArray[np.float64]) -> None:
-        self.pairs = pairs
-        self._tree: cKDTree | None = None
-
-    def of(self, rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-        """Return each row's k nearest, shape (len(rows), k): first itself, or one equal to it."""
-        k = min(k, len(self.pairs))
-        if len(rows) * len(self.pairs) <= FEW_DISTANCES:
-            squares = cdist(self.pairs[rows], self.pairs, "sqeuclidean")
-            found = np.argsort(squares, axis=1)[:, :k]
-            if squares.max() < np.inf:
-                return found
-            known = np.take_along_axis(squares, found, axis=1) < np.inf
-        else:
-            self._tree = self._tree or cKDTree(self.pairs)
-            found = np.asarray(self._tree.query(self.pairs[rows], k)[1], np.int64).reshape(len(rows), k)
-            known = found < len(self.pairs)
-        # Itself stands for a neighbour whose squared distance overflows.
-        return np.where(known, found, rows[:, None])
+    return draw_from(pairs, sample_size, n_samples, sizes, shares, min_spread, n_candidates, sample_size == 4, generator)
 
 
 def draw_from(
-    neighbours: Neighbours,
+    data: Array,
     sample_size: int,
     n_samples: int,
     sizes: Sequence[int],
-    weights: NDArray[np.float64],
+    weights: Array,
     min_spread: float,
-    n_candidates: int,
+    n_draws: int,
+    affine: bool,
     rng: np.random.Generator,
 ) -> MinimalSamples:
-    """Draw samples from clean arrays; `draw_samples` explains the arguments."""
-    key, pairs = draw_key(rng), neighbours.pairs
-    if len(pairs) < sample_size or n_samples == 0 or weights.sum() <= 0:
-        return MinimalSamples(np.zeros((0, sample_size), np.int64), dict.fromkeys(_REASONS, 0))
-    cumulative = np.cumsum(weights)
-    nearest: NDArray[np.int64] = np.zeros((1, 1), np.int64)
+    """Draw samples from clean arrays; `draw_samples` explains the arguments.
+
+    Only rows that have weight are drawn, and are neighbours: what is weighed out makes room. Each sample is the best of `n_draws`
+    that are not degenerate, where samples should be nearly `affine`.
+    """
+    rows, counts = np.flatnonzero(weights > 0.0), np.zeros(4, np.int64)
+    if len(rows) < sample_size or n_samples == 0:
+        return MinimalSamples(np.zeros((0, sample_size), np.int64), dict.fromkeys(REJECTIONS[:3], 0))
+    own, shares = np.ascontiguousarray(data[rows]), weights[rows]
+    cumulative, nearest = np.cumsum(shares), np.zeros((1, 1), np.int64)
     if max(sizes) > 0:
         n_seeds = -(-n_samples // len(sizes))
         # Stratified: as many seeds from each part of the matches as its weight asks for.
-        shares = (np.arange(n_seeds) + rng.random(n_seeds)) / n_seeds
-        seeds = np.minimum(np.searchsorted(cumulative, shares * cumulative[-1], side="right"), len(pairs) - 1)
-        # A strided slice is another layout: numba would compile the kernel once more.
-        nearest = np.ascontiguousarray(neighbours.of(seeds, max(sizes) + 1))
-    samples, counts = _draw_kernel(
-        pairs,
-        cumulative,
-        weights,
-        float(weights.max()),
-        nearest,
-        np.array([min(size, nearest.shape[1] - 1) for size in sizes], np.int64),
-        sample_size,
-        n_samples,
-        n_candidates if sample_size == 4 else 1,
-        min_spread,
-        key,
-    )
-    return MinimalSamples(samples, {reason: int(count) for reason, count in zip(_REASONS, counts[:3], strict=True)})
+        at = (np.arange(n_seeds) + rng.random(n_seeds)) / n_seeds
+        seeds = np.minimum(np.searchsorted(cumulative, at * cumulative[-1], side="right"), len(rows) - 1)
+        nearest = nearest_rows(own, seeds, max(sizes) + 1)
+    limits = np.array([min(size, nearest.shape[1] - 1) for size in sizes], np.int64)
+    samples, drawn = np.empty((n_samples, sample_size), np.int64), np.empty(sample_size, np.int64)
+    n_drawn = _draw_kernel(
+        own, cumulative, shares, float(shares.max()), nearest, limits, affine, n_draws if affine else 1, min_spread,
+        draw_key(rng), drawn, counts, samples,
+    )  # fmt: skip
+    rejected = {reason: int(count) for reason, count in zip(REJECTIONS[:3], counts[:3], strict=True)}
+    return MinimalSamples(rows[samples[:n_drawn]], rejected)
 
 
-@jit
+def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:
+    """Return the k nearest of some rows, shape (len(rows), k), nearest first: first itself, or one equal to it."""
+    k = min(k, len(data))
+    if len(rows) * len(data) > _FEW_DISTANCES:
+        found = np.asarray(cKDTree(data).query(data[rows], k)[1], np.int64).reshape(len(rows), k)
+        # Itself stands for a neighbour whose squared distance overflows.
+        return np.where(found < len(data), found, rows[:, None])
+    squares = cdist(data[rows], data, "sqeuclidean")
+    nearest: Rows = np.argpartition(squares, k - 1, axis=1)[:, :k]
+    order = np.argsort(np.take_along_axis(squares, nearest, axis=1), axis=1, kind="stable")
+    return np.ascontiguousarray(np.take_along_axis(nearest, order, axis=1))
+
+
+def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Generator) -> Array:
+    """Pair the first point of one correspondence with the second point of another.
+
+    Parameters
+    ----------
+    data : ndarray, shape (n, 4)
+        Correspondences (x1, y1, x2, y2).
+    n_decoys : int
+        Decoys wanted; fewer come back if most pairings are close to real ones.
+    distance : float
+        A pairing is refused when its two points' own partners are within `distance` of where it would put them: it could be true.
+
+    Returns
+    -------
+    ndarray, shape (n_decoys or fewer, 4)
+    """
+    if len(data) == 0:
+        return np.zeros((0, 4))
+    i, j = rng.integers(len(data), size=(2, 4 * n_decoys))
+    apart = np.abs(data[i] - data[j])
+    far = np.flatnonzero((apart[:, :2].max(axis=1) >= distance) & (apart[:, 2:].max(axis=1) >= distance))[:n_decoys]
+    return np.hstack([data[i[far], :2], data[j[far], 2:]])
+
+
+@jit(
+    "i8(f8[:, ::1], f8[::1], f8[::1], f8, i8[:, ::1], i8[::1], b1, i8, f8, u8, i8[::1], i8[::1], i8[:, ::1])",
+)
 def _draw_kernel(
     pairs: Any,
     cumulative: Any,
     weights: Any,
-    largest_weight: float,
+    largest: float,
     nearest: Any,
     sizes: Any,
-    sample_size: int,
-    n_samples: int,
-    n_candidates: int,
+    affine: bool,
+    n_draws: int,
     min_spread: float,
     key: Any,
-) -> Any:
-    """Draw samples, as many from each size of neighbourhood; one seed serves all sizes, and the next one where it fails.
+    drawn: Any,
+    counts: Any,
+    samples: Any,
+) -> int:
+    """Write samples, as many from each size of neighbourhood, count verdicts, and return how many samples there are.
 
-    `nearest` (n_seeds, k + 1) begins with the seeds themselves. Of `n_candidates` good draws the one that bends least is kept.
+    One seed serves all sizes, and the next one where it fails. `nearest` (n_seeds, k + 1) begins with the seeds themselves.
     """
-    samples, drawn = np.empty((n_samples, sample_size), np.int64), np.empty(sample_size, np.int64)
-    counts = np.zeros(4, np.int64)
-    n_drawn: Any = np.int64(0)
-    for slot in range(n_samples):
+    size = samples.shape[1]
+    n_drawn = 0
+    for slot in range(len(samples)):
         stream = mix(key, np.uint64(slot))
         counter = np.uint64(0)
-        size = sizes[slot % len(sizes)]
+        k = sizes[slot % len(sizes)]
         n_good, n_failed, least = 0, 0, np.inf
-        while n_good < n_candidates and n_failed < _ATTEMPTS:
+        while n_good < n_draws and n_failed < MOST_DEGENERATE:
             seed = (slot // len(sizes) + n_failed) % len(nearest)
-            filled: Any = np.int64(0)
-            if size > 0:
+            filled = 0
+            if k > 0:
                 drawn[0] = nearest[seed, 0]
-                filled += 1
-            for _ in range(8 * sample_size):
-                if filled == sample_size:
+                filled = 1
+            for _ in range(8 * size):
+                if filled == size:
                     break
-                if size > 0:
-                    row = nearest[seed, 1 + below(stream, counter, size)]
-                    accept = uniform(stream, counter + np.uint64(1)) * largest_weight < weights[row]
+                if k > 0:
+                    row = nearest[seed, 1 + below(stream, counter, k)]
+                    accept = uniform(stream, counter + np.uint64(1)) * largest < weights[row]
                 else:
-                    row, accept = _search(cumulative, uniform(stream, counter)), True
+                    row, accept = _row_at(cumulative, uniform(stream, counter)), True
                 counter += np.uint64(2)
                 for earlier in range(filled):
                     accept = accept and drawn[earlier] != row
@@ -234,22 +247,26 @@ def _draw_kernel(
                     drawn[filled] = row
                     filled += 1
             verdict, bend = _REPEATED, np.inf
-            if filled == sample_size:
-                verdict, bend = _judge_sample(pairs, drawn, min_spread)
+            if filled == size:
+                verdict = _spread_of(pairs, drawn, min_spread)
+                if verdict == _GOOD and affine:
+                    verdict, bend = _bend_of(pairs, drawn, min_spread)
             counts[verdict] += 1
             if verdict != _GOOD:
                 n_failed += 1
                 continue
             n_good += 1
-            # The first one where all bend beyond all numbers.
             if n_good == 1 or bend < least:
-                least, samples[n_drawn] = bend, drawn
-        n_drawn += min(n_good, 1)
-    return samples[:n_drawn], counts
+                least = bend
+                for item in range(size):
+                    samples[n_drawn, item] = drawn[item]
+        if n_good > 0:
+            n_drawn += 1
+    return n_drawn
 
 
 @jit
-def _search(cumulative: Any, share: float) -> int:
+def _row_at(cumulative: Any, share: float) -> int:
     """Return the first row whose cumulative weight exceeds `share` of the total."""
     wanted = share * cumulative[len(cumulative) - 1]
     low, high = 0, len(cumulative) - 1
@@ -263,62 +280,57 @@ def _search(cumulative: Any, share: float) -> int:
 
 
 @jit
-def _judge_sample(pairs: Any, sample: Any, min_spread: float) -> Any:
-    """Return whether a sample is degenerate and how much its map bends; that of any but a quadrilateral does not."""
+def _spread_of(pairs: Any, sample: Any, min_spread: float) -> int:
+    """Tell whether two points of a sample are too close in one of the images, or all of more than four too close to a line."""
     size = len(sample)
     for i in range(size):
         for j in range(i):
             a, b = sample[i], sample[j]
             for image in (0, 2):
-                spread = max(abs(pairs[a, image] - pairs[b, image]), abs(pairs[a, image + 1] - pairs[b, image + 1]))
-                if spread < min_spread:
-                    return _REPEATED, np.inf
-    if size == 4:
-        return _judge_quadrilateral(pairs, sample, min_spread)
-    for image in (0, 2):
-        if size > 2 and _thickness(pairs, sample, image) < 0.5 * min_spread:
-            return _COLLINEAR, np.inf
-    return _GOOD, 0.0
-
-
-@jit
-def _judge_quadrilateral(pairs: Any, sample: Any, min_spread: float) -> Any:
-    """No three points on a line, and every triple turns the same way in both images, or every one the other way.
-
-    How much the map bends is the largest ratio of a triple's areas in the two images divided by the smallest: 1 if it is affine.
-    """
-    turned, smallest, largest = 0, np.inf, 0.0
-    for left_out in range(4):
-        a, b, c = sample[left_out - 1], sample[left_out - 2], sample[left_out - 3]
-        ratio = 1.0
+                dx, dy = abs(pairs[a, image] - pairs[b, image]), abs(pairs[a, image + 1] - pairs[b, image + 1])
+                if dx < min_spread and dy < min_spread:
+                    return _REPEATED
+    if size > 4:
         for image in (0, 2):
-            ux, uy = pairs[b, image] - pairs[a, image], pairs[b, image + 1] - pairs[a, image + 1]
-            vx, vy = pairs[c, image] - pairs[a, image], pairs[c, image + 1] - pairs[a, image + 1]
-            longest = max(ux * ux + uy * uy, vx * vx + vy * vy, (ux - vx) ** 2 + (uy - vy) ** 2)
-            cross = ux * vy - uy * vx
-            if cross * cross < (0.5 * min_spread) ** 2 * longest or cross == 0.0:
-                return _COLLINEAR, np.inf
-            ratio = cross if image == 0 else ratio / cross
-        turned += ratio < 0
-        if 0 < turned <= left_out:
-            return _FLIPPED, np.inf
-        smallest, largest = min(smallest, abs(ratio)), max(largest, abs(ratio))
-    return _GOOD, largest / smallest
+            mx = my = xx = xy = yy = 0.0
+            for i in range(size):
+                mx += pairs[sample[i], image] / size
+                my += pairs[sample[i], image + 1] / size
+            for i in range(size):
+                dx, dy = pairs[sample[i], image] - mx, pairs[sample[i], image + 1] - my
+                xx += dx * dx / size
+                xy += dx * dy / size
+                yy += dy * dy / size
+            least = 0.5 * (xx + yy) - np.sqrt(0.25 * (xx - yy) ** 2 + xy * xy)
+            if least < (0.5 * min_spread) ** 2:
+                return _COLLINEAR
+    return _GOOD
 
 
 @jit
-def _thickness(pairs: Any, sample: Any, image: int) -> float:
-    """Return the standard deviation of the sample's points across their main direction."""
+def _bend_of(pairs: Any, sample: Any, min_spread: float) -> Any:
+    """Tell how far a sample is from affine: the largest ratio of a triangle's areas in the two images over the smallest.
+
+    No three points may lie on a line, and every triangle turns the same way in both images, or every one the other way.
+    """
+    turned, n, smallest, largest = 0, 0, np.inf, 0.0
     size = len(sample)
-    mx = my = 0.0
-    for item in range(size):
-        mx += pairs[sample[item], image] / size
-        my += pairs[sample[item], image + 1] / size
-    xx = xy = yy = 0.0
-    for item in range(size):
-        dx, dy = pairs[sample[item], image] - mx, pairs[sample[item], image + 1] - my
-        xx += dx * dx / size
-        xy += dx * dy / size
-        yy += dy * dy / size
-    smallest = 0.5 * (xx + yy) - np.sqrt(0.25 * (xx - yy) ** 2 + xy * xy)
-    return float(np.sqrt(max(smallest, 0.0)))
+    for i in range(size):
+        for j in range(i):
+            for k in range(j):
+                a, b, c = sample[i], sample[j], sample[k]
+                ratio = 1.0
+                for image in (0, 2):
+                    ux, uy = pairs[b, image] - pairs[a, image], pairs[b, image + 1] - pairs[a, image + 1]
+                    vx, vy = pairs[c, image] - pairs[a, image], pairs[c, image + 1] - pairs[a, image + 1]
+                    longest = max(ux * ux + uy * uy, vx * vx + vy * vy, (ux - vx) ** 2 + (uy - vy) ** 2)
+                    cross = ux * vy - uy * vx
+                    if cross * cross < (0.5 * min_spread) ** 2 * longest or cross == 0.0:
+                        return _COLLINEAR, np.inf
+                    ratio = cross if image == 0 else ratio / cross
+                turned += ratio < 0
+                n += 1
+                if 0 < turned < n:
+                    return _FLIPPED, np.inf
+                smallest, largest = min(smallest, abs(ratio)), max(largest, abs(ratio))
+    return _GOOD, largest / smallest

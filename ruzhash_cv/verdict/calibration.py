@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from ruzhash_cv._validation import as_vector
+from ruzhash_cv._core.validation import as_vector
 
 Array = NDArray[np.float64]
 

@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from ruzhash_cv._jit import kernels, say_nothing
-from ruzhash_cv._validation import check_n_jobs
+from ruzhash_cv._core.jit import kernels, say_nothing
+from ruzhash_cv._core.validation import check_n_jobs
 
-_SERVE = "import sys; sys.path[:] = sys.argv[1:]; from ruzhash_cv._warmup import serve; serve()"
+_SERVE = "import sys; sys.path[:] = sys.argv[1:]; from ruzhash_cv._core.warmup import serve; serve()"
 
 
 def warmup(n_jobs: int | None = None, *, package: str = "ruzhash_cv") -> int:

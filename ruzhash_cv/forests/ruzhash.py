@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._jit import jit
-from ruzhash_cv._random import draw_key, mix
-from ruzhash_cv._validation import RNG, as_generator, check_int
+from ruzhash_cv._core.jit import jit
+from ruzhash_cv._core.random import draw_key, mix
+from ruzhash_cv._core.validation import RNG, as_generator, check_int
 from ruzhash_cv.preferences import as_preferences
 
 #: Hash of a row that has no component above its threshold.
@@ -55,7 +55,8 @@ def ruzhash(preferences: Any, *, n_hashes: int = 1, rng: RNG = 0) -> NDArray[np.
     rows = as_preferences(preferences)
     generator = as_generator(rng)
     keys = np.array([draw_key(generator) for _ in range(check_int(n_hashes, "n_hashes"))], np.uint64)
-    hashes: NDArray[np.int64] = _hash_rows(rows.indptr, rows.indices, as_thresholds(rows.data), keys)
+    hashes = np.empty((rows.shape[0], len(keys)), np.int64)
+    _hash_rows(rows.indptr, rows.indices, as_thresholds(rows.data), keys, hashes)
     return hashes
 
 
@@ -79,21 +80,18 @@ def hash_row(columns: Any, thresholds: Any, begin: int, end: int, key: Any) -> i
         bits = mix(key, column)
         ranked = (bits << _32) | column
         best = min(best, ranked if (bits >> _32) < thresholds[at] else _NOTHING)
-    return SINK if best == _NOTHING else int(best & _LOW_HALF)
+    return SINK if best == _NOTHING else np.int64(best & _LOW_HALF)
 
 
 @jit
 def branch_of(component: int, key: Any, n_branches: int) -> int:
     """Return the branch that a hash is grouped into."""
     bits = mix(key ^ _BRANCH_STREAM, np.uint64(component))
-    return int((bits >> _32) * np.uint64(n_branches) >> _32)
+    return np.int64((bits >> _32) * np.uint64(n_branches) >> _32)
 
 
-@jit
-def _hash_rows(indptr: Any, columns: Any, thresholds: Any, keys: Any) -> Any:
-    n = len(indptr) - 1
-    hashes = np.empty((n, len(keys)), np.int64)
-    for row in range(n):
+@jit("void(i4[::1], i4[::1], u8[::1], u8[::1], i8[:, ::1])")
+def _hash_rows(indptr: Any, columns: Any, thresholds: Any, keys: Any, hashes: Any) -> None:
+    for row in range(len(indptr) - 1):
         for item in range(len(keys)):
             hashes[row, item] = hash_row(columns, thresholds, indptr[row], indptr[row + 1], keys[item])
-    return hashes

@@ -18,8 +18,8 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
-from ruzhash_cv._contents import digest
-from ruzhash_cv._interrupts import uninterrupted
+from ruzhash_cv._core.contents import digest
+from ruzhash_cv._core.interrupts import uninterrupted
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

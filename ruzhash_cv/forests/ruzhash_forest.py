@@ -12,15 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ruzhash_cv._isolation import PreferenceForest
-from ruzhash_cv._jit import jit
-from ruzhash_cv._random import mix
-from ruzhash_cv._trees import depth_limit as depth_limit
-from ruzhash_cv._trees import draw_rows, leaf_value
-from ruzhash_cv._trees import expected_depths as expected_depths
-from ruzhash_cv._validation import RNG
+from ruzhash_cv.forests.isolation import PreferenceForest, leaf_value
+from ruzhash_cv._core.jit import jit
+from ruzhash_cv._core.random import below, mix
+from ruzhash_cv._core.validation import RNG
 from ruzhash_cv.preferences import as_preferences
-from ruzhash_cv.ruzhash import as_thresholds, branch_of, hash_row
+from ruzhash_cv.forests.ruzhash import as_thresholds, branch_of, hash_row
 
 
 class RuzHashForest(PreferenceForest):
@@ -79,83 +76,109 @@ class RuzHashForest(PreferenceForest):
 
     def _grow(self, rows: sparse.csr_array, keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
         # Keys, training sizes, children and sink sizes per node; which rows trained which tree.
-        thresholds = as_thresholds(rows.data)
-        grown: tuple[Any, ...] = _grow_kernel(
-            rows.indptr, rows.indices, thresholds, keys, self._psi, self._n_branches, limit
-        )
-        return grown
+        n_trees, n, b = len(keys), rows.shape[0], self._n_branches
+        # Only nodes of at least b rows split, so a level adds at most psi children.
+        capacity = 1 + limit * (self._psi // b) * b
+        node_keys, sizes = np.zeros((n_trees, capacity), np.uint64), np.zeros((n_trees, capacity), np.int32)
+        children, sinks = np.full((n_trees, capacity), -1, np.int32), np.zeros((n_trees, capacity), np.int32)
+        trained = np.zeros((n_trees, n), np.bool_)
+        _grow_kernel(
+            rows.indptr, rows.indices, as_thresholds(rows.data), keys, self._psi, b, limit,
+            np.empty(n, np.int64), np.empty((4, max(n, capacity + 1, b + 2)), np.int64),
+            node_keys, sizes, children, sinks, trained,
+        )  # fmt: skip
+        return node_keys, sizes, children, sinks, trained
 
     def _leaf_values(
         self, rows: sparse.csr_array, start: int, stop: int, membership: NDArray[np.bool_], rule: int
     ) -> NDArray[np.float64]:
         keys, sizes, children, sinks, _ = self._trees
-        thresholds = as_thresholds(rows.data)
-        values: NDArray[np.float64] = _route_kernel(
-            rows.indptr, rows.indices, thresholds, start, stop, keys, sizes, children, sinks, membership,
-            self._n_branches, self._credit, self._normaliser, self.sink_credit, rule,
+        values = np.empty(stop - start)
+        _route_kernel(
+            rows.indptr, rows.indices, as_thresholds(rows.data), start, keys, sizes, children, sinks, membership,
+            self._n_branches, self._credit, self._normaliser, self.sink_credit, rule, values,
         )  # fmt: skip
         return values
 
 
-@jit
+@jit(
+    "void(i4[::1], i4[::1], u8[::1], u8[::1], i8, i8, i8, i8[::1], i8[:, ::1], u8[:, ::1], i4[:, ::1], i4[:, ::1], i4[:, ::1], b1[:, ::1])"
+)
 def _grow_kernel(
-    indptr: Any, columns: Any, thresholds: Any, tree_keys: Any, psi: int, n_branches: int, limit: int
-) -> Any:
-    """Grow trees breadth first. Only nodes of at least b rows split, so a level adds at most psi children."""
-    n_trees, n = len(tree_keys), len(indptr) - 1
-    capacity = 1 + limit * (psi // n_branches) * n_branches
-    keys = np.zeros((n_trees, capacity), np.uint64)
-    sizes = np.zeros((n_trees, capacity), np.int32)
-    children = np.full((n_trees, capacity), -1, np.int32)
-    sinks = np.zeros((n_trees, capacity), np.int32)
-    trained = np.zeros((n_trees, n), np.bool_)
-    begins = np.zeros(capacity + 1, np.int64)
-    branches = np.empty(psi, np.int64)
-    counts = np.empty(n_branches + 2, np.int64)
-    for tree in range(n_trees):
-        order = draw_rows(mix(tree_keys[tree], np.uint64(1)), n, psi)
-        for row in order:
-            trained[tree, row] = True
-        keys[tree, 0], sizes[tree, 0], begins[0] = mix(tree_keys[tree], np.uint64(0)), psi, 0
+    indptr: Any,
+    columns: Any,
+    thresholds: Any,
+    tree_keys: Any,
+    psi: int,
+    n_branches: int,
+    limit: int,
+    order: Any,
+    room: Any,
+    keys: Any,
+    sizes: Any,
+    children: Any,
+    sinks: Any,
+    trained: Any,
+) -> None:
+    """Grow trees breadth first; `order` (n,) and `room` (4, at least n, nodes + 1 and b + 2) are there to work in."""
+    begins, branches, counts, sorted_rows = 0, 1, 2, 3
+    for tree in range(len(tree_keys)):
+        _draw_rows(mix(tree_keys[tree], np.uint64(1)), order, psi)
+        for at in range(psi):
+            trained[tree, order[at]] = True
+        keys[tree, 0], sizes[tree, 0], room[begins, 0] = mix(tree_keys[tree], np.uint64(0)), psi, 0
         n_nodes, level_begin, level_end = 1, 0, 1
         for _ in range(limit):
             for node in range(level_begin, level_end):
-                size, begin = sizes[tree, node], begins[node]
+                size, begin = sizes[tree, node], room[begins, node]
                 if size < n_branches:
                     continue
-                counts[:] = 0
+                for branch in range(n_branches + 2):
+                    room[counts, branch] = 0
                 for at in range(size):
                     row = order[begin + at]
                     found = hash_row(columns, thresholds, indptr[row], indptr[row + 1], keys[tree, node])
-                    branches[at] = n_branches if found < 0 else branch_of(found, keys[tree, node], n_branches)
-                    counts[branches[at] + 1] += 1
+                    branch = n_branches if found < 0 else branch_of(found, keys[tree, node], n_branches)
+                    room[branches, begin + at] = branch
+                    room[counts, branch + 1] += 1
                 children[tree, node] = n_nodes
-                sinks[tree, node] = counts[n_branches + 1]
+                sinks[tree, node] = room[counts, n_branches + 1]
                 for branch in range(n_branches):
                     child = n_nodes + branch
                     keys[tree, child] = mix(keys[tree, node], np.uint64(branch))
-                    sizes[tree, child] = counts[branch + 1]
+                    sizes[tree, child] = room[counts, branch + 1]
                 for branch in range(n_branches + 1):
-                    counts[branch + 1] += counts[branch]
+                    room[counts, branch + 1] += room[counts, branch]
                 for branch in range(n_branches):
-                    begins[n_nodes + branch] = begin + counts[branch]
+                    room[begins, n_nodes + branch] = begin + room[counts, branch]
                 n_nodes += n_branches
-                sorted_rows = np.empty(size, np.int64)
-                for at in range(size):
-                    sorted_rows[counts[branches[at]]] = order[begin + at]
-                    counts[branches[at]] += 1
-                order[begin : begin + size] = sorted_rows
+                for at in range(begin, begin + size):
+                    branch = room[branches, at]
+                    room[sorted_rows, begin + room[counts, branch]] = order[at]
+                    room[counts, branch] += 1
+                for at in range(begin, begin + size):
+                    order[at] = room[sorted_rows, at]
             level_begin, level_end = level_end, n_nodes
-    return keys, sizes, children, sinks, trained
 
 
 @jit
+def _draw_rows(key: Any, order: Any, psi: int) -> None:
+    """Write row numbers of which the first psi are drawn without replacement (the first steps of a Fisher-Yates shuffle)."""
+    for at in range(len(order)):
+        order[at] = at
+    for at in range(psi):
+        other = at + below(key, np.uint64(at), len(order) - at)
+        order[at], order[other] = order[other], order[at]
+
+
+@jit(
+    "void(i4[::1], i4[::1], u8[::1], i8, u8[:, ::1], i4[:, ::1], i4[:, ::1], i4[:, ::1], b1[:, ::1], i8, f8[::1], f8, b1, i8, f8[::1])"
+)
 def _route_kernel(
     indptr: Any,
     columns: Any,
     thresholds: Any,
     start: int,
-    stop: int,
     keys: Any,
     sizes: Any,
     children: Any,
@@ -166,10 +189,11 @@ def _route_kernel(
     normaliser: float,
     sink_credit: bool,
     rule: int,
-) -> Any:
-    """Return means of leaf values of rows start .. stop; `trained` (trees, rows) tells which rows do not count themselves."""
-    values = np.zeros(stop - start)
-    for row in range(start, stop):
+    values: Any,
+) -> None:
+    """Write means of leaf values of the rows from `start` on; `trained` (trees, rows) tells which rows do not count themselves."""
+    for item in range(len(values)):
+        row = start + item
         begin, end = indptr[row], indptr[row + 1]
         total = 0.0
         for tree in range(len(keys)):
@@ -186,7 +210,7 @@ def _route_kernel(
                 node = children[tree, node] + branch_of(found, keys[tree, node], n_branches)
                 size = sizes[tree, node] - itself
                 depth += 1
-            size = max(size, 0)
+            if size < 0:
+                size = 0
             total += leaf_value(rule, depth, credit[size], size, parent, normaliser)
-        values[row - start] = total / len(keys)
-    return values
+        values[item] = total / len(keys)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv._jit import jit
+from ruzhash_cv._core.jit import jit
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIER1 = np.uint64(0xBF58476D1CE4E5B9)

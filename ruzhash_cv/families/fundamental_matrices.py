@@ -1,0 +1,89 @@
+"""Fundamental matrices, x2^T F x1 = 0: rigid motions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._core.interrupts import uninterrupted
+from ruzhash_cv._core.jit import jit
+from ruzhash_cv.families.two_view import PRODUCT, Array, for_opencv, least_vectors, unit_norm, weighted_products
+
+
+@dataclass(frozen=True)
+class FundamentalMatrices:
+    """Fundamental matrices of correspondences (x1, y1, x2, y2), rows of 9; the residual is the Sampson distance.
+
+    Examples
+    --------
+    >>> sideways = np.array([[0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0]])
+    >>> FundamentalMatrices().squared_residuals(np.array([[0.0, 0.0, 5.0, 2.0]]), sideways)
+    array([[2.]])
+    """
+
+    name: str = "fundamental"
+    sample_size: int = 7
+    codimension: int = 1
+    locally_affine: bool = False
+
+    def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
+        """Return up to three fundamental matrices (k, 9) of unit norm of each sample (s, 7, 4), and the sample (k,) of each."""
+        # OpenCV's bindings do not expect a KeyboardInterrupt while they convert arguments, and crash.
+        pairs = map(cv2.findFundamentalMat, *for_opencv(samples), repeat(cv2.FM_7POINT))
+        solved: list[Any] = uninterrupted(list, pairs)
+        stacks = [np.zeros((0, 3)) if stack is None else stack for stack, _ in solved]
+        models = unit_norm(np.vstack([np.zeros((0, 3)), *stacks]).reshape(-1, 9))
+        owner = np.repeat(np.arange(len(samples)), [len(stack) // 3 for stack in stacks])
+        usable = np.isfinite(models).all(axis=1)
+        return models[usable], owner[usable]
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared Sampson distances (m, n) of correspondences (n, 4) (Hartley and Zisserman, equation 11.9)."""
+        squared = np.empty((len(models), len(data)))
+        _squared_sampson_distances(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
+        return squared
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return the normalised 8-point algorithm's matrices, of rank 2 (Hartley and Zisserman, algorithm 11.1).
+
+        Reweighted by the gradients that `models` have at the points, its error is the Sampson distance.
+        """
+        with np.errstate(all="ignore"):
+            if models is not None:
+                ones, matrices = np.ones((len(data), 1)), models.reshape(-1, 3, 3)
+                lines2 = matrices[:, :2] @ np.hstack([data[:, :2], ones]).T
+                lines1 = matrices.transpose(0, 2, 1)[:, :2] @ np.hstack([data[:, 2:], ones]).T
+                weights = weights / ((lines1 * lines1).sum(axis=1) + (lines2 * lines2).sum(axis=1))
+                weights[~np.isfinite(weights)] = 0.0
+            sums, into1, into2 = weighted_products(data, weights)
+            grams = sums[:, PRODUCT][..., PRODUCT].transpose(0, 1, 3, 2, 4)
+            fitted = least_vectors(grams.reshape(-1, 9, 9)).reshape(-1, 3, 3)
+            # The nearest matrix of rank 2 in Frobenius norm is F without its smallest singular triplet: F (1 - v v').
+            epipole = least_vectors(fitted.transpose(0, 2, 1) @ fitted)
+            fitted = fitted - (fitted @ epipole[:, :, None]) * epipole[:, None, :]
+            return self.to_pixels(fitted.reshape(-1, 9), into1, into2)
+
+    def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
+        """Return fundamental matrices (m, 9) of pixels."""
+        return unit_norm((into2.swapaxes(-1, -2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
+
+
+@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+def _squared_sampson_distances(points: Any, models: Any, squared: Any) -> None:
+    """Loops without branches over rows of coordinates (4, n) compile to vector instructions."""
+    for item in range(len(models)):
+        a, b, c = models[item, 0], models[item, 1], models[item, 2]
+        d, e, f = models[item, 3], models[item, 4], models[item, 5]
+        g, h, i = models[item, 6], models[item, 7], models[item, 8]
+        for row in range(points.shape[1]):
+            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+            numerator = x2 * p + y2 * q + g * x1 + h * y1 + i
+            # The last term: both points in the epipoles satisfy any F, 0 / 0; no evidence for the match, but no distance either.
+            squared[item, row] = numerator * numerator / (p * p + q * q + r * r + s * s + 1e-300)

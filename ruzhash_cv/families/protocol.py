@@ -1,0 +1,73 @@
+"""What a family of models has to offer."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class ModelFamily(Protocol):
+    """A family of models: any object with these members is one.
+
+    Data are rows (n, d), models are rows (m, p). No stage of the method asks which family it holds.
+
+    Attributes
+    ----------
+    name : str
+        What a result calls a model of this family.
+    sample_size : int
+        Points of a minimal sample. As many fit a model whatever they are.
+    codimension : int
+        Equations that a point on a model satisfies: the share of unrelated points within r of a model grows as r ** codimension.
+    locally_affine : bool
+        Whether a small sample of two images' points is nearly an affine map, as those of a plane are.
+    """
+
+    @property
+    def name(self) -> str:
+        """Return what a result calls a model."""
+
+    @property
+    def sample_size(self) -> int:
+        """Return the number of points of a minimal sample."""
+
+    @property
+    def codimension(self) -> int:
+        """Return the number of equations that a point on a model satisfies."""
+
+    @property
+    def locally_affine(self) -> bool:
+        """Tell whether small samples are nearly affine maps."""
+
+    def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
+        """Return finite models (k, p) of samples (s, sample_size, d), and the sample (k,) each was solved from."""
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared residuals (m, n) of points (n, d) to models (m, p); NaN or infinity where there is none."""
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return weighted least-squares fits (m, p) to points (n, d), `weights` (m, n); NaN where there is none.
+
+        `models` (m, p), where given, tell how far a residual of the equations is from one of the geometry.
+        """
+
+
+class TwoViewFamily(ModelFamily, Protocol):
+    """A family of models of correspondences (x1, y1, x2, y2): what `filter_points` takes as `model`."""
+
+    def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
+        """Return models (m, 9) of pixels; `into1`, `into2` (3, 3) brought homogeneous pixels to the models' coordinates."""
+
+
+def squared_residuals(families: tuple[Any, ...], codes: NDArray[np.uint8], models: Array, data: Array) -> Array:
+    """Return squared residuals (m, n) to models of several families; `codes` (m,) tell which."""
+    squared = np.empty((len(models), len(data)))
+    for code, family in enumerate(families):
+        own = codes == code
+        if own.any():
+            squared[own] = family.squared_residuals(data, models[own])
+    return squared

@@ -1,0 +1,121 @@
+"""What families of two views share: unit norm, points of two images for OpenCV, sums of products, least squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._core.jit import jit
+
+Array = NDArray[np.float64]
+
+#: Where products of two of (x, y, 1) stand among (x x, x y, y y, x, y, 1).
+PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
+#: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do.
+_MOST_ITERATIONS = 40
+
+
+def unit_norm(models: Array) -> Array:
+    """Return models (m, 9) divided by their Euclidean norms; a zero model becomes NaN."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled: Array = models / np.sqrt(np.einsum("mi,mi->m", models, models))[:, None]
+    return scaled
+
+
+def for_opencv(samples: Array) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the points (s, size, 2) of both images in single precision, which OpenCV's solvers work in."""
+    single = samples.astype(np.float32)
+    return np.ascontiguousarray(single[..., :2]), np.ascontiguousarray(single[..., 2:])
+
+
+def weighted_products(data: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Return the sums (m, 6, 6) that normal equations are made of, and the similarity (m, 3, 3) that normalises each image.
+
+    Sums of weights times (u u, u v, v v, u, v, 1) times (x x, x y, y y, x, y, 1). (x, y) and (u, v) are the points of the first and
+    the second image, moved to a centroid of 0 and a root mean square distance of sqrt(2) from it (Hartley and Zisserman, 4.4.4).
+    """
+    first, second = (_monomials(data[:, image], data[:, image + 1]) for image in (0, 2))
+    products = (second[:, :, None] * first[:, None, :]).reshape(len(data), 36)
+    sums = (weights @ products).reshape(-1, 6, 6)
+    into1, similarity1 = _normaliser(sums[:, 5, :])
+    into2, similarity2 = _normaliser(sums[:, :, 5])
+    return into2 @ sums @ into1.transpose(0, 2, 1), similarity1, similarity2
+
+
+def _monomials(x: Array, y: Array) -> Array:
+    return np.stack([x * x, x * y, y * y, x, y, np.ones_like(x)], axis=1)
+
+
+def _normaliser(sums: Array) -> tuple[Array, Array]:
+    """Return what normalises monomials (m, 6, 6) and points (m, 3, 3), from the sums (m, 6) of one image's monomials."""
+    total = sums[:, 5]
+    mx, my = sums[:, 3] / total, sums[:, 4] / total
+    spread = (sums[:, 0] + sums[:, 2]) / total - mx * mx - my * my
+    s = np.sqrt(2.0 / np.maximum(spread, 1e-300))
+    x, y, one, zero = -s * mx, -s * my, np.ones_like(s), np.zeros_like(s)
+    # Row by row what becomes of x x, x y, y y, x, y and 1.
+    rows = [
+        [s * s, zero, zero, 2.0 * s * x, zero, x * x],
+        [zero, s * s, zero, s * y, s * x, x * y],
+        [zero, zero, s * s, zero, 2.0 * s * y, y * y],
+        [zero, zero, zero, s, zero, x],
+        [zero, zero, zero, zero, s, y],
+        [zero, zero, zero, zero, zero, one],
+    ]
+    into = np.array(rows).transpose(2, 0, 1)
+    return into, np.ascontiguousarray(into[:, 3:, 3:])
+
+
+def least_vectors(grams: Array) -> Array:
+    """Return a unit eigenvector (m, k) of the smallest eigenvalue of each positive semi-definite matrix (m, k, k)."""
+    work = np.array(grams, np.float64, order="C")
+    vectors = np.ones(work.shape[:2])
+    _inverse_iteration(work, vectors, np.empty(work.shape[1]))
+    return vectors
+
+
+@jit("void(f8[:, :, ::1], f8[:, ::1], f8[::1])")
+def _inverse_iteration(grams: Any, vectors: Any, previous: Any) -> None:
+    """Only the lower triangles of `grams` are read, and overwritten with Cholesky factors, inverse on the diagonal."""
+    n = grams.shape[1]
+    for item in range(len(grams)):
+        shift = 0.0
+        for i in range(n):
+            shift += grams[item, i, i]
+        shift = 1e-13 * shift + 1e-300
+        for i in range(n):
+            for j in range(i):
+                total = grams[item, i, j]
+                for k in range(j):
+                    total -= grams[item, i, k] * grams[item, j, k]
+                grams[item, i, j] = total * grams[item, j, j]
+            total = grams[item, i, i] + shift
+            for k in range(i):
+                total -= grams[item, i, k] * grams[item, i, k]
+            if not total > shift:
+                total = shift
+            grams[item, i, i] = 1.0 / np.sqrt(total)
+            # Any start that is not orthogonal to the answer: unequal entries, so that symmetry cannot make it so.
+            previous[i] = 1.0 + 0.37 * i - 0.11 * i * i
+        for iteration in range(_MOST_ITERATIONS):
+            norm = 0.0
+            for i in range(n):
+                total = previous[i]
+                for k in range(i):
+                    total -= grams[item, i, k] * vectors[item, k]
+                vectors[item, i] = total * grams[item, i, i]
+            for i in range(n - 1, -1, -1):
+                total = vectors[item, i]
+                for k in range(i + 1, n):
+                    total -= grams[item, k, i] * vectors[item, k]
+                vectors[item, i] = total * grams[item, i, i]
+                norm += vectors[item, i] * vectors[item, i]
+            norm, along = 1.0 / np.sqrt(norm), 0.0
+            for i in range(n):
+                vectors[item, i] *= norm
+                along += vectors[item, i] * previous[i]
+                previous[i] = vectors[item, i]
+            if iteration > 0 and abs(along) > 1.0 - 1e-14:
+                break

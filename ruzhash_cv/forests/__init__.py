@@ -1,0 +1,1 @@
+"""Isolation forests in preference space: RuzHash-iForest and PI-Forest."""

@@ -1,0 +1,220 @@
+"""The distinct matches of a pair near the unit square, their duplicate groups, and the votes they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._core.jit import jit
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+#: Pixels: the one length of the method. Matches within it of each other, in both images, are duplicates and have one vote.
+LENGTH = 3.0
+#: Pixels; anything larger is no coordinate, and beyond it a fundamental matrix of doubles is not exact to a pixel.
+LARGEST_COORDINATE = 1e9
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A shift of each image and one common scale that bring pixels near the unit square.
+
+    One scale for both images keeps residuals comparable: a residual in the frame is `scale` times its pixels.
+    """
+
+    centre1: Array
+    centre2: Array
+    scale: float
+
+    @classmethod
+    def around(cls, points1: Array, points2: Array) -> Frame:
+        """Return the frame in which the points of both images have a median distance of about 1 from their centres.
+
+        Medians, so that a few coordinates far from any image change nothing.
+        """
+        if len(points1) == 0:
+            return cls(np.zeros(2), np.zeros(2), 1.0)
+        centre1, centre2 = _medians(points1), _medians(points2)
+        away = np.abs(points1 - centre1), np.abs(points2 - centre2)
+        spread = max(_medians(away[0]).mean(), _medians(away[1]).mean())
+        if spread == 0.0:  # most points are one
+            spread = max(away[0].mean(), away[1].mean())
+        # Beyond these the frame's own squares would overflow.
+        scale = 1.0 / spread if 1e-100 < spread < 1e100 else 1.0
+        return cls(centre1, centre2, float(scale))
+
+    def enter(self, points1: Array, points2: Array) -> Array:
+        """Return correspondences in the frame, shape (n, 4)."""
+        return np.hstack([(points1 - self.centre1) * self.scale, (points2 - self.centre2) * self.scale])
+
+    def transforms(self) -> tuple[Array, Array]:
+        """Return the matrices (3, 3) that bring homogeneous pixels of the first and of the second image into the frame."""
+        first, second = np.diag([self.scale, self.scale, 1.0]), np.diag([self.scale, self.scale, 1.0])
+        first[:2, 2], second[:2, 2] = -self.scale * self.centre1, -self.scale * self.centre2
+        return first, second
+
+
+@dataclass(frozen=True)
+class MatchSet:
+    """Distinct correspondences.
+
+    Attributes
+    ----------
+    data : ndarray, shape (n, 4)
+        Rows (x1, y1, x2, y2) in the frame, sorted.
+    groups : ndarray of int64, shape (n,)
+        The duplicate group of each.
+    keypoints : ndarray of int64, shape (2, n)
+        Of each image, the number of the keypoint that each ends at.
+    votes : ndarray, shape (n,)
+        One for each group, shared by its members, and no more than one for the matches of any keypoint together.
+    frame : Frame
+    length : float
+        `LENGTH` in the frame.
+    finite : ndarray of bool, shape (N,)
+        Which of the matches given are finite.
+    where : ndarray of int64, shape (finite.sum(),)
+        The row of each of these.
+    """
+
+    data: Array
+    groups: Rows
+    keypoints: Rows
+    votes: Array
+    frame: Frame
+    length: float
+    finite: NDArray[np.bool_]
+    where: Rows
+
+    @classmethod
+    def of(cls, points1: Array, points2: Array, pixel: float = 1.0) -> MatchSet:
+        """Return the distinct matches of points; `pixel` is the size of a pixel in their unit."""
+        pixels = np.hstack([points1, points2])
+        # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
+        finite = np.asarray((np.abs(pixels) < LARGEST_COORDINATE).all(axis=1))
+        # Distinct and sorted before anything is computed: neither repetitions nor the order given change a bit.
+        pixels, where = _distinct(pixels[finite])
+        frame = Frame.around(pixels[:, :2], pixels[:, 2:])
+        data = frame.enter(pixels[:, :2], pixels[:, 2:])
+        # A shorter or longer length is nothing or everything, and squares and quotients must not overflow.
+        length = min(max(frame.scale * pixel * LENGTH, 1e-12), 1e12)
+        groups = duplicate_groups(data, length)
+        keypoints = np.array([_numbered(data[:, image : image + 2]) for image in (0, 2)]).reshape(2, len(data))
+        return cls(data, groups, keypoints, votes_of(groups, keypoints), frame, length, finite, where)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of duplicate groups."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    def take(self, rows: Rows) -> MatchSet:
+        """Return some of the matches, with the votes that they have among themselves."""
+        groups, keypoints = self.groups[rows], self.keypoints[:, rows]
+        return MatchSet(
+            self.data[rows], groups, keypoints, votes_of(groups, keypoints), self.frame, self.length, self.finite, self.where
+        )
+
+
+def duplicate_groups(data: Array, radius: float) -> Rows:
+    """Return the duplicate group of each correspondence: those within `radius` of the same leader, in both images, share one.
+
+    Leaders are taken greedily in row order, so each group has one vote whatever the number of repeated keypoints.
+    """
+    n = len(data)
+    groups = np.full(n, -1, np.int64)
+    if n == 0:
+        return groups
+    # Candidates are looked up in strips as wide as the radius, sorted along another axis. Not by a fixed number of neighbours:
+    # a keypoint may be repeated any number of times.
+    across, along = np.argsort(data.std(axis=0))[:-3:-1]
+    with np.errstate(over="ignore"):  # one strip for all that is too far out to be counted
+        strip = np.floor(data[:, across] / (radius * (1.0 + 1e-9)))
+    order = np.lexsort((data[:, along], strip))
+    begins = np.ones(n, bool)
+    np.not_equal(strip[order][1:], strip[order][:-1], out=begins[1:])
+    rank, position = np.empty(n, np.int64), np.empty(n, np.int64)
+    rank[order], position[order] = np.cumsum(begins) - 1, np.arange(n)
+    strips, starts = strip[order][begins], np.append(np.flatnonzero(begins), n)
+    _follow_leaders(data[order], order, position, strips, starts, rank, int(along), radius, groups)
+    return groups
+
+
+def votes_of(groups: Rows, keypoints: Rows) -> Array:
+    """Return the votes of correspondences: one for each group, shared by its members, and at most one for each keypoint.
+
+    A keypoint matched to several others is right about one of them at most.
+    """
+    votes: Array = 1.0 / np.bincount(groups)[groups]
+    most = np.ones(len(groups))
+    for numbers in keypoints:
+        np.maximum(most, np.bincount(numbers, votes)[numbers], out=most)
+    return votes / most
+
+
+def _distinct(rows: Array) -> tuple[Array, Rows]:
+    """Return distinct rows, sorted, and for each row the distinct one it equals."""
+    order = np.lexsort(rows.T)
+    new = np.ones(len(rows), bool)
+    new[1:] = (np.diff(rows[order], axis=0) != 0).any(axis=1)
+    where = np.empty(len(rows), np.int64)
+    where[order] = np.cumsum(new) - 1
+    return np.ascontiguousarray(rows[order[new]]), where
+
+
+def _numbered(points: Array) -> Rows:
+    """Return a number for each point; equal points have equal numbers."""
+    return _distinct(points)[1]
+
+
+def _medians(points: Array) -> Array:
+    """Return the median of each column; numpy's own takes several times as long."""
+    low, high = (len(points) - 1) // 2, len(points) // 2
+    ranked = np.partition(points, (low, high), axis=0)
+    medians: Array = 0.5 * ranked[low] + 0.5 * ranked[high]
+    return medians
+
+
+@jit("void(f8[:, ::1], i8[::1], i8[::1], f8[::1], i8[::1], i8[::1], i8, f8, i8[::1])")
+def _follow_leaders(
+    ordered: Any, order: Any, position: Any, strips: Any, starts: Any, rank: Any, along: int, radius: float, groups: Any
+) -> None:
+    """Write the group of each correspondence.
+
+    `ordered` are those of ``strips[k]`` at ``starts[k] : starts[k + 1]``, by the coordinate `along`; `order` tells which they
+    are, `position` (n,) where each is, and `rank` (n,) the strip of each.
+    """
+    n_groups = 0
+    # Wider than the radius by more than rounding.
+    reach = radius * (1.0 + 1e-9)
+    for row in range(len(groups)):
+        if groups[row] >= 0:
+            continue
+        # A leader is its own group's first row: joining anything else would chain groups together.
+        leader, own = position[row], rank[row]
+        for strip in range(own - 1, own + 2):
+            if strip < 0 or strip >= len(strips) or abs(strips[strip] - strips[own]) > 1.0:
+                continue
+            low, high = starts[strip], starts[strip + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if ordered[middle, along] < ordered[leader, along] - reach:
+                    low = middle + 1
+                else:
+                    high = middle
+            while low < starts[strip + 1] and ordered[low, along] <= ordered[leader, along] + reach:
+                if groups[order[low]] < 0:
+                    near = True
+                    for item in range(4):
+                        near = near and abs(ordered[low, item] - ordered[leader, item]) <= radius
+                    if near:
+                        groups[order[low]] = n_groups
+                low += 1
+        groups[row] = n_groups
+        n_groups += 1

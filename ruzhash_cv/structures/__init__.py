@@ -1,0 +1,1 @@
+"""The models behind the matches: the search for them, their evidence, repeated texture."""

@@ -1,0 +1,216 @@
+"""Evidence for structures: how unlikely it is that mismatches agree with a model as many matches do, -ln NFA.
+
+The a contrario method (Desolneux, Moisan, Morel, "Meaningful alignments", IJCV 2000; Moisan, Moulon, Monasse, "Automatic homographic
+registration of a pair of images, with a contrario elimination of outliers", IPOL 2012). Of n votes c lie within a radius of a model,
+where chance would put a share alpha. The number of false alarms is the number of models tried, times n for the choice of c, times
+the probability of as many by chance, which by Hoeffding's bound is at most exp(-n KL(c / n || alpha)):
+
+    -ln NFA = n KL(c / n || alpha) - ln(n * models tried)
+
+n and c are both less by the votes of a minimal sample, which fit the model whatever they are. alpha is the larger of two shares.
+Decoys tell how many mismatches lie within the largest radius, and by the law of the family, r ** codimension, within smaller ones.
+The annulus around the radius tells how dense the surroundings are: mismatches may crowd around true positions.
+
+One comparison does it all. The largest -ln NFA over models and radii, of whichever family, is the next structure and its radius. What
+it explains is taken away, and so on while the expected number of false alarms is below one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._core.jit import jit
+from ruzhash_cv.families.protocol import ModelFamily
+
+Array = NDArray[np.float64]
+Steps = NDArray[np.uint8]
+
+#: Radii tried, in lengths: powers of sqrt 2 from the first to the second exponent; by codimension the second, as epipolar lines do
+#: not bend and planes do.
+FINEST, WIDEST = -5, {1: 2, 2: 6}
+N_RADII = max(WIDEST.values()) - FINEST + 1
+RADII = np.sqrt(2.0) ** np.arange(FINEST, FINEST + N_RADII)
+#: The annulus around a radius reaches this many radii further.
+ANNULUS = 2
+#: A structure is so many times as dense as the annulus around it.
+DENSITY_RATIO = 1.5
+#: What lies within this many radii further than a structure's own belongs to it: its tolerance.
+TOLERANCE = 1
+#: A guard: no more structures are looked for.
+MOST_STRUCTURES = 32
+#: Chance never puts more than this share within a radius; and an annulus is never quite empty, in votes.
+_MOST_CHANCE, _LEAST_VOTES = 0.9, 0.05
+_N_STEPS = N_RADII + ANNULUS + 1
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Models that may be structures.
+
+    Attributes
+    ----------
+    models : ndarray, shape (m, 9)
+    codes : ndarray of uint8, shape (m,)
+        Which of the families each belongs to.
+    steps : ndarray of uint8, shape (m, n)
+        The index of the smallest radius that holds each correspondence.
+    chance : ndarray, shape (m, n_radii)
+        Share of mismatches within each radius, by decoys.
+    """
+
+    models: Array
+    codes: NDArray[np.uint8]
+    steps: Steps
+    chance: Array
+
+    @classmethod
+    def of(
+        cls, family: ModelFamily, code: int, models: Array, data: Array, decoys: Array, length: float
+    ) -> Candidates:
+        """Return models of one family with the radii that hold correspondences and decoys, both (n, 4)."""
+        steps = radius_steps(family.squared_residuals(data, models), length)
+        widest = RADII[-1] * length
+        within = (family.squared_residuals(decoys, models) <= widest * widest).sum(axis=1)
+        # One decoy more, so that chance is never nothing.
+        share = (1.0 + within) / (len(decoys) + 1.0)
+        chance = share[:, None] * (RADII / RADII[-1]) ** family.codimension
+        return cls(models, np.full(len(models), code, np.uint8), steps, chance)
+
+    @staticmethod
+    def join(parts: list[Candidates]) -> Candidates:
+        """Return the models of several sets as one."""
+        return Candidates(
+            np.vstack([part.models for part in parts]),
+            np.concatenate([part.codes for part in parts]),
+            np.vstack([part.steps for part in parts]),
+            np.vstack([part.chance for part in parts]),
+        )
+
+    def take(self, rows: NDArray[Any]) -> Candidates:
+        """Return some of the models."""
+        return Candidates(self.models[rows], self.codes[rows], self.steps[rows], self.chance[rows])
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+
+@dataclass(frozen=True)
+class Structures:
+    """Structures, strongest first: models, families, the index of each radius, -ln NFA; and the votes that none explains."""
+
+    models: Array
+    codes: NDArray[np.uint8]
+    steps: NDArray[np.int64]
+    evidences: Array
+    left: Array
+
+    @property
+    def tolerances(self) -> Array:
+        """Largest residual of what belongs to each structure, in lengths."""
+        tolerances: Array = RADII[self.steps] * math.sqrt(2.0) ** TOLERANCE
+        return tolerances
+
+    def take(self, rows: NDArray[Any]) -> Structures:
+        """Return some of the structures."""
+        return Structures(self.models[rows], self.codes[rows], self.steps[rows], self.evidences[rows], self.left)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+
+def radius_steps(squared: Array, length: float) -> Steps:
+    """Return the index of the smallest radius that holds each residual; what lies beyond all annuli has the last."""
+    steps = np.empty(squared.shape, np.uint8)
+    smallest = RADII[0] * length
+    # A little larger, so that a residual of exactly a radius lies within it.
+    _step_kernel(squared, 1.0 / (smallest * smallest * (1.0 + 1e-12)), _N_STEPS - 1, steps)
+    return steps
+
+
+@jit("void(f8[:, ::1], f8, i8, u1[:, ::1])")
+def _step_kernel(squared: Any, unit: float, last: int, steps: Any) -> None:
+    """Powers of sqrt 2 in a residual are powers of two in its square: the binary exponent is the index."""
+    for item in range(len(squared)):
+        for row in range(squared.shape[1]):
+            ratio = squared[item, row] * unit
+            step = last
+            # A comparison with NaN is false.
+            if ratio < 1e9:
+                step = math.frexp(ratio)[1]
+                step = 0 if step < 0 else (last if step > last else step)
+            steps[item, row] = step
+
+
+def evidence(counts: Array, total: float, chance: Array, families: list[ModelFamily], n_tried: int) -> Array:
+    """Return -ln NFA (m, n_radii) of models.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (m, n_steps)
+        Votes between one radius and the next.
+    total : float
+        All votes.
+    chance : ndarray, shape (m, n_radii)
+        See `Candidates`.
+    families : list of ModelFamily
+        That of each model.
+    n_tried : int
+        Models tried so far, to find these.
+    """
+    codimension = np.array([family.codimension for family in families])
+    free = np.array([float(family.sample_size) for family in families])[:, None]
+    within = np.cumsum(counts, axis=1)
+    around = within[:, ANNULUS : ANNULUS + N_RADII] - within[:, :N_RADII]
+    # The annulus is so many times as large as what it surrounds.
+    larger = math.sqrt(2.0) ** (ANNULUS * codimension) - 1.0
+    surroundings = DENSITY_RATIO * np.maximum(around, _LEAST_VOTES) / larger[:, None] / total
+    alpha = np.minimum(np.maximum(chance, surroundings), _MOST_CHANCE)
+    n = np.maximum(total - free, 1e-9)
+    share = np.clip((within[:, :N_RADII] - free) / n, 0.0, 1.0 - 1e-9)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        divergence = share * np.log(share / alpha) + (1.0 - share) * np.log((1.0 - share) / (1.0 - alpha))
+    gains: Array = np.where(share > alpha, n * divergence, 0.0) - math.log(max(total, 1.0) * max(n_tried, 1))
+    widest = np.array([WIDEST[family.codimension] - FINEST for family in families])
+    gains[np.arange(N_RADII) > widest[:, None]] = -np.inf
+    return gains
+
+
+def count_votes(steps: Steps, votes: Array) -> Array:
+    """Return the votes (m, n_steps) of correspondences between one radius and the next, from their radius indices (m, n)."""
+    m = len(steps)
+    cells = steps.astype(np.int64) + _N_STEPS * np.arange(m)[:, None]
+    counts = np.bincount(cells.ravel(), np.broadcast_to(votes, cells.shape).ravel(), m * _N_STEPS)
+    return counts.reshape(m, _N_STEPS)
+
+
+def meaningful(candidates: Candidates, families: tuple[ModelFamily, ...], votes: Array, n_tried: int) -> Candidates:
+    """Return the models that are no false alarm by themselves; only they can become structures."""
+    of_each = [families[code] for code in candidates.codes]
+    counts = count_votes(candidates.steps, votes)
+    gains = evidence(counts, float(votes.sum()), candidates.chance, of_each, n_tried)
+    return candidates.take(np.flatnonzero(gains.max(axis=1, initial=-np.inf) > 0.0))
+
+
+def extract(candidates: Candidates, families: tuple[ModelFamily, ...], votes: Array, n_tried: int) -> Structures:
+    """Return structures: again and again the model and the radius of most evidence among the votes that are left."""
+    left, total = votes.copy(), float(votes.sum())
+    of_each = [families[code] for code in candidates.codes]
+    counts = count_votes(candidates.steps, left)
+    chosen: list[tuple[int, int, float]] = []
+    while len(chosen) < min(MOST_STRUCTURES, len(candidates)):
+        gains = evidence(counts, total, candidates.chance, of_each, n_tried)
+        best, step = (int(at) for at in np.unravel_index(np.argmax(gains), gains.shape))
+        if not gains[best, step] > 0.0:
+            break
+        chosen.append((best, step, float(gains[best, step])))
+        taken = np.flatnonzero((candidates.steps[best] <= step + TOLERANCE) & (left > 0.0))
+        counts -= count_votes(candidates.steps[:, taken], left[taken])
+        left[taken] = 0.0
+    models = np.array([item[0] for item in chosen], np.int64)
+    steps, gained = np.array([item[1] for item in chosen], np.int64), np.array([item[2] for item in chosen])
+    return Structures(candidates.models[models], candidates.codes[models], steps, gained, left)

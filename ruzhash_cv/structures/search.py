@@ -1,0 +1,336 @@
+"""The search: rounds of sampling, until what no structure holds looks like mismatches.
+
+    samples -> models -> preferences, weighed against decoys -> structures by evidence -> RuzHash forest -> scores
+            -> what is left, and looks best, is sampled in the next round
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._core.jit import jit
+from ruzhash_cv.families.protocol import TwoViewFamily, squared_residuals
+from ruzhash_cv.forests.ruzhash_forest import RuzHashForest
+from ruzhash_cv.matchset import MatchSet
+from ruzhash_cv.preferences import as_rows, embed
+from ruzhash_cv.sampling import DECOY_DISTANCE, N_DRAWS, REJECTIONS, draw_decoys, draw_from
+from ruzhash_cv.structures.evidence import Candidates, Structures, extract, meaningful
+from ruzhash_cv.structures.repetitions import tell_repetitions
+
+Array = NDArray[np.float64]
+Families = tuple[TwoViewFamily, ...]
+
+
+class Plan(NamedTuple):
+    """What a round samples of a family: how many, from neighbourhoods of which sizes (0: all), and how many models it refits."""
+
+    n_samples: int
+    neighbourhoods: tuple[int, ...]
+    n_refitted: int
+
+
+#: By codimension, in the first round. Small neighbourhoods find small planes; seven points of one say little of a motion.
+PLANS = {2: Plan(264, (5, 10, 20, 40, 0), 24), 1: Plan(48, (50, 0), 12)}
+#: No more samples of a family than so many a match in the first round.
+MOST_PER_MATCH = 2
+#: Rounds, each with twice the samples of the one before.
+MOST_ROUNDS = 5
+#: Models are refitted with these radii in turn, in lengths.
+CLOSING_RADII = (9.0, 3.0, 1.0)
+#: Decoys that models are weighed against, and decoys that scores are compared with: others, or p-values would be flattered.
+N_DECOYS, N_NULL = 400, 1000
+#: A model's weight is this power of the share of its support that is not chance.
+SIGNIFICANCE = 3
+#: Columns of the forest from samples, those of most weight, and what a structure weighs beside them.
+N_COLUMNS, STRUCTURE_WEIGHT = 64, 4.0
+#: The forest: trees, rows a tree is grown on, and branches of a node.
+N_TREES, SUBSAMPLE, BRANCHES = 64, 64, 4
+#: A match looks good if at most this share of decoys look better. A round is the last if of what is left no more votes look good than
+#: that share and so many more: fewer than a structure needs.
+LOOKS_GOOD, FEWEST_VOTES = 0.05, 8.0
+#: And if structures bring so much evidence a vote: what wide tolerances hold by less may hide better ones.
+EVIDENCE_PER_VOTE = 2.0
+#: The group of decoys: no correspondence's.
+_NOWHERE = -2
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Models that the forest's rows are made of: families, weights, and the duplicate groups (m, s) of each model's sample."""
+
+    models: Array
+    codes: NDArray[np.uint8]
+    weights: Array
+    members: NDArray[np.int64]
+
+    @staticmethod
+    def join(parts: list[Columns]) -> Columns:
+        """Return the models of several sets as one; samples of different sizes are filled up."""
+        size = max(part.members.shape[1] for part in parts)
+        members = [np.pad(part.members, ((0, 0), (0, size - part.members.shape[1])), constant_values=-1) for part in parts]
+        return Columns(
+            np.vstack([part.models for part in parts]),
+            np.concatenate([part.codes for part in parts]),
+            np.concatenate([part.weights for part in parts]),
+            np.vstack(members),
+        )
+
+    def take(self, rows: NDArray[Any]) -> Columns:
+        """Return some of the models."""
+        return Columns(self.models[rows], self.codes[rows], self.weights[rows], self.members[rows])
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the search brings home.
+
+    Attributes
+    ----------
+    structures : Structures
+    columns : Columns
+        Informative models, those of the structures last.
+    null : ndarray, shape (N, 4)
+        Decoys that told nothing of the models.
+    scores, null_scores : ndarrays
+        Anomaly scores of the correspondences searched, and of the decoys.
+    rejected : dict of str to int
+        Degenerate samples, by reason.
+    n_models : int
+        Models sampled.
+    """
+
+    structures: Structures
+    columns: Columns
+    null: Array
+    scores: Array
+    null_scores: Array
+    rejected: dict[str, int]
+    n_models: int
+
+
+class Search:
+    """The search in a set of matches, for models of some families, of which those `admitted` may become structures."""
+
+    def __init__(
+        self, matches: MatchSet, families: Families, admitted: Families, rng: np.random.Generator, n_jobs: int
+    ) -> None:
+        self._matches, self._families, self._admitted = matches, families, admitted
+        self._rng, self._n_jobs = rng, n_jobs
+        distance = DECOY_DISTANCE * matches.length
+        self._decoys = draw_decoys(matches.data, N_DECOYS, distance, rng)
+        self._null = draw_decoys(matches.data, N_NULL, distance, rng)
+        self._rejected, self._n_models = dict.fromkeys(REJECTIONS, 0), 0
+
+    def run(self) -> Found:
+        """Hold rounds until what no structure holds looks like decoys, or `MOST_ROUNDS`.
+
+        The first family of most specific models is alone in the first round: where it explains all, another one could only let
+        mismatches in. From the second round on half of the samples are drawn from all matches, and half among what no structure
+        holds: there a match's weight is (1 - q) / q, with q the share of these that look at least as good.
+        """
+        n, votes = len(self._matches), self._matches.votes
+        empty = np.zeros((0, 9)), np.zeros(0, np.uint8)
+        candidates = Candidates.of(self._families[0], 0, empty[0], self._matches.data, self._decoys, self._matches.length)
+        columns = Columns(*empty, np.zeros(0), np.zeros((0, 1), np.int64))
+        alone, guides = self._families[0] in self._admitted, [votes]
+        for turn in range(MOST_ROUNDS):
+            for code, family in enumerate(self._families[: 1 if alone else None]):
+                plan = PLANS[family.codimension]
+                wanted = min(plan.n_samples, MOST_PER_MATCH * n) * 2**turn // len(guides)
+                for guide in guides:
+                    found = self._sample(code, plan, wanted, guide)
+                    columns = Columns.join([columns, found[0]])
+                    candidates = Candidates.join([candidates, found[1]])
+            structures, candidates = self._select(candidates)
+            scores, null_scores, used = self._score(columns, structures)
+            if self._is_over(structures, scores, null_scores, alone):
+                break
+            alone, guides = len(self._families) == 1 and alone, [votes, best_first(structures.left, scores)]
+        return self._without_repetitions(Found(structures, used, self._null, scores, null_scores, self._rejected, self._n_models))
+
+    def _sample(self, code: int, plan: Plan, wanted: int, guide: Array) -> tuple[Columns, Candidates]:
+        """Sample models of one family, weigh them, and return the informative ones, and refits of them that are no false alarms."""
+        matches, family = self._matches, self._families[code]
+        samples = draw_from(
+            matches.data, family.sample_size, wanted, plan.neighbourhoods, guide, matches.length, N_DRAWS,
+            family.locally_affine, self._rng,
+        )  # fmt: skip
+        models, owner = family.solve(matches.data[samples.indices])
+        for reason, count in samples.rejected.items():
+            self._rejected[reason] += count
+        self._rejected["unsolved"] += len(samples) - len(np.unique(owner))
+        self._n_models += len(models)
+        members = matches.groups[samples.indices[owner]]
+        preferences = self._embed(family.squared_residuals(matches.data, models), matches.groups, members)
+        weights = self._significance(preferences, family.squared_residuals(self._decoys, models))
+        chosen = cover(preferences, np.where(guide > 0.0, matches.votes, 0.0), weights, plan.n_refitted)
+        columns = Columns(models[chosen], np.full(len(chosen), code, np.uint8), weights[chosen], members[chosen])
+        fits = [models[chosen]]
+        for radius in CLOSING_RADII:
+            fits.append(refit(family, matches.data, matches.votes, fits[-1], np.full(len(chosen), radius * matches.length)))
+        refitted = np.vstack(fits[1:]) if family in self._admitted else np.zeros((0, 9))
+        return columns, self._meaningful(code, refitted)
+
+    def _embed(self, squared: Array, groups: NDArray[np.int64], members: NDArray[np.int64]) -> NDArray[np.float32]:
+        return embed(squared, self._matches.length, groups, np.ascontiguousarray(members))
+
+    def _significance(self, preferences: NDArray[np.float32], squared_of_decoys: Array, free: Any = 0.0) -> Array:
+        """Return weights of models, max(0, 1 - D / S)^3, S and D being the mean preferences of matches and of decoys.
+
+        Matches count by their votes, less those that are `free`. One decoy more agrees, so that D is never 0.
+        """
+        n, votes = len(self._decoys), self._matches.votes
+        nowhere = np.full(n, _NOWHERE, np.int64), np.full((len(preferences), 1), -1, np.int64)
+        chance = (1.0 + self._embed(squared_of_decoys, *nowhere).sum(axis=1, dtype=np.float64)) / (n + 1.0)
+        share = (preferences @ votes - free) / votes.sum()
+        weights: Array = np.maximum(0.0, 1.0 - chance / np.maximum(share, 1e-12)) ** SIGNIFICANCE
+        return weights
+
+    def _meaningful(self, code: int, models: Array) -> Candidates:
+        matches = self._matches
+        found = Candidates.of(self._families[code], code, models, matches.data, self._decoys, matches.length)
+        return meaningful(found, self._families, matches.votes, self._n_tried)
+
+    @property
+    def _n_tried(self) -> int:
+        """Models that could have become structures: each sampled one, and its refits."""
+        return self._n_models * (1 + len(CLOSING_RADII))
+
+    def _select(self, candidates: Candidates) -> tuple[Structures, Candidates]:
+        """Return structures, and the candidates with refits of these among them."""
+        matches = self._matches
+        found = extract(candidates, self._families, matches.votes, self._n_tried)
+        refits = []
+        for code, family in enumerate(self._families):
+            own = found.codes == code
+            models = found.models[own]
+            for _ in range(2):
+                models = refit(family, matches.data, matches.votes, models, found.tolerances[own] * matches.length)
+            refits.append(self._meaningful(code, models))
+        candidates = Candidates.join([candidates, *refits])
+        return extract(candidates, self._families, matches.votes, self._n_tried), candidates
+
+    def _score(self, columns: Columns, structures: Structures) -> tuple[Array, Array, Columns]:
+        """Return the forest's scores of matches and of decoys, and the columns: the most significant, and the structures."""
+        best = np.sort(np.argsort(-columns.weights, kind="stable")[:N_COLUMNS])
+        used = Columns.join([columns.take(best), self._columns_of(structures)])
+        return *score(used, self._matches, self._null, self._families, self._rng, self._n_jobs), used
+
+    def _columns_of(self, structures: Structures) -> Columns:
+        """Return structures as columns; nobody is a member of their samples, as they were fitted to many."""
+        k, matches = len(structures), self._matches
+        free = np.array([float(self._families[code].sample_size) for code in structures.codes])
+        nobody = np.full((k, 1), -1, np.int64)
+        own, others = (
+            squared_residuals(self._families, structures.codes, structures.models, data)
+            for data in (matches.data, self._decoys)
+        )
+        weights = STRUCTURE_WEIGHT * self._significance(self._embed(own, matches.groups, nobody), others, free)
+        return Columns(structures.models, structures.codes, weights, nobody)
+
+    def _is_over(self, structures: Structures, scores: Array, null_scores: Array, alone: bool) -> bool:
+        """Tell whether another round would not pay.
+
+        What is left looks like decoys, or structures explain more than half, and well. One family alone has to do the first.
+        """
+        left, total = structures.left, self._matches.votes.sum()
+        explained, evidence = total - left.sum(), structures.evidences.sum()
+        good = np.searchsorted(np.sort(null_scores), scores, side="right") <= LOOKS_GOOD * (1 + len(null_scores)) - 1
+        if evidence > EVIDENCE_PER_VOTE * explained and left[good].sum() < FEWEST_VOTES + LOOKS_GOOD * left.sum():
+            return True
+        return bool(evidence > explained > 0.5 * total) and not (alone and len(self._families) > 1)
+
+    def _without_repetitions(self, found: Found) -> Found:
+        """Return the search's result without structures of repeated texture, and without the columns that speak for these."""
+        structures, matches = found.structures, self._matches
+        if len(structures) < 2:
+            return found
+        squared = squared_residuals(self._families, structures.codes, structures.models, matches.data)
+        distances = np.sqrt(squared.T) / (structures.tolerances * matches.length)
+        repeated, held, lost = tell_repetitions(matches.data, distances, matches.keypoints, matches.length)
+        if not repeated.any():
+            return found
+        columns = found.columns.take(np.arange(len(found.columns) - len(structures)))
+        near = squared_residuals(self._families, columns.codes, columns.models, matches.data)
+        near = near <= (CLOSING_RADII[1] * matches.length) ** 2
+        fair = columns.take(np.flatnonzero(near @ (matches.votes * held) >= near @ (matches.votes * lost)))
+        structures = structures.take(np.flatnonzero(~repeated))
+        scores, null_scores, used = self._score(fair, structures)
+        return replace(found, structures=structures, columns=used, scores=scores, null_scores=null_scores)
+
+
+def best_first(left: Array, scores: Array) -> Array:
+    """Return sampling weights: votes times (1 - q) / q, q being the share of the votes left that look at least as good."""
+    rows = np.flatnonzero(left > 0.0)
+    rows = rows[np.argsort(scores[rows], kind="stable")]
+    q = (np.arange(len(rows)) + 1.0) / len(rows) if len(rows) else np.zeros(0)
+    guide = np.zeros(len(left))
+    # The last one has a little weight too: weight 0 is for what is explained.
+    guide[rows] = left[rows] * ((1.0 - q) / np.maximum(q, 1e-12) + 1e-9)
+    return guide
+
+
+def score(
+    columns: Columns, matches: MatchSet, null: Array, families: Families, rng: np.random.Generator, n_jobs: int
+) -> tuple[Array, Array]:
+    """Return anomaly scores of matches and of decoys: 2^(-h / c) of one RuzHash forest grown on the matches."""
+    forest = RuzHashForest(
+        n_trees=N_TREES, subsample_size=SUBSAMPLE, branching_factor=BRANCHES, rng=rng, n_jobs=n_jobs
+    )
+    rows, most = None, None
+    tables = []
+    for data, groups in ((matches.data, matches.groups), (null, np.full(len(null), _NOWHERE, np.int64))):
+        squared = squared_residuals(families, columns.codes, columns.models, data)
+        rows, most = as_rows(embed(squared, matches.length, groups, columns.members), columns.weights, most)
+        tables.append(rows)
+    scores, null_scores = forest.fit_anomaly_scores(*tables)
+    return scores, null_scores
+
+
+def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array) -> Array:
+    """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays."""
+    ratios = family.squared_residuals(data, models) / (radii * radii)[:, None]
+    weights = np.where(ratios < 1.0, votes * (1.0 - ratios) ** 2, 0.0)
+    fitted = family.fit(data, weights, models)
+    usable = np.isfinite(fitted).all(axis=1) & (weights.sum(axis=1) > family.sample_size + 1.0)
+    return np.where(usable[:, None], fitted, models)
+
+
+def cover(preferences: NDArray[np.float32], votes: Array, weights: Array, n_wanted: int) -> NDArray[np.int64]:
+    """Choose models greedily by their weighted sum of preferences; the votes of what each holds are halved at most."""
+    m = len(preferences)
+    chosen = np.empty(min(n_wanted, m), np.int64)
+    bounds = (preferences @ votes) * weights
+    n_chosen = _cover_kernel(preferences, weights, bounds, votes.copy(), np.zeros(m, np.int64), chosen)
+    return chosen[:n_chosen]
+
+
+@jit("i8(f4[:, ::1], f8[::1], f8[::1], f8[::1], i8[::1], i8[::1])")
+def _cover_kernel(preferences: Any, weights: Any, bounds: Any, left: Any, fresh: Any, chosen: Any) -> int:
+    """A model's sum only ever falls: what was last known of it bounds it, and only the largest bounds are summed anew."""
+    for item in range(len(chosen)):
+        while True:
+            best = 0
+            for other in range(1, len(bounds)):
+                if bounds[other] > bounds[best]:
+                    best = other
+            if fresh[best] == item or not bounds[best] > 0.0:
+                break
+            total = 0.0
+            for row in range(preferences.shape[1]):
+                total += left[row] * preferences[best, row]
+            bounds[best], fresh[best] = total * weights[best], item
+        if not bounds[best] > 0.0:
+            return item
+        chosen[item], bounds[best] = best, -1.0
+        for row in range(preferences.shape[1]):
+            held = preferences[best, row]
+            left[row] *= 1.0 - (held if held < 0.5 else 0.5)
+    return len(chosen)

@@ -1,0 +1,1 @@
+"""What each match looks like: p-values and the mask."""
