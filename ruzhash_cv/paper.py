@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ruzhash_cv.forests.isolation import PreferenceForest
-from ruzhash_cv._core.validation import RNG, as_generator, check_choice
+from ruzhash_cv._core.validation import RNG, as_generator, as_points, check_choice, check_same_length
 from ruzhash_cv.datasets.adelaidermf import AdelaideScene
 from ruzhash_cv.datasets.shapes import Shape
 from ruzhash_cv.families import (
@@ -25,9 +24,10 @@ from ruzhash_cv.families import (
     ModelFamily,
     family_preferences,
     fit_noise,
-    normalise_pairs,
     sample_models,
 )
+from ruzhash_cv.families.two_view import unit_norm
+from ruzhash_cv.forests.isolation import PreferenceForest
 from ruzhash_cv.forests.ruzhash_forest import RuzHashForest
 from ruzhash_cv.forests.voronoi import VoronoiForest
 
@@ -35,14 +35,121 @@ METHODS = ("PIF", "PIF-R", "PIF-B", "RHF", "RHF-B")
 """PI-Forest with Tanimoto, Ruzicka and Jaccard distances, RuzHash-iForest on continuous and on binary preferences."""
 BINARY_METHODS = ("PIF-B", "RHF-B")
 _METRICS = {"PIF": "tanimoto", "PIF-R": "ruzicka", "PIF-B": "jaccard"}
+_K = {"line": 3.0, "circle": 3.0, "homography": 5.0, "fundamental": 0.25}
+_MODELS_PER_POINT = 10
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AlgebraicHomographies(Homographies):
+    """Homographies with the paper's residual of correspondences in normalised coordinates, see `normalise_pairs`.
+
+    It is the norm of the two equations that make x2 ~ H x1 linear in H (Hartley and Zisserman, equation 4.3), for H of unit norm.
+
+    Examples
+    --------
+    >>> identity = np.eye(3).reshape(1, 9)
+    >>> AlgebraicHomographies().squared_residuals(np.array([[0.0, 0.0, 3.0, 4.0]]), identity)
+    array([[25.]])
+    """
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared algebraic residuals (m, n) of correspondences (n, 4) to homographies (m, 9)."""
+        mapped = models.reshape(-1, 3, 3) @ _homogeneous(data[:, :2]).T
+        x, y, w = np.moveaxis(mapped, 1, 0)
+        squared: Array = (x - data[:, 2] * w) ** 2 + (y - data[:, 3] * w) ** 2
+        return squared
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return homographies (m, 9) of least weighted squared residuals."""
+        first, nothing = _homogeneous(data[:, :2]), np.zeros((len(data), 3))
+        x = np.hstack([first, nothing, -data[:, 2:3] * first])
+        y = np.hstack([nothing, first, -data[:, 3:] * first])
+        return _null_vectors(np.vstack([x, y]), np.hstack([weights, weights]))
+
+
+@dataclass(frozen=True)
+class AlgebraicFundamentalMatrices(FundamentalMatrices):
+    """Fundamental matrices with the paper's residual of correspondences in normalised coordinates, see `normalise_pairs`.
+
+    It is |x2^T F x1|, for F of unit norm.
+
+    Examples
+    --------
+    >>> sideways = np.array([[0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0]])
+    >>> AlgebraicFundamentalMatrices().squared_residuals(np.array([[0.0, 0.0, 5.0, 2.0]]), sideways)
+    array([[4.]])
+    """
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared algebraic residuals (m, n) of correspondences (n, 4) to fundamental matrices (m, 9)."""
+        squared: Array = (models @ _products(data).T) ** 2
+        return squared
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return matrices (m, 9) of least weighted squared residuals, brought to rank 2."""
+        left, values, right = np.linalg.svd(_null_vectors(_products(data), weights).reshape(-1, 3, 3))
+        values[:, 2] = 0.0
+        return unit_norm((left * values[:, None] @ right).reshape(-1, 9))
+
+
+def _homogeneous(points: Array) -> Array:
+    return np.hstack([points, np.ones((len(points), 1))])
+
+
+def _products(data: Array) -> Array:
+    """Return what a fundamental matrix is multiplied with, (n, 9)."""
+    second, first = _homogeneous(data[:, 2:]), _homogeneous(data[:, :2])
+    return (second[:, :, None] * first[:, None, :]).reshape(-1, 9)
+
+
+def _null_vectors(system: Array, weights: Array) -> Array:
+    """Return the unit vectors x (m, k) that make the weighted squares of A x least, for one A (n, k) and weights (m, n)."""
+    vectors: Array = np.linalg.eigh(np.einsum("mn,ni,nj->mij", weights, system, system, optimize=True))[1][:, :, 0]
+    return vectors
+
+
 _FAMILIES: dict[str, ModelFamily] = {
     "line": Lines(),
     "circle": Circles(),
-    "homography": Homographies(),
-    "fundamental": FundamentalMatrices(),
+    "homography": AlgebraicHomographies(),
+    "fundamental": AlgebraicFundamentalMatrices(),
 }
-_K = {"line": 3.0, "circle": 3.0, "homography": 5.0, "fundamental": 0.25}
-_MODELS_PER_POINT = 10
+
+
+def normalise_pairs(points1: ArrayLike, points2: ArrayLike) -> Array:
+    """Return correspondences (x1, y1, x2, y2), centred, with a mean distance of about 1 from the centre, shape (n, 4).
+
+    Algebraic residuals depend on the coordinates; these make them comparable between image pairs.
+
+    Parameters
+    ----------
+    points1, points2 : array_like, shape (n, 2)
+        Corresponding points, pixels; finite.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, 4)
+
+    Raises
+    ------
+    TypeError, ValueError
+        The points are not of the form above, or not equally many; the message names the argument and what arrived.
+
+    Examples
+    --------
+    >>> normalise_pairs([[0.0, 0.0], [100.0, 100.0]], [[0.0, 0.0], [50.0, 50.0]])
+    array([[-1. , -1. , -0.5, -0.5],
+           [ 1. ,  1. ,  0.5,  0.5]])
+    """
+    first, second = as_points(points1, "points1", finite=True), as_points(points2, "points2", finite=True)
+    check_same_length(first, second, "`points1` and `points2`")
+    if len(first) == 0:
+        return np.zeros((0, 4))
+    centred = [points - np.median(points, axis=0) for points in (first, second)]
+    spread = max(float(np.abs(points).mean()) for points in centred)
+    return np.hstack(centred) / (spread or 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +173,7 @@ class Problem:
     """
 
     name: str
-    data: NDArray[np.float64]
+    data: Array
     labels: NDArray[np.int64]
     family: ModelFamily
     sigma: float
@@ -88,8 +195,8 @@ def pose(scene: Shape | AdelaideScene) -> Problem:
     --------
     >>> from ruzhash_cv.datasets import make_shape
     >>> problem = pose(make_shape("star5"))
-    >>> problem.family, problem.k, round(problem.sigma, 3)
-    (Lines(sample_size=2), 3.0, 0.014)
+    >>> problem.family.name, problem.k, round(problem.sigma, 3)
+    ('line', 3.0, 0.014)
     """
     data = scene.points if isinstance(scene, Shape) else normalise_pairs(scene.points1, scene.points2)
     family = _FAMILIES[scene.kind]
@@ -174,7 +281,7 @@ def paper_forest(
     )
 
 
-def paper_scores(problem: Problem, method: str, *, branching_factor: int = 2, rng: RNG = 0) -> NDArray[np.float64]:
+def paper_scores(problem: Problem, method: str, *, branching_factor: int = 2, rng: RNG = 0) -> Array:
     """Return a method's anomaly scores for all points of a problem.
 
     Parameters

@@ -16,10 +16,12 @@ from sklearn.metrics import roc_auc_score
 
 from ruzhash_cv import RuzHashForest, VoronoiForest
 from ruzhash_cv.datasets import AdelaideScene, make_shape
-from ruzhash_cv.families import Circles, FundamentalMatrices, Homographies, Lines, fit_noise
+from ruzhash_cv.families import Circles, Lines, fit_noise
 from ruzhash_cv.paper import (
     BINARY_METHODS,
     METHODS,
+    AlgebraicFundamentalMatrices,
+    AlgebraicHomographies,
     Problem,
     paper_forest,
     paper_preferences,
@@ -161,7 +163,7 @@ def one_plane(n: int = 100) -> tuple[np.ndarray, np.ndarray]:
 def scene_of(name: str) -> Problem:
     """Return a scene small enough for the transcription."""
     if name == "plane":
-        return problem_from(name, *one_plane(), Homographies(), k=5.0)
+        return problem_from(name, *one_plane(), AlgebraicHomographies(), k=5.0)
     shape = make_shape(name, anomalies=0.3, rng=1)
     kept = np.random.default_rng(0).permutation(len(shape.points))[:90]
     return problem_from(name, shape.points[kept], shape.labels[kept], pose(shape).family)
@@ -224,7 +226,10 @@ def test_shapes_are_posed_with_three_sigma(name: str) -> None:
 
 
 def test_scenes_are_posed_in_normalised_coordinates(scene: Callable[[str], AdelaideScene]) -> None:
-    for name, family, k in (("ladysymon", Homographies(), 5.0), ("cube", FundamentalMatrices(), 0.25)):
+    for name, family, k in (
+        ("ladysymon", AlgebraicHomographies(), 5.0),
+        ("cube", AlgebraicFundamentalMatrices(), 0.25),
+    ):
         problem = pose(scene(name))
         assert (problem.family, problem.k) == (family, k)
         assert np.abs(np.median(problem.data, axis=0)).max() < 1e-9

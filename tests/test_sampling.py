@@ -1,19 +1,19 @@
-"""Minimal samples: what is drawn, what is rejected and counted, and which correspondences are one place."""
+"""Minimal samples: what is drawn, what is rejected and counted; neighbourhoods; and decoys, mismatches of points that were there."""
 
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
+import naive
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from two_views import H
 
-from ruzhash_cv import draw_samples, sampling
-from ruzhash_cv.sampling import Neighbours
-
-H = np.array([[0.9, 0.1, 20], [-0.05, 1.1, 5], [1e-4, 2e-4, 1]])
+from ruzhash_cv import MinimalSamples, draw_samples
+from ruzhash_cv.sampling import draw_decoys, draw_from, nearest_rows
 
 
 def scattered(n: int, seed: int = 0) -> np.ndarray:
@@ -67,8 +67,7 @@ def test_uniform_samples_take_every_row_equally_often_and_weights_change_that() 
 def test_homography_samples_keep_their_orientation(seed: int, sample_size: int) -> None:
     """On a homography that keeps the horizon off the image, nothing is flipped; mirrored or not."""
     points1 = scattered(60, seed)
-    mapped = np.column_stack([points1, np.ones(60)]) @ H.T
-    points2 = mapped[:, :2] / mapped[:, 2:]
+    points2 = naive.apply(H, points1)
     for target in (points2, points2 * [-1, 1]):
         drawn = draw_samples(points1, target, sample_size=sample_size, n_samples=50, neighbourhoods=(0,))
         assert drawn.rejected["flipped"] == 0
@@ -84,17 +83,6 @@ def test_a_sample_with_one_point_on_the_other_side_is_flipped() -> None:
     assert drawn.rejected["collinear"] == drawn.rejected["repeated"] == 0
 
 
-def bend(first: np.ndarray, second: np.ndarray) -> float:
-    """Largest by smallest ratio of the areas of a sample's triangles in two images."""
-
-    def areas(points: np.ndarray) -> np.ndarray:
-        corners = [np.delete(points, left_out, axis=0) for left_out in range(4)]
-        return np.array([np.abs(np.linalg.det(np.column_stack([triple, np.ones(3)]))) for triple in corners])
-
-    ratios = areas(first) / areas(second)
-    return float(ratios.max() / ratios.min())
-
-
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_of_many_candidates_the_most_nearly_affine_sample_is_kept(seed: int) -> None:
@@ -105,14 +93,14 @@ def test_of_many_candidates_the_most_nearly_affine_sample_is_kept(seed: int) -> 
     drawn = draw_samples(points1, points2, n_samples=1, n_candidates=1000, **options)
     assume(sum(drawn.rejected.values()) == 0)
     # Then all 15 sets of four were among the draws.
-    least = min(bend(points1[list(rows)], points2[list(rows)]) for rows in itertools.combinations(range(6), 4))
-    assert bend(points1[drawn.indices[0]], points2[drawn.indices[0]]) == pytest.approx(least)
+    pairs = np.hstack([points1, points2])
+    least = min(naive.bend(pairs[list(rows)]) for rows in itertools.combinations(range(6), 4))
+    assert naive.bend(pairs[drawn.indices[0]]) == pytest.approx(least)
 
 
 def test_candidates_make_samples_without_mismatches_more_frequent() -> None:
     points1 = scattered(300)
-    mapped = np.column_stack([points1, np.ones(300)]) @ H.T
-    points2 = mapped[:, :2] / mapped[:, 2:]
+    points2 = naive.apply(H, points1)
     wrong = np.arange(300) % 2 == 0
     points2[wrong] = scattered(300, seed=1)[wrong]
     shares = []
@@ -140,6 +128,46 @@ def test_collinear_and_repeated_points_are_rejected_and_counted(sample_size: int
     drawn = draw_samples(np.full((50, 2), 3.0), scattered(50), sample_size=sample_size, n_samples=20)
     assert len(drawn) == 0
     assert drawn.rejected["repeated"] > 0
+
+
+# Verdicts
+
+
+@settings(max_examples=300, deadline=None)
+@given(sample=arrays(np.float64, (4, 4), elements=st.integers(0, 6)))
+def test_four_matches_are_a_sample_where_their_twin_says_so(sample: np.ndarray) -> None:
+    """Coordinates on a grid: repeated, collinear and flipped ones are frequent. No distance on it equals `min_spread`, or half."""
+    drawn = draw_samples(sample[:, :2], sample[:, 2:], sample_size=4, n_samples=3, neighbourhoods=None, min_spread=1.53)
+    if naive.has_repeated_points(sample, 1.53):
+        assert reasons(drawn) == {"repeated"}
+    elif not naive.is_collinear(sample, 1.53):
+        assert (len(drawn) > 0) == (not naive.is_flipped(sample))
+        assert "collinear" not in reasons(drawn)
+    else:
+        assert len(drawn) == 0
+        assert reasons(drawn) & {"collinear", "flipped"}
+
+
+@settings(max_examples=150, deadline=None)
+@given(sample=arrays(np.float64, (7, 4), elements=st.integers(0, 12)), line=st.booleans())
+def test_seven_matches_are_a_sample_where_their_twin_says_so(sample: np.ndarray, line: bool) -> None:
+    if line:
+        sample[:, 3] = np.round(0.5 * sample[:, 2]) + sample[:, 3] // 6
+    drawn = draw_samples(sample[:, :2], sample[:, 2:], sample_size=7, n_samples=3, neighbourhoods=None, min_spread=1.53)
+    if naive.has_repeated_points(sample, 1.53):
+        assert reasons(drawn) == {"repeated"}
+    else:
+        assert (len(drawn) > 0) == (not naive.is_collinear(sample, 1.53))
+        assert "flipped" not in reasons(drawn)
+
+
+def reasons(drawn: MinimalSamples) -> set[str]:
+    """Return why draws were rejected; all rows are rarely not drawn in time, which counts as repeated."""
+    found = {reason for reason, count in drawn.rejected.items() if count}
+    return found if len(found) < 2 and not len(drawn) else found - {"repeated"}
+
+
+# Edges and errors
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 6, 7])
@@ -184,23 +212,84 @@ def test_neighbours_are_the_nearest_whoever_looks_them_up(n: int) -> None:
     pairs = np.random.default_rng(n).uniform(-1, 1, (n, 4))
     rows = np.arange(0, n, 7)
     squares = ((pairs[rows, None] - pairs) ** 2).sum(axis=2)
-    np.testing.assert_array_equal(Neighbours(pairs).of(rows, 15), np.argsort(squares, axis=1)[:, :15])
-    assert Neighbours(pairs).of(rows, n + 1).shape == (len(rows), n)
+    np.testing.assert_array_equal(nearest_rows(pairs, rows, 15), np.argsort(squares, axis=1)[:, :15])
+    assert nearest_rows(pairs, rows, n + 1).shape == (len(rows), n)
 
 
 @pytest.mark.parametrize("n", [30, 3000])
-def test_neighbours_too_far_away_to_tell_are_none(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
-    """Where squared distances overflow: infinite ones, or the tree answers n, one row beyond the last, where a kernel would read."""
-    neighbours = []
-
-    def remember(*arguments: Any) -> Any:
-        neighbours.append(arguments[4])
-        return kernel(*arguments)
-
-    kernel = sampling._draw_kernel
-    monkeypatch.setattr(sampling, "_draw_kernel", remember)
+def test_neighbours_too_far_away_to_tell_are_rows(n: int) -> None:
+    """Where squared distances overflow they are infinite, or the tree answers n, one row beyond the last, where a kernel would read."""
     points = np.random.default_rng(0).uniform(-1, 1, (n, 2)) * 1e200
-    assert len(draw_samples(points, points[::-1], sample_size=4, n_samples=60, neighbourhoods=(5, 10))) == 0
-    assert neighbours[0].shape == (30, 11)
-    assert neighbours[0].max() < n
-    assert all(len(np.unique(row)) == 1 for row in neighbours[0])
+    nearest = nearest_rows(np.hstack([points, points[::-1]]), np.arange(n), 11)
+    assert nearest.shape == (n, 11)
+    assert nearest.min() >= 0
+    assert nearest.max() < n
+    drawn = draw_samples(points, points[::-1], sample_size=4, n_samples=60, neighbourhoods=(5, 10))
+    assert ((drawn.indices >= 0) & (drawn.indices < n)).all()
+
+
+def test_what_has_no_weight_is_no_neighbour() -> None:
+    """Every second match is weighed out: samples come from the nearest of the others, as many as without them."""
+    pairs = np.random.default_rng(0).uniform(0, 600, (400, 4))
+    pairs[:, 2:] = pairs[:, :2] + 5
+    weights = np.arange(400) % 2.0
+    drawn = draw_samples(pairs[:, :2], pairs[:, 2:], sample_size=4, n_samples=200, neighbourhoods=(8,), weights=weights)
+    assert len(drawn) > 150
+    kept = np.flatnonzero(weights)
+    for seed, *others in drawn.indices:
+        nearest = kept[np.argsort(np.linalg.norm(pairs[kept] - pairs[seed], axis=1))[1:9]]
+        assert set(others) <= set(nearest.tolist())
+
+
+def test_seeds_are_spread_over_the_matches_by_weight() -> None:
+    """Stratified: of 100 seeds, heavy matches have three times as many as light ones, up to one each."""
+    pairs = np.random.default_rng(0).uniform(0, 600, (100, 4))
+    weights = np.where(np.arange(100) < 50, 3.0, 1.0)
+    rng = np.random.default_rng(1)
+    seeds = draw_from(pairs, 2, 100, [5], weights, 0.0, 1, False, rng).indices[:, 0]
+    assert abs((seeds < 50).sum() - 75) <= 1
+
+
+# Decoys
+
+
+def shifted(n: int) -> np.ndarray:
+    points = np.random.default_rng(n).uniform(0, 600, (n, 2))
+    return np.hstack([points, points + [30, -4]])
+
+
+def decoys_of(pairs: np.ndarray, n: int = 300, distance: float = 10.0, seed: int = 0) -> np.ndarray:
+    return draw_decoys(pairs, n, distance, np.random.default_rng(seed))
+
+
+def test_decoys_pair_points_of_two_matches_that_are_apart_in_both_images() -> None:
+    pairs = shifted(80)
+    decoys = decoys_of(pairs)
+    assert len(decoys) == 300
+    firsts = [np.flatnonzero((pairs[:, :2] == decoy[:2]).all(axis=1))[0] for decoy in decoys]
+    seconds = [np.flatnonzero((pairs[:, 2:] == decoy[2:]).all(axis=1))[0] for decoy in decoys]
+    gaps = np.abs(pairs[firsts] - pairs[seconds])
+    assert (gaps[:, :2].max(axis=1) >= 10).all()
+    assert (gaps[:, 2:].max(axis=1) >= 10).all()
+
+
+def test_every_match_lends_its_points_equally_often() -> None:
+    pairs = shifted(20)
+    decoys = decoys_of(pairs, n=20000, distance=0.0)
+    counts = (decoys[:, None, 0] == pairs[None, :, 0]).sum(axis=0)
+    # A match may meet itself where no distance is asked for: binomial(20000, 1/20), five standard deviations.
+    assert np.abs(counts - 1000).max() < 5 * np.sqrt(950) + 1
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_one_match_alone_has_no_decoys(n: int) -> None:
+    assert decoys_of(shifted(n)).shape == (0, 4)
+
+
+def test_matches_at_one_position_have_no_decoys() -> None:
+    assert decoys_of(np.full((30, 4), 5.0)).shape == (0, 4)
+
+
+def test_the_same_seed_draws_the_same_decoys() -> None:
+    np.testing.assert_array_equal(decoys_of(shifted(50)), decoys_of(shifted(50)))
+    assert (decoys_of(shifted(50)) != decoys_of(shifted(50), seed=1)).any()

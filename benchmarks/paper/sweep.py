@@ -19,8 +19,8 @@ from table import GrowingTable
 from tqdm import tqdm
 
 from ruzhash_cv import RuzHashForest, VoronoiForest, jaccard_distance, ruzicka_distance, tanimoto_distance
-from ruzhash_cv._trees import SCORES
 from ruzhash_cv.families import family_preferences, sample_models
+from ruzhash_cv.forests.isolation import SCORES
 from ruzhash_cv.paper import BINARY_METHODS, METHODS, Problem, paper_forest, paper_preferences
 
 BRANCHES = (2, 4, 8, 16, 32, 64, 128, 256)

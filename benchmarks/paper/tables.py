@@ -12,7 +12,7 @@ from figures import KINDS, TITLES, mean_by
 from sweep import BRANCHES
 from table import Row, read
 
-from ruzhash_cv._trees import SCORES
+from ruzhash_cv.forests.isolation import SCORES
 from ruzhash_cv.paper import METHODS
 
 

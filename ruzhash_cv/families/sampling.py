@@ -8,46 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ruzhash_cv._core.validation import RNG, as_generator, as_points, check_int, check_same_length
+from ruzhash_cv._core.validation import RNG, as_generator, check_int
 from ruzhash_cv.families.protocol import ModelFamily
 from ruzhash_cv.preferences import embed_preferences
 
 _RESIDUALS_AT_ONCE = 4_000_000
 _DRAWS_PER_MODEL = 20
-
-
-def normalise_pairs(points1: ArrayLike, points2: ArrayLike) -> NDArray[np.float64]:
-    """Return correspondences (x1, y1, x2, y2), centred, with a mean distance of about 1 from the centre, shape (n, 4).
-
-    Algebraic residuals depend on the coordinates; these make them comparable between image pairs.
-
-    Parameters
-    ----------
-    points1, points2 : array_like, shape (n, 2)
-        Corresponding points, pixels; finite.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, 4)
-
-    Raises
-    ------
-    TypeError, ValueError
-        The points are not of the form above, or not equally many; the message names the argument and what arrived.
-
-    Examples
-    --------
-    >>> normalise_pairs([[0.0, 0.0], [100.0, 100.0]], [[0.0, 0.0], [50.0, 50.0]])
-    array([[-1. , -1. , -0.5, -0.5],
-           [ 1. ,  1. ,  0.5,  0.5]])
-    """
-    first, second = as_points(points1, "points1", finite=True), as_points(points2, "points2", finite=True)
-    check_same_length(first, second, "`points1` and `points2`")
-    if len(first) == 0:
-        return np.zeros((0, 4))
-    centred = [points - np.median(points, axis=0) for points in (first, second)]
-    spread = max(float(np.abs(points).mean()) for points in centred)
-    return np.hstack(centred) / (spread or 1.0)
 
 
 def sample_models(
@@ -141,7 +107,9 @@ def family_preferences(
         return embed_preferences(np.zeros((len(points), 0)), sigma=sigma)
     step = max(1, _RESIDUALS_AT_ONCE // max(len(points), 1))
     blocks = [
-        embed_preferences(np.sqrt(family.squared_residuals(points, models[begin : begin + step])).T, sigma=sigma, k=k, binary=binary)
+        embed_preferences(
+            np.sqrt(family.squared_residuals(points, models[begin : begin + step])).T, sigma=sigma, k=k, binary=binary
+        )
         for begin in range(0, len(models), step)
     ]
     stacked: Any = sparse.hstack(blocks)
@@ -203,5 +171,3 @@ def _draw_uniform(n: int, size: int, n_samples: int, rng: np.random.Generator) -
         again = again[(np.diff(ordered, axis=1) == 0).any(axis=1)]
         samples[again] = rng.integers(0, n, (len(again), size))
     return samples
-
-

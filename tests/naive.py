@@ -1,0 +1,266 @@
+"""Readable NumPy twins of the kernels: each says in a few lines what its kernel has to return."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+WORD = 1 << 64
+#: The hash of a row that no component passes in.
+SINK = -1
+
+
+# Matches
+
+
+def duplicate_groups(data: Array, radius: float) -> Rows:
+    """Row by row, one that is in no group yet leads a new group: all such rows within the radius in every coordinate."""
+    groups = np.full(len(data), -1)
+    for row in range(len(data)):
+        if groups[row] < 0:
+            near = (np.abs(data - data[row]) <= radius).all(axis=1)
+            groups[near & (groups < 0)] = groups.max() + 1
+    return groups
+
+
+def votes(groups: Rows, keypoints: Rows) -> Array:
+    """One vote a group, shared by its members; then divided by the larger sum of votes at either keypoint, if above one."""
+    shares = np.array([1.0 / np.sum(groups == group) for group in groups])
+    sums = [[shares[numbers == number].sum() for number in numbers] for numbers in keypoints]
+    return shares / np.max([np.ones(len(groups)), *sums], axis=0)
+
+
+# Samples
+
+
+def has_repeated_points(sample: Array, min_spread: float) -> bool:
+    """Whether two points of a sample (size, 4) are nearer than `min_spread` in x and in y of one image."""
+    return any(
+        (np.abs(a[image] - b[image]) < min_spread).all()
+        for a, b in itertools.combinations(sample, 2)
+        for image in (slice(2), slice(2, 4))
+    )
+
+
+def is_collinear(sample: Array, min_spread: float) -> bool:
+    """Four points: three of one image lie within half of `min_spread` of a line. More: all of one image do, by root mean square."""
+    images = sample[:, :2], sample[:, 2:]
+    if len(sample) > 4:
+        return any(np.linalg.eigvalsh(np.cov(points.T, bias=True))[0] < (0.5 * min_spread) ** 2 for points in images)
+    return any(
+        height_of(points[list(corners)]) < 0.5 * min_spread
+        for points in images
+        for corners in itertools.combinations(range(4), 3)
+    )
+
+
+def height_of(triangle: Array) -> float:
+    """The height above the longest side."""
+    sides = [np.linalg.norm(a - b) for a, b in itertools.combinations(triangle, 2)]
+    return abs(double_area(triangle)) / max(sides)
+
+
+def double_area(triangle: Array) -> float:
+    """Twice the area, negative where the corners are named the other way round."""
+    return float(np.linalg.det(np.column_stack([triangle, np.ones(3)])))
+
+
+def area_ratios(sample: Array) -> Array:
+    """The ratios of signed areas, first image to second, of the triangles of a sample (size, 4)."""
+    triples = [list(corners) for corners in itertools.combinations(range(len(sample)), 3)]
+    return np.array([double_area(sample[rows, :2]) / double_area(sample[rows, 2:]) for rows in triples])
+
+
+def is_flipped(sample: Array) -> bool:
+    """Some triangles turn the same way in both images and others do not."""
+    signs = np.sign(area_ratios(sample))
+    return bool((signs != signs[0]).any())
+
+
+def bend(sample: Array) -> float:
+    """The largest ratio of areas by the smallest: 1 for an affine map."""
+    ratios = np.abs(area_ratios(sample))
+    return float(ratios.max() / ratios.min())
+
+
+# Models
+
+
+def homogeneous(points: Array) -> Array:
+    return np.column_stack([points, np.ones(len(points))])
+
+
+def apply(H: Array, points: Array) -> Array:
+    mapped = homogeneous(points) @ H.T
+    return mapped[:, :2] / mapped[:, 2:]
+
+
+def transfer_error(data: Array, H: Array) -> Array:
+    """The larger of |x2 - H x1| and |x1 - H^-1 x2|."""
+    forward = np.linalg.norm(data[:, 2:] - apply(H, data[:, :2]), axis=1)
+    backward = np.linalg.norm(data[:, :2] - apply(np.linalg.inv(H), data[:, 2:]), axis=1)
+    return np.maximum(forward, backward)
+
+
+def sampson_distance(data: Array, F: Array) -> Array:
+    """|x2' F x1| / sqrt((F x1)_1^2 + (F x1)_2^2 + (F' x2)_1^2 + (F' x2)_2^2)."""
+    x1, x2 = homogeneous(data[:, :2]), homogeneous(data[:, 2:])
+    lines2, lines1 = x1 @ F.T, x2 @ F
+    squares = (lines2[:, :2] ** 2).sum(axis=1) + (lines1[:, :2] ** 2).sum(axis=1)
+    return np.abs((x2 * lines2).sum(axis=1)) / np.sqrt(squares)
+
+
+def least_vector(gram: Array) -> Array:
+    """A unit eigenvector of the smallest eigenvalue; only the lower triangle is read."""
+    return np.linalg.eigh(gram, UPLO="L")[1][:, 0]
+
+
+def normaliser(points: Array, weights: Array) -> Array:
+    """The similarity to a centroid of 0 and a root mean square distance of sqrt(2) from it."""
+    centre = weights @ points / weights.sum()
+    s = math.sqrt(2.0 / (weights @ ((points - centre) ** 2).sum(axis=1) / weights.sum()))
+    return np.array([[s, 0, -s * centre[0]], [0, s, -s * centre[1]], [0, 0, 1]])
+
+
+def fit_homography(data: Array, weights: Array) -> Array:
+    """The normalised direct linear transform (Hartley and Zisserman, algorithm 4.2)."""
+    T1, T2 = normaliser(data[:, :2], weights), normaliser(data[:, 2:], weights)
+    x1, x2 = homogeneous(data[:, :2]) @ T1.T, homogeneous(data[:, 2:]) @ T2.T
+    zero, root = np.zeros_like(x1), np.sqrt(weights)[:, None]
+    first, second = np.hstack([x1, zero, -x2[:, :1] * x1]), np.hstack([zero, x1, -x2[:, 1:2] * x1])
+    H = np.linalg.svd(np.vstack([root * first, root * second]))[2][-1].reshape(3, 3)
+    return of_unit_norm(np.linalg.inv(T2) @ H @ T1)
+
+
+def fit_fundamental_matrix(data: Array, weights: Array) -> Array:
+    """The normalised 8-point algorithm (Hartley and Zisserman, algorithm 11.1)."""
+    T1, T2 = normaliser(data[:, :2], weights), normaliser(data[:, 2:], weights)
+    x1, x2 = homogeneous(data[:, :2]) @ T1.T, homogeneous(data[:, 2:]) @ T2.T
+    system = np.sqrt(weights)[:, None] * (x2[:, :, None] * x1[:, None, :]).reshape(-1, 9)
+    u, s, v = np.linalg.svd(np.linalg.svd(system)[2][-1].reshape(3, 3))
+    return of_unit_norm(T2.T @ (u * [s[0], s[1], 0.0]) @ v @ T1)
+
+
+def of_unit_norm(matrix: Array) -> Array:
+    return matrix / np.linalg.norm(matrix)
+
+
+def biweights(residuals: Array, radius: float) -> Array:
+    """Tukey's weights: (1 - (r / radius)^2)^2 within the radius, 0 beyond."""
+    return np.where(residuals < radius, (1.0 - (residuals / radius) ** 2) ** 2, 0.0)
+
+
+# Preferences
+
+
+def embed(residuals: Array, sigmas: Sequence[float], limit: float, groups: Rows, members: Rows) -> Array:
+    """Preferences (m, n): the mean Gaussian of the noise scales up to a limit, and none for the groups of the own sample."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        gaussians = [np.exp(-(residuals**2) / (2.0 * sigma**2)) for sigma in sigmas]
+        preferences = np.where(residuals <= limit, np.mean(gaussians, axis=0), 0.0)
+    own = (groups[None, :, None] == members[:, None, :]).any(axis=2)
+    return np.where(own, 0.0, preferences)
+
+
+def ruzicka_distance(p: Array, q: Array) -> float:
+    union = np.maximum(p, q).sum()
+    return float(1 - np.minimum(p, q).sum() / union) if union > 0 else 1.0
+
+
+def tanimoto_distance(p: Array, q: Array) -> float:
+    union = p @ p + q @ q - p @ q
+    return float(1 - p @ q / union) if union > 0 else 1.0
+
+
+# RuzHash and its forest
+
+
+def mix(key: int, counter: int) -> int:
+    """SplitMix64's finaliser in Python's own integers."""
+    z = (int(key) + (int(counter) + 1) * 0x9E3779B97F4A7C15) % WORD
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % WORD
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % WORD
+    return z ^ (z >> 31)
+
+
+def hash_row(row: Array, key: int) -> int:
+    """The component of smallest rank among those above their thresholds; both are halves of a component's 64 bits."""
+    bits = [mix(key, component) for component in range(len(row))]
+    passing = [(b % 2**32, i) for i, b in enumerate(bits) if (b >> 32) / 2**32 < float(row[i])]
+    return min(passing)[1] if passing else SINK
+
+
+def branch_of(component: int, key: int, n_branches: int) -> int:
+    """One of the branches, by other bits of the node's key than the hash's."""
+    return (mix(int(key) ^ 0xB5AD4ECEDA1CE2A9, component) >> 32) * n_branches >> 32
+
+
+def draw_rows(key: int, n: int, psi: int) -> list[int]:
+    """The first steps of a Fisher-Yates shuffle."""
+    rows = list(range(n))
+    for at in range(psi):
+        other = at + int((mix(key, at) >> 11) / 2**53 * (n - at))
+        rows[at], rows[other] = rows[other], rows[at]
+    return rows[:psi]
+
+
+def expected_depth(size: int, n_branches: int) -> float:
+    """c(n): the depth a random tree would still add to a leaf of `size` rows."""
+    if size <= 1:
+        return 0.0
+    if size <= n_branches:
+        return 1.0
+    if n_branches == 2:
+        return 2 * (math.log(size - 1) + 0.5772156649) - 2 * (size - 1) / size
+    return math.log(size) / math.log(n_branches)
+
+
+def path_length(
+    training: Array, psi: int, n_branches: int, tree_key: int, x: Array, own: int | None, sink_credit: bool
+) -> float:
+    """The path length of a row `x` in one tree; `own`: the training row that it is and that does not count itself."""
+    drawn = draw_rows(mix(tree_key, 1), len(training), psi)
+    limit = next(depth for depth in itertools.count() if n_branches**depth >= psi)
+    key, depth, itself = mix(tree_key, 0), 0, int(own in drawn)
+    while depth < limit and len(drawn) - itself >= n_branches:
+        found = hash_row(x, key)
+        hashes = [hash_row(training[row], key) for row in drawn]
+        if found == SINK:
+            return depth + (expected_depth(hashes.count(SINK) - itself, n_branches) if sink_credit else 0.0)
+        branch = branch_of(found, key, n_branches)
+        drawn = [
+            row
+            for row, other in zip(drawn, hashes, strict=True)
+            if other != SINK and branch_of(other, key, n_branches) == branch
+        ]
+        key, depth = mix(key, branch), depth + 1
+    return depth + expected_depth(len(drawn) - itself, n_branches)
+
+
+# Structures
+
+
+def cover(preferences: Array, votes: Array, weights: Array, n_wanted: int) -> list[int]:
+    """Again and again the model of most weighted preference; of each row's votes it takes its preference, half at most."""
+    left, chosen = votes.copy(), list[int]()
+    while len(chosen) < min(n_wanted, len(preferences)):
+        gains = (preferences @ left) * weights
+        gains[chosen] = -1.0
+        if not gains.max() > 0.0:
+            break
+        chosen.append(int(np.argmax(gains)))
+        left *= 1.0 - np.minimum(0.5, preferences[chosen[-1]])
+    return chosen
+
+
+def radius_steps(residuals: Array, radii: Array) -> NDArray[Any]:
+    """The index of the first radius that holds each residual; as many as there are radii if none does."""
+    return (~(residuals[..., None] <= radii)).sum(axis=-1)

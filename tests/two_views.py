@@ -1,0 +1,42 @@
+"""Matches of one plane and of one motion, in pixels, exact or noisy."""
+
+from __future__ import annotations
+
+import numpy as np
+from naive import apply
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+H = np.array([[0.9, 0.1, 20], [-0.05, 1.1, 5], [1e-4, 2e-4, 1]])
+
+
+def plane(n: int, noise: float = 0.0, seed: int = 0) -> Array:
+    """Return matches (n, 4) that `H` maps."""
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(0, 600, (n, 2))
+    return np.hstack([points, apply(H, points)]) + noise * rng.normal(size=(n, 4))
+
+
+def motion(n: int, noise: float = 0.0, seed: int = 0) -> Array:
+    """Return matches (n, 4) of points in space seen from two places."""
+    rng = np.random.default_rng(seed)
+    points = np.column_stack([rng.uniform(-1, 1, (n, 2)), rng.uniform(3, 6, n)])
+    turn = np.array([[np.cos(0.2), 0, np.sin(0.2)], [0, 1, 0], [-np.sin(0.2), 0, np.cos(0.2)]])
+    views = [900 * view[:, :2] / view[:, 2:] + [400, 300] for view in (points, points @ turn.T + [-0.8, 0.1, 0.2])]
+    return np.hstack(views) + noise * rng.normal(size=(n, 4))
+
+
+def random_homographies(rng: np.random.Generator, m: int) -> Array:
+    """Return homographies (m, 3, 3) of pixels."""
+    matrices = np.eye(3) + 0.2 * rng.normal(size=(m, 3, 3))
+    matrices[:, :2, 2] *= 100
+    matrices[:, 2, :2] *= 1e-3
+    return matrices
+
+
+def random_fundamental_matrices(rng: np.random.Generator, m: int) -> Array:
+    """Return matrices (m, 3, 3) of rank 2."""
+    u, s, v = np.linalg.svd(rng.normal(size=(m, 3, 3)))
+    s[:, 2] = 0.0
+    return (u * s[:, None]) @ v
