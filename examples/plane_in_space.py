@@ -3,7 +3,7 @@
     python examples/plane_in_space.py
 
 Three walls of a room are measured with noise, among a quarter of stray points. A family says how many points make a model, how to
-solve it and what its residual is; preferences, forest and scores come from the package.
+solve it and to fit it, and what its residual is; preferences, forest and scores come from the package.
 """
 
 from __future__ import annotations
@@ -16,28 +16,39 @@ from ruzhash_cv.families import family_preferences, sample_models
 
 NOISE = 0.01  # metres
 
+Array = NDArray[np.float64]
+
 
 class Planes:
     """Planes a x + b y + c z + d = 0 with a unit normal; the residual is the distance."""
 
+    name = "plane"
     sample_size = 3
+    codimension = 1
+    locally_affine = False
 
-    def solve(self, samples: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return planes (s, 4) of samples (s, 3 or more, 3): across the direction in which the points spread least."""
-        centres = samples.mean(axis=1)
-        _, spreads, directions = np.linalg.svd(samples - centres[:, None])
-        normals = directions[:, 2]
-        planes = np.hstack([normals, -np.sum(normals * centres, axis=1, keepdims=True)])
-        planes[spreads[:, 1] < 1e-6] = np.nan  # three points on a line make no plane
-        return planes
+    def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
+        """Return planes (k, 4) through the points of each sample (s, 3, 3), and the sample (k,) of each."""
+        normals = np.cross(samples[:, 1] - samples[:, 0], samples[:, 2] - samples[:, 0])
+        lengths = np.linalg.norm(normals, axis=1)
+        usable = np.flatnonzero(lengths > 1e-9)  # three points on a line make no plane
+        normals = normals[usable] / lengths[usable, None]
+        return np.hstack([normals, -np.sum(normals * samples[usable, 0], axis=1, keepdims=True)]), usable
 
-    def residuals(self, data: NDArray[np.float64], models: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return distances (n, m) of points (n, 3) from planes (m, 4)."""
-        distances: NDArray[np.float64] = np.abs(data @ models[:, :3].T + models[:, 3])
-        return distances
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared distances (m, n) of points (n, 3) from planes (m, 4)."""
+        squared: Array = (models[:, :3] @ data.T + models[:, 3:]) ** 2
+        return squared
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return planes (m, 4) of least weighted squared distances: across the direction in which the points spread least."""
+        centres = weights @ data / weights.sum(axis=1, keepdims=True)
+        centred = data[None] - centres[:, None]
+        normals = np.linalg.eigh(np.einsum("mn,mni,mnj->mij", weights, centred, centred))[1][:, :, 0]
+        return np.hstack([normals, -np.sum(normals * centres, axis=1, keepdims=True)])
 
 
-def measure_room(rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def measure_room(rng: np.random.Generator) -> tuple[Array, NDArray[np.bool_]]:
     """Return points (800, 3) on three walls of a unit cube and anywhere in it, and which are strays."""
     walls = rng.random((3, 200, 3))
     for axis in range(3):

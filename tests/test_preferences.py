@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,29 +11,11 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 from ruzhash_cv import embed_preferences, jaccard_distance, ruzicka_distance, tanimoto_distance
-from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
-from ruzhash_cv.preferences import agree
-from ruzhash_cv.residuals import pack_models, residual_kernel
+from ruzhash_cv.preferences import CUT, N_SCALES, SATURATION, WIDEST_SCALE, as_rows, embed
 
 PREFERENCES = st.integers(1, 7).flatmap(
     lambda m: arrays(np.float32, st.tuples(st.integers(1, 6), st.just(m)), elements=st.floats(0, 1, width=32))
 )
-
-
-def embed_twin(residuals: np.ndarray, sigma: float, k: float, binary: bool) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        near = np.abs(residuals) <= k * sigma
-        return np.where(near, 1.0 if binary else np.exp(-(residuals**2) / (2 * sigma**2)), 0.0)
-
-
-def ruzicka_twin(p: np.ndarray, q: np.ndarray) -> float:
-    union = np.maximum(p, q).sum()
-    return float(1 - np.minimum(p, q).sum() / union) if union > 0 else 1.0
-
-
-def tanimoto_twin(p: np.ndarray, q: np.ndarray) -> float:
-    union = p @ p + q @ q - p @ q
-    return float(1 - p @ q / union) if union > 0 else 1.0
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -41,7 +24,8 @@ def test_preferences_equal_the_dense_formula(shape: tuple[int, int], binary: boo
     residuals = np.random.default_rng(0).normal(0, 4, shape)
     rows = embed_preferences(residuals, sigma=1.5, k=2.0, binary=binary)
     assert (rows.shape, rows.dtype) == (shape, np.float32)
-    np.testing.assert_allclose(rows.toarray(), embed_twin(residuals, 1.5, 2.0, binary), rtol=1e-6)
+    values = np.ones(shape) if binary else np.exp(-(residuals**2) / (2 * 1.5**2))
+    np.testing.assert_allclose(rows.toarray(), np.where(np.abs(residuals) <= 2.0 * 1.5, values, 0.0), rtol=1e-6)
 
 
 def test_residuals_that_are_not_numbers_agree_with_nothing() -> None:
@@ -61,40 +45,76 @@ def test_excluded_rows_do_not_vote_and_residuals_are_not_modified() -> None:
     assert dense.tolist() == [[0, 1, 0], [0, 1, 1], [1, 0, 1], [1, 0, 0]]
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, 4])
-@pytest.mark.parametrize("n", [0, 1, 3000])
-def test_agreement_equals_the_dense_formula_with_scales_and_places(n: int, n_jobs: int) -> None:
-    rng = np.random.default_rng(1)
-    m = 301
-    points = rng.uniform(-1, 1, (4, n))
-    matrices = np.eye(3) + 0.1 * rng.normal(size=(m, 3, 3))
-    kinds = np.repeat(np.array([HOMOGRAPHY, FUNDAMENTAL], np.uint8), [m - 100, 100])
-    packed = np.vstack([pack_models(matrices[:-100], HOMOGRAPHY), pack_models(matrices[-100:], FUNDAMENTAL)])
-    residuals = residual_kernel(points, packed, kinds).T
-    reaches, sigmas, weights = rng.uniform(0.5, 2, m), rng.uniform(0.1, 0.5, m), rng.uniform(0.1, 1, m)
-    votes, places, makers = rng.uniform(0, 1, n), rng.integers(0, 40, n), rng.integers(-1, 40, (m, 4))
-    columns, sums = agree(points, votes, places, packed, kinds, makers, reaches, sigmas, n_jobs=n_jobs)
+# What the search works with: several noise scales, duplicate groups, rows for the forest
 
-    allowed = (residuals <= reaches) & ~(places[:, None, None] == makers[None]).any(axis=2)
-    assert n < 3000 or 0.05 < allowed.mean() < 0.95
-    assert len(columns.values) == allowed.sum()
-    scales = [sigmas, sigmas / 3, sigmas / 9]
-    expected = np.where(allowed, np.mean([np.exp(-(residuals**2) / (2 * s**2)) for s in scales], axis=0), 0.0)
-    # Single precision; the ninth powers of the kernel lose a digit.
-    np.testing.assert_allclose(columns.to_rows(np.ones(m)).toarray(), expected, rtol=1e-5, atol=1e-12)
-    np.testing.assert_allclose(columns.to_rows(weights).toarray(), weights * expected, rtol=1e-5, atol=1e-12)
-    np.testing.assert_allclose(columns.row_sums(weights), expected @ weights, rtol=1e-5)
-    np.testing.assert_allclose(sums, votes @ expected, rtol=1e-5)
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), m=st.integers(0, 6), n=st.integers(0, 30), length=st.floats(1e-3, 1e3))
+def test_embedding_equals_its_twin(seed: int, m: int, n: int, length: float) -> None:
+    rng = np.random.default_rng(seed)
+    residuals = length * WIDEST_SCALE * CUT * rng.uniform(0.0, 1.3, (m, n)) ** 2
+    residuals[rng.random((m, n)) < 0.1] = np.inf
+    residuals[rng.random((m, n)) < 0.1] = np.nan
+    groups, members = rng.integers(0, 12, n), rng.integers(-1, 12, (m, 4))
+    widest = WIDEST_SCALE * length
+    expected = naive.embed(residuals, [widest / 3.0**scale for scale in range(N_SCALES)], CUT * widest, groups, members)
+    # Single precision; the powers of the kernel lose a digit.
+    np.testing.assert_allclose(embed(residuals**2, length, groups, members), expected, rtol=1e-5, atol=1e-12)
+
+
+def test_nearer_is_never_preferred_less_and_nothing_beyond_the_cut() -> None:
+    residuals = np.linspace(0.0, 2.0 * CUT * WIDEST_SCALE, 500)
+    nobody, groups = np.full((1, 1), -1), np.arange(500)
+    preferences = embed(residuals[None] ** 2, 1.0, groups, nobody)[0]
+    assert preferences[0] == 1.0
+    assert (np.diff(preferences) <= 0).all()
+    np.testing.assert_array_equal(preferences > 0, residuals <= CUT * WIDEST_SCALE)
+
+
+def test_all_of_a_sample_s_duplicate_groups_have_no_preference_for_its_model() -> None:
+    groups = np.array([0, 0, 1, 2, 2, 3])
+    preferences = embed(np.zeros((2, 6)), 1.0, groups, np.array([[0, 1], [2, -1]]))
+    assert (preferences > 0).tolist() == [
+        [False, False, False, True, True, True],
+        [True, True, True, False, False, True],
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), m=st.integers(1, 8), n=st.integers(1, 12))
+def test_a_row_passes_a_node_with_a_probability_that_tells_its_agreement(seed: int, m: int, n: int) -> None:
+    """1 - prod(1 - p) = 1 - exp(-c sum(w g) / Lambda), Lambda being the sum of the row that agrees most."""
+    rng = np.random.default_rng(seed)
+    preferences, weights = rng.random((m, n)).astype(np.float32), rng.uniform(0.0, 1.0, m)
+    rows, most = as_rows(preferences, weights, None)
+    agreement = weights @ preferences
+    assert rows.shape == (n, m)
+    assert most == pytest.approx(agreement.max(), rel=1e-5)
+    passing = 1.0 - np.prod(1.0 - rows.toarray().astype(np.float64), axis=1)
+    np.testing.assert_allclose(passing, 1.0 - np.exp(-SATURATION * agreement / agreement.max()), rtol=1e-4)
+
+
+def test_other_rows_are_measured_by_the_largest_sum_of_the_first() -> None:
+    rng = np.random.default_rng(0)
+    first, others, weights = rng.random((5, 20), np.float32), rng.random((5, 9), np.float32), rng.random(5)
+    rows, most = as_rows(np.hstack([first, others]), weights, as_rows(first, weights, None)[1])
+    np.testing.assert_allclose(rows.toarray()[:20], as_rows(first, weights, None)[0].toarray(), rtol=1e-6)
+    np.testing.assert_allclose(rows.toarray()[20:], as_rows(others, weights, most)[0].toarray(), rtol=1e-6)
+    none, _ = as_rows(np.zeros((3, 4), np.float32), np.ones(3), None)
+    assert (none.shape, none.nnz) == ((4, 3), 0)
+
+
+# Distances
 
 
 @settings(max_examples=60, deadline=None)
 @given(PREFERENCES)
 def test_distances_equal_their_numpy_twins(rows: np.ndarray) -> None:
     wide = rows.astype(np.float64)
-    for distance, twin in ((ruzicka_distance, ruzicka_twin), (tanimoto_distance, tanimoto_twin)):
+    for distance, twin in ((ruzicka_distance, naive.ruzicka_distance), (tanimoto_distance, naive.tanimoto_distance)):
         expected = [[twin(p, q) for q in wide] for p in wide]
         np.testing.assert_allclose(distance(rows), expected, atol=1e-6)
-    expected = [[ruzicka_twin(p, q) for q in (wide > 0) * 1.0] for p in (wide > 0) * 1.0]
+    expected = [[naive.ruzicka_distance(p, q) for q in (wide > 0) * 1.0] for p in (wide > 0) * 1.0]
     np.testing.assert_allclose(jaccard_distance(rows), expected, atol=1e-12)
 
 

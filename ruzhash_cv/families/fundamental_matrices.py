@@ -86,4 +86,6 @@ def _squared_sampson_distances(points: Any, models: Any, squared: Any) -> None:
             r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
             numerator = x2 * p + y2 * q + g * x1 + h * y1 + i
             # The last term: both points in the epipoles satisfy any F, 0 / 0; no evidence for the match, but no distance either.
-            squared[item, row] = numerator * numerator / (p * p + q * q + r * r + s * s + 1e-300)
+            error = numerator * numerator / (p * p + q * q + r * r + s * s + 1e-300)
+            # A comparison with NaN is false: what is not finite is infinitely far.
+            squared[item, row] = error if error < np.inf else np.inf

@@ -296,8 +296,10 @@ def score(
 
 def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array) -> Array:
     """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays."""
-    ratios = family.squared_residuals(data, models) / (radii * radii)[:, None]
-    weights = np.where(ratios < 1.0, votes * (1.0 - ratios) ** 2, 0.0)
+    with np.errstate(over="ignore"):
+        ratios = family.squared_residuals(data, models) / (radii * radii)[:, None]
+    # The smaller of NaN and 1 is 1 here: what has no residual has no weight.
+    weights = votes * (1.0 - np.fmin(ratios, 1.0)) ** 2
     fitted = family.fit(data, weights, models)
     usable = np.isfinite(fitted).all(axis=1) & (weights.sum(axis=1) > family.sample_size + 1.0)
     return np.where(usable[:, None], fitted, models)

@@ -17,9 +17,9 @@ import pytest
 from numba.core.event import install_recorder
 
 import ruzhash_cv
-from ruzhash_cv import _jit
-from ruzhash_cv._jit import jit, run_blocks
-from ruzhash_cv._warmup import missing_kernels, warmup
+from ruzhash_cv._core import jit as room
+from ruzhash_cv._core.jit import jit, run_blocks
+from ruzhash_cv._core.warmup import missing_kernels, warmup
 
 PACKAGE = Path(ruzhash_cv.__file__).parent
 
@@ -35,10 +35,11 @@ def run(code: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess
 
 @pytest.fixture
 def read_only_install(tmp_path: Path) -> Path:
-    """A copy of the package with a file where the folder of compiled code would have to be."""
+    """A copy of the package with a file wherever a folder of compiled code would have to be."""
     shutil.copytree(PACKAGE, tmp_path / "ruzhash_cv", ignore=shutil.ignore_patterns("__pycache__", "datasets", "data"))
     shutil.copytree(PACKAGE / "datasets", tmp_path / "ruzhash_cv" / "datasets", ignore=shutil.ignore_patterns("data"))
-    (tmp_path / "ruzhash_cv" / "__pycache__").write_text("")
+    for module in (tmp_path / "ruzhash_cv").rglob("*.py"):
+        (module.parent / "__pycache__").touch()
     (tmp_path / "no_home").write_text("")
     return tmp_path
 
@@ -96,7 +97,7 @@ def test_a_spoilt_cache_is_replaced(tmp_path: Path) -> None:
 # What the cache knows a kernel by
 
 HELPER = """
-from ruzhash_cv._jit import jit
+from ruzhash_cv._core.jit import jit
 
 @jit
 def double(x):
@@ -104,7 +105,7 @@ def double(x):
 """
 KERNEL = """
 import numpy as np
-from ruzhash_cv._jit import jit
+from ruzhash_cv._core.jit import jit
 from tiny_helper import double
 
 STEP = 1.0
@@ -186,7 +187,7 @@ def test_a_cache_that_cannot_be_made_again_warns_once_and_works(
     assert double(1.0) == 2.0
     shutil.rmtree(tmp_path / "cache")
     (tmp_path / "cache").touch()
-    monkeypatch.setattr(_jit, "_warned", False)
+    monkeypatch.setattr(room, "_warned", False)
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR") as caught:
         assert (double(1), double(np.float32(1)), double(1.0)) == (2.0, 2.0, 2.0)
     assert len(caught) == 1
@@ -359,13 +360,13 @@ def test_threads_that_come_first_at_once_compile_once(tmp_path: Path, monkeypatc
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has compiled nothing yet."""
-    monkeypatch.setattr(_jit, "_patience", _jit._Patience())
+    monkeypatch.setattr(room, "_patience", room._Patience())
 
 
 def test_long_compilation_is_announced_once(
     tiny: Tiny, patience: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(_jit, "PATIENCE", 1e-3)
+    monkeypatch.setattr(room, "PATIENCE", 1e-3)
     tiny()
     tiny(helper=HELPER.replace("2.0", "3.0"))
     captured = capsys.readouterr()
@@ -378,7 +379,7 @@ def test_loading_is_not_announced(
 ) -> None:
     tiny()
     assert capsys.readouterr().err == ""  # less than two seconds
-    monkeypatch.setattr(_jit, "PATIENCE", 0.0)
+    monkeypatch.setattr(room, "PATIENCE", 0.0)
     tiny()
     assert capsys.readouterr().err == ""
 
@@ -386,7 +387,7 @@ def test_loading_is_not_announced(
 def test_a_process_without_stderr_compiles_all_the_same(
     tiny: Tiny, patience: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_jit, "PATIENCE", 0.0)
+    monkeypatch.setattr(room, "PATIENCE", 0.0)
     monkeypatch.setattr(sys, "stderr", None)
     assert tiny()[0] == 229.5
 
@@ -402,7 +403,7 @@ CALLS = (
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A package of three kernels in two modules, one of them in a folder."""
     (tmp_path / "tiny" / "deep").mkdir(parents=True)
-    head = "from ruzhash_cv._jit import jit\n"
+    head = "from ruzhash_cv._core.jit import jit\n"
     first = '@jit("i8(i8)")\ndef first(x):\n    return helper(x) + 1\n\n@jit\ndef helper(x):\n    return x\n\n'
     second = '@jit("f8(f8)")\ndef second(x):\n    return helper(x) + 2\n'
     third = '@jit("i8(i8)")\ndef third(x):\n    return x + 3\n'
@@ -439,8 +440,8 @@ def test_warmup_in_two_processes_leaves_nothing_to_compile(package: Path, capfd:
 
 
 def test_warmup_compiles_nothing_where_nothing_can_be_kept(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_jit._KernelFiles, "_locator_classes", [])
-    monkeypatch.setattr(_jit, "_warned", False)
+    monkeypatch.setattr(room._KernelFiles, "_locator_classes", [])
+    monkeypatch.setattr(room, "_warned", False)
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR") as caught:
         assert warmup(2, package="tiny") == 0
     assert len(caught) == 1

@@ -7,13 +7,13 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import naive
 import numpy as np
 import pytest
 from scipy import sparse, stats
 
 from ruzhash_cv import RuzHashForest
-from ruzhash_cv.forest import depth_limit, expected_depths
-from ruzhash_cv.ruzhash import SINK, as_thresholds, branch_of, hash_row
+from ruzhash_cv._core.random import draw_key
 
 
 def clusters(seed: int = 0, n: int = 120, m: int = 40, alone: int = 20) -> np.ndarray:
@@ -26,57 +26,34 @@ def clusters(seed: int = 0, n: int = 120, m: int = 40, alone: int = 20) -> np.nd
     return rows.astype(np.float32)
 
 
-# A plain twin: a tree is grown recursively, from the rows the forest drew and the keys of its nodes.
+# A plain twin
 
 
-def branch_twin(row: np.ndarray, key: int, n_branches: int) -> int:
-    columns = np.flatnonzero(row).astype(np.int32)
-    found = hash_row(columns, as_thresholds(row[columns]), 0, len(columns), key)
-    return SINK if found == SINK else branch_of(found, key, n_branches)
-
-
-def credit_twin(size: int, b: int) -> float:
-    if size <= 1:
-        return 0.0
-    if size <= b:
-        return 1.0
-    if b == 2:
-        return 2 * (math.log(size - 1) + 0.5772156649) - 2 * (size - 1) / size
-    return math.log(size) / math.log(b)
-
-
-def length_twin(
-    forest: RuzHashForest, tree: int, x: np.ndarray, rows: list[np.ndarray], node: int, depth: int, itself: int
-) -> float:
-    """Return the path length of `x` below a node trained on `rows`, one of which is `x` where `itself` is 1."""
-    keys, _, children, _, _ = forest._trees
-    b, others = forest._n_branches, len(rows) - itself
-    if depth == depth_limit(forest._psi, b) or others < b:
-        return depth + credit_twin(others, b)
-    key = keys[tree, node]
-    own, all_ = branch_twin(x, key, b), [branch_twin(row, key, b) for row in rows]
-    same = [row for row, branch in zip(rows, all_, strict=True) if branch == own]
-    if own == SINK:
-        return depth + (credit_twin(len(same) - itself, b) if forest.sink_credit else 0.0)
-    return length_twin(forest, tree, x, same, children[tree, node] + own, depth + 1, itself)
+def tree_keys(seed: int, n_trees: int) -> list[int]:
+    """Return the keys of a forest's trees: all of them follow from the seed."""
+    key = int(draw_key(np.random.default_rng(seed)))
+    return [naive.mix(key, tree) for tree in range(n_trees)]
 
 
 def lengths_twin(forest: RuzHashForest, training: np.ndarray, rows: np.ndarray, themselves: bool) -> np.ndarray:
-    trained = forest._trees[4]
-    lengths = np.zeros((len(trained), len(rows)))
-    for tree, members in enumerate(trained):
-        for i, row in enumerate(rows):
-            itself = int(themselves and members[i])
-            lengths[tree, i] = length_twin(forest, tree, row, list(training[members]), 0, 0, itself)
-    return lengths.mean(axis=0)
+    """Return mean path lengths of rows in trees grown from the same seed; `themselves`: they are the training rows."""
+    psi, b = min(forest.subsample_size, len(training)), min(forest.branching_factor, len(training))
+    lengths = [
+        [
+            naive.path_length(training, psi, b, key, row, at if themselves else None, forest.sink_credit)
+            for at, row in enumerate(rows)
+        ]
+        for key in tree_keys(forest.rng, forest.n_trees)
+    ]
+    return np.mean(lengths, axis=0)
 
 
 @pytest.mark.parametrize("b", [2, 3, 16])
 @pytest.mark.parametrize("psi", [1, 2, 7, 40])
 @pytest.mark.parametrize("sink_credit", [False, True])
-def test_path_lengths_equal_those_of_a_plain_recursive_tree(b: int, psi: int, sink_credit: bool) -> None:
+def test_path_lengths_equal_those_of_a_plain_tree(b: int, psi: int, sink_credit: bool) -> None:
     rows, new = clusters(n=30, m=12, alone=6), clusters(seed=1, n=12, m=12, alone=4)
-    forest = RuzHashForest(n_trees=4, subsample_size=psi, branching_factor=b, sink_credit=sink_credit, n_jobs=1)
+    forest = RuzHashForest(n_trees=4, subsample_size=psi, branching_factor=b, sink_credit=sink_credit, rng=5, n_jobs=1)
     own = forest.fit_path_lengths(rows)
     np.testing.assert_allclose(own, lengths_twin(forest, rows, rows, themselves=True), atol=1e-12)
     np.testing.assert_allclose(forest.path_lengths(new), lengths_twin(forest, rows, new, themselves=False), atol=1e-12)
@@ -93,40 +70,6 @@ def test_every_tree_is_trained_on_psi_different_rows_each_as_often_as_another() 
 # The numbers of the paper
 
 
-@pytest.mark.parametrize(
-    ("psi", "b", "depth"),
-    [
-        (125, 5, 3),
-        (126, 5, 4),
-        (256, 2, 8),
-        (257, 2, 9),
-        (256, 16, 2),
-        (243, 3, 5),
-        (1000, 10, 3),
-        (1, 2, 0),
-        (2, 2, 1),
-    ],
-)
-def test_depth_limit_is_the_smallest_d_with_b_to_the_d_at_least_psi(psi: int, b: int, depth: int) -> None:
-    assert depth_limit(psi, b) == depth
-    assert b**depth >= psi
-    assert depth == 0 or b ** (depth - 1) < psi
-
-
-@pytest.mark.parametrize("b", [2, 3, 5, 16, 256])
-def test_expected_depths_follow_the_formula(b: int) -> None:
-    depths = expected_depths(300, b)
-    np.testing.assert_allclose(depths, [credit_twin(size, b) for size in range(301)], rtol=1e-12)
-    assert (np.diff(depths) >= 0).all() or b == 2
-
-
-def test_expected_depths_of_tiny_nodes() -> None:
-    assert expected_depths(0, 2).tolist() == [0]
-    assert expected_depths(1, 16).tolist() == [0, 0]
-    assert expected_depths(2, 2).tolist() == [0, 0, 1]
-    assert expected_depths(3, 2)[3] == pytest.approx(2 * (math.log(2) + 0.5772156649) - 4 / 3)
-
-
 def test_subsample_and_branches_are_no_more_than_the_rows() -> None:
     forest = RuzHashForest(subsample_size=256, branching_factor=64, n_trees=3).fit(clusters(n=40))
     assert (forest._psi, forest._n_branches) == (40, 40)
@@ -139,7 +82,7 @@ def test_scores_are_two_to_the_minus_path_length_over_its_normaliser() -> None:
     rows, psi, b = clusters(), 64, 4
     forest = RuzHashForest(n_trees=20, subsample_size=psi, branching_factor=b).fit(rows)
     lengths = forest.path_lengths(rows)
-    np.testing.assert_allclose(forest.anomaly_scores(rows), 2 ** (-lengths / credit_twin(psi, b)), rtol=1e-12)
+    np.testing.assert_allclose(forest.anomaly_scores(rows), 2 ** (-lengths / naive.expected_depth(psi, b)), rtol=1e-12)
 
 
 def test_rows_of_zeros_end_in_the_first_sink() -> None:

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
+import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse
 
 from ruzhash_cv import jaccard_distance, ruzhash, ruzicka_distance
-from ruzhash_cv._random import below, draw_key, mix, uniform
-from ruzhash_cv.ruzhash import SINK, as_thresholds, branch_of, hash_row
-
-WORD = 1 << 64
-
-
-def mix_twin(key: int, counter: int) -> int:
-    """SplitMix64's finaliser in Python's own integers."""
-    z = (key + (counter + 1) * 0x9E3779B97F4A7C15) % WORD
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % WORD
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % WORD
-    return z ^ (z >> 31)
-
-
-def hash_twin(row: np.ndarray, key: int) -> int:
-    """Thresholds t_i and ranks of all components; the passing component of smallest rank."""
-    bits = [mix_twin(key, i) for i in range(len(row))]
-    passing = [(b % 2**32, i) for i, b in enumerate(bits) if (b >> 32) / 2**32 < float(row[i])]
-    return min(passing)[1] if passing else SINK
+from ruzhash_cv._core.random import draw_key
+from ruzhash_cv.forests.ruzhash import SINK, as_thresholds, branch_of, hash_row
 
 
 def exact_collision(p: np.ndarray, q: np.ndarray) -> float:
@@ -61,14 +43,6 @@ def sampling_error(probability: np.ndarray | float, n: int) -> np.ndarray:
 # The hash
 
 
-@settings(max_examples=200, deadline=None)
-@given(key=st.integers(0, WORD - 1), counter=st.integers(0, WORD - 1))
-def test_mix_equals_its_twin_in_python_integers(key: int, counter: int) -> None:
-    assert int(mix(np.uint64(key), np.uint64(counter))) == mix_twin(key, counter)
-    assert uniform(np.uint64(key), np.uint64(counter)) == (mix_twin(key, counter) >> 11) / 2**53
-    assert 0 <= below(np.uint64(key), np.uint64(counter), 3) < 3
-
-
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (5, 1), (3, 2), (20, 9), (30, 70)])
 @pytest.mark.parametrize("kind", ["random", "sparse", "binary", "zeros", "ones"])
 def test_hashes_equal_their_twin(n: int, m: int, kind: str) -> None:
@@ -84,13 +58,13 @@ def test_hashes_equal_their_twin(n: int, m: int, kind: str) -> None:
     rows = np.asarray(rows, np.float32)
     generator = np.random.default_rng(7)
     keys = [int(draw_key(generator)) for _ in range(12)]
-    expected = [[hash_twin(row, key) for key in keys] for row in rows]
+    expected = [[naive.hash_row(row, key) for key in keys] for row in rows]
     np.testing.assert_array_equal(ruzhash(rows, n_hashes=12, rng=7), expected)
 
 
 def test_the_order_of_stored_components_does_not_matter() -> None:
     columns, values = np.array([5, 1, 3], np.int32), np.array([0.9, 0.8, 0.7], np.float32)
-    for key in np.random.default_rng(0).integers(0, WORD, 50, dtype=np.uint64):
+    for key in np.random.default_rng(0).integers(0, naive.WORD, 50, dtype=np.uint64):
         found = {
             hash_row(columns[order], as_thresholds(values[order]), 0, 3, key)
             for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2])
@@ -118,6 +92,13 @@ def test_components_of_equal_preference_are_equally_likely() -> None:
     assert (np.abs(counts / n - 1 / m) < sampling_error(1 / m, n)).all()
 
 
+@pytest.mark.parametrize("n_branches", [2, 3, 16, 256])
+def test_branches_equal_their_twin(n_branches: int) -> None:
+    for key in np.random.default_rng(0).integers(0, naive.WORD, 20, dtype=np.uint64):
+        for component in (0, 1, 7, 4000):
+            assert branch_of(component, key, n_branches) == naive.branch_of(component, int(key), n_branches)
+
+
 @pytest.mark.parametrize("n_branches", [2, 3, 16])
 def test_branches_are_equally_likely_and_within_range(n_branches: int) -> None:
     key = np.uint64(123456789)
@@ -131,7 +112,7 @@ def test_branches_do_not_follow_from_the_hashes_of_the_same_node() -> None:
     """Among components that win often (low rank) branches are as even as among all."""
     rng = np.random.default_rng(5)
     branches = []
-    for key in rng.integers(0, WORD, 4000, dtype=np.uint64):
+    for key in rng.integers(0, naive.WORD, 4000, dtype=np.uint64):
         winner = hash_row(np.arange(30, dtype=np.int32), as_thresholds(np.full(30, 0.8, np.float32)), 0, 30, key)
         branches.append(branch_of(winner, key, 4))
     assert (np.abs(np.bincount(branches) / 4000 - 0.25) < sampling_error(0.25, 4000)).all()

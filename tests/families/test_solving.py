@@ -1,46 +1,94 @@
-"""Residuals against readable twins and against what they mean in the images."""
+"""Models of minimal samples and distances from them, in pixels: against twins and against what they mean in the images."""
 
 from __future__ import annotations
 
+import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from two_views import motion, plane, random_fundamental_matrices, random_homographies
 
-from ruzhash_cv import sampson_distance, transfer_error
-from ruzhash_cv.models import FUNDAMENTAL, HOMOGRAPHY
-from ruzhash_cv.residuals import near_residuals, pack_models, residual_kernel, squared_residuals
-
-
-def apply(H: np.ndarray, points: np.ndarray) -> np.ndarray:
-    mapped = np.column_stack([points, np.ones(len(points))]) @ H.T
-    return mapped[:, :2] / mapped[:, 2:]
+from ruzhash_cv import draw_samples, sampson_distance, solve_models, transfer_error
 
 
-def transfer_twin(points1: np.ndarray, points2: np.ndarray, H: np.ndarray) -> np.ndarray:
-    forward = np.linalg.norm(points2 - apply(H, points1), axis=1)
-    backward = np.linalg.norm(points1 - apply(np.linalg.inv(H), points2), axis=1)
-    return np.maximum(forward, backward)
+def halves(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return pairs[:, :2], pairs[:, 2:]
 
 
-def sampson_twin(points1: np.ndarray, points2: np.ndarray, F: np.ndarray) -> np.ndarray:
-    x1, x2 = (np.column_stack([points, np.ones(len(points))]) for points in (points1, points2))
-    lines2, lines1 = x1 @ F.T, x2 @ F
-    squares = (lines2[:, :2] ** 2).sum(1) + (lines1[:, :2] ** 2).sum(1)
-    return np.abs((x2 * lines2).sum(1)) / np.sqrt(squares)
+# Models
 
 
-def random_homographies(rng: np.random.Generator, m: int) -> np.ndarray:
-    H = np.eye(3) + 0.2 * rng.normal(size=(m, 3, 3))
-    H[:, :2, 2] *= 100
-    H[:, 2, :2] *= 1e-3
-    return H
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e7])
+def test_homographies_pass_through_their_samples(offset: float) -> None:
+    points1, points2 = halves(plane(80) + offset)
+    samples = draw_samples(points1, points2, sample_size=4, n_samples=60).indices
+    models = solve_models(points1, points2, samples, kind="homography")
+    np.testing.assert_allclose(np.linalg.norm(models.matrices, axis=(1, 2)), 1)
+    if offset < 1e7:  # a 3x3 matrix of pixels that far away has too few digits for residuals of pixels
+        for matrix, owner in zip(models.matrices, models.sample_index, strict=True):
+            rows = samples[owner]
+            assert transfer_error(points1[rows], points2[rows], matrix).max() < 0.01
 
 
-def random_fundamentals(rng: np.random.Generator, m: int) -> np.ndarray:
-    u, s, v = np.linalg.svd(rng.normal(size=(m, 3, 3)))
-    s[:, 2] = 0.0
-    return (u * s[:, None]) @ v
+def test_homographies_of_a_plane_are_the_plane_s() -> None:
+    points1, points2 = halves(plane(80))
+    samples = draw_samples(points1, points2, sample_size=4, n_samples=40, min_spread=100, neighbourhoods=None).indices
+    models = solve_models(points1, points2, samples, kind="homography")
+    assert transfer_error(points1, points2, models.matrices).max() < 0.1
+
+
+def test_fundamental_matrices_pass_through_their_samples_up_to_three_each() -> None:
+    points1, points2 = halves(motion(80))
+    samples = draw_samples(points1, points2, sample_size=7, n_samples=60).indices
+    models = solve_models(points1, points2, samples, kind="fundamental")
+    counts = np.bincount(models.sample_index, minlength=60)
+    assert counts.max() <= 3
+    assert (counts > 0).mean() > 0.95
+    residuals = np.array(
+        [
+            sampson_distance(points1[samples[owner]], points2[samples[owner]], matrix).max()
+            for matrix, owner in zip(models.matrices, models.sample_index, strict=True)
+        ]
+    )
+    assert np.median(residuals) < 0.01
+    best = sampson_distance(points1, points2, models.matrices).max(axis=0)
+    assert np.median([best[models.sample_index == owner].min() for owner in range(60) if counts[owner]]) < 1.0
+    np.testing.assert_allclose(np.linalg.det(models.matrices), 0, atol=1e-9)
+
+
+def test_degenerate_samples_give_no_model_and_are_counted() -> None:
+    points = np.array([[0.0, 0], [1, 1], [2, 2], [3, 3], [9, 0], [0, 9]])
+    models = solve_models(points, points, [[0, 1, 2, 3], [0, 3, 4, 5], [0, 0, 0, 0]], kind="homography")
+    assert set(models.sample_index) <= {1}
+    assert models.n_degenerate >= 2
+    assert np.isfinite(models.matrices).all()
+    models = solve_models(np.zeros((7, 2)), np.zeros((7, 2)), [range(7)], kind="fundamental")
+    assert len(models) + models.n_degenerate >= 1
+    assert np.isfinite(models.matrices).all()
+
+
+@pytest.mark.parametrize(("kind", "size"), [("homography", 4), ("fundamental", 7)])
+def test_no_samples_give_no_models(kind: str, size: int) -> None:
+    models = solve_models(np.zeros((9, 2)), np.zeros((9, 2)), np.zeros((0, size), int), kind=kind)
+    assert (models.matrices.shape, len(models), models.kind, models.n_degenerate) == ((0, 3, 3), 0, kind, 0)
+
+
+def test_wrong_samples_are_named() -> None:
+    points = np.random.default_rng(0).uniform(0, 9, (9, 2))
+    with pytest.raises(ValueError, match=r"`samples` must have shape \(m, 4\), got \(4, 7\)"):
+        solve_models(points, points, np.zeros((4, 7), int), kind="homography")
+    with pytest.raises(TypeError, match="`samples` must hold integers, got dtype float64"):
+        solve_models(points, points, np.zeros((1, 4)), kind="homography")
+    with pytest.raises(IndexError, match="`samples` must hold row numbers below 9, got 9"):
+        solve_models(points, points, [[0, 1, 2, 9]], kind="homography")
+    with pytest.raises(ValueError, match="`kind` must be one of 'homography', 'fundamental', got 'affine'"):
+        solve_models(points, points, [[0, 1, 2, 3]], kind="affine")
+    with pytest.raises(ValueError, match="must have the same length, got 9 and 8"):
+        solve_models(points, points[:8], [[0, 1, 2, 3]], kind="homography")
+
+
+# Distances
 
 
 @pytest.mark.parametrize("n", [1, 2, 37])
@@ -48,9 +96,13 @@ def random_fundamentals(rng: np.random.Generator, m: int) -> np.ndarray:
 def test_residuals_equal_their_numpy_twins(n: int, m: int) -> None:
     rng = np.random.default_rng(10 * n + m)
     points1, points2 = rng.uniform(0, 600, (2, n, 2))
-    H, F = random_homographies(rng, m), random_fundamentals(rng, m)
-    for function, twin, models in ((transfer_error, transfer_twin, H), (sampson_distance, sampson_twin, F)):
-        expected = np.column_stack([twin(points1, points2, model) for model in models])
+    H, F = random_homographies(rng, m), random_fundamental_matrices(rng, m)
+    pairs = np.hstack([points1, points2])
+    for function, twin, models in (
+        (transfer_error, naive.transfer_error, H),
+        (sampson_distance, naive.sampson_distance, F),
+    ):
+        expected = np.column_stack([twin(pairs, model) for model in models])
         np.testing.assert_allclose(function(points1, points2, models), expected, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(function(points1, points2, models[0]), expected[:, 0], rtol=1e-6, atol=1e-7)
 
@@ -60,7 +112,7 @@ def test_residuals_equal_their_numpy_twins(n: int, m: int) -> None:
 def test_residuals_do_not_depend_on_the_models_scale(seed: int, scale: float) -> None:
     rng = np.random.default_rng(seed)
     points1, points2 = rng.uniform(0, 600, (2, 6, 2))
-    H, F = random_homographies(rng, 2), random_fundamentals(rng, 2)
+    H, F = random_homographies(rng, 2), random_fundamental_matrices(rng, 2)
     for function, models in ((transfer_error, H), (sampson_distance, F)):
         once = function(points1, points2, models)
         np.testing.assert_allclose(function(points1, points2, scale * models), once, rtol=1e-6)
@@ -71,7 +123,7 @@ def test_residuals_do_not_depend_on_the_models_scale(seed: int, scale: float) ->
 def test_swapping_the_images_gives_the_same_residuals(seed: int) -> None:
     rng = np.random.default_rng(seed)
     points1, points2 = rng.uniform(0, 600, (2, 6, 2))
-    H, F = random_homographies(rng, 1)[0], random_fundamentals(rng, 1)[0]
+    H, F = random_homographies(rng, 1)[0], random_fundamental_matrices(rng, 1)[0]
     # 1e-5: what is left of inv(inv(H)) and of cancellation near the horizon.
     np.testing.assert_allclose(
         transfer_error(points2, points1, np.linalg.inv(H)), transfer_error(points1, points2, H), rtol=1e-5
@@ -95,7 +147,7 @@ def test_transfer_error_is_the_larger_of_the_two_images() -> None:
 
 def test_sampson_distance_is_zero_on_epipolar_lines() -> None:
     rng = np.random.default_rng(0)
-    F = random_fundamentals(rng, 1)[0]
+    F = random_fundamental_matrices(rng, 1)[0]
     points1 = rng.uniform(0, 500, (30, 2))
     a, b, c = F @ np.column_stack([points1, np.ones(30)]).T
     x = rng.uniform(0, 500, 30)
@@ -121,35 +173,6 @@ def test_points_and_models_that_are_not_finite_are_infinitely_far(bad: float) ->
     for function in (transfer_error, sampson_distance):
         assert function([[bad, 1.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, bad]], np.eye(3)).tolist() == [np.inf] * 2
         assert function([[1.0, 1.0]], [[1.0, 1.0]], np.full((3, 3), np.nan))[0] == np.inf
-
-
-def test_the_kernel_mixes_kinds_and_its_squares_are_the_residuals() -> None:
-    rng = np.random.default_rng(3)
-    pairs = rng.uniform(0, 300, (50, 4))
-    H, F = random_homographies(rng, 3), random_fundamentals(rng, 4)
-    packed = np.vstack([pack_models(H[:2], HOMOGRAPHY), pack_models(F, FUNDAMENTAL), pack_models(H[2:], HOMOGRAPHY)])
-    kinds = np.array([HOMOGRAPHY] * 2 + [FUNDAMENTAL] * 4 + [HOMOGRAPHY], np.uint8)
-    points = np.ascontiguousarray(pairs.T)
-    residuals = residual_kernel(points, packed, kinds)
-    homographies, lines = transfer_error(pairs[:, :2], pairs[:, 2:], H), sampson_distance(pairs[:, :2], pairs[:, 2:], F)
-    np.testing.assert_array_equal(residuals.T, np.hstack([homographies[:, :2], lines, homographies[:, 2:]]))
-    squared = np.empty(50)
-    for column in range(7):
-        squared_residuals(points, packed, kinds, column, squared)
-        np.testing.assert_array_equal(np.sqrt(squared), residuals[column])
-        limit = float(np.quantile(squared, 0.3))
-        near, chosen = np.empty(50, np.int64), np.empty(50)
-        count = near_residuals(points, packed, kinds, column, limit, near, chosen)
-        np.testing.assert_array_equal(near[:count], np.flatnonzero(squared <= limit))
-        np.testing.assert_array_equal(chosen[:count], squared[squared <= limit])
-
-
-def test_nothing_is_near_a_model_that_is_not_finite() -> None:
-    points, packed = np.random.default_rng(0).uniform(0, 1, (4, 9)), np.full((1, 18), np.nan)
-    for kind in (HOMOGRAPHY, FUNDAMENTAL):
-        assert (
-            near_residuals(points, packed, np.array([kind], np.uint8), 0, 1e9, np.empty(9, np.int64), np.empty(9)) == 0
-        )
 
 
 def test_no_points_and_no_models_give_empty_residuals() -> None:

@@ -1,0 +1,94 @@
+"""Refits close in on what is exact; the greedy cover and the radius indices equal their twins."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from two_views import H, motion, plane
+
+from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
+from ruzhash_cv.structures.evidence import ANNULUS, RADII, radius_steps
+from ruzhash_cv.structures.search import cover, refit
+
+MAKE = {"homography": plane, "fundamental": motion}
+FIT = {"homography": naive.fit_homography, "fundamental": naive.fit_fundamental_matrix}
+DISTANCE = {"homography": naive.transfer_error, "fundamental": naive.sampson_distance}
+both = pytest.mark.parametrize("family", [Homographies(), FundamentalMatrices()], ids=lambda family: family.name)
+
+
+def factor_of_equations(name: str, data: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Return the squared factor by which the residual of the equations exceeds that of the geometry."""
+    x1, x2 = naive.homogeneous(data[:, :2]), naive.homogeneous(data[:, 2:])
+    if name == "homography":
+        return (x1 @ matrix[2]) ** 2
+    return ((x1 @ matrix.T)[:, :2] ** 2).sum(axis=1) + ((x2 @ matrix)[:, :2] ** 2).sum(axis=1)
+
+
+@both
+def test_a_refit_is_the_fit_by_tukey_s_biweights_within_the_radius(family: TwoViewFamily) -> None:
+    data, votes = MAKE[family.name](60, 2.0), np.random.default_rng(0).uniform(0.2, 1.0, 60)
+    votes[:5] = 0.0
+    start = FIT[family.name](MAKE[family.name](60), np.ones(60))
+    residuals = DISTANCE[family.name](data, start)
+    radius = float(np.quantile(residuals, 0.7))
+    weights = votes * naive.biweights(residuals, radius) / factor_of_equations(family.name, data, start)
+    expected = FIT[family.name](data, weights).ravel()
+    found = refit(family, data, votes, start.reshape(1, 9), np.array([radius]))[0]
+    np.testing.assert_allclose(found * np.sign(found @ expected), expected, atol=1e-6)
+
+
+@both
+def test_refits_with_closing_radii_find_the_model_among_mismatches(family: TwoViewFamily) -> None:
+    exact, noisy = (MAKE[family.name](80, noise) for noise in (0.0, 0.5))
+    data = np.vstack([noisy, np.random.default_rng(1).uniform(0, 600, (60, 4))])
+    models = FIT[family.name](MAKE[family.name](80, 1.5), np.ones(80)).reshape(1, 9)
+    for radius in (12.0, 6.0, 3.0):
+        models = refit(family, data, np.ones(140), models, np.array([radius]))
+    assert np.median(DISTANCE[family.name](exact, models.reshape(3, 3))) < 0.3
+
+
+def test_a_model_that_too_few_agree_with_stays_as_it_was_beside_one_that_is_refitted() -> None:
+    data = np.vstack([plane(40, 0.5), np.random.default_rng(0).uniform(0, 600, (30, 4))])
+    elsewhere = np.array([[1.0, 0.0, 5000.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    models = np.array([naive.of_unit_norm(matrix).ravel() for matrix in (H, elsewhere)])
+    found = refit(Homographies(), data, np.ones(70), models, np.array([3.0, 3.0]))
+    np.testing.assert_array_equal(found[1], models[1])
+    assert np.abs(found[0] - models[0]).max() > 0
+
+
+@both
+@pytest.mark.parametrize("data", [np.zeros((20, 4)), np.full((20, 4), 7.0), np.outer(np.arange(20.0), np.ones(4))])
+def test_degenerate_matches_leave_a_finite_model_behind(family: TwoViewFamily, data: np.ndarray) -> None:
+    model = naive.of_unit_norm(np.eye(3)).reshape(1, 9)
+    assert np.isfinite(refit(family, data, np.ones(20), model, np.array([2.0]))).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), n=st.integers(1, 30), m=st.integers(0, 20), wanted=st.integers(1, 25))
+def test_cover_equals_its_twin(seed: int, n: int, m: int, wanted: int) -> None:
+    rng = np.random.default_rng(seed)
+    preferences = (rng.random((m, n)) * (rng.random((m, n)) < 0.3)).astype(np.float32)
+    votes, weights = rng.uniform(0.2, 1, n), rng.random(m) * (rng.random(m) < 0.8)
+    kept = votes.copy()
+    chosen = cover(preferences, votes, weights, wanted)
+    assert chosen.tolist() == naive.cover(preferences.astype(np.float64), votes, weights, wanted)
+    np.testing.assert_array_equal(votes, kept)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), length=st.floats(1e-3, 1e3))
+def test_radius_indices_equal_their_twin(seed: int, length: float) -> None:
+    """Up to the radii of the annuli around the largest."""
+    radii = RADII[0] * np.sqrt(2.0) ** np.arange(len(RADII) + ANNULUS)
+    residuals = length * np.random.default_rng(seed).lognormal(0.0, 2.0, (3, 40))
+    np.testing.assert_array_equal(radius_steps(residuals**2, length), naive.radius_steps(residuals, length * radii))
+
+
+def test_what_is_exactly_a_radius_away_lies_within_it_and_what_is_no_number_within_none() -> None:
+    assert radius_steps((RADII[None] * 7.0) ** 2, 7.0)[0].tolist() == list(range(len(RADII)))
+    none = radius_steps(np.array([[np.nan, np.inf, 1e300]]), 7.0)
+    assert (none == len(RADII) + ANNULUS).all()
+    assert radius_steps(np.zeros((1, 1)), 7.0)[0, 0] == 0
