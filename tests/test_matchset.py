@@ -83,6 +83,10 @@ def test_matches_near_in_one_image_only_are_two_groups() -> None:
     assert duplicate_groups(np.array([[0, 0, 0, 0], [0, 1, 50, 0], [1, 0, 0, 1.0]]), 3.0).tolist() == [0, 1, 0]
 
 
+def test_within_a_tiny_radius_only_equal_rows_share_a_group() -> None:
+    assert duplicate_groups(np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1e-9]]), 1e-12).tolist() == [0, 0, 1]
+
+
 # Votes
 
 

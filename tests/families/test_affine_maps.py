@@ -104,6 +104,25 @@ def test_with_a_threshold_every_kept_match_lies_within_it() -> None:
     assert result.inlier_mask.sum() > 0.5 * (labels >= 0).sum()
 
 
+@pytest.mark.parametrize("value", [np.inf, 1e300])
+def test_a_residual_that_is_no_number_is_as_good_as_one_beyond_all(value: float) -> None:
+    class Cut(AffineMaps):
+        """Half an image away there is no residual, or one of any size."""
+
+        def __init__(self, beyond: float) -> None:
+            self.beyond = beyond
+
+        def squared_residuals(self, data: Array, models: Array) -> Array:
+            squared = super().squared_residuals(data, models)
+            return np.where(squared > 1.0, self.beyond, squared)
+
+    pairs, _ = two_maps_among_mismatches(0)
+    results = [filter_points(pairs[:, :2], pairs[:, 2:], model=Cut(beyond)) for beyond in (np.nan, value)]
+    assert results[0].inlier_mask.sum() > 100
+    for name in ("inlier_mask", "labels", "anomaly_scores", "p_values"):
+        np.testing.assert_array_equal(getattr(results[0], name), getattr(results[1], name))
+
+
 def test_mismatches_alone_have_no_affine_structure() -> None:
     pairs = np.random.default_rng(0).uniform(0, 600, (150, 4))
     result = filter_points(pairs[:, :2], pairs[:, 2:], model=AffineMaps())
