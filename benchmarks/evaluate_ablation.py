@@ -1,199 +1,331 @@
-"""Ablation: what accuracy and time cost or gain where one part of the method is left out or replaced. Tuning halves only."""
+"""Ablation: what accuracy gains or loses where one rule is left out or replaced, or one number halved or doubled. Tuning halves only.
+
+    python benchmarks/evaluate_ablation.py                              # all rules and numbers: less than an hour on two cores
+    python benchmarks/evaluate_ablation.py --variants mask "PLANS[2]" --suites fresh --seeds 3
+    python benchmarks/evaluate_ablation.py --numbers                    # the table of numbers of docs/method.md
+
+Rows are appended to `ablation_rows.csv` as variants finish, and a second call computes what is missing. After a change of the package
+all rows are stale: the tables say so, and `--redo all` computes them anew.
+"""
 
 from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
+import multiprocessing
+import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from measures import mask_quality, roc_auc
+from numpy.typing import NDArray
 from problems import Problem
 from report import about_this_run, markdown
-from suites import problems
+from suites import GROUPS, SUITES, problems
+from variants import DEFAULT, FACTORS, NUMBERS, RULES, Variant, all_variants, changed, place_of, row_sums
 
-from ruzhash_cv import filter_points, filtering, mask, schedule, scoring, search, selection
-from ruzhash_cv.places import votes_of
-from ruzhash_cv.search import Search
+import ruzhash_cv
+from ruzhash_cv import FilterResult, filter_points, filtering
+from ruzhash_cv.structures import search
 
-SUITES = ("adelaidermf", "one-plane", "planes", "one-rigid", "motions")
-Change = Callable[[ExitStack], None]
-
-
-def replaced(**values: Any) -> Change:
-    """Other values of names in the stages from the search to the filter."""
-
-    def change(stack: ExitStack) -> None:
-        for name, value in values.items():
-            # `filtering` before `mask`, whose functions it calls by names of its own.
-            module = next(
-                room for room in (schedule, search, selection, scoring, filtering, mask) if hasattr(room, name)
-            )
-            stack.enter_context(patch.object(module, name, value))
-
-    return change
+MEASURES = ("f1", "auc", "row_sum_auc", "accepted")
+FIELDS = ("package", "variant", "suite", "problem", "seed", *MEASURES, "ms")
+NOMINAL = 0.05
+"""`accepted` is the share of mismatches whose p-value is at most that."""
+RESULTS = Path(__file__).parent / "results" / "ablation_rows.csv"
+Key = tuple[str, str, str, str]
+Row = dict[str, Any]
+Task = tuple[str, str, int, int, tuple[Key, ...]]
 
 
-def method(name: str, function: Callable[..., Any]) -> Change:
-    """Another method of the search."""
+def filtered(problem: Problem, variant: Variant, seed: int) -> tuple[FilterResult, NDArray[np.float64], float]:
+    """Return a variant's result, the sum of each match's row in the forest that the scores are from, and milliseconds."""
+    calls: list[tuple[Any, ...]] = []
+    with changed(variant):
+        score = search.score
 
-    def change(stack: ExitStack) -> None:
-        stack.enter_context(patch.object(Search, name, function))
+        def recorded(*arguments: Any) -> Any:
+            calls.append(arguments)
+            return score(*arguments)
 
-    return change
-
-
-def forest(**options: Any) -> Change:
-    """Another forest."""
-    return replaced(RuzHashForest=partial(scoring.RuzHashForest, **options))
-
-
-class NoForest:
-    """Every match is as isolated as every other: agreement alone ranks them."""
-
-    def __init__(self, **options: Any) -> None:
-        pass
-
-    def fit_anomaly_scores(self, rows: Any) -> np.ndarray:
-        """Ones."""
-        return np.ones(rows.shape[0])
-
-    anomaly_scores = fit_anomaly_scores
+        with patch.object(search, "score", recorded), patch.object(filtering, "score", recorded):
+            start = time.process_time()
+            result = filter_points(problem.points1, problem.points2, rng=seed, n_jobs=1, **variant.options)
+            milliseconds = 1e3 * (time.process_time() - start)
+        sums = np.zeros(len(problem.points1))
+        # The last forest is the result's, unless nothing was found and it only saw the matches searched in.
+        if result.models:
+            columns, matches, _, families = calls[-1][:4]
+            sums[matches.finite] = row_sums(columns, matches, families)[matches.where]
+    return result, sums, milliseconds
 
 
-def unweighted(self: Search, *arguments: Any, found: Any = Search.weigh) -> Any:
-    """All models weigh the same."""
-    weights, *rest = found(self, *arguments)
-    return np.ones_like(weights), *rest
+def row_sum_auc(problem: Problem, sums: NDArray[np.float64]) -> float:
+    """AUC of the rows' sums: what the forest's own rows are worth without a forest."""
+    judged = problem.judged
+    return roc_auc(-sums[judged], problem.labels[judged] == 0)
 
 
-def counting_itself(self: Search, *arguments: Any, found: Any = Search._sample) -> Any:
-    """Matches agree with models they made themselves."""
-    bank = found(self, *arguments)
-    bank.makers[:] = -1
-    return bank
-
-
-def beside_their_rings(stack: ExitStack) -> None:
-    """Planes need not stand out from a crowd, but from their rings."""
-    contrasts = tuple((ring, (0.0, 0.0)) for ring, _ in selection.CONTRASTS)
-    stack.enter_context(patch.object(filtering, "Limits", partial(selection.Limits, contrasts=contrasts)))
-
-
-def no_repetitions(points: Any, distances: np.ndarray, *_: Any) -> tuple[np.ndarray, ...]:
-    """No structure is a repetition of another."""
-    n, k = distances.shape
-    return np.zeros(k, bool), np.ones(n, bool), np.zeros(n, bool)
-
-
-# What is changed, how, and the options of `filter_points`.
-VARIANTS: dict[str, tuple[Change | None, dict[str, Any]]] = {
-    "default": (None, {}),
-    "homographies only": (None, {"model": "homography"}),
-    "fundamental matrices only": (None, {"model": "fundamental"}),
-    "uniform samples": (replaced(NEIGHBOURHOODS=(0,)), {}),
-    "one size of neighbourhood, 25": (replaced(NEIGHBOURHOODS=(25,)), {}),
-    "one draw for each sample": (replaced(N_CANDIDATES=1), {}),
-    "half the local samples": (replaced(N_LOCAL=120), {}),
-    "twice the local samples": (replaced(N_LOCAL=480), {}),
-    "nothing is sampled among what is left": (replaced(MOST_GLEANINGS=0), {}),
-    "both families at once": (replaced(FEWEST_OFF_PLANES=(-np.inf, 0.95)), {}),
-    "a keypoint may have many votes": (replaced(votes_of=lambda places, keypoints: votes_of(places)), {}),
-    "and many partners": (replaced(lost_to_rivals=lambda *_: np.zeros(0, np.int64)), {}),
-    "one round of samples": (replaced(MOST_ROUNDS=1), {}),
-    "neighbourhoods not guided in later rounds": (replaced(LATER=schedule.MOST_ROUNDS), {}),
-    "samples not guided by quality": (method("_guide", lambda self, quality, strictness: self.votes), {}),
-    "matches agree with models they made": (method("_sample", counting_itself), {}),
-    "no significance weights": (method("weigh", unweighted), {}),
-    "no local optimisation": (method("_refit", lambda self, bank: bank), {}),
-    "one closing radius, 9 px": (replaced(CLOSING_RADII=(9.0,)), {}),
-    "fundamental matrices stay where planes explain them": (replaced(NATS_BEYOND_PLANES=-1.0), {}),
-    "planes instead of them keep the radii they have there": (replaced(FEWEST_NATS_AMONG_ALL=np.inf), {}),
-    "planes need not stand out from a crowd": (beside_their_rings, {}),
-    "repetitions stay": (replaced(tell_repetitions=no_repetitions), {}),
-    "planes that hold much by little suffice": (replaced(FEWEST_NATS_OF_PLANES=0.0), {}),
-    "no columns of structures": (replaced(STRUCTURE_WEIGHTS=np.zeros(2)), {}),
-    "path length alone": (replaced(AGREEMENT_SHARE=0.0), {}),
-    "weighted row sum alone, no forest": (replaced(RuzHashForest=NoForest), {}),
-    "the paper's credit in the sink": (forest(sink_credit=True), {}),
-    "b = 2": (forest(branching_factor=2), {}),
-    "b = 64": (forest(branching_factor=64), {}),
-    "100 trees": (replaced(N_TREES=100), {}),
-    "decoys of any matches": (replaced(PRIOR_MATCHES=np.inf), {}),
-    "how near structures are does not count": (replaced(NEARNESS_SHARES=np.zeros(2)), {}),
-    "mask: crowds are not looked for": (replaced(CROWD_RATE=1.0), {}),
-    "mask: few matches far from a plane stay": (replaced(FAR_SHARE=0.0), {}),
-    "mask: structures alone": (replaced(SURE_LEVEL=0.0, SLIDING_LEVEL=1.0, PLANAR_LEVEL=1.0, FAR_SHARE=0.0), {}),
-    "mask: p <= 0.01": (None, {"false_acceptance_rate": 0.01}),
-    "mask: p <= 0.05": (None, {"false_acceptance_rate": 0.05}),
-}  # fmt: skip
-
-
-@contextmanager
-def changed(change: Change | None) -> Iterator[None]:
-    """Within this context the package is the variant."""
-    with ExitStack() as stack:
-        if change is not None:
-            change(stack)
-        yield
-
-
-def run(found: list[Problem], options: dict[str, Any], seeds: int) -> dict[str, dict[str, float]]:
-    """Mean AUC and F1 and median milliseconds of each suite."""
-    rows: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-    for problem in found:
-        for seed in range(seeds):
-            start = time.perf_counter()
-            result = filter_points(problem.points1, problem.points2, rng=seed, **options)
-            milliseconds = 1e3 * (time.perf_counter() - start)
-            true = problem.labels > 0
-            f1 = mask_quality(result.inlier_mask, true)["f1"]
-            rows[problem.suite].append((roc_auc(result.anomaly_scores, ~true), f1, milliseconds))
-    means = {suite: np.array(values) for suite, values in rows.items()}
+def measured(problem: Problem, variant: Variant, seed: int) -> dict[str, float]:
+    """Every measure of a variant on a problem."""
+    result, sums, milliseconds = filtered(problem, variant, seed)
+    judged = problem.judged
+    wrong = problem.labels[judged] == 0
     return {
-        suite: {"auc": values[:, 0].mean(), "f1": values[:, 1].mean(), "ms": float(np.median(values[:, 2]))}
-        for suite, values in means.items()
+        "f1": mask_quality(result.inlier_mask[judged], ~wrong)["f1"],
+        "auc": roc_auc(result.anomaly_scores[judged], wrong),
+        "row_sum_auc": row_sum_auc(problem, sums),
+        "accepted": float((result.p_values[judged][wrong] <= NOMINAL).mean()) if wrong.any() else float("nan"),
+        "ms": milliseconds,
     }
 
 
-def table(results: dict[str, dict[str, dict[str, float]]]) -> str:
-    """One line for each variant: AUC and F1 of each suite, and the median time over AdelaideRMF."""
-    suites = list(next(iter(results.values())))
+@lru_cache
+def problems_of(suite: str, per_cell: int) -> list[Problem]:
+    """A suite's problems, once in a process."""
+    return list(problems([suite], "tune", per_cell))
+
+
+def run(task: Task) -> list[Row]:
+    """Rows of one variant on one suite that are not there yet."""
+    name, suite, per_cell, seeds, done = task
+    variant, rows = all_variants()[name], []
+    warm_up()
+    for problem, seed in product(problems_of(suite, per_cell), range(seeds)):
+        key = (name, suite, f"{problem.suite}, {problem.name}", str(seed))
+        if key in done:
+            continue
+        try:
+            values = {field: f"{value:.6g}" for field, value in measured(problem, variant, seed).items()}
+        except Exception as error:  # one that no longer fits the package costs its own rows only
+            print(f"\n{', '.join(key)}: {type(error).__name__}: {error}", file=sys.stderr)
+            break
+        rows.append({"package": package_digest(), **dict(zip(FIELDS[1:5], key, strict=True)), **values})
+    return rows
+
+
+@lru_cache
+def warm_up() -> None:
+    """Load the kernels before the clock runs."""
+    points = np.random.default_rng(0).uniform(0, 500, (100, 2))
+    filter_points(points, points[::-1], n_jobs=1)
+
+
+@lru_cache
+def package_digest() -> str:
+    """Eight letters that change with the package's code."""
+    sources = sorted(Path(ruzhash_cv.__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:8]
+
+
+def key_of(row: Row) -> Key:
+    """What makes two rows the same measurement."""
+    return row["variant"], row["suite"], row["problem"], str(row["seed"])
+
+
+def read_rows(path: Path) -> dict[Key, Row]:
+    """Rows of earlier runs; a later row replaces an earlier one of the same key."""
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        return {key_of(row): row for row in csv.DictReader(file)}
+
+
+def append_rows(path: Path, rows: list[Row]) -> None:
+    """Append rows, below a header."""
+    new = not path.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
+def compute(tasks: list[Task], n_jobs: int) -> Iterator[list[Row]]:
+    """Rows of each task as it ends, in so many processes."""
+    if n_jobs == 1 or len(tasks) <= 1:
+        yield from map(run, tasks)
+        return
+    # Not forked: threads of numerical libraries do not survive that.
+    with ProcessPoolExecutor(n_jobs, multiprocessing.get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(run, task) for task in tasks]):
+            yield future.result()
+
+
+class Differences:
+    """Means over seeds, and paired differences to the default, of rows."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        values: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
+        for row in rows:
+            for field in (*MEASURES, "ms"):
+                values[row["variant"], row["suite"], field, row["problem"]].append(float(row[field]))
+        self._means: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
+        for (variant, suite, field, problem), found in values.items():
+            # Without matches of both kinds there is no AUC.
+            if not np.isnan(mean := float(np.mean(found))):
+                self._means[variant, suite, field][problem] = mean
+        self.variants = list(dict.fromkeys(row["variant"] for row in rows))
+        self.suites = list(dict.fromkeys(row["suite"] for row in rows))
+
+    def mean(self, variant: str, suite: str, field: str) -> float:
+        """Mean over the problems of a suite."""
+        found = self._means.get((variant, suite, field), {})
+        return float(np.mean(list(found.values()))) if found else float("nan")
+
+    def of(self, variant: str, suite: str, field: str, other: str | None = None) -> tuple[float, float]:
+        """Difference of a variant to the default, or of one field to another of the same variant, and its standard error."""
+        first = self._means.get((variant, suite, field), {})
+        second = self._means.get((DEFAULT if other is None else variant, suite, other or field), {})
+        found = np.array([first[problem] - second[problem] for problem in first.keys() & second.keys()])
+        if len(found) == 0:
+            return float("nan"), float("nan")
+        error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else float("nan")
+        return float(found.mean()), float(error)
+
+    def overall(self, variant: str, field: str, other: str | None = None) -> tuple[float, float]:
+        """Mean over the suites that both have, and its standard error: suites are no sample, their problems are."""
+        found = np.array([self.of(variant, suite, field, other) for suite in self.suites])
+        found = found[np.isfinite(found[:, 0])]
+        if len(found) == 0:
+            return float("nan"), float("nan")
+        return float(found[:, 0].mean()), float(np.sqrt(np.sum(found[:, 1] ** 2)) / len(found))
+
+    def slowdown(self, variant: str) -> float:
+        """Median over problems of the ratio of processor times."""
+        ratios = [
+            self._means[variant, suite, "ms"][problem] / time
+            for suite in self.suites
+            for problem, time in self._means.get((DEFAULT, suite, "ms"), {}).items()
+            if problem in self._means.get((variant, suite, "ms"), {})
+        ]
+        return float(np.median(ratios)) if ratios else float("nan")
+
+
+def with_error(difference: tuple[float, float], digits: int = 4) -> str:
+    """A difference ± its standard error; nothing where there is none."""
+    mean, error = difference
+    return "" if np.isnan(mean) else f"{mean:+.{digits}f} ± {error:.{digits}f}"
+
+
+def tables(rows: list[Row]) -> str:
+    """The default's means, every variant's differences in the mean over suites, and those of F1 by suite."""
+    found = Differences(rows)
+    others = [name for name in found.variants if name != DEFAULT]
+    means = [
+        [suite, *(f"{found.mean(DEFAULT, suite, field):.4f}" for field in MEASURES)]
+        + [with_error(found.of(DEFAULT, suite, "auc", "row_sum_auc"))]
+        for suite in found.suites
+    ]
+    means.append(["mean", *[""] * len(MEASURES), with_error(found.overall(DEFAULT, "auc", "row_sum_auc"))])
+    accepted = f"mismatches with p <= {NOMINAL}"
+    parts = [markdown([DEFAULT, "F1", "AUC", "AUC of row sums", accepted, "forest minus row sums"], means)]
+    if others:
+        overall = [
+            [name, *(with_error(found.overall(name, field)) for field in MEASURES), f"{found.slowdown(name):.2f}"]
+            for name in others
+        ]
+        header = ["minus default, mean over suites", "F1", "AUC", "AUC of row sums", accepted, "time, ratio"]
+        parts.append(markdown(header, overall))
+        for field in ("f1", "auc"):
+            by_suite = [
+                [name, *(with_error(found.of(name, suite, field), 3) for suite in found.suites)] for name in others
+            ]
+            parts.append(markdown([f"{field.upper()} minus default's", *found.suites], by_suite))
+    return "\n\n".join(parts)
+
+
+def number_table(rows: list[Row]) -> str:
+    """Every number of the method, with F1 minus the default's where it is halved and doubled, as far as rows are there."""
+    found = Differences(rows)
     lines = []
-    for name, of_suite in results.items():
-        cells = [f"{of_suite[suite]['auc']:.4f} / {of_suite[suite]['f1']:.4f}" for suite in suites]
-        lines.append([name, *cells, f"{of_suite[suites[0]]['ms']:.0f}"])
-    return markdown(["AUC / F1", *suites, "ms"], lines)
+    for number in NUMBERS:
+        if not number.exists:
+            print(f"{number} is no longer in {place_of(number)}", file=sys.stderr)
+            continue
+        line = [f"`{number}`", shown(number.value), f"`{place_of(number)}`", number.meaning]
+        if rows:
+            line += [with_error(found.overall(f"{number} {word}", "f1")) for word in FACTORS]
+        lines.append(line)
+    columns = [f"F1, {word}" for word in FACTORS] if rows else []
+    return markdown(["number", "value", "file", "meaning", *columns], lines)
+
+
+def shown(value: Any) -> str:
+    """A number, a tuple's numbers, or the ends of a grid."""
+    if isinstance(value, np.ndarray):
+        return f"{value[0]:g} to {value[-1]:g} in steps of {value[1] - value[0]:.3g}"
+    return ", ".join(f"{item:g}" for item in value) if isinstance(value, tuple) else f"{value:g}"
+
+
+def chosen(wanted: list[str]) -> list[str]:
+    """Variants by name or by a part of it; "all", "rules" and "numbers" are all of a kind."""
+    names = list(all_variants())
+    kinds = {"all": names, "rules": list(RULES), "numbers": [name for name in names if name not in RULES]}
+    picked: dict[str, None] = {}
+    for text in wanted:
+        matches = (
+            kinds.get(text) or [name for name in names if name == text] or [name for name in names if text in name]
+        )
+        if not matches:
+            raise SystemExit(f"no variant {text!r}; there are: {', '.join(names)}")
+        picked |= dict.fromkeys(matches)
+    return list(picked)
+
+
+def arguments() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--variants", nargs="+", default=["all"], help='names, parts of them, "rules" or "numbers"')
+    parser.add_argument("--suites", nargs="+", default=list(SUITES), choices=[*SUITES, *GROUPS])
+    parser.add_argument("--seeds", type=int, default=1, help="repetitions of each problem")
+    parser.add_argument("--per-cell", type=int, default=1, help="rendered problems per mismatch rate and kind")
+    parser.add_argument("--n-jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--redo", nargs="+", default=[], metavar="VARIANT", help='compute these anew; "all" for all')
+    parser.add_argument(
+        "--numbers", action="store_true", help="print the table of numbers, from the rows that are there"
+    )
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS)
+    return parser.parse_args()
 
 
 def main() -> None:
-    """Run, store, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--per-cell", type=int, default=1, help="rendered problems per mismatch rate and kind")
-    parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parent / "results")
-    options = parser.parse_args()
-    found = list(problems(list(SUITES), "tune", options.per_cell))
-    results = {}
-    for name, (change, arguments) in VARIANTS.items():
-        with changed(change):
-            results[name] = run(found, arguments, options.seeds)
-        print(name, file=sys.stderr)
-    options.output.mkdir(parents=True, exist_ok=True)
-    with (options.output / "ablation.csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["variant", "suite", "auc", "f1", "ms"])
-        for name, of_suite in results.items():
-            writer.writerows([name, suite, *(f"{x:.5g}" for x in row.values())] for suite, row in of_suite.items())
-    print(about_this_run({}), table(results), sep="\n\n")
+    """Compute what is missing, store it, print."""
+    options = arguments()
+    rows = read_rows(options.output)
+    if options.numbers:
+        print(number_table(list(rows.values())))
+        return
+    names = list(dict.fromkeys([DEFAULT, *chosen(options.variants)]))
+    redo = set(chosen(options.redo))
+    suites = list(dict.fromkeys(suite for name in options.suites for suite in GROUPS.get(name, (name,))))
+    tasks = []
+    for name in names:
+        for suite in suites:
+            done = tuple(key for key in rows if key[:2] == (name, suite)) if name not in redo else ()
+            tasks.append((name, suite, options.per_cell, options.seeds, done))
+    for count, new in enumerate(compute(tasks, options.n_jobs), 1):
+        append_rows(options.output, new)
+        rows |= {key_of(row): row for row in new}
+        print(f"\r{count} of {len(tasks)}", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    asked = [row for name in names for row in rows.values() if row["variant"] == name and row["suite"] in suites]
+    stale = sum(row["package"] != package_digest() for row in asked)
+    print(about_this_run({}))
+    if stale:
+        print(f"\n{stale} of {len(asked)} rows are of another version of the package: `--redo` computes them anew.")
+    print("", tables(asked), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,445 @@
+"""Variants of the method: one rule left out or replaced, or one of its numbers halved or doubled."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache, partial
+from types import ModuleType
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numba
+import numpy as np
+from numba.core.registry import CPUDispatcher
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ruzhash_cv import filtering, matchset, preferences, sampling
+from ruzhash_cv.families.protocol import squared_residuals
+from ruzhash_cv.forests.ruzhash_forest import RuzHashForest
+from ruzhash_cv.structures import evidence, repetitions, search
+from ruzhash_cv.verdict import calibration, mask
+
+Change = Callable[[ExitStack], None]
+Array = NDArray[np.float64]
+DEFAULT = "default"
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A change of the package, if any, and options of `filter_points`."""
+
+    change: Change | None = None
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@contextmanager
+def changed(variant: Variant) -> Iterator[None]:
+    """Within this context the package is the variant."""
+    with ExitStack() as stack:
+        if variant.change is not None:
+            variant.change(stack)
+        yield
+
+
+# --- How the package is changed.
+
+
+@lru_cache
+def _syntax(module: ModuleType) -> list[ast.stmt]:
+    return ast.parse(inspect.getsource(module)).body
+
+
+def _rooms_of(module: ModuleType, name: str) -> Iterator[ModuleType]:
+    """Yield the module that defines a name, and those that import it from there."""
+    yield module
+    for at, other in list(sys.modules.items()):
+        if at.startswith("ruzhash_cv.") and (module.__name__, name) in _imports(other):
+            yield other
+
+
+@lru_cache
+def _imports(module: ModuleType) -> set[tuple[str | None, str]]:
+    """Return the modules and names that a module imports under names of their own."""
+    found = [statement for statement in _syntax(module) if isinstance(statement, ast.ImportFrom)]
+    return {(one.module, alias.name) for one in found for alias in one.names if alias.asname in (None, alias.name)}
+
+
+def _derived(module: ModuleType, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values, and those of the module's constants that are computed from them."""
+    scope, found = {**vars(module), **values}, dict(values)
+    for statement in _syntax(module):
+        if not isinstance(statement, ast.Assign):
+            continue
+        targets = {node.id for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+        used = {node.id for node in ast.walk(statement.value) if isinstance(node, ast.Name)}
+        if used & found.keys() and not targets & values.keys():
+            exec(compile(ast.Module([statement], []), module.__file__ or "", "exec"), scope)
+            found |= {name: scope[name] for name in targets}
+    return found
+
+
+def _compile_anew(stack: ExitStack, module: ModuleType, names: set[str]) -> None:
+    """Replace the module's kernels that refer to any of the names, or to kernels that do: a constant is compiled into them."""
+    kernels = {
+        name: kernel
+        for name, kernel in vars(module).items()
+        if isinstance(kernel, CPUDispatcher) and kernel.py_func.__module__ == module.__name__
+    }
+    stale: dict[str, Any] = {}
+    while found := {
+        name: kernel
+        for name, kernel in kernels.items()
+        if name not in stale and (names | stale.keys()) & set(kernel.py_func.__code__.co_names)
+    }:
+        stale |= found
+    # Not by the package's own decorator: that would replace the default's files in the cache. What others call comes first.
+    for name, kernel in sorted(stale.items(), key=lambda item: item[1].signature is not None):
+        declared = () if kernel.signature is None else (kernel.signature,)
+        compiled = numba.njit(*declared, nogil=True, error_model="numpy")(kernel.py_func)
+        stack.enter_context(patch.object(module, name, compiled))
+
+
+def replaced(module: ModuleType, **values: Any) -> Change:
+    """Other values of a module's names, wherever the package uses them, and of the constants that are computed from them."""
+
+    def change(stack: ExitStack) -> None:
+        found = _derived(module, values)
+        for name, value in found.items():
+            if not hasattr(module, name):
+                raise AttributeError(f"{module.__name__} has no {name}")
+            for room in _rooms_of(module, name):
+                stack.enter_context(patch.object(room, name, value))
+        _compile_anew(stack, module, set(found))
+        for cached in [value for value in vars(module).values() if hasattr(value, "cache_clear")]:
+            cached.cache_clear()
+            stack.callback(cached.cache_clear)
+
+    return change
+
+
+def method(owner: type, name: str, function: Callable[..., Any]) -> Change:
+    """Another method of a class."""
+
+    def change(stack: ExitStack) -> None:
+        stack.enter_context(patch.object(owner, name, function))
+
+    return change
+
+
+def rewritten(owner: type, name: str, *lines: tuple[str, str], **scope: Any) -> Change:
+    """A method of a class with other text for some of its own; `scope` are names that the new text uses."""
+
+    def change(stack: ExitStack) -> None:
+        function = getattr(owner, name)
+        source = textwrap.dedent(inspect.getsource(function))
+        for old, new in lines:
+            if source.count(old) != 1:
+                raise ValueError(f"{owner.__name__}.{name} has {old!r} {source.count(old)} times, not once")
+            source = source.replace(old, new)
+        space = {**function.__globals__, **scope}
+        # Annotations stay unread, as in this file.
+        exec(compile(source, name, "exec"), space)
+        stack.enter_context(patch.object(owner, name, space[name]))
+
+    return change
+
+
+def both(*changes: Change) -> Change:
+    """One change after the other."""
+
+    def change(stack: ExitStack) -> None:
+        for part in changes:
+            part(stack)
+
+    return change
+
+
+# --- What takes the place of a rule.
+
+
+def row_sums(columns: search.Columns, matches: matchset.MatchSet, families: search.Families) -> Array:
+    """Return what the forest's rows are made of, summed: of each match the weighted sum of its preferences."""
+    squared = squared_residuals(families, columns.codes, columns.models, matches.data)
+    agreement = search.embed(squared, matches.length, matches.groups, columns.members)
+    return np.asarray(columns.weights @ agreement, np.float64)
+
+
+def row_sum_scores(
+    columns: search.Columns,
+    matches: matchset.MatchSet,
+    null: Array,
+    families: search.Families,
+    rng: np.random.Generator | None = None,
+    n_jobs: int = 1,
+) -> tuple[Array, Array]:
+    """Score matches and decoys without a forest: 2^(-sum / largest sum)."""
+    decoys = dataclasses.replace(matches, data=null, groups=np.full(len(null), -2, np.int64))
+    sums, null_sums = (row_sums(columns, data, families) for data in (matches, decoys))
+    most = max(float(sums.max(initial=0.0)), 1e-30)
+    return np.exp2(-sums / most), np.exp2(-null_sums / most)
+
+
+def counting_its_own_sample(
+    squared: Array, length: float, groups: Any, members: NDArray[np.int64], embed: Any = preferences.embed
+) -> Any:
+    """Prefer models that were made of the match itself, too."""
+    return embed(squared, length, groups, np.full((len(members), 1), -1, np.int64))
+
+
+def plain_rows(agreement: NDArray[np.float32], weights: Array, most: float | None) -> tuple[sparse.csr_array, float]:
+    """Return weighted preferences, as far as they are no more than 1."""
+    return sparse.csr_array(np.minimum(agreement * weights[:, None], 1.0).astype(np.float32).T.copy()), 1.0
+
+
+def uniform_plans() -> dict[int, search.Plan]:
+    """Return the plans with all matches as the only neighbourhood."""
+    return {codimension: plan._replace(neighbourhoods=(0,)) for codimension, plan in search.PLANS.items()}
+
+
+_GUIDES = "[votes, best_first(structures.left, scores)]"
+_ALONE = "self._families[0] in self._admitted, [votes]"
+_at_once = rewritten(search.Search, "run", (_ALONE, "False, [votes]"))
+_sums_guide = _GUIDES.replace("scores", "row_sum_scores(used, self._matches, self._null, self._families)[0]")
+
+RULES: dict[str, Variant] = {
+    DEFAULT: Variant(),
+    "model: homography": Variant(None, {"model": "homography"}),
+    "model: fundamental": Variant(None, {"model": "fundamental"}),
+    "samples: uniform": Variant(replaced(search, PLANS=uniform_plans())),
+    "samples: one draw": Variant(replaced(sampling, N_DRAWS=1)),
+    "samples: families at once": Variant(_at_once),
+    "samples: one round, families at once": Variant(both(_at_once, replaced(search, MOST_ROUNDS=1))),
+    "samples: among all matches only": Variant(rewritten(search.Search, "run", (_GUIDES, "[votes]"))),
+    "samples: among what is left only": Variant(
+        rewritten(search.Search, "run", (_GUIDES, "[best_first(structures.left, scores)]"))
+    ),
+    "samples: what is left not led by scores": Variant(replaced(search, best_first=lambda left, scores: left.copy())),
+    "samples: what is left led by row sums": Variant(
+        rewritten(search.Search, "run", (_GUIDES, _sums_guide), row_sum_scores=row_sum_scores)
+    ),
+    "models: no local optimisation": Variant(replaced(search, refit=lambda family, data, votes, models, radii: models)),
+    "models: no significance weights": Variant(
+        method(search.Search, "_significance", lambda self, agreement, *_: np.ones(len(agreement)))
+    ),
+    "preferences: no self-exclusion": Variant(replaced(preferences, embed=counting_its_own_sample)),
+    "preferences: plain": Variant(replaced(preferences, as_rows=plain_rows)),
+    "preferences: no columns of structures": Variant(replaced(search, STRUCTURE_WEIGHT=0.0)),
+    "forest: none, row sums in its place": Variant(replaced(search, score=row_sum_scores)),
+    "forest: b = 2": Variant(replaced(search, BRANCHES=2)),
+    "forest: b = 16": Variant(replaced(search, BRANCHES=16)),
+    "forest: the paper's credit in sinks": Variant(
+        replaced(search, RuzHashForest=partial(RuzHashForest, sink_credit=True))
+    ),
+    "evidence: no annulus": Variant(replaced(evidence, DENSITY_RATIO=0.0)),
+    "evidence: repetitions stay": Variant(method(search.Search, "_without_repetitions", lambda self, found: found)),
+    "votes: one for each of several duplicates": Variant(
+        replaced(matchset, duplicate_groups=lambda data, radius: np.arange(len(data)))
+    ),
+    "votes: several for a keypoint": Variant(
+        replaced(matchset, votes_of=lambda groups, keypoints: 1.0 / np.bincount(groups)[groups])
+    ),
+    "mask: structures alone": Variant(replaced(mask, ON_A_LINE=1.0, SURE=-1.0)),
+    "mask: no reach beyond tolerances": Variant(replaced(mask, REACH=1.0)),
+    "mask: rivals stay": Variant(replaced(mask, lost_to_rivals=lambda *_: np.zeros(0, np.int64))),
+    "mask: p <= 0.01": Variant(None, {"false_acceptance_rate": 0.01}),
+    "mask: p <= 0.05": Variant(None, {"false_acceptance_rate": 0.05}),
+}
+
+
+# --- The numbers.
+
+
+class Number(NamedTuple):
+    """A number of the method: where it stands, what it means, and how it is halved and doubled.
+
+    `path` leads to it within what `name` stands for: keys, fields and slices. Of an "exponent" of sqrt 2 the power is halved and
+    doubled, of a "share" there is never more than 1, of an "excess" what exceeds 1.
+    """
+
+    module: ModuleType
+    name: str
+    path: tuple[Any, ...]
+    meaning: str
+    kind: str = "plain"
+
+    def __str__(self) -> str:
+        steps = (
+            f".{at}" if isinstance(at, str) else "[:-1]" if isinstance(at, slice) else f"[{at}]" for at in self.path
+        )
+        return self.name + "".join(steps)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the package still has it."""
+        try:
+            return self.value is not None
+        except (AttributeError, LookupError, TypeError):
+            return False
+
+    @property
+    def value(self) -> Any:
+        """What it is now."""
+        value = getattr(self.module, self.name)
+        for at in self.path:
+            value = getattr(value, at) if isinstance(at, str) else value[at]
+        return value
+
+    def scaled(self, factor: float) -> Any:
+        """What `name` stands for with the number times `factor`."""
+        return _written(getattr(self.module, self.name), self.path, _scaled(self.value, factor, self.kind))
+
+    def variant(self, factor: float) -> Variant:
+        """The method with the number times `factor`."""
+
+        def change(stack: ExitStack) -> None:
+            replaced(self.module, **{self.name: self.scaled(factor)})(stack)
+
+        return Variant(change)
+
+    def differs(self, factor: float) -> bool:
+        """Tell whether that is another number: of 1 there is no half."""
+        return repr(_scaled(self.value, factor, self.kind)) != repr(self.value)
+
+
+def _scaled(value: Any, factor: float, kind: str) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_scaled(item, factor, kind) for item in value)
+    if kind == "exponent":
+        return value + int(2 * np.log2(factor))
+    if kind == "excess":
+        return 1.0 + factor * (value - 1.0)
+    if isinstance(value, int):
+        return value and max(1, round(value * factor))
+    return min(value * factor, 0.999) if kind == "share" else value * factor
+
+
+def _written(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """Return `value` with `new` at the end of a path."""
+    if not path:
+        return new
+    at, *rest = path
+    if isinstance(at, str):
+        return value._replace(**{at: _written(getattr(value, at), tuple(rest), new)})
+    inner = _written(value[at], tuple(rest), new)
+    if isinstance(value, dict):
+        return {**value, at: inner}
+    items = list(value)
+    items[at] = inner
+    return tuple(items)
+
+
+NUMBERS = [
+    Number(matchset, "LENGTH", (), "the one length, px: noise scales, radii, duplicates and rivals are multiples of it"),
+    Number(filtering, "SEARCH_SIZE", (), "matches the models are searched in; more are only scored"),
+    Number(search, "PLANS", (2, "n_samples"), "samples of homographies in the first round"),
+    Number(search, "PLANS", (2, "neighbourhoods"), "neighbours a homography's sample is drawn from, in turn; 0: all"),
+    Number(search, "PLANS", (2, "n_refitted"), "homographies that are refitted, of each round and guide"),
+    Number(search, "PLANS", (1, "n_samples"), "samples of fundamental matrices in their first round"),
+    Number(search, "PLANS", (1, "neighbourhoods"), "neighbours a fundamental matrix's sample is drawn from, in turn"),
+    Number(search, "PLANS", (1, "n_refitted"), "fundamental matrices that are refitted, of each round and guide"),
+    Number(search, "MOST_PER_MATCH", (), "samples of a family for each match, at most, in the first round"),
+    Number(search, "MOST_ROUNDS", (), "rounds, each with twice the samples of the one before"),
+    Number(search, "CLOSING_RADII", (), "radii of the refits, in lengths"),
+    Number(search, "N_DECOYS", (), "decoys that models are weighed against"),
+    Number(search, "N_NULL", (), "decoys that scores are compared with"),
+    Number(search, "SIGNIFICANCE", (), "exponent of a model's weight"),
+    Number(search, "N_COLUMNS", (), "models the forest's rows are made of, besides structures"),
+    Number(search, "STRUCTURE_WEIGHT", (), "weight of a structure among them"),
+    Number(search, "N_TREES", (), "trees of the forest"),
+    Number(search, "SUBSAMPLE", (), "matches a tree is grown on"),
+    Number(search, "BRANCHES", (), "branches of a node, b"),
+    Number(search, "LOOKS_GOOD", (), "a match looks good if this share of decoys looks as good", "share"),
+    Number(search, "FEWEST_VOTES", (), "votes beyond that share that look good and ask for another round"),
+    Number(search, "EVIDENCE_PER_VOTE", (), "evidence of structures, for each vote they explain, that the last round needs"),
+    Number(evidence, "FINEST", (), "smallest radius tried: exponent of sqrt 2, in lengths", "exponent"),
+    Number(evidence, "WIDEST", (1,), "largest radius of a fundamental matrix: exponent of sqrt 2, in lengths", "exponent"),
+    Number(evidence, "WIDEST", (2,), "largest radius of a homography: exponent of sqrt 2, in lengths", "exponent"),
+    Number(evidence, "ANNULUS", (), "width of the annulus, in radii tried"),
+    Number(evidence, "DENSITY_RATIO", (), "a structure is so many times as dense as the annulus"),
+    Number(evidence, "TOLERANCE", (), "from a structure's radius to its tolerance, in radii tried"),
+    Number(evidence, "MOST_STRUCTURES", (), "structures, at most"),
+    Number(evidence, "_MOST_CHANCE", (), "share that chance puts within a radius, at most", "share"),
+    Number(evidence, "_LEAST_VOTES", (), "votes in an annulus, at least"),
+    Number(repetitions, "N_NEIGHBOURS", (), "neighbours looked at to tell repetitions"),
+    Number(repetitions, "LEAST_OWN", (), "share of them that are a surface's own, at least", "share"),
+    Number(repetitions, "LEAST_CONTESTED", (), "share of contested keypoints that a repetition has, at least", "share"),
+    Number(repetitions, "SMALL", (), "a structure smaller than this share of the stronger ones needs none", "share"),
+    Number(preferences, "N_SCALES", (), "noise scales of a preference, each a third of the one before"),
+    Number(preferences, "WIDEST_SCALE", (), "widest noise scale, in lengths"),
+    Number(preferences, "CUT", (), "preferences end at so many widest noise scales"),
+    Number(preferences, "SATURATION", (), "components above their thresholds in the row that agrees most"),
+    Number(sampling, "N_DRAWS", (), "draws of a sample, of which the most nearly affine is taken"),
+    Number(sampling, "MOST_DEGENERATE", (), "degenerate draws after which a sample is given up"),
+    Number(sampling, "DECOY_DISTANCE", (), "decoys keep so many lengths from what could be true"),
+    Number(mask, "ON_A_LINE", (), "share of decoys that may look as good as a match on a line", "share"),
+    Number(mask, "SURE", (), "share of decoys that may look as good as a match beyond tolerance", "share"),
+    Number(mask, "REACH", (), "and how far beyond, in tolerances"),
+    Number(mask, "RIVALS_APART", (), "partners of a keypoint so many lengths apart are rivals"),
+    Number(mask, "SIGMAS_PER_TOLERANCE", (), "noise scales in a tolerance, where structures compete for a match"),
+    Number(calibration, "LEVELS", (slice(0, -1),), "p-values between which mismatches are counted", "share"),
+    Number(calibration, "SHIFTS", (), "shifts tried for the mismatches' law, from 0"),
+    Number(calibration, "SPREADS", (), "spreads tried for it, from 1", "excess"),
+    Number(calibration, "PRIOR_OF_LAW", (), "matches that speak for the decoys' law beforehand"),
+    Number(calibration, "SPREAD_PRICE", (), "price of a spread"),
+    Number(calibration, "FEWEST_NATS_OF_LAW", (), "log-likelihood ratio that another law than the decoys' needs"),
+    Number(calibration, "TAIL_RANK", (), "decoy from which the tail of p-values is exponential"),
+    Number(calibration, "TAIL_SHARE", (), "share of decoys that tell how fast the tail falls", "share"),
+]  # fmt: skip
+
+#: Numbers of the same modules that are no choice: definitions, guards and names of cases.
+NOT_TUNED = {
+    "ruzhash_cv.filtering": {"FEWEST_MATCHES"},
+    "ruzhash_cv.matchset": {"LARGEST_COORDINATE"},
+    "ruzhash_cv.sampling": {"_FEW_DISTANCES", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD"},
+    "ruzhash_cv.structures.search": {"_NOWHERE"},
+    "ruzhash_cv.structures.evidence": {"N_RADII", "RADII", "_N_STEPS"},
+    "ruzhash_cv.verdict.mask": {"EQUATIONS"},
+}
+FACTORS = {"halved": 0.5, "doubled": 2.0}
+
+
+def untold_numbers() -> list[str]:
+    """Return the constants of the method's modules that neither `NUMBERS` nor `NOT_TUNED` has."""
+    untold = []
+    for module in dict.fromkeys(number.module for number in NUMBERS):
+        told = {number.name for number in NUMBERS if number.module is module} | NOT_TUNED.get(module.__name__, set())
+        for statement in _syntax(module):
+            targets = statement.targets if isinstance(statement, ast.Assign) else []
+            names = {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+            untold += [
+                f"{module.__name__}.{name}" for name in sorted(names - told) if _is_number(getattr(module, name))
+            ]
+    return untold
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, (dict, tuple)):
+        return all(map(_is_number, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (int, float, np.ndarray))
+
+
+def number_variants() -> dict[str, Variant]:
+    """Return every number halved and doubled, by name."""
+    return {
+        f"{number} {word}": number.variant(factor)
+        for number in NUMBERS
+        for word, factor in FACTORS.items()
+        if number.exists and number.differs(factor)
+    }
+
+
+def all_variants() -> dict[str, Variant]:
+    """Return the rules, then the numbers."""
+    return RULES | number_variants()
+
+
+def place_of(number: Number) -> str:
+    """Return the file that a number stands in."""
+    return f"{number.module.__name__.replace('.', '/')}.py"
