@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._core.validation import RNG, as_points
-from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.families.solving import FAMILIES
+from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.result import Structure
 from ruzhash_cv.structures.search import refit

@@ -8,7 +8,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._core.validation import RNG, as_generator, as_points, check_choice, check_n_jobs, check_real, check_same_length
+from ruzhash_cv._core.validation import (
+    RNG,
+    as_generator,
+    as_points,
+    check_choice,
+    check_n_jobs,
+    check_real,
+    check_same_length,
+)
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.families.protocol import TwoViewFamily, squared_residuals
 from ruzhash_cv.families.solving import FAMILIES
@@ -166,9 +174,18 @@ def filter_points(
         structures = _refitted(structures, matches, families)
         scores, null_scores = score(found.columns, matches, found.null, families, generator, jobs)
     clock.stop("forest")
-    residuals, tolerances = _distances(structures, matches, families, threshold)
+    scale = matches.frame.scale
+    tolerances = (
+        structures.tolerances * matches.length / scale if threshold is None else np.full(len(structures), threshold)
+    )
+    residuals, null_residuals = (
+        np.sqrt(squared_residuals(families, structures.codes, structures.models, data)).T / scale
+        for data in (matches.data, found.null)
+    )
     codimensions = np.array([families[code].codimension for code in structures.codes])
-    verdict = decide(residuals, tolerances, codimensions, scores, null_scores, threshold, false_acceptance_rate)
+    verdict = decide(
+        residuals, null_residuals, tolerances, codimensions, scores, null_scores, threshold, false_acceptance_rate
+    )
     if false_acceptance_rate is None:
         lost = lost_to_rivals(matches, verdict, scores, codimensions)
         verdict.keep[lost], verdict.labels[lost] = False, -1
@@ -220,15 +237,6 @@ def _refitted(structures: Structures, matches: MatchSet, families: tuple[TwoView
             radii = structures.tolerances[own] * matches.length
             models[own] = refit(family, matches.data, matches.votes, models[own], radii)
     return replace(structures, models=models)
-
-
-def _distances(
-    structures: Structures, matches: MatchSet, families: tuple[TwoViewFamily, ...], threshold: float | None
-) -> tuple[Array, Array]:
-    """Return residuals (n, k) to the structures and their tolerances, in the points' unit."""
-    squared = squared_residuals(families, structures.codes, structures.models, matches.data)
-    tolerances = structures.tolerances * matches.length / matches.frame.scale
-    return np.sqrt(squared.T) / matches.frame.scale, tolerances if threshold is None else np.full(len(structures), threshold)
 
 
 def _describe(

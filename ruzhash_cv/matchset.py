@@ -118,7 +118,14 @@ class MatchSet:
         """Return some of the matches, with the votes that they have among themselves."""
         groups, keypoints = self.groups[rows], self.keypoints[:, rows]
         return MatchSet(
-            self.data[rows], groups, keypoints, votes_of(groups, keypoints), self.frame, self.length, self.finite, self.where
+            self.data[rows],
+            groups,
+            keypoints,
+            votes_of(groups, keypoints),
+            self.frame,
+            self.length,
+            self.finite,
+            self.where,
         )
 
 

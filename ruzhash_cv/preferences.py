@@ -15,7 +15,6 @@ from scipy import sparse
 from ruzhash_cv._core.jit import jit
 from ruzhash_cv._core.validation import as_array, as_reals, as_row_numbers, check_real
 
-
 Array = NDArray[np.float64]
 
 
@@ -200,9 +199,7 @@ def _pairwise(preferences: Any, others: Any, *, tanimoto: bool) -> NDArray[np.fl
 
 
 @jit("void(f8[:, ::1], f8, f8, i8[::1], i8[:, ::1], f4[:, ::1])")
-def _embed_kernel(
-    squared: Any, limit: float, falloff: float, groups: Any, members: Any, preferences: Any
-) -> None:
+def _embed_kernel(squared: Any, limit: float, falloff: float, groups: Any, members: Any, preferences: Any) -> None:
     """Write the mean of exp(-r^2 / (2 s^2)) over the scales s; `falloff` is 1 / (2 s^2) of the widest."""
     for item in range(len(squared)):
         for row in range(squared.shape[1]):

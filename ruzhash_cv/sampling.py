@@ -13,7 +13,15 @@ from scipy.spatial.distance import cdist
 
 from ruzhash_cv._core.jit import jit
 from ruzhash_cv._core.random import below, draw_key, mix, uniform
-from ruzhash_cv._core.validation import RNG, as_generator, as_points, as_vector, check_int, check_real, check_same_length
+from ruzhash_cv._core.validation import (
+    RNG,
+    as_generator,
+    as_points,
+    as_vector,
+    check_int,
+    check_real,
+    check_same_length,
+)
 from ruzhash_cv.matchset import LENGTH
 
 Array = NDArray[np.float64]
@@ -120,7 +128,9 @@ def draw_samples(
         shares = shares / largest  # only their ratios count, and their sum must be finite
     min_spread = check_real(min_spread, "min_spread", inclusive=True)
     check_int(n_candidates, "n_candidates")
-    return draw_from(pairs, sample_size, n_samples, sizes, shares, min_spread, n_candidates, sample_size == 4, generator)
+    return draw_from(
+        pairs, sample_size, n_samples, sizes, shares, min_spread, n_candidates, sample_size == 4, generator
+    )
 
 
 def draw_from(

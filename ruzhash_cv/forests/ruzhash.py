@@ -66,7 +66,7 @@ def as_thresholds(values: NDArray[np.float32]) -> NDArray[np.uint64]:
 
 
 @jit
-def hash_row(columns: Any, thresholds: Any, begin: int, end: int, key: Any) -> int:
+def hash_row(columns: Any, thresholds: Any, begin: int, end: int, key: Any) -> Any:
     """Return the component of smallest rank among those above their thresholds, or SINK.
 
     The row is `columns[begin:end]` with `thresholds` from `as_thresholds`; indices go in, because slicing would cost more than
@@ -84,7 +84,7 @@ def hash_row(columns: Any, thresholds: Any, begin: int, end: int, key: Any) -> i
 
 
 @jit
-def branch_of(component: int, key: Any, n_branches: int) -> int:
+def branch_of(component: int, key: Any, n_branches: int) -> Any:
     """Return the branch that a hash is grouped into."""
     bits = mix(key ^ _BRANCH_STREAM, np.uint64(component))
     return np.int64((bits >> _32) * np.uint64(n_branches) >> _32)

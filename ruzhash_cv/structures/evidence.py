@@ -32,7 +32,7 @@ Steps = NDArray[np.uint8]
 
 #: Radii tried, in lengths: powers of sqrt 2 from the first to the second exponent; by codimension the second, as epipolar lines do
 #: not bend and planes do.
-FINEST, WIDEST = -5, {1: 2, 2: 6}
+FINEST, WIDEST = -5, {1: 2, 2: 5}
 N_RADII = max(WIDEST.values()) - FINEST + 1
 RADII = np.sqrt(2.0) ** np.arange(FINEST, FINEST + N_RADII)
 #: The annulus around a radius reaches this many radii further.
@@ -69,9 +69,7 @@ class Candidates:
     chance: Array
 
     @classmethod
-    def of(
-        cls, family: ModelFamily, code: int, models: Array, data: Array, decoys: Array, length: float
-    ) -> Candidates:
+    def of(cls, family: ModelFamily, code: int, models: Array, data: Array, decoys: Array, length: float) -> Candidates:
         """Return models of one family with the radii that hold correspondences and decoys, both (n, 4)."""
         steps = radius_steps(family.squared_residuals(data, models), length)
         widest = RADII[-1] * length
@@ -211,6 +209,8 @@ def extract(candidates: Candidates, families: tuple[ModelFamily, ...], votes: Ar
         taken = np.flatnonzero((candidates.steps[best] <= step + TOLERANCE) & (left > 0.0))
         counts -= count_votes(candidates.steps[:, taken], left[taken])
         left[taken] = 0.0
+    # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
+    chosen.sort(key=lambda item: -item[2])
     models = np.array([item[0] for item in chosen], np.int64)
     steps, gained = np.array([item[1] for item in chosen], np.int64), np.array([item[2] for item in chosen])
     return Structures(candidates.models[models], candidates.codes[models], steps, gained, left)

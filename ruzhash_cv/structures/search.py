@@ -1,7 +1,7 @@
 """The search: rounds of sampling, until what no structure holds looks like mismatches.
 
-    samples -> models -> preferences, weighed against decoys -> structures by evidence -> RuzHash forest -> scores
-            -> what is left, and looks best, is sampled in the next round
+samples -> models -> preferences, weighed against decoys -> structures by evidence -> RuzHash forest -> scores
+        -> what is left, and looks best, is sampled in the next round
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ MOST_ROUNDS = 5
 CLOSING_RADII = (9.0, 3.0, 1.0)
 #: Decoys that models are weighed against, and decoys that scores are compared with: others, or p-values would be flattered.
 N_DECOYS, N_NULL = 400, 1000
+#: Decoys are made of what no structure holds, and of any matches as if these were so many more.
+PRIOR_MATCHES = 40
 #: A model's weight is this power of the share of its support that is not chance.
 SIGNIFICANCE = 3
 #: Columns of the forest from samples, those of most weight, and what a structure weighs beside them.
@@ -71,7 +73,9 @@ class Columns:
     def join(parts: list[Columns]) -> Columns:
         """Return the models of several sets as one; samples of different sizes are filled up."""
         size = max(part.members.shape[1] for part in parts)
-        members = [np.pad(part.members, ((0, 0), (0, size - part.members.shape[1])), constant_values=-1) for part in parts]
+        members = [
+            np.pad(part.members, ((0, 0), (0, size - part.members.shape[1])), constant_values=-1) for part in parts
+        ]
         return Columns(
             np.vstack([part.models for part in parts]),
             np.concatenate([part.codes for part in parts]),
@@ -123,9 +127,8 @@ class Search:
     ) -> None:
         self._matches, self._families, self._admitted = matches, families, admitted
         self._rng, self._n_jobs = rng, n_jobs
-        distance = DECOY_DISTANCE * matches.length
-        self._decoys = draw_decoys(matches.data, N_DECOYS, distance, rng)
-        self._null = draw_decoys(matches.data, N_NULL, distance, rng)
+        self._decoys = draw_decoys(matches.data, N_DECOYS, DECOY_DISTANCE * matches.length, rng)
+        self._null = np.zeros((0, 4))
         self._rejected, self._n_models = dict.fromkeys(REJECTIONS, 0), 0
 
     def run(self) -> Found:
@@ -137,7 +140,9 @@ class Search:
         """
         n, votes = len(self._matches), self._matches.votes
         empty = np.zeros((0, 9)), np.zeros(0, np.uint8)
-        candidates = Candidates.of(self._families[0], 0, empty[0], self._matches.data, self._decoys, self._matches.length)
+        candidates = Candidates.of(
+            self._families[0], 0, empty[0], self._matches.data, self._decoys, self._matches.length
+        )
         columns = Columns(*empty, np.zeros(0), np.zeros((0, 1), np.int64))
         alone, guides = self._families[0] in self._admitted, [votes]
         for turn in range(MOST_ROUNDS):
@@ -153,7 +158,9 @@ class Search:
             if self._is_over(structures, scores, null_scores, alone):
                 break
             alone, guides = len(self._families) == 1 and alone, [votes, best_first(structures.left, scores)]
-        return self._without_repetitions(Found(structures, used, self._null, scores, null_scores, self._rejected, self._n_models))
+        return self._without_repetitions(
+            Found(structures, used, self._null, scores, null_scores, self._rejected, self._n_models)
+        )
 
     def _sample(self, code: int, plan: Plan, wanted: int, guide: Array) -> tuple[Columns, Candidates]:
         """Sample models of one family, weigh them, and return the informative ones, and refits of them that are no false alarms."""
@@ -174,7 +181,9 @@ class Search:
         columns = Columns(models[chosen], np.full(len(chosen), code, np.uint8), weights[chosen], members[chosen])
         fits = [models[chosen]]
         for radius in CLOSING_RADII:
-            fits.append(refit(family, matches.data, matches.votes, fits[-1], np.full(len(chosen), radius * matches.length)))
+            fits.append(
+                refit(family, matches.data, matches.votes, fits[-1], np.full(len(chosen), radius * matches.length))
+            )
         refitted = np.vstack(fits[1:]) if family in self._admitted else np.zeros((0, 9))
         return columns, self._meaningful(code, refitted)
 
@@ -219,9 +228,21 @@ class Search:
 
     def _score(self, columns: Columns, structures: Structures) -> tuple[Array, Array, Columns]:
         """Return the forest's scores of matches and of decoys, and the columns: the most significant, and the structures."""
+        self._null = self._decoys_of_mismatches(structures)
         best = np.sort(np.argsort(-columns.weights, kind="stable")[:N_COLUMNS])
         used = Columns.join([columns.take(best), self._columns_of(structures)])
         return *score(used, self._matches, self._null, self._families, self._rng, self._n_jobs), used
+
+    def _decoys_of_mismatches(self, structures: Structures) -> Array:
+        """Return decoys made of what no structure holds: these stand where mismatches stand.
+
+        Few such matches could be made of little else than true ones: the fewer, the more decoys are made of any matches.
+        """
+        matches, distance = self._matches, DECOY_DISTANCE * self._matches.length
+        beyond = matches.data[structures.left > 0.0]
+        n_beyond = round(N_NULL * len(beyond) / (len(beyond) + PRIOR_MATCHES))
+        first = draw_decoys(beyond, n_beyond, distance, self._rng)
+        return np.vstack([first, draw_decoys(matches.data, N_NULL - len(first), distance, self._rng)])
 
     def _columns_of(self, structures: Structures) -> Columns:
         """Return structures as columns; nobody is a member of their samples, as they were fitted to many."""
@@ -281,9 +302,7 @@ def score(
     columns: Columns, matches: MatchSet, null: Array, families: Families, rng: np.random.Generator, n_jobs: int
 ) -> tuple[Array, Array]:
     """Return anomaly scores of matches and of decoys: 2^(-h / c) of one RuzHash forest grown on the matches."""
-    forest = RuzHashForest(
-        n_trees=N_TREES, subsample_size=SUBSAMPLE, branching_factor=BRANCHES, rng=rng, n_jobs=n_jobs
-    )
+    forest = RuzHashForest(n_trees=N_TREES, subsample_size=SUBSAMPLE, branching_factor=BRANCHES, rng=rng, n_jobs=n_jobs)
     rows, most = None, None
     tables = []
     for data, groups in ((matches.data, matches.groups), (null, np.full(len(null), _NOWHERE, np.int64))):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
@@ -12,14 +10,10 @@ from ruzhash_cv._core.validation import as_vector
 
 Array = NDArray[np.float64]
 
-#: p-values above the first of these are hardly ever inliers'; how many lie between one and the next tells the mismatches' own law.
-LEVELS = (0.05, 0.1, 0.2, 0.5, 1.0)
-#: Shifts and spreads tried for that law.
-SHIFTS, SPREADS = np.linspace(0.0, 3.0, 31), np.linspace(1.0, 2.5, 16)
-#: Matches that speak for the decoys' law beforehand, the price of a spread, and the log-likelihood ratio another law needs.
-PRIOR_OF_LAW, SPREAD_PRICE, FEWEST_NATS_OF_LAW = 40.0, 30.0, 0.8
-#: The decoy whose score the exponential tail begins at, and the share of decoys that tell how fast it falls.
-TAIL_RANK, TAIL_SHARE = 5, 0.1
+#: p-values above the first of these are hardly ever inliers'; how many of them are at most the second tells the mismatches' own law.
+INLIERS, MIDDLE = 0.05, 0.5
+#: Matches that speak for the decoys' law beforehand.
+PRIOR_MATCHES = 40.0
 
 
 def p_values(scores: ArrayLike, decoy_scores: ArrayLike) -> Array:
@@ -59,75 +53,38 @@ def tail_shares(scores: Array, ranked: Array) -> Array:
     return np.asarray((1.0 + as_good) / (1.0 + len(ranked)), dtype=np.float64)
 
 
-def extend_tail(p: Array, scores: Array, ranked: Array) -> Array:
-    """Return p-values that go on falling, exponentially in -log2 of the score, where the best of the decoys end.
+def empirical_null(p: Array, n_decoys: int) -> float:
+    """Return the shift of the law of mismatches' p-values: Phi^-1(p) + shift is standard normal.
 
-    `ranked` are the decoys' scores in ascending order.
-
-    Examples
-    --------
-    >>> decoys, scores = np.exp2(-np.linspace(1, 0, 101)), np.exp2([-0.5, -1.5, -2.5])
-    >>> bool((np.diff(extend_tail(p_values(scores, decoys), scores, decoys)) < 0).all())
-    True
-    """
-    n_tail = int(TAIL_SHARE * len(ranked))
-    if n_tail <= TAIL_RANK:
-        return p
-    agreement, best = -np.log2(scores), -np.log2(ranked[: n_tail + 1])
-    scale = float(np.mean(best[:n_tail] - best[n_tail]))
-    beyond = agreement > best[TAIL_RANK]
-    if scale > 0.0:
-        start = (1.0 + TAIL_RANK) / (1.0 + len(ranked))
-        p = p.copy()
-        p[beyond] = start * np.exp((best[TAIL_RANK] - agreement[beyond]) / scale)
-    return p
-
-
-def empirical_null(p: Array, n_decoys: int) -> tuple[float, float]:
-    """Return shift and spread of the law of mismatches' p-values: (ndtri(p) + shift) / spread is standard normal.
-
-    (0, 1) where they are like decoys. Mismatches of real matchers look a little better: they join what looks alike and lies near
-    each other. Large p-values are theirs alone, and tell the law by which the small ones follow (Efron, "Large-scale simultaneous
-    hypothesis testing: the choice of a null hypothesis", JASA 2004). Fitted by the likelihood of the counts between `LEVELS`, which
-    speak for n N / (n + N) of these n matches: the `n_decoys` N that p-values come from are a sample too.
+    0 where they are like decoys. Mismatches of real matchers look a little better: they join what looks alike and lies near each
+    other. Large p-values are theirs alone, and tell the law by which the small ones follow (Efron, "Large-scale simultaneous
+    hypothesis testing: the choice of a null hypothesis", JASA 2004). Fitted to the share of p-values above 0.05 that are at most 0.5.
+    n matches speak for n N / (n + N) of them: the `n_decoys` N that p-values come from are a sample too.
 
     Examples
     --------
     >>> empirical_null(np.linspace(0.001, 1, 500), 1000)
-    (0.0, 1.0)
+    0.0
     """
-    levels = np.array(LEVELS)
-    below = np.searchsorted(np.sort(p), levels, side="right")
-    counts = np.diff(below)
-    counts = counts * (n_decoys / max(n_decoys + counts.sum(), 1)) + PRIOR_OF_LAW * np.diff(levels) / (1.0 - levels[0])
-    shift, spread, logs = _laws()
-    gains = logs @ counts - SPREAD_PRICE * (spread - 1.0) ** 2
-    best = int(np.argmax(gains))
-    # Entry 0 is the law of decoys.
-    return (float(shift[best]), float(spread[best])) if gains[best] > gains[0] + FEWEST_NATS_OF_LAW else (0.0, 1.0)
+    n = np.count_nonzero(p > INLIERS)
+    n_middle = np.count_nonzero((p > INLIERS) & (p <= MIDDLE))
+    speaks = n_decoys / max(n_decoys + n, 1)
+    shifts = np.linspace(0.0, 3.0, 301)
+    below, middle = ndtr(ndtri(INLIERS) + shifts), ndtr(ndtri(MIDDLE) + shifts)
+    expected = (middle - below) / (1.0 - below)
+    share = (speaks * n_middle + PRIOR_MATCHES * expected[0]) / (speaks * n + PRIOR_MATCHES)
+    return float(np.interp(share, expected, shifts))
 
 
-@cache
-def _laws() -> tuple[Array, Array, Array]:
-    """Return the shifts and spreads that are tried, and the logarithms of the shares they put between one level and the next."""
-    shift, spread = (grid.ravel() for grid in np.meshgrid(SHIFTS, SPREADS, indexing="ij"))
-    beyond = ndtr(-(ndtri(np.array(LEVELS)) + shift[:, None]) / spread[:, None])
-    shares = (beyond[:, :-1] - beyond[:, 1:]) / beyond[:, :1]
-    return shift, spread, np.log(np.maximum(shares, 1e-300))
-
-
-def adjust(p: Array, null: tuple[float, float]) -> Array:
+def adjust(p: Array, shift: float) -> Array:
     """Return p-values under a law from `empirical_null`.
 
     Examples
     --------
-    >>> adjust(np.array([0.01, 0.5]), (1.0, 1.0)).round(3)
+    >>> adjust(np.array([0.01, 0.5]), 1.0).round(3)
     array([0.092, 0.841])
     """
-    shift, spread = null
-    adjusted = p if null == (0.0, 1.0) else ndtr((ndtri(p) + shift) / spread)
-    # At least the smallest positive number: a p-value is never 0.
-    return np.maximum(adjusted, np.finfo(np.float64).tiny)
+    return p if shift == 0.0 else np.asarray(ndtr(ndtri(p) + shift))
 
 
 def better_rejected(scores: Array, rejected: NDArray[np.bool_]) -> Array:

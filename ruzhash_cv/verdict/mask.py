@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.verdict.calibration import adjust, better_rejected, empirical_null, extend_tail, mismatch_rate, tail_shares
+from ruzhash_cv.verdict.calibration import adjust, better_rejected, empirical_null, mismatch_rate, tail_shares
 
 Array = NDArray[np.float64]
 
@@ -38,6 +38,7 @@ class Verdict:
 
 def decide(
     residuals: Array,
+    null_residuals: Array,
     tolerances: Array,
     codimensions: NDArray[np.int64],
     scores: Array,
@@ -54,8 +55,8 @@ def decide(
 
     Parameters
     ----------
-    residuals : ndarray, shape (n, k)
-        To the structures, in the unit of the tolerances.
+    residuals, null_residuals : ndarrays, shapes (n, k) and (N, k)
+        Of matches and of decoys to the structures, in the unit of the tolerances.
     tolerances, codimensions : ndarrays, shape (k,)
     scores, null_scores : ndarrays, shapes (n,) and (N,)
         Anomaly scores of matches and of decoys.
@@ -64,23 +65,39 @@ def decide(
     false_acceptance_rate : float or None
         Where given, the mask is p-value <= rate.
     """
-    ranked = np.sort(null_scores)
-    chance = tail_shares(scores, ranked)
-    law = empirical_null(chance, len(ranked))
-    p = adjust(extend_tail(chance, scores, ranked), law)
-    rate = mismatch_rate(p, adjust(tail_shares(ranked, ranked), law))
     nearest, distance = nearest_structures(residuals, tolerances, codimensions)
+    null_distance = nearest_structures(null_residuals, tolerances, codimensions)[1]
+    looks, null_looks = ranked_looks(scores, distance, null_scores, null_distance)
+    ranked = np.sort(null_looks)
+    chance = tail_shares(looks, ranked)
+    law = empirical_null(chance, len(ranked))
+    p = adjust(chance, law)
+    rate = mismatch_rate(p, adjust(tail_shares(ranked, ranked), law))
     within, reach = distance <= 1.0, REACH if threshold is None else 1.0
-    speaks = np.maximum(chance, better_rejected(scores, distance > REACH)) <= SURE
+    speaks = np.maximum(chance, better_rejected(looks, distance > REACH)) <= SURE
     level = ON_A_LINE ** (EQUATIONS - codimensions)[nearest]
     keep = np.where(within, chance <= level, speaks & (distance <= reach))
     if threshold is None:
-        p = np.maximum(p, better_rejected(scores, ~keep))
+        p = np.maximum(p, better_rejected(looks, ~keep))
     if false_acceptance_rate is not None:
         speaks = p <= false_acceptance_rate
         keep = speaks if threshold is None else speaks & within
     labels = np.where(keep & (distance <= REACH), nearest, -1)
     return Verdict(keep, p, labels, float(scores[speaks].max(initial=0.0)), rate)
+
+
+def ranked_looks(scores: Array, distances: Array, null_scores: Array, null_distances: Array) -> tuple[Array, Array]:
+    """Return numbers that rank matches and decoys by score, and equal scores by the distance to the nearest structure.
+
+    Many mismatches agree with nothing, and share the largest score.
+    """
+    both = np.concatenate([scores, null_scores]), np.concatenate([distances, null_distances])
+    order = np.lexsort(both[::-1])
+    new = np.ones(len(order), bool)
+    new[1:] = (np.diff(both[0][order]) != 0) | (both[1][order][1:] != both[1][order][:-1])
+    ranks = np.empty(len(order))
+    ranks[order] = np.cumsum(new)
+    return ranks[: len(scores)], ranks[len(scores) :]
 
 
 def nearest_structures(
@@ -100,7 +117,9 @@ def nearest_structures(
     return nearest, distances[np.arange(len(residuals)), nearest]
 
 
-def lost_to_rivals(matches: MatchSet, verdict: Verdict, scores: Array, codimensions: NDArray[np.int64]) -> NDArray[np.int64]:
+def lost_to_rivals(
+    matches: MatchSet, verdict: Verdict, scores: Array, codimensions: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """Return those kept whose keypoint has a better match: a point of one image has one partner in the other.
 
     Partners near each other are one, and so are any within the same plane, which has room for them.
