@@ -24,8 +24,8 @@ import pytest
 from joblib import Parallel, delayed
 
 from ruzhash_cv import filter_points, solve_models
-from ruzhash_cv._jit import jit
-from ruzhash_cv.models import SAMPLE_SIZE
+from ruzhash_cv._core.jit import jit
+from ruzhash_cv.families.solving import FAMILIES
 
 START_METHODS = [name for name in ("fork", "spawn", "forkserver") if name in multiprocessing.get_all_start_methods()]
 
@@ -157,7 +157,7 @@ def test_an_interruption_within_a_solver_waits_for_its_end(
     monkeypatch.setattr("cv2." + solver, interrupted_midway)
     points = np.random.default_rng(0).uniform(0, 100, (7, 2))
     with pytest.raises(KeyboardInterrupt):
-        solve_models(points, points, [range(SAMPLE_SIZE[kind])] * 3, kind=kind)
+        solve_models(points, points, [range(FAMILIES[kind].sample_size)] * 3, kind=kind)
     assert solved == [True] * 3
     assert signal.getsignal(signal.SIGINT) is interruptible
 

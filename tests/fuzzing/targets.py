@@ -43,6 +43,7 @@ def filter_options(draw: Draw) -> dict[str, Any]:
     return draw.some(
         model=draw.option(MODELS, ("affine", "", None, b"auto", np.array(["auto"]))),
         threshold=draw.option(thresholds, (0, -1.0, np.nan, np.inf, True, 10**600)),
+        pixel=draw.option((1, 0.001, np.float32(2), 1e-300, 1e300, 1000.0), (0, -1.0, np.nan, np.inf, True, None)),
         false_acceptance_rate=draw.option((None, 1e-300, 0.01, np.float32(0.5)), (0, 1, -0.1, np.nan, np.inf, True)),
         rng=draw.seed(),
         n_jobs=draw.n_jobs(),
@@ -88,7 +89,9 @@ def filter_points(draw: Draw) -> None:
 
 def filter_matches(draw: Draw) -> None:
     kp1, kp2, matches, ratio = matched(draw)
-    mask = ruzhash_cv.filter_matches(kp1, kp2, matches, ratio=ratio, **filter_options(draw))
+    options = filter_options(draw)
+    options.pop("pixel", None)
+    mask = ruzhash_cv.filter_matches(kp1, kp2, matches, ratio=ratio, **options)
     claim(type(mask) is np.ndarray and mask.dtype == bool and mask.shape == (len(matches),), f"mask {mask!r}")
     if len(matches) and isinstance(matches[0], (cv2.DMatch, tuple)):
         kept = ruzhash_cv.select_matches(matches, draw.pick([mask, mask[:, None], mask.tolist(), mask.astype("u1")]))
@@ -100,7 +103,8 @@ def estimate(function: Callable[..., Any]) -> Target:
         pairs = correspondences(draw, draw.pick(SIZES))
         points1, points2 = points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:])
         options = filter_options(draw)
-        options.pop("model", None), options.pop("false_acceptance_rate", None)
+        for absent in ("model", "false_acceptance_rate", "pixel"):
+            options.pop(absent, None)
         options |= draw.some(method=draw.option((None, cv2.RANSAC, 38), (0, cv2.FM_8POINT, HUGE, -1, 3.0, True)))
         model, mask = function(points1, points2, **options)
         claim(mask.shape == (len(np.asarray(points1)), 1) and mask.dtype == np.uint8, f"mask {mask.shape} {mask.dtype}")

@@ -1,0 +1,157 @@
+"""Structures that lie among the matches of stronger ones and compete with them for keypoints are no surfaces."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ruzhash_cv import filter_points
+from ruzhash_cv.structures.repetitions import LEAST_CONTESTED, N_NEIGHBOURS, SMALL, own_share, tell_repetitions
+
+OWN_KEYPOINTS = np.tile(np.arange(90), (2, 1))
+
+
+def share_twin(points: np.ndarray, own: np.ndarray, around: np.ndarray, same: float) -> float:
+    said: list[bool] = []
+    among = np.flatnonzero(around)
+    for row in np.flatnonzero(own):
+        lengths = np.linalg.norm(points[among] - points[row], axis=1)
+        said += list(own[among[lengths > same][np.argsort(lengths[lengths > same])][:N_NEIGHBOURS]])
+    return float(np.mean(said)) if said else 1.0
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 40, 200])
+def test_the_share_equals_its_twin(n: int) -> None:
+    rng = np.random.default_rng(n)
+    points, own = rng.uniform(0, 100, (n, 2)), rng.random(n) < 0.5
+    own[0] = True
+    around = own | (rng.random(n) < 0.7)
+    for same in (0.0, 3.0):
+        assert own_share(points, own, around, same) == pytest.approx(share_twin(points, own, around, same))
+
+
+def two(
+    apart: bool, n: int = 200, n_weaker: int = 60, n_wrong: int = 40, n_contested: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two planes beside each other, or one with some of its matches a period off; mismatches come last.
+
+    Of the stronger plane `n_contested` matches end at second points of the weaker one's.
+    """
+    rng = np.random.default_rng(5)
+    points1 = rng.uniform(0, 500, (n + n_wrong, 2))
+    points2 = points1 * 1.1 + 20.0 + rng.normal(0, 0.3, points1.shape)
+    weaker = points1[:n, 0] < np.sort(points1[:n, 0])[n_weaker] if apart else np.arange(n) < n_weaker
+    points2[:n][weaker] += [70.0, 0.0]
+    points2[n:] = rng.uniform(0, 550, (n_wrong, 2))
+    taken, rivals = np.flatnonzero(weaker)[:n_contested], np.flatnonzero(~weaker)[:n_contested]
+    points2[rivals], points1[rivals] = points2[taken], (points2[taken] - 20.0) / 1.1
+    return points1, points2, np.append(weaker, np.zeros(n_wrong, bool))
+
+
+# Of filter_points
+
+
+@pytest.mark.parametrize("n_contested", [0, 10])
+def test_a_plane_beside_another_stays(n_contested: int) -> None:
+    points1, points2, weaker = two(apart=True, n_contested=n_contested)
+    result = filter_points(points1, points2)
+    assert len(result.models) == 2
+    assert result.inlier_mask[weaker].mean() > 0.8
+    assert result.inlier_mask[:200][~weaker[:200]].mean() > 0.9
+
+
+@pytest.mark.parametrize(("n_weaker", "n_contested"), [(60, 10), (20, 0)])
+def test_matches_one_period_off_are_no_plane(n_weaker: int, n_contested: int) -> None:
+    for seed in range(4):
+        points1, points2, weaker = two(apart=False, n_weaker=n_weaker, n_contested=n_contested)
+        result = filter_points(points1, points2, rng=seed)
+        assert len(result.models) == 1
+        assert result.inlier_mask[weaker].mean() < 0.1
+        assert result.inlier_mask[:200][~weaker[:200]].mean() > 0.95
+
+
+def test_a_plane_seen_through_another_stays_where_they_share_no_keypoint() -> None:
+    """A fence, the panes of a wall, parallax."""
+    points1, points2, weaker = two(apart=False)
+    result = filter_points(points1, points2)
+    assert len(result.models) == 2
+    assert result.inlier_mask[weaker].mean() > 0.9
+
+
+def test_strips_narrower_than_the_distance_of_matches_stay() -> None:
+    rng = np.random.default_rng(0)
+    points1 = rng.uniform(0, [640, 480], (400, 2))
+    strip = points1[:, 1] // 30 % 2 == 1
+    points2 = points1 * 1.05 + [20, 10] + strip[:, None] * [25, 4] + rng.normal(0, 0.5, points1.shape)
+    points2[300:] = rng.uniform(0, [640, 480], (100, 2))
+    mask = filter_points(points1, points2).inlier_mask[:300]
+    assert min(mask[strip[:300]].mean(), mask[~strip[:300]].mean()) > 0.9
+
+
+def test_a_plane_in_the_midst_of_another_stays() -> None:
+    """What is in front hides what is behind."""
+    rng = np.random.default_rng(1)
+    points1 = rng.uniform(0, 500, (400, 2))
+    inside = (np.abs(points1 - 250) < 90).all(axis=1)
+    points2 = points1 + np.where(inside[:, None], [35.0, -20.0], [5.0, 5.0]) + rng.normal(0, 0.3, (400, 2))
+    result = filter_points(points1, points2)
+    assert len(result.models) == 2
+    assert result.inlier_mask[inside].mean() > 0.9
+
+
+# Of the rule
+
+
+def scattered(n: int = 90) -> np.ndarray:
+    return np.random.default_rng(2).uniform(0, 100, (n, 4))
+
+
+@pytest.mark.parametrize("to_the_stronger", [5.0, 0.5])
+def test_the_few_matches_of_an_interleaved_structure_are_lost(to_the_stronger: float) -> None:
+    """Whether or not it holds the stronger one's matches too."""
+    few = int(SMALL * 80) - 1
+    distances = np.full((90, 2), 0.5)
+    distances[90 - few :, 0], distances[: 90 - few, 1] = 5.0, to_the_stronger
+    repeated, held, lost = tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0)
+    assert repeated.tolist() == [False, True]
+    np.testing.assert_array_equal(held, np.arange(90) < 90 - few)
+    np.testing.assert_array_equal(lost, np.arange(90) >= 90 - few)
+
+
+@pytest.mark.parametrize("image", [0, 1])
+def test_a_structure_that_competes_for_keypoints_goes(image: int) -> None:
+    distances = np.full((90, 2), 5.0)
+    distances[:60, 0] = distances[60:, 1] = 0.5
+    assert not tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0)[0].any()
+    shared = OWN_KEYPOINTS.copy()
+    n_contested = int(np.ceil(LEAST_CONTESTED * 30))
+    shared[image, 90 - n_contested :] = np.arange(n_contested)
+    assert tell_repetitions(scattered(), distances, shared, 1.0)[0].tolist() == [False, True]
+    # Of some of many matches the keypoints' numbers exceed theirs.
+    assert tell_repetitions(scattered(), distances, shared + [[500], [900]], 1.0)[0].tolist() == [False, True]
+
+
+def test_a_structure_in_a_place_of_its_own_stays_whatever_it_competes_for() -> None:
+    data, distances, shared = scattered(), np.full((90, 2), 5.0), OWN_KEYPOINTS.copy()
+    distances[:60, 0] = distances[60:, 1] = 0.5
+    shared[:, 60:] = np.arange(30)
+    assert tell_repetitions(data, distances, shared, 1.0)[0].tolist() == [False, True]
+    data[60:] += 1000.0
+    assert tell_repetitions(data, distances, shared, 1.0)[0].tolist() == [False, False]
+
+
+def test_what_is_interleaved_in_one_image_alone_goes_too() -> None:
+    data, distances, shared = scattered(), np.full((90, 2), 5.0), OWN_KEYPOINTS.copy()
+    distances[:60, 0] = distances[60:, 1] = 0.5
+    shared[:, 60:] = np.arange(30)
+    data[60:, 2:] += 1000.0
+    assert tell_repetitions(data, distances, shared, 1.0)[0].tolist() == [False, True]
+
+
+def test_one_match_is_not_judged_and_the_strongest_structure_never_goes() -> None:
+    distances = np.full((90, 2), 5.0)
+    distances[:89, 0], distances[89, 1] = 0.5, 0.5
+    assert not tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0)[0].any()
+    assert not tell_repetitions(scattered(), np.full((90, 2), 5.0), OWN_KEYPOINTS, 1.0)[0].any()
+    everything = np.full((90, 3), 0.5)
+    assert tell_repetitions(scattered(), everything, OWN_KEYPOINTS, 1.0)[0].tolist() == [False, False, False]
