@@ -64,10 +64,11 @@ class TwoViewFamily(ModelFamily, Protocol):
 
 
 def squared_residuals(families: tuple[Any, ...], codes: NDArray[np.uint8], models: Array, data: Array) -> Array:
-    """Return squared residuals (m, n) to models of several families; `codes` (m,) tell which."""
+    """Return squared residuals (m, n) to models of several families, infinite where there is none; `codes` (m,) tell which."""
     squared = np.empty((len(models), len(data)))
     for code, family in enumerate(families):
         own = codes == code
         if own.any():
-            squared[own] = family.squared_residuals(data, models[own])
+            # The smaller of NaN and infinity is infinity here.
+            squared[own] = np.fmin(family.squared_residuals(data, models[own]), np.inf)
     return squared

@@ -209,3 +209,12 @@ def test_models_of_several_families_have_each_their_own_residuals() -> None:
         families[code].squared_residuals(data, model[None])[0] for code, model in zip(codes, matrices, strict=True)
     ]
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_residual_that_is_no_number_becomes_infinite() -> None:
+    class Nowhere(Lines):
+        def squared_residuals(self, data: Array, models: Array) -> Array:
+            return np.full((len(models), len(data)), np.nan)
+
+    found = squared_residuals((Nowhere(), Lines()), np.array([0, 1], np.uint8), np.eye(3)[:2], np.ones((4, 2)))
+    assert found.tolist() == [[np.inf] * 4, [1.0] * 4]

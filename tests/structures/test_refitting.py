@@ -60,6 +60,15 @@ def test_a_model_that_too_few_agree_with_stays_as_it_was_beside_one_that_is_refi
 
 
 @both
+def test_a_minimal_sample_and_one_more_refit_nothing(family: TwoViewFamily) -> None:
+    start = FIT[family.name](MAKE[family.name](60), np.ones(60)).reshape(1, 9)
+    for more, changes in ((1, False), (5, True)):
+        data = MAKE[family.name](family.sample_size + more, 0.5)
+        found = refit(family, data, np.ones(len(data)), start, np.array([1000.0]))
+        assert (found != start).any() == changes
+
+
+@both
 @pytest.mark.parametrize("data", [np.zeros((20, 4)), np.full((20, 4), 7.0), np.outer(np.arange(20.0), np.ones(4))])
 def test_degenerate_matches_leave_a_finite_model_behind(family: TwoViewFamily, data: np.ndarray) -> None:
     model = naive.of_unit_norm(np.eye(3)).reshape(1, 9)
