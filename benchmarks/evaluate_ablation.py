@@ -254,7 +254,7 @@ def number_table(rows: list[Row]) -> str:
         if not number.exists:
             print(f"{number} is no longer in {place_of(number)}", file=sys.stderr)
             continue
-        line = [f"`{number}`", shown(number.value), f"`{place_of(number)}`", number.meaning]
+        line = [f"`{str(number).split('.', 1)[1]}`", shown(number.value), f"`{place_of(number)}`", number.meaning]
         if rows:
             line += [with_error(found.overall(f"{number} {word}", "f1")) for word in FACTORS]
         lines.append(line)
@@ -263,9 +263,7 @@ def number_table(rows: list[Row]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A number, a tuple's numbers, or the ends of a grid."""
-    if isinstance(value, np.ndarray):
-        return f"{value[0]:g} to {value[-1]:g} in steps of {value[1] - value[0]:.3g}"
+    """A number, or a tuple's numbers."""
     return ", ".join(f"{item:g}" for item in value) if isinstance(value, tuple) else f"{value:g}"
 
 
@@ -320,7 +318,9 @@ def main() -> None:
         rows |= {key_of(row): row for row in new}
         print(f"\r{count} of {len(tasks)}", end="", file=sys.stderr)
     print(file=sys.stderr)
-    asked = [row for name in names for row in rows.values() if row["variant"] == name and row["suite"] in suites]
+    order = {key: at for at, key in enumerate(product(names, suites))}
+    asked = [row for key, row in rows.items() if key[:2] in order]
+    asked.sort(key=lambda row: order[row["variant"], row["suite"]])
     stale = sum(row["package"] != package_digest() for row in asked)
     print(about_this_run({}))
     if stale:

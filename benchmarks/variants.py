@@ -245,6 +245,14 @@ RULES: dict[str, Variant] = {
     "votes: several for a keypoint": Variant(
         replaced(matchset, votes_of=lambda groups, keypoints: 1.0 / np.bincount(groups)[groups])
     ),
+    "p-values: decoys of any matches": Variant(replaced(search, PRIOR_MATCHES=np.inf)),
+    "p-values: equal scores stay equal": Variant(
+        replaced(mask, ranked_looks=lambda scores, distances, null_scores, null_distances: (scores, null_scores))
+    ),
+    "p-values: by the decoys' own law": Variant(replaced(calibration, empirical_null=lambda p, n_decoys: 0.0)),
+    "p-values: not held against what is rejected": Variant(
+        replaced(calibration, better_rejected=lambda scores, rejected: np.zeros(len(scores)))
+    ),
     "mask: structures alone": Variant(replaced(mask, ON_A_LINE=1.0, SURE=-1.0)),
     "mask: no reach beyond tolerances": Variant(replaced(mask, REACH=1.0)),
     "mask: rivals stay": Variant(replaced(mask, lost_to_rivals=lambda *_: np.zeros(0, np.int64))),
@@ -259,8 +267,8 @@ RULES: dict[str, Variant] = {
 class Number(NamedTuple):
     """A number of the method: where it stands, what it means, and how it is halved and doubled.
 
-    `path` leads to it within what `name` stands for: keys, fields and slices. Of an "exponent" of sqrt 2 the power is halved and
-    doubled, of a "share" there is never more than 1, of an "excess" what exceeds 1.
+    `path` leads to it within what `name` stands for: keys and fields. Of an "exponent" of sqrt 2 the power is halved and
+    doubled, and a "share" is never more than 1.
     """
 
     module: ModuleType
@@ -270,10 +278,8 @@ class Number(NamedTuple):
     kind: str = "plain"
 
     def __str__(self) -> str:
-        steps = (
-            f".{at}" if isinstance(at, str) else "[:-1]" if isinstance(at, slice) else f"[{at}]" for at in self.path
-        )
-        return self.name + "".join(steps)
+        steps = (f".{at}" if isinstance(at, str) else f"[{at}]" for at in self.path)
+        return f"{self.module.__name__.rsplit('.', 1)[-1]}.{self.name}{''.join(steps)}"
 
     @property
     def exists(self) -> bool:
@@ -313,8 +319,6 @@ def _scaled(value: Any, factor: float, kind: str) -> Any:
         return tuple(_scaled(item, factor, kind) for item in value)
     if kind == "exponent":
         return value + int(2 * np.log2(factor))
-    if kind == "excess":
-        return 1.0 + factor * (value - 1.0)
     if isinstance(value, int):
         return value and max(1, round(value * factor))
     return min(value * factor, 0.999) if kind == "share" else value * factor
@@ -330,9 +334,7 @@ def _written(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     inner = _written(value[at], tuple(rest), new)
     if isinstance(value, dict):
         return {**value, at: inner}
-    items = list(value)
-    items[at] = inner
-    return tuple(items)
+    return (*value[:at], inner, *value[at + 1 :])
 
 
 NUMBERS = [
@@ -349,6 +351,7 @@ NUMBERS = [
     Number(search, "CLOSING_RADII", (), "radii of the refits, in lengths"),
     Number(search, "N_DECOYS", (), "decoys that models are weighed against"),
     Number(search, "N_NULL", (), "decoys that scores are compared with"),
+    Number(search, "PRIOR_MATCHES", (), "so many more matches no structure holds, taken from all, decoys are made of"),
     Number(search, "SIGNIFICANCE", (), "exponent of a model's weight"),
     Number(search, "N_COLUMNS", (), "models the forest's rows are made of, besides structures"),
     Number(search, "STRUCTURE_WEIGHT", (), "weight of a structure among them"),
@@ -383,14 +386,9 @@ NUMBERS = [
     Number(mask, "REACH", (), "and how far beyond, in tolerances"),
     Number(mask, "RIVALS_APART", (), "partners of a keypoint so many lengths apart are rivals"),
     Number(mask, "SIGMAS_PER_TOLERANCE", (), "noise scales in a tolerance, where structures compete for a match"),
-    Number(calibration, "LEVELS", (slice(0, -1),), "p-values between which mismatches are counted", "share"),
-    Number(calibration, "SHIFTS", (), "shifts tried for the mismatches' law, from 0"),
-    Number(calibration, "SPREADS", (), "spreads tried for it, from 1", "excess"),
-    Number(calibration, "PRIOR_OF_LAW", (), "matches that speak for the decoys' law beforehand"),
-    Number(calibration, "SPREAD_PRICE", (), "price of a spread"),
-    Number(calibration, "FEWEST_NATS_OF_LAW", (), "log-likelihood ratio that another law than the decoys' needs"),
-    Number(calibration, "TAIL_RANK", (), "decoy from which the tail of p-values is exponential"),
-    Number(calibration, "TAIL_SHARE", (), "share of decoys that tell how fast the tail falls", "share"),
+    Number(calibration, "INLIERS", (), "p-values above are hardly ever inliers'", "share"),
+    Number(calibration, "MIDDLE", (), "how many of these are at most that tells the mismatches' law", "share"),
+    Number(calibration, "PRIOR_MATCHES", (), "matches that speak for the decoys' law beforehand"),
 ]  # fmt: skip
 
 #: Numbers of the same modules that are no choice: definitions, guards and names of cases.

@@ -92,7 +92,12 @@ def test_every_rule_matters_to_a_small_problem(name: str) -> None:
 
 def test_the_package_is_as_it_was_after_any_variant() -> None:
     before = results(DEFAULT)
-    for name in ("evidence: no annulus", "samples: families at once", "N_SCALES halved", "SHIFTS doubled"):
+    for name in (
+        "evidence: no annulus",
+        "samples: families at once",
+        "preferences.N_SCALES halved",
+        "calibration.MIDDLE halved",
+    ):
         results(name)
     after = [filtered(problem, RULES[DEFAULT], 0)[0] for problem in (make() for make in PROBLEMS)]
     assert all(same(first, second) for (first, _), second in zip(before, after, strict=True))
@@ -148,18 +153,22 @@ def test_every_number_of_the_table_exists_and_can_be_scaled(number: Number) -> N
     assert repr(getattr(number.module, number.name)) == before
 
 
+def test_no_two_numbers_have_the_same_name() -> None:
+    assert len({str(number) for number in NUMBERS}) == len(NUMBERS)
+
+
 def test_integers_are_at_least_one_and_zero_stays() -> None:
-    number = next(number for number in NUMBERS if str(number) == "PLANS[1].neighbourhoods")
+    number = next(number for number in NUMBERS if str(number) == "search.PLANS[1].neighbourhoods")
     halved = number.scaled(0.5)[1].neighbourhoods
     assert halved == tuple(max(1, round(size / 2)) if size else 0 for size in search.PLANS[1].neighbourhoods)
     assert number.scaled(0.5)[2] == search.PLANS[2]
 
 
 def test_a_number_changes_wherever_it_is_imported_and_what_is_computed_from_it() -> None:
-    with changed(all_variants()["DECOY_DISTANCE doubled"]):
+    with changed(all_variants()["sampling.DECOY_DISTANCE doubled"]):
         assert search.DECOY_DISTANCE == sampling.DECOY_DISTANCE
     n_radii, smallest = evidence.N_RADII, evidence.RADII[0]
-    with changed(all_variants()["FINEST halved"]):
+    with changed(all_variants()["evidence.FINEST halved"]):
         assert n_radii + 2 == evidence.N_RADII == len(evidence.RADII)
         assert evidence.RADII[0] == pytest.approx(smallest / 2)
 
@@ -167,7 +176,7 @@ def test_a_number_changes_wherever_it_is_imported_and_what_is_computed_from_it()
 def test_a_number_within_a_kernel_is_compiled_anew() -> None:
     squared, groups, members = np.full((1, 1), 1.0), np.zeros(1, np.int64), np.full((1, 1), -1)
     before = search.embed(squared, 1.0, groups, members)
-    with changed(all_variants()["N_SCALES doubled"]):
+    with changed(all_variants()["preferences.N_SCALES doubled"]):
         during = search.embed(squared, 1.0, groups, members)
     assert during[0, 0] < before[0, 0]
     assert search.embed(squared, 1.0, groups, members)[0, 0] == before[0, 0]
