@@ -39,6 +39,7 @@ from ruzhash_cv import FilterResult, filter_points, filtering
 from ruzhash_cv.structures import search
 
 MEASURES = ("f1", "auc", "row_sum_auc", "accepted")
+# Milliseconds are kept, and not compared: variants run one after the other, beside others.
 FIELDS = ("package", "variant", "suite", "problem", "seed", *MEASURES, "ms")
 NOMINAL = 0.05
 """`accepted` is the share of mismatches whose p-value is at most that."""
@@ -169,7 +170,7 @@ class Differences:
     def __init__(self, rows: list[Row]) -> None:
         values: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
         for row in rows:
-            for field in (*MEASURES, "ms"):
+            for field in MEASURES:
                 values[row["variant"], row["suite"], field, row["problem"]].append(float(row[field]))
         self._means: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
         for (variant, suite, field, problem), found in values.items():
@@ -202,16 +203,6 @@ class Differences:
             return float("nan"), float("nan")
         return float(found[:, 0].mean()), float(np.sqrt(np.sum(found[:, 1] ** 2)) / len(found))
 
-    def slowdown(self, variant: str) -> float:
-        """Median over problems of the ratio of processor times."""
-        ratios = [
-            self._means[variant, suite, "ms"][problem] / time
-            for suite in self.suites
-            for problem, time in self._means.get((DEFAULT, suite, "ms"), {}).items()
-            if problem in self._means.get((variant, suite, "ms"), {})
-        ]
-        return float(np.median(ratios)) if ratios else float("nan")
-
 
 def with_error(difference: tuple[float, float], digits: int = 4) -> str:
     """A difference ± its standard error; nothing where there is none."""
@@ -232,11 +223,8 @@ def tables(rows: list[Row]) -> str:
     accepted = f"mismatches with p <= {NOMINAL}"
     parts = [markdown([DEFAULT, "F1", "AUC", "AUC of row sums", accepted, "forest minus row sums"], means)]
     if others:
-        overall = [
-            [name, *(with_error(found.overall(name, field)) for field in MEASURES), f"{found.slowdown(name):.2f}"]
-            for name in others
-        ]
-        header = ["minus default, mean over suites", "F1", "AUC", "AUC of row sums", accepted, "time, ratio"]
+        overall = [[name, *(with_error(found.overall(name, field)) for field in MEASURES)] for name in others]
+        header = ["minus default, mean over suites", "F1", "AUC", "AUC of row sums", accepted]
         parts.append(markdown(header, overall))
         for field in ("f1", "auc"):
             by_suite = [
