@@ -207,19 +207,7 @@ def _prepare_kernels(n_jobs: int | None = None) -> None:
         warmup(n_jobs)
     except RuntimeError as error:
         raise InputError(str(error)) from None
-    _call_every_kernel()
     _say(f"kernels ready after {time.perf_counter() - since:.1f} s")
-
-
-def _call_every_kernel() -> None:
-    """Call the kernels that declare no signature, which compiles them: `warmup` does not know what they are called with."""
-    rng = np.random.default_rng(0)
-    points1 = rng.uniform(0, 500, (90, 2))
-    # Two structures: some kernels compare them.
-    points2 = points1 + np.where(points1[:, :1] < 250, [30.0, 5.0], [-40.0, 60.0])
-    points2[:20] = rng.uniform(0, 500, (20, 2))
-    for model in MODELS:
-        filter_points(points1, points2, model=model)
 
 
 def _say(message: str) -> None:

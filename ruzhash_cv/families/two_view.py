@@ -37,15 +37,29 @@ def weighted_products(data: Array, weights: Array) -> tuple[Array, Array, Array]
     the second image, moved to a centroid of 0 and a root mean square distance of sqrt(2) from it (Hartley and Zisserman, 4.4.4).
     """
     first, second = (_monomials(data[:, image], data[:, image + 1]) for image in (0, 2))
-    products = (second[:, :, None] * first[:, None, :]).reshape(len(data), 36)
-    sums = (weights @ products).reshape(-1, 6, 6)
+    sums = np.zeros((len(weights), 6, 6))
+    _sum_products(first, second, np.ascontiguousarray(weights), sums)
     into1, similarity1 = _normaliser(sums[:, 5, :])
     into2, similarity2 = _normaliser(sums[:, :, 5])
     return into2 @ sums @ into1.transpose(0, 2, 1), similarity1, similarity2
 
 
 def _monomials(x: Array, y: Array) -> Array:
-    return np.stack([x * x, x * y, y * y, x, y, np.ones_like(x)], axis=1)
+    monomials: Array = np.stack([x * x, x * y, y * y, x, y, np.ones_like(x)], axis=1)
+    return monomials
+
+
+@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[:, :, ::1])")
+def _sum_products(first: Any, second: Any, weights: Any, sums: Any) -> None:
+    """Add up; most weights are 0, and one thread does it, where a matrix product would wake all of them."""
+    for item in range(len(weights)):
+        for row in range(weights.shape[1]):
+            weight = weights[item, row]
+            if weight != 0.0:
+                for i in range(6):
+                    factor = weight * second[row, i]
+                    for j in range(6):
+                        sums[item, i, j] += factor * first[row, j]
 
 
 def _normaliser(sums: Array) -> tuple[Array, Array]:

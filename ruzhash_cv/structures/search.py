@@ -198,7 +198,7 @@ class Search:
         n, votes = len(self._decoys), self._matches.votes
         nowhere = np.full(n, _NOWHERE, np.int64), np.full((len(preferences), 1), -1, np.int64)
         chance = (1.0 + self._embed(squared_of_decoys, *nowhere).sum(axis=1, dtype=np.float64)) / (n + 1.0)
-        share = (preferences @ votes - free) / votes.sum()
+        share = (np.einsum("mn,n->m", preferences, votes) - free) / votes.sum()
         weights: Array = np.maximum(0.0, 1.0 - chance / np.maximum(share, 1e-12)) ** SIGNIFICANCE
         return weights
 
@@ -328,7 +328,7 @@ def cover(preferences: NDArray[np.float32], votes: Array, weights: Array, n_want
     """Choose models greedily by their weighted sum of preferences; the votes of what each holds are halved at most."""
     m = len(preferences)
     chosen = np.empty(min(n_wanted, m), np.int64)
-    bounds = (preferences @ votes) * weights
+    bounds = np.einsum("mn,n->m", preferences, votes) * weights
     n_chosen = _cover_kernel(preferences, weights, bounds, votes.copy(), np.zeros(m, np.int64), chosen)
     return chosen[:n_chosen]
 
