@@ -153,7 +153,8 @@ def _polish(structure: Structure, points1: Array, points2: Array) -> tuple[Array
     """Return a structure's model (9,) refitted by its own noise scale, and all residuals to it, in pixels."""
     family, matches = FAMILIES[structure.kind], MatchSet.of(points1, points2)
     into = matches.frame.transforms()
-    model = family.to_pixels(structure.matrix.reshape(1, 9), *(np.linalg.inv(matrix) for matrix in into))
+    out_of1, out_of2 = (np.asarray(np.linalg.inv(matrix), np.float64) for matrix in into)
+    model = family.to_pixels(structure.matrix.reshape(1, 9), out_of1, out_of2)
     radius = np.array([POLISH_RADIUS * structure.noise_scale * matches.frame.scale])
     for _ in range(POLISH_ROUNDS):
         model = refit(family, matches.data, matches.votes, model, radius)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -261,6 +262,19 @@ def test_matches_without_noise_give_the_exact_homography() -> None:
     model, mask = find_homography(points, points + [7.0, 3.0])
     assert mask.all()
     np.testing.assert_allclose(model, [[1, 0, 7], [0, 1, 3], [0, 0, 1]], atol=1e-5)
+
+
+@each_finder
+def test_a_noise_scale_of_zero_leaves_the_model_as_it_was_found(find: Finder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In silence: a radius of zero holds nothing to refit by."""
+    pair = drawn(find)
+    result = filter_points(pair.points1, pair.points2, model=KINDS[find])
+    exact = replace(result, models=(replace(result.models[0], noise_scale=0.0),))
+    monkeypatch.setattr("ruzhash_cv.estimation.filter_points", lambda *_, **__: exact)
+    model, mask = find(pair.points1, pair.points2)
+    expected = result.models[0].matrix / result.models[0].matrix[2, 2]
+    np.testing.assert_allclose(model, expected, rtol=1e-6, atol=1e-9)
+    assert mask.any()
 
 
 @each_finder

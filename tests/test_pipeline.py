@@ -76,10 +76,10 @@ def test_every_kept_match_lies_within_the_threshold_of_a_model(drawn, threshold)
     assert np.min(distances, axis=0)[result.inlier_mask].max() <= threshold * (1 + 1e-6)
 
 
-def test_scaling_pixels_and_threshold_together_changes_nothing(drawn):
+def test_scaling_points_pixel_and_threshold_together_changes_nothing(drawn):
     problem = drawn["facade"]
     once = filter_points(problem.points1, problem.points2, threshold=3.0)
-    large = filter_points(4 * problem.points1, 4 * problem.points2, threshold=12.0)
+    large = filter_points(4 * problem.points1, 4 * problem.points2, threshold=12.0, pixel=4.0)
     assert (once.inlier_mask == large.inlier_mask).all()
 
 
@@ -225,8 +225,14 @@ def test_swapping_the_images_changes_little(drawn):
             (np.zeros((4, 2)), np.zeros((4, 2))),
             {"model": "affine"},
             ValueError,
-            "`model` must be one of 'auto', .*got 'affine'",
+            "`model` must be one of 'auto', 'homography', 'fundamental'.*got 'affine'",
         ),
+        ((np.zeros((4, 2)), np.zeros((4, 2))), {"model": None}, ValueError, "`model` must be .*got None"),
+        ((np.zeros((4, 2)), np.zeros((4, 2))), {"model": 3}, ValueError, "`model` must be .*got 3"),
+        ((np.zeros((4, 2)), np.zeros((4, 2))), {"pixel": 0}, ValueError, "`pixel` must be .*above 0, got 0"),
+        ((np.zeros((4, 2)), np.zeros((4, 2))), {"pixel": np.inf}, ValueError, "`pixel` must be .*above 0, got inf"),
+        ((np.zeros((4, 2)), np.zeros((4, 2))), {"pixel": "1"}, TypeError, "`pixel` must be a number, got '1'"),
+        ((np.zeros((4, 2)), np.zeros((4, 2))), {"pixel": None}, TypeError, "`pixel` must be a number, got None"),
         ((np.zeros((4, 2)), np.zeros((4, 2))), {"threshold": 0}, ValueError, "`threshold` must be .*above 0, got 0"),
         ((np.zeros((4, 2)), np.zeros((4, 2))), {"threshold": "3"}, TypeError, "`threshold` must be a number, got '3'"),
         ((np.zeros((4, 2)), np.zeros((4, 2))), {"treshold": 3}, TypeError, "treshold"),

@@ -61,11 +61,52 @@ def test_translating_pixels_changes_no_verdict(seed: int, shift: tuple[int, ...]
 
 
 @few
-@given(seeds, powers, families)
-def test_scaling_pixels_and_threshold_together_changes_no_verdict(seed: int, power: int, model: str) -> None:
+@given(seeds, powers, families, st.sampled_from([None, 3.0]))
+def test_scaling_points_pixel_and_threshold_together_changes_no_verdict(
+    seed: int, power: int, model: str, threshold: float | None
+) -> None:
     pairs, scale = scene(seed), 2.0**power
-    there = filtered(pairs, model=model, threshold=3.0)
-    assert verdicts(there) == verdicts(filtered(scale * pairs, model=model, threshold=3.0 * scale))
+    there = filtered(pairs, model=model, threshold=threshold)
+    scaled = None if threshold is None else threshold * scale
+    assert verdicts(there) == verdicts(filtered(scale * pairs, model=model, threshold=scaled, pixel=scale))
+
+
+@few
+@given(seeds, families, st.floats(0.1, 50.0))
+def test_a_threshold_changes_neither_models_nor_scores(seed: int, model: str, threshold: float) -> None:
+    pairs = scene(seed)
+    without, bounded = filtered(pairs, model=model), filtered(pairs, model=model, threshold=threshold)
+    assert [found.matrix.tobytes() for found in without.models] == [found.matrix.tobytes() for found in bounded.models]
+    assert without.anomaly_scores.tobytes() == bounded.anomaly_scores.tobytes()
+    assert {found.tolerance for found in bounded.models} <= {threshold}
+
+
+@few
+@given(seeds, families)
+def test_a_rigid_motion_of_the_pixels_changes_few_verdicts(seed: int, model: str) -> None:
+    """A quarter turn of both images, and a mirror image: sums round otherwise, samples of other rows are drawn."""
+    pairs = scene(seed)
+    there = filtered(pairs, model=model)
+    turned = np.column_stack([-pairs[:, 1], pairs[:, 0], -pairs[:, 3], pairs[:, 2]])
+    for moved in (turned, pairs * [-1, 1, -1, 1]):
+        back = filtered(moved, model=model)
+        assert (there.inlier_mask == back.inlier_mask).mean() > 0.85
+        assert bool(there.models) == bool(back.models)
+
+
+@few
+@given(seeds, families, st.integers(1, 30))
+def test_rows_that_are_not_finite_are_flagged_and_change_nothing(seed: int, model: str, n_bad: int) -> None:
+    rng = np.random.default_rng(seed)
+    pairs = scene(seed)
+    bad = rng.uniform(0, 800, (n_bad, 4))
+    bad[np.arange(n_bad), rng.integers(4, size=n_bad)] = rng.choice([np.nan, np.inf, -np.inf, 1e300], n_bad)
+    order = rng.permutation(len(pairs) + n_bad)
+    result = filtered(np.vstack([pairs, bad])[order], model=model)
+    back = np.argsort(order)
+    assert verdicts(result, back[: len(pairs)]) == verdicts(filtered(pairs, model=model))
+    assert not result.inlier_mask[back[len(pairs) :]].any()
+    assert (result.labels[back[len(pairs) :]] == -1).all()
 
 
 @few
@@ -87,10 +128,10 @@ def test_repeated_matches_share_the_verdict_they_would_have_alone(seed: int, mod
 
 
 @few
-@given(seeds)
-def test_swapping_the_images_changes_few_verdicts_of_fundamental_matrices(seed: int) -> None:
+@given(seeds, families)
+def test_swapping_the_images_changes_few_verdicts(seed: int, model: str) -> None:
     pairs = scene(seed)
-    there, back = filtered(pairs, model="fundamental"), filtered(pairs[:, [2, 3, 0, 1]], model="fundamental")
+    there, back = filtered(pairs, model=model), filtered(pairs[:, [2, 3, 0, 1]], model=model)
     assert (there.inlier_mask == back.inlier_mask).mean() > 0.85
     assert bool(there.models) == bool(back.models)
 

@@ -74,7 +74,7 @@ def own_share(points: Array, own: NDArray[np.bool_], around: NDArray[np.bool_], 
     # More neighbours than are needed: some are the same keypoint.
     wanted = min(4 * N_NEIGHBOURS, len(among))
     apart, which = cKDTree(points[among]).query(points[own], wanted)
-    apart, which = apart.reshape(-1, wanted), np.asarray(which).reshape(-1, wanted)
+    apart, which = (np.asarray(part).reshape(-1, wanted) for part in (apart, which))
     others = apart > same
     others &= np.cumsum(others, axis=1) <= N_NEIGHBOURS
     return float(own[among[which[others]]].mean()) if others.any() else 1.0

@@ -66,14 +66,15 @@ def empirical_null(p: Array, n_decoys: int) -> float:
     >>> empirical_null(np.linspace(0.001, 1, 500), 1000)
     0.0
     """
-    n = np.count_nonzero(p > INLIERS)
+    n = int(np.count_nonzero(p > INLIERS))
     n_middle = np.count_nonzero((p > INLIERS) & (p <= MIDDLE))
     speaks = n_decoys / max(n_decoys + n, 1)
     shifts = np.linspace(0.0, 3.0, 301)
     below, middle = ndtr(ndtri(INLIERS) + shifts), ndtr(ndtri(MIDDLE) + shifts)
     expected = (middle - below) / (1.0 - below)
     share = (speaks * n_middle + PRIOR_MATCHES * expected[0]) / (speaks * n + PRIOR_MATCHES)
-    return float(np.interp(share, expected, shifts))
+    # Not even by rounding is it less than the decoys' own.
+    return float(np.interp(share, expected, shifts)) if share > expected[0] * (1.0 + 1e-9) else 0.0
 
 
 def adjust(p: Array, shift: float) -> Array:

@@ -256,7 +256,9 @@ def test_what_a_structure_explains_is_taken_away_whole(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(0, 60, 3)
     by = [tuple(shift) for shift in rng.uniform(-60, 60, (3, 2))]
-    data = np.vstack([moved(int(n), shift, 1.0, seed + at) for at, (n, shift) in enumerate(zip(sizes, by, strict=True))])
+    data = np.vstack(
+        [moved(int(n), shift, 1.0, seed + at) for at, (n, shift) in enumerate(zip(sizes, by, strict=True))]
+    )
     data, votes = np.vstack([data, mismatches(80, seed)]), rng.uniform(0.3, 1.0, int(sizes.sum()) + 80)
     found = extract(candidates_of(data, shifts(*by)), BOTH, votes, 500)
     assert ((found.left == 0) | (found.left == votes)).all()

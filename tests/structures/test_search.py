@@ -187,26 +187,32 @@ def test_at_the_median_a_match_has_the_weight_of_its_votes() -> None:
     np.testing.assert_allclose(guide[[24, 49, 74]], [1.5, 0.5, 0.5 / 3], rtol=1e-6)
 
 
-def test_a_plane_of_few_matches_under_objects_is_found_in_later_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sparse_plane_under_objects_is_found() -> None:
     """Some 40 matches of the desk span the image; those of four objects and mismatches are their neighbours."""
+    shares = []
+    for scene_seed in (2, 11, 20, 41):
+        drawn = draw_correspondences(
+            desk_scene(4, rng=scene_seed), 350, mismatch_rate=0.4, noise=1.0, weights="even", rng=scene_seed
+        )
+        for seed in range(3):
+            residuals = residuals_of(run(drawn.points1, drawn.points2, seed=seed), drawn.points1, drawn.points2)
+            # The desk is the first body.
+            shares.append((residuals[:, drawn.labels == 1] <= 1.0).any(axis=0).mean())
+    assert np.mean(shares) > 0.7
+
+
+def test_rounds_go_on_until_a_plane_of_one_match_in_twenty_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     scenes = [
-        draw_correspondences(desk_scene(4, rng=seed), 350, mismatch_rate=0.4, noise=1.0, weights="even", rng=seed)
-        for seed in (2, 11, 20, 41)
+        draw_correspondences(plane_scene(rng=seed), 600, mismatch_rate=0.95, noise=0.7, rng=seed) for seed in range(6)
     ]
 
-    def share_found() -> float:
-        # The desk is the first body.
-        shares = []
-        for drawn in scenes:
-            for seed in range(3):
-                residuals = residuals_of(run(drawn.points1, drawn.points2, seed=seed), drawn.points1, drawn.points2)
-                shares.append((residuals[:, drawn.labels == 1] <= 1.0).any(axis=0).mean())
-        return float(np.mean(shares))
+    def n_found() -> int:
+        masks = [filter_points(drawn.points1, drawn.points2, model="homography").inlier_mask for drawn in scenes]
+        return sum(bool(mask[drawn.labels > 0].mean() > 0.8) for mask, drawn in zip(masks, scenes, strict=True))
 
-    everything = share_found()
-    assert everything > 0.75
+    assert n_found() >= 5
     monkeypatch.setattr(module, "MOST_ROUNDS", 1)
-    assert share_found() < everything
+    assert n_found() <= 4
 
 
 # What it costs at most
@@ -300,7 +306,10 @@ def test_rejected_samples_are_counted() -> None:
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_the_same_seed_finds_the_same_for_any_number_of_threads(facade: Correspondences, n_jobs: int) -> None:
     first, second = (run(facade.points1, facade.points2, seed=3, n_jobs=jobs) for jobs in (1, n_jobs))
-    for room, names in (("structures", ("models", "codes", "steps", "evidences", "left")), ("columns", ("models", "weights", "members"))):
+    for room, names in (
+        ("structures", ("models", "codes", "steps", "evidences", "left")),
+        ("columns", ("models", "weights", "members")),
+    ):
         for name in names:
             np.testing.assert_array_equal(getattr(getattr(first, room), name), getattr(getattr(second, room), name))
     for name in ("scores", "null_scores", "null"):
@@ -328,7 +337,12 @@ class Told:
 
 
 def rows_of(
-    columns: Columns, families: tuple[TwoViewFamily, ...], data: np.ndarray, groups: np.ndarray, length: float, most: Any
+    columns: Columns,
+    families: tuple[TwoViewFamily, ...],
+    data: np.ndarray,
+    groups: np.ndarray,
+    length: float,
+    most: Any,
 ) -> tuple[Any, float]:
     squared = squared_residuals(families, columns.codes, columns.models, data)
     return as_rows(embed(squared, length, groups, columns.members), columns.weights, most)

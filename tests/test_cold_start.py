@@ -1,0 +1,80 @@
+"""After a warm-up a new process compiles nothing, whatever of the public functions it calls.
+
+One slow test: a warm-up into an empty cache compiles every kernel of the package.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WARM_UP = "from ruzhash_cv._core.warmup import warmup; print(warmup())"
+#: What the demo, the examples and the README call.
+CALLS = """
+import cv2
+import numpy as np
+import ruzhash_cv as rc
+from ruzhash_cv.datasets import load_pair
+
+pair, rng = load_pair("desk"), np.random.default_rng(0)
+points1 = rng.uniform(0, 600, (400, 2))
+depths = np.column_stack([rng.uniform(5, 80, 400), np.zeros(400)])
+for points2 in (points1 + np.where(points1[:, :1] < 300, [30.0, 5.0], [-40.0, 60.0]), points1 + depths):
+    points2[:80] = rng.uniform(0, 600, (80, 2))
+    for options in ({}, {"model": "homography"}, {"model": "fundamental"}, {"threshold": 3.0}, {"pixel": 2.0},
+                    {"false_acceptance_rate": 0.05, "n_jobs": 3}):
+        result = rc.filter_points(points1, points2, **options)
+    rc.find_homography(points1, points2), rc.find_fundamental_matrix(points1, points2, threshold=3.0)
+many = rng.uniform(0, 900, (2500, 2))
+rc.filter_points(many, many + rng.normal(0, 1, many.shape))
+rc.filter_points(many, rng.uniform(0, 900, many.shape))
+rc.filter_points(many[:5], many[:5]), rc.filter_points(np.zeros((50, 2)), np.zeros((50, 2)))
+
+matches = np.stack([np.arange(400)] * 2, axis=1)
+drawn = pair.img1, points1, pair.img2, points2, matches
+rc.draw_matches(*drawn, result), rc.draw_scores(*drawn, result)
+rc.filter_matches(points1, points2, [cv2.DMatch(i, i, 0.1) for i in range(400)])
+
+rows = rng.random((300, 20)) * (rng.random((300, 20)) < 0.3)
+for distance in (rc.ruzicka_distance, rc.jaccard_distance, rc.tanimoto_distance):
+    distance(rows), distance(rows, rows[:5])
+rc.ruzhash(rows, n_hashes=5)
+forest = rc.RuzHashForest(n_trees=20, sink_credit=True, score="vote")
+forest.fit_anomaly_scores(rows, rows[:7]), forest.fit(rows).path_lengths(rows)
+rc.draw_samples(points1, points2, sample_size=7, n_samples=9), rc.draw_samples(points1, points2, sample_size=4, n_samples=9)
+samples = [[0, 1, 2, 3, 4, 5, 6]]
+rc.sampson_distance(points1, points2, rc.solve_models(points1, points2, samples, kind="fundamental").matrices)
+samples = [[0, 1, 2, 3]]
+rc.transfer_error(points1, points2, rc.solve_models(points1, points2, samples, kind="homography").matrices)
+rc.embed_preferences(rows, sigma=1.0), rc.p_values(rows[0], rows[1])
+"""
+COUNTED = f"""
+from numba.core.event import install_recorder
+with install_recorder("numba:compile") as recorder:
+    exec({CALLS!r})
+print(sorted(str(event.data["dispatcher"]) for _, event in recorder.buffer if event.is_start))
+"""
+
+
+def run(code: str, cache: Path) -> str:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+@pytest.mark.timeout(600)
+def test_after_a_warmup_nothing_is_compiled_and_nothing_is_added_to_the_cache(tmp_path: Path) -> None:
+    """Every kernel that Python calls declares its signature, or the warm-up would not know what to compile."""
+    cache = tmp_path / "cache"
+    assert int(run(WARM_UP, cache)) > 10
+    before = {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()}
+    assert before
+    assert run(COUNTED, cache) == "[]"
+    assert {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()} == before
+    assert run(WARM_UP, cache) == "0"
