@@ -183,7 +183,7 @@ def count_votes(steps: Steps, votes: Array) -> Array:
     m = len(steps)
     cells = steps.astype(np.int64) + _N_STEPS * np.arange(m)[:, None]
     counts = np.bincount(cells.ravel(), np.broadcast_to(votes, cells.shape).ravel(), m * _N_STEPS)
-    return counts.reshape(m, _N_STEPS)
+    return np.asarray(counts.reshape(m, _N_STEPS), np.float64)
 
 
 def meaningful(candidates: Candidates, families: tuple[ModelFamily, ...], votes: Array, n_tried: int) -> Candidates:

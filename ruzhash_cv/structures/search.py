@@ -34,9 +34,9 @@ class Plan(NamedTuple):
 
 
 #: By codimension, in the first round. Small neighbourhoods find small planes; seven points of one say little of a motion.
-PLANS = {2: Plan(264, (5, 10, 20, 40, 0), 24), 1: Plan(48, (50, 0), 12)}
+PLANS = {2: Plan(400, (5, 10, 20, 40, 0), 36), 1: Plan(48, (50, 0), 12)}
 #: No more samples of a family than so many a match in the first round.
-MOST_PER_MATCH = 2
+MOST_PER_MATCH = 1
 #: Rounds, each with twice the samples of the one before.
 MOST_ROUNDS = 5
 #: Models are refitted with these radii in turn, in lengths.
@@ -48,12 +48,12 @@ PRIOR_MATCHES = 40
 #: A model's weight is this power of the share of its support that is not chance.
 SIGNIFICANCE = 3
 #: Columns of the forest from samples, those of most weight, and what a structure weighs beside them.
-N_COLUMNS, STRUCTURE_WEIGHT = 64, 4.0
+N_COLUMNS, STRUCTURE_WEIGHT = 32, 4.0
 #: The forest: trees, rows a tree is grown on, and branches of a node.
-N_TREES, SUBSAMPLE, BRANCHES = 64, 64, 4
+N_TREES, SUBSAMPLE, BRANCHES = 32, 64, 4
 #: A match looks good if at most this share of decoys look better. A round is the last if of what is left no more votes look good than
 #: that share and so many more: fewer than a structure needs.
-LOOKS_GOOD, FEWEST_VOTES = 0.05, 8.0
+LOOKS_GOOD, FEWEST_VOTES = 0.05, 4.0
 #: And if structures bring so much evidence a vote: what wide tolerances hold by less may hide better ones.
 EVIDENCE_PER_VOTE = 2.0
 #: The group of decoys: no correspondence's.
@@ -279,8 +279,8 @@ class Search:
         if not repeated.any():
             return found
         columns = found.columns.take(np.arange(len(found.columns) - len(structures)))
-        near = squared_residuals(self._families, columns.codes, columns.models, matches.data)
-        near = near <= (CLOSING_RADII[1] * matches.length) ** 2
+        squared = squared_residuals(self._families, columns.codes, columns.models, matches.data)
+        near = squared <= (CLOSING_RADII[1] * matches.length) ** 2
         fair = columns.take(np.flatnonzero(near @ (matches.votes * held) >= near @ (matches.votes * lost)))
         structures = structures.take(np.flatnonzero(~repeated))
         scores, null_scores, used = self._score(fair, structures)
@@ -315,7 +315,7 @@ def score(
 
 def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array) -> Array:
     """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays."""
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):  # a radius of 0 holds nothing
         ratios = family.squared_residuals(data, models) / (radii * radii)[:, None]
     # The smaller of NaN and 1 is 1 here: what has no residual has no weight.
     weights = votes * (1.0 - np.fmin(ratios, 1.0)) ** 2
