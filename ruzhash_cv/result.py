@@ -25,9 +25,9 @@ class Structure:
     support : int
         Matches labelled with it.
     tolerance : float
-        Pixels: a match with at most this residual belongs to it, unless it lies in another plane, has a better rival for its
-        keypoint, or looks no better than decoys (on an epipolar line, or among the few beyond 20 px of a plane); without a
-        `threshold`, up to three times as far if it looks better than decoys and than most of what was displaced as far.
+        In the points' unit: a match with at most this residual belongs to it, unless it lies in a plane as well and this is none, has a
+        better rival for its keypoint, or looks no better than decoys (on an epipolar line). Without a `threshold`, up to three
+        times as far if it looks better than nearly all decoys and nearly all matches further off.
     noise_scale : float
         Pixels: 1.4826 times the median residual of its distinct matches.
     evidence : float
@@ -59,10 +59,8 @@ class FilterResult:
     models : tuple of Structure
         Strongest first.
     score_threshold : float
-        Anomaly score of the last match whose score alone speaks for keeping it: a p-value of at most `false_acceptance_rate`,
-        or else better than all decoys but one in a thousand. Without a rate such a match must also lie within three tolerances
-        of a structure and look better than most of what was displaced as far, with a `threshold` lie within that. Structures
-        keep others besides.
+        Anomaly score of the last match whose score alone speaks for keeping it: a p-value of at most `false_acceptance_rate`, or else
+        better than all but 2 in 1,000 decoys, and than as many of the matches beyond all structures. Structures keep others besides.
     mismatch_rate : float
         In [0, 1]: estimated share of mismatches among distinct matches.
     degenerate_samples : dict of str to int

@@ -51,9 +51,9 @@ SIGNIFICANCE = 3
 N_COLUMNS, STRUCTURE_WEIGHT = 32, 4.0
 #: The forest: trees, rows a tree is grown on, and branches of a node.
 N_TREES, SUBSAMPLE, BRANCHES = 32, 64, 4
-#: A match looks good if at most this share of decoys look better. A round is the last if of what is left no more votes look good than
-#: that share and so many more: fewer than a structure needs.
-LOOKS_GOOD, FEWEST_VOTES = 0.05, 4.0
+#: A match looks good if at most this share of decoys look as good. A round is the last if of what is left no more votes look good than
+#: that share and so many more: hardly what a structure needs.
+LOOKS_GOOD, FEWEST_VOTES = 0.01, 8.0
 #: And if structures bring so much evidence a vote: what wide tolerances hold by less may hide better ones.
 EVIDENCE_PER_VOTE = 2.0
 #: The group of decoys: no correspondence's.
