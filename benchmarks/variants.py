@@ -203,10 +203,17 @@ def uniform_plans() -> dict[int, search.Plan]:
     return {codimension: plan._replace(neighbourhoods=(0,)) for codimension, plan in search.PLANS.items()}
 
 
-_GUIDES = "[votes, best_first(structures.left, scores)]"
-_ALONE = "self._families[0] in self._admitted, [votes]"
-_at_once = rewritten(search.Search, "run", (_ALONE, "False, [votes]"))
-_sums_guide = _GUIDES.replace("scores", "row_sum_scores(used, self._matches, self._null, self._families)[0]")
+_ALONE = "self._families[0] in self._admitted, None, votes"
+_LED_BY = "scores, structures.left"
+_at_once = rewritten(search.Search, "run", (_ALONE, "False, None, votes"))
+_row_sums = "row_sum_scores(used, self._matches, self._null, self._families)[0], structures.left"
+
+
+def guides(chosen: Callable[[list[np.ndarray]], list[np.ndarray]]) -> Change:
+    """Other guides of the samples, made of the default's."""
+    own = search.Search._guides
+    return method(search.Search, "_guides", lambda self, *arguments: chosen(own(self, *arguments)))
+
 
 RULES: dict[str, Variant] = {
     DEFAULT: Variant(),
@@ -216,13 +223,18 @@ RULES: dict[str, Variant] = {
     "samples: one draw": Variant(replaced(sampling, N_DRAWS=1)),
     "samples: families at once": Variant(_at_once),
     "samples: one round, families at once": Variant(both(_at_once, replaced(search, MOST_ROUNDS=1))),
-    "samples: among all matches only": Variant(rewritten(search.Search, "run", (_GUIDES, "[votes]"))),
-    "samples: among what is left only": Variant(
-        rewritten(search.Search, "run", (_GUIDES, "[best_first(structures.left, scores)]"))
+    "samples: among all matches only": Variant(guides(lambda own: own[:1])),
+    "samples: among what is left only": Variant(guides(lambda own: own[-1:])),
+    "samples: larger ones among all matches evenly": Variant(
+        method(
+            search.Search,
+            "_guides",
+            lambda self, _, scores, left, own=search.Search._guides: own(self, 0, scores, left),
+        )
     ),
-    "samples: what is left not led by scores": Variant(replaced(search, best_first=lambda left, scores: left.copy())),
-    "samples: what is left led by row sums": Variant(
-        rewritten(search.Search, "run", (_GUIDES, _sums_guide), row_sum_scores=row_sum_scores)
+    "samples: not led by scores": Variant(replaced(search, best_first=lambda left, scores: left.copy())),
+    "samples: led by row sums": Variant(
+        rewritten(search.Search, "run", (_LED_BY, _row_sums), row_sum_scores=row_sum_scores)
     ),
     "models: no local optimisation": Variant(replaced(search, refit=lambda family, data, votes, models, radii: models)),
     "models: no significance weights": Variant(

@@ -134,9 +134,8 @@ class Search:
     def run(self) -> Found:
         """Hold rounds until what no structure holds looks like decoys, or `MOST_ROUNDS`.
 
-        The first family of most specific models is alone in the first round: where it explains all, another one could only let
-        mismatches in. From the second round on half of the samples are drawn from all matches, and half among what no structure
-        holds: there a match's weight is (1 - q) / q, with q the share of these that look at least as good.
+        The first family, of the most specific models, is alone in the first round: where it explains all, another one could only let
+        mismatches in.
         """
         n, votes = len(self._matches), self._matches.votes
         empty = np.zeros((0, 9)), np.zeros(0, np.uint8)
@@ -144,10 +143,10 @@ class Search:
             self._families[0], 0, empty[0], self._matches.data, self._decoys, self._matches.length
         )
         columns = Columns(*empty, np.zeros(0), np.zeros((0, 1), np.int64))
-        alone, guides = self._families[0] in self._admitted, [votes]
+        alone, led_by, left = self._families[0] in self._admitted, None, votes
         for turn in range(MOST_ROUNDS):
             for code, family in enumerate(self._families[: 1 if alone else None]):
-                plan = PLANS[family.codimension]
+                plan, guides = PLANS[family.codimension], self._guides(code, led_by, left)
                 wanted = min(plan.n_samples, MOST_PER_MATCH * n) * 2**turn // len(guides)
                 for guide in guides:
                     found = self._sample(code, plan, wanted, guide)
@@ -157,10 +156,21 @@ class Search:
             scores, null_scores, used = self._score(columns, structures)
             if self._is_over(structures, scores, null_scores, alone):
                 break
-            alone, guides = len(self._families) == 1 and alone, [votes, best_first(structures.left, scores)]
+            alone, led_by, left = len(self._families) == 1 and alone, scores, structures.left
         return self._without_repetitions(
             Found(structures, used, self._null, scores, null_scores, self._rejected, self._n_models)
         )
+
+    def _guides(self, code: int, scores: Array | None, left: Array) -> list[Array]:
+        """Return what the samples of a family are led by: half of them by all matches, half by what no structure holds.
+
+        There a match's weight is (1 - q) / q, with q the share that looks at least as good. Of all matches the first family is sampled
+        evenly, as small neighbourhoods are pure. The larger samples of the others are not, and are led by scores there too.
+        """
+        votes = self._matches.votes
+        if scores is None:
+            return [votes]
+        return [votes if code == 0 else best_first(votes, scores), best_first(left, scores)]
 
     def _sample(self, code: int, plan: Plan, wanted: int, guide: Array) -> tuple[Columns, Candidates]:
         """Sample models of one family, weigh them, and return the informative ones, and refits of them that are no false alarms."""
