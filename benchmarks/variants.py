@@ -222,7 +222,7 @@ RULES: dict[str, Variant] = {
     "samples: uniform": Variant(replaced(search, PLANS=uniform_plans())),
     "samples: one draw": Variant(replaced(sampling, N_DRAWS=1)),
     "samples: families at once": Variant(_at_once),
-    "samples: one round, families at once": Variant(both(_at_once, replaced(search, MOST_ROUNDS=1))),
+    "samples: one round, families at once": Variant(both(replaced(search, MOST_ROUNDS=1), _at_once)),
     "samples: among all matches only": Variant(guides(lambda own: own[:1])),
     "samples: among what is left only": Variant(guides(lambda own: own[-1:])),
     "samples: larger ones among all matches evenly": Variant(
