@@ -313,8 +313,8 @@ def score(
 ) -> tuple[Array, Array]:
     """Return anomaly scores of matches and of decoys: 2^(-h / c) of one RuzHash forest grown on the matches."""
     forest = RuzHashForest(n_trees=N_TREES, subsample_size=SUBSAMPLE, branching_factor=BRANCHES, rng=rng, n_jobs=n_jobs)
-    rows, most = None, None
-    tables = []
+    tables: list[Any] = []
+    most = None
     for data, groups in ((matches.data, matches.groups), (null, np.full(len(null), _NOWHERE, np.int64))):
         squared = squared_residuals(families, columns.codes, columns.models, data)
         rows, most = as_rows(embed(squared, matches.length, groups, columns.members), columns.weights, most)
