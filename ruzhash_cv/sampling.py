@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from ruzhash_cv._core.jit import jit
-from ruzhash_cv._core.random import below, draw_key, mix, uniform
+from ruzhash_cv._core.jit import below, draw_key, jit, mix, uniform
 from ruzhash_cv._core.validation import (
     RNG,
     as_generator,

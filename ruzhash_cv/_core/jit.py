@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
+import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -19,7 +22,6 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from ruzhash_cv._core.contents import digest
-from ruzhash_cv._core.interrupts import uninterrupted
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -278,6 +280,25 @@ def _warn_once() -> None:
         warnings.warn(_NO_CACHE, RuntimeWarning, stacklevel=2)
 
 
+# What `signal` wraps: its own functions look up enumerations, which takes ten times as long and would happen at every call of a kernel.
+_signal: Any = importlib.import_module("_signal")
+
+
+def uninterrupted(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function that cannot bear a KeyboardInterrupt: Ctrl-C waits for its end."""
+    handler = _signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        return function(*arguments)
+    caught: list[Any] = []
+    _signal.signal(signal.SIGINT, lambda *signalled: caught.append(signalled))
+    try:
+        return function(*arguments)
+    finally:
+        _signal.signal(signal.SIGINT, handler)
+        if caught:
+            handler(*caught[0])
+
+
 def run_blocks(function: Callable[[int, int], T], n_items: int, n_jobs: int, *, smallest: int = 1) -> list[T]:
     """Call ``function(start, stop)`` on up to `n_jobs` blocks of `n_items` and return the results in order.
 
@@ -301,3 +322,40 @@ def _threads() -> ThreadPoolExecutor:
     if process not in _pools:
         _pools.setdefault(process, ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="ruzhash_cv"))
     return _pools[process]
+
+
+# Random numbers inside kernels: keyed 64-bit hashes, the same on every platform and for any number of threads. The mixing function
+# is the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014, "Fast splittable pseudorandom number generators"). A stream is a
+# counter added to a key, so that any draw can be made without those before it.
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIER1 = np.uint64(0xBF58476D1CE4E5B9)
+_MULTIPLIER2 = np.uint64(0x94D049BB133111EB)
+_SHIFT30, _SHIFT27, _SHIFT31, _SHIFT11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+_UNIT = 1.0 / (1 << 53)
+
+
+@jit
+def mix(key: np.uint64, counter: np.uint64) -> np.uint64:
+    """Return 64 pseudorandom bits for the pair (key, counter)."""
+    z = key + (counter + np.uint64(1)) * _GOLDEN
+    z = (z ^ (z >> _SHIFT30)) * _MULTIPLIER1
+    z = (z ^ (z >> _SHIFT27)) * _MULTIPLIER2
+    return z ^ (z >> _SHIFT31)
+
+
+@jit
+def uniform(key: np.uint64, counter: np.uint64) -> float:
+    """Return a number in [0, 1) for the pair (key, counter)."""
+    return float(mix(key, counter) >> _SHIFT11) * _UNIT
+
+
+@jit
+def below(key: np.uint64, counter: np.uint64, n: int) -> int:
+    """Return an integer in [0, n) for the pair (key, counter)."""
+    return min(int(uniform(key, counter) * n), n - 1)
+
+
+def draw_key(rng: np.random.Generator) -> np.uint64:
+    """Draw the key of a stream."""
+    return np.uint64(rng.integers(0, 1 << 64, dtype=np.uint64))

@@ -10,8 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.interrupts import uninterrupted
-from ruzhash_cv._core.jit import jit
+from ruzhash_cv._core.jit import jit, uninterrupted
 from ruzhash_cv.families.two_view import PRODUCT, Array, for_opencv, least_vectors, unit_norm, weighted_products
 
 

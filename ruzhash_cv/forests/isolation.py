@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ruzhash_cv._core.jit import jit, run_blocks
-from ruzhash_cv._core.random import below, draw_key, mix
+from ruzhash_cv._core.jit import below, draw_key, jit, mix, run_blocks
 from ruzhash_cv._core.validation import RNG, as_generator, check_choice, check_int, check_n_jobs
 
 Forest = TypeVar("Forest", bound="PreferenceForest")

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.jit import jit
-from ruzhash_cv._core.random import draw_key, mix
+from ruzhash_cv._core.jit import draw_key, jit, mix
 from ruzhash_cv._core.validation import RNG, as_generator, check_int
 from ruzhash_cv.preferences import as_preferences
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ruzhash_cv._core.jit import jit
-from ruzhash_cv._core.random import below, mix
+from ruzhash_cv._core.jit import below, jit, mix
 from ruzhash_cv._core.validation import RNG
 from ruzhash_cv.forests.isolation import PreferenceForest, leaf_value
 from ruzhash_cv.forests.ruzhash import as_thresholds, branch_of, hash_row

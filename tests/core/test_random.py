@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruzhash_cv._core.random import below, draw_key, mix, uniform
+from ruzhash_cv._core.jit import below, draw_key, mix, uniform
 
 words = st.integers(0, naive.WORD - 1)
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from ruzhash_cv import jaccard_distance, ruzhash, ruzicka_distance
-from ruzhash_cv._core.random import draw_key
+from ruzhash_cv._core.jit import draw_key
 from ruzhash_cv.forests.ruzhash import SINK, as_thresholds, branch_of, hash_row
 
 

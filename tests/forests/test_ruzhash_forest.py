@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse, stats
 
 from ruzhash_cv import RuzHashForest
-from ruzhash_cv._core.random import draw_key
+from ruzhash_cv._core.jit import draw_key
 
 
 def clusters(seed: int = 0, n: int = 120, m: int = 40, alone: int = 20) -> np.ndarray:
