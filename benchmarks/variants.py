@@ -18,7 +18,6 @@ import numba
 import numpy as np
 from numba.core.registry import CPUDispatcher
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ruzhash_cv import filtering, matchset, preferences, sampling
 from ruzhash_cv.families.protocol import squared_residuals
@@ -171,6 +170,16 @@ def row_sums(columns: search.Columns, matches: matchset.MatchSet, families: sear
     return np.asarray(columns.weights @ agreement, np.float64)
 
 
+class RowSumScorer(search.Scorer):
+    """Scores without a forest: 2^(-sum / largest sum)."""
+
+    def others(self, data: Array, groups: NDArray[np.int64]) -> Array:
+        """Return scores of correspondences."""
+        squared = squared_residuals(self.families, self.columns.codes, self.columns.models, data)
+        agreement = search.embed(squared, self.length, groups, self.columns.members)
+        return np.asarray(np.exp2(-(self.columns.weights @ agreement) / self.most), np.float64)
+
+
 def row_sum_scores(
     columns: search.Columns,
     matches: matchset.MatchSet,
@@ -178,12 +187,12 @@ def row_sum_scores(
     families: search.Families,
     rng: np.random.Generator | None = None,
     n_jobs: int = 1,
-) -> tuple[Array, Array]:
-    """Score matches and decoys without a forest: 2^(-sum / largest sum)."""
-    decoys = dataclasses.replace(matches, data=null, groups=np.full(len(null), -2, np.int64))
-    sums, null_sums = (row_sums(columns, data, families) for data in (matches, decoys))
-    most = max(float(sums.max(initial=0.0)), 1e-30)
-    return np.exp2(-sums / most), np.exp2(-null_sums / most)
+) -> tuple[Array, Array, search.Scorer]:
+    """Score matches and decoys without a forest."""
+    most = max(float(row_sums(columns, matches, families).max(initial=0.0)), 1e-30)
+    scorer = RowSumScorer(RuzHashForest(), columns, families, matches.length, most)
+    nowhere = np.full(len(null), -2, np.int64)
+    return scorer.others(matches.data, matches.groups), scorer.others(null, nowhere), scorer
 
 
 def counting_its_own_sample(
@@ -193,9 +202,9 @@ def counting_its_own_sample(
     return embed(squared, length, groups, np.full((len(members), 1), -1, np.int64))
 
 
-def plain_rows(agreement: NDArray[np.float32], weights: Array, most: float | None) -> tuple[sparse.csr_array, float]:
+def plain_rows(agreement: NDArray[np.float32], _: float) -> NDArray[np.float32]:
     """Return weighted preferences, as far as they are no more than 1."""
-    return sparse.csr_array(np.minimum(agreement * weights[:, None], 1.0).astype(np.float32).T.copy()), 1.0
+    return np.ascontiguousarray(np.minimum(agreement, 1.0).T)
 
 
 def uniform_plans() -> dict[int, search.Plan]:
@@ -206,7 +215,7 @@ def uniform_plans() -> dict[int, search.Plan]:
 _ALONE = "self._families[0] in self._admitted, None, votes"
 _LED_BY = "scores, structures.left"
 _at_once = rewritten(search.Search, "run", (_ALONE, "False, None, votes"))
-_row_sums = "row_sum_scores(used, self._matches, self._null, self._families)[0], structures.left"
+_row_sums = "row_sum_scores(scorer.columns, self._matches, self._null, self._families)[0], structures.left"
 
 
 def guides(chosen: Callable[[list[np.ndarray]], list[np.ndarray]]) -> Change:

@@ -23,7 +23,7 @@ from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
-from ruzhash_cv.structures.search import Search, refit, score
+from ruzhash_cv.structures.search import Search, refit
 from ruzhash_cv.verdict.mask import Verdict, decide, lost_to_rivals
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
@@ -159,9 +159,10 @@ def filter_points(
     if matches.n_groups < FEWEST_MATCHES:
         reason = f"{matches.n_groups} distinct matches, at least {FEWEST_MATCHES} are needed"
         return _undecided(len(first), reason, clock)
-    searched = matches
+    searched, rows = matches, np.arange(len(matches))
     if len(matches) > SEARCH_SIZE:
-        searched = matches.take(np.sort(generator.choice(len(matches), SEARCH_SIZE, replace=False)))
+        rows = np.sort(generator.choice(len(matches), SEARCH_SIZE, replace=False))
+        searched = matches.take(rows)
     found = Search(searched, families, admitted, generator, jobs).run()
     clock.stop("search")
     if len(found.structures) == 0:
@@ -172,7 +173,8 @@ def filter_points(
     structures, scores, null_scores = found.structures, found.scores, found.null_scores
     if searched is not matches:
         structures = _refitted(structures, matches, families)
-        scores, null_scores = score(found.columns, matches, found.null, families, generator, jobs)
+        scores, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)
+        scores[rows], scores[others] = found.scores, found.scorer.others(matches.data[others], matches.groups[others])
     clock.stop("forest")
     scale = matches.frame.scale
     tolerances = (

@@ -92,16 +92,20 @@ def embed(squared: Array, length: float, groups: NDArray[np.int64], members: NDA
     return preferences
 
 
-def as_rows(preferences: NDArray[np.float32], weights: Array, most: float | None) -> tuple[sparse.csr_array, float]:
-    """Return rows (n, m) for a forest: p = 1 - exp(-4 w g / Lambda) of preferences g (m, n) with weights w (m,).
+def weighted(preferences: NDArray[np.float32], weights: Array) -> NDArray[np.float32]:
+    """Return preferences (m, n) times the weights (m,) of the models."""
+    return preferences * weights.astype(np.float32)[:, None]
 
-    A row passes a node of the forest with probability 1 - prod(1 - p_i) = 1 - exp(-4 sum(w_i g_i) / Lambda), which tells rows of
-    much agreement from rows of some. Of plain preferences it is nearly 1 for both. Lambda is the largest sum of any row, or `most`.
-    It is returned too.
+
+def as_rows(agreement: NDArray[np.float32], most: float) -> NDArray[np.float32]:
+    """Return rows (n, m) for a forest: p = 1 - exp(-4 a / Lambda) of weighted preferences a (m, n).
+
+    A row passes a node of the forest with probability 1 - prod(1 - p_i) = 1 - exp(-4 sum(a_i) / Lambda), which tells rows of much
+    agreement from rows of some. Of plain preferences it is nearly 1 for both. Lambda, `most`, is the largest sum of a match.
     """
-    agreement = preferences * weights.astype(np.float32)[:, None]
-    most = max(float(agreement.sum(axis=0, dtype=np.float64).max(initial=0.0)), 1e-30) if most is None else most
-    return sparse.csr_array(np.ascontiguousarray(-np.expm1(agreement * np.float32(-SATURATION / most)).T)), most
+    rows = agreement * np.float32(-SATURATION / most)
+    np.expm1(rows, out=rows)
+    return np.ascontiguousarray(-rows.T)
 
 
 def as_preferences(preferences: Any, name: str = "preferences") -> sparse.csr_array:

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 from ruzhash_cv import embed_preferences, jaccard_distance, ruzicka_distance, tanimoto_distance
-from ruzhash_cv.preferences import CUT, N_SCALES, SATURATION, WIDEST_SCALE, as_rows, embed
+from ruzhash_cv.preferences import CUT, N_SCALES, SATURATION, WIDEST_SCALE, as_rows, embed, weighted
 
 PREFERENCES = st.integers(1, 7).flatmap(
     lambda m: arrays(np.float32, st.tuples(st.integers(1, 6), st.just(m)), elements=st.floats(0, 1, width=32))
@@ -86,22 +86,11 @@ def test_a_row_passes_a_node_with_a_probability_that_tells_its_agreement(seed: i
     """1 - prod(1 - p) = 1 - exp(-c sum(w g) / Lambda), Lambda being the sum of the row that agrees most."""
     rng = np.random.default_rng(seed)
     preferences, weights = rng.random((m, n)).astype(np.float32), rng.uniform(0.0, 1.0, m)
-    rows, most = as_rows(preferences, weights, None)
     agreement = weights @ preferences
+    rows = as_rows(weighted(preferences, weights), agreement.max())
     assert rows.shape == (n, m)
-    assert most == pytest.approx(agreement.max(), rel=1e-5)
-    passing = 1.0 - np.prod(1.0 - rows.toarray().astype(np.float64), axis=1)
+    passing = 1.0 - np.prod(1.0 - rows.astype(np.float64), axis=1)
     np.testing.assert_allclose(passing, 1.0 - np.exp(-SATURATION * agreement / agreement.max()), rtol=1e-4)
-
-
-def test_other_rows_are_measured_by_the_largest_sum_of_the_first() -> None:
-    rng = np.random.default_rng(0)
-    first, others, weights = rng.random((5, 20), np.float32), rng.random((5, 9), np.float32), rng.random(5)
-    rows, most = as_rows(np.hstack([first, others]), weights, as_rows(first, weights, None)[1])
-    np.testing.assert_allclose(rows.toarray()[:20], as_rows(first, weights, None)[0].toarray(), rtol=1e-6)
-    np.testing.assert_allclose(rows.toarray()[20:], as_rows(others, weights, most)[0].toarray(), rtol=1e-6)
-    none, _ = as_rows(np.zeros((3, 4), np.float32), np.ones(3), None)
-    assert (none.shape, none.nnz) == ((4, 3), 0)
 
 
 # Distances

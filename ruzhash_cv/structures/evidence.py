@@ -71,13 +71,13 @@ class Candidates:
     @classmethod
     def of(cls, family: ModelFamily, code: int, models: Array, data: Array, decoys: Array, length: float) -> Candidates:
         """Return models of one family with the radii that hold correspondences and decoys, both (n, 4)."""
-        steps = radius_steps(family.squared_residuals(data, models), length)
-        widest = RADII[-1] * length
-        within = (family.squared_residuals(decoys, models) <= widest * widest).sum(axis=1)
+        n = len(data)
+        steps = radius_steps(family.squared_residuals(np.vstack([data, decoys]), models), length)
+        within = (steps[:, n:] < N_RADII).sum(axis=1)
         # One decoy more, so that chance is never nothing.
         share = (1.0 + within) / (len(decoys) + 1.0)
         chance = share[:, None] * (RADII / RADII[-1]) ** family.codimension
-        return cls(models, np.full(len(models), code, np.uint8), steps, chance)
+        return cls(models, np.full(len(models), code, np.uint8), np.ascontiguousarray(steps[:, :n]), chance)
 
     @staticmethod
     def join(parts: list[Candidates]) -> Candidates:
@@ -160,30 +160,50 @@ def evidence(counts: Array, total: float, chance: Array, families: list[ModelFam
     n_tried : int
         Models tried so far, to find these.
     """
-    codimension = np.array([family.codimension for family in families])
-    free = np.array([float(family.sample_size) for family in families])[:, None]
-    within = np.cumsum(counts, axis=1)
-    around = within[:, ANNULUS : ANNULUS + N_RADII] - within[:, :N_RADII]
+    codimensions = np.array([family.codimension for family in families], np.int64)
+    samples = np.array([float(family.sample_size) for family in families])
+    widest = np.array([WIDEST[family.codimension] - FINEST for family in families], np.int64)
+    gains = np.empty(chance.shape)
+    log_tests = math.log(max(total, 1.0) * max(n_tried, 1))
     # The annulus is so many times as large as what it surrounds.
-    larger = math.sqrt(2.0) ** (ANNULUS * codimension) - 1.0
-    surroundings = DENSITY_RATIO * np.maximum(around, _LEAST_VOTES) / larger[:, None] / total
-    alpha = np.minimum(np.maximum(chance, surroundings), _MOST_CHANCE)
-    n = np.maximum(total - free, 1e-9)
-    share = np.clip((within[:, :N_RADII] - free) / n, 0.0, 1.0 - 1e-9)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        divergence = share * np.log(share / alpha) + (1.0 - share) * np.log((1.0 - share) / (1.0 - alpha))
-    gains: Array = np.where(share > alpha, n * divergence, 0.0) - math.log(max(total, 1.0) * max(n_tried, 1))
-    widest = np.array([WIDEST[family.codimension] - FINEST for family in families])
-    gains[np.arange(N_RADII) > widest[:, None]] = -np.inf
+    larger = math.sqrt(2.0) ** (ANNULUS * codimensions) - 1.0
+    _evidence_kernel(counts, total, chance, samples, DENSITY_RATIO / larger / total, widest, log_tests, gains)
     return gains
+
+
+@jit("void(f8[:, ::1], f8, f8[:, ::1], f8[::1], f8[::1], i8[::1], f8, f8[:, ::1])")
+def _evidence_kernel(
+    counts: Any, total: float, chance: Any, samples: Any, density: Any, widest: Any, log_tests: float, gains: Any
+) -> None:
+    """Write -ln NFA; `density` (m,) makes a share of mismatches of the votes of an annulus."""
+    for item in range(len(counts)):
+        n = max(total - samples[item], 1e-9)
+        within, around = -samples[item], 0.0
+        for step in range(ANNULUS):
+            around += counts[item, step]
+        for step in range(N_RADII):
+            within += counts[item, step]
+            around += counts[item, step + ANNULUS] - counts[item, step]
+            alpha = min(max(chance[item, step], density[item] * max(around, _LEAST_VOTES)), _MOST_CHANCE)
+            share = min(within / n, 1.0 - 1e-9)
+            gain = 0.0
+            if share > alpha:
+                gain = n * (share * np.log(share / alpha) + (1.0 - share) * np.log((1.0 - share) / (1.0 - alpha)))
+            gains[item, step] = gain - log_tests if step <= widest[item] else -np.inf
 
 
 def count_votes(steps: Steps, votes: Array) -> Array:
     """Return the votes (m, n_steps) of correspondences between one radius and the next, from their radius indices (m, n)."""
-    m = len(steps)
-    cells = steps.astype(np.int64) + _N_STEPS * np.arange(m)[:, None]
-    counts = np.bincount(cells.ravel(), np.broadcast_to(votes, cells.shape).ravel(), m * _N_STEPS)
-    return np.asarray(counts.reshape(m, _N_STEPS), np.float64)
+    counts = np.zeros((len(steps), _N_STEPS))
+    _count_kernel(steps, votes, counts)
+    return counts
+
+
+@jit("void(u1[:, ::1], f8[::1], f8[:, ::1])")
+def _count_kernel(steps: Any, votes: Any, counts: Any) -> None:
+    for item in range(len(steps)):
+        for row in range(len(votes)):
+            counts[item, steps[item, row]] += votes[row]
 
 
 def meaningful(candidates: Candidates, families: tuple[ModelFamily, ...], votes: Array, n_tried: int) -> Candidates:
@@ -198,17 +218,14 @@ def extract(candidates: Candidates, families: tuple[ModelFamily, ...], votes: Ar
     """Return structures: again and again the model and the radius of most evidence among the votes that are left."""
     left, total = votes.copy(), float(votes.sum())
     of_each = [families[code] for code in candidates.codes]
-    counts = count_votes(candidates.steps, left)
     chosen: list[tuple[int, int, float]] = []
     while len(chosen) < min(MOST_STRUCTURES, len(candidates)):
-        gains = evidence(counts, total, candidates.chance, of_each, n_tried)
+        gains = evidence(count_votes(candidates.steps, left), total, candidates.chance, of_each, n_tried)
         best, step = (int(at) for at in np.unravel_index(np.argmax(gains), gains.shape))
         if not gains[best, step] > 0.0:
             break
         chosen.append((best, step, float(gains[best, step])))
-        taken = np.flatnonzero((candidates.steps[best] <= step + TOLERANCE) & (left > 0.0))
-        counts -= count_votes(candidates.steps[:, taken], left[taken])
-        left[taken] = 0.0
+        left[candidates.steps[best] <= step + TOLERANCE] = 0.0
     # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
     chosen.sort(key=lambda item: -item[2])
     models = np.array([item[0] for item in chosen], np.int64)

@@ -16,7 +16,7 @@ from ruzhash_cv._core.jit import jit
 from ruzhash_cv.families.protocol import TwoViewFamily, squared_residuals
 from ruzhash_cv.forests.ruzhash_forest import RuzHashForest
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.preferences import as_rows, embed
+from ruzhash_cv.preferences import as_rows, embed, weighted
 from ruzhash_cv.sampling import DECOY_DISTANCE, N_DRAWS, REJECTIONS, draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import Candidates, Structures, extract, meaningful
 from ruzhash_cv.structures.repetitions import tell_repetitions
@@ -98,12 +98,12 @@ class Found:
     Attributes
     ----------
     structures : Structures
-    columns : Columns
-        Informative models, those of the structures last.
     null : ndarray, shape (N, 4)
         Decoys that told nothing of the models.
     scores, null_scores : ndarrays
         Anomaly scores of the correspondences searched, and of the decoys.
+    scorer : Scorer
+        Scores others; its columns are informative models, those of the structures last.
     rejected : dict of str to int
         Degenerate samples, by reason.
     n_models : int
@@ -111,10 +111,10 @@ class Found:
     """
 
     structures: Structures
-    columns: Columns
     null: Array
     scores: Array
     null_scores: Array
+    scorer: Scorer
     rejected: dict[str, int]
     n_models: int
 
@@ -128,6 +128,8 @@ class Search:
         self._matches, self._families, self._admitted = matches, families, admitted
         self._rng, self._n_jobs = rng, n_jobs
         self._decoys = draw_decoys(matches.data, N_DECOYS, DECOY_DISTANCE * matches.length, rng)
+        self._data = np.vstack([matches.data, self._decoys])
+        self._groups = np.append(matches.groups, np.full(N_DECOYS, _NOWHERE))
         self._null = np.zeros((0, 4))
         self._rejected, self._n_models = dict.fromkeys(REJECTIONS, 0), 0
 
@@ -153,12 +155,12 @@ class Search:
                     columns = Columns.join([columns, found[0]])
                     candidates = Candidates.join([candidates, found[1]])
             structures, candidates = self._select(candidates)
-            scores, null_scores, used = self._score(columns, structures)
+            scores, null_scores, scorer = self._score(columns, structures)
             if self._is_over(structures, scores, null_scores, alone):
                 break
             alone, led_by, left = len(self._families) == 1 and alone, scores, structures.left
         return self._without_repetitions(
-            Found(structures, used, self._null, scores, null_scores, self._rejected, self._n_models)
+            Found(structures, self._null, scores, null_scores, scorer, self._rejected, self._n_models)
         )
 
     def _guides(self, code: int, scores: Array | None, left: Array) -> list[Array]:
@@ -185,8 +187,8 @@ class Search:
         self._rejected["unsolved"] += len(samples) - len(np.unique(owner))
         self._n_models += len(models)
         members = matches.groups[samples.indices[owner]]
-        preferences = self._embed(family.squared_residuals(matches.data, models), matches.groups, members)
-        weights = self._significance(preferences, family.squared_residuals(self._decoys, models))
+        preferences = embed(family.squared_residuals(self._data, models), matches.length, self._groups, members)
+        weights = self._significance(preferences)
         chosen = cover(preferences, np.where(guide > 0.0, matches.votes, 0.0), weights, plan.n_refitted)
         columns = Columns(models[chosen], np.full(len(chosen), code, np.uint8), weights[chosen], members[chosen])
         fits = [models[chosen]]
@@ -197,18 +199,14 @@ class Search:
         refitted = np.vstack(fits[1:]) if family in self._admitted else np.zeros((0, 9))
         return columns, self._meaningful(code, refitted)
 
-    def _embed(self, squared: Array, groups: NDArray[np.int64], members: NDArray[np.int64]) -> NDArray[np.float32]:
-        return embed(squared, self._matches.length, groups, np.ascontiguousarray(members))
-
-    def _significance(self, preferences: NDArray[np.float32], squared_of_decoys: Array, free: Any = 0.0) -> Array:
+    def _significance(self, preferences: NDArray[np.float32], free: Any = 0.0) -> Array:
         """Return weights of models, max(0, 1 - D / S)^3, S and D being the mean preferences of matches and of decoys.
 
         Matches count by their votes, less those that are `free`. One decoy more agrees, so that D is never 0.
         """
-        n, votes = len(self._decoys), self._matches.votes
-        nowhere = np.full(n, _NOWHERE, np.int64), np.full((len(preferences), 1), -1, np.int64)
-        chance = (1.0 + self._embed(squared_of_decoys, *nowhere).sum(axis=1, dtype=np.float64)) / (n + 1.0)
-        share = (np.einsum("mn,n->m", preferences, votes) - free) / votes.sum()
+        n, votes = len(self._matches), self._matches.votes
+        chance = (1.0 + preferences[:, n:].sum(axis=1, dtype=np.float64)) / (N_DECOYS + 1.0)
+        share = (np.einsum("mn,n->m", preferences[:, :n], votes) - free) / votes.sum()
         weights: Array = np.maximum(0.0, 1.0 - chance / np.maximum(share, 1e-12)) ** SIGNIFICANCE
         return weights
 
@@ -229,6 +227,8 @@ class Search:
         refits = []
         for code, family in enumerate(self._families):
             own = found.codes == code
+            if not own.any():
+                continue
             models = found.models[own]
             for _ in range(2):
                 models = refit(family, matches.data, matches.votes, models, found.tolerances[own] * matches.length)
@@ -236,12 +236,12 @@ class Search:
         candidates = Candidates.join([candidates, *refits])
         return extract(candidates, self._families, matches.votes, self._n_tried), candidates
 
-    def _score(self, columns: Columns, structures: Structures) -> tuple[Array, Array, Columns]:
-        """Return the forest's scores of matches and of decoys, and the columns: the most significant, and the structures."""
+    def _score(self, columns: Columns, structures: Structures) -> tuple[Array, Array, Scorer]:
+        """Return the scores of matches and of decoys by a forest of the most significant columns and the structures."""
         self._null = self._decoys_of_mismatches(structures)
         best = np.sort(np.argsort(-columns.weights, kind="stable")[:N_COLUMNS])
         used = Columns.join([columns.take(best), self._columns_of(structures)])
-        return *score(used, self._matches, self._null, self._families, self._rng, self._n_jobs), used
+        return score(used, self._matches, self._null, self._families, self._rng, self._n_jobs)
 
     def _decoys_of_mismatches(self, structures: Structures) -> Array:
         """Return decoys made of what no structure holds: these stand where mismatches stand.
@@ -259,11 +259,8 @@ class Search:
         k, matches = len(structures), self._matches
         free = np.array([float(self._families[code].sample_size) for code in structures.codes])
         nobody = np.full((k, 1), -1, np.int64)
-        own, others = (
-            squared_residuals(self._families, structures.codes, structures.models, data)
-            for data in (matches.data, self._decoys)
-        )
-        weights = STRUCTURE_WEIGHT * self._significance(self._embed(own, matches.groups, nobody), others, free)
+        squared = squared_residuals(self._families, structures.codes, structures.models, self._data)
+        weights = STRUCTURE_WEIGHT * self._significance(embed(squared, matches.length, self._groups, nobody), free)
         return Columns(structures.models, structures.codes, weights, nobody)
 
     def _is_over(self, structures: Structures, scores: Array, null_scores: Array, alone: bool) -> bool:
@@ -288,13 +285,14 @@ class Search:
         repeated, held, lost = tell_repetitions(matches.data, distances, matches.keypoints, matches.length)
         if not repeated.any():
             return found
-        columns = found.columns.take(np.arange(len(found.columns) - len(structures)))
+        columns = found.scorer.columns
+        columns = columns.take(np.arange(len(columns) - len(structures)))
         squared = squared_residuals(self._families, columns.codes, columns.models, matches.data)
         near = squared <= (CLOSING_RADII[1] * matches.length) ** 2
         fair = columns.take(np.flatnonzero(near @ (matches.votes * held) >= near @ (matches.votes * lost)))
         structures = structures.take(np.flatnonzero(~repeated))
-        scores, null_scores, used = self._score(fair, structures)
-        return replace(found, structures=structures, columns=used, scores=scores, null_scores=null_scores)
+        scores, null_scores, scorer = self._score(fair, structures)
+        return replace(found, structures=structures, scores=scores, null_scores=null_scores, scorer=scorer)
 
 
 def best_first(left: Array, scores: Array) -> Array:
@@ -308,19 +306,40 @@ def best_first(left: Array, scores: Array) -> Array:
     return guide
 
 
+@dataclass(frozen=True)
+class Scorer:
+    """A forest, and what its rows are made of: columns, and the largest sum of a match's weighted preferences."""
+
+    forest: RuzHashForest
+    columns: Columns
+    families: Families
+    length: float
+    most: float
+
+    def others(self, data: Array, groups: NDArray[np.int64]) -> Array:
+        """Return anomaly scores of correspondences that the forest was not grown on."""
+        agreement = _agreement(self.columns, self.families, data, groups, self.length)
+        return self.forest.anomaly_scores(as_rows(agreement, self.most))
+
+
 def score(
     columns: Columns, matches: MatchSet, null: Array, families: Families, rng: np.random.Generator, n_jobs: int
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Scorer]:
     """Return anomaly scores of matches and of decoys: 2^(-h / c) of one RuzHash forest grown on the matches."""
     forest = RuzHashForest(n_trees=N_TREES, subsample_size=SUBSAMPLE, branching_factor=BRANCHES, rng=rng, n_jobs=n_jobs)
-    tables: list[Any] = []
-    most = None
-    for data, groups in ((matches.data, matches.groups), (null, np.full(len(null), _NOWHERE, np.int64))):
-        squared = squared_residuals(families, columns.codes, columns.models, data)
-        rows, most = as_rows(embed(squared, matches.length, groups, columns.members), columns.weights, most)
-        tables.append(rows)
-    scores, null_scores = forest.fit_anomaly_scores(*tables)
-    return scores, null_scores
+    n, groups = len(matches), np.append(matches.groups, np.full(len(null), _NOWHERE))
+    agreement = _agreement(columns, families, np.vstack([matches.data, null]), groups, matches.length)
+    most = max(float(agreement[:, :n].sum(axis=0).max(initial=0.0)), 1e-30)
+    rows = as_rows(agreement, most)
+    scores, null_scores = forest.fit_anomaly_scores(rows[:n], rows[n:])
+    return scores, null_scores, Scorer(forest, columns, families, matches.length, most)
+
+
+def _agreement(
+    columns: Columns, families: Families, data: Array, groups: NDArray[np.int64], length: float
+) -> NDArray[np.float32]:
+    squared = squared_residuals(families, columns.codes, columns.models, data)
+    return weighted(embed(squared, length, groups, columns.members), columns.weights)
 
 
 def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array) -> Array:
@@ -335,10 +354,13 @@ def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii
 
 
 def cover(preferences: NDArray[np.float32], votes: Array, weights: Array, n_wanted: int) -> NDArray[np.int64]:
-    """Choose models greedily by their weighted sum of preferences; the votes of what each holds are halved at most."""
-    m = len(preferences)
+    """Choose models greedily by their weighted sum of preferences; the votes of what each holds are halved at most.
+
+    Only the preferences of what has votes count, the first columns.
+    """
+    m, n = len(preferences), len(votes)
     chosen = np.empty(min(n_wanted, m), np.int64)
-    bounds = np.einsum("mn,n->m", preferences, votes) * weights
+    bounds = np.einsum("mn,n->m", preferences[:, :n], votes) * weights
     n_chosen = _cover_kernel(preferences, weights, bounds, votes.copy(), np.zeros(m, np.int64), chosen)
     return chosen[:n_chosen]
 
@@ -355,13 +377,13 @@ def _cover_kernel(preferences: Any, weights: Any, bounds: Any, left: Any, fresh:
             if fresh[best] == item or not bounds[best] > 0.0:
                 break
             total = 0.0
-            for row in range(preferences.shape[1]):
+            for row in range(len(left)):
                 total += left[row] * preferences[best, row]
             bounds[best], fresh[best] = total * weights[best], item
         if not bounds[best] > 0.0:
             return item
         chosen[item], bounds[best] = best, -1.0
-        for row in range(preferences.shape[1]):
+        for row in range(len(left)):
             held = preferences[best, row]
             left[row] *= 1.0 - (held if held < 0.5 else 0.5)
     return len(chosen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 from rendering import Correspondences, desk_scene, draw_correspondences, facade_scene, plane_scene, rigid_scene
 
 from ruzhash_cv import RuzHashForest, filter_points
-from ruzhash_cv.families.protocol import TwoViewFamily, squared_residuals
+from ruzhash_cv.families.protocol import squared_residuals
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.preferences import as_rows, embed
+from ruzhash_cv.preferences import SATURATION, embed
 from ruzhash_cv.sampling import REJECTIONS
 from ruzhash_cv.structures import search as module
 from ruzhash_cv.structures.evidence import MOST_STRUCTURES
@@ -31,6 +32,7 @@ from ruzhash_cv.structures.search import (
     SUBSAMPLE,
     Columns,
     Found,
+    Scorer,
     Search,
     best_first,
     score,
@@ -105,7 +107,7 @@ def test_structures_are_of_the_families_admitted_and_columns_of_those_sampled(
     sampled, admitted = ASKED[model]
     assert len(result.structures) > 0
     assert {sampled[code] for code in result.structures.codes} <= set(admitted)
-    assert set(result.columns.codes) <= set(range(len(sampled)))
+    assert set(result.scorer.columns.codes) <= set(range(len(sampled)))
 
 
 def test_a_noisier_plane_gets_a_wider_tolerance() -> None:
@@ -117,35 +119,35 @@ def test_a_noisier_plane_gets_a_wider_tolerance() -> None:
 
 
 def test_what_is_found_is_well_formed(facade: Correspondences, found: Found) -> None:
-    m, k, n = len(found.columns), len(found.structures), len(MatchSet.of(facade.points1, facade.points2))
+    m, k, n = len(found.scorer.columns), len(found.structures), len(MatchSet.of(facade.points1, facade.points2))
     assert found.structures.models.shape == (k, 9)
-    assert found.columns.models.shape == (m, 9)
+    assert found.scorer.columns.models.shape == (m, 9)
     assert (np.diff(found.structures.evidences) <= 0).all()
     assert (found.structures.evidences > 0).all()
-    assert (found.columns.weights >= 0).all()
+    assert (found.scorer.columns.weights >= 0).all()
     assert k <= m <= N_COLUMNS + k
     assert (found.scores.shape, found.null_scores.shape) == ((n,), (len(found.null),))
     assert 0 < len(found.null) <= N_NULL
-    for models in (found.structures.models, found.columns.models):
+    for models in (found.structures.models, found.scorer.columns.models):
         np.testing.assert_allclose(np.linalg.norm(models, axis=1), 1.0)
     assert set(found.rejected) == set(REJECTIONS)
 
 
 def test_the_last_columns_are_the_structures_and_nobody_made_them(found: Found) -> None:
     k = len(found.structures)
-    np.testing.assert_array_equal(found.columns.models[-k:], found.structures.models)
-    assert (found.columns.members[-k:] == -1).all()
+    np.testing.assert_array_equal(found.scorer.columns.models[-k:], found.structures.models)
+    assert (found.scorer.columns.members[-k:] == -1).all()
 
 
 def test_columns_remember_the_duplicate_groups_they_were_sampled_from(facade: Correspondences, found: Found) -> None:
     matches = MatchSet.of(facade.points1, facade.points2)
-    members = found.columns.members[: -len(found.structures), : PLANES.sample_size]
+    members = found.scorer.columns.members[: -len(found.structures), : PLANES.sample_size]
     assert np.isin(members, matches.groups).all()
     assert all(len(set(row)) == PLANES.sample_size for row in members.tolist())
 
 
 def test_columns_of_several_families_are_joined_and_taken_row_by_row(facade: Correspondences) -> None:
-    columns = run(facade.points1, facade.points2).columns
+    columns = run(facade.points1, facade.points2).scorer.columns
     half = np.arange(len(columns)) % 2 == 0
     joined = Columns.join([columns.take(half), columns.take(~half)])
     order = np.concatenate([np.flatnonzero(half), np.flatnonzero(~half)])
@@ -260,7 +262,7 @@ def test_a_plane_without_mismatches_takes_one_round() -> None:
     result = run(drawn.points1, drawn.points2, "homography")
     assert result.n_models <= PLANS[2].n_samples
     # Where planes explain all, no motion is sampled.
-    assert set(run(drawn.points1, drawn.points2).columns.codes) == {0}
+    assert set(run(drawn.points1, drawn.points2).scorer.columns.codes) == {0}
 
 
 # Where there is nothing to find
@@ -308,10 +310,10 @@ def test_the_same_seed_finds_the_same_for_any_number_of_threads(facade: Correspo
     first, second = (run(facade.points1, facade.points2, seed=3, n_jobs=jobs) for jobs in (1, n_jobs))
     for room, names in (
         ("structures", ("models", "codes", "steps", "evidences", "left")),
-        ("columns", ("models", "weights", "members")),
+        ("scorer.columns", ("models", "weights", "members")),
     ):
         for name in names:
-            np.testing.assert_array_equal(getattr(getattr(first, room), name), getattr(getattr(second, room), name))
+            np.testing.assert_array_equal(attrgetter(f"{room}.{name}")(first), attrgetter(f"{room}.{name}")(second))
     for name in ("scores", "null_scores", "null"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
     assert (first.rejected, first.n_models) == (second.rejected, second.n_models)
@@ -319,7 +321,7 @@ def test_the_same_seed_finds_the_same_for_any_number_of_threads(facade: Correspo
 
 def test_another_seed_draws_other_samples(facade: Correspondences) -> None:
     first, second = (run(facade.points1, facade.points2, seed=seed) for seed in (3, 4))
-    assert first.columns.models.tobytes() != second.columns.models.tobytes()
+    assert first.scorer.columns.models.tobytes() != second.scorer.columns.models.tobytes()
 
 
 # Scores
@@ -331,21 +333,17 @@ class Told:
     def __init__(self) -> None:
         self.arguments: tuple[Any, ...] = ()
 
-    def __call__(self, *arguments: Any) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, *arguments: Any) -> tuple[np.ndarray, np.ndarray, Scorer]:
         self.arguments = copy.deepcopy(arguments)
         return score(*arguments)
 
 
-def rows_of(
-    columns: Columns,
-    families: tuple[TwoViewFamily, ...],
-    data: np.ndarray,
-    groups: np.ndarray,
-    length: float,
-    most: Any,
-) -> tuple[Any, float]:
-    squared = squared_residuals(families, columns.codes, columns.models, data)
-    return as_rows(embed(squared, length, groups, columns.members), columns.weights, most)
+def rows_of(scorer: Scorer, data: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The rows of a forest, from their formula."""
+    columns = scorer.columns
+    squared = squared_residuals(scorer.families, columns.codes, columns.models, data)
+    sums = columns.weights[:, None] * embed(squared, scorer.length, groups, columns.members)
+    return 1.0 - np.exp(-SATURATION * sums.T / scorer.most)
 
 
 @each_model
@@ -357,28 +355,33 @@ def test_anomaly_scores_are_those_of_one_ruzhash_forest(monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "score", told)
     result = filter_points(drawn.points1, drawn.points2, model=model, rng=7)
     monkeypatch.undo()
-    columns, matches, null, families, rng, _ = told.arguments
+    columns, matches, null, _, rng, _ = told.arguments
     searched = Search(MatchSet.of(drawn.points1, drawn.points2), *ASKED[model], np.random.default_rng(7), 1).run()
-    np.testing.assert_array_equal(searched.columns.models, columns.models)
+    np.testing.assert_array_equal(searched.scorer.columns.models, columns.models)
     np.testing.assert_array_equal(searched.null, null)
 
     forest = RuzHashForest(n_trees=N_TREES, subsample_size=SUBSAMPLE, branching_factor=BRANCHES, rng=rng)
-    rows, most = rows_of(columns, families, matches.data, matches.groups, matches.length, None)
-    path_lengths = forest.fit_path_lengths(rows)
+    path_lengths = forest.fit_path_lengths(rows_of(searched.scorer, matches.data, matches.groups))
     psi = min(SUBSAMPLE, len(matches))
     c = np.log(psi) / np.log(BRANCHES)
-    np.testing.assert_allclose(result.anomaly_scores, (2.0 ** (-path_lengths / c))[matches.where], rtol=1e-12)
+    np.testing.assert_allclose(result.anomaly_scores, (2.0 ** (-path_lengths / c))[matches.where], rtol=2e-2)
     np.testing.assert_array_equal(result.anomaly_scores, searched.scores[matches.where])
     # Decoys are members of no sample, and train no tree.
-    null_rows, _ = rows_of(columns, families, null, np.full(len(null), -2), matches.length, most)
-    np.testing.assert_allclose(searched.null_scores, 2.0 ** (-forest.path_lengths(null_rows) / c), rtol=1e-12)
+    null_rows = rows_of(searched.scorer, null, np.full(len(null), -2))
+    np.testing.assert_allclose(searched.null_scores, 2.0 ** (-forest.path_lengths(null_rows) / c), rtol=2e-2)
 
 
-def test_scores_of_more_matches_than_are_searched_come_from_one_forest_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matches_beyond_those_searched_are_scored_by_the_same_forest(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = draw_correspondences(plane_scene(rng=3), 1500, mismatch_rate=0.4, noise=0.7, rng=4)
     told = Told()
-    monkeypatch.setattr("ruzhash_cv.filtering.score", told)
+    monkeypatch.setattr(module, "score", told)
     result = filter_points(drawn.points1, drawn.points2)
-    scores, _ = score(*told.arguments)
-    assert len(told.arguments[1]) == 1500
-    np.testing.assert_array_equal(result.anomaly_scores, scores[told.arguments[1].where])
+    scores, _, scorer = score(*told.arguments)
+    searched, everything = told.arguments[1], MatchSet.of(drawn.points1, drawn.points2)
+    rows = {tuple(row): at for at, row in enumerate(searched.data)}
+    others = np.array([tuple(row) not in rows for row in everything.data])
+    expected = np.empty(len(everything))
+    expected[~others] = [scores[rows[tuple(row)]] for row in everything.data[~others]]
+    expected[others] = scorer.others(everything.data[others], everything.groups[others])
+    assert others.sum() == len(everything) - len(searched) > 400
+    np.testing.assert_array_equal(result.anomaly_scores, expected[everything.where])
