@@ -14,9 +14,11 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from numba.core.caching import FunctionCache
 from numba.core.event import install_recorder
 
 import ruzhash_cv
+from ruzhash_cv._core import cache
 from ruzhash_cv._core import jit as room
 from ruzhash_cv._core.jit import jit, run_blocks
 from ruzhash_cv._core.warmup import missing_kernels, warmup
@@ -187,7 +189,7 @@ def test_a_cache_that_cannot_be_made_again_warns_once_and_works(
     assert double(1.0) == 2.0
     shutil.rmtree(tmp_path / "cache")
     (tmp_path / "cache").touch()
-    monkeypatch.setattr(room, "_warned", False)
+    monkeypatch.setattr(cache, "_warned", False)
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR") as caught:
         assert (double(1), double(np.float32(1)), double(1.0)) == (2.0, 2.0, 2.0)
     assert len(caught) == 1
@@ -360,7 +362,8 @@ def test_threads_that_come_first_at_once_compile_once(tmp_path: Path, monkeypatc
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has compiled nothing yet."""
-    monkeypatch.setattr(room, "_patience", room._Patience())
+    monkeypatch.setattr(room.notice, "said", False)
+    monkeypatch.setattr(room.notice, "_seconds", 0.0)
 
 
 def test_long_compilation_is_announced_once(
@@ -440,8 +443,8 @@ def test_warmup_in_two_processes_leaves_nothing_to_compile(package: Path, capfd:
 
 
 def test_warmup_compiles_nothing_where_nothing_can_be_kept(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room._KernelFiles, "_locator_classes", [])
-    monkeypatch.setattr(room, "_warned", False)
+    monkeypatch.setattr(FunctionCache._impl_class, "_locator_classes", [])
+    monkeypatch.setattr(cache, "_warned", False)
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR") as caught:
         assert warmup(2, package="tiny") == 0
     assert len(caught) == 1
@@ -450,9 +453,11 @@ def test_warmup_compiles_nothing_where_nothing_can_be_kept(package: Path, monkey
 def test_a_kernel_that_does_not_compile_stops_the_warmup(package: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with (package / "tiny" / "one.py").open("a") as file:
         file.write('\n@jit("i8(i8)")\ndef wrong(x):\n    return x.absent\n')
-    with pytest.raises(RuntimeError, match=r"the process that compiles tiny\.one:wrong failed"):
+    with pytest.raises(RuntimeError, match="a process that compiles kernels failed"):
         warmup(1, package="tiny")
-    assert "absent" in capfd.readouterr().err
+    message = capfd.readouterr().err
+    assert "absent" in message
+    assert "wrong" in message
 
 
 def test_warmup_looks_for_kernels_in_every_module() -> None:
