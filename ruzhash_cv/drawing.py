@@ -12,34 +12,19 @@ from numpy.typing import NDArray
 from ruzhash_cv._core.validation import as_array, as_mask, check_int
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 
+Picture = NDArray[np.uint8]
+
 # BGR. Kept is light with dots, flagged dark with crosses: they stay apart without red-green vision and in grey print.
 _KEPT = (140, 230, 100)
 _FLAGGED = (40, 30, 255)
 _BACKGROUND = (28, 28, 28)
 _TEXT = (235, 235, 235)
+#: Colours of scores: plasma without its darkest end, which is lost on a dark photograph.
+_PLASMA = cv2.applyColorMap(np.arange(38, 256, dtype=np.uint8)[None], cv2.COLORMAP_PLASMA)[0]
 _LEAST_WIDTH = 640  # a pair narrower than this is enlarged
 _NARROWEST = 240  # the captions need as much
 _SHIFT = 4  # bits of sub-pixel position in OpenCV's drawing functions
 _FAR = 2.0**20  # beyond it their fixed-point coordinates would overflow
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """The two images on one canvas, and how pixel positions map onto it."""
-
-    canvas: NDArray[np.uint8]
-    scale: float
-    offset: int  # of the second image, in canvas pixels
-
-    @property
-    def unit(self) -> float:
-        """Line width in pixels that looks thin on this canvas."""
-        return max(float(self.canvas.shape[1]) / 1600, 1.0)
-
-    def place(self, points: NDArray[np.float64], offset: int) -> NDArray[np.float64]:
-        """Map pixel positions of one image to the canvas; pixel centres have whole coordinates in both."""
-        placed = (np.clip(points, -_FAR, _FAR) + 0.5) * self.scale - 0.5 + [offset, 0]
-        return np.clip(placed, -_FAR, _FAR)
 
 
 def draw_matches(
@@ -52,7 +37,7 @@ def draw_matches(
     *,
     ratio: float | None = None,
     max_width: int | None = 2400,
-) -> NDArray[np.uint8]:
+) -> Picture:
     """Draw kept matches in green and, on top of them, flagged mismatches in red.
 
     The photographs are toned down so that the lines stand out; thickness and opacity follow the size of the picture and
@@ -84,23 +69,19 @@ def draw_matches(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from ruzhash_cv.drawing import draw_matches
     >>> img1, img2 = np.full((480, 640, 3), 90, np.uint8), np.full((480, 640), 120, np.uint8)
     >>> kp1, kp2 = np.array([[100, 100], [200, 300]]), np.array([[110, 100], [20, 40]])
-    >>> picture = draw_matches(img1, kp1, img2, kp2, [[0, 0], [1, 1]], [True, False])
-    >>> picture.shape[1], picture.dtype
-    (1280, dtype('uint8'))
+    >>> draw_matches(img1, kp1, img2, kp2, [[0, 0], [1, 1]], [True, False]).shape[1:]
+    (1280, 3)
     """
     pair = _lay_out(img1, img2, max_width)
     lines, drawn = _lines(pair, kp1, kp2, matches, ratio)
     given = getattr(result_or_mask, "inlier_mask", result_or_mask)
     mask = as_mask(given, "result_or_mask", len(lines), also="a FilterResult or ")
     kept, flagged = lines[drawn & mask], lines[drawn & ~mask]
-    veil, front = _opacity(len(kept)), 0.25 + 0.75 * _opacity(len(flagged))
-    _draw_layer(pair, kept, [_KEPT] * len(kept), veil, _breadth(len(kept)), "dot")
-    _draw_layer(pair, flagged, [_FLAGGED] * len(flagged), front, _breadth(len(flagged)), "cross")
-    return _stack(pair.canvas, _caption(pair, len(kept), len(flagged)))
+    _draw_layer(pair, kept, _KEPT, _opacity(len(kept)), "dot")
+    _draw_layer(pair, flagged, _FLAGGED, 0.25 + 0.75 * _opacity(len(flagged)), "cross")
+    return np.vstack([pair.canvas, _caption(pair, len(kept), len(flagged))])
 
 
 def draw_scores(
@@ -113,7 +94,7 @@ def draw_scores(
     *,
     ratio: float | None = None,
     max_width: int | None = 2400,
-) -> NDArray[np.uint8]:
+) -> Picture:
     """Draw every match in the colour of its anomaly score, the highest on top, with a colour bar below.
 
     Parameters
@@ -144,25 +125,55 @@ def draw_scores(
     lines, drawn = _lines(pair, kp1, kp2, matches, ratio)
     scores = _as_scores(getattr(result_or_scores, "anomaly_scores", result_or_scores), len(lines))
     drawn &= np.isfinite(scores)
-    lines, scores = lines[drawn], scores[drawn]
-    low, high = (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 1.0)
+    order = np.flatnonzero(drawn)[np.argsort(scores[drawn], kind="stable")]
+    lines, scores = lines[order], scores[order]
+    low, high = (float(scores[0]), float(scores[-1])) if len(scores) else (0.0, 1.0)
     if high - low <= 1e-9 * abs(low):
         low, high = low - max(0.01, 0.01 * abs(low)), high + max(0.01, 0.01 * abs(high))
     levels = (scores - low) / (high - low)
-    colours = np.round(255 * _colour_map()(levels)[:, 2::-1])
-    order = np.argsort(levels, kind="stable")
+    colours = _PLASMA[np.round(levels * (len(_PLASMA) - 1)).astype(int)]
     # Layers of rising opacity: the many low scores stay a veil, the few high ones come out.
-    for number, layer in enumerate(np.split(order, np.searchsorted(levels[order], [0.25, 0.5, 0.75]))):
-        opacity = min(0.9, _opacity(len(order)) + 0.2 * number)
-        _draw_layer(pair, lines[layer], colours[layer].tolist(), opacity, _breadth(len(order)), "dot")
-    return _stack(pair.canvas, _colour_bar(pair, low, high))
+    for number, layer in enumerate(np.split(np.arange(len(levels)), np.searchsorted(levels, [0.25, 0.5, 0.75]))):
+        _draw_layer(pair, lines[layer], colours[layer], min(0.9, _opacity(len(levels)) + 0.2 * number), "dot")
+    return np.vstack([pair.canvas, _colour_bar(pair, low, high)])
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The two images on one canvas, and how pixel positions map onto it."""
+
+    canvas: Picture
+    scale: float
+    offset: int  # of the second image, in canvas pixels
+
+    @property
+    def unit(self) -> float:
+        """Line width in pixels that looks thin on this canvas."""
+        return max(float(self.canvas.shape[1]) / 1600, 1.0)
+
+    def place(self, points: NDArray[np.float64], offset: int) -> NDArray[np.float64]:
+        """Map pixel positions of one image to the canvas; pixel centres have whole coordinates in both."""
+        far = _FAR / self.scale
+        placed: NDArray[np.float64] = (np.clip(points, -far, far) + 0.5) * self.scale - 0.5 + [offset, 0]
+        return placed
+
+    def strip(self, height: float) -> Picture:
+        """Return an empty strip as wide as the canvas, its height in thin lines."""
+        return np.full((round(height * self.unit), self.canvas.shape[1], 3), _BACKGROUND, np.uint8)
+
+    def write(self, strip: Picture, text: str, x: float, y: float, *, align: float = 0.0) -> int:
+        """Write from (x, y) on, or further left by a share `align` of the text's width, and return the width."""
+        size, thickness = 0.5 * self.unit, max(1, round(self.unit))
+        width = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, size, thickness)[0][0]
+        at = (round(x - align * width), round(y))
+        cv2.putText(strip, text, at, cv2.FONT_HERSHEY_SIMPLEX, size, _TEXT, thickness, cv2.LINE_AA)
+        return width
 
 
 def _lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None) -> _Pair:
-    """Return the two images side by side, toned down, at the width to draw at."""
+    """Return the two images side by side at the width to draw at, darker and paler, so that no colour competes with the lines."""
     images = [_as_bgr(img1, "img1"), _as_bgr(img2, "img2")]
-    width = sum(image.shape[1] for image in images)
-    scale = 1.0
+    width, scale = sum(image.shape[1] for image in images), 1.0
     if max_width is not None:
         max_width = check_int(max_width, "max_width", at_least=_NARROWEST)
         if width > max_width:
@@ -170,12 +181,12 @@ def _lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None) -> _
         elif width < _LEAST_WIDTH:
             scale = max(1.0, min(_LEAST_WIDTH, max_width) // width)
     sizes = [tuple(max(1, int(side * scale)) for side in image.shape[1::-1]) for image in images]
-    canvas = np.full((max(h for _, h in sizes), sum(w for w, _ in sizes), 3), _BACKGROUND, np.uint8)
-    offset = 0
-    for image, (w, h) in zip(images, sizes, strict=True):
+    width, height = max(_NARROWEST, sum(w for w, _ in sizes)), max(h for _, h in sizes)
+    canvas = np.full((height, width, 3), _BACKGROUND, np.uint8)
+    for image, (w, h), offset in zip(images, sizes, (0, sizes[0][0]), strict=True):
         resized = cv2.resize(image, (w, h), interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST)
-        canvas[:h, offset : offset + w] = _tone_down(resized)
-        offset += w
+        grey = cv2.cvtColor(cv2.cvtColor(resized, cv2.COLOR_BGR2GRAY), cv2.COLOR_GRAY2BGR)
+        canvas[:h, offset : offset + w] = cv2.addWeighted(resized, 0.3, grey, 0.35, 0)
     return _Pair(canvas, scale, sizes[0][0])
 
 
@@ -193,12 +204,6 @@ def _as_bgr(image: Any, name: str) -> NDArray[Any]:
     if channels != 3:
         image = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR if channels == 1 else cv2.COLOR_BGRA2BGR)
     return np.asarray(image)
-
-
-def _tone_down(image: NDArray[Any]) -> NDArray[Any]:
-    """Return the image darker and paler, so that no colour in it competes with the lines."""
-    grey = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), cv2.COLOR_GRAY2BGR)
-    return cv2.addWeighted(image, 0.3, grey, 0.35, 0)
 
 
 def _lines(
@@ -226,33 +231,22 @@ def _opacity(n_lines: int) -> float:
     return float(np.clip(np.sqrt(60 / max(n_lines, 1)), 0.2, 0.8))
 
 
-def _breadth(n_lines: int) -> float:
-    """Return how broad the lines of a layer of so many are, in units of a thin line."""
-    return float(np.clip(np.sqrt(300 / max(n_lines, 1)), 0.7, 1.3))
-
-
-def _draw_layer(
-    pair: _Pair, lines: NDArray[np.float64], colours: list[Any], opacity: float, breadth: float, marker: str
-) -> None:
-    """Blend lines into the canvas as one layer, their end markers opaque on top."""
-    if len(lines) == 0:
-        return
-    canvas = pair.canvas
+def _draw_layer(pair: _Pair, lines: NDArray[np.float64], colours: Any, opacity: float, marker: str) -> None:
+    """Blend lines into the canvas as one layer, their end markers opaque on top; `colours` are one or one a line."""
+    breadth = pair.unit * float(np.clip(np.sqrt(300 / max(len(lines), 1)), 0.7, 1.3))
+    thickness, size = max(1, round(breadth)), round(2.5 * breadth * 2**_SHIFT)
     ends = np.round(lines * 2**_SHIFT).astype(int).tolist()
-    thickness = max(1, round(pair.unit * breadth))
-    layer = canvas.copy()
+    colours = np.broadcast_to(colours, (len(lines), 3)).tolist()
+    layer = pair.canvas.copy()
     for (x1, y1, x2, y2), colour in zip(ends, colours, strict=True):
         cv2.line(layer, (x1, y1), (x2, y2), colour, thickness, cv2.LINE_AA, _SHIFT)
-    cv2.addWeighted(layer, opacity, canvas, 1 - opacity, 0, dst=canvas)
-    size = round(2.5 * pair.unit * breadth * 2**_SHIFT)
+    cv2.addWeighted(layer, opacity, pair.canvas, 1 - opacity, 0, dst=pair.canvas)
     for (x1, y1, x2, y2), colour in zip(ends, colours, strict=True):
-        for x, y in ((x1, y1), (x2, y2)):
-            _draw_marker(canvas, x, y, size, colour, thickness, marker)
+        _draw_marker(pair.canvas, x1, y1, size, colour, thickness, marker)
+        _draw_marker(pair.canvas, x2, y2, size, colour, thickness, marker)
 
 
-def _draw_marker(
-    canvas: NDArray[np.uint8], x: int, y: int, size: int, colour: Any, thickness: int, marker: str
-) -> None:
+def _draw_marker(canvas: Picture, x: int, y: int, size: int, colour: Any, thickness: int, marker: str) -> None:
     """Draw a dot or a cross of half-width `size`; positions in fixed point."""
     if marker == "dot":
         cv2.circle(canvas, (x, y), size * 5 // 8, colour, cv2.FILLED, cv2.LINE_AA, _SHIFT)
@@ -261,54 +255,25 @@ def _draw_marker(
         cv2.line(canvas, (x - size, y + size), (x + size, y - size), colour, thickness, cv2.LINE_AA, _SHIFT)
 
 
-def _stack(canvas: NDArray[np.uint8], strip: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the strip below the canvas, which is padded to its width."""
-    padding = strip.shape[1] - canvas.shape[1]
-    padded = cv2.copyMakeBorder(canvas, 0, 0, 0, padding, cv2.BORDER_CONSTANT, value=_BACKGROUND)
-    return np.vstack([padded, strip]).astype(np.uint8, copy=False)
-
-
-def _caption(pair: _Pair, n_kept: int, n_flagged: int) -> NDArray[np.uint8]:
+def _caption(pair: _Pair, n_kept: int, n_flagged: int) -> Picture:
     """Return the strip that explains the colours and counts the matches."""
-    height, width = round(30 * pair.unit), max(pair.canvas.shape[1], _NARROWEST)
-    strip = np.full((height, width, 3), _BACKGROUND, np.uint8)
-    font, size, thickness = cv2.FONT_HERSHEY_SIMPLEX, 0.55 * pair.unit, max(1, round(pair.unit))
+    strip = pair.strip(30)
+    height = len(strip)
     x = height // 2
     for text, colour, marker in ((f"{n_kept} kept", _KEPT, "dot"), (f"{n_flagged} flagged", _FLAGGED, "cross")):
-        _draw_marker(strip, x << _SHIFT, height << _SHIFT >> 1, height << _SHIFT >> 2, colour, 2 * thickness, marker)
+        thickness = 2 * max(1, round(pair.unit))
+        _draw_marker(strip, x << _SHIFT, height << _SHIFT >> 1, height << _SHIFT >> 2, colour, thickness, marker)
         x += height // 2
-        cv2.putText(strip, text, (x, round(0.65 * height)), font, size, _TEXT, thickness, cv2.LINE_AA)
-        x += cv2.getTextSize(text, font, size, thickness)[0][0] + height
+        x += pair.write(strip, text, x, 0.65 * height) + height
     return strip
 
 
-def _colour_map() -> Any:
-    """Return plasma without its darkest end, which is lost on a dark photograph."""
-    from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap(colormaps["plasma"](np.linspace(0.15, 1, 256)))
-
-
-def _colour_bar(pair: _Pair, low: float, high: float) -> NDArray[np.uint8]:
-    """Return the strip with the colour bar, drawn by matplotlib on a canvas of its own."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
-
-    height, width = round(56 * pair.unit), max(pair.canvas.shape[1], _NARROWEST)
-    dpi = 100 * pair.unit
-    background, grey = str(_BACKGROUND[0] / 255), str(_TEXT[0] / 255)  # matplotlib's notation of grey levels
-    figure = Figure(figsize=(width / dpi, height / dpi), dpi=dpi, facecolor=background)
-    agg: Any = FigureCanvasAgg(figure)
-    axes = figure.add_axes((0.1, 0.62, 0.8, 0.22))
-    bar = figure.colorbar(ScalarMappable(Normalize(low, high), _colour_map()), cax=axes, orientation="horizontal")
-    bar.set_label("anomaly score (high = mismatch)", color=grey, fontsize=8, labelpad=0)
-    bar.ax.tick_params(color=grey, labelcolor=grey, labelsize=7, length=2, pad=1)
-    bar.outline.set_visible(False)
-    agg.draw()
-    pixels = np.asarray(agg.buffer_rgba())[:height, :width, 2::-1]
-    strip = np.full((height, width, 3), _BACKGROUND, np.uint8)
-    strip[: pixels.shape[0], : pixels.shape[1]] = pixels
+def _colour_bar(pair: _Pair, low: float, high: float) -> Picture:
+    """Return the strip with the colour bar."""
+    strip = pair.strip(56)
+    height, left, right = len(strip), len(strip) // 2, strip.shape[1] - len(strip) // 2
+    strip[height // 6 : height // 2, left:right] = cv2.resize(_PLASMA[None], (right - left, 1))
+    for text, x, align in ((f"{low:.3g}", left, 0.0), (f"{high:.3g}", right, 1.0)):
+        pair.write(strip, text, x, 0.85 * height, align=align)
+    pair.write(strip, "anomaly score", (left + right) / 2, 0.85 * height, align=0.5)
     return strip
