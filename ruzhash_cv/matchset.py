@@ -167,9 +167,14 @@ def votes_of(groups: Rows, keypoints: Rows) -> Array:
 
 def _distinct(rows: Array) -> tuple[Array, Rows]:
     """Return distinct rows, sorted, and for each row the distinct one it equals."""
-    order = np.lexsort(rows.T)
+    order = np.argsort(rows[:, 0])
+    tied = np.zeros(len(rows) + 1, bool)
+    tied[1:-1] = np.diff(rows[order, 0]) == 0
+    tied = tied[1:] | tied[:-1]
+    # Only these are sorted by the other columns: few keypoints share a coordinate.
+    order[tied] = order[tied][np.lexsort(rows[order[tied]].T[::-1])]
     new = np.ones(len(rows), bool)
-    new[1:] = (np.diff(rows[order], axis=0) != 0).any(axis=1)
+    new[1:] = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
     where = np.empty(len(rows), np.int64)
     where[order] = np.cumsum(new) - 1
     return np.ascontiguousarray(rows[order[new]]), where

@@ -195,14 +195,14 @@ def _evidence_kernel(
 def count_votes(steps: Steps, votes: Array) -> Array:
     """Return the votes (m, n_steps) of correspondences between one radius and the next, from their radius indices (m, n)."""
     counts = np.zeros((len(steps), _N_STEPS))
-    _count_kernel(steps, votes, counts)
+    _count_kernel(steps, np.flatnonzero(votes), votes, counts)
     return counts
 
 
-@jit("void(u1[:, ::1], f8[::1], f8[:, ::1])")
-def _count_kernel(steps: Any, votes: Any, counts: Any) -> None:
+@jit("void(u1[:, ::1], i8[::1], f8[::1], f8[:, ::1])")
+def _count_kernel(steps: Any, rows: Any, votes: Any, counts: Any) -> None:
     for item in range(len(steps)):
-        for row in range(len(votes)):
+        for row in rows:
             counts[item, steps[item, row]] += votes[row]
 
 
@@ -218,14 +218,17 @@ def extract(candidates: Candidates, families: tuple[ModelFamily, ...], votes: Ar
     """Return structures: again and again the model and the radius of most evidence among the votes that are left."""
     left, total = votes.copy(), float(votes.sum())
     of_each = [families[code] for code in candidates.codes]
+    counts = count_votes(candidates.steps, left)
     chosen: list[tuple[int, int, float]] = []
     while len(chosen) < min(MOST_STRUCTURES, len(candidates)):
-        gains = evidence(count_votes(candidates.steps, left), total, candidates.chance, of_each, n_tried)
+        gains = evidence(counts, total, candidates.chance, of_each, n_tried)
         best, step = (int(at) for at in np.unravel_index(np.argmax(gains), gains.shape))
         if not gains[best, step] > 0.0:
             break
         chosen.append((best, step, float(gains[best, step])))
-        left[candidates.steps[best] <= step + TOLERANCE] = 0.0
+        taken = candidates.steps[best] <= step + TOLERANCE
+        counts -= count_votes(candidates.steps, np.where(taken, left, 0.0))
+        left[taken] = 0.0
     # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
     chosen.sort(key=lambda item: -item[2])
     models = np.array([item[0] for item in chosen], np.int64)
