@@ -6,11 +6,13 @@ Tables go to stdout, messages to stderr. Exit status 2 and one line on stderr wh
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import cv2
 import numpy as np
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv import __version__
 from ruzhash_cv._core.warmup import missing_kernels, warmup
-from ruzhash_cv.correspondences import as_correspondences
+from ruzhash_cv.correspondences import Correspondences, as_correspondences, select_matches
 from ruzhash_cv.drawing import draw_matches, draw_scores
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.result import FilterResult
@@ -26,6 +28,7 @@ from ruzhash_cv.result import FilterResult
 if TYPE_CHECKING:
     from ruzhash_cv.datasets import ImagePair
 
+T = TypeVar("T")
 Points = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -49,20 +52,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command and return its exit status: 0, or 2 for input that cannot be used.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Without the program's name; None: those of the process.
+    `arguments` come without the program's name; None: those of the process.
 
-    Returns
-    -------
-    int
-        Exit status: 0, or 2 for input that cannot be used.
-
-    Examples
-    --------
     >>> main(["filter", "no_such_file.jpg", "neither.jpg"])
     2
     """
@@ -89,44 +82,33 @@ def _parser() -> argparse.ArgumentParser:
     filter_.add_argument("images", type=Path, nargs=2, metavar="IMG")
     limits = ", ".join(f"{name.upper()}: {most}" for name, most in MOST_KEYPOINTS.items())
     filter_.add_argument("--features", choices=tuple(MOST_KEYPOINTS), default="sift", help=f"at most, {limits}")
-    filter_.add_argument("--ratio", type=_ratio, default=RATIO, help="of the ratio test, default 0.8; 1 = nearly all")
+    ratio = _number(float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
+    filter_.add_argument("--ratio", type=ratio, default=RATIO, help="of the ratio test, default 0.8; 1 = nearly all")
     filter_.add_argument("--model", choices=MODELS, default="auto")
-    filter_.add_argument("--threshold", type=_positive, metavar="PIXELS", help="default: as the matches ask for")
+    positive = _number(float, lambda value: 0 < value < math.inf, "a number above 0")
+    filter_.add_argument("--threshold", type=positive, metavar="PIXELS", help="default: as the matches ask for")
     filter_.add_argument("-o", "--output", type=Path, metavar="PICTURE", help="draw the matches, e.g. out.png")
     filter_.add_argument("--save", type=Path, metavar="FILE.npz", help="save points, mask, scores and models")
     filter_.set_defaults(run=_filter)
 
     warmup_ = commands.add_parser("warmup", help="compile the kernels now, so that no later call has to")
-    warmup_.add_argument("--n-jobs", type=_count, metavar="N", help="processes, default: one for each processor")
-    warmup_.set_defaults(run=_warmup)
+    count = _number(int, lambda value: value > 0, "a whole number above 0")
+    warmup_.add_argument("--n-jobs", type=count, metavar="N", help="processes, default: one for each processor")
+    warmup_.set_defaults(run=lambda options: _prepare_kernels(options.n_jobs))
     return parser
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+def _number(convert: Callable[[str], T], allowed: Callable[[T], bool], requirement: str) -> Callable[[str], T]:
+    """Return a type of argument that says what it must be and what arrived."""
 
+    def parse(text: str) -> T:
+        with contextlib.suppress(ValueError):
+            value = convert(text)
+            if allowed(value):
+                return value
+        raise argparse.ArgumentTypeError(f"must be {requirement}, got {text}")
 
-def _positive(text: str) -> float:
-    value = _number(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text}")
-    return value
-
-
-def _ratio(text: str) -> float:
-    value = _number(text)
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"must be above 0 and at most 1, got {text}")
-    return value
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number above 0, got {text}")
-    return int(text)
+    return parse
 
 
 # The commands
@@ -136,13 +118,11 @@ def _demo(options: argparse.Namespace) -> None:
     from ruzhash_cv.datasets import PAIR_NAMES, load_pair
 
     names = options.pair or PAIR_NAMES
-    unknown = [name for name in names if name not in PAIR_NAMES]
-    if unknown:
-        raise InputError(f"there is no pair {unknown[0]!r}; the bundled ones are {', '.join(PAIR_NAMES)}")
-    try:
+    for name in names:
+        if name not in PAIR_NAMES:
+            raise InputError(f"there is no pair {name!r}; the bundled ones are {', '.join(PAIR_NAMES)}")
+    with _told(f"cannot make the directory {options.output}"):
         options.output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the directory {options.output}: {error.strerror}") from None
     _prepare_kernels()
     _say(
         f"SIFT, ratio test {RATIO}; OpenCV's threshold {PIXELS:g} px; a match is true within {PIXELS:g} px of the truth"
@@ -155,7 +135,9 @@ def _demo(options: argparse.Namespace) -> None:
 
 def _compare(pair: ImagePair, folder: Path) -> None:
     """Print a row for every method, and draw what this package and the better MAGSAC made of the pair."""
-    points1, points2 = _match(pair.img1, pair.img2, "sift", RATIO)[:2]
+    matched = _match((pair.img1, pair.img2), ("1", "2"))
+    pairs = as_correspondences(*matched)
+    points1, points2 = pairs.points1, pairs.points2
     truth = pair.labels(points1, points2, tolerance=PIXELS) > 0
     filter_points(points1, points2)  # a process's first call also reads the kernels from their cache
     since = time.perf_counter()
@@ -169,30 +151,25 @@ def _compare(pair: ImagePair, folder: Path) -> None:
             f1 = _print_row(pair.name, f"{method} {family}", mask, truth, time.perf_counter() - since)
             if flag == cv2.USAC_MAGSAC and f1 > best:
                 magsac, best = mask, f1
-    identity = np.stack([np.arange(len(points1))] * 2, axis=1)
-    drawn = (pair.img1, points1, pair.img2, points2, identity)
+    drawn = (pair.img1, matched[0], pair.img2, matched[1], matched[2])
     _write_picture(folder / f"{pair.name}.jpg", draw_matches(*drawn, result))
     _write_picture(folder / f"{pair.name}_scores.jpg", draw_scores(*drawn, result))
     _write_picture(folder / f"{pair.name}_magsac.jpg", draw_matches(*drawn, magsac))
 
 
 def _filter(options: argparse.Namespace) -> None:
-    if options.output is not None:
-        _check_picture_name(options.output)
+    if options.output is not None and not (options.output.suffix and cv2.haveImageWriter(options.output.name)):
+        raise InputError(f"cannot tell the kind of picture from {options.output.name!r}: end it in .png or .jpg")
     img1, img2 = (_read_picture(path) for path in options.images)
-    points1, points2, indices = _match(img1, img2, options.features, options.ratio, options.images)
-    _say(f"{len(points1)} matches pass the ratio test at {options.ratio:g}")
-    result = filter_points(points1, points2, model=options.model, threshold=options.threshold)
+    kp1, kp2, matches = _match((img1, img2), options.images, options.features, options.ratio)
+    _say(f"{len(matches)} matches pass the ratio test at {options.ratio:g}")
+    pairs = as_correspondences(kp1, kp2, matches)
+    result = filter_points(pairs.points1, pairs.points2, model=options.model, threshold=options.threshold)
     _print_result(result)
     if options.output is not None:
-        identity = np.stack([np.arange(len(points1))] * 2, axis=1)
-        _write_picture(options.output, draw_matches(img1, points1, img2, points2, identity, result))
+        _write_picture(options.output, draw_matches(img1, kp1, img2, kp2, matches, result))
     if options.save is not None:
-        _save(options.save, points1, points2, indices, result)
-
-
-def _warmup(options: argparse.Namespace) -> None:
-    _prepare_kernels(options.n_jobs)
+        _save(options.save, pairs, matches, result)
 
 
 # What they are made of
@@ -211,28 +188,29 @@ def _prepare_kernels(n_jobs: int | None = None) -> None:
     _say(f"kernels ready after {time.perf_counter() - since:.1f} s")
 
 
+@contextlib.contextmanager
+def _told(failure: str) -> Iterator[None]:
+    """Turn an error of the file system into one line for the user."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{failure}: {error.strerror}") from None
+
+
 def _say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
 def _read_picture(path: Path) -> NDArray[Any]:
     # Not cv2.imread: it writes warnings of its own to stderr, and cannot open every name on Windows.
-    try:
+    with _told(f"cannot read {path}"):
         contents = np.frombuffer(path.read_bytes(), np.uint8)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    try:
-        image = cv2.imdecode(contents, cv2.IMREAD_COLOR) if len(contents) else None
-    except cv2.error:
-        image = None
+    image = None
+    with contextlib.suppress(cv2.error):
+        image = cv2.imdecode(contents, cv2.IMREAD_COLOR)
     if image is None:
         raise InputError(f"{path} is {'not a picture OpenCV can read' if len(contents) else 'empty'}")
     return image
-
-
-def _check_picture_name(path: Path) -> None:
-    if not path.suffix or not cv2.haveImageWriter(path.name):
-        raise InputError(f"cannot tell the kind of picture from {path.name!r}: end it in .png or .jpg")
 
 
 def _write_picture(path: Path, picture: NDArray[np.uint8]) -> None:
@@ -240,31 +218,23 @@ def _write_picture(path: Path, picture: NDArray[np.uint8]) -> None:
     done, encoded = cv2.imencode(path.suffix, picture, options)
     if not done:
         raise InputError(f"{path.suffix} holds no colours: end {path.name!r} in .png or .jpg")
-    try:
+    with _told(f"cannot write {path}"):
         path.write_bytes(encoded.tobytes())
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _match(
-    img1: NDArray[Any], img2: NDArray[Any], features: str, ratio: float, names: Sequence[object] = ("1", "2")
-) -> tuple[Points, Points, NDArray[np.int64]]:
-    """Return the points of the matches that pass the ratio test, and the keypoint indices they come from."""
+    images: Sequence[NDArray[Any]], names: Sequence[object], features: str = "sift", ratio: float = RATIO
+) -> tuple[Any, Any, list[cv2.DMatch]]:
+    """Return the keypoints of both images and the matches that pass the ratio test."""
     most = MOST_KEYPOINTS[features]
     detector: Any = cv2.SIFT.create(most) if features == "sift" else cv2.ORB.create(most)
-    keypoints, descriptors = [], []
-    for image, name in zip((img1, img2), names, strict=True):
-        found, described = detector.detectAndCompute(image, None)
-        if described is None or len(found) == 0:
+    (kp1, des1), (kp2, des2) = (detector.detectAndCompute(image, None) for image in images)
+    for keypoints, name in zip((kp1, kp2), names, strict=True):
+        if len(keypoints) == 0:
             raise InputError(f"no {features.upper()} keypoints in image {name}: is it blank?")
-        keypoints.append(found)
-        descriptors.append(described)
-    matcher = cv2.BFMatcher(cv2.NORM_L2 if features == "sift" else cv2.NORM_HAMMING)
-    rows = matcher.knnMatch(descriptors[0], descriptors[1], k=2)
-    pairs = as_correspondences(keypoints[0], keypoints[1], rows, ratio=ratio)
-    passed = np.asarray(np.isfinite(pairs.points1).all(axis=1))
-    indices = [(row[0].queryIdx, row[0].trainIdx) for row, there in zip(rows, passed, strict=True) if there]
-    return pairs.points1[passed], pairs.points2[passed], np.array(indices, np.int64).reshape(-1, 2)
+    rows = cv2.BFMatcher(cv2.NORM_L2 if features == "sift" else cv2.NORM_HAMMING).knnMatch(des1, des2, k=2)
+    passed = np.isfinite(as_correspondences(kp1, kp2, rows, ratio=ratio).points1[:, 0])
+    return kp1, kp2, select_matches(rows, passed)
 
 
 def _opencv_mask(family: str, method: int, points1: Points, points2: Points) -> Mask:
@@ -301,23 +271,18 @@ def _print_result(result: FilterResult) -> None:
         print(f"{number:9} {model.kind:11} {model.support:7} {model.tolerance:12.2f} {model.noise_scale:8.2f}")
 
 
-def _save(path: Path, points1: Points, points2: Points, indices: NDArray[np.int64], result: FilterResult) -> None:
+def _save(path: Path, pairs: Correspondences, matches: Sequence[cv2.DMatch], result: FilterResult) -> None:
+    names = ("inlier_mask", "anomaly_scores", "p_values", "labels")
     arrays: dict[str, NDArray[Any]] = {
-        "points1": points1,
-        "points2": points2,
-        "keypoint_indices": indices,
-        "inlier_mask": result.inlier_mask,
-        "anomaly_scores": result.anomaly_scores,
-        "p_values": result.p_values,
-        "labels": result.labels,
+        "points1": pairs.points1,
+        "points2": pairs.points2,
+        "keypoint_indices": np.array([(m.queryIdx, m.trainIdx) for m in matches], np.int64).reshape(-1, 2),
         "models": np.array([model.matrix for model in result.models]).reshape(-1, 3, 3),
         "model_kinds": np.array([model.kind for model in result.models], dtype="U11"),
+        **{name: getattr(result, name) for name in names},
     }
-    try:
-        with path.open("wb") as file:  # a file, because a name would get a second suffix
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    with _told(f"cannot write {path}"), path.open("wb") as file:  # a file, because a name would get a second suffix
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -236,7 +236,7 @@ def test_demo_refuses_a_file_as_its_folder(tmp_path: Path, capsys: Captured) -> 
         (["filter", "one.jpg"], "IMG"),
         (["filter", *DESK, "--threshold", "0"], "above 0, got 0"),
         (["filter", *DESK, "--threshold", "nan"], "above 0, got nan"),
-        (["filter", *DESK, "--threshold", "wide"], "must be a number, got 'wide'"),
+        (["filter", *DESK, "--threshold", "wide"], "must be a number above 0, got wide"),
         (["filter", *DESK, "--ratio", "1.5"], "at most 1, got 1.5"),
         (["filter", *DESK, "--model", "affine"], "affine"),
         (["filter", *DESK, "--features", "surf"], "surf"),
