@@ -10,10 +10,12 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._core.validation import as_array, as_mask, as_points, check_real, check_same_length
+from ruzhash_cv._core.validation import as_array, as_mask, as_points, check_real
 
 Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
 Matches: TypeAlias = Sequence[cv2.DMatch] | Sequence[Sequence[cv2.DMatch]] | ArrayLike
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,9 @@ class Correspondences:
         Descriptor distances, None where the matches came as indices.
     """
 
-    points1: NDArray[np.float64]
-    points2: NDArray[np.float64]
-    distances: NDArray[np.float64] | None = None
+    points1: Array
+    points2: Array
+    distances: Array | None = None
 
     def __len__(self) -> int:
         return len(self.points1)
@@ -72,21 +74,13 @@ def as_correspondences(
     array([[5., 6.]])
     """
     positions1, positions2 = as_positions(kp1, "kp1"), as_positions(kp2, "kp2")
-    indices, distances = _as_indices(matches, ratio)
-    if len(indices) == 0:
-        return Correspondences(np.zeros((0, 2)), np.zeros((0, 2)), distances)
-    present = indices[:, 0] >= 0
-    for column, (positions, field, name) in enumerate(
-        ((positions1, "queryIdx", "kp1"), (positions2, "trainIdx", "kp2"))
-    ):
-        _check_range(indices[:, column], present, len(positions), field, name)
-    points1, points2 = np.full((len(indices), 2), np.nan), np.full((len(indices), 2), np.nan)
-    points1[present] = positions1[indices[present, 0]]
-    points2[present] = positions2[indices[present, 1]]
+    indices, present, distances = _as_indices(matches, ratio)
+    points1 = _look_up(positions1, indices[:, 0], present, "queryIdx", "kp1")
+    points2 = _look_up(positions2, indices[:, 1], present, "trainIdx", "kp2")
     return Correspondences(points1, points2, distances)
 
 
-def as_positions(keypoints: Keypoints, name: str) -> NDArray[np.float64]:
+def as_positions(keypoints: Keypoints, name: str) -> Array:
     """Return keypoint positions, float64 of shape (n, 2), from KeyPoints or an array."""
     if hasattr(keypoints, "ndim"):
         return as_points(keypoints, name)
@@ -117,47 +111,42 @@ def select_matches(matches: Matches, inlier_mask: ArrayLike) -> list[cv2.DMatch]
     [2]
     """
     rows = _as_sequence(matches)
-    given = as_array(inlier_mask, "inlier_mask", f"({len(rows)},)")
-    check_same_length(rows, given.reshape(-1), "`matches` and `inlier_mask`")
-    mask = as_mask(given, "inlier_mask", len(rows))
-    return [_best_match(rows[row], row) for row in np.flatnonzero(mask).tolist()]
-
-
-def _best_match(row: Any, number: int) -> cv2.DMatch:
-    best = row[0] if isinstance(row, (tuple, list)) and len(row) else row
-    if not isinstance(best, cv2.DMatch):
-        raise TypeError(f"`matches[{number}]` is kept by `inlier_mask` and must hold a cv2.DMatch, got {row!r}")
-    return best
+    kept = []
+    for number in np.flatnonzero(as_mask(inlier_mask, "inlier_mask", len(rows))).tolist():
+        row = rows[number]
+        best = row[0] if isinstance(row, (tuple, list)) and row else row
+        if not isinstance(best, cv2.DMatch):
+            raise TypeError(f"`matches[{number}]` is kept by `inlier_mask` and must hold a cv2.DMatch, got {row!r}")
+        kept.append(best)
+    return kept
 
 
 def _as_sequence(matches: Any) -> Sequence[Any]:
-    countable = hasattr(matches, "__len__") and not isinstance(matches, (str, Mapping))
-    if not countable or (hasattr(matches, "ndim") and (np.asarray(matches).ndim == 0)):
+    if isinstance(matches, (str, Mapping)) or not hasattr(matches, "__len__") or getattr(matches, "ndim", 1) == 0:
         raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
     rows: Sequence[Any] = matches
     return rows
 
 
-def _as_indices(matches: Matches, ratio: float | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return index pairs (n, 2), -1 where a row has no match, and descriptor distances."""
+def _as_indices(matches: Matches, ratio: float | None) -> tuple[Indices, NDArray[np.bool_], Array | None]:
+    """Return index pairs (n, 2), which rows have a match at all, and descriptor distances."""
     if ratio is not None:
         ratio = check_real(ratio, "ratio", above=0.0, below=1.0 + 1e-12)
     rows = _as_sequence(matches)
-    if len(rows) == 0:
-        return np.zeros((0, 2), np.int64), np.zeros(0)
-    if isinstance(matches, np.ndarray):
-        return _check_index_array(matches, ratio), None
-    if isinstance(rows[0], cv2.DMatch):
-        if ratio is not None:
-            raise ValueError("`ratio` needs knnMatch output with k >= 2, got a flat sequence of DMatch")
-        return _read_matches(rows)
-    if all(_is_knn_row(row) for row in rows):
-        return _read_matches([_best_neighbour(row, ratio) for row in rows])
-    return _check_index_array(as_array(matches, "matches", "(n, 2)"), ratio), None
-
-
-def _is_knn_row(row: Any) -> bool:
-    return isinstance(row, (tuple, list)) and all(isinstance(match, cv2.DMatch) for match in row)
+    if len(rows) and not isinstance(rows[0], cv2.DMatch):
+        if not all(isinstance(row, (tuple, list)) and all(isinstance(m, cv2.DMatch) for m in row) for row in rows):
+            _check_ratio_unused(ratio, "an index array")
+            indices = _as_index_array(rows)
+            return indices, np.ones(len(indices), bool), None
+        rows = [_best_neighbour(row, ratio) for row in rows]
+    elif len(rows):
+        _check_ratio_unused(ratio, "a flat sequence of DMatch")
+    try:
+        fields = [(-1, -1, np.inf) if row is None else (row.queryIdx, row.trainIdx, row.distance) for row in rows]
+    except AttributeError:
+        raise TypeError("`matches` must hold only cv2.DMatch, or only knnMatch rows, got a mixture") from None
+    table = np.array(fields, np.float64).reshape(-1, 3)
+    return table[:, :2].astype(np.int64), np.array([row is not None for row in rows], bool), table[:, 2]
 
 
 def _best_neighbour(row: Sequence[cv2.DMatch], ratio: float | None) -> cv2.DMatch | None:
@@ -166,37 +155,29 @@ def _best_neighbour(row: Sequence[cv2.DMatch], ratio: float | None) -> cv2.DMatc
     return row[0] if len(row) >= 2 and row[0].distance < ratio * row[1].distance else None
 
 
-def _read_matches(rows: Sequence[cv2.DMatch | None]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    try:
-        fields = [(-1, -1, np.inf) if row is None else (row.queryIdx, row.trainIdx, row.distance) for row in rows]
-    except AttributeError:
-        raise TypeError("`matches` must hold only cv2.DMatch, or only knnMatch rows, got a mixture") from None
-    table = np.array(fields, dtype=np.float64)
-    indices = table[:, :2].astype(np.int64)
-    missing = np.array([row is None for row in rows])
-    # A DMatch nobody filled in has queryIdx -1: out of range, and not a row without a match.
-    indices[~missing & (indices < 0).any(axis=1)] = np.iinfo(np.int64).max
-    return indices, table[:, 2]
-
-
-def _check_index_array(indices: NDArray[Any], ratio: float | None) -> NDArray[np.int64]:
+def _check_ratio_unused(ratio: float | None, form: str) -> None:
     if ratio is not None:
-        raise ValueError("`ratio` needs knnMatch output with k >= 2, got an index array")
+        raise ValueError(f"`ratio` needs knnMatch output with k >= 2, got {form}")
+
+
+def _as_index_array(rows: Sequence[Any]) -> Indices:
+    indices = as_array(rows, "matches", "(n, 2)")
     if indices.ndim != 2 or indices.shape[1] != 2:
         raise ValueError(
             f"`matches` must hold DMatch, knnMatch rows or index pairs of shape (n, 2), got {indices.shape}"
         )
     if indices.dtype.kind not in "iu":
         raise TypeError(f"`matches` must hold integer index pairs, got dtype {indices.dtype}")
-    indices = indices.astype(np.int64)
-    return np.where(indices < 0, np.iinfo(np.int64).max, indices)
+    return indices.astype(np.int64)
 
 
-def _check_range(
-    indices: NDArray[np.int64], present: NDArray[np.bool_], n_keypoints: int, field: str, name: str
-) -> None:
-    outside = np.flatnonzero(present & ((indices < 0) | (indices >= n_keypoints)))
+def _look_up(positions: Array, indices: Indices, present: NDArray[np.bool_], field: str, name: str) -> Array:
+    """Return the positions that `indices` number, NaN where no match is `present`."""
+    outside = np.flatnonzero(present & ((indices < 0) | (indices >= len(positions))))
     if len(outside):
-        row, index = int(outside[0]), int(indices[outside[0]])
-        shown = "a negative index" if index == np.iinfo(np.int64).max else str(index)
-        raise IndexError(f"`matches[{row}]` has {field} {shown}, but `{name}` has {n_keypoints} keypoints")
+        index = int(indices[outside[0]])
+        shown = "a negative index" if index < 0 else str(index)
+        raise IndexError(f"`matches[{outside[0]}]` has {field} {shown}, but `{name}` has {len(positions)} keypoints")
+    points = np.full((len(indices), 2), np.nan)
+    points[present] = positions[indices[present]]
+    return points
