@@ -8,12 +8,13 @@ itself, and the sink of a node credited like a leaf.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ruzhash_cv._core.validation import RNG, as_generator, as_points, check_choice, check_same_length
+from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, check_choice
 from ruzhash_cv.datasets.adelaidermf import AdelaideScene
 from ruzhash_cv.datasets.shapes import Shape
 from ruzhash_cv.families import (
@@ -56,17 +57,11 @@ class AlgebraicHomographies(Homographies):
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared algebraic residuals (m, n) of correspondences (n, 4) to homographies (m, 9)."""
-        mapped = models.reshape(-1, 3, 3) @ _homogeneous(data[:, :2]).T
-        x, y, w = np.moveaxis(mapped, 1, 0)
-        squared: Array = (x - data[:, 2] * w) ** 2 + (y - data[:, 3] * w) ** 2
-        return squared
+        return _sum_of_squares(_transfer_equations(data), models)
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return homographies (m, 9) of least weighted squared residuals."""
-        first, nothing = _homogeneous(data[:, :2]), np.zeros((len(data), 3))
-        x = np.hstack([first, nothing, -data[:, 2:3] * first])
-        y = np.hstack([nothing, first, -data[:, 3:] * first])
-        return _null_vectors(np.vstack([x, y]), np.hstack([weights, weights]))
+        return _null_vectors(_transfer_equations(data), weights)
 
 
 @dataclass(frozen=True)
@@ -84,29 +79,42 @@ class AlgebraicFundamentalMatrices(FundamentalMatrices):
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared algebraic residuals (m, n) of correspondences (n, 4) to fundamental matrices (m, 9)."""
-        squared: Array = (models @ _products(data).T) ** 2
-        return squared
+        return _sum_of_squares(_epipolar_equations(data), models)
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return matrices (m, 9) of least weighted squared residuals, brought to rank 2."""
-        left, values, right = np.linalg.svd(_null_vectors(_products(data), weights).reshape(-1, 3, 3))
+        left, values, right = np.linalg.svd(_null_vectors(_epipolar_equations(data), weights).reshape(-1, 3, 3))
         values[:, 2] = 0.0
         return unit_norm((left * values[:, None] @ right).reshape(-1, 9))
+
+
+def _transfer_equations(data: Array) -> Array:
+    """Return the coefficients (2, n, 9) of x - u w = 0 and y - v w = 0, where H x1 = (x, y, w) and x2 = (u, v)."""
+    first, nothing = _homogeneous(data[:, :2]), np.zeros((len(data), 3))
+    x = np.hstack([first, nothing, -data[:, 2:3] * first])
+    y = np.hstack([nothing, first, -data[:, 3:] * first])
+    return np.stack([x, y])
+
+
+def _epipolar_equations(data: Array) -> Array:
+    """Return the coefficients (1, n, 9) of x2^T F x1 = 0."""
+    second, first = _homogeneous(data[:, 2:]), _homogeneous(data[:, :2])
+    return (second[:, :, None] * first[:, None, :]).reshape(1, -1, 9)
 
 
 def _homogeneous(points: Array) -> Array:
     return np.hstack([points, np.ones((len(points), 1))])
 
 
-def _products(data: Array) -> Array:
-    """Return what a fundamental matrix is multiplied with, (n, 9)."""
-    second, first = _homogeneous(data[:, 2:]), _homogeneous(data[:, :2])
-    return (second[:, :, None] * first[:, None, :]).reshape(-1, 9)
+def _sum_of_squares(equations: Array, models: Array) -> Array:
+    squared: Array = np.sum((models @ equations.transpose(0, 2, 1)) ** 2, axis=0)
+    return squared
 
 
-def _null_vectors(system: Array, weights: Array) -> Array:
-    """Return the unit vectors x (m, k) that make the weighted squares of A x least, for one A (n, k) and weights (m, n)."""
-    vectors: Array = np.linalg.eigh(np.einsum("mn,ni,nj->mij", weights, system, system, optimize=True))[1][:, :, 0]
+def _null_vectors(equations: Array, weights: Array) -> Array:
+    """Return the unit vectors (m, 9) of least weighted squares, for equations (e, n, 9) and weights (m, n)."""
+    grams = np.einsum("mn,eni,enj->mij", weights, equations, equations, optimize=True)
+    vectors: Array = np.linalg.eigh(grams)[1][:, :, 0]
     return vectors
 
 
@@ -143,8 +151,7 @@ def normalise_pairs(points1: ArrayLike, points2: ArrayLike) -> Array:
     array([[-1. , -1. , -0.5, -0.5],
            [ 1. ,  1. ,  0.5,  0.5]])
     """
-    first, second = as_points(points1, "points1", finite=True), as_points(points2, "points2", finite=True)
-    check_same_length(first, second, "`points1` and `points2`")
+    first, second = as_pairs(points1, points2, finite=True)
     if len(first) == 0:
         return np.zeros((0, 4))
     centred = [points - np.median(points, axis=0) for points in (first, second)]
@@ -199,8 +206,7 @@ def pose(scene: Shape | AdelaideScene) -> Problem:
     ('line', 3.0, 0.014)
     """
     data = scene.points if isinstance(scene, Shape) else normalise_pairs(scene.points1, scene.points2)
-    family = _FAMILIES[scene.kind]
-    return Problem(scene.name, data, scene.labels, family, fit_noise(data, scene.labels, family), _K[scene.kind])
+    return problem_from(scene.name, data, scene.labels, _FAMILIES[scene.kind], k=_K[scene.kind])
 
 
 def paper_preferences(problem: Problem, *, binary: bool = False, rng: RNG = 0) -> sparse.csr_array:
@@ -229,15 +235,7 @@ def paper_preferences(problem: Problem, *, binary: bool = False, rng: RNG = 0) -
     return family_preferences(problem.data, problem.family, models, sigma=problem.sigma, k=problem.k, binary=binary)
 
 
-def paper_forest(
-    method: str,
-    *,
-    branching_factor: int = 2,
-    n_trees: int = 100,
-    subsample_size: int = 256,
-    rng: RNG = 0,
-    n_jobs: int | None = None,
-) -> PreferenceForest:
+def paper_forest(method: str, *, branching_factor: int = 2, **options: Any) -> PreferenceForest:
     """Return the forest of a method; ``fit(rows).anomaly_scores(rows)``, in which rows count themselves, gives the paper's scores.
 
     Parameters
@@ -246,11 +244,8 @@ def paper_forest(
         "-B" expects binary preferences.
     branching_factor : int
         b, from 2 to 256 in the paper.
-    n_trees, subsample_size : int
-        t and psi.
-    rng : int, numpy.random.Generator or None
-    n_jobs : int or None
-        Threads; None for all processors.
+    **options
+        Of the forest: `n_trees`, `subsample_size` (t = 100 and psi = 256 as in the paper), `rng`, `n_jobs`, `score`.
 
     Returns
     -------
@@ -263,22 +258,8 @@ def paper_forest(
     """
     check_choice(method, "method", METHODS)
     if method in _METRICS:
-        return VoronoiForest(
-            metric=_METRICS[method],
-            n_trees=n_trees,
-            subsample_size=subsample_size,
-            branching_factor=branching_factor,
-            rng=rng,
-            n_jobs=n_jobs,
-        )
-    return RuzHashForest(
-        sink_credit=True,
-        n_trees=n_trees,
-        subsample_size=subsample_size,
-        branching_factor=branching_factor,
-        rng=rng,
-        n_jobs=n_jobs,
-    )
+        return VoronoiForest(metric=_METRICS[method], branching_factor=branching_factor, **options)
+    return RuzHashForest(sink_credit=True, branching_factor=branching_factor, **options)
 
 
 def paper_scores(problem: Problem, method: str, *, branching_factor: int = 2, rng: RNG = 0) -> Array:

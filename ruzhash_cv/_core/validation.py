@@ -49,6 +49,13 @@ def as_points(value: Any, name: str, *, finite: bool = False) -> NDArray[np.floa
     return np.ascontiguousarray(points)
 
 
+def as_pairs(points1: Any, points2: Any, *, finite: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the points of two images, equally many; as `as_points`."""
+    first, second = as_points(points1, "points1", finite=finite), as_points(points2, "points2", finite=finite)
+    check_same_length(first, second, "`points1` and `points2`")
+    return first, second
+
+
 def as_vector(value: Any, name: str, *, least: float = -np.inf) -> NDArray[np.float64]:
     """Return `value` as a float64 array of shape (n,), finite and at least `least`."""
     vector = as_reals(value, name, "(n,)")
@@ -138,8 +145,6 @@ def as_generator(rng: RNG, name: str = "rng") -> np.random.Generator:
 def check_n_jobs(n_jobs: Any) -> int:
     """Return the number of threads: None and -1 mean all processors this process may use."""
     if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs == -1):
-        try:
-            return len(os.sched_getaffinity(0))
-        except AttributeError:  # macOS, Windows
-            return os.cpu_count() or 1
+        # macOS and Windows do not tell which.
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return check_int(n_jobs, "n_jobs")
