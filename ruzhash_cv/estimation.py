@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._core.validation import RNG, as_points
+from ruzhash_cv._core.validation import RNG, as_pairs
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.matchset import MatchSet
@@ -138,7 +138,7 @@ def _strongest(
     rng: RNG,
     n_jobs: int | None,
 ) -> tuple[Array | None, NDArray[np.uint8]]:
-    first, second = as_points(points1, "points1"), as_points(points2, "points2")
+    first, second = as_pairs(points1, points2)
     _check_method(method)
     result = filter_points(first, second, model=kind, threshold=threshold, rng=rng, n_jobs=n_jobs)
     if not result.models:
@@ -166,13 +166,8 @@ def _polish(structure: Structure, points1: Array, points2: Array) -> tuple[Array
 def _check_method(method: Any) -> None:
     if method is None:
         return
+    message = f"`method` must be one of OpenCV's robust methods, such as cv2.RANSAC, or None, got {method!r}"
     if isinstance(method, (bool, np.bool_)) or not isinstance(method, (int, np.integer)):
-        raise TypeError(
-            f"`method` must be one of OpenCV's robust methods, such as cv2.RANSAC, or None, got {method!r}; "
-            "a threshold is the fourth argument, or `threshold=`"
-        )
+        raise TypeError(f"{message}; a threshold is the fourth argument, or `threshold=`")
     if method not in ROBUST_METHODS:
-        raise ValueError(
-            f"`method` must be one of OpenCV's robust methods, such as cv2.RANSAC, or None, got {method}; "
-            "this is a robust estimator and has no other method"
-        )
+        raise ValueError(f"{message}; this is a robust estimator and has no other method")

@@ -190,14 +190,6 @@ class Problem:
 def pose(scene: Shape | AdelaideScene) -> Problem:
     """Return a shape or a scene as the paper poses it: its family, the true noise, the paper's k.
 
-    Parameters
-    ----------
-    scene : Shape or AdelaideScene
-
-    Returns
-    -------
-    Problem
-
     Examples
     --------
     >>> from ruzhash_cv.datasets import make_shape
@@ -216,8 +208,9 @@ def paper_preferences(problem: Problem, *, binary: bool = False, rng: RNG = 0) -
     ----------
     problem : Problem
     binary : bool
-        1 or 0, for PIF-B and RHF-B. The same `rng` gives the same models.
+        1 or 0, for PIF-B and RHF-B.
     rng : int, numpy.random.Generator or None
+        The same int gives the same models.
 
     Returns
     -------
@@ -229,9 +222,7 @@ def paper_preferences(problem: Problem, *, binary: bool = False, rng: RNG = 0) -
     >>> paper_preferences(pose(make_shape("stair4"))).shape
     (400, 4000)
     """
-    models, _ = sample_models(
-        problem.data, problem.family, n_models=_MODELS_PER_POINT * len(problem.data), rng=as_generator(rng)
-    )
+    models, _ = sample_models(problem.data, problem.family, n_models=_MODELS_PER_POINT * len(problem.data), rng=rng)
     return family_preferences(problem.data, problem.family, models, sigma=problem.sigma, k=problem.k, binary=binary)
 
 
@@ -263,20 +254,9 @@ def paper_forest(method: str, *, branching_factor: int = 2, **options: Any) -> P
 
 
 def paper_scores(problem: Problem, method: str, *, branching_factor: int = 2, rng: RNG = 0) -> Array:
-    """Return a method's anomaly scores for all points of a problem.
+    """Return a method's anomaly scores for all points of a problem, shape (n,), in (0, 1], high = anomalous.
 
-    Parameters
-    ----------
-    problem : Problem
-    method : {"PIF", "PIF-R", "PIF-B", "RHF", "RHF-B"}
-    branching_factor : int
-        b, from 2 to 256 in the paper.
-    rng : int, numpy.random.Generator or None
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        In (0, 1], high = anomalous.
+    The arguments are those of `paper_preferences` and `paper_forest`; `rng` draws the models and then the forest.
 
     Examples
     --------
@@ -304,10 +284,6 @@ def problem_from(name: str, data: ArrayLike, labels: ArrayLike, family: ModelFam
     family : ModelFamily
     k : float
         Residuals beyond k sigma count as no agreement.
-
-    Returns
-    -------
-    Problem
 
     Examples
     --------

@@ -86,12 +86,10 @@ class Circles:
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return circles (m, 3) of least weighted squared residuals."""
-        system = np.hstack([data, np.ones((len(data), 1))])
-        squares = -np.sum(data**2, axis=1)
-        roots = np.sqrt(weights)
+        system, squares = np.hstack([data, np.ones((len(data), 1))]), -np.sum(data**2, axis=1)
         circles = np.full((len(weights), 3), np.nan)
-        for item in range(len(weights)):
-            weighted = roots[item][:, None] * system
-            if np.linalg.matrix_rank(weighted) == 3:
-                circles[item] = np.linalg.lstsq(weighted, roots[item] * squares, rcond=None)[0]
+        for circle, roots in zip(circles, np.sqrt(weights), strict=True):
+            fitted, _, rank, _ = np.linalg.lstsq(roots[:, None] * system, roots * squares, rcond=None)
+            if rank == 3:
+                circle[:] = fitted
         return circles

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
@@ -35,11 +33,6 @@ def sample_models(
     models : ndarray, shape (m, p)
     n_degenerate : int
         Samples that made no model.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument is not of a form above; the message names it and what arrived.
 
     Examples
     --------
@@ -89,11 +82,6 @@ def family_preferences(
     -------
     scipy.sparse.csr_array of float32, shape (n, m)
 
-    Raises
-    ------
-    TypeError, ValueError
-        An argument is not of a form above; the message names it and what arrived.
-
     Examples
     --------
     >>> from ruzhash_cv.families import Lines
@@ -103,18 +91,13 @@ def family_preferences(
            [0.]], dtype=float32)
     """
     points = _as_data(data)
-    if len(models) == 0:
-        return embed_preferences(np.zeros((len(points), 0)), sigma=sigma)
+    blocks = [embed_preferences(np.zeros((len(points), 0)), sigma=sigma)]
     step = max(1, _RESIDUALS_AT_ONCE // max(len(points), 1))
-    blocks = [
-        embed_preferences(
-            np.sqrt(family.squared_residuals(points, models[begin : begin + step])).T, sigma=sigma, k=k, binary=binary
-        )
-        for begin in range(0, len(models), step)
-    ]
-    stacked: Any = sparse.hstack(blocks)
-    rows: sparse.csr_array = stacked.tocsr()
-    return rows
+    for begin in range(0, len(models), step):
+        squared = family.squared_residuals(points, models[begin : begin + step])
+        blocks.append(embed_preferences(np.sqrt(squared).T, sigma=sigma, k=k, binary=binary))
+    stacked: sparse.csr_array = sparse.hstack(blocks, format="csr")
+    return stacked
 
 
 def fit_noise(data: ArrayLike, labels: ArrayLike, family: ModelFamily) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._core.validation import as_points, as_reals, as_row_numbers, check_choice, check_same_length
+from ruzhash_cv._core.validation import as_pairs, as_reals, as_row_numbers, check_choice
 from ruzhash_cv.families.fundamental_matrices import FundamentalMatrices
 from ruzhash_cv.families.homographies import Homographies
 from ruzhash_cv.families.protocol import TwoViewFamily
@@ -68,8 +68,7 @@ def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, 
     True
     """
     family = FAMILIES[check_choice(kind, "kind", tuple(FAMILIES))]
-    first, second = as_points(points1, "points1", finite=True), as_points(points2, "points2", finite=True)
-    check_same_length(first, second, "`points1` and `points2`")
+    first, second = as_pairs(points1, points2, finite=True)
     rows = as_row_numbers(samples, "samples", ("m", family.sample_size), len(first))
     # Points too far apart for squares leave no finite model, which is a degenerate sample as any other.
     with np.errstate(all="ignore"):
@@ -134,8 +133,7 @@ def sampson_distance(points1: ArrayLike, points2: ArrayLike, fundamental_matrice
 def _distances(
     points1: ArrayLike, points2: ArrayLike, matrices: ArrayLike, name: str, family: TwoViewFamily
 ) -> NDArray[np.float64]:
-    first, second = as_points(points1, "points1"), as_points(points2, "points2")
-    check_same_length(first, second, "`points1` and `points2`")
+    first, second = as_pairs(points1, points2)
     stack = as_reals(matrices, name, "(3, 3) or (m, 3, 3)")
     if stack.shape[-2:] != (3, 3) or stack.ndim > 3:
         raise ValueError(f"`{name}` must have shape (3, 3) or (m, 3, 3), got {stack.shape}")
