@@ -6,7 +6,7 @@ each split costs b distances in preference space where RuzHash costs one hash.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,57 +84,66 @@ class VoronoiForest(PreferenceForest):
         )
         self.metric = check_choice(metric, "metric", METRICS)
 
-    def _as_rows(self, preferences: Any) -> Any:
+    def _as_rows(self, preferences: Any) -> _Rows:
         if self.metric == "precomputed":
             distances = as_reals(preferences, "preferences", "(n, n_training)")
             if distances.ndim != 2 or not bool((distances >= 0).all()):
                 raise ValueError(f"`preferences` must hold distances of shape (n, n_training), got {distances.shape}")
+            nothing = np.zeros(0, np.int32)
             with np.errstate(over="ignore", under="ignore"):
-                return np.ascontiguousarray(distances, dtype=np.float32)
+                table = np.ascontiguousarray(distances, dtype=np.float32)
+            return _Rows(table, nothing, nothing, np.zeros(0, np.float32), np.zeros(len(table)))
         rows = as_preferences(preferences)
-        if self.metric != "jaccard":
-            return rows
-        return sparse.csr_array(((rows.data > 0).astype(np.float32), rows.indices, rows.indptr), shape=rows.shape)
+        # The forest keeps its centres: its own copy of them.
+        values = (rows.data > 0).astype(np.float32) if self.metric == "jaccard" else rows.data.copy()
+        taken = sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
+        sizes = (taken**2 if self.metric == "tanimoto" else taken).sum(axis=1, dtype=np.float64)
+        indptr, columns = rows.indptr.astype(np.int32), rows.indices.astype(np.int32)
+        return _Rows(taken.toarray(), indptr, columns, values, sizes)
 
     def _fit(self: Self, rows: Any) -> Self:
         if self.metric == "precomputed" and rows.shape[0] != rows.shape[1]:
             raise ValueError(f"`preferences` must be a square matrix of distances in `fit`, got {rows.shape}")
-        # Centres are training rows: the forest keeps its own copy of them, and of no more than it needs.
-        self._training = _unpack(rows[:0].copy() if self.metric == "precomputed" else rows.copy(), self.metric)
+        self._training = rows._replace(table=rows.table[:0].copy())
         return super()._fit(rows)
 
-    def _grow(self, rows: Any, keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
+    def _grow(self, rows: _Rows, keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
         # Keys, training sizes, children and centres per node; which rows trained which tree.
-        grown: tuple[Any, ...] = _grow_kernel(
-            _unpack(rows, self.metric), METRICS.index(self.metric), keys, self._psi, self._n_branches, limit
-        )
+        metric = METRICS.index(self.metric)
+        grown: tuple[Any, ...] = _grow_kernel(rows, metric, keys, self._psi, self._n_branches, limit)
         return grown
 
     def _leaf_values(
-        self, rows: Any, start: int, stop: int, membership: NDArray[np.bool_], rule: int
+        self, rows: _Rows, start: int, stop: int, membership: NDArray[np.bool_], rule: int
     ) -> NDArray[np.float64]:
         values: NDArray[np.float64] = _route_kernel(
-            _unpack(rows, self.metric), self._training, METRICS.index(self.metric), start, stop, self._trees[:4],
+            rows, self._training, METRICS.index(self.metric), start, stop, self._trees[:4],
             membership, self._n_branches, self._credit, self._normaliser, rule,
         )  # fmt: skip
         return values
 
 
-def _unpack(rows: Any, metric: str) -> tuple[NDArray[Any], ...]:
-    """Return rows as the kernels take them: CSR arrays and each row's size, or a table of distances; the others empty."""
-    if metric == "precomputed":
-        nothing = np.zeros(0, np.int32)
-        return nothing, nothing, np.zeros(0, np.float32), np.zeros(rows.shape[0]), rows
-    indptr, indices = rows.indptr.astype(np.int32, copy=False), rows.indices.astype(np.int32, copy=False)
-    squares = rows.data.astype(np.float64) ** (2 if metric == "tanimoto" else 1)
-    sizes = np.concatenate([[0.0], np.cumsum(squares)])
-    return indptr, indices, rows.data, sizes[indptr[1:]] - sizes[indptr[:-1]], np.zeros((0, rows.shape[1]), np.float32)
+class _Rows(NamedTuple):
+    """Rows as the kernels take them: written out, and in sparse form; of distances, only written out."""
+
+    table: NDArray[np.float32]
+    indptr: NDArray[np.int32]
+    columns: NDArray[np.int32]
+    values: NDArray[np.float32]
+    #: Sums of values, of squares for Tanimoto.
+    sizes: NDArray[np.float64]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.table.shape
 
 
 @jit
-def _lesser(a: float, b: float) -> float:
-    """Return the smaller of two numbers; `min` would also ask whether they are any."""
-    return a if a < b else b
+def _agreement(metric: int, x: Any, y: Any) -> Any:
+    """Return what a component adds to what two rows share; `min` would also ask whether they are numbers."""
+    if metric == _TANIMOTO:
+        return x * y
+    return x if x < y else y
 
 
 @jit
@@ -146,40 +155,30 @@ def _shared(metric: int, whole: Any, columns: Any, values: Any, begin: int, stop
     a = b = c = d = np.float32(0.0)
     # Unsigned: a signed index costs a test for negative ones.
     first, last, end = np.uint64(begin), np.uint64(begin + (stop - begin) // 4 * 4), np.uint64(stop)
-    if metric == _TANIMOTO:
-        for at in range(first, last, _4):
-            a += whole[np.uint64(columns[at])] * values[at]
-            b += whole[np.uint64(columns[at + _1])] * values[at + _1]
-            c += whole[np.uint64(columns[at + _2])] * values[at + _2]
-            d += whole[np.uint64(columns[at + _3])] * values[at + _3]
-        for at in range(last, end):
-            a += whole[np.uint64(columns[at])] * values[at]
-    else:
-        for at in range(first, last, _4):
-            a += _lesser(whole[np.uint64(columns[at])], values[at])
-            b += _lesser(whole[np.uint64(columns[at + _1])], values[at + _1])
-            c += _lesser(whole[np.uint64(columns[at + _2])], values[at + _2])
-            d += _lesser(whole[np.uint64(columns[at + _3])], values[at + _3])
-        for at in range(last, end):
-            a += _lesser(whole[np.uint64(columns[at])], values[at])
+    for at in range(first, last, _4):
+        a += _agreement(metric, whole[np.uint64(columns[at])], values[at])
+        b += _agreement(metric, whole[np.uint64(columns[at + _1])], values[at + _1])
+        c += _agreement(metric, whole[np.uint64(columns[at + _2])], values[at + _2])
+        d += _agreement(metric, whole[np.uint64(columns[at + _3])], values[at + _3])
+    for at in range(last, end):
+        a += _agreement(metric, whole[np.uint64(columns[at])], values[at])
     return float((a + b) + (c + d))
 
 
 @jit
-def _nearest(
-    metric: int, whole: Any, size: float, centres: Any, first: int, n_branches: int, data: Any, ties: Any
-) -> int:
-    """Return the branch, 0 .. b - 1, of the centre nearest to a row; `ties` is the key that equally near ones are drawn by."""
-    indptr, columns, values, sizes, _ = data
+def _nearest(metric: int, rows: Any, row: int, training: Any, centres: Any, ties: Any) -> int:
+    """Return the number of the centre nearest to a row; `ties` is the key that equally near ones are drawn by."""
+    whole = rows.table[row]
     best, chosen, n_equal = -np.inf, 0, 1
-    for branch in range(n_branches):
-        centre = centres[first + branch]
+    for branch in range(len(centres)):
+        centre = centres[branch]
         if metric == _PRECOMPUTED:
             likeness = -float(whole[centre])
         else:
-            shared = _shared(metric, whole, columns, values, indptr[centre], indptr[centre + 1])
+            begin, stop = training.indptr[centre], training.indptr[centre + 1]
+            shared = _shared(metric, whole, training.columns, training.values, begin, stop)
             # Sharing nothing is distance 1, for two rows of zeros too.
-            likeness = shared / (size + sizes[centre] - shared) if shared > 0.0 else 0.0
+            likeness = shared / (rows.sizes[row] + training.sizes[centre] - shared) if shared > 0.0 else 0.0
         if likeness > best:
             best, chosen, n_equal = likeness, branch, 1
         elif likeness == best:
@@ -190,88 +189,54 @@ def _nearest(
 
 
 @jit
-def _write_out(metric: int, whole: Any, data: Any, row: int) -> None:
-    indptr, columns, values, _, table = data
-    if metric == _PRECOMPUTED:
-        whole[:] = table[row]
-    else:
-        for at in range(indptr[row], indptr[row + 1]):
-            whole[columns[at]] = values[at]
-
-
-@jit
-def _wipe(metric: int, whole: Any, data: Any, row: int) -> None:
-    indptr, columns, _, _, _ = data
-    if metric != _PRECOMPUTED:
-        for at in range(indptr[row], indptr[row + 1]):
-            whole[columns[at]] = np.float32(0.0)
-
-
-@jit
-def _grow_kernel(data: Any, metric: int, tree_keys: Any, psi: int, n_branches: int, limit: int) -> Any:
+def _grow_kernel(rows: Any, metric: int, tree_keys: Any, psi: int, n_branches: int, limit: int) -> Any:
     """Grow trees breadth first. Only nodes of at least b rows split, so a level adds at most psi children."""
-    row_sizes, table = data[3], data[4]
-    n_trees, n = len(tree_keys), len(row_sizes)
+    n_trees, n = len(tree_keys), len(rows.table)
     capacity = 1 + limit * (psi // n_branches) * n_branches
     keys = np.zeros((n_trees, capacity), np.uint64)
     sizes = np.zeros((n_trees, capacity), np.int32)
     children = np.full((n_trees, capacity), -1, np.int32)
     centres = np.full((n_trees, capacity), -1, np.int32)
     trained = np.zeros((n_trees, n), np.bool_)
-    begins = np.zeros(capacity + 1, np.int64)
-    branches, whole = np.empty(psi, np.int64), np.zeros(table.shape[1], np.float32)
-    counts = np.empty(n_branches + 1, np.int64)
+    begins, branches = np.zeros(capacity, np.int64), np.empty(psi, np.int64)
     for tree in range(n_trees):
         order = draw_rows(mix(tree_keys[tree], np.uint64(1)), n, psi)
         for row in order:
             trained[tree, row] = True
-        keys[tree, 0], sizes[tree, 0], begins[0] = mix(tree_keys[tree], np.uint64(0)), psi, 0
+        keys[tree, 0], sizes[tree, 0] = mix(tree_keys[tree], np.uint64(0)), psi
         n_nodes, level_begin, level_end = 1, 0, 1
         for _ in range(limit):
             for node in range(level_begin, level_end):
-                size, begin, key = sizes[tree, node], begins[node], keys[tree, node]
+                size, key, begin = sizes[tree, node], keys[tree, node], begins[node]
                 if size < n_branches:
                     continue
+                own, cells = order[begin : begin + size], slice(n_nodes, n_nodes + n_branches)
                 children[tree, node] = n_nodes
-                drawn = draw_rows(mix(key, _CENTRES), size, n_branches)
+                centres[tree, cells] = own[draw_rows(mix(key, _CENTRES), size, n_branches)]
+                for at in range(size):
+                    ties = mix(mix(key, _OLD_TIES), np.uint64(own[at]))
+                    branches[at] = _nearest(metric, rows, own[at], rows, centres[tree, cells], ties)
+                counts = np.bincount(branches[:size], minlength=n_branches)
                 for branch in range(n_branches):
-                    centres[tree, n_nodes + branch] = order[begin + drawn[branch]]
                     keys[tree, n_nodes + branch] = mix(key, np.uint64(branch))
-                counts[:] = 0
-                for at in range(size):
-                    row = order[begin + at]
-                    _write_out(metric, whole, data, row)
-                    ties = mix(mix(key, _OLD_TIES), np.uint64(row))
-                    branches[at] = _nearest(
-                        metric, whole, row_sizes[row], centres[tree], n_nodes, n_branches, data, ties
-                    )
-                    _wipe(metric, whole, data, row)
-                    counts[branches[at] + 1] += 1
-                for branch in range(n_branches):
-                    sizes[tree, n_nodes + branch] = counts[branch + 1]
-                    counts[branch + 1] += counts[branch]
-                    begins[n_nodes + branch] = begin + counts[branch]
+                    sizes[tree, n_nodes + branch] = counts[branch]
+                    begins[n_nodes + branch] = begin
+                    begin += counts[branch]
+                own[:] = own[np.argsort(branches[:size], kind="mergesort")]
                 n_nodes += n_branches
-                sorted_rows = np.empty(size, np.int64)
-                for at in range(size):
-                    sorted_rows[counts[branches[at]]] = order[begin + at]
-                    counts[branches[at]] += 1
-                order[begin : begin + size] = sorted_rows
             level_begin, level_end = level_end, n_nodes
     return keys, sizes, children, centres, trained
 
 
 @jit
 def _route_kernel(
-    data: Any, training: Any, metric: int, start: int, stop: int, trees: Any, trained: Any, n_branches: int,
+    rows: Any, training: Any, metric: int, start: int, stop: int, trees: Any, trained: Any, n_branches: int,
     credit: Any, normaliser: float, rule: int,
 ) -> Any:  # fmt: skip
     """Return means of leaf values of rows start .. stop; `trained` (trees, rows) tells which rows do not count themselves."""
     keys, sizes, children, centres = trees
     values = np.zeros(stop - start)
-    whole, row_sizes = np.zeros(data[4].shape[1], np.float32), data[3]
     for row in range(start, stop):
-        _write_out(metric, whole, data, row)
         total = 0.0
         for tree in range(len(keys)):
             own = trained.shape[1] > 0 and trained[tree, row]
@@ -284,11 +249,10 @@ def _route_kernel(
             while children[tree, node] >= 0 and size >= n_branches:
                 ties = mix(mix(keys[tree, node], stream), np.uint64(row))
                 first = children[tree, node]
-                branch = _nearest(metric, whole, row_sizes[row], centres[tree], first, n_branches, training, ties)
+                branch = _nearest(metric, rows, row, training, centres[tree, first : first + n_branches], ties)
                 node, parent = first + branch, size
                 size = sizes[tree, node] - itself
                 depth += 1
             total += leaf_value(rule, depth, credit[size], size, parent, normaliser)
-        _wipe(metric, whole, data, row)
         values[row - start] = total / len(keys)
     return values

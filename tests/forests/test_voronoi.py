@@ -92,20 +92,13 @@ def test_path_lengths_equal_those_of_a_plain_recursive_tree(metric: str, b: int,
 @pytest.mark.parametrize("metric", DISTANCES)
 def test_likeness_is_one_minus_the_distance(metric: str) -> None:
     rows = np.vstack([clusters(n=30, m=23, alone=12), np.zeros((2, 23))]).astype(np.float32)
-    data = room._unpack(VoronoiForest(metric=metric)._as_rows(rows), metric)
-    indptr, columns, values, sizes, _ = data
+    code, data = room.METRICS.index(metric), VoronoiForest(metric=metric)._as_rows(rows)
     found = np.ones((len(rows), len(rows)))
-    for i in range(len(rows)):
-        whole = np.zeros(23, np.float32)
-        room._write_out(room.METRICS.index(metric), whole, data, i)
+    for i, whole in enumerate(data.table):
         for j in range(len(rows)):
-            shared = room._shared(
-                room.METRICS.index(metric), whole, columns, values, int(indptr[j]), int(indptr[j + 1])
-            )
-            union = sizes[i] + sizes[j] - shared
+            shared = room._shared(code, whole, data.columns, data.values, int(data.indptr[j]), int(data.indptr[j + 1]))
+            union = data.sizes[i] + data.sizes[j] - shared
             found[i, j] = 1 - shared / union if union > 0 else 1.0
-        room._wipe(room.METRICS.index(metric), whole, data, i)
-        assert not whole.any()
     np.testing.assert_allclose(found, DISTANCES[metric](rows), atol=1e-5)
 
 
