@@ -80,7 +80,7 @@ def find_homography(
     >>> mask.shape, int(mask.sum())
     ((60, 1), 60)
     """
-    return _strongest("homography", points1, points2, method, threshold, rng, n_jobs)
+    return _strongest("homography", points1, points2, method, threshold=threshold, rng=rng, n_jobs=n_jobs)
 
 
 def find_fundamental_matrix(
@@ -126,21 +126,15 @@ def find_fundamental_matrix(
     >>> F.shape, mask.shape, int(mask.sum())
     ((3, 3), (80, 1), 80)
     """
-    return _strongest("fundamental", points1, points2, method, threshold, rng, n_jobs)
+    return _strongest("fundamental", points1, points2, method, threshold=threshold, rng=rng, n_jobs=n_jobs)
 
 
 def _strongest(
-    kind: str,
-    points1: ArrayLike,
-    points2: ArrayLike,
-    method: int | None,
-    threshold: float | None,
-    rng: RNG,
-    n_jobs: int | None,
+    kind: str, points1: ArrayLike, points2: ArrayLike, method: int | None, **options: Any
 ) -> tuple[Array | None, NDArray[np.uint8]]:
     first, second = as_pairs(points1, points2)
     _check_method(method)
-    result = filter_points(first, second, model=kind, threshold=threshold, rng=rng, n_jobs=n_jobs)
+    result = filter_points(first, second, model=kind, **options)
     if not result.models:
         return None, np.zeros((len(first), 1), np.uint8)
     matrix, residuals = _polish(result.models[0], first, second)

@@ -42,8 +42,28 @@ _MODELS_PER_POINT = 10
 Array = NDArray[np.float64]
 
 
+class _Algebraic:
+    """The paper's residual: of equations that are linear in a matrix of unit norm."""
+
+    def equations(self, data: Array) -> Array:
+        """Return the coefficients (e, n, 9) of the equations that correspondences (n, 4) satisfy."""
+        raise NotImplementedError
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return sums of squared equations (m, n) of correspondences (n, 4) and models (m, 9)."""
+        squared: Array = np.sum((models @ self.equations(data).transpose(0, 2, 1)) ** 2, axis=0)
+        return squared
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return models (m, 9) of least weighted squared residuals, `weights` (m, n)."""
+        equations = self.equations(data)
+        grams = np.einsum("mn,eni,enj->mij", weights, equations, equations, optimize=True)
+        fitted: Array = np.linalg.eigh(grams)[1][:, :, 0]
+        return fitted
+
+
 @dataclass(frozen=True)
-class AlgebraicHomographies(Homographies):
+class AlgebraicHomographies(_Algebraic, Homographies):
     """Homographies with the paper's residual of correspondences in normalised coordinates, see `normalise_pairs`.
 
     It is the norm of the two equations that make x2 ~ H x1 linear in H (Hartley and Zisserman, equation 4.3), for H of unit norm.
@@ -55,17 +75,16 @@ class AlgebraicHomographies(Homographies):
     array([[25.]])
     """
 
-    def squared_residuals(self, data: Array, models: Array) -> Array:
-        """Return squared algebraic residuals (m, n) of correspondences (n, 4) to homographies (m, 9)."""
-        return _sum_of_squares(_transfer_equations(data), models)
-
-    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
-        """Return homographies (m, 9) of least weighted squared residuals."""
-        return _null_vectors(_transfer_equations(data), weights)
+    def equations(self, data: Array) -> Array:
+        """Return x - u w and y - v w, where H x1 = (x, y, w) and x2 = (u, v)."""
+        first, nothing = _homogeneous(data[:, :2]), np.zeros((len(data), 3))
+        x = np.hstack([first, nothing, -data[:, 2:3] * first])
+        y = np.hstack([nothing, first, -data[:, 3:] * first])
+        return np.stack([x, y])
 
 
 @dataclass(frozen=True)
-class AlgebraicFundamentalMatrices(FundamentalMatrices):
+class AlgebraicFundamentalMatrices(_Algebraic, FundamentalMatrices):
     """Fundamental matrices with the paper's residual of correspondences in normalised coordinates, see `normalise_pairs`.
 
     It is |x2^T F x1|, for F of unit norm.
@@ -77,45 +96,20 @@ class AlgebraicFundamentalMatrices(FundamentalMatrices):
     array([[4.]])
     """
 
-    def squared_residuals(self, data: Array, models: Array) -> Array:
-        """Return squared algebraic residuals (m, n) of correspondences (n, 4) to fundamental matrices (m, 9)."""
-        return _sum_of_squares(_epipolar_equations(data), models)
+    def equations(self, data: Array) -> Array:
+        """Return x2^T F x1."""
+        second, first = _homogeneous(data[:, 2:]), _homogeneous(data[:, :2])
+        return (second[:, :, None] * first[:, None, :]).reshape(1, -1, 9)
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return matrices (m, 9) of least weighted squared residuals, brought to rank 2."""
-        left, values, right = np.linalg.svd(_null_vectors(_epipolar_equations(data), weights).reshape(-1, 3, 3))
+        left, values, right = np.linalg.svd(super().fit(data, weights).reshape(-1, 3, 3))
         values[:, 2] = 0.0
         return unit_norm((left * values[:, None] @ right).reshape(-1, 9))
 
 
-def _transfer_equations(data: Array) -> Array:
-    """Return the coefficients (2, n, 9) of x - u w = 0 and y - v w = 0, where H x1 = (x, y, w) and x2 = (u, v)."""
-    first, nothing = _homogeneous(data[:, :2]), np.zeros((len(data), 3))
-    x = np.hstack([first, nothing, -data[:, 2:3] * first])
-    y = np.hstack([nothing, first, -data[:, 3:] * first])
-    return np.stack([x, y])
-
-
-def _epipolar_equations(data: Array) -> Array:
-    """Return the coefficients (1, n, 9) of x2^T F x1 = 0."""
-    second, first = _homogeneous(data[:, 2:]), _homogeneous(data[:, :2])
-    return (second[:, :, None] * first[:, None, :]).reshape(1, -1, 9)
-
-
 def _homogeneous(points: Array) -> Array:
     return np.hstack([points, np.ones((len(points), 1))])
-
-
-def _sum_of_squares(equations: Array, models: Array) -> Array:
-    squared: Array = np.sum((models @ equations.transpose(0, 2, 1)) ** 2, axis=0)
-    return squared
-
-
-def _null_vectors(equations: Array, weights: Array) -> Array:
-    """Return the unit vectors (m, 9) of least weighted squares, for equations (e, n, 9) and weights (m, n)."""
-    grams = np.einsum("mn,eni,enj->mij", weights, equations, equations, optimize=True)
-    vectors: Array = np.linalg.eigh(grams)[1][:, :, 0]
-    return vectors
 
 
 _FAMILIES: dict[str, ModelFamily] = {
