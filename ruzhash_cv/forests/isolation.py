@@ -7,6 +7,7 @@ Anomaly Detection", ICIAP 2023, for more than two branches.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,26 +25,24 @@ SCORES = ("path_length", "mean_score", "relative_mass", "vote")
 PATH_LENGTH, MEAN_SCORE, RELATIVE_MASS, VOTE = range(4)
 
 
+@dataclass(kw_only=True, eq=False)
 class PreferenceForest(ABC):
     """A forest in preference space; a subclass grows trees and routes rows."""
 
-    def __init__(
-        self,
-        *,
-        n_trees: int,
-        subsample_size: int,
-        branching_factor: int,
-        score: str,
-        rng: RNG,
-        n_jobs: int | None,
-    ) -> None:
-        self.n_trees = check_int(n_trees, "n_trees")
-        self.subsample_size = check_int(subsample_size, "subsample_size")
-        self.branching_factor = check_int(branching_factor, "branching_factor", at_least=2)
-        self.score = check_choice(score, "score", SCORES)
-        self.rng = rng
-        as_generator(rng)
-        self.n_jobs = check_n_jobs(n_jobs)
+    n_trees: int = 100
+    subsample_size: int = 256
+    branching_factor: int = 16
+    score: str = "path_length"
+    rng: RNG = 0
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        self.n_trees = check_int(self.n_trees, "n_trees")
+        self.subsample_size = check_int(self.subsample_size, "subsample_size")
+        self.branching_factor = check_int(self.branching_factor, "branching_factor", at_least=2)
+        check_choice(self.score, "score", SCORES)
+        as_generator(self.rng)
+        self._n_jobs = check_n_jobs(self.n_jobs)
         self._n_models = -1
 
     @abstractmethod
@@ -114,7 +113,7 @@ class PreferenceForest(ABC):
         parts = run_blocks(
             lambda start, stop: self._grow(rows, keys[start:stop], limit),
             self.n_trees,
-            self.n_jobs,
+            self._n_jobs,
             smallest=max(16, 4096 // max(n, 1)),
         )
         self._trees = tuple(np.concatenate(items) for items in zip(*parts, strict=True))
@@ -134,7 +133,7 @@ class PreferenceForest(ABC):
         blocks = run_blocks(
             lambda start, stop: self._leaf_values(rows, start, stop, membership, rule),
             rows.shape[0],
-            self.n_jobs,
+            self._n_jobs,
             smallest=max(1, 25600 // self.n_trees),
         )
         return np.concatenate(blocks)

@@ -6,6 +6,7 @@ score is Liu, Ting, Zhou, "Isolation Forest", ICDM 2008.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ruzhash_cv._core.jit import below, jit, mix
-from ruzhash_cv._core.validation import RNG
 from ruzhash_cv.forests.isolation import PreferenceForest, leaf_value
 from ruzhash_cv.forests.ruzhash import as_thresholds, branch_of, hash_row
 from ruzhash_cv.preferences import as_preferences
 
 
+@dataclass(kw_only=True, eq=False)
 class RuzHashForest(PreferenceForest):
     """Isolation forest in preference space; rows that share few models with others get high anomaly scores.
 
-    Parameters
+    Attributes
     ----------
     n_trees : int
         t of the paper.
@@ -49,26 +50,7 @@ class RuzHashForest(PreferenceForest):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        n_trees: int = 100,
-        subsample_size: int = 256,
-        branching_factor: int = 16,
-        sink_credit: bool = False,
-        score: str = "path_length",
-        rng: RNG = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(
-            n_trees=n_trees,
-            subsample_size=subsample_size,
-            branching_factor=branching_factor,
-            score=score,
-            rng=rng,
-            n_jobs=n_jobs,
-        )
-        self.sink_credit = bool(sink_credit)
+    sink_credit: bool = False
 
     def _as_rows(self, preferences: Any) -> sparse.csr_array:
         return as_preferences(preferences)
@@ -95,7 +77,7 @@ class RuzHashForest(PreferenceForest):
         values = np.empty(stop - start)
         _route_kernel(
             rows.indptr, rows.indices, as_thresholds(rows.data), start, keys, sizes, children, sinks, membership,
-            self._n_branches, self._credit, self._normaliser, self.sink_credit, rule, values,
+            self._n_branches, self._credit, self._normaliser, bool(self.sink_credit), rule, values,
         )  # fmt: skip
         return values
 

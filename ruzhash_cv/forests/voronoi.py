@@ -6,6 +6,7 @@ each split costs b distances in preference space where RuzHash costs one hash.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ruzhash_cv._core.jit import below, jit, mix
-from ruzhash_cv._core.validation import RNG, as_reals, check_choice
+from ruzhash_cv._core.validation import as_reals, check_choice
 from ruzhash_cv.forests.isolation import PreferenceForest, draw_rows, leaf_value
 from ruzhash_cv.preferences import as_preferences
 
@@ -26,6 +27,7 @@ _1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _CENTRES, _OLD_TIES, _NEW_TIES = np.uint64(1 << 40), np.uint64(2 << 40), np.uint64(3 << 40)
 
 
+@dataclass(kw_only=True, eq=False)
 class VoronoiForest(PreferenceForest):
     """Isolation forest by nested Voronoi cells in preference space; same interface as `RuzHashForest`.
 
@@ -36,7 +38,7 @@ class VoronoiForest(PreferenceForest):
     A row drawn as a centre has a cell around itself, which a new row never has: even though it does not count itself in
     `fit_anomaly_scores`, it scores higher than a new row like it. Decoys give no p-values here.
 
-    Parameters
+    Attributes
     ----------
     metric : {"tanimoto", "ruzicka", "jaccard", "precomputed"}
         Distance between preference rows: PIF, PIF-R and, on what is not zero, PIF-B in the paper's terms. "precomputed": `fit` takes
@@ -63,26 +65,12 @@ class VoronoiForest(PreferenceForest):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        metric: str = "tanimoto",
-        n_trees: int = 100,
-        subsample_size: int = 256,
-        branching_factor: int = 2,
-        score: str = "path_length",
-        rng: RNG = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(
-            n_trees=n_trees,
-            subsample_size=subsample_size,
-            branching_factor=branching_factor,
-            score=score,
-            rng=rng,
-            n_jobs=n_jobs,
-        )
-        self.metric = check_choice(metric, "metric", METRICS)
+    metric: str = "tanimoto"
+    branching_factor: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self.metric, "metric", METRICS)
 
     def _as_rows(self, preferences: Any) -> _Rows:
         if self.metric == "precomputed":
