@@ -130,10 +130,6 @@ def normalise_pairs(points1: ArrayLike, points2: ArrayLike) -> Array:
     points1, points2 : array_like, shape (n, 2)
         Corresponding points, pixels; finite.
 
-    Returns
-    -------
-    ndarray of float64, shape (n, 4)
-
     Raises
     ------
     TypeError, ValueError
@@ -266,18 +262,7 @@ def paper_scores(problem: Problem, method: str, *, branching_factor: int = 2, rn
 
 
 def problem_from(name: str, data: ArrayLike, labels: ArrayLike, family: ModelFamily, *, k: float = 3.0) -> Problem:
-    """Return data of a family of one's own as a problem; sigma comes from the labels.
-
-    Parameters
-    ----------
-    name : str
-    data : array_like, shape (n, d)
-        Points as the family takes them.
-    labels : array_like of int, shape (n,)
-        0 for an anomaly, k >= 1 for a point of structure k.
-    family : ModelFamily
-    k : float
-        Residuals beyond k sigma count as no agreement.
+    """Return data (n, d) of a family of one's own as a `Problem`, whose attributes are the arguments; sigma comes from the labels.
 
     Examples
     --------

@@ -13,24 +13,9 @@ from ruzhash_cv._core.validation import check_n_jobs
 
 
 def warmup(n_jobs: int | None = None, *, package: str = "ruzhash_cv") -> int:
-    """Compile the kernels of a package that declare their signature, and keep them in the cache.
+    """Compile the kernels of a package that declare their signature and are not in the cache, and return how many these were.
 
-    Parameters
-    ----------
-    n_jobs : int or None
-        Processes, at most one a kernel. None and -1: one for each processor.
-    package : str
-        Its modules are imported, all of them.
-
-    Returns
-    -------
-    int
-        How many were compiled: those that were not in the cache. 0 where there is no place for one.
-
-    Raises
-    ------
-    RuntimeError
-        If a process fails; its message is on stderr.
+    `n_jobs` processes do it, None and -1: one for each processor. RuntimeError if one fails; its message is on stderr.
     """
     names = missing_kernels(package)
     n_processes = min(check_n_jobs(n_jobs), len(names))

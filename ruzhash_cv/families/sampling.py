@@ -17,7 +17,7 @@ _DRAWS_PER_MODEL = 20
 def sample_models(
     data: ArrayLike, family: ModelFamily, *, n_models: int, rng: RNG = 0
 ) -> tuple[NDArray[np.float64], int]:
-    """Return models of uniformly drawn minimal samples.
+    """Return models of uniformly drawn minimal samples; arguments of another form raise TypeError or ValueError.
 
     Parameters
     ----------
@@ -65,6 +65,8 @@ def family_preferences(
     binary: bool = False,
 ) -> sparse.csr_array:
     """Return preferences of points for a family's models: `embed_preferences` of the residuals, a block of models at a time.
+
+    Arguments of another form raise TypeError or ValueError.
 
     Parameters
     ----------

@@ -98,17 +98,15 @@ class VoronoiForest(PreferenceForest):
     def _grow(self, rows: _Rows, keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
         # Keys, training sizes, children and centres per node; which rows trained which tree.
         metric = METRICS.index(self.metric)
-        grown: tuple[Any, ...] = _grow_kernel(rows, metric, keys, self._psi, self._n_branches, limit)
-        return grown
+        return _grow_kernel(rows, metric, keys, self._psi, self._n_branches, limit)
 
     def _leaf_values(
         self, rows: _Rows, start: int, stop: int, membership: NDArray[np.bool_], rule: int
     ) -> NDArray[np.float64]:
-        values: NDArray[np.float64] = _route_kernel(
+        return _route_kernel(
             rows, self._training, METRICS.index(self.metric), start, stop, self._trees[:4],
             membership, self._n_branches, self._credit, self._normaliser, rule,
         )  # fmt: skip
-        return values
 
 
 class _Rows(NamedTuple):
@@ -177,7 +175,7 @@ def _nearest(metric: int, rows: Any, row: int, training: Any, centres: Any, ties
 
 
 @jit
-def _grow_kernel(rows: Any, metric: int, tree_keys: Any, psi: int, n_branches: int, limit: int) -> Any:
+def _grow_kernel(rows: Any, metric: int, tree_keys: Any, psi: int, n_branches: int, limit: int) -> tuple[Any, ...]:
     """Grow trees breadth first. Only nodes of at least b rows split, so a level adds at most psi children."""
     n_trees, n = len(tree_keys), len(rows.table)
     capacity = 1 + limit * (psi // n_branches) * n_branches
@@ -220,7 +218,7 @@ def _grow_kernel(rows: Any, metric: int, tree_keys: Any, psi: int, n_branches: i
 def _route_kernel(
     rows: Any, training: Any, metric: int, start: int, stop: int, trees: Any, trained: Any, n_branches: int,
     credit: Any, normaliser: float, rule: int,
-) -> Any:  # fmt: skip
+) -> NDArray[np.float64]:  # fmt: skip
     """Return means of leaf values of rows start .. stop; `trained` (trees, rows) tells which rows do not count themselves."""
     keys, sizes, children, centres = trees
     values = np.zeros(stop - start)
