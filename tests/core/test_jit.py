@@ -1,4 +1,6 @@
-"""Kernels are compiled when they are first called, never at import, and where their cache cannot be written."""
+"""Kernels are compiled when they are first called, never at import, and where their cache cannot be written; their threads and
+their random numbers.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,19 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import naive
 import numba
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numba.core.caching import FunctionCache
 from numba.core.event import install_recorder
 
 import ruzhash_cv
 from ruzhash_cv._core import cache
 from ruzhash_cv._core import jit as room
-from ruzhash_cv._core.jit import jit, run_blocks
+from ruzhash_cv._core.jit import below, draw_key, jit, mix, run_blocks, uniform
 from ruzhash_cv._core.warmup import missing_kernels, warmup
 
 PACKAGE = Path(ruzhash_cv.__file__).parent
@@ -477,3 +482,39 @@ def test_blocks_cover_all_items_once_and_in_order(n_items: int, n_jobs: int, sma
     blocks = run_blocks(lambda start, stop: list(range(start, stop)), n_items, n_jobs, smallest=smallest)
     assert [item for block in blocks for item in block] == list(range(n_items))
     assert len(blocks) <= max(1, min(n_jobs, n_items // smallest))
+
+
+# Random numbers
+
+words = st.integers(0, naive.WORD - 1)
+
+
+@settings(max_examples=200, deadline=None)
+@given(key=words, counter=words)
+def test_mix_equals_its_twin_in_python_integers(key: int, counter: int) -> None:
+    assert int(mix(np.uint64(key), np.uint64(counter))) == naive.mix(key, counter)
+    assert uniform(np.uint64(key), np.uint64(counter)) == (naive.mix(key, counter) >> 11) / 2**53
+
+
+@settings(max_examples=100, deadline=None)
+@given(key=words, counter=words, n=st.integers(1, 2**40))
+def test_numbers_below_n_are_uniform_ones_cut_off(key: int, counter: int, n: int) -> None:
+    number = below(np.uint64(key), np.uint64(counter), n)
+    assert 0 <= number < n
+    assert number == int(uniform(np.uint64(key), np.uint64(counter)) * n)
+
+
+def test_numbers_of_a_stream_are_even() -> None:
+    """Chi-squared of 32 cells has mean 31 and standard deviation sqrt(62): five of these."""
+    n = 40000
+    drawn = np.array([below(np.uint64(9), np.uint64(counter), 32) for counter in range(n)])
+    squares = ((np.bincount(drawn, minlength=32) - n / 32) ** 2 / (n / 32)).sum()
+    assert abs(squares - 31) < 5 * np.sqrt(62)
+
+
+def test_one_seed_draws_one_key_after_the_other() -> None:
+    first, again = np.random.default_rng(3), np.random.default_rng(3)
+    keys = [draw_key(first) for _ in range(20)]
+    assert keys == [draw_key(again) for _ in range(20)]
+    assert len(set(keys)) == 20
+    assert all(isinstance(key, np.uint64) for key in keys)
