@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import re
 import warnings
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -88,13 +88,14 @@ def _contents(value: Any, names: frozenset[str], seen: set[Any]) -> Any:
             return value.__name__
         seen.add(key)
     if isinstance(value, CPUDispatcher):
-        function = value.py_func
-        names = _names(function.__code__)
+        function, code = value.py_func, value.py_func.__code__
         return (
             (function.__module__, function.__qualname__, function.__defaults__),
             (value.signature, sorted(value.targetoptions.items())),
-            _code(function.__code__, function.__doc__),
-            _found(function.__globals__, names, seen),
+            (code.co_code, code.co_names, code.co_varnames, code.co_argcount),
+            # A function within a kernel would show its address, and never be found in the cache: slow, not wrong.
+            [None if constant is function.__doc__ else repr(constant) for constant in code.co_consts],
+            _found(function.__globals__, frozenset(code.co_names), seen),
         )
     if isinstance(value, ModuleType):
         return _found(vars(value), names, seen)
@@ -103,30 +104,9 @@ def _contents(value: Any, names: frozenset[str], seen: set[Any]) -> Any:
     if isinstance(value, tuple):
         return [_contents(item, names, seen) for item in value]
     if callable(value):  # a type or a function of NumPy: its version decides, and numba's
-        return getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
+        return getattr(value, "__module__", ""), getattr(value, "__qualname__", repr(value))
     return repr(value)
 
 
 def _found(scope: dict[str, Any], names: frozenset[str], seen: set[Any]) -> Any:
     return [(name, _contents(scope[name], names, seen)) for name in sorted(names & scope.keys())]
-
-
-def _names(code: CodeType) -> frozenset[str]:
-    """Return the names that code, and the code within it, may look up in a module."""
-    return frozenset(code.co_names).union(*(_names(item) for item in code.co_consts if isinstance(item, CodeType)))
-
-
-def _code(code: CodeType, docstring: str | None = None) -> Any:
-    constants = [
-        None if item is docstring else _code(item) if isinstance(item, CodeType) else repr(item)
-        for item in code.co_consts
-    ]
-    return (
-        code.co_code,
-        code.co_names,
-        code.co_varnames,
-        code.co_argcount,
-        code.co_freevars,
-        code.co_cellvars,
-        constants,
-    )
