@@ -20,7 +20,6 @@ from tqdm import tqdm
 
 from ruzhash_cv import RuzHashForest, VoronoiForest, jaccard_distance, ruzicka_distance, tanimoto_distance
 from ruzhash_cv.families import family_preferences, sample_models
-from ruzhash_cv.forests.isolation import SCORES
 from ruzhash_cv.paper import BINARY_METHODS, METHODS, Problem, paper_forest, paper_preferences
 
 BRANCHES = (2, 4, 8, 16, 32, 64, 128, 256)
@@ -107,12 +106,12 @@ def sweep_times(out: Path, scenes: list[str], runs: int, branches: tuple[int, ..
 
 
 def sweep_scores(out: Path, scenes: list[str], runs: int, until: float) -> None:
-    """Append the AUC of other anomaly scores, and of scikit-learn's isolation forest on preferences and on raw data."""
-    key = ("run", "scene", "tolerance", "method", "b", "score")
+    """Append the AUC of scikit-learn's isolation forest on preferences and on raw data, and beside it that of the forests here."""
+    key = ("run", "scene", "tolerance", "method", "b")
     table = GrowingTable(out / "scores.csv", key, ("group", "auc"))
-    last = ("iForest, raw data", 2, "path_length")
+    last = ("iForest, raw data", 2)
     todo = [job for job in jobs(scenes, runs) if dict(zip(key, (*job, *last), strict=True)) not in table]
-    for run, scene, tolerance in tqdm(todo, desc="other scores", unit="scene"):
+    for run, scene, tolerance in tqdm(todo, desc="isolation forests", unit="scene"):
         if time.monotonic() > until:
             break
         problem = widened(load(scene, run)[0], tolerance)
@@ -121,20 +120,19 @@ def sweep_scores(out: Path, scenes: list[str], runs: int, until: float) -> None:
         common = {"run": run, "scene": scene, "tolerance": tolerance, "group": GROUP_OF[scene]}
         found = []
         for b in (2, 16):
-            for score in SCORES:
-                options: dict[str, Any] = {"branching_factor": b, "score": score, "rng": run}
-                hashed = RuzHashForest(sink_credit=True, **options).fit(rows).anomaly_scores(rows)
-                cells = VoronoiForest(metric="precomputed", **options).fit(distances).anomaly_scores(distances)
-                found += [("RHF", b, score, hashed), ("PIF-R", b, score, cells)]
+            options: dict[str, Any] = {"branching_factor": b, "rng": run}
+            hashed = RuzHashForest(sink_credit=True, **options).fit(rows).anomaly_scores(rows)
+            cells = VoronoiForest(metric="precomputed", **options).fit(distances).anomaly_scores(distances)
+            found += [("RHF", b, hashed), ("PIF-R", b, cells)]
         for name, data in (("iForest, preferences", rows.toarray()), ("iForest, raw data", problem.data)):
             scores = (
                 -IsolationForest(n_estimators=100, max_samples=min(256, len(data)), random_state=run)
                 .fit(data)
                 .score_samples(data)
             )
-            found.append((name, 2, "path_length", scores))
-        for method, b, score, values in found:
-            row = common | {"method": method, "b": b, "score": score, "auc": auc(problem, values)}
+            found.append((name, 2, scores))
+        for method, b, values in found:
+            row = common | {"method": method, "b": b, "auc": auc(problem, values)}
             if row not in table:
                 table.append(row)
 

@@ -12,7 +12,6 @@ from figures import KINDS, TITLES, mean_by
 from sweep import BRANCHES
 from table import Row, read
 
-from ruzhash_cv.forests.isolation import SCORES
 from ruzhash_cv.paper import METHODS
 
 
@@ -183,21 +182,18 @@ def table1(out: Path) -> str:
 
 def scores(out: Path) -> str:
     rows = read(out / "scores.csv")
-    means = mean_by(rows, "auc", "group", "tolerance", "method", "b", "score")
+    means = mean_by(rows, "auc", "group", "tolerance", "method", "b")
     panels = [panel for panel in TITLES if any(key[:2] == panel for key in means)]
     counts = {
         panel: len({row["scene"] for row in rows if (row["group"], row["tolerance"]) == panel}) for panel in panels
     }
     lines: list[list[Any]] = []
-    for method, b, score in [(m, b, s) for m in ("RHF", "PIF-R") for b in ("2", "16") for s in SCORES]:
-        lines.append(
-            [f"{method}, b = {b}, {score}", *(means.get((*panel, method, b, score), float("nan")) for panel in panels)]
-        )
+    for method, b in [(m, b) for m in ("RHF", "PIF-R") for b in ("2", "16")]:
+        lines.append([f"{method}, b = {b}", *(means.get((*panel, method, b), float("nan")) for panel in panels)])
     for method in ("iForest, preferences", "iForest, raw data"):
-        lines.append([method, *(means.get((*panel, method, "2", "path_length"), float("nan")) for panel in panels)])
+        lines.append([method, *(means.get((*panel, method, "2"), float("nan")) for panel in panels)])
     return (
-        "## Other scores, and isolation forests\n\n"
-        + markdown(["score", *(f"{TITLES[p]}; {counts[p]} scenes" for p in panels)], lines)
+        "## Isolation forests\n\n" + markdown(["method", *(f"{TITLES[p]}; {counts[p]} scenes" for p in panels)], lines)
         if panels
         else ""
     )
