@@ -29,7 +29,7 @@ from ruzhash_cv.families import (
 )
 from ruzhash_cv.families.two_view import unit_norm
 from ruzhash_cv.forests.isolation import PreferenceForest
-from ruzhash_cv.forests.ruzhash_forest import RuzHashForest
+from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.forests.voronoi import VoronoiForest
 
 METHODS = ("PIF", "PIF-R", "PIF-B", "RHF", "RHF-B")
@@ -226,7 +226,7 @@ def paper_forest(method: str, *, branching_factor: int = 2, **options: Any) -> P
     branching_factor : int
         b, from 2 to 256 in the paper.
     **options
-        Of the forest: `n_trees`, `subsample_size` (t = 100 and psi = 256 as in the paper), `rng`, `n_jobs`, `score`.
+        Of the forest: `n_trees`, `subsample_size` (t = 100 and psi = 256 as in the paper), `rng`, `n_jobs`.
 
     Returns
     -------

@@ -191,16 +191,22 @@ def mix(key: int, counter: int) -> int:
     return z ^ (z >> 31)
 
 
-def hash_row(row: Array, key: int) -> int:
-    """The component of smallest rank among those above their thresholds; both are halves of a component's 64 bits."""
+def passing(row: Array, key: int) -> list[tuple[int, int]]:
+    """The components above their thresholds, the first 24 of a component's 64 bits, and with them its last 32 bits."""
     bits = [mix(key, component) for component in range(len(row))]
-    passing = [(b % 2**32, i) for i, b in enumerate(bits) if (b >> 32) / 2**32 < float(row[i])]
-    return min(passing)[1] if passing else SINK
+    return [(b % 2**32, i) for i, b in enumerate(bits) if (b >> 40) / 2**24 < float(row[i])]
 
 
-def branch_of(component: int, key: int, n_branches: int) -> int:
-    """One of the branches, by other bits of the node's key than the hash's."""
-    return (mix(int(key) ^ 0xB5AD4ECEDA1CE2A9, component) >> 32) * n_branches >> 32
+def hash_row(row: Array, key: int) -> int:
+    """The component of smallest rank among those above their thresholds."""
+    return min(passing(row, key), default=(0, SINK))[1]
+
+
+def branch_of(row: Array, key: int, n_branches: int) -> int:
+    """The branch of that component in a forest: b times 32 bits are a branch and what remains, whose first bits are the rank."""
+    drawn = [divmod(bits * n_branches, 2**32) for bits, _ in passing(row, key)]
+    unit = 2 ** n_branches.bit_length()
+    return min(((rest // unit, branch) for branch, rest in drawn), default=(0, SINK))[1]
 
 
 def draw_rows(key: int, n: int, psi: int) -> list[int]:
@@ -231,16 +237,10 @@ def path_length(
     limit = next(depth for depth in itertools.count() if n_branches**depth >= psi)
     key, depth, itself = mix(tree_key, 0), 0, int(own in drawn)
     while depth < limit and len(drawn) - itself >= n_branches:
-        found = hash_row(x, key)
-        hashes = [hash_row(training[row], key) for row in drawn]
-        if found == SINK:
-            return depth + (expected_depth(hashes.count(SINK) - itself, n_branches) if sink_credit else 0.0)
-        branch = branch_of(found, key, n_branches)
-        drawn = [
-            row
-            for row, other in zip(drawn, hashes, strict=True)
-            if other != SINK and branch_of(other, key, n_branches) == branch
-        ]
+        branch = branch_of(x, key, n_branches)
+        drawn = [row for row in drawn if branch_of(training[row], key, n_branches) == branch]
+        if branch == SINK:
+            return depth + (expected_depth(len(drawn) - itself, n_branches) if sink_credit else 0.0)
         key, depth = mix(key, branch), depth + 1
     return depth + expected_depth(len(drawn) - itself, n_branches)
 

@@ -43,7 +43,7 @@ rows = rng.random((300, 20)) * (rng.random((300, 20)) < 0.3)
 for distance in (rc.ruzicka_distance, rc.jaccard_distance, rc.tanimoto_distance):
     distance(rows), distance(rows, rows[:5])
 rc.ruzhash(rows, n_hashes=5)
-forest = rc.RuzHashForest(n_trees=20, sink_credit=True, score="vote")
+forest = rc.RuzHashForest(n_trees=20, sink_credit=True)
 forest.fit_anomaly_scores(rows, rows[:7]), forest.fit(rows).path_lengths(rows)
 rc.draw_samples(points1, points2, sample_size=7, n_samples=9), rc.draw_samples(points1, points2, sample_size=4, n_samples=9)
 samples = [[0, 1, 2, 3, 4, 5, 6]]

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from numpy.typing import NDArray
 
-from ruzhash_cv._core.jit import below, draw_key, jit, mix, run_blocks
-from ruzhash_cv._core.validation import RNG, as_generator, check_choice, check_int, check_n_jobs
+from ruzhash_cv._core.jit import below, jit, run_blocks
+from ruzhash_cv._core.validation import RNG, as_generator, check_int, check_n_jobs
+from ruzhash_cv.preferences import Preferences
 
 Forest = TypeVar("Forest", bound="PreferenceForest")
+Array = NDArray[np.float64]
 
 _EULER_GAMMA = 0.5772156649
-#: What a forest averages over its trees; the position is the kernels' code.
-SCORES = ("path_length", "mean_score", "relative_mass", "vote")
-PATH_LENGTH, MEAN_SCORE, RELATIVE_MASS, VOTE = range(4)
+#: Components that rows, in all trees, must have together before another thread pays.
+_WORTH_A_THREAD = 2_000_000
 
 
 @dataclass(kw_only=True, eq=False)
@@ -32,7 +32,6 @@ class PreferenceForest(ABC):
     n_trees: int = 100
     subsample_size: int = 256
     branching_factor: int = 16
-    score: str = "path_length"
     rng: RNG = 0
     n_jobs: int | None = None
 
@@ -40,7 +39,6 @@ class PreferenceForest(ABC):
         self.n_trees = check_int(self.n_trees, "n_trees")
         self.subsample_size = check_int(self.subsample_size, "subsample_size")
         self.branching_factor = check_int(self.branching_factor, "branching_factor", at_least=2)
-        check_choice(self.score, "score", SCORES)
         as_generator(self.rng)
         self._n_jobs = check_n_jobs(self.n_jobs)
         self._n_models = -1
@@ -51,34 +49,30 @@ class PreferenceForest(ABC):
 
     @abstractmethod
     def _grow(self, rows: Any, keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
-        """Return the arrays of one tree per key; the last tells which rows trained which tree."""
+        """Return the arrays of one tree per key; the last (trees, n) tells which rows trained which tree."""
 
     @abstractmethod
-    def _leaf_values(
-        self, rows: Any, start: int, stop: int, membership: NDArray[np.bool_], rule: int
-    ) -> NDArray[np.float64]:
-        """Return means over the trees of `leaf_value` for rows start .. stop."""
+    def _lengths(self, rows: Any, start: int, stop: int, trained: NDArray[np.bool_]) -> Array:
+        """Return mean path lengths of rows start .. stop; `trained` is that of `_grow`, or (trees, 0) for new rows."""
 
-    def fit(self: Forest, preferences: ArrayLike | sparse.csr_array) -> Forest:
+    def fit(self: Forest, preferences: Preferences) -> Forest:
         """Grow the trees on preference rows (n, m) in [0, 1] and return the forest itself."""
         return self._fit(self._as_rows(preferences))
 
-    def path_lengths(self, preferences: ArrayLike | sparse.csr_array) -> NDArray[np.float64]:
+    def path_lengths(self, preferences: Preferences) -> Array:
         """Return mean path lengths over the trees, shape (n,), of rows that are not the training rows."""
-        return self._route(self._check_fitted(preferences), PATH_LENGTH, training=False)
+        return self._route(self._check_fitted(preferences), np.empty((self.n_trees, 0), np.bool_))
 
-    def anomaly_scores(self, preferences: ArrayLike | sparse.csr_array) -> NDArray[np.float64]:
-        """Return anomaly scores, by default 2^(-h / c(psi)), shape (n,), in (0, 1], high = anomalous; rows count as new ones."""
-        return self._score(self._check_fitted(preferences), training=False)
+    def anomaly_scores(self, preferences: Preferences) -> Array:
+        """Return anomaly scores 2^(-h / c(psi)), shape (n,), in (0, 1], high = anomalous; rows count as new ones."""
+        return self._scores(self.path_lengths(preferences))
 
-    def fit_path_lengths(self, preferences: ArrayLike | sparse.csr_array) -> NDArray[np.float64]:
+    def fit_path_lengths(self, preferences: Preferences) -> Array:
         """Grow the trees and return the rows' own mean path lengths, no row counting itself."""
         rows = self._as_rows(preferences)
-        return self._fit(rows)._route(rows, PATH_LENGTH, training=True)
+        return self._fit(rows)._route(rows, self._trees[-1])
 
-    def fit_anomaly_scores(
-        self, preferences: ArrayLike | sparse.csr_array, decoys: ArrayLike | sparse.csr_array | None = None
-    ) -> Any:
+    def fit_anomaly_scores(self, preferences: Preferences, decoys: Preferences | None = None) -> Any:
         """Grow the trees and return the rows' own anomaly scores.
 
         A training row does not count itself: in a tree it trained, each node's size is one less for it, in the stopping
@@ -96,8 +90,7 @@ class PreferenceForest(ABC):
         decoy_scores : ndarray, shape (n_decoys,)
             Only where `decoys` are given.
         """
-        rows = self._as_rows(preferences)
-        scores = self._fit(rows)._score(rows, training=True)
+        scores = self._scores(self.fit_path_lengths(preferences))
         return scores if decoys is None else (scores, self.anomaly_scores(decoys))
 
     def _fit(self: Forest, rows: Any) -> Forest:
@@ -106,20 +99,18 @@ class PreferenceForest(ABC):
         self._n_branches = max(2, min(self.branching_factor, n))
         self._psi = min(self.subsample_size, n)
         self._credit = expected_depths(self._psi, self._n_branches)
-        self._normaliser = float(self._credit[self._psi])
         limit = depth_limit(self._psi, self._n_branches)
-        keys = np.empty(self.n_trees, np.uint64)
-        tree_keys(draw_key(as_generator(self.rng)), keys)
+        keys = as_generator(self.rng).integers(0, 1 << 64, self.n_trees, dtype=np.uint64)
         parts = run_blocks(
             lambda start, stop: self._grow(rows, keys[start:stop], limit),
             self.n_trees,
             self._n_jobs,
-            smallest=max(16, 4096 // max(n, 1)),
+            smallest=max(16, _WORTH_A_THREAD // max(self._psi * rows.shape[1], 1)),
         )
         self._trees = tuple(np.concatenate(items) for items in zip(*parts, strict=True))
         return self
 
-    def _check_fitted(self, preferences: ArrayLike | sparse.csr_array) -> Any:
+    def _check_fitted(self, preferences: Preferences) -> Any:
         if self._n_models < 0:
             raise RuntimeError(f"this {type(self).__name__} has no trees yet: call `fit` first")
         rows = self._as_rows(preferences)
@@ -127,23 +118,23 @@ class PreferenceForest(ABC):
             raise ValueError(f"`preferences` must have {self._n_models} columns as in `fit`, got {rows.shape[1]}")
         return rows
 
-    def _route(self, rows: Any, rule: int, *, training: bool) -> NDArray[np.float64]:
-        trained = self._trees[-1]
-        membership = trained if training else np.zeros((len(trained), 0), np.bool_)
+    def _route(self, rows: Any, trained: NDArray[np.bool_]) -> Array:
         blocks = run_blocks(
-            lambda start, stop: self._leaf_values(rows, start, stop, membership, rule),
+            lambda start, stop: self._lengths(rows, start, stop, trained),
             rows.shape[0],
             self._n_jobs,
-            smallest=max(1, 25600 // self.n_trees),
+            smallest=max(128, _WORTH_A_THREAD // max(self.n_trees * rows.shape[1], 1)),
         )
         return np.concatenate(blocks)
 
-    def _score(self, rows: Any, *, training: bool) -> NDArray[np.float64]:
-        rule = SCORES.index(self.score)
-        return combine(self._route(rows, rule, training=training), rule, self._normaliser, self._psi)
+    def _scores(self, lengths: Array) -> Array:
+        normaliser = self._credit[self._psi]
+        # One training row leaves nothing to isolate from: every row is at depth 0 of 0.
+        scores: Array = np.exp2(-lengths / normaliser) if normaliser > 0 else np.ones(len(lengths))
+        return scores
 
 
-def expected_depths(largest: int, n_branches: int) -> NDArray[np.float64]:
+def expected_depths(largest: int, n_branches: int) -> Array:
     """Return c(n) for n = 0 .. `largest`: the depth a random tree would still add to a leaf of n rows.
 
     b = 2: 2 (ln(n - 1) + gamma) - 2 (n - 1) / n, the mean unsuccessful search in a binary tree (Liu et al., equation 1).
@@ -168,49 +159,12 @@ def depth_limit(subsample_size: int, n_branches: int) -> int:
     return depth
 
 
-def combine(values: NDArray[np.float64], rule: int, normaliser: float, psi: int) -> NDArray[np.float64]:
-    """Return anomaly scores in (0, 1], high = anomalous, from the means over trees of `leaf_value`."""
-    if normaliser <= 0:
-        # One training row leaves nothing to isolate from: every row is at depth 0 of 0.
-        return np.ones(len(values))
-    if rule == PATH_LENGTH:
-        scores: NDArray[np.float64] = np.exp2(-values / normaliser)
-        return scores
-    return values / (psi + 1.0) if rule == RELATIVE_MASS else values
-
-
 @jit
-def leaf_value(rule: int, depth: int, credit: float, size: int, parent: int, normaliser: float) -> float:
-    """Return what one tree says of a row in a leaf of `size` other rows below a node of `parent` other rows.
-
-    PATH_LENGTH: h, the depth with the leaf's credit. MEAN_SCORE: the tree's own 2^(-h / c); its mean over trees is
-    arithmetic where 2^(-mean h / c) is geometric. RELATIVE_MASS: how much denser the parent is than the leaf, the row
-    counted in both (Aryal, Ting, Wells, Washio, "Improving iForest with Relative Mass", PAKDD 2014). VOTE: whether the tree
-    finds the row easier to isolate than a random one, h < c (Chabchoub, Togbe, Boly, Chiky, IEEE Access 2022).
-    """
-    length = depth + credit
-    if rule == PATH_LENGTH:
-        return length
-    if rule == MEAN_SCORE:
-        return float(2.0 ** (-length / normaliser)) if normaliser > 0.0 else 1.0
-    if rule == RELATIVE_MASS:
-        return (parent + 1.0) / (size + 1.0)
-    # Half a tree's vote at equality; never zero over the forest, scores lie in (0, 1].
-    return 1.0 if length < normaliser else (0.5 if length == normaliser else 1e-9)
-
-
-@jit("void(u8, u8[::1])")
-def tree_keys(key: Any, keys: Any) -> None:
-    """Write a key for each tree."""
-    for tree in range(len(keys)):
-        keys[tree] = mix(key, np.uint64(tree))
-
-
-@jit
-def draw_rows(key: Any, n: int, psi: int) -> Any:
-    """Return psi of n rows without replacement (the first steps of a Fisher-Yates shuffle)."""
-    rows = np.arange(n)
+def draw_rows(key: Any, rows: Any, psi: int) -> Any:
+    """Write all row numbers, and return the first psi, drawn without replacement (the first steps of a Fisher-Yates shuffle)."""
+    for row in range(len(rows)):
+        rows[row] = row
     for at in range(psi):
-        other = at + below(key, np.uint64(at), n - at)
+        other = at + below(key, np.uint64(at), len(rows) - at)
         rows[at], rows[other] = rows[other], rows[at]
-    return rows[:psi].copy()
+    return rows[:psi]

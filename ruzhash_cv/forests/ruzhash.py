@@ -1,32 +1,40 @@
-"""RuzHash: one hash whose collisions tell Ruzicka distances, and one split of a node by it.
+"""RuzHash, a hash whose collisions tell Ruzicka distances, and the isolation forest that splits its nodes by it.
 
-Section 4 of Leveni, Magri, Alippi, Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023. A split draws a
-threshold t_i ~ U[0, 1) and a rank for every component i, shared by all rows of the node. A row's hash is its component of
-smallest rank among those with p_i > t_i: the MinHash of the binarised row. The m possible hashes are grouped at random into
-branches.
+Section 4 of Leveni, Magri, Alippi, Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023. A node draws a
+threshold t_i ~ U[0, 1) and a rank for every component i, shared by all its rows. A row's hash is its component of smallest
+rank among those with p_i > t_i: the MinHash of the binarised row. The m possible hashes are grouped at random into branches.
+A row that has no component above its threshold falls into the node's sink.
 
-Nothing is stored per component: threshold, rank and branch are keyed hashes of (node key, i), so a row costs as many steps
-as it has non-zero components.
+All that is drawn in a node follows from its key: a tree is kept as the keys, children and path lengths of its nodes. Rows go
+down it in blocks, node by node, so that each node is drawn once a block and a row has only to load and compare.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.jit import draw_key, jit, mix
+from ruzhash_cv._core.jit import jit, mix
 from ruzhash_cv._core.validation import RNG, as_generator, check_int
-from ruzhash_cv.preferences import as_preferences
+from ruzhash_cv.forests.isolation import PreferenceForest, draw_rows
+from ruzhash_cv.preferences import Preferences, as_preferences
 
 #: Hash of a row that has no component above its threshold.
 SINK = -1
-_LOW_HALF, _32, _NOTHING = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(0xFFFFFFFFFFFFFFFF)
-_BRANCH_STREAM = np.uint64(0xB5AD4ECEDA1CE2A9)
+#: Rows that go down a tree together: enough to pay for drawing its nodes, few enough to stay in the processor's cache.
+BLOCK = 2048
+#: Ranks, of 64 bits for hashes and of 32 for branches, where there is none.
+_NO_HASH, _NO_BRANCH = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint32(0xFFFFFFFF)
+_LOW_HALF, _32, _40, _UNIT = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(40), np.float32(2.0**-24)
+# What the kernels' room holds: rows, sorted by node, those of a node before they are sorted and their branches, how many rows
+# take each branch, where nodes begin and end in the order, and how deep they are.
+_ROWS, _ORDER, _BEFORE, _BRANCH, _COUNT, _BEGIN, _END, _DEPTH = range(8)
 
 
-def ruzhash(preferences: Any, *, n_hashes: int = 1, rng: RNG = 0) -> NDArray[np.int64]:
+def ruzhash(preferences: Preferences, *, n_hashes: int = 1, rng: RNG = 0) -> NDArray[np.int64]:
     """Return RuzHashes of preference rows; rows collide with a probability close to 1 - Ruzicka distance.
 
     Exactly, two rows p, q collide with probability sum_i min(p_i, q_i) E[1 / (1 + |U without i|)], where U is the union of
@@ -52,45 +60,231 @@ def ruzhash(preferences: Any, *, n_hashes: int = 1, rng: RNG = 0) -> NDArray[np.
            [-1]])
     """
     rows = as_preferences(preferences)
-    generator = as_generator(rng)
-    keys = np.array([draw_key(generator) for _ in range(check_int(n_hashes, "n_hashes"))], np.uint64)
-    hashes = np.empty((rows.shape[0], len(keys)), np.int64)
-    _hash_rows(rows.indptr, rows.indices, as_thresholds(rows.data), keys, hashes)
+    n, m = rows.shape
+    keys = as_generator(rng).integers(0, 1 << 64, check_int(n_hashes, "n_hashes"), dtype=np.uint64)
+    hashes = np.empty((n, len(keys)), np.int64)
+    _hash_rows(rows, keys, np.empty(m, np.float32), np.empty(m, np.uint64), hashes)
     return hashes
 
 
-def as_thresholds(values: NDArray[np.float32]) -> NDArray[np.uint64]:
-    """Return preferences as integers out of 2^32: component i passes where the high half of its bits is below this."""
-    return np.ceil(values.astype(np.float64) * (1 << 32)).astype(np.uint64)
+@dataclass(kw_only=True, eq=False)
+class RuzHashForest(PreferenceForest):
+    """Isolation forest in preference space; rows that share few models with others get high anomaly scores.
 
+    Attributes
+    ----------
+    n_trees : int
+        t of the paper.
+    subsample_size : int
+        psi: rows each tree is grown on, drawn without replacement; all rows where there are fewer.
+    branching_factor : int
+        b: branches of a node, besides its sink.
+    sink_credit : bool
+        Rows with no component above its threshold fall into a node's sink. False: the sink gives its depth alone, because
+        rows that agree with nothing are no cluster. True: the expected extra depth of its size too, as in the paper.
+    rng : int, numpy.random.Generator or None
+        The same int gives the same scores, whatever `n_jobs`.
+    n_jobs : int or None
+        Threads; None for all processors.
 
-@jit
-def hash_row(columns: Any, thresholds: Any, begin: int, end: int, key: Any) -> Any:
-    """Return the component of smallest rank among those above their thresholds, or SINK.
-
-    The row is `columns[begin:end]` with `thresholds` from `as_thresholds`; indices go in, because slicing would cost more than
-    hashing. The high half of a component's bits is its threshold, the low half its rank; of equal ranks the lower component wins. No
-    branches: whether a component passes is a coin toss, and a processor that guesses wrong loses more than the hash costs.
+    Examples
+    --------
+    >>> agreeing, alone = np.tile([1.0, 1.0, 0.0], (20, 1)), np.array([[0.0, 0.0, 1.0]])
+    >>> scores = RuzHashForest(rng=0).fit_anomaly_scores(np.vstack([agreeing, alone]))
+    >>> bool(scores[-1] > scores[:-1].max())
+    True
     """
-    best = _NOTHING
-    # Unsigned: a signed index costs a test for negative ones.
-    for at in range(np.uint64(begin), np.uint64(end)):
-        column = np.uint64(columns[at])
-        bits = mix(key, column)
-        ranked = (bits << _32) | column
-        best = min(best, ranked if (bits >> _32) < thresholds[at] else _NOTHING)
-    return SINK if best == _NOTHING else np.int64(best & _LOW_HALF)
+
+    sink_credit: bool = False
+
+    def _as_rows(self, preferences: Any) -> NDArray[np.float32]:
+        return as_preferences(preferences)
+
+    def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
+        # Keys, first children, and path lengths of new rows and of training rows, per node; which rows trained which tree.
+        (n, m), n_trees, b = rows.shape, len(keys), self._n_branches
+        # Only nodes of at least b rows split, into b branches and a sink.
+        n_nodes = 1 + (b + 1) * sum(min(b**depth, self._psi // b) for depth in range(limit))
+        node_keys, children = np.empty((n_trees, n_nodes), np.uint64), np.full((n_trees, n_nodes), -1, np.int32)
+        lengths, trained = np.empty((n_trees, n_nodes, 2)), np.zeros((n_trees, n), np.bool_)
+        _grow_kernel(
+            rows, keys, self._psi, b, limit, self._credit, bool(self.sink_credit), *_room(m, n, n_nodes, b),
+            node_keys, children, lengths, trained,
+        )  # fmt: skip
+        return node_keys, children, lengths, trained
+
+    def _lengths(
+        self, rows: NDArray[np.float32], start: int, stop: int, trained: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        keys, children, lengths, _ = self._trees
+        sums = np.zeros(stop - start)
+        room = _room(rows.shape[1], min(BLOCK, len(sums)), keys.shape[1], self._n_branches)
+        for begin in range(start, stop, BLOCK):
+            end = min(begin + BLOCK, stop)
+            own = np.ascontiguousarray(trained[:, begin:end])
+            _route_kernel(
+                rows[begin:end],
+                keys,
+                children,
+                lengths,
+                own,
+                self._n_branches,
+                *room,
+                sums[begin - start : end - start],
+            )
+        return sums / self.n_trees
+
+
+def _room(
+    m: int, n: int, n_nodes: int, n_branches: int
+) -> tuple[NDArray[np.float32], NDArray[np.uint32], NDArray[np.int64]]:
+    """Return what the kernels work in: thresholds and ranks of a node, and integers."""
+    room = np.empty((_DEPTH + 1, max(n, n_nodes, n_branches + 2)), np.int64)
+    return np.empty(m, np.float32), np.empty(m, np.uint32), room
 
 
 @jit
-def branch_of(component: int, key: Any, n_branches: int) -> Any:
-    """Return the branch that a hash is grouped into."""
-    bits = mix(key ^ _BRANCH_STREAM, np.uint64(component))
-    return np.int64((bits >> _32) * np.uint64(n_branches) >> _32)
+def smallest_rank(rows: Any, row: Any, thresholds: Any, ranks: Any, nothing: Any) -> Any:
+    """Return the smallest rank among a row's components above their thresholds, or `nothing`.
+
+    The compiler makes vectors of this loop: it has no branch, and `min` of integers may be taken in any order.
+    """
+    best: Any = nothing
+    for i in range(len(thresholds)):
+        best = min(best, ranks[i] if rows[row, i] > thresholds[i] else nothing)
+    return best
 
 
-@jit("void(i4[::1], i4[::1], u8[::1], u8[::1], i8[:, ::1])")
-def _hash_rows(indptr: Any, columns: Any, thresholds: Any, keys: Any, hashes: Any) -> None:
-    for row in range(len(indptr) - 1):
-        for item in range(len(keys)):
-            hashes[row, item] = hash_row(columns, thresholds, indptr[row], indptr[row + 1], keys[item])
+@jit("void(Array(f4, 2, 'C', readonly=True), u8[::1], f4[::1], u8[::1], i8[:, ::1])")
+def _hash_rows(rows: Any, keys: Any, thresholds: Any, ranks: Any, hashes: Any) -> None:
+    """Write hashes: 24 bits are a component's threshold, 32 its rank; of equal ranks the lower component wins."""
+    for item in range(len(keys)):
+        for i in range(len(thresholds)):
+            bits = mix(keys[item], np.uint64(i))
+            thresholds[i], ranks[i] = np.float32(bits >> _40) * _UNIT, (bits << _32) | np.uint64(i)
+        for row in range(len(rows)):
+            best = smallest_rank(rows, np.uint64(row), thresholds, ranks, _NO_HASH)
+            hashes[row, item] = SINK if best == _NO_HASH else np.int64(best & _LOW_HALF)
+
+
+@jit
+def draw_node(key: Any, n_branches: int, mask: int, thresholds: Any, ranks: Any) -> None:
+    """Draw thresholds, and ranks whose bits under the mask are the branch.
+
+    A number below 2^32 times b is the branch, drawn evenly, in its high half, and in its low half what remains: the rank.
+    """
+    for i in range(len(thresholds)):
+        bits = mix(key, np.uint64(i))
+        product = (bits & _LOW_HALF) * np.uint64(n_branches)
+        thresholds[i] = np.float32(bits >> _40) * _UNIT
+        ranks[i] = np.uint32((product & (_LOW_HALF ^ np.uint64(mask))) | (product >> _32))
+
+
+@jit
+def _split(rows: Any, key: Any, n_branches: int, node: int, child: int, thresholds: Any, ranks: Any, room: Any) -> None:
+    """Sort a node's rows by branch, those of the sink last, and write where its children, from `child` on, begin and end."""
+    begin, end, mask = room[_BEGIN, node], room[_END, node], 1
+    # No branch has the mask's own number, unless it is the sink's.
+    while mask < n_branches:
+        mask = 2 * mask + 1
+    for branch in range(n_branches + 2):
+        room[_COUNT, branch] = 0
+    if begin < end:
+        draw_node(key, n_branches, mask, thresholds, ranks)
+    for at in range(begin, end):
+        row = room[_ORDER, at]
+        best = smallest_rank(rows, np.uint64(row), thresholds, ranks, _NO_BRANCH)
+        taken: Any = min(np.int64(best) & mask, n_branches)
+        room[_BEFORE, at], room[_BRANCH, at] = row, taken
+        room[_COUNT, taken + 1] += 1
+    room[_COUNT, 0] = begin
+    for branch in range(n_branches + 1):
+        room[_COUNT, branch + 1] += room[_COUNT, branch]
+        room[_BEGIN, child + branch], room[_END, child + branch] = room[_COUNT, branch], room[_COUNT, branch + 1]
+    for at in range(begin, end):
+        taken = room[_BRANCH, at]
+        room[_ORDER, room[_COUNT, taken]] = room[_BEFORE, at]
+        room[_COUNT, taken] += 1
+
+
+@jit(
+    "void(Array(f4, 2, 'C', readonly=True), u8[::1], i8, i8, i8, f8[::1], b1, f4[::1], u4[::1], i8[:, ::1], "
+    "u8[:, ::1], i4[:, ::1], f8[:, :, ::1], b1[:, ::1])"
+)
+def _grow_kernel(
+    rows: Any, tree_keys: Any, psi: int, n_branches: int, limit: int, credit: Any, sink_credit: bool,
+    thresholds: Any, ranks: Any, room: Any, keys: Any, children: Any, lengths: Any, trained: Any,
+) -> None:  # fmt: skip
+    """Grow trees breadth first; of path lengths the first is a new row's, the second that of a row which does not count itself."""
+    for tree in range(len(tree_keys)):
+        draw_rows(mix(tree_keys[tree], np.uint64(1)), room[_ORDER, : len(rows)], psi)
+        for at in range(psi):
+            trained[tree, room[_ORDER, at]] = True
+        keys[tree, 0], room[_DEPTH, 0] = mix(tree_keys[tree], np.uint64(0)), 0
+        room[_BEGIN, 0], room[_END, 0] = 0, psi
+        lengths[tree, 0, 0], lengths[tree, 0, 1] = credit[psi], credit[max(psi - 1, 0)]
+        node, n_nodes = 0, 1
+        while node < n_nodes:
+            depth, size = room[_DEPTH, node], room[_END, node] - room[_BEGIN, node]
+            if depth < limit and size >= n_branches:
+                _split(rows, keys[tree, node], n_branches, node, n_nodes, thresholds, ranks, room)
+                children[tree, node] = n_nodes
+                for branch in range(n_branches + 1):
+                    child, is_sink = n_nodes + branch, branch == n_branches
+                    held = 0 if is_sink and not sink_credit else room[_END, child] - room[_BEGIN, child]
+                    reached = depth if is_sink else depth + 1
+                    keys[tree, child] = mix(keys[tree, node], np.uint64(branch))
+                    room[_DEPTH, child] = limit if is_sink else reached
+                    lengths[tree, child, 0] = reached + credit[held]
+                    # For its own rows a node of b rows has one less, and ends there.
+                    ended = size == n_branches
+                    lengths[tree, child, 1] = lengths[tree, node, 1] if ended else reached + credit[max(held - 1, 0)]
+                n_nodes += n_branches + 1
+            node += 1
+
+
+@jit(
+    "void(Array(f4, 2, 'C', readonly=True), u8[:, ::1], i4[:, ::1], f8[:, :, ::1], b1[:, ::1], i8, "
+    "f4[::1], u4[::1], i8[:, ::1], f8[::1])"
+)
+def _route_kernel(
+    rows: Any, keys: Any, children: Any, lengths: Any, trained: Any, n_branches: int,
+    thresholds: Any, ranks: Any, room: Any, sums: Any,
+) -> None:  # fmt: skip
+    """Add up rows' path lengths over the trees; `trained` (trees, rows) tells which rows do not count themselves."""
+    n_occupied = _empty_last(rows, room)
+    for tree in range(len(keys)):
+        for at in range(len(rows)):
+            room[_ORDER, at] = room[_ROWS, at]
+        room[_BEGIN, 0], room[_END, 0] = 0, n_occupied
+        node, n_nodes = 0, 1
+        while node < n_nodes:
+            child = children[tree, node]
+            if child >= 0:
+                _split(rows, keys[tree, node], n_branches, node, child, thresholds, ranks, room)
+                n_nodes = child + n_branches + 1
+            if node == 0:
+                room[_END, n_nodes - 1] = len(rows)  # empty rows are in the first sink without any hash
+            if child < 0:
+                for at in range(room[_BEGIN, node], room[_END, node]):
+                    row = room[_ORDER, at]
+                    own = trained.shape[1] > 0 and trained[tree, row]
+                    sums[row] += lengths[tree, node, 1 if own else 0]
+            node += 1
+
+
+@jit
+def _empty_last(rows: Any, room: Any) -> int:
+    """Write row numbers, those of nothing but zeros last, and return how many are not."""
+    n_occupied, n_empty = 0, 0
+    for row in range(len(rows)):
+        n_components = 0
+        for i in range(rows.shape[1]):
+            n_components += rows[row, i] > 0.0
+        if n_components > 0:
+            room[_ROWS, n_occupied] = row
+            n_occupied += 1
+        else:
+            n_empty += 1
+            room[_ROWS, len(rows) - n_empty] = row
+    return n_occupied

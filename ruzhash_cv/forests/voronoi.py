@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ruzhash_cv._core.jit import below, jit, mix
 from ruzhash_cv._core.validation import as_reals, check_choice
-from ruzhash_cv.forests.isolation import PreferenceForest, draw_rows, leaf_value
+from ruzhash_cv.forests.isolation import PreferenceForest, draw_rows
 from ruzhash_cv.preferences import as_preferences
 
 Self = TypeVar("Self", bound="VoronoiForest")
@@ -49,8 +49,6 @@ class VoronoiForest(PreferenceForest):
         psi: rows each tree is grown on, drawn without replacement; all rows where there are fewer.
     branching_factor : int
         b: centres of a node.
-    score : {"path_length", "mean_score", "relative_mass", "vote"}
-        What the anomaly score is made of, see `RuzHashForest`.
     rng : int, numpy.random.Generator or None
         The same int gives the same scores, whatever `n_jobs`. Ties are broken by a row's number: rows in another order
         get other scores, of the same distribution.
@@ -82,12 +80,10 @@ class VoronoiForest(PreferenceForest):
                 table = np.ascontiguousarray(distances, dtype=np.float32)
             return _Rows(table, nothing, nothing, np.zeros(0, np.float32), np.zeros(len(table)))
         rows = as_preferences(preferences)
-        # The forest keeps its centres: its own copy of them.
-        values = (rows.data > 0).astype(np.float32) if self.metric == "jaccard" else rows.data.copy()
-        taken = sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
+        taken = sparse.csr_array((rows > 0).astype(np.float32) if self.metric == "jaccard" else rows)
         sizes = (taken**2 if self.metric == "tanimoto" else taken).sum(axis=1, dtype=np.float64)
-        indptr, columns = rows.indptr.astype(np.int32), rows.indices.astype(np.int32)
-        return _Rows(taken.toarray(), indptr, columns, values, sizes)
+        indptr, columns = taken.indptr.astype(np.int32), taken.indices.astype(np.int32)
+        return _Rows(taken.toarray(), indptr, columns, taken.data, sizes)
 
     def _fit(self: Self, rows: Any) -> Self:
         if self.metric == "precomputed" and rows.shape[0] != rows.shape[1]:
@@ -100,12 +96,10 @@ class VoronoiForest(PreferenceForest):
         metric = METRICS.index(self.metric)
         return _grow_kernel(rows, metric, keys, self._psi, self._n_branches, limit)
 
-    def _leaf_values(
-        self, rows: _Rows, start: int, stop: int, membership: NDArray[np.bool_], rule: int
-    ) -> NDArray[np.float64]:
+    def _lengths(self, rows: _Rows, start: int, stop: int, trained: NDArray[np.bool_]) -> NDArray[np.float64]:
         return _route_kernel(
             rows, self._training, METRICS.index(self.metric), start, stop, self._trees[:4],
-            membership, self._n_branches, self._credit, self._normaliser, rule,
+            trained, self._n_branches, self._credit,
         )  # fmt: skip
 
 
@@ -186,7 +180,7 @@ def _grow_kernel(rows: Any, metric: int, tree_keys: Any, psi: int, n_branches: i
     trained = np.zeros((n_trees, n), np.bool_)
     begins, branches = np.zeros(capacity, np.int64), np.empty(psi, np.int64)
     for tree in range(n_trees):
-        order = draw_rows(mix(tree_keys[tree], np.uint64(1)), n, psi)
+        order = draw_rows(mix(tree_keys[tree], np.uint64(1)), np.empty(n, np.int64), psi)
         for row in order:
             trained[tree, row] = True
         keys[tree, 0], sizes[tree, 0] = mix(tree_keys[tree], np.uint64(0)), psi
@@ -198,7 +192,7 @@ def _grow_kernel(rows: Any, metric: int, tree_keys: Any, psi: int, n_branches: i
                     continue
                 own, cells = order[begin : begin + size], slice(n_nodes, n_nodes + n_branches)
                 children[tree, node] = n_nodes
-                centres[tree, cells] = own[draw_rows(mix(key, _CENTRES), size, n_branches)]
+                centres[tree, cells] = own[draw_rows(mix(key, _CENTRES), np.empty(size, np.int64), n_branches)]
                 for at in range(size):
                     ties = mix(mix(key, _OLD_TIES), np.uint64(own[at]))
                     branches[at] = _nearest(metric, rows, own[at], rows, centres[tree, cells], ties)
@@ -217,11 +211,11 @@ def _grow_kernel(rows: Any, metric: int, tree_keys: Any, psi: int, n_branches: i
 @jit
 def _route_kernel(
     rows: Any, training: Any, metric: int, start: int, stop: int, trees: Any, trained: Any, n_branches: int,
-    credit: Any, normaliser: float, rule: int,
+    credit: Any,
 ) -> NDArray[np.float64]:  # fmt: skip
-    """Return means of leaf values of rows start .. stop; `trained` (trees, rows) tells which rows do not count themselves."""
+    """Return mean path lengths of rows start .. stop; `trained` (trees, rows) tells which rows do not count themselves."""
     keys, sizes, children, centres = trees
-    values = np.zeros(stop - start)
+    lengths = np.zeros(stop - start)
     for row in range(start, stop):
         total = 0.0
         for tree in range(len(keys)):
@@ -231,14 +225,13 @@ def _route_kernel(
             stream = _OLD_TIES if own else _NEW_TIES
             node, depth = 0, 0
             size = sizes[tree, 0] - itself
-            parent = size
             while children[tree, node] >= 0 and size >= n_branches:
                 ties = mix(mix(keys[tree, node], stream), np.uint64(row))
                 first = children[tree, node]
                 branch = _nearest(metric, rows, row, training, centres[tree, first : first + n_branches], ties)
-                node, parent = first + branch, size
+                node = first + branch
                 size = sizes[tree, node] - itself
                 depth += 1
-            total += leaf_value(rule, depth, credit[size], size, parent, normaliser)
-        values[row - start] = total / len(keys)
-    return values
+            total += depth + credit[size]
+        lengths[row - start] = total / len(keys)
+    return lengths

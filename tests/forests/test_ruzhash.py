@@ -8,8 +8,7 @@ import pytest
 from scipy import sparse
 
 from ruzhash_cv import jaccard_distance, ruzhash, ruzicka_distance
-from ruzhash_cv._core.jit import draw_key
-from ruzhash_cv.forests.ruzhash import SINK, as_thresholds, branch_of, hash_row
+from ruzhash_cv.forests.ruzhash import SINK, draw_node, smallest_rank
 
 
 def exact_collision(p: np.ndarray, q: np.ndarray) -> float:
@@ -56,25 +55,13 @@ def test_hashes_equal_their_twin(n: int, m: int, kind: str) -> None:
         "ones": 1 + 0 * rows,
     }[kind]
     rows = np.asarray(rows, np.float32)
-    generator = np.random.default_rng(7)
-    keys = [int(draw_key(generator)) for _ in range(12)]
+    keys = np.random.default_rng(7).integers(0, naive.WORD, 12, dtype=np.uint64)
     expected = [[naive.hash_row(row, key) for key in keys] for row in rows]
     np.testing.assert_array_equal(ruzhash(rows, n_hashes=12, rng=7), expected)
 
 
-def test_the_order_of_stored_components_does_not_matter() -> None:
-    columns, values = np.array([5, 1, 3], np.int32), np.array([0.9, 0.8, 0.7], np.float32)
-    for key in np.random.default_rng(0).integers(0, naive.WORD, 50, dtype=np.uint64):
-        found = {
-            hash_row(columns[order], as_thresholds(values[order]), 0, 3, key)
-            for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2])
-        }
-        assert len(found) == 1
-
-
-def test_thresholds_pass_a_component_with_its_preference_s_probability() -> None:
-    values = np.array([0.0, 2.0**-33, 0.25, 1.0], np.float32)
-    assert as_thresholds(values).tolist() == [0, 1, 2**30, 2**32]
+def test_a_component_passes_with_its_preference_s_probability() -> None:
+    assert (ruzhash(np.array([[2.0**-24]]), n_hashes=2000) == SINK).all()
     hashes = ruzhash(np.array([[0.3]]), n_hashes=40000)
     assert abs((hashes != SINK).mean() - 0.3) < sampling_error(0.3, 40000)
 
@@ -92,30 +79,49 @@ def test_components_of_equal_preference_are_equally_likely() -> None:
     assert (np.abs(counts / n - 1 / m) < sampling_error(1 / m, n)).all()
 
 
-@pytest.mark.parametrize("n_branches", [2, 3, 16, 256])
-def test_branches_equal_their_twin(n_branches: int) -> None:
-    for key in np.random.default_rng(0).integers(0, naive.WORD, 20, dtype=np.uint64):
-        for component in (0, 1, 7, 4000):
-            assert branch_of(component, key, n_branches) == naive.branch_of(component, int(key), n_branches)
+# Branches
+
+
+def draw(key: int, m: int, n_branches: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return a node's thresholds and ranks, and the mask of branches."""
+    thresholds, ranks, mask = np.empty(m, np.float32), np.empty(m, np.uint32), 2 ** n_branches.bit_length() - 1
+    draw_node(np.uint64(key), n_branches, mask, thresholds, ranks)
+    return thresholds, ranks, mask
+
+
+@pytest.mark.parametrize("n_branches", [2, 3, 16, 256, 2**20])
+@pytest.mark.parametrize("m", [0, 1, 30])
+def test_branches_equal_their_twin(n_branches: int, m: int) -> None:
+    rng = np.random.default_rng(0)
+    rows = (rng.random((20, m)) * (rng.random((20, m)) < 0.4)).astype(np.float32)
+    nothing = np.uint32(0xFFFFFFFF)
+    for key in rng.integers(0, naive.WORD, 20, dtype=np.uint64):
+        thresholds, ranks, mask = draw(key, m, n_branches)
+        found = [smallest_rank(rows, row, thresholds, ranks, nothing) for row in range(20)]
+        branches = [SINK if rank == nothing else rank & mask for rank in found]
+        assert branches == [naive.branch_of(row, int(key), n_branches) for row in rows]
 
 
 @pytest.mark.parametrize("n_branches", [2, 3, 16])
 def test_branches_are_equally_likely_and_within_range(n_branches: int) -> None:
-    key = np.uint64(123456789)
-    branches = np.array([branch_of(component, key, n_branches) for component in range(20000)])
-    counts = np.bincount(branches)
+    _, ranks, mask = draw(123456789, 20000, n_branches)
+    counts = np.bincount(ranks & mask)
     assert len(counts) == n_branches
     assert (np.abs(counts / 20000 - 1 / n_branches) < sampling_error(1 / n_branches, 20000)).all()
 
 
-def test_branches_do_not_follow_from_the_hashes_of_the_same_node() -> None:
-    """Among components that win often (low rank) branches are as even as among all."""
-    rng = np.random.default_rng(5)
-    branches = []
-    for key in rng.integers(0, naive.WORD, 4000, dtype=np.uint64):
-        winner = hash_row(np.arange(30, dtype=np.int32), as_thresholds(np.full(30, 0.8, np.float32)), 0, 30, key)
-        branches.append(branch_of(winner, key, 4))
-    assert (np.abs(np.bincount(branches) / 4000 - 0.25) < sampling_error(0.25, 4000)).all()
+@pytest.mark.parametrize("n_branches", [3, 4])
+def test_branches_do_not_follow_from_ranks_or_thresholds(n_branches: int) -> None:
+    """Of the components that win, branches are as even as of all, for rows that many pass in and for rows that few do."""
+    for preference in (0.1, 0.8):
+        row, branches = np.full((1, 30), preference, np.float32), []
+        for key in np.random.default_rng(5).integers(0, naive.WORD, 4000, dtype=np.uint64):
+            thresholds, ranks, mask = draw(key, 30, n_branches)
+            rank = smallest_rank(row, 0, thresholds, ranks, np.uint32(0xFFFFFFFF))
+            branches.append(rank & mask)
+        counts = np.bincount([branch for branch in branches if branch < n_branches], minlength=n_branches)
+        share, n = 1 / n_branches, counts.sum()
+        assert (np.abs(counts / n - share) < sampling_error(share, n)).all()
 
 
 # Collisions

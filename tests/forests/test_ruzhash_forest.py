@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse, stats
 
 from ruzhash_cv import RuzHashForest
-from ruzhash_cv._core.jit import draw_key
+from ruzhash_cv.forests.ruzhash import BLOCK
 
 
 def clusters(seed: int = 0, n: int = 120, m: int = 40, alone: int = 20) -> np.ndarray:
@@ -31,8 +31,8 @@ def clusters(seed: int = 0, n: int = 120, m: int = 40, alone: int = 20) -> np.nd
 
 def tree_keys(seed: int, n_trees: int) -> list[int]:
     """Return the keys of a forest's trees: all of them follow from the seed."""
-    key = int(draw_key(np.random.default_rng(seed)))
-    return [naive.mix(key, tree) for tree in range(n_trees)]
+    keys: list[int] = np.random.default_rng(seed).integers(0, naive.WORD, n_trees, dtype=np.uint64).tolist()
+    return keys
 
 
 def lengths_twin(forest: RuzHashForest, training: np.ndarray, rows: np.ndarray, themselves: bool) -> np.ndarray:
@@ -59,9 +59,18 @@ def test_path_lengths_equal_those_of_a_plain_tree(b: int, psi: int, sink_credit:
     np.testing.assert_allclose(forest.path_lengths(new), lengths_twin(forest, rows, new, themselves=False), atol=1e-12)
 
 
+def test_rows_get_the_same_path_lengths_alone_and_in_blocks_with_empty_rows_among_them() -> None:
+    rows = np.vstack([clusters(n=BLOCK + 300), np.zeros((200, 40), np.float32)])
+    rows = rows[np.random.default_rng(0).permutation(len(rows))]
+    forest = RuzHashForest(n_trees=10, subsample_size=64, branching_factor=4, n_jobs=1).fit(rows)
+    together = forest.path_lengths(rows)
+    alone = [forest.path_lengths(rows[row : row + 1])[0] for row in range(0, len(rows), 97)]
+    np.testing.assert_array_equal(together[::97], alone)
+
+
 def test_every_tree_is_trained_on_psi_different_rows_each_as_often_as_another() -> None:
     forest = RuzHashForest(n_trees=400, subsample_size=25).fit(clusters(n=100))
-    trained = forest._trees[4]
+    trained = forest._trees[-1]
     assert (trained.sum(axis=1) == 25).all()
     # Binomial(400, 1/4), five standard deviations.
     assert np.abs(trained.sum(axis=0) - 100).max() < 5 * math.sqrt(400 * 0.25 * 0.75)
@@ -73,7 +82,7 @@ def test_every_tree_is_trained_on_psi_different_rows_each_as_often_as_another() 
 def test_subsample_and_branches_are_no_more_than_the_rows() -> None:
     forest = RuzHashForest(subsample_size=256, branching_factor=64, n_trees=3).fit(clusters(n=40))
     assert (forest._psi, forest._n_branches) == (40, 40)
-    assert forest._trees[4].all()
+    assert forest._trees[-1].all()
     forest = RuzHashForest(subsample_size=10, branching_factor=16, n_trees=3).fit(clusters(n=40))
     assert forest._psi == 10
 

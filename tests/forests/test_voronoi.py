@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse, stats
 
 from ruzhash_cv import VoronoiForest, jaccard_distance, ruzicka_distance, tanimoto_distance
-from ruzhash_cv._core.jit import below, draw_key
+from ruzhash_cv._core.jit import below
 from ruzhash_cv._core.jit import mix as mix_kernel
 from ruzhash_cv.forests import voronoi as room
 from ruzhash_cv.forests.isolation import depth_limit, draw_rows, expected_depths
@@ -53,12 +53,12 @@ def length_twin(forest: VoronoiForest, tree: int, x: int, own: bool, between: np
     """Return the path length of row x of `across` (to the training rows); `own`: it trained the tree and does not count."""
     keys, _, _, _, trained = forest._trees
     b, psi = forest._n_branches, forest._psi
-    own_key = mix(draw_key(np.random.default_rng(forest.rng)), tree)
-    rows = list(draw_rows(mix(own_key, 1), len(trained[tree]), psi))
+    own_key = np.random.default_rng(forest.rng).integers(0, 1 << 64, forest.n_trees, dtype=np.uint64)[tree]
+    rows = list(draw_rows(mix(own_key, 1), np.empty(len(trained[tree]), np.int64), psi))
     key, depth = keys[tree, 0], 0
     credit = expected_depths(psi, b)
     while depth < depth_limit(psi, b) and len(rows) - own >= b:
-        centres = [rows[at] for at in draw_rows(mix(key, room._CENTRES), len(rows), b)]
+        centres = [rows[at] for at in draw_rows(mix(key, room._CENTRES), np.empty(len(rows), np.int64), b)]
         stream = room._OLD_TIES if own else room._NEW_TIES
         branch = nearest_twin(across[x, centres], mix(mix(key, stream), x))
         cells = [nearest_twin(between[row, centres], mix(mix(key, room._OLD_TIES), row)) for row in rows]

@@ -275,7 +275,6 @@ def forest(cls: Any) -> Target:
                 n_trees=draw.integer(1, 2, 40),
                 subsample_size=draw.integer(1, 2, 17, 256, 2**31 - 1),
                 branching_factor=draw.integer(2, 3, 16, 1000, 2**31 - 1, least=2),
-                score=draw.option(("path_length", "mean_score", "relative_mass", "vote"), ("depth", None, 0)),
                 rng=draw.seed(),
                 n_jobs=draw.n_jobs(),
             )
