@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._core.validation import as_points, check_choice, check_real, check_same_length
+from ruzhash_cv._core.validation import as_pairs, check_choice, check_real
 
 Array = NDArray[np.float64]
 PAIR_NAMES: tuple[str, ...] = ("facade", "desk", "rigid", "plane")
@@ -94,8 +94,7 @@ class ImagePair:
 
     def _nearest_face(self, points1: ArrayLike, points2: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
         """Return the smallest transfer error over the faces around points1, and that face (-1: none)."""
-        first, second = as_points(points1, "points1"), as_points(points2, "points2")
-        check_same_length(first, second, "`points1` and `points2`")
+        first, second = as_pairs(points1, points2)
         height, width = self.face_map1.shape
         errors, faces = np.full(len(first), np.inf), np.full(len(first), -1, np.int64)
         # Far outside and NaN are no pixel; clip before rounding, so that no cast overflows.
