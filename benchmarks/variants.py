@@ -19,11 +19,10 @@ import numpy as np
 from numba.core.registry import CPUDispatcher
 from numpy.typing import NDArray
 
-from ruzhash_cv import filtering, matchset, preferences, sampling
-from ruzhash_cv.families.protocol import squared_residuals
+from ruzhash_cv import filtering, matchset, preferences, sampling, verdict
+from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash_forest import RuzHashForest
 from ruzhash_cv.structures import evidence, repetitions, search
-from ruzhash_cv.verdict import calibration, mask
 
 Change = Callable[[ExitStack], None]
 Array = NDArray[np.float64]
@@ -268,15 +267,15 @@ RULES: dict[str, Variant] = {
     ),
     "p-values: decoys of any matches": Variant(replaced(search, PRIOR_MATCHES=np.inf)),
     "p-values: equal scores stay equal": Variant(
-        replaced(mask, ranked_looks=lambda scores, distances, null_scores, null_distances: (scores, null_scores))
+        replaced(verdict, ranked_looks=lambda scores, distances, null_scores, null_distances: (scores, null_scores))
     ),
-    "p-values: by the decoys' own law": Variant(replaced(calibration, empirical_null=lambda p, n_decoys: 0.0)),
+    "p-values: by the decoys' own law": Variant(replaced(verdict, empirical_null=lambda p, n_decoys: 0.0)),
     "p-values: not held against what is rejected": Variant(
-        replaced(calibration, better_rejected=lambda scores, rejected: np.zeros(len(scores)))
+        replaced(verdict, better_rejected=lambda scores, rejected: np.zeros(len(scores)))
     ),
-    "mask: structures alone": Variant(replaced(mask, ON_A_LINE=1.0, SURE=-1.0)),
-    "mask: no reach beyond tolerances": Variant(replaced(mask, REACH=1.0)),
-    "mask: rivals stay": Variant(replaced(mask, lost_to_rivals=lambda *_: np.zeros(0, np.int64))),
+    "mask: structures alone": Variant(replaced(verdict, ON_A_LINE=1.0, SURE=-1.0)),
+    "mask: no reach beyond tolerances": Variant(replaced(verdict, REACH=1.0)),
+    "mask: rivals stay": Variant(replaced(verdict, lost_to_rivals=lambda *_: np.zeros(0, np.int64))),
     "mask: p <= 0.01": Variant(None, {"false_acceptance_rate": 0.01}),
     "mask: p <= 0.05": Variant(None, {"false_acceptance_rate": 0.05}),
 }
@@ -402,14 +401,14 @@ NUMBERS = [
     Number(sampling, "N_DRAWS", (), "draws of a sample, of which the most nearly affine is taken"),
     Number(sampling, "MOST_DEGENERATE", (), "degenerate draws after which a sample is given up"),
     Number(sampling, "DECOY_DISTANCE", (), "decoys keep so many lengths from what could be true"),
-    Number(mask, "ON_A_LINE", (), "share of decoys that may look as good as a match on a line", "share"),
-    Number(mask, "SURE", (), "share of decoys that may look as good as a match beyond tolerance", "share"),
-    Number(mask, "REACH", (), "and how far beyond, in tolerances"),
-    Number(mask, "RIVALS_APART", (), "partners of a keypoint so many lengths apart are rivals"),
-    Number(mask, "SIGMAS_PER_TOLERANCE", (), "noise scales in a tolerance, where structures compete for a match"),
-    Number(calibration, "INLIERS", (), "p-values above are hardly ever inliers'", "share"),
-    Number(calibration, "MIDDLE", (), "how many of these are at most that tells the mismatches' law", "share"),
-    Number(calibration, "PRIOR_MATCHES", (), "matches that speak for the decoys' law beforehand"),
+    Number(verdict, "ON_A_LINE", (), "share of decoys that may look as good as a match on a line", "share"),
+    Number(verdict, "SURE", (), "share of decoys that may look as good as a match beyond tolerance", "share"),
+    Number(verdict, "REACH", (), "and how far beyond, in tolerances"),
+    Number(verdict, "RIVALS_APART", (), "partners of a keypoint so many lengths apart are rivals"),
+    Number(verdict, "SIGMAS_PER_TOLERANCE", (), "noise scales in a tolerance, where structures compete for a match"),
+    Number(verdict, "INLIERS", (), "p-values above are hardly ever inliers'", "share"),
+    Number(verdict, "MIDDLE", (), "how many of these are at most that tells the mismatches' law", "share"),
+    Number(verdict, "PRIOR_MATCHES", (), "matches that speak for the decoys' law beforehand"),
 ]  # fmt: skip
 
 #: Numbers of the same modules that are no choice: definitions, guards and names of cases.
@@ -419,7 +418,7 @@ NOT_TUNED = {
     "ruzhash_cv.sampling": {"_FEW_DISTANCES", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD"},
     "ruzhash_cv.structures.search": {"_NOWHERE"},
     "ruzhash_cv.structures.evidence": {"N_RADII", "RADII", "_N_STEPS"},
-    "ruzhash_cv.verdict.mask": {"EQUATIONS"},
+    "ruzhash_cv.verdict": {"EQUATIONS"},
 }
 FACTORS = {"halved": 0.5, "doubled": 2.0}
 

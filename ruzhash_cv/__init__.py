@@ -24,6 +24,6 @@ from ruzhash_cv.result import FilterResult as FilterResult
 from ruzhash_cv.result import Structure as Structure
 from ruzhash_cv.sampling import MinimalSamples as MinimalSamples
 from ruzhash_cv.sampling import draw_samples as draw_samples
-from ruzhash_cv.verdict.calibration import p_values as p_values
+from ruzhash_cv.verdict import p_values as p_values
 
 __version__ = "0.1.0"

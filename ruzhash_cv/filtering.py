@@ -18,13 +18,14 @@ from ruzhash_cv._core.validation import (
     check_same_length,
 )
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
-from ruzhash_cv.families.protocol import TwoViewFamily, squared_residuals
+from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.solving import FAMILIES
+from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
 from ruzhash_cv.structures.search import Search, refit
-from ruzhash_cv.verdict.mask import Verdict, decide, lost_to_rivals
+from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 FEWEST_MATCHES = 8

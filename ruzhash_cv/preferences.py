@@ -6,6 +6,7 @@ ICIAP 2023.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -93,6 +94,14 @@ def embed(squared: Array, length: float, groups: NDArray[np.int64], members: NDA
     sigma = WIDEST_SCALE * length
     _embed_kernel(squared, (CUT * sigma) ** 2, 0.5 / (sigma * sigma), groups, members, preferences)
     return preferences
+
+
+@functools.cache
+def expected_preference(codimension: int) -> float:
+    """Return the mean preference of what has one by chance: shares of it within r of a model grow as r ** codimension."""
+    r = CUT * WIDEST_SCALE * ((np.arange(1000) + 0.5) / 1000) ** (1.0 / codimension)
+    scales = WIDEST_SCALE / 3.0 ** np.arange(N_SCALES)
+    return float(np.exp(-0.5 * (r / scales[:, None]) ** 2).mean())
 
 
 def weighted(preferences: NDArray[np.float32], weights: Array) -> NDArray[np.float32]:

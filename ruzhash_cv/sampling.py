@@ -162,7 +162,7 @@ def draw_from(
     limits = np.array([min(size, nearest.shape[1] - 1) for size in sizes], np.int64)
     samples, drawn = np.empty((n_samples, sample_size), np.int64), np.empty(sample_size, np.int64)
     n_drawn = _draw_kernel(
-        own, cumulative, shares, float(shares.max()), nearest, limits, affine, n_draws if affine else 1, min_spread,
+        own, cumulative, shares, nearest, limits, affine, n_draws if affine else 1, min_spread,
         draw_key(rng), drawn, counts, samples,
     )  # fmt: skip
     rejected = {reason: int(count) for reason, count in zip(REJECTIONS[:3], counts[:3], strict=True)}
@@ -207,13 +207,12 @@ def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Gene
 
 
 @jit(
-    "i8(f8[:, ::1], f8[::1], f8[::1], f8, i8[:, ::1], i8[::1], b1, i8, f8, u8, i8[::1], i8[::1], i8[:, ::1])",
+    "i8(f8[:, ::1], f8[::1], f8[::1], i8[:, ::1], i8[::1], b1, i8, f8, u8, i8[::1], i8[::1], i8[:, ::1])",
 )
 def _draw_kernel(
     pairs: Any,
     cumulative: Any,
     weights: Any,
-    largest: float,
     nearest: Any,
     sizes: Any,
     affine: bool,
@@ -238,9 +237,12 @@ def _draw_kernel(
         while n_good < n_draws and n_failed < MOST_DEGENERATE:
             seed = (slot // len(sizes) + n_failed) % len(nearest)
             filled = 0
+            largest = 0.0
             if k > 0:
                 drawn[0] = nearest[seed, 0]
                 filled = 1
+                for item in range(1, k + 1):
+                    largest = max(largest, weights[nearest[seed, item]])
             for _ in range(8 * size):
                 if filled == size:
                     break

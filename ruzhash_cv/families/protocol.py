@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,14 +61,3 @@ class TwoViewFamily(ModelFamily, Protocol):
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return models (m, 9) of pixels; `into1`, `into2` (3, 3) brought homogeneous pixels to the models' coordinates."""
-
-
-def squared_residuals(families: tuple[Any, ...], codes: NDArray[np.uint8], models: Array, data: Array) -> Array:
-    """Return squared residuals (m, n) to models of several families, infinite where there is none; `codes` (m,) tell which."""
-    squared = np.empty((len(models), len(data)))
-    for code, family in enumerate(families):
-        own = codes == code
-        if own.any():
-            # The smaller of NaN and infinity is infinity here.
-            squared[own] = np.fmin(family.squared_residuals(data, models[own]), np.inf)
-    return squared

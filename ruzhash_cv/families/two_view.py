@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._core.jit import jit
+from ruzhash_cv.families.protocol import ModelFamily
 
 Array = NDArray[np.float64]
 
@@ -15,6 +17,17 @@ Array = NDArray[np.float64]
 PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
 #: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do.
 _MOST_ITERATIONS = 40
+
+
+def squared_residuals(families: Sequence[ModelFamily], codes: NDArray[np.uint8], models: Array, data: Array) -> Array:
+    """Return squared residuals (m, n) to models of several families, infinite where there is none; `codes` (m,) tell which."""
+    squared = np.empty((len(models), len(data)))
+    for code, family in enumerate(families):
+        own = codes == code
+        if own.any():
+            # The smaller of NaN and infinity is infinity here.
+            squared[own] = np.fmin(family.squared_residuals(data, models[own]), np.inf)
+    return squared
 
 
 def unit_norm(models: Array) -> Array:

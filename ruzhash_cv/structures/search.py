@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._core.jit import jit
-from ruzhash_cv.families.protocol import TwoViewFamily, squared_residuals
+from ruzhash_cv.families.protocol import TwoViewFamily
+from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash_forest import RuzHashForest
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.preferences import as_rows, embed, weighted
+from ruzhash_cv.preferences import as_rows, embed, expected_preference, weighted
 from ruzhash_cv.sampling import DECOY_DISTANCE, N_DRAWS, REJECTIONS, draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import Candidates, Structures, extract, meaningful
 from ruzhash_cv.structures.repetitions import tell_repetitions
@@ -188,7 +189,7 @@ class Search:
         self._n_models += len(models)
         members = matches.groups[samples.indices[owner]]
         preferences = embed(family.squared_residuals(self._data, models), matches.length, self._groups, members)
-        weights = self._significance(preferences)
+        weights = self._significance(preferences, expected_preference(family.codimension))
         chosen = cover(preferences, np.where(guide > 0.0, matches.votes, 0.0), weights, plan.n_refitted)
         columns = Columns(models[chosen], np.full(len(chosen), code, np.uint8), weights[chosen], members[chosen])
         fits = [models[chosen]]
@@ -199,13 +200,14 @@ class Search:
         refitted = np.vstack(fits[1:]) if family in self._admitted else np.zeros((0, 9))
         return columns, self._meaningful(code, refitted)
 
-    def _significance(self, preferences: NDArray[np.float32], free: Any = 0.0) -> Array:
-        """Return weights of models, max(0, 1 - D / S)^3, S and D being the mean preferences of matches and of decoys.
+    def _significance(self, preferences: NDArray[np.float32], expected: Any, free: Any = 0.0) -> Array:
+        """Return weights of models, max(0, 1 - D / S)^3, S and D being the mean preferences of matches and of mismatches.
 
-        Matches count by their votes, less those that are `free`. One decoy more agrees, so that D is never 0.
+        Matches count by their votes, less those that are `free`. D is the share of decoys that have a preference at all, one more of
+        them so that it is never 0, times the preference `expected` of these by the law of the family.
         """
         n, votes = len(self._matches), self._matches.votes
-        chance = (1.0 + preferences[:, n:].sum(axis=1, dtype=np.float64)) / (N_DECOYS + 1.0)
+        chance = expected * (1.0 + np.count_nonzero(preferences[:, n:], axis=1)) / (N_DECOYS + 1.0)
         share = (np.einsum("mn,n->m", preferences[:, :n], votes) - free) / votes.sum()
         weights: Array = np.maximum(0.0, 1.0 - chance / np.maximum(share, 1e-12)) ** SIGNIFICANCE
         return weights
@@ -257,10 +259,13 @@ class Search:
     def _columns_of(self, structures: Structures) -> Columns:
         """Return structures as columns; nobody is a member of their samples, as they were fitted to many."""
         k, matches = len(structures), self._matches
-        free = np.array([float(self._families[code].sample_size) for code in structures.codes])
+        own = [self._families[code] for code in structures.codes]
+        free = np.array([float(family.sample_size) for family in own])
+        expected = np.array([expected_preference(family.codimension) for family in own])
         nobody = np.full((k, 1), -1, np.int64)
         squared = squared_residuals(self._families, structures.codes, structures.models, self._data)
-        weights = STRUCTURE_WEIGHT * self._significance(embed(squared, matches.length, self._groups, nobody), free)
+        preferences = embed(squared, matches.length, self._groups, nobody)
+        weights = STRUCTURE_WEIGHT * self._significance(preferences, expected, free)
         return Columns(structures.models, structures.codes, weights, nobody)
 
     def _is_over(self, structures: Structures, scores: Array, null_scores: Array, alone: bool) -> bool:

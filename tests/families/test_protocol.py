@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from two_views import motion, plane
 
 from ruzhash_cv.families import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily
-from ruzhash_cv.families.protocol import squared_residuals
+from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.paper import AlgebraicFundamentalMatrices, AlgebraicHomographies, normalise_pairs
 
 Array = np.ndarray

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rendering import Correspondences, desk_scene, draw_correspondences, facade_scene, plane_scene, rigid_scene
 
 from ruzhash_cv import RuzHashForest, filter_points
-from ruzhash_cv.families.protocol import squared_residuals
 from ruzhash_cv.families.solving import FAMILIES
+from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import SATURATION, embed
 from ruzhash_cv.sampling import REJECTIONS

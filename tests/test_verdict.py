@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from ruzhash_cv import filter_points
 from ruzhash_cv.matchset import LENGTH, MatchSet
-from ruzhash_cv.verdict.mask import (
+from ruzhash_cv.verdict import (
     ON_A_LINE,
     REACH,
     RIVALS_APART,

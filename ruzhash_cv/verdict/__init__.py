@@ -1,1 +1,0 @@
-"""What each match looks like: p-values and the mask."""
