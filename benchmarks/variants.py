@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv import filtering, matchset, preferences, sampling, verdict
 from ruzhash_cv.families.two_view import squared_residuals
-from ruzhash_cv.forests.ruzhash_forest import RuzHashForest
+from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.structures import evidence, repetitions, search
 
 Change = Callable[[ExitStack], None]

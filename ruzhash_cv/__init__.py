@@ -13,8 +13,8 @@ from ruzhash_cv.families.solving import solve_models as solve_models
 from ruzhash_cv.families.solving import transfer_error as transfer_error
 from ruzhash_cv.filtering import filter_matches as filter_matches
 from ruzhash_cv.filtering import filter_points as filter_points
+from ruzhash_cv.forests.ruzhash import RuzHashForest as RuzHashForest
 from ruzhash_cv.forests.ruzhash import ruzhash as ruzhash
-from ruzhash_cv.forests.ruzhash_forest import RuzHashForest as RuzHashForest
 from ruzhash_cv.forests.voronoi import VoronoiForest as VoronoiForest
 from ruzhash_cv.preferences import embed_preferences as embed_preferences
 from ruzhash_cv.preferences import jaccard_distance as jaccard_distance

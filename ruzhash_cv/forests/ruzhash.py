@@ -180,7 +180,7 @@ def draw_node(key: Any, n_branches: int, mask: int, thresholds: Any, ranks: Any)
         ranks[i] = np.uint32((product & (_LOW_HALF ^ np.uint64(mask))) | (product >> _32))
 
 
-@jit
+@jit("void(Array(f4, 2, 'C', readonly=True), u8, i8, i8, i8, f4[::1], u4[::1], i8[:, ::1])")
 def _split(rows: Any, key: Any, n_branches: int, node: int, child: int, thresholds: Any, ranks: Any, room: Any) -> None:
     """Sort a node's rows by branch, those of the sink last, and write where its children, from `child` on, begin and end."""
     begin, end, mask = room[_BEGIN, node], room[_END, node], 1

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._core.jit import jit
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
-from ruzhash_cv.forests.ruzhash_forest import RuzHashForest
+from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import as_rows, embed, expected_preference, weighted
 from ruzhash_cv.sampling import DECOY_DISTANCE, N_DRAWS, REJECTIONS, draw_decoys, draw_from

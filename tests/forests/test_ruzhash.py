@@ -79,6 +79,12 @@ def test_components_of_equal_preference_are_equally_likely() -> None:
     assert (np.abs(counts / n - 1 / m) < sampling_error(1 / m, n)).all()
 
 
+def test_a_component_at_its_threshold_does_not_pass_and_the_smallest_rank_wins() -> None:
+    thresholds, ranks, nothing = np.array([0.0, 0.5, 0.5], np.float32), np.array([1, 3, 2], np.uint32), np.uint32(9)
+    rows = np.array([[0.0, 0.5, 0.5], [0.0, 0.6, 0.5], [0.0, 0.6, 0.6], [0.1, 1.0, 1.0]], np.float32)
+    assert [smallest_rank(rows, row, thresholds, ranks, nothing) for row in range(4)] == [nothing, 3, 2, 1]
+
+
 # Branches
 
 
