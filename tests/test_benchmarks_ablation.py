@@ -24,7 +24,7 @@ from variants import (
     untold_numbers,
 )
 
-from ruzhash_cv import FilterResult, filtering, preferences, sampling
+from ruzhash_cv import FilterResult, preferences, sampling
 from ruzhash_cv.structures import evidence, search
 
 
@@ -108,7 +108,7 @@ def test_the_package_is_as_it_was_after_any_variant() -> None:
         "evidence: no annulus",
         "samples: families at once",
         "preferences.N_SCALES halved",
-        "calibration.MIDDLE halved",
+        "verdict.MIDDLE halved",
     ):
         results(name)
     after = [filtered(problem, RULES[DEFAULT], 0)[0] for problem in (make() for make in PROBLEMS)]
@@ -135,7 +135,7 @@ def test_row_sums_are_of_the_forest_s_own_rows() -> None:
         patched.setattr(search, "RuzHashForest", Recorder)
         _, sums, _ = filtered(problem, variant, 0)
     # A row's components are 1 - exp(-4 w g / Lambda).
-    exponents = -np.log1p(-recorded[-1].toarray().astype(float)).sum(axis=1) / preferences.SATURATION
+    exponents = -np.log1p(-recorded[-1].astype(float)).sum(axis=1) / preferences.SATURATION
     ranked = np.sort(sums) / sums.max()
     np.testing.assert_allclose(np.sort(exponents) / exponents.max(), ranked, atol=1e-4)
 
@@ -194,9 +194,9 @@ def test_a_number_within_a_kernel_is_compiled_anew() -> None:
     assert search.embed(squared, 1.0, groups, members)[0, 0] == before[0, 0]
 
 
-def test_score_is_replaced_in_the_search_and_in_the_filter() -> None:
+def test_score_is_replaced_in_the_search() -> None:
     with changed(RULES["forest: none, row sums in its place"]):
-        assert search.score is filtering.score is row_sum_scores
+        assert search.score is row_sum_scores
 
 
 def _rows() -> list[dict[str, str]]:
