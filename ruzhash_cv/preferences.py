@@ -1,4 +1,4 @@
-"""Preference space: how well each correspondence agrees with each model, as sparse rows, and distances between rows.
+"""Preference space: how well each correspondence agrees with each model, and distances between rows.
 
 The embedding is section 3 of Leveni, Magri, Alippi, Boracchi, "Hashing for Structure-based Anomaly Detection",
 ICIAP 2023.
@@ -151,7 +151,7 @@ def ruzicka_distance(preferences: Preferences, others: Preferences | None = None
     >>> ruzicka_distance([[1.0, 0.5]], [[0.5, 0.5]])
     array([[0.33333333]])
     """
-    return _distances(*_both(preferences, others), "cityblock")
+    return _distances(preferences, others, "cityblock")
 
 
 def tanimoto_distance(preferences: Preferences, others: Preferences | None = None) -> NDArray[np.float64]:
@@ -162,7 +162,7 @@ def tanimoto_distance(preferences: Preferences, others: Preferences | None = Non
     >>> tanimoto_distance([[1.0, 1.0]], [[1.0, 0.0]])
     array([[0.5]])
     """
-    return _distances(*_both(preferences, others), "sqeuclidean")
+    return _distances(preferences, others, "sqeuclidean")
 
 
 def jaccard_distance(preferences: Preferences, others: Preferences | None = None) -> NDArray[np.float64]:
@@ -173,33 +173,32 @@ def jaccard_distance(preferences: Preferences, others: Preferences | None = None
     >>> jaccard_distance([[1.0, 0.2, 0.0]], [[0.7, 0.0, 0.0]])
     array([[0.5]])
     """
-    first, second = _both(preferences, others)
-    return _distances((first > 0).astype(np.float64), (second > 0).astype(np.float64), "cityblock")
+    return _distances(preferences, others, "cityblock", binary=True)
 
 
-def _both(preferences: Preferences, others: Preferences | None) -> tuple[Array, Array]:
-    """Return both tables of rows, in double precision: in single precision squares would have lost too much."""
-    first = as_preferences(preferences)
-    second = first if others is None else as_preferences(others, "others")
-    if first.shape[1] != second.shape[1]:
-        raise ValueError(
-            f"`preferences` and `others` must have as many columns, got {first.shape[1]} and {second.shape[1]}"
-        )
-    return first.astype(np.float64), second.astype(np.float64)
-
-
-def _distances(first: Array, second: Array, metric: Literal["cityblock", "sqeuclidean"]) -> Array:
+def _distances(
+    preferences: Preferences,
+    others: Preferences | None,
+    metric: Literal["cityblock", "sqeuclidean"],
+    binary: bool = False,
+) -> Array:
     """Return 1 - shared / union between rows.
 
-    What rows share follows from their distance: sum min(p, q) = (|p| + |q| - |p - q|) / 2 with absolute values, and with squares
-    <p, q> = (|p|^2 + |q|^2 - |p - q|^2) / 2.
+    What rows share follows from how far they are apart: sum min(p, q) = (|p| + |q| - |p - q|) / 2 with absolute values, and with
+    squares <p, q> = (|p|^2 + |q|^2 - |p - q|^2) / 2.
     """
-    sizes = [(rows if metric == "cityblock" else rows * rows).sum(axis=1) for rows in (first, second)]
-    sums = sizes[0][:, None] + sizes[1]
-    shared = 0.5 * (sums - cdist(first, second, metric))
+    rows1 = as_preferences(preferences)
+    rows2 = rows1 if others is None else as_preferences(others, "others")
+    if rows1.shape[1] != rows2.shape[1]:
+        raise ValueError(
+            f"`preferences` and `others` must have as many columns, got {rows1.shape[1]} and {rows2.shape[1]}"
+        )
+    p, q = (np.asarray(rows > 0 if binary else rows, np.float64) for rows in (rows1, rows2))
+    sums = np.add.outer(*((rows if metric == "cityblock" else rows * rows).sum(axis=1) for rows in (p, q)))
+    shared = 0.5 * (sums - cdist(p, q, metric))
     union = sums - shared
     likeness = np.divide(shared, union, out=np.zeros_like(union), where=union > 0)
-    distances: Array = np.maximum(1.0 - likeness, 0.0)
+    distances: Array = np.clip(1.0 - likeness, 0.0, 1.0)
     return distances
 
 
@@ -207,7 +206,7 @@ def _distances(first: Array, second: Array, metric: Literal["cityblock", "sqeucl
 def _embed_kernel(squared: Any, limit: float, falloff: float, groups: Any, members: Any, preferences: Any) -> None:
     """Write the mean of exp(-r^2 / (2 s^2)) over the scales s; `falloff` is 1 / (2 s^2) of the widest."""
     for item in range(len(squared)):
-        for row in range(len(groups)):
+        for row in range(squared.shape[1]):
             within = squared[item, row] <= limit
             # Each scale's term is the ninth power of the one before: one exponential for all.
             term = _exp(-falloff * squared[item, row] if within else 0.0)
@@ -218,7 +217,7 @@ def _embed_kernel(squared: Any, limit: float, falloff: float, groups: Any, membe
                 total += term
             preferences[item, row] = total / N_SCALES if within else 0.0
         for at in range(members.shape[1]):
-            for row in range(len(groups)):
+            for row in range(squared.shape[1]):
                 if groups[row] == members[item, at]:
                     preferences[item, row] = 0.0
 

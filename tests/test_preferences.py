@@ -62,6 +62,12 @@ def test_embedding_equals_its_twin(seed: int, m: int, n: int, length: float) -> 
     np.testing.assert_allclose(embed(residuals**2, length, groups, members), expected, rtol=1e-5, atol=1e-12)
 
 
+def test_groups_beyond_the_residuals_are_left_alone() -> None:
+    squared, nobody = np.zeros((3, 5)), np.full((3, 1), -1)
+    many = embed(squared, 1.0, np.arange(900), nobody)
+    np.testing.assert_array_equal(many, embed(squared, 1.0, np.arange(5), nobody))
+
+
 def test_nearer_is_never_preferred_less_and_nothing_beyond_the_cut() -> None:
     residuals = np.linspace(0.0, 2.0 * CUT * WIDEST_SCALE, 500)
     nobody, groups = np.full((1, 1), -1), np.arange(500)
@@ -114,10 +120,19 @@ def test_distances_are_symmetric_bounded_and_the_same_for_sparse_rows(rows: np.n
         full = distance(rows)
         np.testing.assert_allclose(full, full.T, atol=1e-12)
         assert full.min() >= 0
-        assert full.max() <= 1 + 1e-12
+        assert full.max() <= 1
         np.testing.assert_allclose(np.diag(full)[rows.any(axis=1)], 0, atol=1e-12)
         np.testing.assert_array_equal(distance(sparse.csr_array(rows), rows[:1]), distance(rows, rows[:1]))
         np.testing.assert_array_equal(distance(sparse.coo_array(rows)), full)
+
+
+def test_rows_that_share_nothing_are_at_distance_one() -> None:
+    rows = np.random.default_rng(0).random((40, 30)).astype(np.float32)
+    first, second = rows * ([1, 0] * 15), rows * ([0, 1] * 15)
+    for distance in (ruzicka_distance, tanimoto_distance, jaccard_distance):
+        found = distance(first, second)
+        assert found.max() <= 1.0
+        np.testing.assert_allclose(found, 1.0, atol=1e-14)
 
 
 def test_two_rows_of_zeros_are_at_distance_one() -> None:
