@@ -130,7 +130,7 @@ class Search:
         self._rng, self._n_jobs = rng, n_jobs
         self._decoys = draw_decoys(matches.data, N_DECOYS, DECOY_DISTANCE * matches.length, rng)
         self._data = np.vstack([matches.data, self._decoys])
-        self._groups = np.append(matches.groups, np.full(N_DECOYS, _NOWHERE))
+        self._groups = np.append(matches.groups, np.full(len(self._decoys), _NOWHERE))
         self._null = np.zeros((0, 4))
         self._rejected, self._n_models = dict.fromkeys(REJECTIONS, 0), 0
 
@@ -207,7 +207,7 @@ class Search:
         them so that it is never 0, times the preference `expected` of these by the law of the family.
         """
         n, votes = len(self._matches), self._matches.votes
-        chance = expected * (1.0 + np.count_nonzero(preferences[:, n:], axis=1)) / (N_DECOYS + 1.0)
+        chance = expected * (1.0 + np.count_nonzero(preferences[:, n:], axis=1)) / (len(self._decoys) + 1.0)
         share = (np.einsum("mn,n->m", preferences[:, :n], votes) - free) / votes.sum()
         weights: Array = np.maximum(0.0, 1.0 - chance / np.maximum(share, 1e-12)) ** SIGNIFICANCE
         return weights
