@@ -55,8 +55,9 @@ N_TREES, SUBSAMPLE, BRANCHES = 32, 64, 4
 #: A match looks good if at most this share of decoys look as good. A round is the last if of what is left no more votes look good than
 #: that share and so many more: hardly what a structure needs.
 LOOKS_GOOD, FEWEST_VOTES = 0.01, 8.0
-#: And if structures bring so much evidence a vote: what wide tolerances hold by less may hide better ones.
-EVIDENCE_PER_VOTE = 2.0
+#: And if structures bring so much evidence a vote: while the first family is alone, and later. Wide tolerances hold much by little, and
+#: may hide better structures.
+EVIDENCE_PER_VOTE = 3.0, 1.0
 #: The group of decoys: no correspondence's.
 _NOWHERE = -2
 
@@ -276,9 +277,11 @@ class Search:
         left, total = structures.left, self._matches.votes.sum()
         explained, evidence = total - left.sum(), structures.evidences.sum()
         good = np.searchsorted(np.sort(null_scores), scores, side="right") <= LOOKS_GOOD * (1 + len(null_scores)) - 1
-        if evidence > EVIDENCE_PER_VOTE * explained and left[good].sum() < FEWEST_VOTES + LOOKS_GOOD * left.sum():
-            return True
-        return bool(evidence > explained > 0.5 * total) and not (alone and len(self._families) > 1)
+        looks_plain = left[good].sum() < FEWEST_VOTES + LOOKS_GOOD * left.sum()
+        first = alone and len(self._families) > 1
+        if not evidence > EVIDENCE_PER_VOTE[0 if first else 1] * explained:
+            return False
+        return bool(looks_plain or (explained > 0.5 * total and not first))
 
     def _without_repetitions(self, found: Found) -> Found:
         """Return the search's result without structures of repeated texture, and without the columns that speak for these."""
