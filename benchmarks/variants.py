@@ -366,12 +366,10 @@ NUMBERS = [
     Number(search, "PLANS", (1, "n_samples"), "samples of fundamental matrices in their first round"),
     Number(search, "PLANS", (1, "neighbourhoods"), "neighbours a fundamental matrix's sample is drawn from, in turn"),
     Number(search, "PLANS", (1, "n_refitted"), "fundamental matrices that are refitted, of each round and guide"),
-    Number(search, "MOST_PER_MATCH", (), "samples of a family for each match, at most, in the first round"),
     Number(search, "MOST_ROUNDS", (), "rounds, each with twice the samples of the one before"),
     Number(search, "CLOSING_RADII", (), "radii of the refits, in lengths"),
     Number(search, "N_DECOYS", (), "decoys that models are weighed against"),
     Number(search, "N_NULL", (), "decoys that scores are compared with"),
-    Number(search, "PRIOR_MATCHES", (), "so many more matches no structure holds, taken from all, decoys are made of"),
     Number(search, "SIGNIFICANCE", (), "exponent of a model's weight"),
     Number(search, "N_COLUMNS", (), "models the forest's rows are made of, besides structures"),
     Number(search, "STRUCTURE_WEIGHT", (), "weight of a structure among them"),
@@ -387,9 +385,6 @@ NUMBERS = [
     Number(evidence, "ANNULUS", (), "width of the annulus, in radii tried"),
     Number(evidence, "DENSITY_RATIO", (), "a structure is so many times as dense as the annulus"),
     Number(evidence, "TOLERANCE", (), "from a structure's radius to its tolerance, in radii tried"),
-    Number(evidence, "MOST_STRUCTURES", (), "structures, at most"),
-    Number(evidence, "_MOST_CHANCE", (), "share that chance puts within a radius, at most", "share"),
-    Number(evidence, "_LEAST_VOTES", (), "votes in an annulus, at least"),
     Number(repetitions, "N_NEIGHBOURS", (), "neighbours looked at to tell repetitions"),
     Number(repetitions, "LEAST_OWN", (), "share of them that are a surface's own, at least", "share"),
     Number(repetitions, "LEAST_CONTESTED", (), "share of contested keypoints that a repetition has, at least", "share"),
@@ -400,7 +395,7 @@ NUMBERS = [
     Number(preferences, "SATURATION", (), "components above their thresholds in the row that agrees most"),
     Number(sampling, "N_DRAWS", (), "draws of a sample, of which the most nearly affine is taken"),
     Number(sampling, "MOST_DEGENERATE", (), "degenerate draws after which a sample is given up"),
-    Number(sampling, "DECOY_DISTANCE", (), "decoys keep so many lengths from what could be true"),
+    Number(sampling, "PRIOR_MATCHES", (), "decoys, or matches of any kind, that few mismatches count against"),
     Number(verdict, "ON_A_LINE", (), "share of decoys that may look as good as a match on a line", "share"),
     Number(verdict, "SURE", (), "share of decoys that may look as good as a match beyond tolerance", "share"),
     Number(verdict, "REACH", (), "and how far beyond, in tolerances"),
@@ -408,7 +403,6 @@ NUMBERS = [
     Number(verdict, "SIGMAS_PER_TOLERANCE", (), "noise scales in a tolerance, where structures compete for a match"),
     Number(verdict, "INLIERS", (), "p-values above are hardly ever inliers'", "share"),
     Number(verdict, "MIDDLE", (), "how many of these are at most that tells the mismatches' law", "share"),
-    Number(verdict, "PRIOR_MATCHES", (), "matches that speak for the decoys' law beforehand"),
 ]  # fmt: skip
 
 #: Numbers of the same modules that are no choice: definitions, guards and names of cases.
@@ -417,7 +411,7 @@ NOT_TUNED = {
     "ruzhash_cv.matchset": {"LARGEST_COORDINATE"},
     "ruzhash_cv.sampling": {"_FEW_DISTANCES", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD"},
     "ruzhash_cv.structures.search": {"_NOWHERE"},
-    "ruzhash_cv.structures.evidence": {"N_RADII", "RADII", "_N_STEPS"},
+    "ruzhash_cv.structures.evidence": {"MOST_STRUCTURES", "N_RADII", "RADII", "_N_STEPS"},
     "ruzhash_cv.verdict": {"EQUATIONS"},
 }
 FACTORS = {"halved": 0.5, "doubled": 2.0}

@@ -236,9 +236,8 @@ def _refitted(structures: Structures, matches: MatchSet, families: tuple[TwoView
     models = structures.models.copy()
     for code, family in enumerate(families):
         own = structures.codes == code
-        for _ in range(2):
-            radii = structures.tolerances[own] * matches.length
-            models[own] = refit(family, matches.data, matches.votes, models[own], radii)
+        radii = structures.tolerances[own] * matches.length
+        models[own] = refit(family, matches.data, matches.votes, models[own], radii)
     return replace(structures, models=models)
 
 

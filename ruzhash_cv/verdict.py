@@ -10,6 +10,7 @@ from scipy.special import ndtr, ndtri
 
 from ruzhash_cv._core.validation import as_vector
 from ruzhash_cv.matchset import MatchSet
+from ruzhash_cv.sampling import PRIOR_MATCHES
 
 Array = NDArray[np.float64]
 
@@ -26,8 +27,6 @@ RIVALS_APART = 9.0
 SIGMAS_PER_TOLERANCE = 4.0
 #: p-values above the first of these are hardly ever inliers'; how many of them are at most the second tells the mismatches' own law.
 INLIERS, MIDDLE = 0.05, 0.5
-#: Matches that speak for the decoys' law beforehand.
-PRIOR_MATCHES = 40.0
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from variants import (
     untold_numbers,
 )
 
-from ruzhash_cv import FilterResult, preferences, sampling
+from ruzhash_cv import FilterResult, preferences, sampling, verdict
 from ruzhash_cv.structures import evidence, search
 
 
@@ -76,7 +76,7 @@ def rough() -> Problem:
     """One plane of which every tenth match lies further off than the others' noise."""
     rng = np.random.default_rng(7)
     points1 = rng.uniform(0, 500, (300, 2))
-    spreads = np.where(np.arange(300) % 10, 0.4, 6.0)
+    spreads = np.where(np.arange(300) % 10, 0.4, 4.0)
     points2 = points1 + [30.0, 5.0] + rng.normal(0, 1, (300, 2)) * spreads[:, None]
     points2[:100] = rng.uniform(0, 500, (100, 2))
     labels = (np.arange(300) >= 100).astype(np.intp)
@@ -177,8 +177,8 @@ def test_integers_are_at_least_one_and_zero_stays() -> None:
 
 
 def test_a_number_changes_wherever_it_is_imported_and_what_is_computed_from_it() -> None:
-    with changed(all_variants()["sampling.DECOY_DISTANCE doubled"]):
-        assert search.DECOY_DISTANCE == sampling.DECOY_DISTANCE
+    with changed(all_variants()["sampling.PRIOR_MATCHES doubled"]):
+        assert search.PRIOR_MATCHES == verdict.PRIOR_MATCHES == sampling.PRIOR_MATCHES
     n_radii, smallest = evidence.N_RADII, evidence.RADII[0]
     with changed(all_variants()["evidence.FINEST halved"]):
         assert n_radii + 2 == evidence.N_RADII == len(evidence.RADII)

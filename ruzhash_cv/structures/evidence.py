@@ -43,8 +43,6 @@ DENSITY_RATIO = 1.5
 TOLERANCE = 1
 #: A guard: no more structures are looked for.
 MOST_STRUCTURES = 32
-#: Chance never puts more than this share within a radius; and an annulus is never quite empty, in votes.
-_MOST_CHANCE, _LEAST_VOTES = 0.9, 0.05
 _N_STEPS = N_RADII + ANNULUS + 1
 
 
@@ -184,7 +182,7 @@ def _evidence_kernel(
         for step in range(N_RADII):
             within += counts[item, step]
             around += counts[item, step + ANNULUS] - counts[item, step]
-            alpha = min(max(chance[item, step], density[item] * max(around, _LEAST_VOTES)), _MOST_CHANCE)
+            alpha = min(max(chance[item, step], density[item] * around), 1.0 - 1e-9)
             share = min(within / n, 1.0 - 1e-9)
             gain = 0.0
             if share > alpha:

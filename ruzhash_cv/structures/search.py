@@ -18,7 +18,7 @@ from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import as_rows, embed, expected_preference, weighted
-from ruzhash_cv.sampling import DECOY_DISTANCE, N_DRAWS, REJECTIONS, draw_decoys, draw_from
+from ruzhash_cv.sampling import N_DRAWS, PRIOR_MATCHES, REJECTIONS, draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import Candidates, Structures, extract, meaningful
 from ruzhash_cv.structures.repetitions import tell_repetitions
 
@@ -36,16 +36,12 @@ class Plan(NamedTuple):
 
 #: By codimension, in the first round. Small neighbourhoods find small planes; seven points of one say little of a motion.
 PLANS = {2: Plan(400, (5, 10, 20, 40, 0), 36), 1: Plan(48, (50, 0), 12)}
-#: No more samples of a family than so many a match in the first round.
-MOST_PER_MATCH = 1
 #: Rounds, each with twice the samples of the one before.
 MOST_ROUNDS = 5
 #: Models are refitted with these radii in turn, in lengths.
 CLOSING_RADII = (9.0, 3.0, 1.0)
 #: Decoys that models are weighed against, and decoys that scores are compared with: others, or p-values would be flattered.
 N_DECOYS, N_NULL = 400, 1000
-#: Decoys are made of what no structure holds, and of any matches as if these were so many more.
-PRIOR_MATCHES = 40
 #: A model's weight is this power of the share of its support that is not chance.
 SIGNIFICANCE = 3
 #: Columns of the forest from samples, those of most weight, and what a structure weighs beside them.
@@ -55,9 +51,9 @@ N_TREES, SUBSAMPLE, BRANCHES = 32, 64, 4
 #: A match looks good if at most this share of decoys look as good. A round is the last if of what is left no more votes look good than
 #: that share and so many more: hardly what a structure needs.
 LOOKS_GOOD, FEWEST_VOTES = 0.01, 8.0
-#: And if structures bring so much evidence a vote: while the first family is alone, and later. Wide tolerances hold much by little, and
-#: may hide better structures.
-EVIDENCE_PER_VOTE = 3.0, 1.0
+#: And if structures bring more evidence than they explain votes; so many times as much while the first family is alone. Wide tolerances
+#: hold much by little, and may hide better structures.
+EVIDENCE_PER_VOTE = 3.0
 #: The group of decoys: no correspondence's.
 _NOWHERE = -2
 
@@ -129,7 +125,7 @@ class Search:
     ) -> None:
         self._matches, self._families, self._admitted = matches, families, admitted
         self._rng, self._n_jobs = rng, n_jobs
-        self._decoys = draw_decoys(matches.data, N_DECOYS, DECOY_DISTANCE * matches.length, rng)
+        self._decoys = draw_decoys(matches.data, N_DECOYS, matches.length, rng)
         self._data = np.vstack([matches.data, self._decoys])
         self._groups = np.append(matches.groups, np.full(len(self._decoys), _NOWHERE))
         self._null = np.zeros((0, 4))
@@ -151,7 +147,7 @@ class Search:
         for turn in range(MOST_ROUNDS):
             for code, family in enumerate(self._families[: 1 if alone else None]):
                 plan, guides = PLANS[family.codimension], self._guides(code, led_by, left)
-                wanted = min(plan.n_samples, MOST_PER_MATCH * n) * 2**turn // len(guides)
+                wanted = min(plan.n_samples, n) * 2**turn // len(guides)
                 for guide in guides:
                     found = self._sample(code, plan, wanted, guide)
                     columns = Columns.join([columns, found[0]])
@@ -232,9 +228,8 @@ class Search:
             own = found.codes == code
             if not own.any():
                 continue
-            models = found.models[own]
-            for _ in range(2):
-                models = refit(family, matches.data, matches.votes, models, found.tolerances[own] * matches.length)
+            radii = found.tolerances[own] * matches.length
+            models = refit(family, matches.data, matches.votes, found.models[own], radii)
             refits.append(self._meaningful(code, models))
         candidates = Candidates.join([candidates, *refits])
         return extract(candidates, self._families, matches.votes, self._n_tried), candidates
@@ -251,11 +246,11 @@ class Search:
 
         Few such matches could be made of little else than true ones: the fewer, the more decoys are made of any matches.
         """
-        matches, distance = self._matches, DECOY_DISTANCE * self._matches.length
+        matches = self._matches
         beyond = matches.data[structures.left > 0.0]
         n_beyond = round(N_NULL * len(beyond) / (len(beyond) + PRIOR_MATCHES))
-        first = draw_decoys(beyond, n_beyond, distance, self._rng)
-        return np.vstack([first, draw_decoys(matches.data, N_NULL - len(first), distance, self._rng)])
+        first = draw_decoys(beyond, n_beyond, matches.length, self._rng)
+        return np.vstack([first, draw_decoys(matches.data, N_NULL - len(first), matches.length, self._rng)])
 
     def _columns_of(self, structures: Structures) -> Columns:
         """Return structures as columns; nobody is a member of their samples, as they were fitted to many."""
@@ -274,14 +269,13 @@ class Search:
 
         What is left looks like decoys, or structures explain more than half, and well. One family alone has to do the first.
         """
-        left, total = structures.left, self._matches.votes.sum()
-        explained, evidence = total - left.sum(), structures.evidences.sum()
+        left = structures.left
+        explained, evidence = self._matches.votes.sum() - left.sum(), structures.evidences.sum()
         good = np.searchsorted(np.sort(null_scores), scores, side="right") <= LOOKS_GOOD * (1 + len(null_scores)) - 1
-        looks_plain = left[good].sum() < FEWEST_VOTES + LOOKS_GOOD * left.sum()
-        first = alone and len(self._families) > 1
-        if not evidence > EVIDENCE_PER_VOTE[0 if first else 1] * explained:
-            return False
-        return bool(looks_plain or (explained > 0.5 * total and not first))
+        plain = left[good].sum() < FEWEST_VOTES + LOOKS_GOOD * left.sum()
+        if alone and len(self._families) > 1:
+            return bool(plain and evidence > EVIDENCE_PER_VOTE * explained)
+        return bool((plain or explained > left.sum()) and evidence > explained)
 
     def _without_repetitions(self, found: Found) -> Found:
         """Return the search's result without structures of repeated texture, and without the columns that speak for these."""
@@ -362,7 +356,7 @@ def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii
 
 
 def cover(preferences: NDArray[np.float32], votes: Array, weights: Array, n_wanted: int) -> NDArray[np.int64]:
-    """Choose models greedily by their weighted sum of preferences; the votes of what each holds are halved at most.
+    """Choose models greedily by their weighted sum of preferences; what one prefers counts so much less for the next.
 
     Only the preferences of what has votes count, the first columns.
     """
@@ -392,6 +386,5 @@ def _cover_kernel(preferences: Any, weights: Any, bounds: Any, left: Any, fresh:
             return item
         chosen[item], bounds[best] = best, -1.0
         for row in range(len(left)):
-            held = preferences[best, row]
-            left[row] *= 1.0 - (held if held < 0.5 else 0.5)
+            left[row] *= 1.0 - preferences[best, row]
     return len(chosen)

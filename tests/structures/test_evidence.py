@@ -50,8 +50,8 @@ def evidence_twin(counts: np.ndarray, total: float, chance: np.ndarray, family: 
         within = counts[: at + 1].sum()
         around = counts[at + 1 : at + 1 + ANNULUS].sum()
         area = math.sqrt(2.0) ** (ANNULUS * family.codimension) - 1.0
-        alpha = max(chance[at], DENSITY_RATIO * max(around, module._LEAST_VOTES) / area / total)
-        alpha = min(alpha, module._MOST_CHANCE)
+        alpha = max(chance[at], DENSITY_RATIO * around / area / total)
+        alpha = min(alpha, 1.0 - 1e-9)
         n, c = total - family.sample_size, within - family.sample_size
         share, gain = min(c / n, 1.0 - 1e-9), 0.0
         if share > alpha:
@@ -242,7 +242,7 @@ def test_two_translations_among_mismatches_are_two_structures_strongest_first() 
 
 def test_structures_are_sorted_by_evidence_though_one_hides_another_at_first() -> None:
     """The precise plane lies in the annulus of the noisy one, which has more matches and, once that is taken away, more evidence."""
-    data = np.vstack([moved(45, (80, 0), 0.05, 0), moved(150, (50, 0), 8.0, 1), mismatches(60, 2)])
+    data = np.vstack([moved(45, (80, 0), 0.05, 0), moved(220, (50, 0), 8.0, 1), mismatches(60, 2)])
     precise, noisy = shifts((80, 0), (50, 0))
     hidden = extracted(data, noisy[None]).evidences.max(initial=0.0)
     found = extracted(data, np.stack([precise, noisy]))

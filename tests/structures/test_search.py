@@ -23,7 +23,6 @@ from ruzhash_cv.structures import search as module
 from ruzhash_cv.structures.evidence import MOST_STRUCTURES
 from ruzhash_cv.structures.search import (
     BRANCHES,
-    MOST_PER_MATCH,
     MOST_ROUNDS,
     N_COLUMNS,
     N_NULL,
@@ -224,7 +223,7 @@ def most_models(model: str, n: int) -> int:
     """The number of models sampled if every round is held and every sample has all its solutions."""
     families = ASKED[model][0]
     return sum(
-        MOST_SOLUTIONS[family.name] * min(PLANS[family.codimension].n_samples, MOST_PER_MATCH * n) * 2**turn
+        MOST_SOLUTIONS[family.name] * min(PLANS[family.codimension].n_samples, n) * 2**turn
         for family in families
         for turn in range(MOST_ROUNDS)
     )
