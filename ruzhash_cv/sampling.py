@@ -30,6 +30,8 @@ Rows = NDArray[np.int64]
 N_DRAWS = 4
 #: A sample is given up after so many degenerate draws, each around another seed.
 MOST_DEGENERATE = 20
+#: Decoys keep so many lengths from pairings that could be true.
+DECOY_DISTANCE = 3.0
 #: What few mismatches tell of all of them counts against what so many decoys, or matches of any kind, would.
 PRIOR_MATCHES = 40
 #: Up to so many distances are all looked at, which takes less time than a tree does; the result is the same.

@@ -41,6 +41,8 @@ ANNULUS = 2
 DENSITY_RATIO = 1.5
 #: What lies within this many radii further than a structure's own belongs to it: its tolerance.
 TOLERANCE = 1
+#: An annulus is never quite empty, in votes.
+LEAST_VOTES = 0.05
 #: A guard: no more structures are looked for.
 MOST_STRUCTURES = 32
 _N_STEPS = N_RADII + ANNULUS + 1
@@ -182,7 +184,7 @@ def _evidence_kernel(
         for step in range(N_RADII):
             within += counts[item, step]
             around += counts[item, step + ANNULUS] - counts[item, step]
-            alpha = min(max(chance[item, step], density[item] * around), 1.0 - 1e-9)
+            alpha = min(max(chance[item, step], density[item] * max(around, LEAST_VOTES)), 1.0 - 1e-9)
             share = min(within / n, 1.0 - 1e-9)
             gain = 0.0
             if share > alpha:

@@ -18,7 +18,7 @@ from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import as_rows, embed, expected_preference, weighted
-from ruzhash_cv.sampling import N_DRAWS, PRIOR_MATCHES, REJECTIONS, draw_decoys, draw_from
+from ruzhash_cv.sampling import DECOY_DISTANCE, N_DRAWS, PRIOR_MATCHES, REJECTIONS, draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import Candidates, Structures, extract, meaningful
 from ruzhash_cv.structures.repetitions import tell_repetitions
 
@@ -125,7 +125,7 @@ class Search:
     ) -> None:
         self._matches, self._families, self._admitted = matches, families, admitted
         self._rng, self._n_jobs = rng, n_jobs
-        self._decoys = draw_decoys(matches.data, N_DECOYS, matches.length, rng)
+        self._decoys = draw_decoys(matches.data, N_DECOYS, DECOY_DISTANCE * matches.length, rng)
         self._data = np.vstack([matches.data, self._decoys])
         self._groups = np.append(matches.groups, np.full(len(self._decoys), _NOWHERE))
         self._null = np.zeros((0, 4))
@@ -249,8 +249,9 @@ class Search:
         matches = self._matches
         beyond = matches.data[structures.left > 0.0]
         n_beyond = round(N_NULL * len(beyond) / (len(beyond) + PRIOR_MATCHES))
-        first = draw_decoys(beyond, n_beyond, matches.length, self._rng)
-        return np.vstack([first, draw_decoys(matches.data, N_NULL - len(first), matches.length, self._rng)])
+        distance = DECOY_DISTANCE * matches.length
+        first = draw_decoys(beyond, n_beyond, distance, self._rng)
+        return np.vstack([first, draw_decoys(matches.data, N_NULL - len(first), distance, self._rng)])
 
     def _columns_of(self, structures: Structures) -> Columns:
         """Return structures as columns; nobody is a member of their samples, as they were fitted to many."""

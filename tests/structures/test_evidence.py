@@ -16,6 +16,7 @@ from ruzhash_cv.structures import evidence as module
 from ruzhash_cv.structures.evidence import (
     ANNULUS,
     DENSITY_RATIO,
+    LEAST_VOTES,
     N_RADII,
     RADII,
     Candidates,
@@ -50,7 +51,7 @@ def evidence_twin(counts: np.ndarray, total: float, chance: np.ndarray, family: 
         within = counts[: at + 1].sum()
         around = counts[at + 1 : at + 1 + ANNULUS].sum()
         area = math.sqrt(2.0) ** (ANNULUS * family.codimension) - 1.0
-        alpha = max(chance[at], DENSITY_RATIO * around / area / total)
+        alpha = max(chance[at], DENSITY_RATIO * max(around, LEAST_VOTES) / area / total)
         alpha = min(alpha, 1.0 - 1e-9)
         n, c = total - family.sample_size, within - family.sample_size
         share, gain = min(c / n, 1.0 - 1e-9), 0.0
