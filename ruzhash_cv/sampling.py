@@ -30,8 +30,8 @@ Rows = NDArray[np.int64]
 N_DRAWS = 4
 #: A sample is given up after so many degenerate draws, each around another seed.
 MOST_DEGENERATE = 20
-#: Decoys keep so many lengths from pairings that could be true.
-DECOY_DISTANCE = 3.0
+#: Points of a sample that lie so near to a line, in least distances of two of them, are collinear.
+FLATTEST = 0.5
 #: What few mismatches tell of all of them counts against what so many decoys, or matches of any kind, would.
 PRIOR_MATCHES = 40
 #: Up to so many distances are all looked at, which takes less time than a tree does; the result is the same.
@@ -315,7 +315,7 @@ def _spread_of(pairs: Any, sample: Any, min_spread: float) -> int:
                 xy += dx * dy / size
                 yy += dy * dy / size
             least = 0.5 * (xx + yy) - np.sqrt(0.25 * (xx - yy) ** 2 + xy * xy)
-            if least < min_spread**2:
+            if least < (FLATTEST * min_spread) ** 2:
                 return _COLLINEAR
     return _GOOD
 
@@ -338,7 +338,7 @@ def _bend_of(pairs: Any, sample: Any, min_spread: float) -> Any:
                     vx, vy = pairs[c, image] - pairs[a, image], pairs[c, image + 1] - pairs[a, image + 1]
                     longest = max(ux * ux + uy * uy, vx * vx + vy * vy, (ux - vx) ** 2 + (uy - vy) ** 2)
                     cross = ux * vy - uy * vx
-                    if cross * cross < min_spread**2 * longest or cross == 0.0:
+                    if cross * cross < (FLATTEST * min_spread) ** 2 * longest or cross == 0.0:
                         return _COLLINEAR, np.inf
                     ratio = cross if image == 0 else ratio / cross
                 turned += ratio < 0

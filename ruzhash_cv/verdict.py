@@ -10,6 +10,7 @@ from scipy.special import ndtr, ndtri
 
 from ruzhash_cv._core.validation import as_vector
 from ruzhash_cv.matchset import MatchSet
+from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import PRIOR_MATCHES
 
 Array = NDArray[np.float64]
@@ -21,10 +22,8 @@ EQUATIONS = 2
 ON_A_LINE = 0.02
 #: What looks better than all but this share of decoys, and of the matches further off, is kept up to so many tolerances away.
 SURE, REACH = 0.002, 3.0
-#: Partners of one keypoint that are further apart than so many lengths are rivals.
-RIVALS_APART = 9.0
-#: Noise scales in a tolerance.
-SIGMAS_PER_TOLERANCE = 4.0
+#: Partners of one keypoint are rivals if no model could have preferences of both: if they are further apart than so many lengths.
+RIVALS_APART = CUT * WIDEST_SCALE
 #: p-values above the first of these are hardly ever inliers'; how many of them are at most the second tells the mismatches' own law.
 INLIERS, MIDDLE = 0.05, 0.5
 
@@ -113,11 +112,8 @@ def nearest_structures(
     # A line is easily nearer than a point: what lies within a plane belongs to the plane.
     most = np.where(distances <= 1.0, codimensions, 0).max(axis=1, keepdims=True)
     eligible = np.where(codimensions >= most, distances, np.inf)
-    # A wide structure holds what narrow ones hold: of those that do the likeliest, by normal densities of a point and of a line.
-    within = eligible <= 1.0
-    costs = 0.5 * (SIGMAS_PER_TOLERANCE * np.minimum(eligible, 1.0)) ** 2 + codimensions * np.log(tolerances)
-    order = np.where(within.any(axis=1, keepdims=True), np.where(within, costs, np.inf), eligible)
-    nearest = np.argmin(order, axis=1)
+    # A wide structure holds what narrow ones hold: of those that do the narrowest.
+    nearest = np.argmin(np.where(eligible <= 1.0, -1.0 / tolerances, eligible), axis=1)
     return nearest, distances[np.arange(len(residuals)), nearest]
 
 

@@ -51,12 +51,12 @@ def has_repeated_points(sample: Array, min_spread: float) -> bool:
 
 
 def is_collinear(sample: Array, min_spread: float) -> bool:
-    """Four points: three of one image lie within `min_spread` of a line. More: all of one image do, by root mean square."""
+    """Four points: three of one image lie within half of `min_spread` of a line. More: all of one image do, by root mean square."""
     images = sample[:, :2], sample[:, 2:]
     if len(sample) > 4:
-        return any(np.linalg.eigvalsh(np.cov(points.T, bias=True))[0] < (min_spread) ** 2 for points in images)
+        return any(np.linalg.eigvalsh(np.cov(points.T, bias=True))[0] < (0.5 * min_spread) ** 2 for points in images)
     return any(
-        height_of(points[list(corners)]) < min_spread
+        height_of(points[list(corners)]) < 0.5 * min_spread
         for points in images
         for corners in itertools.combinations(range(4), 3)
     )
@@ -249,7 +249,7 @@ def path_length(
 
 
 def cover(preferences: Array, votes: Array, weights: Array, n_wanted: int) -> list[int]:
-    """Again and again the model of most weighted preference; of each row's votes it takes its preference."""
+    """Again and again the model of most weighted preference; of a row's votes it takes half where it is preferred fully."""
     left, chosen = votes.copy(), list[int]()
     while len(chosen) < min(n_wanted, len(preferences)):
         gains = (preferences @ left) * weights
@@ -257,7 +257,7 @@ def cover(preferences: Array, votes: Array, weights: Array, n_wanted: int) -> li
         if not gains.max() > 0.0:
             break
         chosen.append(int(np.argmax(gains)))
-        left *= 1.0 - preferences[chosen[-1]]
+        left /= 1.0 + preferences[chosen[-1]]
     return chosen
 
 

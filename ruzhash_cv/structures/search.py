@@ -17,8 +17,8 @@ from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.preferences import as_rows, embed, expected_preference, weighted
-from ruzhash_cv.sampling import DECOY_DISTANCE, N_DRAWS, PRIOR_MATCHES, REJECTIONS, draw_decoys, draw_from
+from ruzhash_cv.preferences import WIDEST_SCALE, as_rows, embed, expected_preference, weighted
+from ruzhash_cv.sampling import N_DRAWS, PRIOR_MATCHES, REJECTIONS, draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import Candidates, Structures, extract, meaningful
 from ruzhash_cv.structures.repetitions import tell_repetitions
 
@@ -40,8 +40,8 @@ PLANS = {2: Plan(400, (5, 10, 20, 40, 0), 36), 1: Plan(48, (50, 0), 12)}
 MOST_ROUNDS = 5
 #: Models are refitted with these radii in turn, in lengths.
 CLOSING_RADII = (9.0, 3.0, 1.0)
-#: Decoys that models are weighed against, and decoys that scores are compared with: others, or p-values would be flattered.
-N_DECOYS, N_NULL = 400, 1000
+#: Decoys that models are weighed against, and as many others that scores are compared with: p-values would be flattered by the same.
+N_DECOYS = 1000
 #: A model's weight is this power of the share of its support that is not chance.
 SIGNIFICANCE = 3
 #: Columns of the forest from samples, those of most weight, and what a structure weighs beside them.
@@ -125,7 +125,7 @@ class Search:
     ) -> None:
         self._matches, self._families, self._admitted = matches, families, admitted
         self._rng, self._n_jobs = rng, n_jobs
-        self._decoys = draw_decoys(matches.data, N_DECOYS, DECOY_DISTANCE * matches.length, rng)
+        self._decoys = draw_decoys(matches.data, N_DECOYS, WIDEST_SCALE * matches.length, rng)
         self._data = np.vstack([matches.data, self._decoys])
         self._groups = np.append(matches.groups, np.full(len(self._decoys), _NOWHERE))
         self._null = np.zeros((0, 4))
@@ -248,10 +248,10 @@ class Search:
         """
         matches = self._matches
         beyond = matches.data[structures.left > 0.0]
-        n_beyond = round(N_NULL * len(beyond) / (len(beyond) + PRIOR_MATCHES))
-        distance = DECOY_DISTANCE * matches.length
+        n_beyond = round(N_DECOYS * len(beyond) / (len(beyond) + PRIOR_MATCHES))
+        distance = WIDEST_SCALE * matches.length
         first = draw_decoys(beyond, n_beyond, distance, self._rng)
-        return np.vstack([first, draw_decoys(matches.data, N_NULL - len(first), distance, self._rng)])
+        return np.vstack([first, draw_decoys(matches.data, N_DECOYS - len(first), distance, self._rng)])
 
     def _columns_of(self, structures: Structures) -> Columns:
         """Return structures as columns; nobody is a member of their samples, as they were fitted to many."""
@@ -357,7 +357,7 @@ def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii
 
 
 def cover(preferences: NDArray[np.float32], votes: Array, weights: Array, n_wanted: int) -> NDArray[np.int64]:
-    """Choose models greedily by their weighted sum of preferences; what one prefers counts so much less for the next.
+    """Choose models greedily by their weighted sum of preferences; what one prefers fully counts half for the next.
 
     Only the preferences of what has votes count, the first columns.
     """
@@ -387,5 +387,5 @@ def _cover_kernel(preferences: Any, weights: Any, bounds: Any, left: Any, fresh:
             return item
         chosen[item], bounds[best] = best, -1.0
         for row in range(len(left)):
-            left[row] *= 1.0 - preferences[best, row]
+            left[row] /= 1.0 + preferences[best, row]
     return len(chosen)

@@ -25,7 +25,7 @@ from ruzhash_cv.structures.search import (
     BRANCHES,
     MOST_ROUNDS,
     N_COLUMNS,
-    N_NULL,
+    N_DECOYS,
     N_TREES,
     PLANS,
     SUBSAMPLE,
@@ -126,7 +126,7 @@ def test_what_is_found_is_well_formed(facade: Correspondences, found: Found) -> 
     assert (found.scorer.columns.weights >= 0).all()
     assert k <= m <= N_COLUMNS + k
     assert (found.scores.shape, found.null_scores.shape) == ((n,), (len(found.null),))
-    assert 0 < len(found.null) <= N_NULL
+    assert 0 < len(found.null) <= N_DECOYS
     for models in (found.structures.models, found.scorer.columns.models):
         np.testing.assert_allclose(np.linalg.norm(models, axis=1), 1.0)
     assert set(found.rejected) == set(REJECTIONS)
