@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,7 @@ class MatchSet:
         # A shorter or longer length is nothing or everything, and squares and quotients must not overflow.
         length = min(max(frame.scale * pixel * LENGTH, 1e-12), 1e12)
         groups = duplicate_groups(data, length)
-        keypoints = np.array([_numbered(data[:, image : image + 2]) for image in (0, 2)]).reshape(2, len(data))
+        keypoints = np.array([_distinct(data[:, image : image + 2])[1] for image in (0, 2)]).reshape(2, len(data))
         return cls(data, groups, keypoints, votes_of(groups, keypoints), frame, length, finite, where)
 
     def __len__(self) -> int:
@@ -117,39 +117,18 @@ class MatchSet:
     def take(self, rows: Rows) -> MatchSet:
         """Return some of the matches, with the votes that they have among themselves."""
         groups, keypoints = self.groups[rows], self.keypoints[:, rows]
-        return MatchSet(
-            self.data[rows],
-            groups,
-            keypoints,
-            votes_of(groups, keypoints),
-            self.frame,
-            self.length,
-            self.finite,
-            self.where,
-        )
+        votes = votes_of(groups, keypoints)
+        return replace(self, data=self.data[rows], groups=groups, keypoints=keypoints, votes=votes)
 
 
 def duplicate_groups(data: Array, radius: float) -> Rows:
     """Return the duplicate group of each correspondence: those within `radius` of the same leader, in both images, share one.
 
-    Leaders are taken greedily in row order, so each group has one vote whatever the number of repeated keypoints.
+    Rows are sorted by their first coordinate. Leaders are taken greedily in that order, and are their groups' first rows: joining
+    anything else would chain groups together.
     """
-    n = len(data)
-    groups = np.full(n, -1, np.int64)
-    if n == 0:
-        return groups
-    # Candidates are looked up in strips as wide as the radius, sorted along another axis. Not by a fixed number of neighbours:
-    # a keypoint may be repeated any number of times.
-    across, along = np.argsort(data.std(axis=0))[:-3:-1]
-    with np.errstate(over="ignore"):  # one strip for all that is too far out to be counted
-        strip = np.floor(data[:, across] / (radius * (1.0 + 1e-9)))
-    order = np.lexsort((data[:, along], strip))
-    begins = np.ones(n, bool)
-    np.not_equal(strip[order][1:], strip[order][:-1], out=begins[1:])
-    rank, position = np.empty(n, np.int64), np.empty(n, np.int64)
-    rank[order], position[order] = np.cumsum(begins) - 1, np.arange(n)
-    strips, starts = strip[order][begins], np.append(np.flatnonzero(begins), n)
-    _follow_leaders(data[order], order, position, strips, starts, rank, int(along), radius, groups)
+    groups = np.full(len(data), -1, np.int64)
+    _follow_leaders(data, radius, groups)
     return groups
 
 
@@ -180,11 +159,6 @@ def _distinct(rows: Array) -> tuple[Array, Rows]:
     return np.ascontiguousarray(rows[order[new]]), where
 
 
-def _numbered(points: Array) -> Rows:
-    """Return a number for each point; equal points have equal numbers."""
-    return _distinct(points)[1]
-
-
 def _medians(points: Array) -> Array:
     """Return the median of each column; numpy's own takes several times as long."""
     low, high = (len(points) - 1) // 2, len(points) // 2
@@ -193,40 +167,19 @@ def _medians(points: Array) -> Array:
     return medians
 
 
-@jit("void(f8[:, ::1], i8[::1], i8[::1], f8[::1], i8[::1], i8[::1], i8, f8, i8[::1])")
-def _follow_leaders(
-    ordered: Any, order: Any, position: Any, strips: Any, starts: Any, rank: Any, along: int, radius: float, groups: Any
-) -> None:
-    """Write the group of each correspondence.
-
-    `ordered` are those of ``strips[k]`` at ``starts[k] : starts[k + 1]``, by the coordinate `along`; `order` tells which they
-    are, `position` (n,) where each is, and `rank` (n,) the strip of each.
-    """
+@jit("void(f8[:, ::1], f8, i8[::1])")
+def _follow_leaders(data: Any, radius: float, groups: Any) -> None:
     n_groups = 0
-    # Wider than the radius by more than rounding.
-    reach = radius * (1.0 + 1e-9)
-    for row in range(len(groups)):
-        if groups[row] >= 0:
+    for leader in range(len(groups)):
+        if groups[leader] >= 0:
             continue
-        # A leader is its own group's first row: joining anything else would chain groups together.
-        leader, own = position[row], rank[row]
-        for strip in range(own - 1, own + 2):
-            if strip < 0 or strip >= len(strips) or abs(strips[strip] - strips[own]) > 1.0:
-                continue
-            low, high = starts[strip], starts[strip + 1]
-            while low < high:
-                middle = (low + high) // 2
-                if ordered[middle, along] < ordered[leader, along] - reach:
-                    low = middle + 1
-                else:
-                    high = middle
-            while low < starts[strip + 1] and ordered[low, along] <= ordered[leader, along] + reach:
-                if groups[order[low]] < 0:
-                    near = True
-                    for item in range(4):
-                        near = near and abs(ordered[low, item] - ordered[leader, item]) <= radius
-                    if near:
-                        groups[order[low]] = n_groups
-                low += 1
-        groups[row] = n_groups
+        for row in range(leader, len(groups)):
+            if data[row, 0] - data[leader, 0] > radius:
+                break
+            if groups[row] < 0:
+                near = True
+                for item in range(1, 4):
+                    near = near and abs(data[row, item] - data[leader, item]) <= radius
+                if near:
+                    groups[row] = n_groups
         n_groups += 1
