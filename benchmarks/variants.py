@@ -211,10 +211,9 @@ def uniform_plans() -> dict[int, search.Plan]:
     return {codimension: plan._replace(neighbourhoods=(0,)) for codimension, plan in search.PLANS.items()}
 
 
-_ALONE = "self._families[0] in self._admitted, None, votes"
-_LED_BY = "scores, structures.left"
-_at_once = rewritten(search.Search, "run", (_ALONE, "False, None, votes"))
-_row_sums = "row_sum_scores(scorer.columns, self._matches, self._null, self._families)[0], structures.left"
+_LED_BY = "led_by = scores"
+_at_once = rewritten(search.Search, "run", ("alone = turn == 0 and", "alone = False and"))
+_row_sums = "led_by = row_sum_scores(scorer.columns, self._matches, self._null, self._families)[0]"
 
 
 def guides(chosen: Callable[[list[np.ndarray]], list[np.ndarray]]) -> Change:
@@ -237,7 +236,7 @@ RULES: dict[str, Variant] = {
         method(
             search.Search,
             "_guides",
-            lambda self, _, scores, left, own=search.Search._guides: own(self, 0, scores, left),
+            lambda self, _, scores, own=search.Search._guides: own(self, 0, scores),
         )
     ),
     "samples: not led by scores": Variant(replaced(search, best_first=lambda left, scores: left.copy())),

@@ -88,7 +88,7 @@ def embed(squared: Array, length: float, groups: NDArray[np.int64], members: NDA
     groups : ndarray of int64, shape (n,)
         The duplicate group of each correspondence.
     members : ndarray of int64, shape (m, s)
-        Self-exclusion: the groups of each model's sample, which have no preference for it.
+        Self-exclusion: the groups of each model's sample, which have no preference for it; -1 is nobody's.
     """
     preferences = np.empty(squared.shape, np.float32)
     sigma = WIDEST_SCALE * length
@@ -102,11 +102,6 @@ def expected_preference(codimension: int) -> float:
     r = CUT * WIDEST_SCALE * ((np.arange(1000) + 0.5) / 1000) ** (1.0 / codimension)
     scales = WIDEST_SCALE / 3.0 ** np.arange(N_SCALES)
     return float(np.exp(-0.5 * (r / scales[:, None]) ** 2).mean())
-
-
-def weighted(preferences: NDArray[np.float32], weights: Array) -> NDArray[np.float32]:
-    """Return preferences (m, n) times the weights (m,) of the models."""
-    return preferences * weights.astype(np.float32)[:, None]
 
 
 def as_rows(agreement: NDArray[np.float32], most: float) -> NDArray[np.float32]:
@@ -217,6 +212,8 @@ def _embed_kernel(squared: Any, limit: float, falloff: float, groups: Any, membe
                 total += term
             preferences[item, row] = total / N_SCALES if within else 0.0
         for at in range(members.shape[1]):
+            if members[item, at] < 0:
+                continue
             for row in range(squared.shape[1]):
                 if groups[row] == members[item, at]:
                     preferences[item, row] = 0.0

@@ -10,16 +10,14 @@ the probability of as many by chance, which by Hoeffding's bound is at most exp(
 n and c are both less by the votes of a minimal sample, which fit the model whatever they are. alpha is the larger of two shares.
 Decoys tell how many mismatches lie within the largest radius, and by the law of the family, r ** codimension, within smaller ones.
 The annulus around the radius tells how dense the surroundings are: mismatches may crowd around true positions.
-
-One comparison does it all. The largest -ln NFA over models and radii, of whichever family, is the next structure and its radius. What
-it explains is taken away, and so on while the expected number of false alarms is below one.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +27,7 @@ from ruzhash_cv.families.protocol import ModelFamily
 
 Array = NDArray[np.float64]
 Steps = NDArray[np.uint8]
+M = TypeVar("M", bound="Models")
 
 #: Radii tried, in lengths: powers of sqrt 2 from the first to the second exponent; by codimension the second, as epipolar lines do
 #: not bend and planes do.
@@ -49,22 +48,37 @@ _N_STEPS = N_RADII + ANNULUS + 1
 
 
 @dataclass(frozen=True)
-class Candidates:
+class Models:
+    """Models (m, 9) of several families, and which of the families each belongs to; a subclass adds more of each."""
+
+    models: Array
+    codes: NDArray[np.uint8]
+
+    @classmethod
+    def join(cls: type[M], parts: list[M]) -> M:
+        """Return the models of several sets as one."""
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
+
+    def take(self: M, rows: NDArray[Any]) -> M:
+        """Return some of the models."""
+        return type(self)(*(getattr(self, one.name)[rows] for one in fields(self)))
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+
+@dataclass(frozen=True)
+class Candidates(Models):
     """Models that may be structures.
 
     Attributes
     ----------
-    models : ndarray, shape (m, 9)
-    codes : ndarray of uint8, shape (m,)
-        Which of the families each belongs to.
     steps : ndarray of uint8, shape (m, n)
         The index of the smallest radius that holds each correspondence.
     chance : ndarray, shape (m, n_radii)
         Share of mismatches within each radius, by decoys.
     """
 
-    models: Array
-    codes: NDArray[np.uint8]
     steps: Steps
     chance: Array
 
@@ -79,46 +93,19 @@ class Candidates:
         chance = share[:, None] * (RADII / RADII[-1]) ** family.codimension
         return cls(models, np.full(len(models), code, np.uint8), np.ascontiguousarray(steps[:, :n]), chance)
 
-    @staticmethod
-    def join(parts: list[Candidates]) -> Candidates:
-        """Return the models of several sets as one."""
-        return Candidates(
-            np.vstack([part.models for part in parts]),
-            np.concatenate([part.codes for part in parts]),
-            np.vstack([part.steps for part in parts]),
-            np.vstack([part.chance for part in parts]),
-        )
-
-    def take(self, rows: NDArray[Any]) -> Candidates:
-        """Return some of the models."""
-        return Candidates(self.models[rows], self.codes[rows], self.steps[rows], self.chance[rows])
-
-    def __len__(self) -> int:
-        return len(self.models)
-
 
 @dataclass(frozen=True)
-class Structures:
-    """Structures, strongest first: models, families, the index of each radius, -ln NFA; and the votes that none explains."""
+class Structures(Models):
+    """Structures, strongest first: the index of each radius, and -ln NFA."""
 
-    models: Array
-    codes: NDArray[np.uint8]
     steps: NDArray[np.int64]
     evidences: Array
-    left: Array
 
     @property
     def tolerances(self) -> Array:
         """Largest residual of what belongs to each structure, in lengths."""
         tolerances: Array = RADII[self.steps] * math.sqrt(2.0) ** TOLERANCE
         return tolerances
-
-    def take(self, rows: NDArray[Any]) -> Structures:
-        """Return some of the structures."""
-        return Structures(self.models[rows], self.codes[rows], self.steps[rows], self.evidences[rows], self.left)
-
-    def __len__(self) -> int:
-        return len(self.models)
 
 
 def radius_steps(squared: Array, length: float) -> Steps:
@@ -144,30 +131,22 @@ def _step_kernel(squared: Any, unit: float, last: int, steps: Any) -> None:
             steps[item, row] = step
 
 
-def evidence(counts: Array, total: float, chance: Array, families: list[ModelFamily], n_tried: int) -> Array:
-    """Return -ln NFA (m, n_radii) of models.
+def evidence(
+    candidates: Candidates, counts: Array, total: float, families: Sequence[ModelFamily], n_tried: int
+) -> Array:
+    """Return -ln NFA (m, n_radii) of models, of which `n_tried` were tried to find these.
 
-    Parameters
-    ----------
-    counts : ndarray, shape (m, n_steps)
-        Votes between one radius and the next.
-    total : float
-        All votes.
-    chance : ndarray, shape (m, n_radii)
-        See `Candidates`.
-    families : list of ModelFamily
-        That of each model.
-    n_tried : int
-        Models tried so far, to find these.
+    `counts` (m, n_steps) are the votes between one radius and the next, `total` is the number of all votes.
     """
-    codimensions = np.array([family.codimension for family in families], np.int64)
-    samples = np.array([float(family.sample_size) for family in families])
-    widest = np.array([WIDEST[family.codimension] - FINEST for family in families], np.int64)
-    gains = np.empty(chance.shape)
+    codimensions = np.array([family.codimension for family in families])[candidates.codes]
+    samples = np.array([float(family.sample_size) for family in families])[candidates.codes]
+    widest = np.array([WIDEST[family.codimension] - FINEST for family in families])[candidates.codes]
+    gains = np.empty(candidates.chance.shape)
     log_tests = math.log(max(total, 1.0) * max(n_tried, 1))
     # The annulus is so many times as large as what it surrounds.
     larger = math.sqrt(2.0) ** (ANNULUS * codimensions) - 1.0
-    _evidence_kernel(counts, total, chance, samples, DENSITY_RATIO / larger / total, widest, log_tests, gains)
+    density = DENSITY_RATIO / larger / total
+    _evidence_kernel(counts, total, candidates.chance, samples, density, widest, log_tests, gains)
     return gains
 
 
@@ -206,31 +185,34 @@ def _count_kernel(steps: Any, rows: Any, votes: Any, counts: Any) -> None:
             counts[item, steps[item, row]] += votes[row]
 
 
-def meaningful(candidates: Candidates, families: tuple[ModelFamily, ...], votes: Array, n_tried: int) -> Candidates:
+def meaningful(candidates: Candidates, families: Sequence[ModelFamily], votes: Array, n_tried: int) -> Candidates:
     """Return the models that are no false alarm by themselves; only they can become structures."""
-    of_each = [families[code] for code in candidates.codes]
-    counts = count_votes(candidates.steps, votes)
-    gains = evidence(counts, float(votes.sum()), candidates.chance, of_each, n_tried)
+    gains = evidence(candidates, count_votes(candidates.steps, votes), float(votes.sum()), families, n_tried)
     return candidates.take(np.flatnonzero(gains.max(axis=1, initial=-np.inf) > 0.0))
 
 
-def extract(candidates: Candidates, families: tuple[ModelFamily, ...], votes: Array, n_tried: int) -> Structures:
-    """Return structures: again and again the model and the radius of most evidence among the votes that are left."""
+def extract(
+    candidates: Candidates, families: Sequence[ModelFamily], votes: Array, n_tried: int
+) -> tuple[Structures, Array]:
+    """Return structures, and the votes that none explains.
+
+    The next structure and its radius are those of most evidence among the votes that are left, of whichever family. What it explains is
+    taken away, and so on while the expected number of false alarms is below one.
+    """
     left, total = votes.copy(), float(votes.sum())
-    of_each = [families[code] for code in candidates.codes]
     counts = count_votes(candidates.steps, left)
-    chosen: list[tuple[int, int, float]] = []
+    chosen: list[tuple[Any, ...]] = []
     while len(chosen) < min(MOST_STRUCTURES, len(candidates)):
-        gains = evidence(counts, total, candidates.chance, of_each, n_tried)
-        best, step = (int(at) for at in np.unravel_index(np.argmax(gains), gains.shape))
+        gains = evidence(candidates, counts, total, families, n_tried)
+        best, step = np.unravel_index(np.argmax(gains), gains.shape)
         if not gains[best, step] > 0.0:
             break
-        chosen.append((best, step, float(gains[best, step])))
+        chosen.append((gains[best, step], best, step))
         taken = candidates.steps[best] <= step + TOLERANCE
         counts -= count_votes(candidates.steps, np.where(taken, left, 0.0))
         left[taken] = 0.0
     # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
-    chosen.sort(key=lambda item: -item[2])
-    models = np.array([item[0] for item in chosen], np.int64)
-    steps, gained = np.array([item[1] for item in chosen], np.int64), np.array([item[2] for item in chosen])
-    return Structures(candidates.models[models], candidates.codes[models], steps, gained, left)
+    chosen.sort(key=lambda item: -item[0])
+    evidences, rows, steps = np.array(chosen, np.float64).reshape(-1, 3).T
+    found = candidates.take(rows.astype(np.int64))
+    return Structures(found.models, found.codes, steps.astype(np.int64), evidences), left

@@ -17,9 +17,9 @@ from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.preferences import WIDEST_SCALE, as_rows, embed, expected_preference, weighted
+from ruzhash_cv.preferences import WIDEST_SCALE, as_rows, embed, expected_preference
 from ruzhash_cv.sampling import N_DRAWS, PRIOR_MATCHES, REJECTIONS, draw_decoys, draw_from
-from ruzhash_cv.structures.evidence import Candidates, Structures, extract, meaningful
+from ruzhash_cv.structures.evidence import Candidates, Models, Structures, extract, meaningful
 from ruzhash_cv.structures.repetitions import tell_repetitions
 
 Array = NDArray[np.float64]
@@ -59,34 +59,11 @@ _NOWHERE = -2
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Models that the forest's rows are made of: families, weights, and the duplicate groups (m, s) of each model's sample."""
+class Columns(Models):
+    """Models that the forest's rows are made of: weights (m,), and the duplicate groups (m, s) of each model's sample, -1 for none."""
 
-    models: Array
-    codes: NDArray[np.uint8]
     weights: Array
     members: NDArray[np.int64]
-
-    @staticmethod
-    def join(parts: list[Columns]) -> Columns:
-        """Return the models of several sets as one; samples of different sizes are filled up."""
-        size = max(part.members.shape[1] for part in parts)
-        members = [
-            np.pad(part.members, ((0, 0), (0, size - part.members.shape[1])), constant_values=-1) for part in parts
-        ]
-        return Columns(
-            np.vstack([part.models for part in parts]),
-            np.concatenate([part.codes for part in parts]),
-            np.concatenate([part.weights for part in parts]),
-            np.vstack(members),
-        )
-
-    def take(self, rows: NDArray[Any]) -> Columns:
-        """Return some of the models."""
-        return Columns(self.models[rows], self.codes[rows], self.weights[rows], self.members[rows])
-
-    def __len__(self) -> int:
-        return len(self.models)
 
 
 @dataclass(frozen=True)
@@ -128,7 +105,7 @@ class Search:
         self._decoys = draw_decoys(matches.data, N_DECOYS, WIDEST_SCALE * matches.length, rng)
         self._data = np.vstack([matches.data, self._decoys])
         self._groups = np.append(matches.groups, np.full(len(self._decoys), _NOWHERE))
-        self._null = np.zeros((0, 4))
+        self._null, self._left = np.zeros((0, 4)), matches.votes
         self._rejected, self._n_models = dict.fromkeys(REJECTIONS, 0), 0
 
     def run(self) -> Found:
@@ -137,31 +114,28 @@ class Search:
         The first family, of the most specific models, is alone in the first round: where it explains all, another one could only let
         mismatches in.
         """
-        n, votes = len(self._matches), self._matches.votes
-        empty = np.zeros((0, 9)), np.zeros(0, np.uint8)
-        candidates = Candidates.of(
-            self._families[0], 0, empty[0], self._matches.data, self._decoys, self._matches.length
-        )
-        columns = Columns(*empty, np.zeros(0), np.zeros((0, 1), np.int64))
-        alone, led_by, left = self._families[0] in self._admitted, None, votes
+        columns: list[Columns] = []
+        candidates: list[Candidates] = []
+        led_by = None
         for turn in range(MOST_ROUNDS):
+            alone = turn == 0 and len(self._families) > 1 and self._families[0] in self._admitted
             for code, family in enumerate(self._families[: 1 if alone else None]):
-                plan, guides = PLANS[family.codimension], self._guides(code, led_by, left)
-                wanted = min(plan.n_samples, n) * 2**turn // len(guides)
+                plan, guides = PLANS[family.codimension], self._guides(code, led_by)
+                wanted = min(plan.n_samples, len(self._matches)) * 2**turn // len(guides)
                 for guide in guides:
-                    found = self._sample(code, plan, wanted, guide)
-                    columns = Columns.join([columns, found[0]])
-                    candidates = Candidates.join([candidates, found[1]])
-            structures, candidates = self._select(candidates)
-            scores, null_scores, scorer = self._score(columns, structures)
+                    sampled, refitted = self._sample(code, plan, wanted, guide)
+                    columns.append(sampled)
+                    candidates.append(refitted)
+            structures = self._select(candidates)
+            scores, null_scores, scorer = self._score(Columns.join(columns), structures)
             if self._is_over(structures, scores, null_scores, alone):
                 break
-            alone, led_by, left = len(self._families) == 1 and alone, scores, structures.left
+            led_by = scores
         return self._without_repetitions(
             Found(structures, self._null, scores, null_scores, scorer, self._rejected, self._n_models)
         )
 
-    def _guides(self, code: int, scores: Array | None, left: Array) -> list[Array]:
+    def _guides(self, code: int, scores: Array | None) -> list[Array]:
         """Return what the samples of a family are led by: half of them by all matches, half by what no structure holds.
 
         There a match's weight is (1 - q) / q, with q the share that looks at least as good. Of all matches the first family is sampled
@@ -170,7 +144,7 @@ class Search:
         votes = self._matches.votes
         if scores is None:
             return [votes]
-        return [votes if code == 0 else best_first(votes, scores), best_first(left, scores)]
+        return [votes if code == 0 else best_first(votes, scores), best_first(self._left, scores)]
 
     def _sample(self, code: int, plan: Plan, wanted: int, guide: Array) -> tuple[Columns, Candidates]:
         """Sample models of one family, weigh them, and return the informative ones, and refits of them that are no false alarms."""
@@ -188,14 +162,19 @@ class Search:
         preferences = embed(family.squared_residuals(self._data, models), matches.length, self._groups, members)
         weights = self._significance(preferences, expected_preference(family.codimension))
         chosen = cover(preferences, np.where(guide > 0.0, matches.votes, 0.0), weights, plan.n_refitted)
-        columns = Columns(models[chosen], np.full(len(chosen), code, np.uint8), weights[chosen], members[chosen])
-        fits = [models[chosen]]
-        for radius in CLOSING_RADII:
-            fits.append(
-                refit(family, matches.data, matches.votes, fits[-1], np.full(len(chosen), radius * matches.length))
-            )
-        refitted = np.vstack(fits[1:]) if family in self._admitted else np.zeros((0, 9))
-        return columns, self._meaningful(code, refitted)
+        columns = Columns(
+            models[chosen], np.full(len(chosen), code, np.uint8), weights[chosen], self._padded(members[chosen])
+        )
+        fits = [columns.models]
+        for radius in CLOSING_RADII if family in self._admitted else ():
+            radii = np.full(len(chosen), radius * matches.length)
+            fits.append(refit(family, matches.data, matches.votes, fits[-1], radii))
+        return columns, self._meaningful(code, np.vstack([np.zeros((0, 9)), *fits[1:]]))
+
+    def _padded(self, members: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return members of samples, -1 for those that the largest samples have more."""
+        size = max(family.sample_size for family in self._families)
+        return np.pad(members, ((0, 0), (0, size - members.shape[1])), constant_values=-1)
 
     def _significance(self, preferences: NDArray[np.float32], expected: Any, free: Any = 0.0) -> Array:
         """Return weights of models, max(0, 1 - D / S)^3, S and D being the mean preferences of matches and of mismatches.
@@ -219,35 +198,33 @@ class Search:
         """Models that could have become structures: each sampled one, and its refits."""
         return self._n_models * (1 + len(CLOSING_RADII))
 
-    def _select(self, candidates: Candidates) -> tuple[Structures, Candidates]:
-        """Return structures, and the candidates with refits of these among them."""
+    def _select(self, candidates: list[Candidates]) -> Structures:
+        """Return structures, after refits of those found among the candidates have joined these."""
         matches = self._matches
-        found = extract(candidates, self._families, matches.votes, self._n_tried)
-        refits = []
+        found, _ = extract(Candidates.join(candidates), self._families, matches.votes, self._n_tried)
         for code, family in enumerate(self._families):
-            own = found.codes == code
-            if not own.any():
+            own = found.take(np.flatnonzero(found.codes == code))
+            if len(own) == 0:
                 continue
-            radii = found.tolerances[own] * matches.length
-            models = refit(family, matches.data, matches.votes, found.models[own], radii)
-            refits.append(self._meaningful(code, models))
-        candidates = Candidates.join([candidates, *refits])
-        return extract(candidates, self._families, matches.votes, self._n_tried), candidates
+            models = refit(family, matches.data, matches.votes, own.models, own.tolerances * matches.length)
+            candidates.append(self._meaningful(code, models))
+        structures, self._left = extract(Candidates.join(candidates), self._families, matches.votes, self._n_tried)
+        return structures
 
     def _score(self, columns: Columns, structures: Structures) -> tuple[Array, Array, Scorer]:
         """Return the scores of matches and of decoys by a forest of the most significant columns and the structures."""
-        self._null = self._decoys_of_mismatches(structures)
+        self._null = self._decoys_of_mismatches()
         best = np.sort(np.argsort(-columns.weights, kind="stable")[:N_COLUMNS])
         used = Columns.join([columns.take(best), self._columns_of(structures)])
         return score(used, self._matches, self._null, self._families, self._rng, self._n_jobs)
 
-    def _decoys_of_mismatches(self, structures: Structures) -> Array:
+    def _decoys_of_mismatches(self) -> Array:
         """Return decoys made of what no structure holds: these stand where mismatches stand.
 
         Few such matches could be made of little else than true ones: the fewer, the more decoys are made of any matches.
         """
         matches = self._matches
-        beyond = matches.data[structures.left > 0.0]
+        beyond = matches.data[self._left > 0.0]
         n_beyond = round(N_DECOYS * len(beyond) / (len(beyond) + PRIOR_MATCHES))
         distance = WIDEST_SCALE * matches.length
         first = draw_decoys(beyond, n_beyond, distance, self._rng)
@@ -259,7 +236,7 @@ class Search:
         own = [self._families[code] for code in structures.codes]
         free = np.array([float(family.sample_size) for family in own])
         expected = np.array([expected_preference(family.codimension) for family in own])
-        nobody = np.full((k, 1), -1, np.int64)
+        nobody = self._padded(np.zeros((k, 0), np.int64))
         squared = squared_residuals(self._families, structures.codes, structures.models, self._data)
         preferences = embed(squared, matches.length, self._groups, nobody)
         weights = STRUCTURE_WEIGHT * self._significance(preferences, expected, free)
@@ -270,11 +247,11 @@ class Search:
 
         What is left looks like decoys, or structures explain more than half, and well. One family alone has to do the first.
         """
-        left = structures.left
+        left = self._left
         explained, evidence = self._matches.votes.sum() - left.sum(), structures.evidences.sum()
         good = np.searchsorted(np.sort(null_scores), scores, side="right") <= LOOKS_GOOD * (1 + len(null_scores)) - 1
         plain = left[good].sum() < FEWEST_VOTES + LOOKS_GOOD * left.sum()
-        if alone and len(self._families) > 1:
+        if alone:
             return bool(plain and evidence > EVIDENCE_PER_VOTE * explained)
         return bool((plain or explained > left.sum()) and evidence > explained)
 
@@ -342,7 +319,8 @@ def _agreement(
     columns: Columns, families: Families, data: Array, groups: NDArray[np.int64], length: float
 ) -> NDArray[np.float32]:
     squared = squared_residuals(families, columns.codes, columns.models, data)
-    return weighted(embed(squared, length, groups, columns.members), columns.weights)
+    weights = columns.weights.astype(np.float32)[:, None]
+    return embed(squared, length, groups, columns.members) * weights
 
 
 def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array) -> Array:
