@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.jit import below, jit, run_blocks
+from ruzhash_cv._core.jit import below, jit, mix, run_blocks
 from ruzhash_cv._core.validation import RNG, as_generator, check_int, check_n_jobs
 from ruzhash_cv.preferences import Preferences
 
@@ -23,6 +23,9 @@ Array = NDArray[np.float64]
 _EULER_GAMMA = 0.5772156649
 #: Components that rows, in all trees, must have together before another thread pays.
 _WORTH_A_THREAD = 2_000_000
+# What the kernels' room holds: rows, sorted by node, those of a node before they are sorted and their branches, how many rows
+# take each branch, where nodes begin and end in the order, and how deep they are.
+ROWS, ORDER, BEFORE, BRANCH, COUNT, BEGIN, END, DEPTH = range(8)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -127,6 +130,17 @@ class PreferenceForest(ABC):
         )
         return np.concatenate(blocks)
 
+    def _empty_trees(self, n_trees: int, n: int, n_children: int, limit: int) -> tuple[NDArray[Any], ...]:
+        """Return keys, first children and path lengths of nodes, which rows trained which tree, and the kernels' room."""
+        b = self._n_branches
+        # Only nodes of at least b rows split.
+        shape = n_trees, 1 + n_children * sum(min(b**depth, self._psi // b) for depth in range(limit))
+        nodes = np.empty(shape, np.uint64), np.full(shape, -1, np.int32), np.empty((*shape, 2))
+        return *nodes, np.zeros((n_trees, n), np.bool_), self._room(n, shape[1])
+
+    def _room(self, n: int, n_nodes: int) -> NDArray[np.int64]:
+        return np.empty((DEPTH + 1, max(n, n_nodes, self._n_branches + 2)), np.int64)
+
     def _scores(self, lengths: Array) -> Array:
         normaliser = self._credit[self._psi]
         # One training row leaves nothing to isolate from: every row is at depth 0 of 0.
@@ -168,3 +182,55 @@ def draw_rows(key: Any, rows: Any, psi: int) -> Any:
         other = at + below(key, np.uint64(at), len(rows) - at)
         rows[at], rows[other] = rows[other], rows[at]
     return rows[:psi]
+
+
+@jit
+def start_tree(key: Any, psi: int, credit: Any, room: Any, keys: Any, lengths: Any, trained: Any) -> None:
+    """Draw the rows of a tree, and write its root; keys, children, path lengths and training rows are those of one tree."""
+    draw_rows(mix(key, np.uint64(1)), room[ORDER, : len(trained)], psi)
+    for at in range(psi):
+        trained[room[ORDER, at]] = True
+    keys[0], room[BEGIN, 0], room[END, 0], room[DEPTH, 0] = mix(key, np.uint64(0)), 0, psi, 0
+    lengths[0, 0], lengths[0, 1] = credit[psi], credit[max(psi - 1, 0)]
+
+
+@jit
+def sort_rows(room: Any, node: int, child: int, n_children: int) -> None:
+    """Sort a node's rows by branch, and write where its children, from `child` on, begin and end."""
+    begin, end = room[BEGIN, node], room[END, node]
+    for branch in range(n_children + 1):
+        room[COUNT, branch] = 0
+    for at in range(begin, end):
+        room[BEFORE, at] = room[ORDER, at]
+        room[COUNT, room[BRANCH, at] + 1] += 1
+    room[COUNT, 0] = begin
+    for branch in range(n_children):
+        room[COUNT, branch + 1] += room[COUNT, branch]
+        room[BEGIN, child + branch], room[END, child + branch] = room[COUNT, branch], room[COUNT, branch + 1]
+    for at in range(begin, end):
+        taken = room[BRANCH, at]
+        room[ORDER, room[COUNT, taken]] = room[BEFORE, at]
+        room[COUNT, taken] += 1
+
+
+@jit
+def add_children(
+    node: int, child: int, n_children: int, n_branches: int, limit: int, credit: Any, sink_credit: bool,
+    room: Any, keys: Any, children: Any, lengths: Any,
+) -> int:  # fmt: skip
+    """Write the children of a node, from `child` on, and return the number of nodes; a child beyond the branches is the sink.
+
+    Of path lengths the first is a new row's, the second that of a row which does not count itself.
+    """
+    children[node] = child
+    for branch in range(n_children):
+        at, is_sink = child + branch, branch == n_branches
+        held = 0 if is_sink and not sink_credit else room[END, at] - room[BEGIN, at]
+        reached = room[DEPTH, node] + (0 if is_sink else 1)
+        keys[at] = mix(keys[node], np.uint64(branch))
+        room[DEPTH, at] = limit if is_sink else reached
+        lengths[at, 0] = reached + credit[held]
+        # For its own rows a node of b rows has one less, and ends there.
+        ended = room[END, node] - room[BEGIN, node] == n_branches
+        lengths[at, 1] = lengths[node, 1] if ended else reached + credit[max(held - 1, 0)]
+    return child + n_children

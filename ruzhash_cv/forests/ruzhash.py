@@ -19,7 +19,18 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._core.jit import jit, mix
 from ruzhash_cv._core.validation import RNG, as_generator, check_int
-from ruzhash_cv.forests.isolation import PreferenceForest, draw_rows
+from ruzhash_cv.forests.isolation import (
+    BEGIN,
+    BRANCH,
+    DEPTH,
+    END,
+    ORDER,
+    ROWS,
+    PreferenceForest,
+    add_children,
+    sort_rows,
+    start_tree,
+)
 from ruzhash_cv.preferences import Preferences, as_preferences
 
 #: Hash of a row that has no component above its threshold.
@@ -29,9 +40,6 @@ BLOCK = 2048
 #: Ranks, of 64 bits for hashes and of 32 for branches, where there is none.
 _NO_HASH, _NO_BRANCH = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint32(0xFFFFFFFF)
 _LOW_HALF, _32, _40, _UNIT = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(40), np.float32(2.0**-24)
-# What the kernels' room holds: rows, sorted by node, those of a node before they are sorted and their branches, how many rows
-# take each branch, where nodes begin and end in the order, and how deep they are.
-_ROWS, _ORDER, _BEFORE, _BRANCH, _COUNT, _BEGIN, _END, _DEPTH = range(8)
 
 
 def ruzhash(preferences: Preferences, *, n_hashes: int = 1, rng: RNG = 0) -> NDArray[np.int64]:
@@ -101,46 +109,27 @@ class RuzHashForest(PreferenceForest):
         return as_preferences(preferences)
 
     def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
-        # Keys, first children, and path lengths of new rows and of training rows, per node; which rows trained which tree.
-        (n, m), n_trees, b = rows.shape, len(keys), self._n_branches
-        # Only nodes of at least b rows split, into b branches and a sink.
-        n_nodes = 1 + (b + 1) * sum(min(b**depth, self._psi // b) for depth in range(limit))
-        node_keys, children = np.empty((n_trees, n_nodes), np.uint64), np.full((n_trees, n_nodes), -1, np.int32)
-        lengths, trained = np.empty((n_trees, n_nodes, 2)), np.zeros((n_trees, n), np.bool_)
+        *trees, room = self._empty_trees(len(keys), len(rows), self._n_branches + 1, limit)
         _grow_kernel(
-            rows, keys, self._psi, b, limit, self._credit, bool(self.sink_credit), *_room(m, n, n_nodes, b),
-            node_keys, children, lengths, trained,
+            rows, keys, self._psi, self._n_branches, limit, self._credit, bool(self.sink_credit), *_node(rows), room, *trees
         )  # fmt: skip
-        return node_keys, children, lengths, trained
+        return tuple(trees)
 
     def _lengths(
         self, rows: NDArray[np.float32], start: int, stop: int, trained: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        keys, children, lengths, _ = self._trees
-        sums = np.zeros(stop - start)
-        room = _room(rows.shape[1], min(BLOCK, len(sums)), keys.shape[1], self._n_branches)
+        trees, sums = self._trees[:3], np.zeros(stop - start)
+        working = *_node(rows), self._room(min(BLOCK, len(sums)), trees[0].shape[1])
         for begin in range(start, stop, BLOCK):
-            end = min(begin + BLOCK, stop)
-            own = np.ascontiguousarray(trained[:, begin:end])
-            _route_kernel(
-                rows[begin:end],
-                keys,
-                children,
-                lengths,
-                own,
-                self._n_branches,
-                *room,
-                sums[begin - start : end - start],
-            )
+            block = slice(begin, min(begin + BLOCK, stop))
+            own = np.ascontiguousarray(trained[:, block])
+            _route_kernel(rows[block], *trees, own, self._n_branches, *working, sums[begin - start :][:BLOCK])
         return sums / self.n_trees
 
 
-def _room(
-    m: int, n: int, n_nodes: int, n_branches: int
-) -> tuple[NDArray[np.float32], NDArray[np.uint32], NDArray[np.int64]]:
-    """Return what the kernels work in: thresholds and ranks of a node, and integers."""
-    room = np.empty((_DEPTH + 1, max(n, n_nodes, n_branches + 2)), np.int64)
-    return np.empty(m, np.float32), np.empty(m, np.uint32), room
+def _node(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.uint32]]:
+    """Return room for the thresholds and the ranks of a node."""
+    return np.empty(rows.shape[1], np.float32), np.empty(rows.shape[1], np.uint32)
 
 
 @jit
@@ -183,28 +172,16 @@ def draw_node(key: Any, n_branches: int, mask: int, thresholds: Any, ranks: Any)
 @jit("void(Array(f4, 2, 'C', readonly=True), u8, i8, i8, i8, f4[::1], u4[::1], i8[:, ::1])")
 def _split(rows: Any, key: Any, n_branches: int, node: int, child: int, thresholds: Any, ranks: Any, room: Any) -> None:
     """Sort a node's rows by branch, those of the sink last, and write where its children, from `child` on, begin and end."""
-    begin, end, mask = room[_BEGIN, node], room[_END, node], 1
+    mask = 1
     # No branch has the mask's own number, unless it is the sink's.
     while mask < n_branches:
         mask = 2 * mask + 1
-    for branch in range(n_branches + 2):
-        room[_COUNT, branch] = 0
-    if begin < end:
+    if room[BEGIN, node] < room[END, node]:
         draw_node(key, n_branches, mask, thresholds, ranks)
-    for at in range(begin, end):
-        row = room[_ORDER, at]
-        best = smallest_rank(rows, np.uint64(row), thresholds, ranks, _NO_BRANCH)
-        taken: Any = min(np.int64(best) & mask, n_branches)
-        room[_BEFORE, at], room[_BRANCH, at] = row, taken
-        room[_COUNT, taken + 1] += 1
-    room[_COUNT, 0] = begin
-    for branch in range(n_branches + 1):
-        room[_COUNT, branch + 1] += room[_COUNT, branch]
-        room[_BEGIN, child + branch], room[_END, child + branch] = room[_COUNT, branch], room[_COUNT, branch + 1]
-    for at in range(begin, end):
-        taken = room[_BRANCH, at]
-        room[_ORDER, room[_COUNT, taken]] = room[_BEFORE, at]
-        room[_COUNT, taken] += 1
+    for at in range(room[BEGIN, node], room[END, node]):
+        best = smallest_rank(rows, np.uint64(room[ORDER, at]), thresholds, ranks, _NO_BRANCH)
+        room[BRANCH, at] = min(np.int64(best) & mask, n_branches)
+    sort_rows(room, node, child, n_branches + 1)
 
 
 @jit(
@@ -215,31 +192,17 @@ def _grow_kernel(
     rows: Any, tree_keys: Any, psi: int, n_branches: int, limit: int, credit: Any, sink_credit: bool,
     thresholds: Any, ranks: Any, room: Any, keys: Any, children: Any, lengths: Any, trained: Any,
 ) -> None:  # fmt: skip
-    """Grow trees breadth first; of path lengths the first is a new row's, the second that of a row which does not count itself."""
+    """Grow trees breadth first."""
     for tree in range(len(tree_keys)):
-        draw_rows(mix(tree_keys[tree], np.uint64(1)), room[_ORDER, : len(rows)], psi)
-        for at in range(psi):
-            trained[tree, room[_ORDER, at]] = True
-        keys[tree, 0], room[_DEPTH, 0] = mix(tree_keys[tree], np.uint64(0)), 0
-        room[_BEGIN, 0], room[_END, 0] = 0, psi
-        lengths[tree, 0, 0], lengths[tree, 0, 1] = credit[psi], credit[max(psi - 1, 0)]
+        start_tree(tree_keys[tree], psi, credit, room, keys[tree], lengths[tree], trained[tree])
         node, n_nodes = 0, 1
         while node < n_nodes:
-            depth, size = room[_DEPTH, node], room[_END, node] - room[_BEGIN, node]
-            if depth < limit and size >= n_branches:
+            if room[DEPTH, node] < limit and room[END, node] - room[BEGIN, node] >= n_branches:
                 _split(rows, keys[tree, node], n_branches, node, n_nodes, thresholds, ranks, room)
-                children[tree, node] = n_nodes
-                for branch in range(n_branches + 1):
-                    child, is_sink = n_nodes + branch, branch == n_branches
-                    held = 0 if is_sink and not sink_credit else room[_END, child] - room[_BEGIN, child]
-                    reached = depth if is_sink else depth + 1
-                    keys[tree, child] = mix(keys[tree, node], np.uint64(branch))
-                    room[_DEPTH, child] = limit if is_sink else reached
-                    lengths[tree, child, 0] = reached + credit[held]
-                    # For its own rows a node of b rows has one less, and ends there.
-                    ended = size == n_branches
-                    lengths[tree, child, 1] = lengths[tree, node, 1] if ended else reached + credit[max(held - 1, 0)]
-                n_nodes += n_branches + 1
+                n_nodes = add_children(
+                    node, n_nodes, n_branches + 1, n_branches, limit, credit, sink_credit,
+                    room, keys[tree], children[tree], lengths[tree],
+                )  # fmt: skip
             node += 1
 
 
@@ -255,8 +218,8 @@ def _route_kernel(
     n_occupied = _empty_last(rows, room)
     for tree in range(len(keys)):
         for at in range(len(rows)):
-            room[_ORDER, at] = room[_ROWS, at]
-        room[_BEGIN, 0], room[_END, 0] = 0, n_occupied
+            room[ORDER, at] = room[ROWS, at]
+        room[BEGIN, 0], room[END, 0] = 0, n_occupied
         node, n_nodes = 0, 1
         while node < n_nodes:
             child = children[tree, node]
@@ -264,10 +227,10 @@ def _route_kernel(
                 _split(rows, keys[tree, node], n_branches, node, child, thresholds, ranks, room)
                 n_nodes = child + n_branches + 1
             if node == 0:
-                room[_END, n_nodes - 1] = len(rows)  # empty rows are in the first sink without any hash
+                room[END, n_nodes - 1] = len(rows)  # empty rows are in the first sink without any hash
             if child < 0:
-                for at in range(room[_BEGIN, node], room[_END, node]):
-                    row = room[_ORDER, at]
+                for at in range(room[BEGIN, node], room[END, node]):
+                    row = room[ORDER, at]
                     own = trained.shape[1] > 0 and trained[tree, row]
                     sums[row] += lengths[tree, node, 1 if own else 0]
             node += 1
@@ -282,9 +245,9 @@ def _empty_last(rows: Any, room: Any) -> int:
         for i in range(rows.shape[1]):
             n_components += rows[row, i] > 0.0
         if n_components > 0:
-            room[_ROWS, n_occupied] = row
+            room[ROWS, n_occupied] = row
             n_occupied += 1
         else:
             n_empty += 1
-            room[_ROWS, len(rows) - n_empty] = row
+            room[ROWS, len(rows) - n_empty] = row
     return n_occupied

@@ -15,7 +15,18 @@ from scipy import sparse
 
 from ruzhash_cv._core.jit import below, jit, mix
 from ruzhash_cv._core.validation import as_reals, check_choice
-from ruzhash_cv.forests.isolation import PreferenceForest, draw_rows
+from ruzhash_cv.forests.isolation import (
+    BEGIN,
+    BRANCH,
+    DEPTH,
+    END,
+    ORDER,
+    PreferenceForest,
+    add_children,
+    draw_rows,
+    sort_rows,
+    start_tree,
+)
 from ruzhash_cv.preferences import as_preferences
 
 Self = TypeVar("Self", bound="VoronoiForest")
@@ -23,7 +34,6 @@ Self = TypeVar("Self", bound="VoronoiForest")
 METRICS = ("tanimoto", "ruzicka", "jaccard", "precomputed")
 _TANIMOTO, _PRECOMPUTED = 0, 3
 # Streams of a node's key: which rows become centres, and how training rows and new ones break ties.
-_1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _CENTRES, _OLD_TIES, _NEW_TIES = np.uint64(1 << 40), np.uint64(2 << 40), np.uint64(3 << 40)
 
 
@@ -43,17 +53,10 @@ class VoronoiForest(PreferenceForest):
     metric : {"tanimoto", "ruzicka", "jaccard", "precomputed"}
         Distance between preference rows: PIF, PIF-R and, on what is not zero, PIF-B in the paper's terms. "precomputed": `fit` takes
         the matrix (n, n) of distances between the training rows, scoring the distances (n2, n) from new rows to them.
-    n_trees : int
-        t of the paper.
-    subsample_size : int
-        psi: rows each tree is grown on, drawn without replacement; all rows where there are fewer.
     branching_factor : int
         b: centres of a node.
-    rng : int, numpy.random.Generator or None
-        The same int gives the same scores, whatever `n_jobs`. Ties are broken by a row's number: rows in another order
-        get other scores, of the same distribution.
-    n_jobs : int or None
-        Threads; None for all processors.
+    n_trees, subsample_size, rng, n_jobs
+        See `RuzHashForest`. Ties are broken by a row's number: rows in another order get other scores, of the same distribution.
 
     Examples
     --------
@@ -92,15 +95,15 @@ class VoronoiForest(PreferenceForest):
         return super()._fit(rows)
 
     def _grow(self, rows: _Rows, keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
-        # Keys, training sizes, children and centres per node; which rows trained which tree.
+        *trees, room = self._empty_trees(len(keys), len(rows.table), self._n_branches, limit)
+        centres = np.empty_like(trees[1])
         metric = METRICS.index(self.metric)
-        return _grow_kernel(rows, metric, keys, self._psi, self._n_branches, limit)
+        _grow_kernel(rows, metric, keys, self._psi, self._n_branches, limit, self._credit, room, centres, *trees)
+        return centres, *trees
 
     def _lengths(self, rows: _Rows, start: int, stop: int, trained: NDArray[np.bool_]) -> NDArray[np.float64]:
-        return _route_kernel(
-            rows, self._training, METRICS.index(self.metric), start, stop, self._trees[:4],
-            trained, self._n_branches, self._credit,
-        )  # fmt: skip
+        metric, trees = METRICS.index(self.metric), self._trees[:-1]
+        return _route_kernel(rows, self._training, metric, start, stop, self._n_branches, trees, trained)
 
 
 class _Rows(NamedTuple):
@@ -128,21 +131,11 @@ def _agreement(metric: int, x: Any, y: Any) -> Any:
 
 @jit
 def _shared(metric: int, whole: Any, columns: Any, values: Any, begin: int, stop: int) -> float:
-    """Return the sum of minima (or products) of a row written out `whole` and the sparse row `begin` .. `stop`.
-
-    Four sums side by side: one would wait for each addition before the next.
-    """
-    a = b = c = d = np.float32(0.0)
-    # Unsigned: a signed index costs a test for negative ones.
-    first, last, end = np.uint64(begin), np.uint64(begin + (stop - begin) // 4 * 4), np.uint64(stop)
-    for at in range(first, last, _4):
-        a += _agreement(metric, whole[np.uint64(columns[at])], values[at])
-        b += _agreement(metric, whole[np.uint64(columns[at + _1])], values[at + _1])
-        c += _agreement(metric, whole[np.uint64(columns[at + _2])], values[at + _2])
-        d += _agreement(metric, whole[np.uint64(columns[at + _3])], values[at + _3])
-    for at in range(last, end):
-        a += _agreement(metric, whole[np.uint64(columns[at])], values[at])
-    return float((a + b) + (c + d))
+    """Return the sum of minima (or products) of a row written out `whole` and the sparse row `begin` .. `stop`."""
+    total = np.float32(0.0)
+    for at in range(np.uint64(begin), np.uint64(stop)):  # unsigned: a signed index costs a test for negative ones
+        total += _agreement(metric, whole[np.uint64(columns[at])], values[at])
+    return float(total)
 
 
 @jit
@@ -169,69 +162,46 @@ def _nearest(metric: int, rows: Any, row: int, training: Any, centres: Any, ties
 
 
 @jit
-def _grow_kernel(rows: Any, metric: int, tree_keys: Any, psi: int, n_branches: int, limit: int) -> tuple[Any, ...]:
-    """Grow trees breadth first. Only nodes of at least b rows split, so a level adds at most psi children."""
-    n_trees, n = len(tree_keys), len(rows.table)
-    capacity = 1 + limit * (psi // n_branches) * n_branches
-    keys = np.zeros((n_trees, capacity), np.uint64)
-    sizes = np.zeros((n_trees, capacity), np.int32)
-    children = np.full((n_trees, capacity), -1, np.int32)
-    centres = np.full((n_trees, capacity), -1, np.int32)
-    trained = np.zeros((n_trees, n), np.bool_)
-    begins, branches = np.zeros(capacity, np.int64), np.empty(psi, np.int64)
-    for tree in range(n_trees):
-        order = draw_rows(mix(tree_keys[tree], np.uint64(1)), np.empty(n, np.int64), psi)
-        for row in order:
-            trained[tree, row] = True
-        keys[tree, 0], sizes[tree, 0] = mix(tree_keys[tree], np.uint64(0)), psi
-        n_nodes, level_begin, level_end = 1, 0, 1
-        for _ in range(limit):
-            for node in range(level_begin, level_end):
-                size, key, begin = sizes[tree, node], keys[tree, node], begins[node]
-                if size < n_branches:
-                    continue
-                own, cells = order[begin : begin + size], slice(n_nodes, n_nodes + n_branches)
-                children[tree, node] = n_nodes
-                centres[tree, cells] = own[draw_rows(mix(key, _CENTRES), np.empty(size, np.int64), n_branches)]
-                for at in range(size):
-                    ties = mix(mix(key, _OLD_TIES), np.uint64(own[at]))
-                    branches[at] = _nearest(metric, rows, own[at], rows, centres[tree, cells], ties)
-                counts = np.bincount(branches[:size], minlength=n_branches)
-                for branch in range(n_branches):
-                    keys[tree, n_nodes + branch] = mix(key, np.uint64(branch))
-                    sizes[tree, n_nodes + branch] = counts[branch]
-                    begins[n_nodes + branch] = begin
-                    begin += counts[branch]
-                own[:] = own[np.argsort(branches[:size], kind="mergesort")]
-                n_nodes += n_branches
-            level_begin, level_end = level_end, n_nodes
-    return keys, sizes, children, centres, trained
+def _grow_kernel(
+    rows: Any, metric: int, tree_keys: Any, psi: int, n_branches: int, limit: int, credit: Any,
+    room: Any, centres: Any, keys: Any, children: Any, lengths: Any, trained: Any,
+) -> None:  # fmt: skip
+    """Grow trees breadth first."""
+    for tree in range(len(tree_keys)):
+        start_tree(tree_keys[tree], psi, credit, room, keys[tree], lengths[tree], trained[tree])
+        node, n_nodes = 0, 1
+        while node < n_nodes:
+            own = room[ORDER, room[BEGIN, node] : room[END, node]]
+            if room[DEPTH, node] < limit and len(own) >= n_branches:
+                key, drawn = keys[tree, node], centres[tree, n_nodes : n_nodes + n_branches]
+                drawn[:] = own[draw_rows(mix(key, _CENTRES), np.empty(len(own), np.int64), n_branches)]
+                for at, row in enumerate(own, room[BEGIN, node]):
+                    ties = mix(mix(key, _OLD_TIES), np.uint64(row))
+                    room[BRANCH, at] = _nearest(metric, rows, row, rows, drawn, ties)
+                sort_rows(room, node, n_nodes, n_branches)
+                n_nodes = add_children(
+                    node, n_nodes, n_branches, n_branches, limit, credit, False,
+                    room, keys[tree], children[tree], lengths[tree],
+                )  # fmt: skip
+            node += 1
 
 
 @jit
 def _route_kernel(
-    rows: Any, training: Any, metric: int, start: int, stop: int, trees: Any, trained: Any, n_branches: int,
-    credit: Any,
-) -> NDArray[np.float64]:  # fmt: skip
+    rows: Any, training: Any, metric: int, start: int, stop: int, n_branches: int, trees: Any, trained: Any
+) -> NDArray[np.float64]:
     """Return mean path lengths of rows start .. stop; `trained` (trees, rows) tells which rows do not count themselves."""
-    keys, sizes, children, centres = trees
-    lengths = np.zeros(stop - start)
+    centres, keys, children, lengths = trees
+    sums = np.zeros(stop - start)
     for row in range(start, stop):
-        total = 0.0
         for tree in range(len(keys)):
             own = trained.shape[1] > 0 and trained[tree, row]
-            itself = 1 if own else 0
             # A training row that does not count itself follows the way it took in training.
             stream = _OLD_TIES if own else _NEW_TIES
-            node, depth = 0, 0
-            size = sizes[tree, 0] - itself
-            while children[tree, node] >= 0 and size >= n_branches:
+            node = 0
+            while children[tree, node] >= 0:
                 ties = mix(mix(keys[tree, node], stream), np.uint64(row))
-                first = children[tree, node]
-                branch = _nearest(metric, rows, row, training, centres[tree, first : first + n_branches], ties)
-                node = first + branch
-                size = sizes[tree, node] - itself
-                depth += 1
-            total += depth + credit[size]
-        lengths[row - start] = total / len(keys)
-    return lengths
+                child = children[tree, node]
+                node = child + _nearest(metric, rows, row, training, centres[tree, child : child + n_branches], ties)
+            sums[row - start] += lengths[tree, node, 1 if own else 0]
+    return sums / len(keys)
