@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._core.validation import (
-    RNG,
-    as_generator,
-    as_points,
-    check_choice,
-    check_n_jobs,
-    check_real,
-    check_same_length,
-)
+from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, check_choice, check_n_jobs, check_real
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.solving import FAMILIES
@@ -24,7 +17,7 @@ from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
-from ruzhash_cv.structures.search import Search, refit
+from ruzhash_cv.structures.search import Families, Search, refitted
 from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
@@ -119,8 +112,7 @@ def filter_points(
     false_acceptance_rate : float in (0, 1), optional
         Share of mismatches accepted: the mask is p-value <= rate, whatever the structures (within `threshold`, where one is
         given). None: kept is what lies within the tolerance of a structure (of a fundamental matrix: if 98 % of decoys look
-        worse) and, without a `threshold`, up to three times as far what looks better than almost every decoy and almost every match
-        further off; see docs/method.md.
+        worse), and up to three times as far what looks better than almost all decoys; see docs/method.md.
     pixel : float
         Size of a pixel in the unit of the points: 1 / focal length for normalised image coordinates. All lengths of the method are
         multiples of it.
@@ -147,36 +139,34 @@ def filter_points(
     >>> result.models[0].kind, int(result.inlier_mask.sum())
     ('homography', 60)
     """
-    first, second = as_points(points1, "points1"), as_points(points2, "points2")
-    check_same_length(first, second, "`points1` and `points2`")
+    first, second = as_pairs(points1, points2)
     families, admitted = _families(model)
     if threshold is not None:
         threshold = check_real(threshold, "threshold")
     if false_acceptance_rate is not None:
         false_acceptance_rate = check_real(false_acceptance_rate, "false_acceptance_rate", above=0.0, below=1.0)
-    generator, jobs, clock = as_generator(rng), check_n_jobs(n_jobs), _Clock()
+    generator, jobs, clock = as_generator(rng), check_n_jobs(n_jobs), [time.perf_counter()]
 
     matches = MatchSet.of(first, second, check_real(pixel, "pixel"))
     if matches.n_groups < FEWEST_MATCHES:
         reason = f"{matches.n_groups} distinct matches, at least {FEWEST_MATCHES} are needed"
-        return _undecided(len(first), reason, clock)
+        return _undecided(len(first), reason=reason)
     searched, rows = matches, np.arange(len(matches))
     if len(matches) > SEARCH_SIZE:
         rows = np.sort(generator.choice(len(matches), SEARCH_SIZE, replace=False))
         searched = matches.take(rows)
     found = Search(searched, families, admitted, generator, jobs).run()
-    clock.stop("search")
+    clock.append(time.perf_counter())
     if len(found.structures) == 0:
         reason = "no model found that more matches agree with than chance would give"
-        return replace(
-            _undecided(len(first), reason, clock), degenerate_samples=found.rejected, n_models=found.n_models
-        )
+        searching = {"degenerate_samples": found.rejected, "n_models": found.n_models, "seconds": _seconds(clock)}
+        return _undecided(len(first), reason=reason, **searching)
     structures, scores, null_scores = found.structures, found.scores, found.null_scores
     if searched is not matches:
-        structures = _refitted(structures, matches, families)
+        structures = refitted(structures, matches, families)
         scores, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)
         scores[rows], scores[others] = found.scores, found.scorer.others(matches.data[others], matches.groups[others])
-    clock.stop("forest")
+    clock.append(time.perf_counter())
     scale = matches.frame.scale
     tolerances = (
         structures.tolerances * matches.length / scale if threshold is None else np.full(len(structures), threshold)
@@ -192,13 +182,12 @@ def filter_points(
     if false_acceptance_rate is None:
         lost = lost_to_rivals(matches, verdict, scores, codimensions)
         verdict.keep[lost], verdict.labels[lost] = False, -1
-    described = _describe(structures, matches, families, verdict, residuals, tolerances)
-    result = _spread(matches, verdict, scores, described)
-    clock.stop("structures")
-    return replace(result, degenerate_samples=found.rejected, n_models=found.n_models, seconds=clock.seconds)
+    result = _result(structures, matches, families, verdict, scores, residuals, tolerances)
+    clock.append(time.perf_counter())
+    return replace(result, degenerate_samples=found.rejected, n_models=found.n_models, seconds=_seconds(clock))
 
 
-def _families(model: str | TwoViewFamily) -> tuple[tuple[TwoViewFamily, ...], tuple[TwoViewFamily, ...]]:
+def _families(model: str | TwoViewFamily) -> tuple[Families, Families]:
     """Return the families to sample, and which of them may become structures.
 
     Homographies of neighbourhoods come first, whatever is asked for: they tell which matches agree with their neighbours.
@@ -212,69 +201,40 @@ def _families(model: str | TwoViewFamily) -> tuple[tuple[TwoViewFamily, ...], tu
     return (both[:1], both[:1]) if model == "homography" else (both, both[1:])
 
 
-class _Clock:
-    """Seconds since the last stop, by stage."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._since = time.perf_counter()
-
-    def stop(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] = now - self._since
-        self._since = now
+def _seconds(clock: list[float]) -> dict[str, float]:
+    """Return the time of each stage from when it began, and the last one ended."""
+    return dict(zip(("search", "forest", "structures"), np.diff(clock).tolist(), strict=False))
 
 
-def _undecided(n: int, reason: str, clock: _Clock) -> FilterResult:
-    return FilterResult(
-        np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64), reason=reason, seconds=clock.seconds
-    )
+def _undecided(n: int, **told: Any) -> FilterResult:
+    """Return a result that flags all of n matches."""
+    return FilterResult(np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64), **told)
 
 
-def _refitted(structures: Structures, matches: MatchSet, families: tuple[TwoViewFamily, ...]) -> Structures:
-    """Return structures fitted to all correspondences, where they were found in some of them."""
-    models = structures.models.copy()
-    for code, family in enumerate(families):
-        own = structures.codes == code
-        radii = structures.tolerances[own] * matches.length
-        models[own] = refit(family, matches.data, matches.votes, models[own], radii)
-    return replace(structures, models=models)
-
-
-def _describe(
+def _result(
     structures: Structures,
     matches: MatchSet,
-    families: tuple[TwoViewFamily, ...],
+    families: Families,
     verdict: Verdict,
+    scores: Array,
     residuals: Array,
     tolerances: Array,
-) -> tuple[Structure, ...]:
-    """Return the structures in pixels; supports count all the matches that were given."""
-    described = []
-    labels = verdict.labels[matches.where]
-    for item, (code, model) in enumerate(zip(structures.codes, structures.models, strict=True)):
-        family = families[code]
-        held = residuals[verdict.labels == item, item]
-        described.append(
-            Structure(
-                family.to_pixels(model[None], *matches.frame.transforms()).reshape(3, 3),
-                family.name,
-                int((labels == item).sum()),
-                float(tolerances[item]),
-                1.4826 * float(np.sort(held)[len(held) // 2]) if len(held) else 0.0,
-                float(structures.evidences[item]),
-            )
-        )
-    return tuple(described)
-
-
-def _spread(matches: MatchSet, verdict: Verdict, scores: Array, described: tuple[Structure, ...]) -> FilterResult:
-    """Return the verdict on the distinct correspondences for all that were given; what is not finite is flagged."""
-    finite, where, n = matches.finite, matches.where, len(matches.finite)
-    result = FilterResult(
-        np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64), described,
-        verdict.score_threshold, verdict.mismatch_rate,
-    )  # fmt: skip
+) -> FilterResult:
+    """Return structures in pixels, and the verdict for all matches that were given; what is not finite is flagged."""
+    finite, where, models = matches.finite, matches.where, []
+    for item, code in enumerate(structures.codes):
+        matrix = families[code].to_pixels(structures.models[item : item + 1], *matches.frame.transforms())
+        support = int((verdict.labels[where] == item).sum())
+        held = np.sort(residuals[verdict.labels == item, item])
+        noise_scale = 1.4826 * float(held[len(held) // 2]) if len(held) else 0.0
+        tolerance, evidence = float(tolerances[item]), float(structures.evidences[item])
+        models.append(Structure(matrix.reshape(3, 3), families[code].name, support, tolerance, noise_scale, evidence))
+    result = _undecided(
+        len(finite),
+        models=tuple(models),
+        score_threshold=verdict.score_threshold,
+        mismatch_rate=verdict.mismatch_rate,
+    )
     result.inlier_mask[finite], result.anomaly_scores[finite] = verdict.keep[where], scores[where]
     result.p_values[finite], result.labels[finite] = verdict.p[where], verdict.labels[where]
     return result

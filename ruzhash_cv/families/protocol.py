@@ -14,34 +14,23 @@ class ModelFamily(Protocol):
     """A family of models: any object with these members is one.
 
     Data are rows (n, d), models are rows (m, p). No stage of the method asks which family it holds.
-
-    Attributes
-    ----------
-    name : str
-        What a result calls a model of this family.
-    sample_size : int
-        Points of a minimal sample. As many fit a model whatever they are.
-    codimension : int
-        Equations that a point on a model satisfies: the share of unrelated points within r of a model grows as r ** codimension.
-    locally_affine : bool
-        Whether a small sample of two images' points is nearly an affine map, as those of a plane are.
     """
 
     @property
     def name(self) -> str:
-        """Return what a result calls a model."""
+        """What a result calls a model."""
 
     @property
     def sample_size(self) -> int:
-        """Return the number of points of a minimal sample."""
+        """Points of a minimal sample. As many fit a model whatever they are."""
 
     @property
     def codimension(self) -> int:
-        """Return the number of equations that a point on a model satisfies."""
+        """Equations that a point on a model satisfies: the share of unrelated points within r grows as r ** codimension."""
 
     @property
     def locally_affine(self) -> bool:
-        """Tell whether small samples are nearly affine maps."""
+        """Whether small samples of two images are nearly affine maps, as those of a plane are."""
 
     def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
         """Return finite models (k, p) of samples (s, sample_size, d), and the sample (k,) each was solved from."""

@@ -202,12 +202,8 @@ class Search:
         """Return structures, after refits of those found among the candidates have joined these."""
         matches = self._matches
         found, _ = extract(Candidates.join(candidates), self._families, matches.votes, self._n_tried)
-        for code, family in enumerate(self._families):
-            own = found.take(np.flatnonzero(found.codes == code))
-            if len(own) == 0:
-                continue
-            models = refit(family, matches.data, matches.votes, own.models, own.tolerances * matches.length)
-            candidates.append(self._meaningful(code, models))
+        models = refitted(found, matches, self._families).models
+        candidates += [self._meaningful(code, models[found.codes == code]) for code in np.unique(found.codes)]
         structures, self._left = extract(Candidates.join(candidates), self._families, matches.votes, self._n_tried)
         return structures
 
@@ -332,6 +328,16 @@ def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii
     fitted = family.fit(data, weights, models)
     usable = np.isfinite(fitted).all(axis=1) & (weights.sum(axis=1) > family.sample_size + 1.0)
     return np.where(usable[:, None], fitted, models)
+
+
+def refitted(structures: Structures, matches: MatchSet, families: Families) -> Structures:
+    """Return structures fitted to the matches within their tolerances."""
+    models = structures.models.copy()
+    for code in np.unique(structures.codes):
+        own = structures.codes == code
+        radii = structures.tolerances[own] * matches.length
+        models[own] = refit(families[code], matches.data, matches.votes, models[own], radii)
+    return replace(structures, models=models)
 
 
 def cover(preferences: NDArray[np.float32], votes: Array, weights: Array, n_wanted: int) -> NDArray[np.int64]:
