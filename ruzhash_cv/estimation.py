@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,7 @@ ROBUST_METHODS = (4, 8, 16, *range(32, 39))
 _ZERO = 1e-12
 
 Array = NDArray[np.float64]
+Found: TypeAlias = tuple[Array | None, NDArray[np.uint8]]
 
 
 def find_homography(
@@ -35,7 +36,7 @@ def find_homography(
     *,
     rng: RNG = 0,
     n_jobs: int | None = None,
-) -> tuple[Array | None, NDArray[np.uint8]]:
+) -> Found:
     """Find the homography of the strongest plane, in place of ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
 
     `filter_points` keeps every plane; this is the one of most evidence, refitted.
@@ -91,7 +92,7 @@ def find_fundamental_matrix(
     *,
     rng: RNG = 0,
     n_jobs: int | None = None,
-) -> tuple[Array | None, NDArray[np.uint8]]:
+) -> Found:
     """Find the fundamental matrix of the strongest motion, in place of ``cv2.findFundamentalMat``.
 
     `filter_points` keeps every motion; this is the one of most evidence, refitted.
@@ -101,21 +102,14 @@ def find_fundamental_matrix(
     points1, points2, method, rng, n_jobs
         See `find_homography`; `method` may also be `cv2.FM_RANSAC` or `cv2.FM_LMEDS`.
     threshold : float, optional
-        Pixels, OpenCV's `ransacReprojThreshold`, but on the Sampson distance. None: the tolerance that the motion's own
-        residuals ask for.
+        As for `find_homography`, but on the Sampson distance; None: the tolerance that the motion's own residuals ask for.
 
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2^T F x1 = 0, of rank 2, with F[2, 2] = 1 (of unit norm where F[2, 2] is 0); None where nothing was found, as with
-        fewer than 8 distinct matches. Always a single matrix.
+        x2^T F x1 = 0, of rank 2, scaled as by `find_homography`; always a single matrix.
     mask : ndarray of uint8, shape (n, 1)
-        1 for every match within the threshold, or the tolerance, of `model`. All 0 without a model.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `find_homography`.
+        As from `find_homography`.
 
     Examples
     --------
@@ -129,9 +123,7 @@ def find_fundamental_matrix(
     return _strongest("fundamental", points1, points2, method, threshold=threshold, rng=rng, n_jobs=n_jobs)
 
 
-def _strongest(
-    kind: str, points1: ArrayLike, points2: ArrayLike, method: int | None, **options: Any
-) -> tuple[Array | None, NDArray[np.uint8]]:
+def _strongest(kind: str, points1: ArrayLike, points2: ArrayLike, method: int | None, **options: Any) -> Found:
     first, second = as_pairs(points1, points2)
     _check_method(method)
     result = filter_points(first, second, model=kind, **options)

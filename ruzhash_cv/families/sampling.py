@@ -17,7 +17,7 @@ _DRAWS_PER_MODEL = 20
 def sample_models(
     data: ArrayLike, family: ModelFamily, *, n_models: int, rng: RNG = 0
 ) -> tuple[NDArray[np.float64], int]:
-    """Return models of uniformly drawn minimal samples; arguments of another form raise TypeError or ValueError.
+    """Return models (m, p) of uniformly drawn minimal samples, and how many samples made no model.
 
     Parameters
     ----------
@@ -28,11 +28,10 @@ def sample_models(
         Models wanted; fewer come back where samples are too often degenerate.
     rng : int, numpy.random.Generator or None
 
-    Returns
-    -------
-    models : ndarray, shape (m, p)
-    n_degenerate : int
-        Samples that made no model.
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above; so do the functions below.
 
     Examples
     --------
@@ -64,25 +63,9 @@ def family_preferences(
     k: float = 3.0,
     binary: bool = False,
 ) -> sparse.csr_array:
-    """Return preferences of points for a family's models: `embed_preferences` of the residuals, a block of models at a time.
+    """Return preferences (n, m) of points (n, d) for a family's models (m, p), a block of models at a time.
 
-    Arguments of another form raise TypeError or ValueError.
-
-    Parameters
-    ----------
-    data : array_like, shape (n, d)
-    family : ModelFamily
-    models : ndarray, shape (m, p)
-    sigma : float
-        Standard deviation of the noise, in the residuals' unit (see `fit_noise`).
-    k : float
-        Residuals beyond k sigma count as no agreement.
-    binary : bool
-        Agreement is 1 or 0.
-
-    Returns
-    -------
-    scipy.sparse.csr_array of float32, shape (n, m)
+    They are those of `embed_preferences`, and so are `sigma` (see `fit_noise`), `k` and `binary`.
 
     Examples
     --------
@@ -110,18 +93,13 @@ def fit_noise(data: ArrayLike, labels: ArrayLike, family: ModelFamily) -> float:
     data : array_like, shape (n, d)
     labels : array_like of int, shape (n,)
         0 for anomalies, which are left out; structures count from 1. Those with too few points for a fit that is not exact are
-        left out too.
+        left out too; ValueError where none is left.
     family : ModelFamily
 
     Returns
     -------
     float
         Root of the mean squared residual, pooled over the structures.
-
-    Raises
-    ------
-    ValueError
-        No structure has more points than a minimal sample.
 
     Examples
     --------

@@ -105,21 +105,10 @@ def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLi
 
 
 def sampson_distance(points1: ArrayLike, points2: ArrayLike, fundamental_matrices: ArrayLike) -> NDArray[np.float64]:
-    """Return Sampson distances |x2' F x1| / sqrt((F x1)_1^2 + (F x1)_2^2 + (F' x2)_1^2 + (F' x2)_2^2).
+    """Return Sampson distances |x2' F x1| / sqrt((F x1)_1^2 + (F x1)_2^2 + (F' x2)_1^2 + (F' x2)_2^2), in pixels.
 
     The first-order approximation of how far both points must move, together, to satisfy the epipolar constraint
-    (Hartley and Zisserman, equation 11.9, unsquared).
-
-    Parameters
-    ----------
-    points1, points2
-        See `transfer_error`.
-    fundamental_matrices : array_like, shape (3, 3) or (m, 3, 3)
-
-    Returns
-    -------
-    ndarray of float64, shape (n,) or (n, m)
-        Pixels.
+    (Hartley and Zisserman, equation 11.9, unsquared). Shapes: see `transfer_error`.
 
     Examples
     --------

@@ -110,20 +110,20 @@ class RuzHashForest(PreferenceForest):
 
     def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
         *trees, room = self._empty_trees(len(keys), len(rows), self._n_branches + 1, limit)
-        _grow_kernel(
-            rows, keys, self._psi, self._n_branches, limit, self._credit, bool(self.sink_credit), *_node(rows), room, *trees
-        )  # fmt: skip
+        growth = self._psi, self._n_branches, limit, self._credit, bool(self.sink_credit)
+        _grow_kernel(rows, keys, *growth, *_node(rows), room, *trees)
         return tuple(trees)
 
     def _lengths(
         self, rows: NDArray[np.float32], start: int, stop: int, trained: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        trees, sums = self._trees[:3], np.zeros(stop - start)
-        working = *_node(rows), self._room(min(BLOCK, len(sums)), trees[0].shape[1])
+        (keys, children, lengths, _), sums = self._trees, np.zeros(stop - start)
+        room = *_node(rows), self._room(min(BLOCK, len(sums)), keys.shape[1])
         for begin in range(start, stop, BLOCK):
             block = slice(begin, min(begin + BLOCK, stop))
             own = np.ascontiguousarray(trained[:, block])
-            _route_kernel(rows[block], *trees, own, self._n_branches, *working, sums[begin - start :][:BLOCK])
+            into = sums[begin - start :][:BLOCK]
+            _route_kernel(rows[block], keys, children, lengths, own, self._n_branches, *room, into)
         return sums / self.n_trees
 
 
