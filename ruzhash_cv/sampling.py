@@ -12,15 +12,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from ruzhash_cv._core.jit import below, draw_key, jit, mix, uniform
-from ruzhash_cv._core.validation import (
-    RNG,
-    as_generator,
-    as_points,
-    as_vector,
-    check_int,
-    check_real,
-    check_same_length,
-)
+from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, as_vector, check_int, check_real, check_same_length
 from ruzhash_cv.matchset import LENGTH
 
 Array = NDArray[np.float64]
@@ -111,27 +103,22 @@ def draw_samples(
     >>> draw_samples(points, points + 5, sample_size=4, n_samples=100).indices.shape
     (100, 4)
     """
-    first, second = as_points(points1, "points1", finite=True), as_points(points2, "points2", finite=True)
-    check_same_length(first, second, "`points1` and `points2`")
+    pairs = np.hstack(as_pairs(points1, points2, finite=True))
     check_int(sample_size, "sample_size", at_least=2)
     check_int(n_samples, "n_samples", at_least=0)
     if neighbourhoods is not None and not hasattr(neighbourhoods, "__len__"):
         raise TypeError(f"`neighbourhoods` must be a sequence of int or None, got {neighbourhoods!r}")
-    sizes = [
-        check_int(size, "neighbourhoods", at_least=0) for size in (() if neighbourhoods is None else neighbourhoods)
-    ]
-    sizes = sizes or [0]
+    asked = () if neighbourhoods is None else neighbourhoods
+    sizes = [check_int(size, "neighbourhoods", at_least=0) for size in asked] or [0]
     generator = as_generator(rng)
-    pairs = np.hstack([first, second])
     shares = np.ones(len(pairs)) if weights is None else as_vector(weights, "weights", least=0.0)
     check_same_length(pairs, shares, "`points1` and `weights`")
     if len(shares) and (largest := shares.max()) > 0:
         shares = shares / largest  # only their ratios count, and their sum must be finite
     min_spread = check_real(min_spread, "min_spread", inclusive=True)
     check_int(n_candidates, "n_candidates")
-    return draw_from(
-        pairs, sample_size, n_samples, sizes, shares, min_spread, n_candidates, sample_size == 4, generator
-    )
+    affine = sample_size == 4
+    return draw_from(pairs, sample_size, n_samples, sizes, shares, min_spread, n_candidates, affine, generator)
 
 
 def draw_from(
@@ -185,20 +172,10 @@ def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:
 
 
 def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Generator) -> Array:
-    """Pair the first point of one correspondence with the second point of another.
+    """Pair the first point of one correspondence with the second point of another, `n_decoys` times.
 
-    Parameters
-    ----------
-    data : ndarray, shape (n, 4)
-        Correspondences (x1, y1, x2, y2).
-    n_decoys : int
-        Decoys wanted; fewer come back if most pairings are close to real ones.
-    distance : float
-        A pairing is refused when its two points' own partners are within `distance` of where it would put them: it could be true.
-
-    Returns
-    -------
-    ndarray, shape (n_decoys or fewer, 4)
+    A pairing is refused when its two points' own partners are within `distance` of where it would put them: it could be true. Fewer
+    come back where most are.
     """
     if len(data) == 0:
         return np.zeros((0, 4))
@@ -208,9 +185,7 @@ def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Gene
     return np.hstack([data[i[far], :2], data[j[far], 2:]])
 
 
-@jit(
-    "i8(f8[:, ::1], f8[::1], f8[::1], i8[:, ::1], i8[::1], b1, i8, f8, u8, i8[::1], i8[::1], i8[:, ::1])",
-)
+@jit("i8(f8[:, ::1], f8[::1], f8[::1], i8[:, ::1], i8[::1], b1, i8, f8, u8, i8[::1], i8[::1], i8[:, ::1])")
 def _draw_kernel(
     pairs: Any,
     cumulative: Any,
@@ -229,8 +204,7 @@ def _draw_kernel(
 
     One seed serves all sizes, and the next one where it fails. `nearest` (n_seeds, k + 1) begins with the seeds themselves.
     """
-    size = samples.shape[1]
-    n_drawn = 0
+    size, n_drawn = samples.shape[1], 0
     for slot in range(len(samples)):
         stream = mix(key, np.uint64(slot))
         counter = np.uint64(0)
@@ -238,8 +212,7 @@ def _draw_kernel(
         n_good, n_failed, least = 0, 0, np.inf
         while n_good < n_draws and n_failed < MOST_DEGENERATE:
             seed = (slot // len(sizes) + n_failed) % len(nearest)
-            filled = 0
-            largest = 0.0
+            filled, largest = 0, 0.0
             if k > 0:
                 drawn[0] = nearest[seed, 0]
                 filled = 1
@@ -252,7 +225,8 @@ def _draw_kernel(
                     row = nearest[seed, 1 + below(stream, counter, k)]
                     accept = uniform(stream, counter + np.uint64(1)) * largest < weights[row]
                 else:
-                    row, accept = _row_at(cumulative, uniform(stream, counter)), True
+                    wanted = uniform(stream, counter) * cumulative[-1]
+                    row, accept = min(np.searchsorted(cumulative, wanted, "right"), len(cumulative) - 1), True
                 counter += np.uint64(2)
                 for earlier in range(filled):
                     accept = accept and drawn[earlier] != row
@@ -276,20 +250,6 @@ def _draw_kernel(
         if n_good > 0:
             n_drawn += 1
     return n_drawn
-
-
-@jit
-def _row_at(cumulative: Any, share: float) -> int:
-    """Return the first row whose cumulative weight exceeds `share` of the total."""
-    wanted = share * cumulative[len(cumulative) - 1]
-    low, high = 0, len(cumulative) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if cumulative[middle] > wanted:
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 @jit

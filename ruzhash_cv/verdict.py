@@ -182,11 +182,6 @@ def empirical_null(p: Array, n_decoys: int) -> float:
     other. Large p-values are theirs alone, and tell the law by which the small ones follow (Efron, "Large-scale simultaneous
     hypothesis testing: the choice of a null hypothesis", JASA 2004). Fitted to the share of p-values above 0.05 that are at most 0.5.
     n matches speak for n N / (n + N) of them: the `n_decoys` N that p-values come from are a sample too.
-
-    Examples
-    --------
-    >>> empirical_null(np.linspace(0.001, 1, 500), 1000)
-    0.0
     """
     n = int(np.count_nonzero(p > INLIERS))
     n_middle = np.count_nonzero((p > INLIERS) & (p <= MIDDLE))
@@ -200,13 +195,7 @@ def empirical_null(p: Array, n_decoys: int) -> float:
 
 
 def adjust(p: Array, shift: float) -> Array:
-    """Return p-values under a law from `empirical_null`.
-
-    Examples
-    --------
-    >>> adjust(np.array([0.01, 0.5]), 1.0).round(3)
-    array([0.092, 0.841])
-    """
+    """Return p-values under a law from `empirical_null`."""
     return p if shift == 0.0 else np.asarray(ndtr(ndtri(p) + shift))
 
 
@@ -215,12 +204,6 @@ def better_rejected(scores: Array, rejected: NDArray[np.bool_]) -> Array:
 
     Mismatches crowd around true positions, as repeated corners and edges have them, and decoys do not. What was rejected is known
     to look as it does: a p-value is no smaller than the share of it.
-
-    Examples
-    --------
-    >>> scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
-    >>> better_rejected(scores, scores > 0.15)
-    array([0. , 0. , 0.2, 0.4, 0.6, 0.8])
     """
     ranked: Array = np.sort(scores[rejected])
     better = np.searchsorted(ranked, scores, side="left")
@@ -233,11 +216,6 @@ def mismatch_rate(p: Array, decoy_p: Array | None = None, *, beyond: float = 0.5
     Hardly any of these are inliers': their share is the mismatches', times the share of mismatches that lie there (Storey, "A direct
     approach to false discovery rates", JRSS B 2002). That is 1 - `beyond` where p-values are uniform; where many mismatches agree
     with nothing and share the largest p-value it is more, as the decoys' own, `decoy_p`, tell.
-
-    Examples
-    --------
-    >>> mismatch_rate(np.array([0.001, 0.001, 0.2, 0.7]))
-    0.5
     """
     if len(p) == 0:
         return 0.0

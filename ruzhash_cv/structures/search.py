@@ -123,9 +123,9 @@ class Search:
                 plan, guides = PLANS[family.codimension], self._guides(code, led_by)
                 wanted = min(plan.n_samples, len(self._matches)) * 2**turn // len(guides)
                 for guide in guides:
-                    sampled, refitted = self._sample(code, plan, wanted, guide)
+                    sampled, refits = self._sample(code, plan, wanted, guide)
                     columns.append(sampled)
-                    candidates.append(refitted)
+                    candidates.append(refits)
             structures = self._select(candidates)
             scores, null_scores, scorer = self._score(Columns.join(columns), structures)
             if self._is_over(structures, scores, null_scores, alone):
