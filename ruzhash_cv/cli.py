@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import cv2
 import numpy as np
@@ -28,8 +27,6 @@ from ruzhash_cv.result import FilterResult
 if TYPE_CHECKING:
     from ruzhash_cv.datasets import ImagePair
 
-T = TypeVar("T")
-Points = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 MODELS = ("auto", "homography", "fundamental")
@@ -82,29 +79,29 @@ def _parser() -> argparse.ArgumentParser:
     filter_.add_argument("images", type=Path, nargs=2, metavar="IMG")
     limits = ", ".join(f"{name.upper()}: {most}" for name, most in MOST_KEYPOINTS.items())
     filter_.add_argument("--features", choices=tuple(MOST_KEYPOINTS), default="sift", help=f"at most, {limits}")
-    ratio = _number(float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
+    ratio = _number("a number above 0 and at most 1", most=1)
     filter_.add_argument("--ratio", type=ratio, default=RATIO, help="of the ratio test, default 0.8; 1 = nearly all")
     filter_.add_argument("--model", choices=MODELS, default="auto")
-    positive = _number(float, lambda value: 0 < value < math.inf, "a number above 0")
-    filter_.add_argument("--threshold", type=positive, metavar="PIXELS", help="default: as the matches ask for")
+    threshold = _number("a number above 0")
+    filter_.add_argument("--threshold", type=threshold, metavar="PIXELS", help="default: as the matches ask for")
     filter_.add_argument("-o", "--output", type=Path, metavar="PICTURE", help="draw the matches, e.g. out.png")
     filter_.add_argument("--save", type=Path, metavar="FILE.npz", help="save points, mask, scores and models")
     filter_.set_defaults(run=_filter)
 
     warmup_ = commands.add_parser("warmup", help="compile the kernels now, so that no later call has to")
-    count = _number(int, lambda value: value > 0, "a whole number above 0")
+    count = _number("a whole number above 0", convert=int)
     warmup_.add_argument("--n-jobs", type=count, metavar="N", help="processes, default: one for each processor")
     warmup_.set_defaults(run=lambda options: _prepare_kernels(options.n_jobs))
     return parser
 
 
-def _number(convert: Callable[[str], T], allowed: Callable[[T], bool], requirement: str) -> Callable[[str], T]:
-    """Return a type of argument that says what it must be and what arrived."""
+def _number(requirement: str, most: float = sys.float_info.max, convert: type = float) -> Callable[[str], Any]:
+    """Return a parser of numbers above 0 and at most `most`."""
 
-    def parse(text: str) -> T:
+    def parse(text: str) -> Any:
         with contextlib.suppress(ValueError):
             value = convert(text)
-            if allowed(value):
+            if 0 < value <= most:
                 return value
         raise argparse.ArgumentTypeError(f"must be {requirement}, got {text}")
 
@@ -118,9 +115,8 @@ def _demo(options: argparse.Namespace) -> None:
     from ruzhash_cv.datasets import PAIR_NAMES, load_pair
 
     names = options.pair or PAIR_NAMES
-    for name in names:
-        if name not in PAIR_NAMES:
-            raise InputError(f"there is no pair {name!r}; the bundled ones are {', '.join(PAIR_NAMES)}")
+    if unknown := [name for name in names if name not in PAIR_NAMES]:
+        raise InputError(f"there is no pair {unknown[0]!r}; the bundled ones are {', '.join(PAIR_NAMES)}")
     with _told(f"cannot make the directory {options.output}"):
         options.output.mkdir(parents=True, exist_ok=True)
     _prepare_kernels()
@@ -135,26 +131,29 @@ def _demo(options: argparse.Namespace) -> None:
 
 def _compare(pair: ImagePair, folder: Path) -> None:
     """Print a row for every method, and draw what this package and the better MAGSAC made of the pair."""
-    matched = _match((pair.img1, pair.img2), ("1", "2"))
-    pairs = as_correspondences(*matched)
-    points1, points2 = pairs.points1, pairs.points2
-    truth = pair.labels(points1, points2, tolerance=PIXELS) > 0
-    filter_points(points1, points2)  # a process's first call also reads the kernels from their cache
+    kp1, kp2, matches = _match((pair.img1, pair.img2), ("1", "2"))
+    pairs = as_correspondences(kp1, kp2, matches)
+    points = pairs.points1, pairs.points2
+    truth = pair.labels(*points, tolerance=PIXELS) > 0
+    filter_points(*points)  # a process's first call also reads the kernels from their cache
     since = time.perf_counter()
-    result = filter_points(points1, points2)
+    result = filter_points(*points)
     _print_row(pair.name, "ruzhash_cv", result.inlier_mask, truth, time.perf_counter() - since)
     magsac, best = np.zeros(len(truth), bool), -1.0
     for method, flag in OPENCV.items():
         for family in ("homography", "fundamental"):
             since = time.perf_counter()
-            mask = _opencv_mask(family, flag, points1, points2)
+            mask = _opencv_mask(family, flag, *points)
             f1 = _print_row(pair.name, f"{method} {family}", mask, truth, time.perf_counter() - since)
             if flag == cv2.USAC_MAGSAC and f1 > best:
                 magsac, best = mask, f1
-    drawn = (pair.img1, matched[0], pair.img2, matched[1], matched[2])
-    _write_picture(folder / f"{pair.name}.jpg", draw_matches(*drawn, result))
-    _write_picture(folder / f"{pair.name}_scores.jpg", draw_scores(*drawn, result))
-    _write_picture(folder / f"{pair.name}_magsac.jpg", draw_matches(*drawn, magsac))
+    drawn = pair.img1, kp1, pair.img2, kp2, matches
+    for suffix, draw, shown in (
+        ("", draw_matches, result),
+        ("_scores", draw_scores, result),
+        ("_magsac", draw_matches, magsac),
+    ):
+        _write_picture(folder / f"{pair.name}{suffix}.jpg", draw(*drawn, shown))
 
 
 def _filter(options: argparse.Namespace) -> None:
@@ -170,9 +169,6 @@ def _filter(options: argparse.Namespace) -> None:
         _write_picture(options.output, draw_matches(img1, kp1, img2, kp2, matches, result))
     if options.save is not None:
         _save(options.save, pairs, matches, result)
-
-
-# What they are made of
 
 
 def _prepare_kernels(n_jobs: int | None = None) -> None:
@@ -237,14 +233,12 @@ def _match(
     return kp1, kp2, select_matches(rows, passed)
 
 
-def _opencv_mask(family: str, method: int, points1: Points, points2: Points) -> Mask:
+def _opencv_mask(family: str, method: int, points1: NDArray[Any], points2: NDArray[Any]) -> Mask:
     """Return OpenCV's inlier mask; empty on failure, where OpenCV leaves it uninitialised."""
     cv2.setRNGSeed(0)
     estimate: Any = cv2.findHomography if family == "homography" else cv2.findFundamentalMat
     matrix, mask = estimate(points1, points2, method, PIXELS)
-    if matrix is None or mask is None:
-        return np.zeros(len(points1), bool)
-    return np.asarray(mask.reshape(-1) > 0)
+    return np.zeros(len(points1), bool) if matrix is None or mask is None else np.asarray(mask.reshape(-1) > 0)
 
 
 def _print_row(pair: str, method: str, mask: Mask, truth: Mask, seconds: float) -> float:
@@ -272,17 +266,19 @@ def _print_result(result: FilterResult) -> None:
 
 
 def _save(path: Path, pairs: Correspondences, matches: Sequence[cv2.DMatch], result: FilterResult) -> None:
-    names = ("inlier_mask", "anomaly_scores", "p_values", "labels")
-    arrays: dict[str, NDArray[Any]] = {
-        "points1": pairs.points1,
-        "points2": pairs.points2,
-        "keypoint_indices": np.array([(m.queryIdx, m.trainIdx) for m in matches], np.int64).reshape(-1, 2),
-        "models": np.array([model.matrix for model in result.models]).reshape(-1, 3, 3),
-        "model_kinds": np.array([model.kind for model in result.models], dtype="U11"),
-        **{name: getattr(result, name) for name in names},
-    }
     with _told(f"cannot write {path}"), path.open("wb") as file:  # a file, because a name would get a second suffix
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(
+            file,
+            points1=pairs.points1,
+            points2=pairs.points2,
+            keypoint_indices=np.array([(m.queryIdx, m.trainIdx) for m in matches], np.int64).reshape(-1, 2),
+            models=np.array([model.matrix for model in result.models]).reshape(-1, 3, 3),
+            model_kinds=np.array([model.kind for model in result.models], dtype="U11"),
+            inlier_mask=result.inlier_mask,
+            anomaly_scores=result.anomaly_scores,
+            p_values=result.p_values,
+            labels=result.labels,
+        )
 
 
 if __name__ == "__main__":

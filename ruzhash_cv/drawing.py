@@ -108,12 +108,7 @@ def draw_scores(
     Returns
     -------
     ndarray of uint8, shape (height, width, 3)
-        BGR, `img1` on the left, `img2` on the right, the colour bar below.
-
-    Raises
-    ------
-    IndexError, TypeError, ValueError
-        As `draw_matches`.
+        As of `draw_matches`, with the colour bar below.
 
     Examples
     --------
@@ -191,7 +186,6 @@ def _lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None) -> _
 
 
 def _as_bgr(image: Any, name: str) -> NDArray[Any]:
-    """Return an image in BGR, checked."""
     if image is None:
         raise TypeError(f"`{name}` must be an image, got None, which cv2.imread returns for a file it cannot read")
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
@@ -201,9 +195,8 @@ def _as_bgr(image: Any, name: str) -> NDArray[Any]:
     if channels not in (1, 3, 4) or image.size == 0:
         raise ValueError(f"`{name}` must have shape (h, w), (h, w, 3) or (h, w, 4), not empty, got {image.shape}")
     image = np.ascontiguousarray(image)
-    if channels != 3:
-        image = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR if channels == 1 else cv2.COLOR_BGRA2BGR)
-    return np.asarray(image)
+    conversion = {1: cv2.COLOR_GRAY2BGR, 4: cv2.COLOR_BGRA2BGR}.get(channels)
+    return image if conversion is None else np.asarray(cv2.cvtColor(image, conversion))
 
 
 def _lines(
@@ -217,7 +210,6 @@ def _lines(
 
 
 def _as_scores(value: Any, n_matches: int) -> NDArray[np.float64]:
-    """Return scores of shape (n,)."""
     scores = as_array(value, "result_or_scores", f"({n_matches},)")
     if scores.dtype.kind not in "fiu":
         raise TypeError(f"`result_or_scores` must be a FilterResult or scores of float, got dtype {scores.dtype}")
@@ -235,15 +227,15 @@ def _draw_layer(pair: _Pair, lines: NDArray[np.float64], colours: Any, opacity: 
     """Blend lines into the canvas as one layer, their end markers opaque on top; `colours` are one or one a line."""
     breadth = pair.unit * float(np.clip(np.sqrt(300 / max(len(lines), 1)), 0.7, 1.3))
     thickness, size = max(1, round(breadth)), round(2.5 * breadth * 2**_SHIFT)
-    ends = np.round(lines * 2**_SHIFT).astype(int).tolist()
-    colours = np.broadcast_to(colours, (len(lines), 3)).tolist()
+    ends = np.round(lines * 2**_SHIFT).astype(int).reshape(-1, 2, 2).tolist()
+    drawn = list(zip(ends, np.broadcast_to(colours, (len(lines), 3)).tolist(), strict=True))
     layer = pair.canvas.copy()
-    for (x1, y1, x2, y2), colour in zip(ends, colours, strict=True):
-        cv2.line(layer, (x1, y1), (x2, y2), colour, thickness, cv2.LINE_AA, _SHIFT)
+    for (start, end), colour in drawn:
+        cv2.line(layer, start, end, colour, thickness, cv2.LINE_AA, _SHIFT)
     cv2.addWeighted(layer, opacity, pair.canvas, 1 - opacity, 0, dst=pair.canvas)
-    for (x1, y1, x2, y2), colour in zip(ends, colours, strict=True):
-        _draw_marker(pair.canvas, x1, y1, size, colour, thickness, marker)
-        _draw_marker(pair.canvas, x2, y2, size, colour, thickness, marker)
+    for both, colour in drawn:
+        for x, y in both:
+            _draw_marker(pair.canvas, x, y, size, colour, thickness, marker)
 
 
 def _draw_marker(canvas: Picture, x: int, y: int, size: int, colour: Any, thickness: int, marker: str) -> None:
@@ -273,7 +265,6 @@ def _colour_bar(pair: _Pair, low: float, high: float) -> Picture:
     strip = pair.strip(56)
     height, left, right = len(strip), len(strip) // 2, strip.shape[1] - len(strip) // 2
     strip[height // 6 : height // 2, left:right] = cv2.resize(_PLASMA[None], (right - left, 1))
-    for text, x, align in ((f"{low:.3g}", left, 0.0), (f"{high:.3g}", right, 1.0)):
-        pair.write(strip, text, x, 0.85 * height, align=align)
-    pair.write(strip, "anomaly score", (left + right) / 2, 0.85 * height, align=0.5)
+    for text, align in ((f"{low:.3g}", 0.0), ("anomaly score", 0.5), (f"{high:.3g}", 1.0)):
+        pair.write(strip, text, left + align * (right - left), 0.85 * height, align=align)
     return strip

@@ -43,7 +43,7 @@ Array = NDArray[np.float64]
 
 
 class _Algebraic:
-    """The paper's residual: of equations that are linear in a matrix of unit norm."""
+    """The paper's residual: the norm of equations linear in a matrix of unit norm, in coordinates of `normalise_pairs`."""
 
     def equations(self, data: Array) -> Array:
         """Return the coefficients (e, n, 9) of the equations that correspondences (n, 4) satisfy."""
@@ -64,9 +64,7 @@ class _Algebraic:
 
 @dataclass(frozen=True)
 class AlgebraicHomographies(_Algebraic, Homographies):
-    """Homographies with the paper's residual of correspondences in normalised coordinates, see `normalise_pairs`.
-
-    It is the norm of the two equations that make x2 ~ H x1 linear in H (Hartley and Zisserman, equation 4.3), for H of unit norm.
+    """Homographies by the two equations that make x2 ~ H x1 linear in H (Hartley and Zisserman, equation 4.3).
 
     Examples
     --------
@@ -78,16 +76,13 @@ class AlgebraicHomographies(_Algebraic, Homographies):
     def equations(self, data: Array) -> Array:
         """Return x - u w and y - v w, where H x1 = (x, y, w) and x2 = (u, v)."""
         first, nothing = _homogeneous(data[:, :2]), np.zeros((len(data), 3))
-        x = np.hstack([first, nothing, -data[:, 2:3] * first])
-        y = np.hstack([nothing, first, -data[:, 3:] * first])
-        return np.stack([x, y])
+        x, y = [first, nothing, -data[:, 2:3] * first], [nothing, first, -data[:, 3:] * first]
+        return np.stack([np.hstack(x), np.hstack(y)])
 
 
 @dataclass(frozen=True)
 class AlgebraicFundamentalMatrices(_Algebraic, FundamentalMatrices):
-    """Fundamental matrices with the paper's residual of correspondences in normalised coordinates, see `normalise_pairs`.
-
-    It is |x2^T F x1|, for F of unit norm.
+    """Fundamental matrices by x2^T F x1 = 0.
 
     Examples
     --------
@@ -123,17 +118,8 @@ _FAMILIES: dict[str, ModelFamily] = {
 def normalise_pairs(points1: ArrayLike, points2: ArrayLike) -> Array:
     """Return correspondences (x1, y1, x2, y2), centred, with a mean distance of about 1 from the centre, shape (n, 4).
 
-    Algebraic residuals depend on the coordinates; these make them comparable between image pairs.
-
-    Parameters
-    ----------
-    points1, points2 : array_like, shape (n, 2)
-        Corresponding points, pixels; finite.
-
-    Raises
-    ------
-    TypeError, ValueError
-        The points are not of the form above, or not equally many; the message names the argument and what arrived.
+    Algebraic residuals depend on the coordinates; these make them comparable between image pairs. Points that are not finite,
+    of shape (n, 2) or equally many raise TypeError or ValueError.
 
     Examples
     --------
@@ -192,19 +178,7 @@ def pose(scene: Shape | AdelaideScene) -> Problem:
 
 
 def paper_preferences(problem: Problem, *, binary: bool = False, rng: RNG = 0) -> sparse.csr_array:
-    """Return preferences of all points for m = 10 n models of uniform samples.
-
-    Parameters
-    ----------
-    problem : Problem
-    binary : bool
-        1 or 0, for PIF-B and RHF-B.
-    rng : int, numpy.random.Generator or None
-        The same int gives the same models.
-
-    Returns
-    -------
-    scipy.sparse.csr_array of float32, shape (n, m)
+    """Return preferences (n, m) of all points for m = 10 n models of uniform samples; `binary` ones, 1 or 0, for PIF-B and RHF-B.
 
     Examples
     --------
@@ -223,14 +197,8 @@ def paper_forest(method: str, *, branching_factor: int = 2, **options: Any) -> P
     ----------
     method : {"PIF", "PIF-R", "PIF-B", "RHF", "RHF-B"}
         "-B" expects binary preferences.
-    branching_factor : int
-        b, from 2 to 256 in the paper.
-    **options
-        Of the forest: `n_trees`, `subsample_size` (t = 100 and psi = 256 as in the paper), `rng`, `n_jobs`.
-
-    Returns
-    -------
-    RuzHashForest or VoronoiForest
+    branching_factor, **options
+        Of the forest, see `RuzHashForest`: b is from 2 to 256 in the paper, t = 100 and psi = 256 are the defaults.
 
     Examples
     --------
