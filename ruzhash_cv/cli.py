@@ -148,12 +148,9 @@ def _compare(pair: ImagePair, folder: Path) -> None:
             if flag == cv2.USAC_MAGSAC and f1 > best:
                 magsac, best = mask, f1
     drawn = pair.img1, kp1, pair.img2, kp2, matches
-    for suffix, draw, shown in (
-        ("", draw_matches, result),
-        ("_scores", draw_scores, result),
-        ("_magsac", draw_matches, magsac),
-    ):
-        _write_picture(folder / f"{pair.name}{suffix}.jpg", draw(*drawn, shown))
+    _write_picture(folder / f"{pair.name}.jpg", draw_matches(*drawn, result))
+    _write_picture(folder / f"{pair.name}_scores.jpg", draw_scores(*drawn, result))
+    _write_picture(folder / f"{pair.name}_magsac.jpg", draw_matches(*drawn, magsac))
 
 
 def _filter(options: argparse.Namespace) -> None:
@@ -266,6 +263,7 @@ def _print_result(result: FilterResult) -> None:
 
 
 def _save(path: Path, pairs: Correspondences, matches: Sequence[cv2.DMatch], result: FilterResult) -> None:
+    verdict = {name: getattr(result, name) for name in ("inlier_mask", "anomaly_scores", "p_values", "labels")}
     with _told(f"cannot write {path}"), path.open("wb") as file:  # a file, because a name would get a second suffix
         np.savez_compressed(
             file,
@@ -274,10 +272,7 @@ def _save(path: Path, pairs: Correspondences, matches: Sequence[cv2.DMatch], res
             keypoint_indices=np.array([(m.queryIdx, m.trainIdx) for m in matches], np.int64).reshape(-1, 2),
             models=np.array([model.matrix for model in result.models]).reshape(-1, 3, 3),
             model_kinds=np.array([model.kind for model in result.models], dtype="U11"),
-            inlier_mask=result.inlier_mask,
-            anomaly_scores=result.anomaly_scores,
-            p_values=result.p_values,
-            labels=result.labels,
+            **verdict,
         )
 
 

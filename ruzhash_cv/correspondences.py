@@ -133,14 +133,16 @@ def _as_indices(matches: Matches, ratio: float | None) -> tuple[Indices, NDArray
     if ratio is not None:
         ratio = check_real(ratio, "ratio", above=0.0, below=1.0 + 1e-12)
     rows = _as_sequence(matches)
-    if len(rows) and not isinstance(rows[0], cv2.DMatch):
-        if not all(isinstance(row, (tuple, list)) and all(isinstance(m, cv2.DMatch) for m in row) for row in rows):
-            _check_ratio_unused(ratio, "an index array")
-            indices = _as_index_array(rows)
-            return indices, np.ones(len(indices), bool), None
+    flat = len(rows) > 0 and isinstance(rows[0], cv2.DMatch)
+    knn = all(isinstance(row, (tuple, list)) and all(isinstance(m, cv2.DMatch) for m in row) for row in rows)
+    if ratio is not None and not knn:
+        form = "a flat sequence of DMatch" if flat else "an index array"
+        raise ValueError(f"`ratio` needs knnMatch output with k >= 2, got {form}")
+    if knn:
         rows = [_best_neighbour(row, ratio) for row in rows]
-    elif len(rows):
-        _check_ratio_unused(ratio, "a flat sequence of DMatch")
+    elif not flat:
+        indices = _as_index_array(rows)
+        return indices, np.ones(len(indices), bool), None
     try:
         fields = [(-1, -1, np.inf) if row is None else (row.queryIdx, row.trainIdx, row.distance) for row in rows]
     except AttributeError:
@@ -153,11 +155,6 @@ def _best_neighbour(row: Sequence[cv2.DMatch], ratio: float | None) -> cv2.DMatc
     if ratio is None:
         return row[0] if row else None
     return row[0] if len(row) >= 2 and row[0].distance < ratio * row[1].distance else None
-
-
-def _check_ratio_unused(ratio: float | None, form: str) -> None:
-    if ratio is not None:
-        raise ValueError(f"`ratio` needs knnMatch output with k >= 2, got {form}")
 
 
 def _as_index_array(rows: Sequence[Any]) -> Indices:

@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from numba.core import sigutils, types
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.event import Listener, register
+from numba.core.event import TimingListener, register
 from numba.core.registry import CPUDispatcher
 
 from ruzhash_cv._core.cache import KernelCache, find_cache
@@ -136,17 +136,15 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 kernels: dict[str, _Kernel] = {}
 
 
-class _Notice(Listener):  # type: ignore[misc]
+class _Notice(TimingListener):  # type: ignore[misc]
     """Says once a process that kernels are being compiled, where that takes long."""
 
-    def __init__(self) -> None:
-        self.said = False
-        self._seconds = 0.0  # of compilations that have ended
-        self._began: list[float] = []  # those that have not: a kernel's goes on while those it calls are compiled
+    said = False
+    _duration = 0.0  # of compilations that have ended; a kernel's goes on while those it calls are compiled
 
     def on_start(self, event: Any) -> None:
-        self._began.append(time.perf_counter())
-        late = self._seconds + self._began[-1] - self._began[0] >= PATIENCE
+        super().on_start(event)
+        late = self._duration + time.perf_counter() - self._ts >= PATIENCE
         if late and not self.said and isinstance(event.data["dispatcher"], _Kernel):
             self.said = True
             # There may be no stderr, or a closed one.
@@ -155,11 +153,6 @@ class _Notice(Listener):  # type: ignore[misc]
                     "ruzhash_cv: compiling kernels, once after installation (`ruzhash-cv warmup` does it ahead)\n"
                 )
                 sys.stderr.flush()
-
-    def on_end(self, event: Any) -> None:
-        began = self._began.pop()
-        if not self._began:
-            self._seconds += time.perf_counter() - began
 
 
 notice = _Notice()

@@ -133,12 +133,12 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     return str(value)
 
 
-def as_generator(rng: RNG, name: str = "rng") -> np.random.Generator:
+def as_generator(rng: RNG) -> np.random.Generator:
     """Return a Generator from an int, a Generator or None (fresh entropy), as in SPEC 7."""
     if rng is None or isinstance(rng, np.random.Generator):
         return np.random.default_rng(rng)
     if isinstance(rng, (bool, np.bool_)) or not isinstance(rng, (int, np.integer)) or rng < 0:
-        raise TypeError(f"`{name}` must be a non-negative int, a numpy.random.Generator or None, got {rng!r}")
+        raise TypeError(f"`rng` must be a non-negative int, a numpy.random.Generator or None, got {rng!r}")
     return np.random.default_rng(int(rng))
 
 

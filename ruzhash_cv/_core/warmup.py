@@ -34,8 +34,7 @@ def missing_kernels(package: str = "ruzhash_cv") -> list[str]:
     """Import all modules of a package and return its kernels that declare their signature and are not in the cache yet."""
     root = importlib.import_module(package)
     for module in pkgutil.walk_packages(root.__path__, f"{package}."):
-        if not module.name.endswith(".__main__"):
-            importlib.import_module(module.name)
+        importlib.import_module(module.name)
     own = [name for name in kernels if f"{name}.".replace(":", ".").startswith(f"{package}.")]
     return [name for name in own if kernels[name].missing()]
 

@@ -368,7 +368,7 @@ def test_threads_that_come_first_at_once_compile_once(tmp_path: Path, monkeypatc
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has compiled nothing yet."""
     monkeypatch.setattr(room.notice, "said", False)
-    monkeypatch.setattr(room.notice, "_seconds", 0.0)
+    monkeypatch.setattr(room.notice, "_duration", 0.0)
 
 
 def test_long_compilation_is_announced_once(
