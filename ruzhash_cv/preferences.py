@@ -79,16 +79,8 @@ SATURATION = 4.0
 def embed(squared: Array, length: float, groups: NDArray[np.int64], members: NDArray[np.int64]) -> NDArray[np.float32]:
     """Return preferences (m, n) from squared residuals: the mean Gaussian of several noise scales, so that none need be known.
 
-    Parameters
-    ----------
-    squared : ndarray, shape (m, n)
-        Squared residuals of n correspondences to m models.
-    length : float
-        The length of the method, in the unit of the residuals.
-    groups : ndarray of int64, shape (n,)
-        The duplicate group of each correspondence.
-    members : ndarray of int64, shape (m, s)
-        Self-exclusion: the groups of each model's sample, which have no preference for it; -1 is nobody's.
+    `length` is that of the method, in the unit of the residuals. Self-exclusion: what is of the same duplicate group, `groups` (n,), as
+    one of a model's sample, `members` (m, s), has no preference for the model. -1 among these is nobody.
     """
     preferences = np.empty(squared.shape, np.float32)
     sigma = WIDEST_SCALE * length

@@ -56,17 +56,9 @@ def decide(
         share of decoys as good <= 0.02 ** (equations spared)      within the tolerance of a structure
                                 <= 0.002                           up to three tolerances away
 
-    Parameters
-    ----------
-    residuals, null_residuals : ndarrays, shapes (n, k) and (N, k)
-        Of matches and of decoys to the structures, in the unit of the tolerances.
-    tolerances, codimensions : ndarrays, shape (k,)
-    scores, null_scores : ndarrays, shapes (n,) and (N,)
-        Anomaly scores of matches and of decoys.
-    threshold : float or None
-        Where given, it is every structure's tolerance, and nothing is kept beyond.
-    false_acceptance_rate : float or None
-        Where given, the mask is p-value <= rate.
+    Residuals of matches (n, k) and of decoys (N, k) to the structures are in the unit of the tolerances (k,); scores (n,) and (N,) are
+    from one forest. With a `threshold`, which is every structure's tolerance then, nothing is kept beyond; with a
+    `false_acceptance_rate` the mask is p-value <= rate.
     """
     nearest, distance = nearest_structures(residuals, tolerances, codimensions)
     null_distance = nearest_structures(null_residuals, tolerances, codimensions)[1]

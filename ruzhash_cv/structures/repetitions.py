@@ -26,29 +26,20 @@ def tell_repetitions(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
     """Tell which structures are interleaved with stronger ones and compete with them for keypoints.
 
-    Parameters
-    ----------
-    data : ndarray, shape (n, 4)
-        Correspondences.
-    distances : ndarray, shape (n, k)
-        Residuals to the structures in units of their tolerances, strongest structure first.
-    keypoints : ndarray of int64, shape (2, n)
-        Of each image, the number of the keypoint that each match ends at.
-    same : float
-        Neighbours as near as that are the same keypoint and do not count.
+    `distances` (n, k) are residuals of correspondences `data` (n, 4) to the structures, strongest first, in units of their tolerances.
+    `keypoints` (2, n) number the keypoint of each image that each ends at. Neighbours as near as `same` are the same keypoint and do
+    not count.
 
-    Returns
-    -------
-    repeated : ndarray of bool, shape (k,)
-    held, lost : ndarrays of bool, shape (n,)
-        The matches of the other structures, and those that belong to repeated ones only.
+    Returns which structures are repetitions (k,), and of the matches (n,) those that the other structures hold, and those that belong
+    to repetitions only.
     """
     n, k = distances.shape
     repeated, held, lost = np.zeros(k, bool), np.zeros(n, bool), np.zeros(n, bool)
     for structure in range(k):
         own = (distances[:, structure] <= 1.0) & ~held
         small = own.sum() < SMALL * held.sum()
-        if own.sum() > 1 and (small or _contested_share(keypoints, own, held) >= LEAST_CONTESTED):
+        contested = np.any([np.isin(numbers[own], numbers[held]) for numbers in keypoints], axis=0)
+        if own.sum() > 1 and (small or contested.mean() >= LEAST_CONTESTED):
             shares = [own_share(data[:, image : image + 2], own, own | held, same) for image in (0, 2)]
             repeated[structure] = min(shares) < LEAST_OWN
         if repeated[structure]:
@@ -56,16 +47,6 @@ def tell_repetitions(
         else:
             held |= own
     return repeated, held, lost & ~held
-
-
-def _contested_share(keypoints: NDArray[np.int64], own: NDArray[np.bool_], held: NDArray[np.bool_]) -> float:
-    """Return the share of a structure's `own` matches that end, in either image, at a keypoint of a match that is `held`."""
-    contested = np.zeros(len(own), bool)
-    for numbers in keypoints:
-        taken = np.zeros(numbers.max() + 1, bool)
-        taken[numbers[held]] = True
-        contested |= taken[numbers]
-    return float(contested[own].mean())
 
 
 def own_share(points: Array, own: NDArray[np.bool_], around: NDArray[np.bool_], same: float) -> float:

@@ -70,19 +70,9 @@ class Columns(Models):
 class Found:
     """What the search brings home.
 
-    Attributes
-    ----------
-    structures : Structures
-    null : ndarray, shape (N, 4)
-        Decoys that told nothing of the models.
-    scores, null_scores : ndarrays
-        Anomaly scores of the correspondences searched, and of the decoys.
-    scorer : Scorer
-        Scores others; its columns are informative models, those of the structures last.
-    rejected : dict of str to int
-        Degenerate samples, by reason.
-    n_models : int
-        Models sampled.
+    `scores` are those of the correspondences searched, `null_scores` those of the decoys `null` (N, 4), which told nothing of the
+    models. `scorer` scores others; its last columns are those of the structures. `rejected` counts degenerate samples by reason, and
+    `n_models` the models sampled.
     """
 
     structures: Structures
