@@ -149,12 +149,11 @@ def draw_from(
         seeds = np.minimum(np.searchsorted(cumulative, at * cumulative[-1], side="right"), len(rows) - 1)
         nearest = nearest_rows(own, seeds, max(sizes) + 1)
     limits = np.array([min(size, nearest.shape[1] - 1) for size in sizes], np.int64)
-    samples, drawn = np.empty((n_samples, sample_size), np.int64), np.empty(sample_size, np.int64)
+    samples, n_draws = np.empty((n_samples, sample_size), np.int64), n_draws if affine else 1
     n_drawn = _draw_kernel(
-        own, cumulative, shares, nearest, limits, affine, n_draws if affine else 1, min_spread,
-        draw_key(rng), drawn, counts, samples,
-    )  # fmt: skip
-    rejected = {reason: int(count) for reason, count in zip(REJECTIONS[:3], counts[:3], strict=True)}
+        own, cumulative, shares, nearest, limits, affine, n_draws, min_spread, draw_key(rng), counts, samples
+    )
+    rejected = dict(zip(REJECTIONS[:3], counts[:3].tolist(), strict=True))
     return MinimalSamples(rows[samples[:n_drawn]], rejected)
 
 
@@ -185,7 +184,7 @@ def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Gene
     return np.hstack([data[i[far], :2], data[j[far], 2:]])
 
 
-@jit("i8(f8[:, ::1], f8[::1], f8[::1], i8[:, ::1], i8[::1], b1, i8, f8, u8, i8[::1], i8[::1], i8[:, ::1])")
+@jit("i8(f8[:, ::1], f8[::1], f8[::1], i8[:, ::1], i8[::1], b1, i8, f8, u8, i8[::1], i8[:, ::1])")
 def _draw_kernel(
     pairs: Any,
     cumulative: Any,
@@ -196,7 +195,6 @@ def _draw_kernel(
     n_draws: int,
     min_spread: float,
     key: Any,
-    drawn: Any,
     counts: Any,
     samples: Any,
 ) -> int:
@@ -205,6 +203,7 @@ def _draw_kernel(
     One seed serves all sizes, and the next one where it fails. `nearest` (n_seeds, k + 1) begins with the seeds themselves.
     """
     size, n_drawn = samples.shape[1], 0
+    drawn = np.empty(size, np.int64)
     for slot in range(len(samples)):
         stream = mix(key, np.uint64(slot))
         counter = np.uint64(0)

@@ -179,8 +179,8 @@ class Search:
         return weights
 
     def _meaningful(self, code: int, models: Array) -> Candidates:
-        matches = self._matches
-        found = Candidates.of(self._families[code], code, models, matches.data, self._decoys, matches.length)
+        matches, family = self._matches, self._families[code]
+        found = Candidates.of(family, code, models, matches.data, self._decoys, matches.length)
         return meaningful(found, self._families, matches.votes, self._n_tried)
 
     @property
@@ -218,13 +218,12 @@ class Search:
 
     def _columns_of(self, structures: Structures) -> Columns:
         """Return structures as columns; nobody is a member of their samples, as they were fitted to many."""
-        k, matches = len(structures), self._matches
         own = [self._families[code] for code in structures.codes]
         free = np.array([float(family.sample_size) for family in own])
         expected = np.array([expected_preference(family.codimension) for family in own])
-        nobody = self._padded(np.zeros((k, 0), np.int64))
+        nobody = self._padded(np.zeros((len(own), 0), np.int64))
         squared = squared_residuals(self._families, structures.codes, structures.models, self._data)
-        preferences = embed(squared, matches.length, self._groups, nobody)
+        preferences = embed(squared, self._matches.length, self._groups, nobody)
         weights = STRUCTURE_WEIGHT * self._significance(preferences, expected, free)
         return Columns(structures.models, structures.codes, weights, nobody)
 
@@ -305,8 +304,7 @@ def _agreement(
     columns: Columns, families: Families, data: Array, groups: NDArray[np.int64], length: float
 ) -> NDArray[np.float32]:
     squared = squared_residuals(families, columns.codes, columns.models, data)
-    weights = columns.weights.astype(np.float32)[:, None]
-    return embed(squared, length, groups, columns.members) * weights
+    return embed(squared, length, groups, columns.members) * columns.weights.astype(np.float32)[:, None]
 
 
 def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array) -> Array:
