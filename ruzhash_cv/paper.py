@@ -36,7 +36,6 @@ METHODS = ("PIF", "PIF-R", "PIF-B", "RHF", "RHF-B")
 """PI-Forest with Tanimoto, Ruzicka and Jaccard distances, RuzHash-iForest on continuous and on binary preferences."""
 BINARY_METHODS = ("PIF-B", "RHF-B")
 _METRICS = {"PIF": "tanimoto", "PIF-R": "ruzicka", "PIF-B": "jaccard"}
-_K = {"line": 3.0, "circle": 3.0, "homography": 5.0, "fundamental": 0.25}
 _MODELS_PER_POINT = 10
 
 Array = NDArray[np.float64]
@@ -107,11 +106,12 @@ def _homogeneous(points: Array) -> Array:
     return np.hstack([points, np.ones((len(points), 1))])
 
 
-_FAMILIES: dict[str, ModelFamily] = {
-    "line": Lines(),
-    "circle": Circles(),
-    "homography": AlgebraicHomographies(),
-    "fundamental": AlgebraicFundamentalMatrices(),
+#: What scenes of each kind hold, and k.
+_FAMILIES: dict[str, tuple[ModelFamily, float]] = {
+    "line": (Lines(), 3.0),
+    "circle": (Circles(), 3.0),
+    "homography": (AlgebraicHomographies(), 5.0),
+    "fundamental": (AlgebraicFundamentalMatrices(), 0.25),
 }
 
 
@@ -174,7 +174,8 @@ def pose(scene: Shape | AdelaideScene) -> Problem:
     ('line', 3.0, 0.014)
     """
     data = scene.points if isinstance(scene, Shape) else normalise_pairs(scene.points1, scene.points2)
-    return problem_from(scene.name, data, scene.labels, _FAMILIES[scene.kind], k=_K[scene.kind])
+    family, k = _FAMILIES[scene.kind]
+    return problem_from(scene.name, data, scene.labels, family, k=k)
 
 
 def paper_preferences(problem: Problem, *, binary: bool = False, rng: RNG = 0) -> sparse.csr_array:

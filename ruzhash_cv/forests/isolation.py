@@ -23,9 +23,9 @@ Array = NDArray[np.float64]
 _EULER_GAMMA = 0.5772156649
 #: Components that rows, in all trees, must have together before another thread pays.
 _WORTH_A_THREAD = 2_000_000
-# What the kernels' room holds: rows, sorted by node, those of a node before they are sorted and their branches, how many rows
+# What the kernels' room holds: rows sorted by node, those of a node before they are sorted and their branches, how many rows
 # take each branch, where nodes begin and end in the order, and how deep they are.
-ROWS, ORDER, BEFORE, BRANCH, COUNT, BEGIN, END, DEPTH = range(8)
+ORDER, BEFORE, BRANCH, COUNT, BEGIN, END, DEPTH = range(7)
 
 
 @dataclass(kw_only=True, eq=False)

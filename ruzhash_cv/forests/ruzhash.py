@@ -25,7 +25,6 @@ from ruzhash_cv.forests.isolation import (
     DEPTH,
     END,
     ORDER,
-    ROWS,
     PreferenceForest,
     add_children,
     sort_rows,
@@ -121,9 +120,10 @@ class RuzHashForest(PreferenceForest):
         room = *_node(rows), self._room(min(BLOCK, len(sums)), keys.shape[1])
         for begin in range(start, stop, BLOCK):
             block = slice(begin, min(begin + BLOCK, stop))
-            own = np.ascontiguousarray(trained[:, block])
+            own, empty = np.ascontiguousarray(trained[:, block]), rows[block].max(axis=1, initial=0.0) == 0.0
+            order, n_occupied = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum())
             into = sums[begin - start :][:BLOCK]
-            _route_kernel(rows[block], keys, children, lengths, own, self._n_branches, *room, into)
+            _route_kernel(rows[block], order, n_occupied, keys, children, lengths, own, self._n_branches, *room, into)
         return sums / self.n_trees
 
 
@@ -207,18 +207,19 @@ def _grow_kernel(
 
 
 @jit(
-    "void(Array(f4, 2, 'C', readonly=True), u8[:, ::1], i4[:, ::1], f8[:, :, ::1], b1[:, ::1], i8, "
+    "void(Array(f4, 2, 'C', readonly=True), i8[::1], i8, u8[:, ::1], i4[:, ::1], f8[:, :, ::1], b1[:, ::1], i8, "
     "f4[::1], u4[::1], i8[:, ::1], f8[::1])"
 )
 def _route_kernel(
-    rows: Any, keys: Any, children: Any, lengths: Any, trained: Any, n_branches: int,
+    rows: Any, order: Any, n_occupied: int, keys: Any, children: Any, lengths: Any, trained: Any, n_branches: int,
     thresholds: Any, ranks: Any, room: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """Add up rows' path lengths over the trees; `trained` (trees, rows) tells which rows do not count themselves."""
-    n_occupied = _empty_last(rows, room)
+    """Add up rows' path lengths over the trees; `trained` (trees, rows) tells which rows do not count themselves.
+
+    In the `order` of the rows those of nothing but zeros come last, after `n_occupied` others.
+    """
     for tree in range(len(keys)):
-        for at in range(len(rows)):
-            room[ORDER, at] = room[ROWS, at]
+        room[ORDER, : len(rows)] = order
         room[BEGIN, 0], room[END, 0] = 0, n_occupied
         node, n_nodes = 0, 1
         while node < n_nodes:
@@ -234,20 +235,3 @@ def _route_kernel(
                     own = trained.shape[1] > 0 and trained[tree, row]
                     sums[row] += lengths[tree, node, 1 if own else 0]
             node += 1
-
-
-@jit
-def _empty_last(rows: Any, room: Any) -> int:
-    """Write row numbers, those of nothing but zeros last, and return how many are not."""
-    n_occupied, n_empty = 0, 0
-    for row in range(len(rows)):
-        n_components = 0
-        for i in range(rows.shape[1]):
-            n_components += rows[row, i] > 0.0
-        if n_components > 0:
-            room[ROWS, n_occupied] = row
-            n_occupied += 1
-        else:
-            n_empty += 1
-            room[ROWS, len(rows) - n_empty] = row
-    return n_occupied
