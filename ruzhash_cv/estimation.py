@@ -125,7 +125,8 @@ def find_fundamental_matrix(
 
 def _strongest(kind: str, points1: ArrayLike, points2: ArrayLike, method: int | None, **options: Any) -> Found:
     first, second = as_pairs(points1, points2)
-    _check_method(method)
+    if method is not None:
+        _check_method(method)
     result = filter_points(first, second, model=kind, **options)
     if not result.models:
         return None, np.zeros((len(first), 1), np.uint8)
@@ -150,8 +151,6 @@ def _polish(structure: Structure, points1: Array, points2: Array) -> tuple[Array
 
 
 def _check_method(method: Any) -> None:
-    if method is None:
-        return
     message = f"`method` must be one of OpenCV's robust methods, such as cv2.RANSAC, or None, got {method!r}"
     if isinstance(method, (bool, np.bool_)) or not isinstance(method, (int, np.integer)):
         raise TypeError(f"{message}; a threshold is the fourth argument, or `threshold=`")

@@ -97,8 +97,7 @@ class PreferenceForest(ABC):
         return scores if decoys is None else (scores, self.anomaly_scores(decoys))
 
     def _fit(self: Forest, rows: Any) -> Forest:
-        n = rows.shape[0]
-        self._n_models = rows.shape[1]
+        n, self._n_models = rows.shape
         self._n_branches = max(2, min(self.branching_factor, n))
         self._psi = min(self.subsample_size, n)
         self._credit = expected_depths(self._psi, self._n_branches)
