@@ -365,7 +365,7 @@ NUMBERS = [
     Number(search, "PLANS", (1, "n_samples"), "samples of fundamental matrices in their first round"),
     Number(search, "PLANS", (1, "neighbourhoods"), "neighbours a fundamental matrix's sample is drawn from, in turn"),
     Number(search, "PLANS", (1, "n_refitted"), "fundamental matrices that are refitted, of each round and guide"),
-    Number(search, "MOST_ROUNDS", (), "rounds, each with twice the samples of the one before"),
+    Number(search, "MOST_ROUNDS", (), "rounds, each with as many samples as all before it"),
     Number(search, "CLOSING_RADII", (), "radii of the refits, in lengths"),
     Number(search, "N_DECOYS", (), "decoys that models are weighed against, and others that scores are compared with"),
     Number(search, "SIGNIFICANCE", (), "exponent of a model's weight"),

@@ -178,7 +178,7 @@ def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Gene
     """
     if len(data) == 0:
         return np.zeros((0, 4))
-    i, j = rng.integers(len(data), size=(2, 4 * n_decoys))
+    i, j = rng.integers(len(data), size=(2, 2 * n_decoys))
     apart = np.abs(data[i] - data[j])
     far = np.flatnonzero((apart[:, :2].max(axis=1) >= distance) & (apart[:, 2:].max(axis=1) >= distance))[:n_decoys]
     return np.hstack([data[i[far], :2], data[j[far], 2:]])

@@ -12,6 +12,7 @@ from ruzhash_cv._core.validation import as_vector
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import PRIOR_MATCHES
+from ruzhash_cv.structures.evidence import DENSITY_RATIO
 
 Array = NDArray[np.float64]
 
@@ -54,7 +55,7 @@ def decide(
     A match is kept if decoys seldom look as good, and the further off it is the seldomer:
 
         share of decoys as good <= 0.02 ** (equations spared)      within the tolerance of a structure
-                                <= 0.002                           up to three tolerances away
+                                <= 0.002                           up to three tolerances away, if denser than further off
 
     Residuals of matches (n, k) and of decoys (N, k) to the structures are in the unit of the tolerances (k,); scores (n,) and (N,) are
     from one forest. With a `threshold`, which is every structure's tolerance then, nothing is kept beyond; with a
@@ -70,6 +71,7 @@ def decide(
     rate = mismatch_rate(p, adjust(tail_shares(ranked, ranked), law))
     within, reach = distance <= 1.0, REACH if threshold is None else 1.0
     speaks = np.maximum(chance, better_rejected(looks, distance > REACH)) <= SURE
+    speaks &= stands_out(nearest, distance, codimensions)[nearest]
     level = ON_A_LINE ** (EQUATIONS - codimensions)[nearest]
     keep = np.where(within, chance <= level, speaks & (distance <= reach))
     if threshold is None:
@@ -105,8 +107,20 @@ def nearest_structures(
     most = np.where(distances <= 1.0, codimensions, 0).max(axis=1, keepdims=True)
     eligible = np.where(codimensions >= most, distances, np.inf)
     # A wide structure holds what narrow ones hold: of those that do the narrowest.
-    nearest = np.argmin(np.where(eligible <= 1.0, -1.0 / tolerances, eligible), axis=1)
+    narrowest = np.argsort(np.argsort(tolerances)) - len(tolerances)
+    nearest = np.argmin(np.where(eligible <= 1.0, narrowest, eligible), axis=1)
     return nearest, distances[np.arange(len(residuals)), nearest]
+
+
+def stands_out(nearest: NDArray[np.int64], distance: Array, codimensions: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell whose surroundings, from 1 to 3 tolerances away, are denser than as large an area further off, as structures are.
+
+    Mismatches that crowd around a plane look good near it, and are no denser there than further off.
+    """
+    further = (2.0 * REACH**codimensions - 1.0) ** (1.0 / codimensions)
+    near, far = (distance > 1.0) & (distance <= REACH), (distance > REACH) & (distance <= further[nearest])
+    n_near, n_far = (np.bincount(nearest[rows], minlength=len(codimensions)) for rows in (near, far))
+    return np.asarray(n_near > DENSITY_RATIO * n_far)
 
 
 def lost_to_rivals(

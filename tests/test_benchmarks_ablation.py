@@ -76,7 +76,7 @@ def rough() -> Problem:
     """One plane of which every tenth match lies further off than the others' noise."""
     rng = np.random.default_rng(7)
     points1 = rng.uniform(0, 500, (300, 2))
-    spreads = np.where(np.arange(300) % 10, 0.4, 6.0)
+    spreads = np.where(np.arange(300) % 10, 0.4, 2.0)
     points2 = points1 + [30.0, 5.0] + rng.normal(0, 1, (300, 2)) * spreads[:, None]
     points2[:100] = rng.uniform(0, 500, (100, 2))
     labels = (np.arange(300) >= 100).astype(np.intp)

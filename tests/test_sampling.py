@@ -286,13 +286,13 @@ def decoys_of(pairs: np.ndarray, n: int = 300, distance: float = 10.0, seed: int
 
 def test_decoys_pair_points_of_two_matches_that_are_apart_in_both_images() -> None:
     pairs = np.random.default_rng(0).uniform(0, 600, (80, 4))
-    decoys = decoys_of(pairs, distance=200.0)
+    decoys = decoys_of(pairs, distance=100.0)
     assert len(decoys) == 300
     firsts = [np.flatnonzero((pairs[:, :2] == decoy[:2]).all(axis=1))[0] for decoy in decoys]
     seconds = [np.flatnonzero((pairs[:, 2:] == decoy[2:]).all(axis=1))[0] for decoy in decoys]
     gaps = np.abs(pairs[firsts] - pairs[seconds])
-    assert (gaps[:, :2].max(axis=1) >= 200).all()
-    assert (gaps[:, 2:].max(axis=1) >= 200).all()
+    assert (gaps[:, :2].max(axis=1) >= 100).all()
+    assert (gaps[:, 2:].max(axis=1) >= 100).all()
 
 
 def test_every_match_lends_its_points_equally_often() -> None:

@@ -112,23 +112,20 @@ def radius_steps(squared: Array, length: float) -> Steps:
     """Return the index of the smallest radius that holds each residual; what lies beyond all annuli has the last."""
     steps = np.empty(squared.shape, np.uint8)
     smallest = RADII[0] * length
-    # A little larger, so that a residual of exactly a radius lies within it.
-    _step_kernel(squared, 1.0 / (smallest * smallest * (1.0 + 1e-12)), _N_STEPS - 1, steps)
+    with np.errstate(over="ignore"):
+        # A little larger, so that a residual of exactly a radius lies within it.
+        ratios = squared / (smallest * smallest * (1.0 + 1e-12))
+    _step_kernel(ratios.view(np.int64), _N_STEPS - 1, steps)
     return steps
 
 
-@jit("void(f8[:, ::1], f8, i8, u1[:, ::1])")
-def _step_kernel(squared: Any, unit: float, last: int, steps: Any) -> None:
-    """Powers of sqrt 2 in a residual are powers of two in its square: the binary exponent is the index."""
-    for item in range(len(squared)):
-        for row in range(squared.shape[1]):
-            ratio = squared[item, row] * unit
-            step = last
-            # A comparison with NaN is false.
-            if ratio < 1e9:
-                step = math.frexp(ratio)[1]
-                step = 0 if step < 0 else (last if step > last else step)
-            steps[item, row] = step
+@jit("void(i8[:, ::1], i8, u1[:, ::1])")
+def _step_kernel(ratios: Any, last: int, steps: Any) -> None:
+    """Powers of sqrt 2 in a residual are powers of two in its square: the exponent in the bits of a double is the index."""
+    for item in range(len(ratios)):
+        for row in range(ratios.shape[1]):
+            # Infinity and NaN have the largest exponent.
+            steps[item, row] = min(max(((ratios[item, row] >> 52) & 2047) - 1022, 0), last)
 
 
 def evidence(
@@ -172,7 +169,10 @@ def _evidence_kernel(
 
 
 def count_votes(steps: Steps, votes: Array) -> Array:
-    """Return the votes (m, n_steps) of correspondences between one radius and the next, from their radius indices (m, n)."""
+    """Return the votes (m, n_steps) of correspondences between one radius and the next, from their radius indices (m, n).
+
+    What lies beyond all annuli is not counted: of no model are these few.
+    """
     counts = np.zeros((len(steps), _N_STEPS))
     _count_kernel(steps, np.flatnonzero(votes), votes, counts)
     return counts
@@ -182,7 +182,8 @@ def count_votes(steps: Steps, votes: Array) -> Array:
 def _count_kernel(steps: Any, rows: Any, votes: Any, counts: Any) -> None:
     for item in range(len(steps)):
         for row in rows:
-            counts[item, steps[item, row]] += votes[row]
+            if steps[item, row] < counts.shape[1] - 1:
+                counts[item, steps[item, row]] += votes[row]
 
 
 def meaningful(candidates: Candidates, families: Sequence[ModelFamily], votes: Array, n_tried: int) -> Candidates:

@@ -36,8 +36,8 @@ class Plan(NamedTuple):
 
 #: By codimension, in the first round. Small neighbourhoods find small planes; seven points of one say little of a motion.
 PLANS = {2: Plan(400, (5, 10, 20, 40, 0), 36), 1: Plan(48, (50, 0), 12)}
-#: Rounds, each with twice the samples of the one before.
-MOST_ROUNDS = 5
+#: Rounds; each draws as many samples as all before it.
+MOST_ROUNDS = 6
 #: Models are refitted with these radii in turn, in lengths.
 CLOSING_RADII = (9.0, 3.0, 1.0)
 #: Decoys that models are weighed against, and as many others that scores are compared with: p-values would be flattered by the same.
@@ -111,7 +111,7 @@ class Search:
             alone = turn == 0 and len(self._families) > 1 and self._families[0] in self._admitted
             for code, family in enumerate(self._families[: 1 if alone else None]):
                 plan, guides = PLANS[family.codimension], self._guides(code, led_by)
-                wanted = min(plan.n_samples, len(self._matches)) * 2**turn // len(guides)
+                wanted = min(plan.n_samples, len(self._matches)) * 2 ** max(turn - 1, 0) // len(guides)
                 for guide in guides:
                     sampled, refits = self._sample(code, plan, wanted, guide)
                     columns.append(sampled)
@@ -257,7 +257,9 @@ class Search:
         fair = columns.take(np.flatnonzero(near @ (matches.votes * held) >= near @ (matches.votes * lost)))
         structures = structures.take(np.flatnonzero(~repeated))
         scores, null_scores, scorer = self._score(fair, structures)
-        return replace(found, structures=structures, scores=scores, null_scores=null_scores, scorer=scorer)
+        return replace(
+            found, structures=structures, null=self._null, scores=scores, null_scores=null_scores, scorer=scorer
+        )
 
 
 def best_first(left: Array, scores: Array) -> Array:

@@ -223,7 +223,7 @@ def most_models(model: str, n: int) -> int:
     """The number of models sampled if every round is held and every sample has all its solutions."""
     families = ASKED[model][0]
     return sum(
-        MOST_SOLUTIONS[family.name] * min(PLANS[family.codimension].n_samples, n) * 2**turn
+        MOST_SOLUTIONS[family.name] * min(PLANS[family.codimension].n_samples, n) * 2 ** max(turn - 1, 0)
         for family in families
         for turn in range(MOST_ROUNDS)
     )
