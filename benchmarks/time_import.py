@@ -88,7 +88,7 @@ def main() -> None:
             print_first_call("filled cache", cache)
         with tempfile.TemporaryDirectory() as cache:
             environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-            subprocess.run([sys.executable, "-m", "ruzhash_cv.cli", "warmup"], env=environment, check=True)
+            subprocess.run([sys.executable, "-m", "ruzhash_cv", "warmup"], env=environment, check=True)
             print_first_call("after warmup", cache)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
+import ruzhash_cv
 from ruzhash_cv import cli
+from ruzhash_cv.cli import demo as demo_command
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
 
@@ -50,7 +54,7 @@ def test_demo_prints_a_row_for_every_method(tmp_path: Path, capsys: Captured) ->
     header, *rows = captured.out.splitlines()
     assert header.split() == ["pair", "method", "matches", "kept", "flagged", "precision", "recall", "F1", "ms"]
     methods = [row[9:37].strip() for row in rows]
-    opencv = [f"{name} {family}" for name in cli.OPENCV for family in ("homography", "fundamental")]
+    opencv = [f"{name} {family}" for name in demo_command.OPENCV for family in ("homography", "fundamental")]
     assert methods == ["ruzhash_cv", *opencv]
     assert "kernels ready" in captured.err
 
@@ -152,8 +156,8 @@ def test_warmup_that_finds_all_kernels_does_not_claim_to_compile(capsys: Capture
 
 def test_warmup_says_how_many_kernels_it_compiles(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     asked: list[int | None] = []
-    monkeypatch.setattr(cli, "missing_kernels", lambda: ["a", "b"])
-    monkeypatch.setattr(cli, "warmup", asked.append)
+    monkeypatch.setattr("ruzhash_cv.cli.warmup.missing_kernels", lambda: ["a", "b"])
+    monkeypatch.setattr("ruzhash_cv.cli.warmup.warmup", asked.append)
     assert cli.main(["warmup", "--n-jobs", "3"]) == cli.main(["warmup"]) == 0
     assert asked == [3, None]
     assert "compiling 2 kernels" in capsys.readouterr().err
@@ -163,8 +167,8 @@ def test_warmup_that_fails_gets_one_line(monkeypatch: pytest.MonkeyPatch, capsys
     def fail(n_jobs: int | None) -> None:
         raise RuntimeError("a process failed")
 
-    monkeypatch.setattr(cli, "missing_kernels", list)
-    monkeypatch.setattr(cli, "warmup", fail)
+    monkeypatch.setattr("ruzhash_cv.cli.warmup.missing_kernels", list)
+    monkeypatch.setattr("ruzhash_cv.cli.warmup.warmup", fail)
     assert cli.main(["warmup"]) == 2
     assert "a process failed" in one_line(capsys)
 
@@ -258,3 +262,10 @@ def test_help_describes_the_commands(capsys: Captured) -> None:
     assert stopped.value.code == 0
     printed = capsys.readouterr().out
     assert all(command in printed for command in ("demo", "filter", "warmup"))
+
+
+def test_the_package_runs_as_a_module() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "ruzhash_cv", "--version"], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout == f"ruzhash-cv {ruzhash_cv.__version__}\n"

@@ -1,0 +1,8 @@
+"""The command line as ``python -m ruzhash_cv``."""
+
+import sys
+
+from ruzhash_cv.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

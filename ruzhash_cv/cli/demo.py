@@ -1,0 +1,98 @@
+"""``ruzhash-cv demo``: this package beside OpenCV's RANSAC and MAGSAC on the bundled image pairs."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv.cli.common import RATIO, Commands, InputError, say, told, write_picture
+from ruzhash_cv.cli.features import match_images
+from ruzhash_cv.cli.warmup import prepare_kernels
+from ruzhash_cv.correspondences import as_correspondences
+from ruzhash_cv.drawing import draw_matches, draw_scores
+from ruzhash_cv.filtering import filter_points
+
+if TYPE_CHECKING:
+    from ruzhash_cv.datasets import ImagePair
+
+Mask = NDArray[np.bool_]
+
+#: RANSAC's threshold and the tolerance of the truth.
+PIXELS = 3.0
+OPENCV = {"cv2.RANSAC": cv2.RANSAC, "cv2.USAC_MAGSAC": cv2.USAC_MAGSAC}
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser("demo", help="compare with OpenCV's RANSAC and MAGSAC on the bundled image pairs")
+    parser.add_argument("-o", "--output", type=Path, default=Path("ruzhash_cv_demo"), metavar="DIR")
+    parser.add_argument("--pair", action="append", metavar="NAME", help="only this pair; may be repeated")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from ruzhash_cv.datasets import PAIR_NAMES, load_pair
+
+    names = options.pair or PAIR_NAMES
+    if unknown := [name for name in names if name not in PAIR_NAMES]:
+        raise InputError(f"there is no pair {unknown[0]!r}; the bundled ones are {', '.join(PAIR_NAMES)}")
+    with told(f"cannot make the directory {options.output}"):
+        options.output.mkdir(parents=True, exist_ok=True)
+    prepare_kernels()
+    say(
+        f"SIFT, ratio test {RATIO}; OpenCV's threshold {PIXELS:g} px; a match is true within {PIXELS:g} px of the truth"
+    )
+    print(f"{'pair':8} {'method':28} matches  kept flagged precision recall    F1      ms")
+    for name in names:
+        _compare(load_pair(name), options.output)
+    say(f"pictures are in {options.output}")
+
+
+def _compare(pair: ImagePair, folder: Path) -> None:
+    """Print a row for every method, and draw what this package and the better MAGSAC made of the pair."""
+    kp1, kp2, matches = match_images((pair.img1, pair.img2), ("1", "2"))
+    pairs = as_correspondences(kp1, kp2, matches)
+    points = pairs.points1, pairs.points2
+    truth = pair.labels(*points, tolerance=PIXELS) > 0
+    filter_points(*points)  # a process's first call also reads the kernels from their cache
+    since = time.perf_counter()
+    result = filter_points(*points)
+    _print_row(pair.name, "ruzhash_cv", result.inlier_mask, truth, time.perf_counter() - since)
+    magsac, best = np.zeros(len(truth), bool), -1.0
+    for method, flag in OPENCV.items():
+        for family in ("homography", "fundamental"):
+            since = time.perf_counter()
+            mask = _opencv_mask(family, flag, *points)
+            f1 = _print_row(pair.name, f"{method} {family}", mask, truth, time.perf_counter() - since)
+            if flag == cv2.USAC_MAGSAC and f1 > best:
+                magsac, best = mask, f1
+    drawn = pair.img1, kp1, pair.img2, kp2, matches
+    write_picture(folder / f"{pair.name}.jpg", draw_matches(*drawn, result))
+    write_picture(folder / f"{pair.name}_scores.jpg", draw_scores(*drawn, result))
+    write_picture(folder / f"{pair.name}_magsac.jpg", draw_matches(*drawn, magsac))
+
+
+def _opencv_mask(family: str, method: int, points1: NDArray[Any], points2: NDArray[Any]) -> Mask:
+    """Return OpenCV's inlier mask; empty on failure, where OpenCV leaves it uninitialised."""
+    cv2.setRNGSeed(0)
+    estimate: Any = cv2.findHomography if family == "homography" else cv2.findFundamentalMat
+    matrix, mask = estimate(points1, points2, method, PIXELS)
+    return np.zeros(len(points1), bool) if matrix is None or mask is None else np.asarray(mask.reshape(-1) > 0)
+
+
+def _print_row(pair: str, method: str, mask: Mask, truth: Mask, seconds: float) -> float:
+    """Print one row of the demo's table and return its F1."""
+    both, kept, true = int((mask & truth).sum()), int(mask.sum()), int(truth.sum())
+    f1 = 2 * both / max(kept + true, 1)
+    print(
+        f"{pair:8} {method:28} {len(mask):7} {kept:5} {len(mask) - kept:7} {both / max(kept, 1):9.3f}"
+        f" {both / max(true, 1):6.3f} {f1:5.3f} {1000 * seconds:7.1f}",
+        flush=True,
+    )
+    return f1
