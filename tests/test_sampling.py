@@ -272,6 +272,18 @@ def test_seeds_are_spread_over_the_matches_by_weight() -> None:
     assert abs((seeds < 50).sum() - 75) <= 1
 
 
+@pytest.mark.parametrize("heavy", [1e3, 1e9])
+def test_a_huge_weight_elsewhere_does_not_starve_a_neighbourhood(heavy: float) -> None:
+    """Wherever the seed is, the heaviest of its neighbours is always accepted."""
+    pairs = np.random.default_rng(0).uniform(0, 600, (100, 4))
+    pairs[-1] += 1e5
+    weights = np.append(np.ones(99), heavy)
+    for shares in (weights, weights / heavy):
+        drawn = draw_from(pairs, 4, 50, [5], shares, 0.0, 1, False, np.random.default_rng(1))
+        assert len(drawn) == 50
+        assert drawn.rejected["repeated"] == 0
+
+
 # Decoys
 
 

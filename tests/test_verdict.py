@@ -12,6 +12,7 @@ from rendering import draw_correspondences, plane_scene
 
 from ruzhash_cv import filter_points
 from ruzhash_cv.matchset import LENGTH, MatchSet
+from ruzhash_cv.structures.evidence import DENSITY_RATIO
 from ruzhash_cv.verdict import (
     ON_A_LINE,
     REACH,
@@ -70,6 +71,22 @@ def test_a_little_beyond_the_tolerance_a_match_must_look_better_than_what_is_far
     assert verdict_of(residuals, np.full(101, 0.1)).keep[0]
     crowd = np.concatenate([[0.1], np.full(100, 0.05)])
     assert not verdict_of(residuals, crowd).keep[0]
+
+
+@pytest.mark.parametrize("kind", [POINT, LINE])
+def test_a_crowd_as_dense_near_a_structure_as_further_off_is_not_kept(kind: int) -> None:
+    """Between 1 and 3 tolerances is as much room as between 3 and `further`: two rings, or two pairs of strips."""
+    further = (2.0 * REACH**kind - 1.0) ** (1.0 / kind)
+    near, far, beyond = (
+        np.linspace((1.01 * begin) ** kind, (0.99 * end) ** kind, 60) ** (1.0 / kind)
+        for begin, end in ((1.0, REACH), (REACH, further), (further, 2.0 * further))
+    )
+    enough = int(60 / DENSITY_RATIO)
+    for n_far, kept in ((60, False), (enough, False), (enough - 1, True), (0, True)):
+        distances = np.concatenate([np.linspace(0.0, 1.0, 20), near, far[:n_far], beyond])
+        # All look better than decoys, and the better the nearer they are.
+        verdict = verdict_of(4.0 * distances, 0.1 + 0.01 * distances, codimensions=(kind,))
+        assert verdict.keep.tolist() == [True] * 20 + [kept] * 60 + [False] * (n_far + 60)
 
 
 @pytest.mark.parametrize(("share", "kept"), [(ON_A_LINE / 2, True), (2 * ON_A_LINE, False)])

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from ruzhash_cv import filter_points
+from ruzhash_cv.families.solving import FAMILIES
+from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.structures.repetitions import LEAST_CONTESTED, N_NEIGHBOURS, SMALL, own_share, tell_repetitions
+from ruzhash_cv.structures.search import Search
 
 OWN_KEYPOINTS = np.tile(np.arange(90), (2, 1))
 
@@ -68,6 +71,19 @@ def test_matches_one_period_off_are_no_plane(n_weaker: int, n_contested: int) ->
         assert len(result.models) == 1
         assert result.inlier_mask[weaker].mean() < 0.1
         assert result.inlier_mask[:200][~weaker[:200]].mean() > 0.95
+
+
+def test_without_repetitions_the_decoys_are_those_that_their_scores_are_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    points1, points2, _ = two(apart=False, n_contested=10)
+    families = FAMILIES["homography"], FAMILIES["fundamental"]
+    search = Search(MatchSet.of(points1, points2), families, families, np.random.default_rng(0), 1)
+    monkeypatch.setattr(Search, "_without_repetitions", lambda self, found: found)
+    before = search.run()
+    monkeypatch.undo()
+    found = search._without_repetitions(before)
+    assert (len(before.structures), len(found.structures)) == (2, 1)
+    nowhere = np.full(len(found.null), -2)
+    np.testing.assert_array_equal(found.scorer.others(found.null, nowhere), found.null_scores)
 
 
 def test_a_plane_seen_through_another_stays_where_they_share_no_keypoint() -> None:

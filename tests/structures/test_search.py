@@ -28,6 +28,7 @@ from ruzhash_cv.structures.search import (
     N_DECOYS,
     N_TREES,
     PLANS,
+    SIGNIFICANCE,
     SUBSAMPLE,
     Columns,
     Found,
@@ -188,6 +189,28 @@ def test_at_the_median_a_match_has_the_weight_of_its_votes() -> None:
     np.testing.assert_allclose(guide[[24, 49, 74]], [1.5, 0.5, 0.5 / 3], rtol=1e-6)
 
 
+@pytest.mark.parametrize("free", [0.0, 4.0])
+def test_a_model_s_weight_is_the_cubed_share_of_its_support_that_is_not_chance(free: float) -> None:
+    """max(0, 1 - D / S)^3; how much single decoys prefer a model does not matter, only how many do."""
+    rng = np.random.default_rng(0)
+    search = Search(MatchSet.of(*strangers(90, 0)), BOTH, BOTH, rng, 1)
+    matches, n_decoys = search._matches, len(search._decoys)
+    supports, shares = np.array([0.0, 0.1, 0.3, 0.9]), np.array([0.0, 0.02, 0.2])
+    pairs = [(support, share) for support in supports for share in shares]
+    expected, weights = 0.37, []
+    preferences = np.zeros((len(pairs), len(matches) + n_decoys), np.float32)
+    for row, (support, share) in enumerate(pairs):
+        own = rng.random(len(matches)) < support
+        agreeing = rng.random(n_decoys) < share
+        preferences[row, : len(matches)] = own * rng.uniform(0.2, 1.0, len(matches))
+        preferences[row, len(matches) :] = agreeing * rng.uniform(0.01, 1.0, n_decoys)
+        chance = expected * (1 + agreeing.sum()) / (1 + n_decoys)
+        mean = ((matches.votes * preferences[row, : len(matches)]).sum() - free) / matches.votes.sum()
+        weights.append((1.0 - chance / mean) ** SIGNIFICANCE if mean > chance else 0.0)
+    assert 0 < np.count_nonzero(weights) < len(weights)
+    np.testing.assert_allclose(search._significance(preferences, expected, free), weights, rtol=1e-5)
+
+
 def test_a_sparse_plane_under_objects_is_found() -> None:
     """Some 40 matches of the desk span the image; those of four objects and mismatches are their neighbours."""
     shares = []
@@ -250,6 +273,15 @@ def test_hard_matches_cost_no_more_models_than_the_plan_has(make: Any, n: int, m
     result = filter_points(points1, points2, model=model)
     assert 0 < result.n_models <= most_models(model, n)
     assert len(result.models) <= MOST_STRUCTURES
+
+
+def test_each_round_draws_as_many_samples_as_all_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of mismatches all rounds are held."""
+    counts = []
+    for n_rounds in range(2, 5):
+        monkeypatch.setattr(module, "MOST_ROUNDS", n_rounds)
+        counts.append(run(*strangers(600, 0), "homography").n_models)
+    np.testing.assert_allclose(np.divide(counts[1:], counts[:-1]), 2.0, atol=0.1)
 
 
 def test_the_plan_does_not_grow_with_the_number_of_matches() -> None:
