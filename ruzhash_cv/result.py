@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv import printing
+from ruzhash_cv._core.records import Record
 from ruzhash_cv.sampling import REJECTIONS
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Structure:
+@dataclass(frozen=True, eq=False)
+class Structure(Record):
     """One plane, or one rigid motion, behind the kept matches.
 
     Attributes
@@ -42,9 +44,11 @@ class Structure:
     evidence: float
 
 
-@dataclass(frozen=True)
-class FilterResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class FilterResult(Record):
     """What `filter_points` found; every array has one entry per match.
+
+    Prints as its counts and a row for each structure. Two results are equal where everything but `seconds` is.
 
     Attributes
     ----------
@@ -83,4 +87,13 @@ class FilterResult:
     degenerate_samples: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REJECTIONS, 0))
     n_models: int = 0
     reason: str | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<FilterResult: {printing.headline(self)}>"
+
+    def __str__(self) -> str:
+        return printing.as_text(self)
+
+    def _repr_html_(self) -> str:
+        return printing.as_html(self)

@@ -43,23 +43,12 @@ def run(options: argparse.Namespace) -> None:
     say(f"{len(matches)} matches pass the ratio test at {options.ratio:g}")
     pairs = as_correspondences(kp1, kp2, matches)
     result = filter_points(pairs.points1, pairs.points2, model=options.model, threshold=options.threshold)
-    _print_result(result)
+    print(result)
+    print(f"seconds {sum(result.seconds.values()):.3f}")
     if options.output is not None:
         write_picture(options.output, draw_matches(img1, kp1, img2, kp2, matches, result))
     if options.save is not None:
         _save(options.save, pairs, matches, result)
-
-
-def _print_result(result: FilterResult) -> None:
-    kept = int(result.inlier_mask.sum())
-    print(f"matches {len(result.inlier_mask)}\nkept    {kept}\nflagged {len(result.inlier_mask) - kept}")
-    print(f"seconds {sum(result.seconds.values()):.3f}")
-    if result.reason is not None:
-        print(f"reason  {result.reason}")
-    if result.models:
-        print("structure kind        matches tolerance/px noise/px")
-    for item, model in enumerate(result.models):
-        print(f"{item:9} {model.kind:11} {model.support:7} {model.tolerance:12.2f} {model.noise_scale:8.2f}")
 
 
 def _save(path: Path, pairs: Correspondences, matches: Sequence[cv2.DMatch], result: FilterResult) -> None:
