@@ -1,0 +1,221 @@
+"""Camera poses: from the mask as a filter before a calibrated estimator, and from the fundamental matrix itself."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from measures import mask_quality, paired_difference
+from numpy.typing import NDArray
+from optional_peers import ABSENT
+from pose_measures import (
+    THRESHOLDS,
+    Estimator,
+    Found,
+    Pose,
+    matrix_pose,
+    model_peers,
+    opencv_pose,
+    pose_error,
+    pose_score,
+    poselib,
+    poselib_pose,
+)
+from pose_scenes import Pair, given
+from report import about_this_run, markdown
+
+from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
+
+KIND = "fundamental"
+MATRIX_FIRST = ("motions[0]", "find_fundamental_matrix")  # the first one there is stands for the package
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one method made of one pair: degrees, seconds, F1 of its mask; `found` is false without a model."""
+
+    error: float
+    seconds: float
+    f1: float
+    found: bool
+
+
+def motion_of(result: FilterResult, n: int) -> Found:
+    """The strongest motion if it is a fundamental matrix, as (matrix, its matches); nothing before results have motions."""
+    motions = getattr(result, "motions", ())
+    if not motions or motions[0].kind != KIND:
+        return None, np.zeros(n, bool)
+    return motions[0].matrix, result.motion_labels == 0
+
+
+def matrices(
+    pair: Pair, result: FilterResult, seed: int, peers: dict[str, Estimator]
+) -> Iterator[tuple[str, Found, float]]:
+    """Name, (fundamental matrix, its matches) and seconds of every way to a matrix."""
+    points = pair.points1, pair.points2
+    if hasattr(result, "motions"):
+        yield "motions[0]", motion_of(result, len(points[0])), sum(result.seconds.values())
+    for name, threshold in (("find_fundamental_matrix", None), ("find_fundamental_matrix threshold=1", 1.0)):
+        start = time.perf_counter()
+        F, mask = find_fundamental_matrix(*points, threshold=threshold, rng=seed)
+        yield name, (F, mask.ravel() > 0), time.perf_counter() - start
+    start, kept = time.perf_counter(), result.inlier_mask
+    F, mask = find_fundamental_matrix(*(side[kept] for side in points), threshold=1.0, rng=seed)
+    within = np.zeros(len(kept), bool)
+    within[kept] = mask.ravel() > 0
+    yield "mask, then threshold=1 inside", (F, within), time.perf_counter() - start
+    for name, peer in peers.items():
+        start = time.perf_counter()
+        yield name, peer(*points, seed), time.perf_counter() - start
+
+
+def judge(pair: Pair, pose: Pose, kept: NDArray[np.bool_], seconds: float, found: bool) -> Outcome:
+    """Compare with the truth."""
+    f1 = mask_quality(kept[pair.judged], pair.labels[pair.judged] > 0)["f1"]
+    return Outcome(pose_error(pose, pair), seconds, f1, found)
+
+
+def run(pair: Pair, seed: int, peers: dict[str, Estimator]) -> dict[str, Outcome]:
+    """Every method on one pair; the keys say how the pose came about."""
+    start = time.perf_counter()
+    result = filter_points(pair.points1, pair.points2, rng=seed)
+    seconds = time.perf_counter() - start
+    masks = {"ruzhash_cv": (result.inlier_mask, seconds, any_fundamental(result))}
+    masks["nothing"] = np.ones(len(pair.labels), bool), 0.0, True
+    masks["the truth"] = pair.labels > 0, 0.0, True
+    found: dict[str, Outcome] = {}
+    for name, (F, kept), seconds in matrices(pair, result, seed, peers):
+        found[f"matrix: {name}"] = judge(pair, matrix_pose(F, pair, kept), kept, seconds, F is not None)
+        if "threshold=1" not in name:
+            masks[name] = kept, seconds, F is not None
+    if hasattr(result, "camera_pose"):
+        found["matrix: camera_pose"] = own_pose(pair, result)
+    for name, (kept, seconds, exists) in masks.items():
+        for way, estimate in (("PoseLib", poselib_pose), ("findEssentialMat", opencv_pose)):
+            if poselib is None and way == "PoseLib":
+                continue
+            start = time.perf_counter()
+            pose = estimate(pair, kept, seed)
+            total = seconds + time.perf_counter() - start
+            found[f"{way} after {name}"] = judge(pair, pose, kept, total, exists)
+    return found
+
+
+def own_pose(pair: Pair, result: FilterResult) -> Outcome:
+    """The pose that the result itself gives."""
+    start = time.perf_counter()
+    pose = result.camera_pose(pair.K1, pair.K2) if result.motions else None
+    return judge(pair, pose, result.motion_labels == 0, time.perf_counter() - start, pose is not None)
+
+
+def any_fundamental(result: FilterResult) -> bool:
+    """Whether anything in the result is a rigid motion."""
+    return any(model.kind == KIND for model in (*result.models, *getattr(result, "motions", ())))
+
+
+def shuffled(pair: Pair, seed: int) -> Pair:
+    """The same pair with its rows in another order: how a seed reaches methods that take none."""
+    order = np.random.default_rng(seed).permutation(len(pair.labels))
+    return replace(pair, **{name: getattr(pair, name)[order] for name in ("points1", "points2", "labels", "judged")})
+
+
+class Table:
+    """Outcomes of all methods on all pairs, averaged over seeds."""
+
+    def __init__(self, pairs: list[Pair], seeds: range, peers: dict[str, Estimator]) -> None:
+        self.pairs = pairs
+        rows: dict[str, list[list[Outcome]]] = defaultdict(list)
+        for number, pair in enumerate(pairs):
+            repeats = [run(shuffled(pair, seed), seed, peers) for seed in seeds]
+            for name in repeats[0]:
+                rows[name].append([one[name] for one in repeats])
+            if sys.stderr.isatty():
+                print(f"\r{number + 1} of {len(pairs)} pairs", end="", file=sys.stderr)
+        self.errors, self.seconds, self.f1, self.found = (
+            {name: np.array([[getattr(o, field) for o in of] for of in found]) for name, found in rows.items()}
+            for field in ("error", "seconds", "f1", "found")
+        )
+
+    def score(self, name: str, threshold: float, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Mean over seeds of what each of these pairs adds to the AUC."""
+        return np.asarray(pose_score(self.errors[name][rows], threshold).mean(axis=1))
+
+    def ours(self, name: str) -> str:
+        """The row of this package that a method is compared with."""
+        if name.startswith("matrix"):
+            return next(f"matrix: {row}" for row in MATRIX_FIRST if f"matrix: {row}" in self.errors)
+        return f"{name.split(' after ')[0]} after ruzhash_cv"
+
+    def overall(self, rows: NDArray[np.bool_]) -> str:
+        """All methods on these pairs."""
+        header = ["pose from", *(f"AUC@{threshold:.0f}" for threshold in THRESHOLDS), "median error (°)", "no matrix"]
+        header += ["F1 of mask", "median ms", "AUC@10, ruzhash_cv minus this"]
+        lines = []
+        for name, errors in self.errors.items():
+            line = [name, *(f"{self.score(name, threshold, rows).mean():.3f}" for threshold in THRESHOLDS)]
+            line += [f"{np.median(errors[rows]):.2f}", f"{np.mean(~self.found[name][rows]):.1%}"]
+            line += [f"{self.f1[name][rows].mean():.3f}", f"{1e3 * np.median(self.seconds[name][rows]):.1f}"]
+            reference = self.ours(name)
+            pairs = (self.score(row, 10.0, rows) for row in (reference, name))
+            line.append("" if reference == name else "{:+.3f} ± {:.3f}".format(*paired_difference(*pairs)))
+            lines.append(line)
+        return markdown(header, lines)
+
+    def groups(self, groups: dict[str, NDArray[np.bool_]], threshold: float = 10.0) -> str:
+        """AUC of all methods on parts of the pairs."""
+        lines = [
+            [name, *(f"{self.score(name, threshold, rows).mean():.3f}" for rows in groups.values())]
+            for name in self.errors
+        ]
+        header = [f"AUC@{threshold:.0f}", *(f"{name} ({rows.sum()})" for name, rows in groups.items())]
+        return markdown(header, lines)
+
+
+def parts(pairs: list[Pair], among: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
+    """Pairs by motion, scene, kind and share of mismatches."""
+    groups = {}
+    for attribute in ("motion", "scene"):
+        values = [getattr(pair, attribute) for pair in pairs]
+        for value in dict.fromkeys(value for value, kept in zip(values, among, strict=True) if kept):
+            groups[value] = among & (np.array(values) == value)
+    rates = np.array([float(np.mean(pair.labels[pair.judged] == 0)) for pair in pairs])
+    groups |= {"under 60 % wrong": among & (rates < 0.6), "over 60 %": among & (rates >= 0.6)}
+    for kind in dict.fromkeys(pair.settings.get("mismatches", "") for pair in pairs):
+        if kind:
+            groups[str(kind)] = among & np.array([pair.settings.get("mismatches") == kind for pair in pairs])
+    return groups
+
+
+def report(title: str, pairs: list[Pair], seeds: range, peers: dict[str, Estimator]) -> str:
+    """All tables of one set of pairs."""
+    table = Table(pairs, seeds, peers)
+    still = np.array([not pair.t.any() for pair in pairs])
+    text = [f"### {title}: {np.sum(~still)} pairs with a baseline, {len(seeds)} seeds", table.overall(~still)]
+    text.append(table.groups(parts(pairs, ~still)))
+    if still.any():
+        text += [f"### {title}: {still.sum()} pure rotations, error of the rotation", table.overall(still)]
+    return "\n\n".join(text)
+
+
+def main() -> None:
+    """Run all methods on all pairs of one half and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--half", default="tune", choices=["tune", "judge"])
+    parser.add_argument("--seeds", type=int, default=1, help="repetitions of each pair")
+    parser.add_argument("--per-cell", type=int, default=10, help="pairs of each scene and motion")
+    parser.add_argument("--no-peers", action="store_true", help="this package alone")
+    options = parser.parse_args()
+    peers = {} if options.no_peers else model_peers(KIND)
+    first = 10_000 if options.half == "judge" else 0
+    seeds = range(first, first + options.seeds)
+    pairs = list(given(options.half, options.per_cell))
+    print(about_this_run(ABSENT), report("given matches", pairs, seeds, peers), sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Matches of known geometry without pictures: rigid scenes of points, two cameras, noise and mismatches, all from a seed.
+
+What hides behind what is ignored.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from geometry import Matrix, Points, skew
+from numpy.typing import NDArray
+from pose_worlds import MOTIONS, RIGID, WORLDS, World, move
+from problems import JUDGE_SEED
+
+SIZE = np.array([800, 600])
+FOCAL = (600.0, 1000.0)  # pixels, uniform, each camera its own
+RATES = (0.1, 0.3, 0.5, 0.7, 0.8)
+MISMATCHES = ("uniform", "repeated", "crowded")
+NOISE = (0.5, 1.0)  # pixels, uniform
+N_MATCHES = (100, 1000)  # log-uniform
+FEWEST = 30  # true matches
+N_EXACT = 300
+REPEATED = 0.4  # at most this share of all matches agrees with each other wrongly
+SHIFTS = np.array([(1, 0), (-1, 0), (2, 0), (-2, 0), (0, 1), (0, -1), (1, 1), (-1, 1)])
+CLEAR = 10.0  # pixels; a mismatch lies at least this far from the true place
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Matches between two calibrated images, with x2 ~ K2 (R X + t) exactly known.
+
+    `labels`: 0 = mismatch, 1 = true. `judged`: the matches that count. `exact1`, `exact2`: other true matches, free of noise.
+    `t` is 0 for a pure rotation. `model`: the exact fundamental matrix, or the homography of a rotation or of a single plane.
+    """
+
+    name: str
+    scene: str
+    motion: str
+    points1: Points
+    points2: Points
+    labels: NDArray[np.intp]
+    judged: NDArray[np.bool_]
+    exact1: Points
+    exact2: Points
+    K1: Matrix
+    K2: Matrix
+    R: Matrix
+    t: NDArray[np.float64]
+    model: Matrix
+    settings: dict[str, float | str] = field(default_factory=dict)
+
+
+def camera_matrix(rng: np.random.Generator) -> Matrix:
+    """Square pixels, the principal point in the middle."""
+    focal = rng.uniform(*FOCAL)
+    return np.array([[focal, 0, SIZE[0] / 2], [0, focal, SIZE[1] / 2], [0, 0, 1]])
+
+
+def project(points: NDArray[np.float64], K: Matrix) -> Points:
+    """Pixels (n, 2) of points (n, 3); NaN outside the picture or nearer than 10 cm."""
+    depth = np.where(points[:, 2] > 0.1, points[:, 2], np.nan)
+    pixels = (points @ K.T)[:, :2] / depth[:, None]
+    inside = ((pixels >= 0) & (pixels <= SIZE - 1)).all(axis=1)
+    return np.where(inside[:, None], pixels, np.nan)
+
+
+def exact_model(points: NDArray[np.float64], scene: str, K1: Matrix, K2: Matrix, R: Matrix, t: Matrix) -> Matrix:
+    """The homography of a rotation or of the scene "plane", else the fundamental matrix."""
+    if not t.any():
+        return K2 @ R @ np.linalg.inv(K1)
+    if scene == "plane":
+        normal = np.linalg.lstsq(points, np.ones(len(points)), rcond=None)[0]  # n.X = 1 on the plane
+        return K2 @ (R + np.outer(t, normal)) @ np.linalg.inv(K1)
+    F = np.linalg.inv(K2).T @ skew(t) @ R @ np.linalg.inv(K1)
+    return F / np.linalg.norm(F)
+
+
+def wrong_places(
+    kind: str, world: World, seen: NDArray[np.bool_], views: tuple[Points, Points], to_second: Callable[..., Points],
+    count: int, total: int, rng: np.random.Generator,
+) -> tuple[Points, Points]:  # fmt: skip
+    """`count` mismatches: places of both views at random, half of them whole periods off or heaped on one spot of each view."""
+    rows1, rows2 = (rng.choice(np.flatnonzero(seen), count) for _ in range(2))
+    wrong1, wrong2 = views[0][rows1], views[1][rows2]
+    special = min(count // 2, int(REPEATED * total))
+    if kind == "crowded":
+        spots = [view[rng.choice(np.flatnonzero(seen))] for view in views]
+        for wrong, spot in zip((wrong1, wrong2), spots, strict=True):
+            wrong[:special] = spot + rng.normal(0, 25, (special, 2))
+    if kind == "repeated" and world.steps.any():
+        wall = rng.choice(np.flatnonzero(seen & (world.plane == 1)), 4 * special)
+        shifts = rng.permutation(SHIFTS)[:3][rng.integers(0, 3, len(wall))]
+        shifted = to_second(world.points[wall] + shifts @ world.steps)
+        kept = np.flatnonzero(np.isfinite(shifted[:, 0]))[:special]
+        wrong1[: len(kept)], wrong2[: len(kept)] = views[0][wall[kept]], shifted[kept]
+        rows1[: len(kept)] = wall[kept]
+    near = np.linalg.norm(wrong2 - views[1][rows1], axis=1) < CLEAR
+    wrong2[near] = (wrong2[near] + SIZE / 2) % SIZE
+    return wrong1, wrong2
+
+
+def draw(scene: str, motion: str, seed: int) -> Pair:
+    """One pair; cameras, noise, the number of matches and the kind of mismatches come from the seed."""
+    # crc32, as str hashes differ between processes.
+    rng = np.random.default_rng([zlib.crc32(f"{scene} {motion}".encode()), seed])
+    rate, kind = RATES[seed % len(RATES)], MISMATCHES[seed % len(MISMATCHES)]
+    noise = rng.uniform(*NOISE)
+    total = int(np.exp(rng.uniform(np.log(max(N_MATCHES[0], FEWEST / (1 - rate))), np.log(N_MATCHES[1]))))
+    while True:
+        world, K1, K2 = WORLDS[scene](rng), camera_matrix(rng), camera_matrix(rng)
+        views1 = project(world.points, K1)
+        R, t = move(motion, float(np.median(world.points[np.isfinite(views1[:, 0]), 2])), rng)
+        views = views1, project(world.points @ R.T + t, K2)
+        seen = np.isfinite(views[0][:, 0]) & np.isfinite(views[1][:, 0])
+        if seen.sum() >= 0.25 * len(seen) and seen.sum() > 2 * FEWEST:
+            break
+    rows = rng.permutation(np.flatnonzero(seen))
+    n_false = round(rate * total)
+    # A few points are drawn twice where a scene shows less than is asked for; the noise sets them apart.
+    true = rng.choice(rows, total - n_false) if total - n_false > len(rows) else rows[: total - n_false]
+    shift = lambda points: project(points @ R.T + t, K2)  # noqa: E731
+    wrong = wrong_places(kind, world, seen, views, shift, n_false, total, rng)
+    points = [
+        np.vstack([view[true], other]) + rng.normal(0, noise, (total, 2))
+        for view, other in zip(views, wrong, strict=True)
+    ]
+    order, labels = rng.permutation(total), np.repeat([1, 0], [total - n_false, n_false])
+    exact = rng.choice(rows, N_EXACT)
+    model = exact_model(world.points, scene, K1, K2, R, t)
+    settings: dict[str, float | str] = {"rate": rate, "noise": noise, "mismatches": kind}
+    return Pair(
+        f"{scene} {motion} {seed}", scene, motion, points[0][order], points[1][order], labels[order],
+        np.ones(total, bool), views[0][exact], views[1][exact], K1, K2, R, t, model, settings,
+    )  # fmt: skip
+
+
+def given(
+    half: str, per_cell: int, scenes: tuple[str, ...] = RIGID, motions: tuple[str, ...] = MOTIONS
+) -> Iterator[Pair]:
+    """`per_cell` pairs of every scene and motion; the halves' seeds never meet."""
+    first = JUDGE_SEED if half == "judge" else 0
+    for scene in scenes:
+        for motion in motions:
+            for seed in range(first, first + per_cell):
+                yield draw(scene, motion, seed)

@@ -1,0 +1,112 @@
+"""The benchmarks of poses and models: known cameras, known errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from geometry import residuals
+from pose_measures import (
+    direction_angle,
+    matrix_pose,
+    model_errors,
+    opencv_pose,
+    pose_error,
+    pose_score,
+    rotation_angle,
+)
+from pose_scenes import draw, given
+from pose_worlds import MOTIONS, RIGID, WORLDS, turn
+
+EXACT = {(scene, motion): draw(scene, motion, 0) for scene in WORLDS for motion in MOTIONS}
+
+
+def is_homography(pair):
+    return pair.scene == "plane" or pair.motion == "rotation"
+
+
+def noise_free(pair):
+    """The pair's exact matches as its matches."""
+    return replace(pair, points1=pair.exact1, points2=pair.exact2, labels=np.ones(len(pair.exact1), int))
+
+
+@pytest.mark.parametrize("pair", EXACT.values(), ids=lambda pair: pair.name)
+def test_exact_matches_agree_with_the_exact_model(pair):
+    kind = "homography" if is_homography(pair) else "fundamental"
+    assert residuals(kind, pair.model, pair.exact1, pair.exact2).max() < 1e-9
+
+
+@pytest.mark.parametrize("pair", EXACT.values(), ids=lambda pair: pair.name)
+def test_true_matches_are_noisy_and_mismatches_are_not_near_a_homography(pair):
+    if is_homography(pair):
+        error = residuals("homography", pair.model, pair.points1, pair.points2)
+        assert error[pair.labels > 0].max() < 8
+        assert error[pair.labels == 0].min() > 2
+
+
+def test_share_of_mismatches_is_that_of_the_seed():
+    for seed, rate in enumerate((0.1, 0.3, 0.5, 0.7, 0.8)):
+        pair = draw("room", "wide", seed)
+        assert np.mean(pair.labels == 0) == pytest.approx(rate, abs=0.01)
+        assert pair.settings["rate"] == rate
+
+
+def test_halves_share_no_pair():
+    names = [{pair.name for pair in given(half, 2, RIGID, ("wide",))} for half in ("tune", "judge")]
+    assert len(names[0]) == len(names[1]) == 8
+    assert not names[0] & names[1]
+
+
+def test_angle_of_a_rotation_is_that_of_its_axis():
+    base = turn(10, -20, 30)
+    for angle in (1e-6, 1.0, 90.0, 180.0):
+        assert rotation_angle(turn(angle, 0, 0) @ base, base) == pytest.approx(angle, rel=1e-6)
+
+
+def test_angle_of_directions_counts_the_sign_and_not_the_length():
+    assert direction_angle(np.array([3.0, 0, 0]), np.array([1.0, 0, 0])) == pytest.approx(0)
+    assert direction_angle(np.array([0, 2.0, 0]), np.array([1.0, 0, 0])) == pytest.approx(90)
+    assert direction_angle(np.array([-1.0, 0, 0]), np.array([1.0, 0, 0])) == pytest.approx(180)
+
+
+def test_pose_error_is_the_larger_angle_and_180_without_a_pose():
+    pair = EXACT["room", "wide"]
+    assert pose_error((turn(3, 0, 0) @ pair.R, pair.t), pair) == pytest.approx(3)
+    assert pose_error((turn(3, 0, 0) @ pair.R, turn(0, 50, 0) @ -pair.t), pair) > 3
+    assert pose_error(None, pair) == 180
+    assert pose_error((np.full((3, 3), np.nan), pair.t), pair) == 180
+
+
+def test_pose_error_of_a_rotation_ignores_the_translation():
+    pair = EXACT["room", "rotation"]
+    assert pose_error((turn(0, 2, 0) @ pair.R, np.array([1.0, 0, 0])), pair) == pytest.approx(2)
+
+
+def test_mean_score_is_the_area_under_the_recall():
+    errors = np.random.default_rng(0).exponential(6, 500)
+    grid = np.linspace(0, 10, 20_001)
+    area = np.mean([(errors <= at).mean() for at in grid])
+    assert pose_score(errors, 10.0).mean() == pytest.approx(area, abs=1e-3)
+
+
+@pytest.mark.parametrize("scene", RIGID)
+@pytest.mark.parametrize("motion", ["wide", "narrow", "forward"])
+def test_the_exact_matrix_gives_the_exact_pose(scene, motion):
+    pair = noise_free(EXACT[scene, motion])
+    assert pose_error(matrix_pose(-3 * pair.model, pair, pair.labels > 0), pair) < 1e-4
+
+
+def test_the_pose_of_exact_matches_is_exact():
+    pair = noise_free(EXACT["clutter", "wide"])
+    assert pose_error(opencv_pose(pair, pair.labels > 0, 0), pair) < 1e-2
+    assert opencv_pose(pair, np.arange(len(pair.labels)) < 4, 0) is None
+
+
+def test_errors_of_a_missing_model_are_infinite():
+    pair = EXACT["plane", "wide"]
+    shift = np.array([[1.0, 0, 2.0], [0, 1, 0], [0, 0, 1]])
+    assert np.isinf(model_errors("homography", None, pair.exact1, pair.exact2)).all()
+    assert model_errors("homography", pair.model, pair.exact1, pair.exact2).max() < 1e-9
+    shifted = model_errors("homography", shift, pair.exact1, pair.exact1)
+    np.testing.assert_allclose(shifted, 2.0)
