@@ -97,11 +97,17 @@ def _compile_anew(stack: ExitStack, module: ModuleType, names: set[str]) -> None
         if name not in stale and (names | stale.keys()) & set(kernel.py_func.__code__.co_names)
     }:
         stale |= found
-    # Not by the package's own decorator: that would replace the default's files in the cache. What others call comes first.
+    # What others call comes first.
     for name, kernel in sorted(stale.items(), key=lambda item: item[1].signature is not None):
-        declared = () if kernel.signature is None else (kernel.signature,)
-        compiled = numba.njit(*declared, nogil=True, error_model="numpy")(kernel.py_func)
-        stack.enter_context(patch.object(module, name, compiled))
+        stack.enter_context(patch.object(module, name, _uncached_jit(kernel.signature)(kernel.py_func)))
+
+
+def _uncached_jit(signature: str | None) -> Callable[..., Any]:
+    """Compile as the package's own decorator does, which would replace the default's files in the cache."""
+    compiled: Callable[..., Any] = numba.njit(
+        *([] if signature is None else [signature]), nogil=True, error_model="numpy"
+    )
+    return compiled
 
 
 def replaced(module: ModuleType, **values: Any) -> Change:
@@ -135,18 +141,22 @@ def rewritten(owner: type, name: str, *lines: tuple[str, str], **scope: Any) -> 
     """A method of a class with other text for some of its own; `scope` are names that the new text uses."""
 
     def change(stack: ExitStack) -> None:
-        function = getattr(owner, name)
-        source = textwrap.dedent(inspect.getsource(function))
-        for old, new in lines:
-            if source.count(old) != 1:
-                raise ValueError(f"{owner.__name__}.{name} has {old!r} {source.count(old)} times, not once")
-            source = source.replace(old, new)
-        space = {**function.__globals__, **scope}
-        # Annotations stay unread, as in this file.
-        exec(compile(source, name, "exec"), space)
-        stack.enter_context(patch.object(owner, name, space[name]))
+        stack.enter_context(patch.object(owner, name, with_lines(getattr(owner, name), lines, scope)))
 
     return change
+
+
+def with_lines(function: Callable[..., Any], lines: tuple[tuple[str, str], ...], scope: dict[str, Any]) -> Any:
+    """Return a function made anew from its source with other text for some of its own."""
+    source = textwrap.dedent(inspect.getsource(function))
+    for old, new in lines:
+        if source.count(old) != 1:
+            raise ValueError(f"{function.__qualname__} has {old!r} {source.count(old)} times, not once")
+        source = source.replace(old, new)
+    space = {**function.__globals__, **scope}
+    # Annotations stay unread, as in this file.
+    exec(compile(source, function.__name__, "exec"), space)
+    return space[function.__name__]
 
 
 def both(*changes: Change) -> Change:
@@ -206,6 +216,29 @@ def plain_rows(agreement: NDArray[np.float32], _: float) -> NDArray[np.float32]:
     return np.ascontiguousarray(np.minimum(agreement, 1.0).T)
 
 
+def by_decoys(self: search.Search, preferences: NDArray[np.float32], _: Any, free: Any = 0.0) -> Array:
+    """Weigh models by the mean preference of decoys, and of one more that agrees fully."""
+    n, votes = len(self._matches), self._matches.votes
+    chance = (1.0 + preferences[:, n:].sum(axis=1, dtype=np.float64)) / (len(self._decoys) + 1.0)
+    share = (preferences[:, :n] @ votes - free) / votes.sum()
+    return np.maximum(0.0, 1.0 - chance / np.maximum(share, 1e-12)) ** search.SIGNIFICANCE
+
+
+@lru_cache
+def draw_kernel_of_one_largest_weight() -> Any:
+    """Return the kernel that draws samples, compiled with the largest of all weights in place of the neighbourhood's."""
+    lines = (
+        ("drawn = np.empty(size, np.int64)", "drawn, heaviest = np.empty(size, np.int64), weights.max()"),
+        ("largest = max(largest, weights[nearest[seed, item]])", "largest = heaviest"),
+    )
+    return with_lines(sampling._draw_kernel.py_func, lines, {"jit": _uncached_jit})
+
+
+def by_one_largest_weight(stack: ExitStack) -> None:
+    """Accept neighbours in proportion to the largest of all weights: neighbourhoods of little weight make few samples."""
+    stack.enter_context(patch.object(sampling, "_draw_kernel", draw_kernel_of_one_largest_weight()))
+
+
 def uniform_plans() -> dict[int, search.Plan]:
     """Return the plans with all matches as the only neighbourhood."""
     return {codimension: plan._replace(neighbourhoods=(0,)) for codimension, plan in search.PLANS.items()}
@@ -240,6 +273,8 @@ RULES: dict[str, Variant] = {
         )
     ),
     "samples: not led by scores": Variant(replaced(search, best_first=lambda left, scores: left.copy())),
+    "samples: neighbours by the largest weight of all": Variant(by_one_largest_weight),
+    "samples: planes alone bring no more than others": Variant(replaced(search, EVIDENCE_PER_VOTE=1.0)),
     "samples: led by row sums": Variant(
         rewritten(search.Search, "run", (_LED_BY, _row_sums), row_sum_scores=row_sum_scores)
     ),
@@ -247,6 +282,7 @@ RULES: dict[str, Variant] = {
     "models: no significance weights": Variant(
         method(search.Search, "_significance", lambda self, agreement, *_: np.ones(len(agreement)))
     ),
+    "models: weighed by the preferences of decoys": Variant(method(search.Search, "_significance", by_decoys)),
     "preferences: no self-exclusion": Variant(replaced(preferences, embed=counting_its_own_sample)),
     "preferences: plain": Variant(replaced(preferences, as_rows=plain_rows)),
     "preferences: no columns of structures": Variant(replaced(search, STRUCTURE_WEIGHT=0.0)),
@@ -274,6 +310,9 @@ RULES: dict[str, Variant] = {
     ),
     "mask: structures alone": Variant(replaced(verdict, ON_A_LINE=1.0, SURE=-1.0)),
     "mask: no reach beyond tolerances": Variant(replaced(verdict, REACH=1.0)),
+    "mask: reach among crowds too": Variant(
+        replaced(verdict, stands_out=lambda nearest, distance, codimensions: np.ones(len(codimensions), bool))
+    ),
     "mask: rivals stay": Variant(replaced(verdict, lost_to_rivals=lambda *_: np.zeros(0, np.int64))),
     "mask: p <= 0.01": Variant(None, {"false_acceptance_rate": 0.01}),
     "mask: p <= 0.05": Variant(None, {"false_acceptance_rate": 0.05}),

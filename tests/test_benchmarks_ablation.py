@@ -83,7 +83,32 @@ def rough() -> Problem:
     return Problem("rough", "test", "homography", points1, points2, labels, np.ones(300, bool))
 
 
-PROBLEMS = (crowded, repeated, contested, rough)
+@cache
+def surrounded() -> Problem:
+    """One plane, and mismatches evenly spread around it, up to 40 px off: as dense near its tolerance as further off."""
+    rng = np.random.default_rng(0)
+    points1, angle = rng.uniform(0, 500, (360, 2)), rng.uniform(0, 2 * np.pi, 100)
+    off = rng.normal(0, 1.0, points1.shape)
+    off[200:300] = np.sqrt(rng.uniform(3**2, 40**2, (100, 1))) * np.column_stack([np.cos(angle), np.sin(angle)])
+    points2 = points1 + [30.0, 5.0] + off
+    points2[300:] = rng.uniform(0, 500, (60, 2))
+    labels = (np.arange(360) < 200).astype(np.intp)
+    return Problem("surrounded", "test", "homography", points1, points2, labels, np.ones(360, bool))
+
+
+@cache
+def shallow() -> Problem:
+    """A rigid scene that a wide plane nearly holds: displacements along one direction differ by 36 px."""
+    rng = np.random.default_rng(0)
+    points1 = rng.uniform(0, 500, (140, 2))
+    points2 = points1 + [30.0, 5.0] + rng.normal(0, 0.5, points1.shape)
+    points2[:, 0] += rng.uniform(-18, 18, 140)
+    points2[80:] = rng.uniform(0, 500, (60, 2))
+    labels = (np.arange(140) < 80).astype(np.intp)
+    return Problem("shallow", "test", "fundamental", points1, points2, labels, np.ones(140, bool))
+
+
+PROBLEMS = (crowded, repeated, contested, rough, surrounded, shallow)
 
 
 @cache
