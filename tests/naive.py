@@ -118,6 +118,16 @@ def sampson_distance(data: Array, F: Array) -> Array:
     return np.abs((x2 * lines2).sum(axis=1)) / np.sqrt(squares)
 
 
+def homography_through(sample: Array) -> Array:
+    """The homography that maps four points (4, 4) to each other: eight equations, its last entry is 1."""
+    x, y, u, v = sample.T
+    one, zero = np.ones(4), np.zeros(4)
+    first = np.column_stack([x, y, one, zero, zero, zero, -x * u, -y * u])
+    second = np.column_stack([zero, zero, zero, x, y, one, -x * v, -y * v])
+    solved = np.linalg.solve(np.vstack([first, second]), np.concatenate([u, v]))
+    return np.append(solved, 1.0).reshape(3, 3)
+
+
 def least_vector(gram: Array) -> Array:
     """A unit eigenvector of the smallest eigenvalue; only the lower triangle is read."""
     return np.linalg.eigh(gram, UPLO="L")[1][:, 0]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._core.jit import jit, uninterrupted
-from ruzhash_cv.families.two_view import PRODUCT, Array, for_opencv, least_vectors, unit_norm, weighted_products
+from ruzhash_cv.families.two_view import PRODUCT, Array, least_vectors, unit_norm, weighted_products
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class FundamentalMatrices:
 
     def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
         """Return up to three fundamental matrices (k, 9) of unit norm of each sample (s, 7, 4), and the sample (k,) of each."""
+        first, second = (np.ascontiguousarray(samples[..., image : image + 2], np.float32) for image in (0, 2))
         # OpenCV's bindings do not expect a KeyboardInterrupt while they convert arguments, and crash.
-        pairs = map(cv2.findFundamentalMat, *for_opencv(samples), repeat(cv2.FM_7POINT))
-        solved: list[Any] = uninterrupted(list, pairs)
+        solved: list[Any] = uninterrupted(list, map(cv2.findFundamentalMat, first, second, repeat(cv2.FM_7POINT)))
         stacks = [np.zeros((0, 3)) if stack is None else stack for stack, _ in solved]
         models = unit_norm(np.vstack([np.zeros((0, 3)), *stacks]).reshape(-1, 9))
         owner = np.repeat(np.arange(len(samples)), [len(stack) // 3 for stack in stacks])

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.jit import jit, uninterrupted
-from ruzhash_cv.families.two_view import PRODUCT, Array, for_opencv, least_vectors, unit_norm, weighted_products
+from ruzhash_cv._core.jit import jit
+from ruzhash_cv.families.two_view import PRODUCT, Array, least_vectors, unit_norm, weighted_products
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
 _SINGULAR = 1e-9
+#: Four points whose equations have no larger pivot make no homography.
+_NO_PIVOT = 100.0 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class Homographies:
 
     def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
         """Return homographies (k, 9) of unit norm of samples (s, 4, 4) near the unit square, and the sample (k,) of each."""
-        # OpenCV's bindings do not expect a KeyboardInterrupt while they convert arguments, and crash.
-        solved: list[Any] = uninterrupted(list, map(cv2.getPerspectiveTransform, *for_opencv(samples)))
-        models = unit_norm(np.array(solved, np.float64).reshape(-1, 9))
+        models = np.zeros((len(samples), 9))
+        _solve_kernel(np.ascontiguousarray(samples, np.float32), models)
+        models = unit_norm(models)
         a, b, c, d, e, f, g, h, i = models.T
         with np.errstate(invalid="ignore"):
             usable = np.abs(a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)) > _SINGULAR
@@ -89,6 +90,43 @@ def _inverse(similarities: Array) -> Array:
     back[:, :2, 2] = -similarities[:, :2, 2] / similarities[:, :1, 0]
     back[:, 2, 2] = 1.0
     return back
+
+
+@jit("void(f4[:, :, ::1], f8[:, ::1])")
+def _solve_kernel(samples: Any, models: Any) -> None:
+    """Write homographies whose last entry is 1: Gaussian elimination of a sample's eight equations, with pivots of the column.
+
+    A singular system leaves the other entries as they are.
+    """
+    system = np.empty((8, 9))
+    for item in range(len(samples)):
+        for row in range(8):
+            x, y, target = samples[item, row % 4, 0], samples[item, row % 4, 1], samples[item, row % 4, 2 + row // 4]
+            system[row] = 0.0
+            first = 3 * (row // 4)
+            system[row, first], system[row, first + 1], system[row, first + 2] = x, y, 1.0
+            system[row, 6], system[row, 7], system[row, 8] = -x * target, -y * target, target
+        models[item, 8] = 1.0
+        for i in range(8):
+            pivot = i
+            for j in range(i + 1, 8):
+                if abs(system[j, i]) > abs(system[pivot, i]):
+                    pivot = j
+            if abs(system[pivot, i]) < _NO_PIVOT:
+                break
+            for k in range(i, 9):
+                system[i, k], system[pivot, k] = system[pivot, k], system[i, k]
+            factor = -1.0 / system[i, i]
+            for j in range(i + 1, 8):
+                share = system[j, i] * factor
+                for k in range(i + 1, 9):
+                    system[j, k] += share * system[i, k]
+        else:
+            for i in range(7, -1, -1):
+                total = system[i, 8]
+                for k in range(i + 1, 8):
+                    total -= system[i, k] * models[item, k]
+                models[item, i] = total / system[i, i]
 
 
 @jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[:, ::1])")

@@ -37,12 +37,6 @@ def unit_norm(models: Array) -> Array:
     return scaled
 
 
-def for_opencv(samples: Array) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the points (s, size, 2) of both images in single precision, which OpenCV's solvers work in."""
-    single = samples.astype(np.float32)
-    return np.ascontiguousarray(single[..., :2]), np.ascontiguousarray(single[..., 2:])
-
-
 def weighted_products(data: Array, weights: Array) -> tuple[Array, Array, Array]:
     """Return the sums (m, 6, 6) that normal equations are made of, and the similarity (m, 3, 3) that normalises each image.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import naive
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from two_views import motion, plane, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv import draw_samples, sampson_distance, solve_models, transfer_error
+from ruzhash_cv.families.solving import FAMILIES
 
 
 def halves(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -29,6 +31,19 @@ def test_homographies_pass_through_their_samples(offset: float) -> None:
         for matrix, owner in zip(models.matrices, models.sample_index, strict=True):
             rows = samples[owner]
             assert transfer_error(points1[rows], points2[rows], matrix).max() < 0.01
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_homographies_equal_their_twin_and_opencv_s(seed: int) -> None:
+    samples = np.random.default_rng(seed).normal(size=(9, 4, 4)).astype(np.float32)
+    models, owner = FAMILIES["homography"].solve(samples.astype(np.float64))
+    assert owner.tolist() == list(range(9))
+    for sample, model in zip(samples, models, strict=True):
+        twin = naive.of_unit_norm(naive.homography_through(sample.astype(np.float64))).ravel()
+        theirs = naive.of_unit_norm(cv2.getPerspectiveTransform(sample[:, :2].copy(), sample[:, 2:].copy())).ravel()
+        np.testing.assert_allclose(model, twin, atol=1e-3)
+        np.testing.assert_allclose(model, theirs, atol=1e-6)
 
 
 def test_homographies_of_a_plane_are_the_plane_s() -> None:
