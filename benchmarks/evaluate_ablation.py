@@ -4,25 +4,28 @@
     python benchmarks/evaluate_ablation.py --variants mask "PLANS[2]" --suites fresh --seeds 3
     python benchmarks/evaluate_ablation.py --numbers                    # the table of numbers of docs/method.md
 
-Rows are appended to `ablation_rows.csv` as variants finish, and a second call computes what is missing. After a change of the package
-all rows are stale: the tables say so, and `--redo all` computes them anew.
+Rows are appended to `ablation_rows.csv` as variants finish, and a second call computes what is missing. After a change of the method's
+code all rows are stale, and the next call drops them before it computes any.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import csv
 import hashlib
+import inspect
 import multiprocessing
 import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -32,10 +35,9 @@ from numpy.typing import NDArray
 from problems import Problem
 from report import about_this_run, markdown
 from suites import GROUPS, SUITES, problems
-from variants import DEFAULT, FACTORS, NUMBERS, RULES, Variant, all_variants, changed, place_of, row_sums
+from variants import DEFAULT, FACTORS, NUMBERS, RULES, Variant, all_variants, changed, imports, place_of, row_sums
 
-import ruzhash_cv
-from ruzhash_cv import FilterResult, filter_points
+from ruzhash_cv import FilterResult, filter_points, filtering
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.structures import search
 
@@ -45,6 +47,8 @@ FIELDS = ("package", "variant", "suite", "problem", "seed", *MEASURES, "ms")
 NOMINAL = 0.05
 """`accepted` is the share of mismatches whose p-value is at most that."""
 RESULTS = Path(__file__).parent / "results" / "ablation_rows.csv"
+#: Modules that take what is given and show what is found.
+EDGES = {"ruzhash_cv.correspondences", "ruzhash_cv.result"}
 Key = tuple[str, str, str, str]
 Row = dict[str, Any]
 Task = tuple[str, str, int, int, tuple[Key, ...]]
@@ -126,9 +130,28 @@ def warm_up() -> None:
 
 @lru_cache
 def package_digest() -> str:
-    """Eight letters that change with the package's code."""
-    sources = sorted(Path(ruzhash_cv.__file__).parent.rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:8]
+    """Eight letters that change with the method's code, not with docstrings or with what prints and draws results."""
+    code = "".join(code_of(inspect.getsource(module)) for module in method_modules())
+    return hashlib.sha256(code.encode()).hexdigest()[:8]
+
+
+def method_modules() -> list[ModuleType]:
+    """Return the modules that results come from: the filter's own, and all that it imports but the edges."""
+    names, waiting = set(EDGES), [filtering.__name__]
+    while waiting:
+        names.add(name := waiting.pop())
+        found = {text for module, part in imports(sys.modules[name]) for text in (module, f"{module}.{part}")}
+        waiting += [text for text in found - names if text in sys.modules and text.startswith("ruzhash_cv.")]
+    return [sys.modules[name] for name in sorted(names - EDGES)]
+
+
+def code_of(source: str) -> str:
+    """Return a source without comments and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+    return ast.unparse(tree)
 
 
 def key_of(row: Row) -> Key:
@@ -142,6 +165,19 @@ def read_rows(path: Path) -> dict[Key, Row]:
         return {}
     with path.open(newline="") as file:
         return {key_of(row): row for row in csv.DictReader(file)}
+
+
+def is_current(row: Row) -> bool:
+    """Tell whether a row is of the package as it is, and of a variant that is still there."""
+    return bool(row["package"] == package_digest() and row["variant"] in all_variants())
+
+
+def write_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Write these rows alone."""
+    part = path.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    append_rows(part, list(rows))
+    part.replace(path)
 
 
 def append_rows(path: Path, rows: list[Row]) -> None:
@@ -291,9 +327,13 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Compute what is missing, store it, print."""
     options = arguments()
-    rows = read_rows(options.output)
+    stored = read_rows(options.output)
+    rows = {key: row for key, row in stored.items() if is_current(row)}
+    n_stale = len(stored) - len(rows)
     if options.numbers:
-        print(number_table(list(rows.values())))
+        print(number_table(list(stored.values())))
+        if n_stale:
+            print(f"{n_stale} of {len(stored)} rows are of another version of the package", file=sys.stderr)
         return
     names = list(dict.fromkeys([DEFAULT, *chosen(options.variants)]))
     redo = set(chosen(options.redo))
@@ -303,18 +343,18 @@ def main() -> None:
         for suite in suites:
             done = tuple(key for key in rows if key[:2] == (name, suite)) if name not in redo else ()
             tasks.append((name, suite, options.per_cell, options.seeds, done))
+    if n_stale:
+        write_rows(options.output, rows.values())
+        print(f"dropped {n_stale} rows of another version of the package", file=sys.stderr)
     for count, new in enumerate(compute(tasks, options.n_jobs), 1):
         append_rows(options.output, new)
         rows |= {key_of(row): row for row in new}
         print(f"\r{count} of {len(tasks)}", end="", file=sys.stderr)
     print(file=sys.stderr)
     order = {key: at for at, key in enumerate(product(names, suites))}
-    asked = [row for key, row in rows.items() if key[:2] in order]
+    asked = [row for key, row in rows.items() if key[:2] in order and int(row["seed"]) < options.seeds]
     asked.sort(key=lambda row: order[row["variant"], row["suite"]])
-    stale = sum(row["package"] != package_digest() for row in asked)
     print(about_this_run({}))
-    if stale:
-        print(f"\n{stale} of {len(asked)} rows are of another version of the package: `--redo` computes them anew.")
     print("", tables(asked), sep="\n")
 
 

@@ -58,12 +58,12 @@ def _rooms_of(module: ModuleType, name: str) -> Iterator[ModuleType]:
     """Yield the module that defines a name, and those that import it from there."""
     yield module
     for at, other in list(sys.modules.items()):
-        if at.startswith("ruzhash_cv.") and (module.__name__, name) in _imports(other):
+        if at.startswith("ruzhash_cv.") and (module.__name__, name) in imports(other):
             yield other
 
 
 @lru_cache
-def _imports(module: ModuleType) -> set[tuple[str | None, str]]:
+def imports(module: ModuleType) -> set[tuple[str | None, str]]:
     """Return the modules and names that a module imports under names of their own."""
     found = [statement for statement in _syntax(module) if isinstance(statement, ast.ImportFrom)]
     return {(one.module, alias.name) for one in found for alias in one.names if alias.asname in (None, alias.name)}

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import csv
+import sys
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from evaluate_ablation import FIELDS, Differences, append_rows, filtered, key_of, number_table, read_rows, tables
+from evaluate_ablation import (
+    FIELDS,
+    Differences,
+    append_rows,
+    code_of,
+    filtered,
+    key_of,
+    main,
+    method_modules,
+    number_table,
+    package_digest,
+    read_rows,
+    tables,
+)
 from problems import Problem
 from rendering import draw_correspondences, facade_scene
 from variants import (
@@ -25,6 +39,7 @@ from variants import (
 )
 
 from ruzhash_cv import FilterResult, preferences, sampling, verdict
+from ruzhash_cv.families import fundamental_matrices, homographies
 from ruzhash_cv.structures import evidence, search
 
 
@@ -227,7 +242,9 @@ def test_score_is_replaced_in_the_search() -> None:
 def _rows() -> list[dict[str, str]]:
     rows = []
     for variant, shift in ((DEFAULT, 0.0), ("mask: rivals stay", 0.1)):
-        for suite, problem, f1 in (("a", "1", 0.5), ("a", "2", 0.7), ("b", "1", 0.4), ("b", "2", 0.2)):
+        for suite, problem, f1 in (
+            ("planes", "1", 0.5), ("planes", "2", 0.7), ("motions", "1", 0.4), ("motions", "2", 0.2)
+        ):  # fmt: skip
             values = [f1 + shift, 0.9, 0.8, 0.05, 10.0]
             rows.append(dict(zip(FIELDS, ["x", variant, suite, problem, "0", *map(str, values)], strict=True)))
     return rows
@@ -242,6 +259,29 @@ def test_rows_are_appended_and_the_later_one_counts(tmp_path: Path) -> None:
     assert found[key_of(rows[0])]["f1"] == "0.9"
     with path.open(newline="") as file:
         assert next(csv.reader(file)) == list(FIELDS)
+
+
+def test_rows_of_another_version_or_of_a_variant_that_is_gone_are_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, rows = tmp_path / "rows.csv", [{**row, "package": package_digest()} for row in _rows()]
+    stale = [{**rows[0], "package": "00000000", "seed": "1"}, {**rows[0], "variant": "no longer there"}]
+    append_rows(path, [*stale, *rows])
+    monkeypatch.setattr("evaluate_ablation.compute", lambda tasks, n_jobs: iter([[rows[0]]]))
+    monkeypatch.setattr(sys, "argv", ["evaluate_ablation.py", "--variants", "rivals", "-o", str(path)])
+    main()
+    assert "dropped 2 rows" in capsys.readouterr().err
+    assert list(read_rows(path).values()) == rows
+    assert sorted(path.parent.iterdir()) == [path]
+
+
+def test_the_digest_is_of_what_the_method_is_made_of() -> None:
+    modules = method_modules()
+    assert {number.module for number in NUMBERS} | {homographies, fundamental_matrices} <= set(modules)
+    assert not {module.__name__ for module in modules} & {"ruzhash_cv.drawing", "ruzhash_cv.result", "ruzhash_cv"}
+    source = 'def double(x):\n    """Return it."""\n    return 2 * x  # twice\n'
+    assert code_of(source) == code_of(source.replace("Return it.", "Return x."))
+    assert code_of(source) != code_of(source.replace("2", "3"))
 
 
 def test_differences_are_paired_by_problem() -> None:
