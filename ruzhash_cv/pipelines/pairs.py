@@ -1,0 +1,187 @@
+"""Many pairs of images through `filter_points`, on the cores of one machine or of many."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral
+from pathlib import PurePath
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._core.validation import as_pairs, as_plain, check_int
+from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.pipelines.streaming import import_joblib, stream
+from ruzhash_cv.result import FilterResult
+
+#: What names a pair: int, str, bytes, a path, or a tuple of these.
+Key: TypeAlias = Any
+
+_OWN = ("points1", "points2", "rng", "n_jobs")
+OPTIONS = tuple(name for name in inspect.signature(filter_points).parameters if name not in _OWN)
+
+
+def filter_pairs(
+    pairs: Iterable[tuple[Any, ...]],
+    *,
+    n_jobs: int | None = None,
+    batch_size: int = 32,
+    rng: int = 0,
+    **options: Any,
+) -> Iterator[tuple[Key, FilterResult]]:
+    """Run `filter_points` on many pairs of images, and yield each result as it is done.
+
+    It runs on joblib (the extra ``parallel``) and names no backend: under ``joblib.parallel_config(backend="dask")`` the same call
+    runs on a cluster. Pairs are read as results are taken, so memory holds at most ``4 * workers * batch_size`` of them, however many
+    there are. To go on after an interruption, leave out the pairs that have a result: the others' results are the same.
+
+    Parameters
+    ----------
+    pairs : iterable of tuple
+        ``(key, points1, points2)`` or ``(key, points1, points2, own)``, where `own` is a mapping of options of `filter_points` for
+        this pair alone. A key is an int, str, bytes, path or a tuple of these, as deep as you like. It comes back with the result, and
+        the pair's seed is made from it. Read in the thread that takes the results.
+    n_jobs : int or None
+        Workers, each with one thread; -1 for all processors. None: as `joblib.parallel_config` says, and one where it says nothing.
+    batch_size : int
+        Pairs that go to a worker at once. A pair takes some 10 ms, and a batch should take a second.
+    rng : int
+        Seed. The same seed gives a pair the same result for any order, batches, workers and other pairs; see `pair_seed`.
+    **options
+        As for `filter_points`: `model`, `threshold` and so on, for all pairs.
+
+    Yields
+    ------
+    key : int, str, bytes, path or tuple
+    result : FilterResult
+        Pairs come in no order. Where a pair raises, all its matches are flagged, its `reason` says why, and the others go on.
+
+    Raises
+    ------
+    ImportError
+        joblib is not installed.
+    TypeError, ValueError
+        An option is none of `filter_points`, or not of its form: at the call. An entry of `pairs` is no such tuple, or its key cannot
+        be a key: when it is read.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    >>> pairs = [(("a.jpg", "b.jpg"), points, points + 5.0), (("a.jpg", "c.jpg"), points, points[:9])]
+    >>> for key, result in filter_pairs(pairs):
+    ...     print(*key, result.inlier_mask.sum(), result.reason)
+    a.jpg b.jpg 60 None
+    a.jpg c.jpg 0 ValueError: `points1` and `points2` must have the same length, got 60 and 9
+    """
+    import_joblib()
+    _check_names(options, "filter_pairs")
+    filter_points(np.empty((0, 2)), np.empty((0, 2)), n_jobs=1, **options)
+    rng = check_int(rng, "rng", at_least=0)
+    batch_size = check_int(batch_size, "batch_size")
+    if n_jobs is not None and n_jobs != -1:
+        n_jobs = check_int(n_jobs, "n_jobs")
+    tasks = (_as_task(pair, rng) for pair in pairs)
+    return stream(functools.partial(_run, options=options), tasks, n_jobs=n_jobs, batch_size=batch_size)
+
+
+def pair_seed(key: Key, rng: int = 0) -> int:
+    """Return the seed that `filter_pairs` gives a pair, to repeat it alone: ``filter_points(..., rng=pair_seed(key))``.
+
+    Parameters
+    ----------
+    key : int, str, bytes, path or tuple of these
+        Equal keys have the same seed, on every platform and in every version of Python.
+    rng : int
+        The seed of `filter_pairs`.
+
+    Returns
+    -------
+    int
+        48 bits.
+
+    Raises
+    ------
+    TypeError
+        The key is, or holds, something else.
+
+    Examples
+    --------
+    >>> pair_seed(("a.jpg", "b.jpg")), pair_seed(7)
+    (122751970186159, 248311848859996)
+    """
+    return int.from_bytes(hashlib.blake2b(_serialised((rng, key)), digest_size=6).digest(), "big")
+
+
+def _serialised(key: Key) -> bytes:
+    """Return a key as bytes that no other key has."""
+    if isinstance(key, Integral):
+        kind, content = b"i", str(int(key)).encode()
+    elif isinstance(key, str):
+        kind, content = b"s", key.encode("utf-8", "surrogatepass")  # names of files may hold bytes that are no text
+    elif isinstance(key, bytes):
+        kind, content = b"b", key
+    elif isinstance(key, PurePath):
+        kind, content = b"p", key.as_posix().encode("utf-8", "surrogatepass")
+    elif isinstance(key, tuple):
+        kind, content = b"t", b"".join(_serialised(part) for part in key)
+    else:
+        raise TypeError(f"a key must be an int, str, bytes, path or a tuple of these, got {key!r}")
+    return b"%s%d:%s" % (kind, len(content), content)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A pair on its way to a worker."""
+
+    key: Key
+    seed: int
+    points1: NDArray[np.float64]
+    points2: NDArray[np.float64]
+    own: dict[str, Any]
+    #: Why it cannot be run; its points are then NaN.
+    failure: str | None = None
+
+
+def _as_task(pair: Any, rng: int) -> _Task:
+    """Return a pair in arrays of NumPy: a tensor of another device or library may mean nothing to a worker."""
+    if not isinstance(pair, (tuple, list)) or len(pair) not in (3, 4):
+        shown = f"{len(pair)} entries" if isinstance(pair, (tuple, list)) else type(pair).__name__
+        raise TypeError(f"`pairs` must hold (key, points1, points2) or (key, points1, points2, own), got {shown}")
+    key, points1, points2, own = pair if len(pair) == 4 else (*pair, {})
+    seed = pair_seed(key, rng)
+    if not isinstance(own, Mapping):
+        raise TypeError(f"`own` of the pair {key!r} must be a mapping, got {type(own).__name__}")
+    _check_names(own, f"the pair {key!r}")
+    try:
+        first, second = as_pairs(points1, points2)
+        return _Task(key, seed, first, second, {name: as_plain(value) for name, value in own.items()})
+    except Exception as error:
+        nothing = np.full((len(points1) if hasattr(points1, "__len__") else 0, 2), np.nan)
+        return _Task(key, seed, nothing, nothing, {}, _told(error))
+
+
+def _check_names(options: Mapping[str, Any], where: str) -> None:
+    unknown = [name for name in options if name not in OPTIONS]
+    if unknown:
+        raise TypeError(f"{where} got an unexpected option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
+
+
+def _run(task: _Task, options: dict[str, Any]) -> tuple[Key, FilterResult]:
+    failure = task.failure
+    if failure is None:
+        try:
+            own = options | task.own
+            return task.key, filter_points(task.points1, task.points2, rng=task.seed, n_jobs=1, **own)
+        except Exception as error:
+            failure = _told(error)
+    nothing = np.full((len(task.points1), 2), np.nan)
+    return task.key, replace(filter_points(nothing, nothing, n_jobs=1), reason=failure)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

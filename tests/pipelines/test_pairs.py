@@ -1,0 +1,309 @@
+"""Many pairs: the same bits however they are run, none lost for another's sake, and no more in memory than there should be."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+
+from ruzhash_cv import FilterResult, filter_points
+from ruzhash_cv.pipelines import filter_pairs, pair_seed, streaming
+
+# Python's own, about forking a process that has threads.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
+N_PAIRS = 12
+
+
+def problem(number: int, n: int = 90) -> tuple[np.ndarray, np.ndarray]:
+    """Return matches of which a third are mismatches."""
+    rng = np.random.default_rng(number)
+    first = rng.uniform(0, 800, (n, 2))
+    second = first @ [[0.9, 0.1], [-0.1, 1.1]] + rng.normal(20, 0.5, (n, 2))
+    second[: n // 3] = rng.uniform(0, 800, (n // 3, 2))
+    return first, second
+
+
+def pairs(numbers: Any = range(N_PAIRS)) -> Iterator[tuple[Any, ...]]:
+    for number in numbers:
+        yield ("scene", number), *problem(number)
+
+
+def digest(result: FilterResult) -> str:
+    """Return a digest of all a result says but its times."""
+    state = hashlib.sha256(repr((result.reason, result.n_models, result.mismatch_rate)).encode())
+    for array in (result.inlier_mask, result.anomaly_scores, result.p_values, result.labels):
+        state.update(array.tobytes())
+    for model in result.models:
+        state.update(model.matrix.tobytes())
+    return state.hexdigest()
+
+
+def digests(results: Any) -> dict[Any, str]:
+    listed = [(key, digest(result)) for key, result in results]
+    assert len(dict(listed)) == len(listed)
+    return dict(listed)
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[Any, str]:
+    """Digests of calls one after the other, without joblib."""
+    return {key: digest(filter_points(*points, rng=pair_seed(key), n_jobs=1)) for key, *points in pairs()}
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing", "sequential"])
+def test_every_backend_gives_the_bits_of_single_calls(expected: dict[Any, str], backend: str) -> None:
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        assert digests(filter_pairs(pairs(), batch_size=2)) == expected
+
+
+@pytest.mark.parametrize(("n_jobs", "batch_size"), [(1, 1), (1, 5), (2, 1), (3, 5), (2, 100), (-1, 3), (None, 4)])
+def test_neither_batches_nor_workers_nor_order_change_a_bit(
+    expected: dict[Any, str], n_jobs: int | None, batch_size: int
+) -> None:
+    numbers = np.random.default_rng(batch_size).permutation(N_PAIRS).tolist()
+    with joblib.parallel_config(backend="threading"):
+        assert digests(filter_pairs(pairs(numbers), n_jobs=n_jobs, batch_size=batch_size)) == expected
+
+
+def test_what_is_left_after_an_interruption_has_the_bits_it_would_have_had(expected: dict[Any, str]) -> None:
+    running = filter_pairs(pairs(), batch_size=2)
+    done = digests(next(running) for _ in range(5))
+    running.close()  # type: ignore[attr-defined]
+    rest = digests(filter_pairs(pair for pair in pairs() if pair[0] not in done))
+    assert not rest.keys() & done.keys()
+    assert rest | done == expected
+
+
+def test_the_seed_is_the_keys_and_the_one_given(expected: dict[Any, str]) -> None:
+    assert len(set(expected.values())) == N_PAIRS
+    points = problem(0)
+    results = dict(filter_pairs([("a", *points), ("b", *points)], rng=3))
+    assert results["a"].anomaly_scores.tolist() != results["b"].anomaly_scores.tolist()
+    assert digest(results["a"]) == digest(filter_points(*points, rng=pair_seed("a", 3)))
+
+
+def test_options_reach_every_pair_and_a_pairs_own_come_last() -> None:
+    points = problem(0)
+    options: dict[str, Any] = {"model": "homography", "threshold": 2.0}
+    results = dict(filter_pairs([(1, *points), (2, *points, {"threshold": 0.5})], **options))
+    assert digest(results[1]) == digest(filter_points(*points, rng=pair_seed(1), **options))
+    assert digest(results[2]) == digest(filter_points(*points, rng=pair_seed(2), model="homography", threshold=0.5))
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_a_bad_pair_is_told_and_the_others_go_on(expected: dict[Any, str], backend: str) -> None:
+    first, second = problem(0)
+    bad = [
+        ("length", first, second[:5]),
+        ("shape", np.zeros((4, 3)), second),
+        ("none", None, None),
+        ("unpicklable", (number for number in range(3)), second),
+        ("threshold", first, second, {"threshold": -1.0}),
+    ]
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        results = dict(filter_pairs([*bad[:3], *pairs(), *bad[3:]], batch_size=3))
+    reasons = {key: results.pop(key).reason for key, *_ in bad}
+    assert digests(results.items()) == expected
+    assert reasons["length"] == "ValueError: `points1` and `points2` must have the same length, got 90 and 5"
+    assert reasons["shape"] == "ValueError: `points1` must have shape (n, 2), got (4, 3)"
+    assert reasons["threshold"] == "ValueError: `threshold` must be a finite number above 0, got -1.0"
+    assert all(str(reason).startswith(("TypeError: `points1`", "ValueError: `")) for reason in reasons.values())
+
+
+def test_the_matches_of_a_bad_pair_are_all_flagged() -> None:
+    ((_, result),) = filter_pairs([(0, *problem(0), {"threshold": "wide"})])
+    assert result.inlier_mask.tolist() == [False] * 90
+    assert result.labels.tolist() == [-1] * 90
+    assert result.reason == "TypeError: `threshold` must be a number, got 'wide'"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"treshold": 3.0}, TypeError, "filter_pairs got an unexpected option 'treshold'; there are model, threshold"),
+        ({"points1": 3.0}, TypeError, "unexpected option 'points1'"),
+        ({"threshold": -3.0}, ValueError, "`threshold` must be a finite number above 0, got -3"),
+        ({"model": "affine"}, ValueError, "`model` must be one of"),
+        ({"rng": None}, TypeError, "`rng` must be an integer, got None"),
+        ({"rng": np.random.default_rng()}, TypeError, "`rng` must be an integer, got Generator"),
+        ({"rng": -1}, ValueError, "`rng` must be at least 0, got -1"),
+        ({"batch_size": 0}, ValueError, "`batch_size` must be at least 1, got 0"),
+        ({"n_jobs": 0}, ValueError, "`n_jobs` must be at least 1, got 0"),
+    ],
+)
+def test_options_are_checked_before_anything_is_read(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        filter_pairs(iter([1 / 0 for _ in ()]), **options)
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        (("a", [[0, 0]]), r"`pairs` must hold \(key, points1, points2\) or .* got 2 entries"),
+        (7, "`pairs` must hold .* got int"),
+        ((0.5, *problem(0)), "a key must be an int, str, bytes, path or a tuple of these, got 0.5"),
+        ((["a", "b"], *problem(0)), r"a key must be .* got \['a', 'b'\]"),
+        (("a", *problem(0), 3.0), "`own` of the pair 'a' must be a mapping, got float"),
+        (("a", *problem(0), {"pixels": 2}), "the pair 'a' got an unexpected option 'pixels'"),
+    ],
+)
+def test_what_is_no_pair_is_named(pair: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        list(filter_pairs([pair]))
+
+
+def test_the_error_of_the_input_is_the_callers() -> None:
+    def broken() -> Iterator[Any]:
+        yield from pairs(range(3))
+        raise OSError("the disk is gone")
+
+    with joblib.parallel_config(backend="threading", n_jobs=2), pytest.raises(OSError, match="the disk is gone"):
+        list(filter_pairs(broken(), batch_size=1))
+
+
+def test_no_pairs_give_no_results() -> None:
+    assert list(filter_pairs([])) == []
+
+
+# Keys
+
+
+def test_seeds_are_those_of_every_version() -> None:
+    assert [pair_seed(7), pair_seed("7"), pair_seed(b"7"), pair_seed(("7",))] == SEEDS
+    assert pair_seed(7, rng=1) not in SEEDS
+
+
+SEEDS = [248311848859996, 59278334546170, 81081838363795, 105082989892049]
+
+
+def test_different_keys_have_different_seeds() -> None:
+    keys = [0, 1, -1, 10**30, "", "0", b"", b"0", (), ((),), (0,), (0, 0), ("ab", "c"), ("a", "bc"), (("a",), "bc")]
+    keys += [PurePosixPath("a/b"), "a/b", "a\udc80"]
+    assert len({pair_seed(key) for key in keys}) == len(keys)
+    assert all(0 <= pair_seed(key) < 2**48 for key in keys)
+
+
+def test_equal_keys_have_equal_seeds() -> None:
+    assert pair_seed((np.int64(3), np.str_("a"))) == pair_seed((3, "a"))
+    assert pair_seed(True) == pair_seed(1)
+
+
+# Memory
+
+
+@pytest.mark.parametrize(("backend", "n_jobs"), [("threading", 3), ("sequential", 1), ("loky", 2)])
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_the_input_is_never_read_far_ahead_of_the_results_taken(backend: str, n_jobs: int, batch_size: int) -> None:
+    n_read = n_taken = most = 0
+
+    def counted() -> Iterator[Any]:
+        nonlocal n_read
+        for number in range(150):
+            n_read += 1
+            yield number, [[0, 0]], [[1, 1]]
+
+    with joblib.parallel_config(backend=backend, n_jobs=n_jobs):
+        for _ in filter_pairs(counted(), batch_size=batch_size):
+            if n_taken in (20, 90):  # the reader is slow: what is done must not pile up
+                time.sleep(0.1)
+            most = max(most, n_read - n_taken)
+            n_taken += 1
+    assert n_taken == n_read == 150
+    # One batch more: the one whose results are being taken.
+    assert most <= (streaming.BATCHES_AHEAD * n_jobs + 1) * batch_size
+
+
+def test_the_input_is_read_in_the_thread_that_takes_results() -> None:
+    import threading
+
+    readers = set()
+
+    def reading() -> Iterator[Any]:
+        for pair in pairs(range(40)):
+            readers.add(threading.current_thread())
+            yield pair[0], pair[1][:5], pair[2][:5]
+
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        list(filter_pairs(reading(), batch_size=1))
+    assert readers == {threading.current_thread()}
+
+
+# Processes
+
+
+def test_importing_the_package_does_not_import_joblib() -> None:
+    code = "import sys, ruzhash_cv, ruzhash_cv.pipelines; print([m for m in ('joblib', 'dask', 'ray', 'torch') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_without_joblib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.raises(ImportError, match=r'pip install "ruzhash-cv\[parallel\]"'):
+        filter_pairs([])
+
+
+def test_kernels_are_compiled_before_workers_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = []
+    monkeypatch.setattr(streaming, "warmup", lambda: order.append("kernels"))
+    monkeypatch.setattr(joblib, "Parallel", lambda **_: order.append("workers") or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        list(filter_pairs(pairs()))
+    assert order == ["kernels", "workers"]
+
+
+INTERRUPTED = """
+import sys
+sys.path.insert(0, {folder!r})
+from test_pairs import problem
+from ruzhash_cv.pipelines import filter_pairs
+
+points = problem(0, 400)
+try:
+    for key, result in filter_pairs(((number, *points) for number in range(10**9)), n_jobs=2, batch_size=1):
+        print(key, flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends SIGINT to the whole console")
+def test_ctrl_c_ends_the_call_and_its_workers() -> None:
+    code = INTERRUPTED.format(folder=str(Path(__file__).parent))
+    command = [sys.executable, "-c", f"import signal; signal.signal(2, signal.default_int_handler)\n{code}"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    for _ in range(3):
+        process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the workers too
+    out, err = process.communicate(timeout=60)
+    assert out.splitlines()[-1] == "interrupted"
+    assert process.returncode == 0
+    assert "Error" not in err.replace("KeyboardInterrupt", "")
+    assert ended(process.pid)
+
+
+def ended(group: int) -> bool:
+    """Tell whether all processes of a group end in some seconds."""
+    for _ in range(100):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
