@@ -26,7 +26,7 @@ class Correspondences:
     ----------
     points1, points2 : ndarray of float64, shape (n, 2)
         Pixel (x, y) in the first and the second image; NaN in rows without a match (an empty knnMatch row, or one that
-        fails the ratio test).
+        fails the ratio test, or is masked).
     distances : ndarray of float64, shape (n,), or None
         Descriptor distances, None where the matches came as indices.
     """
@@ -47,10 +47,11 @@ def as_correspondences(
     Parameters
     ----------
     kp1, kp2 : sequence of cv2.KeyPoint, or array_like of shape (n, 2)
-        Keypoints of the two images, or their pixel positions (x, y).
+        Keypoints of the two images, or their pixel positions (x, y), in an array of any library: NumPy, torch on any device,
+        jax, pandas.
     matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2)
         knnMatch output (a tuple of 0, 1, 2 or more DMatch per query row) gives one row per query, its best neighbour.
-        Index pairs are (index into `kp1`, index into `kp2`).
+        Index pairs are (index into `kp1`, index into `kp2`); a row with a masked or missing one has no match.
     ratio : float in (0, 1], optional
         Lowe's ratio test on knnMatch output: a row passes when its best distance is below `ratio` times its second
         best. A row with fewer than two neighbours cannot be tested and does not pass.
@@ -82,17 +83,9 @@ def as_correspondences(
 
 def as_positions(keypoints: Keypoints, name: str) -> Array:
     """Return keypoint positions, float64 of shape (n, 2), from KeyPoints or an array."""
-    if hasattr(keypoints, "ndim"):
-        return as_points(keypoints, name)
-    if isinstance(keypoints, (str, Mapping)) or not hasattr(keypoints, "__len__"):
+    if isinstance(keypoints, (str, Mapping)) or not (hasattr(keypoints, "ndim") or hasattr(keypoints, "__len__")):
         raise TypeError(f"`{name}` must be a sequence of cv2.KeyPoint or an array of shape (n, 2), got {keypoints!r}")
-    held: Sequence[Any] = keypoints  # type: ignore[assignment]
-    if len(held) > 0 and isinstance(held[0], cv2.KeyPoint):
-        # OpenCV itself takes None among them for a keypoint at (0, 0).
-        if not all(isinstance(keypoint, cv2.KeyPoint) for keypoint in held):
-            raise TypeError(f"`{name}` must hold only cv2.KeyPoint")
-        return as_points(cv2.KeyPoint.convert(list(held)), name)
-    return as_points(held, name)
+    return as_points(keypoints, name)
 
 
 def select_matches(matches: Matches, inlier_mask: ArrayLike) -> list[cv2.DMatch]:
@@ -124,7 +117,7 @@ def select_matches(matches: Matches, inlier_mask: ArrayLike) -> list[cv2.DMatch]
 def _as_sequence(matches: Any) -> Sequence[Any]:
     if isinstance(matches, (str, Mapping)) or not hasattr(matches, "__len__") or getattr(matches, "ndim", 1) == 0:
         raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
-    rows: Sequence[Any] = matches
+    rows: Sequence[Any] = matches if not hasattr(matches, "ndim") else as_array(matches, "matches", "(n, 2)")  # type: ignore[assignment]
     return rows
 
 
@@ -141,8 +134,7 @@ def _as_indices(matches: Matches, ratio: float | None) -> tuple[Indices, NDArray
     if knn:
         rows = [_best_neighbour(row, ratio) for row in rows]
     elif not flat:
-        indices = _as_index_array(rows)
-        return indices, np.ones(len(indices), bool), None
+        return *_as_index_array(rows), None
     try:
         fields = [(-1, -1, np.inf) if row is None else (row.queryIdx, row.trainIdx, row.distance) for row in rows]
     except AttributeError:
@@ -157,15 +149,21 @@ def _best_neighbour(row: Sequence[cv2.DMatch], ratio: float | None) -> cv2.DMatc
     return row[0] if len(row) >= 2 and row[0].distance < ratio * row[1].distance else None
 
 
-def _as_index_array(rows: Sequence[Any]) -> Indices:
+def _as_index_array(rows: Sequence[Any]) -> tuple[Indices, NDArray[np.bool_]]:
+    """Return index pairs (n, 2), and which of them are a match: those of which nothing is masked or missing."""
     indices = as_array(rows, "matches", "(n, 2)")
     if indices.ndim != 2 or indices.shape[1] != 2:
         raise ValueError(
             f"`matches` must hold DMatch, knnMatch rows or index pairs of shape (n, 2), got {indices.shape}"
         )
+    present = np.ones(len(indices), bool)
+    if indices.dtype.kind == "f" and np.isnan(indices).any():  # masked integers come as these
+        present = ~np.isnan(indices).any(axis=1)
+        whole = np.where(present[:, None], indices, -1)
+        indices = whole.astype(np.int64) if (np.abs(whole) < 2**53).all() and (whole % 1 == 0).all() else indices
     if indices.dtype.kind not in "iu":
         raise TypeError(f"`matches` must hold integer index pairs, got dtype {indices.dtype}")
-    return indices.astype(np.int64)
+    return indices.astype(np.int64), present
 
 
 def _look_up(positions: Array, indices: Indices, present: NDArray[np.bool_], field: str, name: str) -> Array:

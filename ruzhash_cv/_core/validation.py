@@ -5,11 +5,13 @@ Errors name the argument, the requirement and what arrived.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,12 +19,56 @@ RNG: TypeAlias = int | np.integer[Any] | np.random.Generator | None
 _LARGEST_INT = 2**31 - 1
 
 
+def as_plain(value: Any) -> Any:
+    """Return tensors and tables of other libraries as NumPy arrays, and anything else as it is.
+
+    They are known by their methods, so that no library has to be there. Masked entries and missing values become NaN, and an array of
+    such things keeps its other values if doubles can hold them.
+    """
+    if isinstance(value, np.generic):
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        return _filled(value)
+    if isinstance(value, np.ndarray):  # jax's short floats have no kind in NumPy
+        return value.astype(np.float64) if value.dtype.kind == "V" and "float" in value.dtype.name else value
+    if hasattr(value, "detach") and hasattr(value, "cpu"):  # torch, of any device, with or without a gradient
+        value = value.detach().cpu()
+        short = any(kind in str(value.dtype) for kind in ("bfloat16", "float8"))
+        return (value.float() if short else value).numpy()
+    if hasattr(value, "__cuda_array_interface__") and hasattr(value, "get"):  # CuPy
+        return value.get()
+    if hasattr(value, "iloc"):  # pandas
+        return _table(value)
+    if isinstance(value, (list, tuple)) and len(value) and hasattr(value[0], "detach"):
+        return np.array([as_plain(item) for item in value])
+    return as_plain(np.asarray(value)) if hasattr(value, "__array__") else value
+
+
+def _filled(array: Any) -> NDArray[Any]:
+    """Return a masked array with NaN where it is masked."""
+    if not np.ma.is_masked(array) or array.dtype.kind not in "iufb":
+        return np.asarray(array.data)
+    return np.asarray(array.astype(np.float64).filled(np.nan))
+
+
+def _table(table: Any) -> NDArray[Any]:
+    """Return the values of a pandas table or column, NaN where they are missing."""
+    array = np.asarray(table.to_numpy())
+    if array.dtype == object:
+        with contextlib.suppress(TypeError, ValueError):  # they are no numbers
+            numbers = np.array(array.tolist())
+            array = numbers if numbers.dtype.kind in "iufb" else np.asarray(table.to_numpy(np.float64, na_value=np.nan))
+    return array
+
+
 def as_array(value: Any, name: str, shape: str) -> NDArray[Any]:
     """Return `value` as an array; `shape` is what the message asks for where its rows differ in length."""
     try:
-        return np.asarray(value)
+        return np.asarray(as_plain(value))
     except (ValueError, OverflowError):
         raise ValueError(f"`{name}` must have shape {shape}, got a ragged sequence") from None
+    except (TypeError, RuntimeError) as error:  # a sparse tensor, one without contents, values that are no numbers
+        raise TypeError(f"`{name}` must be an array of real numbers, got {type(value).__name__}: {error}") from None
 
 
 def as_reals(value: Any, name: str, shape: str) -> NDArray[np.float64]:
@@ -35,8 +81,11 @@ def as_reals(value: Any, name: str, shape: str) -> NDArray[np.float64]:
 
 
 def as_points(value: Any, name: str, *, finite: bool = False) -> NDArray[np.float64]:
-    """Return `value` as a C-contiguous float64 array of shape (n, 2); NaN and infinity may stay unless `finite`."""
-    points = as_array(value, name, "(n, 2)")
+    """Return `value` as a C-contiguous float64 array of shape (n, 2); NaN and infinity may stay unless `finite`.
+
+    It may be a sequence of cv2.KeyPoint.
+    """
+    points = as_array(_positions(value, name), name, "(n, 2)")
     if points.ndim in (1, 2) and len(points) == 0:
         return np.zeros((0, 2))
     points = as_reals(points, name, "(n, 2)")
@@ -47,6 +96,16 @@ def as_points(value: Any, name: str, *, finite: bool = False) -> NDArray[np.floa
     if finite and not np.isfinite(points).all():
         raise ValueError(f"`{name}` must be finite, got {points[~np.isfinite(points)][0]}")
     return np.ascontiguousarray(points)
+
+
+def _positions(value: Any, name: str) -> Any:
+    """Return the positions of a sequence of cv2.KeyPoint, and anything else as it is."""
+    if not isinstance(value, Sequence) or len(value) == 0 or not isinstance(value[0], cv2.KeyPoint):
+        return value
+    # OpenCV itself takes None among them for a keypoint at (0, 0).
+    if not all(isinstance(keypoint, cv2.KeyPoint) for keypoint in value):
+        raise TypeError(f"`{name}` must hold only cv2.KeyPoint")
+    return cv2.KeyPoint.convert(list(value))
 
 
 def as_pairs(points1: Any, points2: Any, *, finite: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
