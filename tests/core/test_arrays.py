@@ -5,6 +5,9 @@ Libraries that may not be there are played by stand-ins, and used where they are
 
 from __future__ import annotations
 
+import importlib.util
+import subprocess
+import sys
 from typing import Any
 
 import cv2
@@ -77,11 +80,6 @@ def torch_tensor(array: np.ndarray, dtype: str | None = None, gradient: bool = F
     return (tensor.to(getattr(torch, dtype)) if dtype else tensor).requires_grad_(gradient)
 
 
-def jax_array(array: np.ndarray, dtype: str | None = None) -> Any:
-    numpy = pytest.importorskip("jax.numpy")
-    return numpy.asarray(array, dtype)
-
-
 def pandas_table(array: np.ndarray, dtype: str | None = None) -> Any:
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(array, columns=["x", "y"], index=np.arange(len(array)) + 100)
@@ -102,8 +100,6 @@ FLOATS = {
     "torch float16": lambda array: torch_tensor(array, "float16"),
     "torch, not contiguous": lambda array: torch_tensor(array.T.copy()).T,
     "list of torch rows": lambda array: list(torch_tensor(array)),
-    "jax": jax_array,
-    "jax bfloat16": lambda array: jax_array(array, "bfloat16"),
     "pandas": pandas_table,
     "pandas Float64": lambda array: pandas_table(array, "Float64"),
 }
@@ -114,7 +110,6 @@ WHOLE = {
     "torch": torch_tensor,
     "torch int32": lambda array: torch_tensor(array, "int32"),
     "list of torch rows": lambda array: list(torch_tensor(array)),
-    "jax": jax_array,
     "pandas": pandas_table,
     "pandas Int64": lambda array: pandas_table(array, "Int64"),
 }
@@ -139,6 +134,24 @@ def test_index_pairs_of_any_kind_are_the_same_pairs(kind: str) -> None:
     pairs = as_correspondences(POINTS, POINTS, WHOLE[kind](MATCHES))
     assert pairs.points1.tolist() == POINTS[MATCHES[:, 0]].tolist()
     assert pairs.points2.tolist() == POINTS[MATCHES[:, 1]].tolist()
+
+
+JAX = """
+import jax.numpy, numpy as np
+from ruzhash_cv import as_correspondences
+from ruzhash_cv._core.validation import as_points
+
+points, pairs = np.arange(80).reshape(40, 2) / 4, np.stack([np.arange(40)] * 2, axis=1)
+for kind in ("float32", "bfloat16", "float16"):
+    assert as_points(jax.numpy.asarray(points, kind), "p").tolist() == points.tolist(), kind
+assert as_correspondences(points, points, jax.numpy.asarray(pairs)).points1.tolist() == points.tolist()
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
+def test_arrays_of_jax_are_the_same_points() -> None:
+    # In a process of its own: once jax is there, it warns whenever a later test forks.
+    assert subprocess.run([sys.executable, "-c", JAX], check=False).returncode == 0
 
 
 def test_tensors_that_need_a_gradient_go_through_all_doors() -> None:
