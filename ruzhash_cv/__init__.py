@@ -5,6 +5,7 @@ from ruzhash_cv.correspondences import as_correspondences as as_correspondences
 from ruzhash_cv.correspondences import select_matches as select_matches
 from ruzhash_cv.drawing import draw_matches as draw_matches
 from ruzhash_cv.drawing import draw_scores as draw_scores
+from ruzhash_cv.drawing import draw_structures as draw_structures
 from ruzhash_cv.estimation import find_fundamental_matrix as find_fundamental_matrix
 from ruzhash_cv.estimation import find_homography as find_homography
 from ruzhash_cv.families.solving import Models as Models

@@ -88,13 +88,13 @@ def as_positions(keypoints: Keypoints, name: str) -> Array:
     return as_points(keypoints, name)
 
 
-def select_matches(matches: Matches, inlier_mask: ArrayLike) -> list[cv2.DMatch]:
+def select_matches(matches: Matches, inlier_mask: Any) -> list[cv2.DMatch]:
     """Return the kept matches as a flat list, the best neighbour of each kept row for knnMatch output.
 
     Parameters
     ----------
     matches : sequence of cv2.DMatch, or knnMatch output
-    inlier_mask : array_like of bool, shape (len(matches),)
+    inlier_mask : FilterResult, or array_like of bool, shape (len(matches),)
 
     Examples
     --------

@@ -58,7 +58,7 @@ def test_kept_matches_are_green_and_flagged_ones_red() -> None:
 
 
 @pytest.mark.parametrize("mask", [[True, False], [False, True]])
-def test_flagged_matches_lie_on_top(mask: list[bool]) -> None:
+def test_flagged_matches_lie_on_as_many_kept_ones(mask: list[bool]) -> None:
     assert redness(crossing(mask)[150:151, 400:401]).item() > 40
 
 
@@ -123,14 +123,16 @@ def test_images_are_left_as_they_were() -> None:
     np.testing.assert_array_equal(image, before)
 
 
-def test_images_of_different_size_stand_at_the_top_side_by_side() -> None:
-    small, large = np.full((100, 200), 250, np.uint8), np.full((500, 600), 250, np.uint8)
-    picture = draw_matches(small, np.zeros((0, 2)), large, np.zeros((0, 2)), [], [])
-    assert picture.shape[1] == 800
-    bright = picture[..., 0] > 100
-    assert bright[:100].all()
-    assert bright[:500, 200:].all()
-    assert not bright[100:, :200][:400].any()
+def test_images_of_different_size_stand_at_one_height_and_the_lines_fit_both() -> None:
+    small, large = grey_image(WIDTH // 2, HEIGHT // 2), grey_image()
+    picture = draw_matches(small, KP1 / 2 - 0.25, large, KP2, pairs(2), [True, False])
+    np.testing.assert_array_equal(picture, crossing([True, False]))
+
+
+def test_a_photograph_beside_a_small_picture_is_no_wider_than_asked() -> None:
+    picture = draw_matches(grey_image(6000, 4000), KP1, grey_image(1200, 750), KP2, None, [True, False])
+    assert 2390 < picture.shape[1] <= 2400
+    assert not (picture[: 2400 * 4000 // 12400, 1200:].max(axis=(0, 2)) < 40).any()
 
 
 def test_large_photographs_are_shrunk_and_the_lines_with_them() -> None:
@@ -229,6 +231,66 @@ def test_no_matches_give_the_bare_pair() -> None:
         assert np.ptp(picture[:HEIGHT].astype(int), axis=2).max() == 0
 
 
+def test_without_matches_row_i_belongs_to_row_i() -> None:
+    image = grey_image()
+    np.testing.assert_array_equal(draw_matches(image, KP1, image, KP2, None, [True, False]), crossing([True, False]))
+    with pytest.raises(ValueError, match="without `matches`, `kp1` and `kp2` must have the same length, got 2 and 1"):
+        draw_matches(image, KP1, image, KP2[:1], None, [True, False])
+
+
+@pytest.mark.parametrize(
+    ("show", "green", "red"), [("both", True, True), ("kept", True, False), ("flagged", False, True)]
+)
+def test_show_says_which_matches_are_drawn(show: str, green: bool, red: bool) -> None:
+    picture = crossing([True, False], show=show)[:HEIGHT]
+    assert (greenness(picture).max() > 40, redness(picture).max() > 40) == (green, red)
+
+
+@pytest.mark.parametrize(("few", "colour"), [(True, greenness), (False, redness)])
+def test_the_fewer_lie_on_top(few: bool, colour: Callable[[np.ndarray], np.ndarray]) -> None:
+    image, bundle = grey_image(), np.column_stack([np.full(40, 200.0), np.linspace(145, 155, 40)])
+    points1, points2 = np.vstack([KP1[:1], bundle]), np.vstack([KP2[:1], bundle])
+    picture = draw_matches(image, points1, image, points2, None, np.arange(41) == 0 if few else np.arange(41) > 0)
+    assert colour(picture[150:151, 400:401]).item() > 40
+
+
+def test_of_many_matches_all_markers_and_some_lines_are_drawn() -> None:
+    rng = np.random.default_rng(0)
+    image, points = grey_image(), rng.uniform([0, 0], [400, 300], (3000, 2))
+    some, none, every = (
+        draw_matches(image, points, image, points, None, np.ones(3000, bool), max_lines=most) for most in (100, 0, None)
+    )
+    for picture in (some, none):
+        x, y = np.round(points[points[:, 0] < 398]).astype(int).T
+        assert (greenness(picture[np.minimum(y, HEIGHT - 1), x]) > 20).mean() > 0.9
+    plain = draw_matches(image, points, image, points, None, np.ones(3000, bool), show="flagged")
+    changed = [float((picture[:HEIGHT] != plain[:HEIGHT]).any(2).mean()) for picture in (none, some, every)]
+    assert changed[0] < changed[1] < changed[2]
+    assert (every != some).any()
+
+
+def test_chosen_lines_come_from_all_over_the_image() -> None:
+    y = np.repeat(np.linspace(5, 295, 30), 20)
+    points = np.column_stack([np.full(600, 5.0), y])
+    image = grey_image()
+    picture = draw_matches(image, points, image, points, None, np.ones(600, bool), max_lines=30)
+    column = greenness(picture[:HEIGHT, 200:201])[:, 0] > 10
+    assert all(column[max(0, int(row) - 12) : int(row) + 13].any() for row in np.linspace(5, 295, 30))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"show": "all"}, ValueError, "`show` must be one of 'kept', 'flagged', 'both', got 'all'"),
+        ({"max_lines": -1}, ValueError, "`max_lines` must be at least 0, got -1"),
+        ({"max_lines": 2.5}, TypeError, r"`max_lines` must be an integer, got 2\.5"),
+    ],
+)
+def test_bad_option_is_named(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        crossing([True, False], **options)
+
+
 # Scores
 
 
@@ -287,7 +349,8 @@ def test_drawing_needs_no_matplotlib() -> None:
     ("image", "error", "message"),
     [
         (None, TypeError, "`img1` must be an image, got None, which cv2.imread returns"),
-        ("a.png", TypeError, "`img1` must be an array of uint8, got str"),
+        ("a.png", TypeError, "`img1` must be an array of uint8, got str; read a file by cv2.imread"),
+        ((image for image in ()), TypeError, "`img1` must be an array of uint8, got generator"),
         (np.zeros((9, 9)), TypeError, "`img1` must be an array of uint8, got dtype float64"),
         (np.zeros(9, np.uint8), ValueError, r"`img1` must have shape \(h, w\), .* got \(9,\)"),
         (np.zeros((9, 9, 2), np.uint8), ValueError, r"`img1` must have shape .* got \(9, 9, 2\)"),
@@ -311,7 +374,7 @@ def test_bad_image_is_named(image: Any, error: type[Exception], message: str) ->
             TypeError,
             "`result_or_mask` must be a FilterResult or a mask of bool or uint8, got dtype float64",
         ),
-        (None, TypeError, "got dtype object"),
+        (None, TypeError, "got NoneType"),
     ],
 )
 def test_bad_mask_is_named(mask: Any, error: type[Exception], message: str) -> None:
@@ -324,7 +387,7 @@ def test_bad_mask_is_named(mask: Any, error: type[Exception], message: str) -> N
     [
         ([0.5], ValueError, r"`result_or_scores` must have one entry per match, shape \(2,\), got \(1,\)"),
         ([True, False], TypeError, "`result_or_scores` must be a FilterResult or scores of float, got dtype bool"),
-        (None, TypeError, "got dtype object"),
+        (None, TypeError, "got NoneType"),
     ],
 )
 def test_bad_scores_are_named(scores: Any, error: type[Exception], message: str) -> None:

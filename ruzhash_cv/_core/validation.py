@@ -141,11 +141,12 @@ def as_row_numbers(value: Any, name: str, shape: tuple[int | str, ...], n: int) 
     return rows.astype(np.int64)
 
 
-def as_mask(value: Any, name: str, n: int, *, also: str = "") -> NDArray[np.bool_]:
-    """Return a mask of shape (n,) from bool or integers of shape (n,) or (n, 1); `also` is what else may come."""
-    mask = as_array(value, name, f"({n},)")
+def as_mask(value: Any, name: str, n: int) -> NDArray[np.bool_]:
+    """Return a mask of shape (n,) from bool or integers of shape (n,) or (n, 1), or from a result that has an `inlier_mask`."""
+    mask = as_array(getattr(value, "inlier_mask", value), name, f"({n},)")
     if mask.dtype.kind not in "biu" and mask.size:
-        raise TypeError(f"`{name}` must be {also}a mask of bool or uint8, got dtype {mask.dtype}")
+        arrived = f"dtype {mask.dtype}" if mask.ndim else type(value).__name__
+        raise TypeError(f"`{name}` must be a FilterResult or a mask of bool or uint8, got {arrived}")
     if mask.shape not in ((n,), (n, 1)):
         raise ValueError(f"`{name}` must have one entry per match, shape ({n},), got {mask.shape}")
     return mask.reshape(-1).astype(bool)

@@ -114,7 +114,7 @@ ROW = np.array([[0.5, 0.0]])
         (lambda: ruzhash_cv.filter_matches(FOUR, FOUR, [[1, 2], [3]]), ValueError, "`matches` must have shape"),
         (lambda: ruzhash_cv.select_matches([()], [True]), TypeError, r"`matches\[0\]` is kept .* cv2.DMatch, got \(\)"),
         (lambda: ruzhash_cv.select_matches("ab", [True, True]), TypeError, "`matches` must be a sequence, got str"),
-        (lambda: ruzhash_cv.select_matches([(), ()], [0.5, 1.0]), TypeError, "`inlier_mask` must be a mask of bool"),
+        (lambda: ruzhash_cv.select_matches([(), ()], [0.5, 1.0]), TypeError, "`inlier_mask` must be a FilterResult or a mask of bool"),
         (lambda: draw_four(neighbourhoods=3), TypeError, "`neighbourhoods` must be a sequence of int or None, got 3"),
         (lambda: draw_four(min_spread=np.nan), ValueError, "`min_spread` must be a finite number"),
         (lambda: draw_four(weights=[1, 1, 1, -1]), ValueError, "`weights` must be finite and at least 0, got -1"),

@@ -1,0 +1,122 @@
+"""Two images side by side at one height, how pixel positions map onto them, and text below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._core.validation import check_int, check_same_length
+from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, as_positions
+
+Picture: TypeAlias = NDArray[np.uint8]
+Array: TypeAlias = NDArray[np.float64]
+
+_BACKGROUND = (28, 28, 28)
+_TEXT = (235, 235, 235)
+_LEAST_WIDTH = 640  # a pair narrower than this is enlarged
+_NARROWEST = 240  # the captions need as much
+_FAR = 2.0**20  # beyond it the fixed-point coordinates of OpenCV's drawing functions would overflow
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """The two images in one picture; `scales` are (x, y) from each image's pixels, `offset` is where the second begins."""
+
+    picture: Picture
+    scales: tuple[Array, Array]
+    offset: int
+
+    @property
+    def unit(self) -> float:
+        """Line width in pixels that looks thin on this canvas."""
+        return max(float(self.picture.shape[1]) / 1600, 1.0)
+
+    def place(self, points1: Array, points2: Array) -> Array:
+        """Return lines (x1, y1, x2, y2) between pixel positions; pixel centres have whole coordinates here as well."""
+        placed = [
+            np.clip((points + 0.5) * scale - 0.5, -_FAR, _FAR)
+            for points, scale in zip((points1, points2), self.scales, strict=True)
+        ]
+        return np.hstack(placed) + [0, 0, self.offset, 0]
+
+    def strip(self, height: float) -> Picture:
+        """Return an empty strip as wide as the canvas, its height in thin lines."""
+        return np.full((round(height * self.unit), self.picture.shape[1], 3), _BACKGROUND, np.uint8)
+
+    def text_width(self, text: str) -> int:
+        return int(cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, *self._font())[0][0])
+
+    def write(self, strip: Picture, text: str, x: float, y: float) -> None:
+        """Write from (x, y) on, the left end of the baseline."""
+        size, thickness = self._font()
+        at = (round(x), round(y))
+        cv2.putText(strip, text, at, cv2.FONT_HERSHEY_SIMPLEX, size, _TEXT, thickness, cv2.LINE_AA)
+
+    def _font(self) -> tuple[float, int]:
+        return 0.5 * self.unit, max(1, round(self.unit))
+
+
+def lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None) -> Canvas:
+    """Return the images side by side, as high as each other, darker and paler so that no colour competes with the lines."""
+    images = [_as_bgr(img1, "img1"), _as_bgr(img2, "img2")]
+    height = max(image.shape[0] for image in images)
+    widths = [image.shape[1] * height / image.shape[0] for image in images]
+    scale = _scale(sum(widths), max_width)
+    height = max(1, _floor(height * scale))
+    sizes = [(max(1, _floor(width * scale)), height) for width in widths]
+    picture = np.full((height, max(_NARROWEST, sizes[0][0] + sizes[1][0]), 3), _BACKGROUND, np.uint8)
+    for image, (w, h), offset in zip(images, sizes, (0, sizes[0][0]), strict=True):
+        resized = cv2.resize(image, (w, h), interpolation=cv2.INTER_AREA if h < len(image) else cv2.INTER_LINEAR)
+        grey = cv2.cvtColor(cv2.cvtColor(resized, cv2.COLOR_BGR2GRAY), cv2.COLOR_GRAY2BGR)
+        picture[:h, offset : offset + w] = cv2.addWeighted(resized, 0.3, grey, 0.35, 0)
+    first, second = (np.array(size) / image.shape[1::-1] for size, image in zip(sizes, images, strict=True))
+    canvas = Canvas(picture, (first, second), sizes[0][0])
+    seam = round(canvas.unit)
+    picture[:, max(0, canvas.offset - seam) : canvas.offset + seam] = _BACKGROUND
+    return canvas
+
+
+def _scale(width: float, max_width: int | None) -> float:
+    if max_width is None:
+        return 1.0
+    max_width = check_int(max_width, "max_width", at_least=_NARROWEST)
+    if width > max_width:
+        return max_width / width
+    return max(1.0, min(_LEAST_WIDTH, max_width) // width)
+
+
+def _floor(length: float) -> int:
+    """Round down, but not what rounding errors made a little smaller than a whole number."""
+    return int(length + 1e-6)
+
+
+def _as_bgr(image: Any, name: str) -> NDArray[Any]:
+    if image is None:
+        raise TypeError(f"`{name}` must be an image, got None, which cv2.imread returns for a file it cannot read")
+    if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
+        arrived = f"dtype {image.dtype}" if isinstance(image, np.ndarray) else type(image).__name__
+        hint = "; read a file by cv2.imread" if isinstance(image, str) or hasattr(image, "__fspath__") else ""
+        raise TypeError(f"`{name}` must be an array of uint8, got {arrived}{hint}")
+    channels = 1 if image.ndim == 2 else image.shape[2] if image.ndim == 3 else 0
+    if channels not in (1, 3, 4) or image.size == 0:
+        raise ValueError(f"`{name}` must have shape (h, w), (h, w, 3) or (h, w, 4), not empty, got {image.shape}")
+    image = np.ascontiguousarray(image)
+    conversion = {1: cv2.COLOR_GRAY2BGR, 4: cv2.COLOR_BGRA2BGR}.get(channels)
+    return image if conversion is None else np.asarray(cv2.cvtColor(image, conversion))
+
+
+def lines_of(
+    canvas: Canvas, kp1: Keypoints, kp2: Keypoints, matches: Matches | None, ratio: float | None
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the matches as lines on the canvas, and which of them have finite ends; None matches row i with row i."""
+    if matches is None:
+        first, second = as_positions(kp1, "kp1"), as_positions(kp2, "kp2")
+        check_same_length(first, second, "without `matches`, `kp1` and `kp2`")
+        matches = np.repeat(np.arange(len(first))[:, None], 2, axis=1)
+    pairs = as_correspondences(kp1, kp2, matches, ratio=ratio)
+    finite = np.asarray(np.isfinite(np.hstack([pairs.points1, pairs.points2])).all(axis=1))
+    return canvas.place(pairs.points1, pairs.points2), finite

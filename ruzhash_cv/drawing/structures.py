@@ -1,0 +1,134 @@
+"""Matches in the colours of the structures they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv.correspondences import Keypoints, Matches
+from ruzhash_cv.drawing.canvas import Array, Picture, lay_out, lines_of
+from ruzhash_cv.drawing.marks import Colour, Group, caption, check_max_lines, draw_markers_last, opacity
+from ruzhash_cv.result import FilterResult, Structure
+
+Rows = NDArray[np.bool_]
+
+#: BGR of one motion after the other, from the first again after the last. Any two, and each and the colours below, are apart by a
+#: CIE76 difference of 25 in the eyes of the colour-blind, as simulated by Machado, Oliveira and Fernandes (2009).
+MOTIONS: tuple[Colour, ...] = (
+    (255, 186, 76),
+    (0, 129, 228),
+    (125, 255, 0),
+    (169, 81, 167),
+    (0, 216, 255),
+    (60, 1, 232),
+    (255, 84, 110),
+)
+NO_STRUCTURE: Colour = (235, 235, 235)
+MISMATCH: Colour = (140, 140, 140)
+#: Of lines: what matters are the markers.
+OPACITY = 0.55
+#: Of a motion's planes, which shades alone would not tell apart.
+MARKERS = ("square", "diamond", "triangle")
+
+
+def draw_structures(
+    img1: NDArray[Any],
+    kp1: Keypoints,
+    img2: NDArray[Any],
+    kp2: Keypoints,
+    matches: Matches | None,
+    result: FilterResult,
+    *,
+    ratio: float | None = None,
+    max_lines: int | None = 40,
+    max_width: int | None = 2400,
+) -> Picture:
+    """Draw every motion in a colour of its own, its planes in shades of it, and mismatches in grey.
+
+    The strip below names each structure by its number in the result, its kind, its matches and its tolerance in pixels.
+
+    Parameters
+    ----------
+    img1, kp1, img2, kp2, matches, ratio, max_lines, max_width
+        As for `draw_matches`.
+    result : FilterResult
+        Of these matches.
+
+    Returns
+    -------
+    ndarray of uint8, shape (height, width, 3)
+        As of `draw_matches`, with the structures below.
+
+    Raises
+    ------
+    IndexError, TypeError, ValueError
+        The message names the argument, what it must be and what arrived.
+
+    Examples
+    --------
+    >>> from ruzhash_cv import filter_points
+    >>> points = np.random.default_rng(0).uniform(0, 480, (60, 2))
+    >>> image, moved = np.full((480, 640), 90, np.uint8), points + [40.0, 5.0]
+    >>> draw_structures(image, points, image, moved, None, filter_points(points, moved)).shape[1:]
+    (1280, 3)
+    """
+    canvas = lay_out(img1, img2, max_width)
+    lines, drawn = lines_of(canvas, kp1, kp2, matches, ratio)
+    _check_result(result, len(lines))
+    groups = [_mismatches(lines[drawn & ~result.inlier_mask]), *_groups(result, lines, drawn)]
+    draw_markers_last(canvas, groups, check_max_lines(max_lines))
+    return np.vstack([canvas.picture, caption(canvas, groups[1:] + groups[:1])])
+
+
+def _check_result(result: Any, n_matches: int) -> None:
+    if not isinstance(result, FilterResult):
+        raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
+    if len(result.labels) != n_matches:
+        raise ValueError(f"`result` must have one entry per match, {n_matches}, got {len(result.labels)}")
+
+
+def _mismatches(lines: Array) -> Group:
+    return Group(lines, MISMATCH, "cross", f"{len(lines)} flagged", 0.5 * opacity(len(lines)))
+
+
+def _groups(result: FilterResult, lines: Array, drawn: Rows) -> Iterator[Group]:
+    """Yield the kept matches of no motion, then motion after motion, each before its planes."""
+    motions, labels = _motions(result)
+    beyond = lines[drawn & result.inlier_mask & (labels < 0)]
+    if len(beyond):
+        yield Group(beyond, NO_STRUCTURE, "dot", f"{len(beyond)} kept, of no structure", opacity(len(beyond)))
+    for item, motion in enumerate(motions):
+        colour, held = MOTIONS[item % len(MOTIONS)], labels == item
+        planes = [part for part in _parts(motion) if motion.kind != result.models[part].kind]
+        words = f"{item} {_words(motion, drawn & held)}"
+        yield Group(lines[drawn & held & ~np.isin(result.labels, planes)], colour, "disc", words, OPACITY)
+        for number, (part, shade) in enumerate(zip(planes, _shades(colour, len(planes)), strict=True)):
+            rows = drawn & held & (result.labels == part)
+            words = f"plane {part} {_words(result.models[part], rows)}"
+            yield Group(lines[rows], shade, MARKERS[number % len(MARKERS)], words, OPACITY)
+
+
+def _motions(result: FilterResult) -> tuple[Sequence[Structure], NDArray[np.int64]]:
+    """Return the motions and each match's number among them; where the result has none, each structure is one."""
+    motions: Sequence[Structure] = getattr(result, "motions", ()) or result.models
+    return motions, result.labels if motions is result.models else result.motion_labels  # type: ignore[attr-defined]
+
+
+def _parts(motion: Structure) -> Sequence[int]:
+    return getattr(motion, "parts", ())
+
+
+def _words(structure: Structure, rows: Rows) -> str:
+    return f"{structure.kind}: {rows.sum()} within {structure.tolerance:.2g} px"
+
+
+def _shades(colour: Colour, n: int) -> list[Colour]:
+    """Return shades of a colour from dark to pale; one alone is pale."""
+    shades = []
+    for share in np.linspace(-0.4, 0.55, n) if n != 1 else [0.45]:
+        paler = [channel + share * (255 - channel) if share > 0 else channel * (1 + share) for channel in colour]
+        shades.append((round(paler[0]), round(paler[1]), round(paler[2])))
+    return shades
