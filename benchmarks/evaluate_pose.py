@@ -6,13 +6,14 @@ import argparse
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from measures import mask_quality, paired_difference
 from numpy.typing import NDArray
 from optional_peers import ABSENT
+from pictured import RATIO, posed
 from pose_measures import (
     THRESHOLDS,
     Estimator,
@@ -32,6 +33,11 @@ from report import about_this_run, markdown
 from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
 
 KIND = "fundamental"
+SETS: dict[str, Callable[[str, int], Iterator[Pair]]] = {
+    "given": given,
+    "sift": lambda half, per_cell: posed(half, max(1, per_cell // 3), RATIO),
+    "sift-without-ratio": lambda half, per_cell: posed(half, max(1, per_cell // 3), None),
+}
 MATRIX_FIRST = ("motions[0]", "find_fundamental_matrix")  # the first one there is stands for the package
 
 
@@ -188,7 +194,7 @@ def parts(pairs: list[Pair], among: NDArray[np.bool_]) -> dict[str, NDArray[np.b
     for kind in dict.fromkeys(pair.settings.get("mismatches", "") for pair in pairs):
         if kind:
             groups[str(kind)] = among & np.array([pair.settings.get("mismatches") == kind for pair in pairs])
-    return groups
+    return {name: rows for name, rows in groups.items() if rows.any()}
 
 
 def report(title: str, pairs: list[Pair], seeds: range, peers: dict[str, Estimator]) -> str:
@@ -207,14 +213,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", default="tune", choices=["tune", "judge"])
     parser.add_argument("--seeds", type=int, default=1, help="repetitions of each pair")
-    parser.add_argument("--per-cell", type=int, default=10, help="pairs of each scene and motion")
+    parser.add_argument(
+        "--per-cell", type=int, default=6, help="pairs of each scene and motion; a third of it of pictures"
+    )
+    parser.add_argument("--set", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--no-peers", action="store_true", help="this package alone")
     options = parser.parse_args()
     peers = {} if options.no_peers else model_peers(KIND)
     first = 10_000 if options.half == "judge" else 0
     seeds = range(first, first + options.seeds)
-    pairs = list(given(options.half, options.per_cell))
-    print(about_this_run(ABSENT), report("given matches", pairs, seeds, peers), sep="\n\n")
+    print(about_this_run(ABSENT))
+    for name in options.set:
+        pairs = list(SETS[name](options.half, options.per_cell))
+        print(f"\n{report(name, pairs, seeds, peers)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,180 @@
+"""Rendered and real image pairs as features and mutual nearest neighbours, with the truth about each match and the cameras."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+
+import adelaide
+import cv2
+import numpy as np
+import pose_worlds
+import rendered
+from cache import Arrays, stored
+from geometry import Points
+from numpy.typing import NDArray
+from pose_scenes import N_EXACT, Pair
+from pose_worlds import MOTIONS, move
+from rendering import Scene, draw_correspondences, render_pair
+from rendering.scenes import NO_MOTION, Camera
+
+from ruzhash_cv.datasets import fetch_adelaidermf
+
+RATIO = 0.8
+#: Scenes for poses: the family and the number of structures of `rendered.build`; all of them stand still here.
+POSED = {"facade": ("planes", 4), "parcels": ("one rigid", 1), "desk": ("motions", 4)}
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Mutual nearest neighbours of two images.
+
+    `sizes`, `angles` (degrees): those of the keypoints in each image. `ratio`: distance to the best over that to the second best
+    descriptor. `labels`, `judged`: as in `Problem`.
+    """
+
+    name: str
+    suite: str
+    points1: Points
+    points2: Points
+    sizes: tuple[NDArray[np.float64], NDArray[np.float64]]
+    angles: tuple[NDArray[np.float64], NDArray[np.float64]]
+    ratio: NDArray[np.float64]
+    labels: NDArray[np.intp]
+    judged: NDArray[np.bool_]
+
+
+def detect(image: NDArray[np.uint8], features: str) -> Arrays:
+    """Places, sizes, angles and descriptors of SIFT or ORB keypoints, one row each."""
+    detector = cv2.SIFT_create() if features == "sift" else cv2.ORB_create(nfeatures=2000)
+    keypoints, descriptors = detector.detectAndCompute(image, None)
+    rows = np.array([(*point.pt, point.size, point.angle) for point in keypoints], dtype=np.float64).reshape(-1, 4)
+    width = 128 if features == "sift" else 32
+    return {
+        "keypoints": rows,
+        "descriptors": np.reshape([] if descriptors is None else descriptors, (-1, width)).astype(np.uint8),
+    }
+
+
+def mutual(first: Arrays, second: Arrays, features: str) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Index pairs (n, 2) of mutual nearest neighbours, and the ratio of Lowe's test."""
+    norm, kind = (cv2.NORM_L2, np.float32) if features == "sift" else (cv2.NORM_HAMMING, np.uint8)
+    one, two = (side["descriptors"].astype(kind) for side in (first, second))
+    if min(len(one), len(two)) < 2:
+        return np.zeros((0, 2), np.intp), np.zeros(0)
+    there, back = cv2.BFMatcher(norm).knnMatch(one, two, k=2), cv2.BFMatcher(norm).match(two, one)
+    best = np.array([match.trainIdx for match in back])
+    pairs = np.array([(a.queryIdx, a.trainIdx, a.distance / max(b.distance, 1e-9)) for a, b in there])
+    kept = best[pairs[:, 1].astype(int)] == pairs[:, 0]
+    return pairs[kept, :2].astype(np.intp), pairs[kept, 2]
+
+
+def matched(name: str, suite: str, arrays: Arrays, features: str) -> Matched:
+    """The matches of one pair out of cached arrays."""
+    pairs = arrays[f"{features}_pairs"]
+    rows = [arrays[f"{features}_keypoints{side}"][pairs[:, side - 1]] for side in (1, 2)]
+    labels, judged = arrays[f"{features}_labels"], arrays[f"{features}_judged"]
+    (a, b), ratio = rows, arrays[f"{features}_ratio"]
+    return Matched(name, suite, a[:, :2], b[:, :2], (a[:, 2], b[:, 2]), (a[:, 3], b[:, 3]), ratio, labels, judged)
+
+
+def features_of(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
+    """Features of both images and their mutual nearest neighbours."""
+    arrays: Arrays = {}
+    for features in ("sift", "orb"):
+        sides = detect(img1, features), detect(img2, features)
+        for number, side in enumerate(sides, 1):
+            arrays |= {f"{features}_{name}{number}": rows for name, rows in side.items()}
+        arrays[f"{features}_pairs"], arrays[f"{features}_ratio"] = mutual(*sides, features)
+    return arrays
+
+
+def points_of(arrays: Arrays, features: str) -> tuple[Points, Points]:
+    """Places of the matched keypoints."""
+    pairs = arrays[f"{features}_pairs"]
+    return arrays[f"{features}_keypoints1"][pairs[:, 0], :2], arrays[f"{features}_keypoints2"][pairs[:, 1], :2]
+
+
+def worn(image: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.uint8]:
+    """A picture in poor light: blurred, of less contrast, noisy. Rendered pictures match better than photographs otherwise."""
+    dim = 40 + 0.5 * cv2.GaussianBlur(image, (0, 0), 1.2)
+    return np.clip(dim + rng.normal(0, 10, image.shape), 0, 255).astype(np.uint8)
+
+
+def moved(scene: Scene, motion: str, seed: int) -> Scene:
+    """The scene standing still, seen a second time by the first camera moved."""
+    rotations, translations = (np.repeat(part, len(scene.rotations), axis=0) for part in NO_MOTION)
+    scene = replace(scene, rotations=rotations, translations=translations)
+    camera, (ids, inverse) = scene.cameras[0], scene.face_map(0)
+    depth = float(np.median(1 / inverse[ids < len(scene.faces)]))
+    R, t = move(motion, depth, np.random.default_rng([len(motion), seed]))
+    return replace(scene, cameras=(camera, Camera(camera.K, R @ camera.R, R @ camera.t + t, camera.size)))
+
+
+def photograph(family: str, structures: int, seed: int, motion: str | None) -> Arrays:
+    """Render a scene, detect, match and judge; `motion` None leaves moving objects moving."""
+    scene = rendered.build(family, structures, seed)
+    scene = scene if motion is None else moved(scene, motion, seed)
+    pair = render_pair(scene, rng=seed)
+    img2 = pair.img2 if motion is None else worn(pair.img2, np.random.default_rng(seed))
+    arrays = features_of(pair.img1, img2)
+    for features in ("sift", "orb"):
+        points = points_of(arrays, features)
+        error = pair.transfer_errors(*points)
+        # Where no face is seen there is no truth: infinite errors do not count.
+        judged = (error <= rendered.TRUE_WITHIN) | ((error > rendered.FALSE_BEYOND) & np.isfinite(error))
+        labels = pair.labels(*points, tolerance=rendered.TRUE_WITHIN)
+        arrays |= {f"{features}_labels": labels, f"{features}_judged": judged}
+    exact = draw_correspondences(scene, N_EXACT, mismatch_rate=0.0, noise=0.0, rng=seed)
+    one, two = scene.cameras
+    R = two.R @ one.R.T
+    # A rotation keeps the centre up to rounding.
+    t = np.zeros(3) if motion == "rotation" else two.t - R @ one.t
+    model = two.K @ R @ np.linalg.inv(one.K) if motion == "rotation" else exact.fundamental_matrices[0]
+    cameras = {"K1": one.K, "K2": two.K, "R": R, "t": t, "model": model}
+    return arrays | cameras | {"exact1": exact.points1, "exact2": exact.points2}
+
+
+@lru_cache(maxsize=1)
+def version() -> str:
+    """Changes with the renderer, with the motions and with this file, so that cached matches never outlive them."""
+    sources = b"".join(Path(module).read_bytes() for module in (__file__, pose_worlds.__file__))
+    return rendered.renderer_version() + hashlib.sha256(sources).hexdigest()[:6]
+
+
+def pictured(family: str, structures: int, seed: int, motion: str | None = None) -> Arrays:
+    """What :func:`photograph` makes, kept."""
+    slug = f"pictured_{family.replace(' ', '_')}_{structures}_{seed}_{motion}"
+    return stored(f"{slug}_{version()}_opencv{cv2.__version__}", partial(photograph, family, structures, seed, motion))
+
+
+def posed(half: str, per_cell: int, ratio: float | None, features: str = "sift") -> Iterator[Pair]:
+    """`per_cell` image pairs of each static scene and motion, their matches with or without a ratio test."""
+    for scene, (family, structures) in POSED.items():
+        for motion in MOTIONS:
+            for seed in range(rendered.first_seed(half), rendered.first_seed(half) + per_cell):
+                arrays = pictured(family, structures, seed, motion)
+                found = matched("", "", arrays, features)
+                kept = np.ones(len(found.ratio), bool) if ratio is None else found.ratio < ratio
+                rows = (side[kept] for side in (found.points1, found.points2, found.labels > 0, found.judged))
+                cameras = (arrays[field] for field in ("exact1", "exact2", "K1", "K2", "R", "t", "model"))
+                yield Pair(f"{scene} {motion} {seed}", scene, motion, *rows, *cameras)
+
+
+def unfiltered(half: str, per_cell: int, features: str) -> Iterator[Matched]:
+    """Mutual nearest neighbours of rendered scenes of all families, and of the images of AdelaideRMF."""
+    for family, choices in rendered.STRUCTURES.items():
+        for index in range(per_cell):
+            seed, structures = rendered.first_seed(half) + index, choices[index % len(choices)]
+            arrays = pictured(family, structures, seed)
+            yield matched(str(seed), f"{features} on rendered {family}", arrays, features)
+    for name in adelaide.scene_names(half):
+        scene = fetch_adelaidermf(name)
+        # partial, not a lambda: a closure would see the loop's last scene.
+        arrays = stored(f"mutual_{name}_opencv{cv2.__version__}", partial(features_of, scene.img1, scene.img2))
+        labels, judged, _ = adelaide.judge_fresh(scene, *points_of(arrays, features))
+        arrays |= {f"{features}_labels": labels, f"{features}_judged": judged}
+        yield matched(name, f"{features} on adelaidermf {scene.kind[0].upper()}", arrays, features)
