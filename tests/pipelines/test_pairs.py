@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import subprocess
@@ -15,44 +14,13 @@ from typing import Any
 import joblib
 import numpy as np
 import pytest
+from many_pairs import N_PAIRS, digest, digests, pairs, problem
 
-from ruzhash_cv import FilterResult, filter_points
+from ruzhash_cv import filter_points
 from ruzhash_cv.pipelines import filter_pairs, pair_seed, streaming
 
 # Python's own, about forking a process that has threads.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-
-N_PAIRS = 12
-
-
-def problem(number: int, n: int = 90) -> tuple[np.ndarray, np.ndarray]:
-    """Return matches of which a third are mismatches."""
-    rng = np.random.default_rng(number)
-    first = rng.uniform(0, 800, (n, 2))
-    second = first @ [[0.9, 0.1], [-0.1, 1.1]] + rng.normal(20, 0.5, (n, 2))
-    second[: n // 3] = rng.uniform(0, 800, (n // 3, 2))
-    return first, second
-
-
-def pairs(numbers: Any = range(N_PAIRS)) -> Iterator[tuple[Any, ...]]:
-    for number in numbers:
-        yield ("scene", number), *problem(number)
-
-
-def digest(result: FilterResult) -> str:
-    """Return a digest of all a result says but its times."""
-    state = hashlib.sha256(repr((result.reason, result.n_models, result.mismatch_rate)).encode())
-    for array in (result.inlier_mask, result.anomaly_scores, result.p_values, result.labels):
-        state.update(array.tobytes())
-    for model in result.models:
-        state.update(model.matrix.tobytes())
-    return state.hexdigest()
-
-
-def digests(results: Any) -> dict[Any, str]:
-    listed = [(key, digest(result)) for key, result in results]
-    assert len(dict(listed)) == len(listed)
-    return dict(listed)
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +236,7 @@ def test_kernels_are_compiled_before_workers_start(monkeypatch: pytest.MonkeyPat
 INTERRUPTED = """
 import sys
 sys.path.insert(0, {folder!r})
-from test_pairs import problem
+from many_pairs import problem
 from ruzhash_cv.pipelines import filter_pairs
 
 points = problem(0, 400)
@@ -282,7 +250,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends SIGINT to the whole console")
 def test_ctrl_c_ends_the_call_and_its_workers() -> None:
-    code = INTERRUPTED.format(folder=str(Path(__file__).parent))
+    code = INTERRUPTED.format(folder=str(Path(__file__).parents[1]))
     command = [sys.executable, "-c", f"import signal; signal.signal(2, signal.default_int_handler)\n{code}"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True

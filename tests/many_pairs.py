@@ -1,0 +1,43 @@
+"""Pairs for `filter_pairs`, and digests of what it makes of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ruzhash_cv import FilterResult
+
+N_PAIRS = 12
+
+
+def problem(number: int, n: int = 90) -> tuple[np.ndarray, np.ndarray]:
+    """Return matches of which a third are mismatches."""
+    rng = np.random.default_rng(number)
+    first = rng.uniform(0, 800, (n, 2))
+    second = first @ [[0.9, 0.1], [-0.1, 1.1]] + rng.normal(20, 0.5, (n, 2))
+    second[: n // 3] = rng.uniform(0, 800, (n // 3, 2))
+    return first, second
+
+
+def pairs(numbers: Any = range(N_PAIRS)) -> Iterator[tuple[Any, ...]]:
+    for number in numbers:
+        yield ("scene", number), *problem(number)
+
+
+def digest(result: FilterResult) -> str:
+    """Return a digest of all a result says but its times."""
+    state = hashlib.sha256(repr((result.reason, result.n_models, result.mismatch_rate)).encode())
+    for array in (result.inlier_mask, result.anomaly_scores, result.p_values, result.labels):
+        state.update(array.tobytes())
+    for model in result.models:
+        state.update(model.matrix.tobytes())
+    return state.hexdigest()
+
+
+def digests(results: Any) -> dict[Any, str]:
+    listed = [(key, digest(result)) for key, result in results]
+    assert len(dict(listed)) == len(listed)
+    return dict(listed)
