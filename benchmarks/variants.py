@@ -205,10 +205,15 @@ def row_sum_scores(
 
 
 def counting_its_own_sample(
-    squared: Array, length: float, groups: Any, members: NDArray[np.int64], embed: Any = preferences.embed
+    squared: Array,
+    length: float,
+    groups: Any,
+    members: NDArray[np.int64],
+    votes: Array,
+    own: Any = preferences.embed_and_sum,
 ) -> Any:
     """Prefer models that were made of the match itself, too."""
-    return embed(squared, length, groups, np.full((len(members), 1), -1, np.int64))
+    return own(squared, length, groups, np.full((len(members), 1), -1, np.int64), votes)
 
 
 def plain_rows(agreement: NDArray[np.float32], _: float) -> NDArray[np.float32]:
@@ -216,12 +221,22 @@ def plain_rows(agreement: NDArray[np.float32], _: float) -> NDArray[np.float32]:
     return np.ascontiguousarray(np.minimum(agreement, 1.0).T)
 
 
-def by_decoys(self: search.Search, preferences: NDArray[np.float32], _: Any, free: Any = 0.0) -> Array:
+def summing_decoys(
+    squared: Array, length: float, groups: Any, members: Any, votes: Array, own: Any = preferences.embed_and_sum
+) -> Any:
+    """Sum the preferences of decoys in place of counting them."""
+    n, m = len(votes), len(members)
+    decoys = np.ascontiguousarray(squared[:, n:])
+    nobody = np.full((m, 1), -1, np.int64)
+    _, sums, _ = own(decoys, length, np.zeros(decoys.shape[1], np.int64), nobody, np.ones(decoys.shape[1]))
+    return *own(squared, length, groups, members, votes)[:2], sums
+
+
+def by_decoys(
+    self: search.Search, sums: Array, n_decoys: Array, _: Any, free: Any = 0.0, own: Any = search.Search._significance
+) -> Array:
     """Weigh models by the mean preference of decoys, and of one more that agrees fully."""
-    n, votes = len(self._matches), self._matches.votes
-    chance = (1.0 + preferences[:, n:].sum(axis=1, dtype=np.float64)) / (len(self._decoys) + 1.0)
-    share = (preferences[:, :n] @ votes - free) / votes.sum()
-    return np.maximum(0.0, 1.0 - chance / np.maximum(share, 1e-12)) ** search.SIGNIFICANCE
+    return np.asarray(own(self, sums, n_decoys, 1.0, free))
 
 
 @lru_cache
@@ -280,10 +295,12 @@ RULES: dict[str, Variant] = {
     ),
     "models: no local optimisation": Variant(replaced(search, refit=lambda family, data, votes, models, radii: models)),
     "models: no significance weights": Variant(
-        method(search.Search, "_significance", lambda self, agreement, *_: np.ones(len(agreement)))
+        method(search.Search, "_significance", lambda self, sums, *_: np.ones(len(sums)))
     ),
-    "models: weighed by the preferences of decoys": Variant(method(search.Search, "_significance", by_decoys)),
-    "preferences: no self-exclusion": Variant(replaced(preferences, embed=counting_its_own_sample)),
+    "models: weighed by the preferences of decoys": Variant(
+        both(replaced(preferences, embed_and_sum=summing_decoys), method(search.Search, "_significance", by_decoys))
+    ),
+    "preferences: no self-exclusion": Variant(replaced(preferences, embed_and_sum=counting_its_own_sample)),
     "preferences: plain": Variant(replaced(preferences, as_rows=plain_rows)),
     "preferences: no columns of structures": Variant(replaced(search, STRUCTURE_WEIGHT=0.0)),
     "forest: none, row sums in its place": Variant(replaced(search, score=row_sum_scores)),

@@ -82,10 +82,18 @@ def embed(squared: Array, length: float, groups: NDArray[np.int64], members: NDA
     `length` is that of the method, in the unit of the residuals. Self-exclusion: what is of the same duplicate group, `groups` (n,), as
     one of a model's sample, `members` (m, s), has no preference for the model. -1 among these is nobody.
     """
-    preferences = np.empty(squared.shape, np.float32)
-    sigma = WIDEST_SCALE * length
-    _embed_kernel(squared, (CUT * sigma) ** 2, 0.5 / (sigma * sigma), groups, members, preferences)
-    return preferences
+    return embed_and_sum(squared, length, groups, members, np.zeros(squared.shape[1]))[0]
+
+
+def embed_and_sum(
+    squared: Array, length: float, groups: NDArray[np.int64], members: NDArray[np.int64], votes: Array
+) -> tuple[NDArray[np.float32], Array, NDArray[np.int64]]:
+    """Return preferences of what has `votes` (n,), the first columns, their sums (m,) by votes, and how many others (m,) have any."""
+    m, sigma = len(squared), WIDEST_SCALE * length
+    preferences, sums, n_others = np.empty((m, len(votes)), np.float32), np.empty(m), np.empty(m, np.int64)
+    falloff = 0.5 / (sigma * sigma)
+    _embed_kernel(squared, (CUT * sigma) ** 2, falloff, groups, members, votes, preferences, sums, n_others)
+    return preferences, sums, n_others
 
 
 @functools.cache
@@ -189,26 +197,39 @@ def _distances(
     return distances
 
 
-@jit("void(f8[:, ::1], f8, f8, i8[::1], i8[:, ::1], f4[:, ::1])")
-def _embed_kernel(squared: Any, limit: float, falloff: float, groups: Any, members: Any, preferences: Any) -> None:
-    """Write the mean of exp(-r^2 / (2 s^2)) over the scales s; `falloff` is 1 / (2 s^2) of the widest."""
+@jit("void(f8[:, ::1], f8, f8, i8[::1], i8[:, ::1], f8[::1], f4[:, ::1], f8[::1], i8[::1])")
+def _embed_kernel(
+    squared: Any, limit: float, falloff: float, groups: Any, members: Any, votes: Any,
+    preferences: Any, sums: Any, n_others: Any,
+) -> None:  # fmt: skip
+    """Write the mean of exp(-r^2 / (2 s^2)) over the scales s; `falloff` is 1 / (2 s^2) of the widest.
+
+    What lies within the limit is gathered without a branch first: it is little of all, and exponentials take most of the time.
+    """
+    n = np.uint64(len(votes))  # unsigned: a signed index costs a test for negative ones
+    near, values = np.empty(n, np.uint64), np.empty(n)
     for item in range(len(squared)):
-        for row in range(squared.shape[1]):
-            within = squared[item, row] <= limit
+        n_near, beyond, total = np.uint64(0), np.uint64(0), 0.0
+        for row in range(n):
+            preferences[item, row], near[n_near], values[n_near] = 0.0, row, squared[item, row]
+            n_near += np.uint64(squared[item, row] <= limit)
+        for row in range(n, np.uint64(squared.shape[1])):
+            beyond += np.uint64(squared[item, row] <= limit)
+        for at in range(n_near):
             # Each scale's term is the ninth power of the one before: one exponential for all.
-            term = _exp(-falloff * squared[item, row] if within else 0.0)
-            total = term
+            values[at] = term = _exp(-falloff * values[at])
             for _ in range(N_SCALES - 1):
                 cubed = term * term * term
                 term = cubed * cubed * cubed
-                total += term
-            preferences[item, row] = total / N_SCALES if within else 0.0
-        for at in range(members.shape[1]):
-            if members[item, at] < 0:
-                continue
-            for row in range(squared.shape[1]):
-                if groups[row] == members[item, at]:
-                    preferences[item, row] = 0.0
+                values[at] += term
+        for at in range(n_near):
+            row, own = near[at], False
+            for member in range(members.shape[1]):
+                own |= groups[row] == members[item, member]
+            if not own:
+                preferences[item, row] = values[at] / N_SCALES
+                total += votes[row] * preferences[item, row]
+        sums[item], n_others[item] = total, beyond
 
 
 @jit

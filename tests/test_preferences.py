@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 from ruzhash_cv import embed_preferences, jaccard_distance, ruzicka_distance, tanimoto_distance
-from ruzhash_cv.preferences import CUT, N_SCALES, SATURATION, WIDEST_SCALE, as_rows, embed
+from ruzhash_cv.preferences import CUT, N_SCALES, SATURATION, WIDEST_SCALE, as_rows, embed, embed_and_sum
 
 PREFERENCES = st.integers(1, 7).flatmap(
     lambda m: arrays(np.float32, st.tuples(st.integers(1, 6), st.just(m)), elements=st.floats(0, 1, width=32))
@@ -60,6 +60,22 @@ def test_embedding_equals_its_twin(seed: int, m: int, n: int, length: float) -> 
     expected = naive.embed(residuals, [widest / 3.0**scale for scale in range(N_SCALES)], CUT * widest, groups, members)
     # Single precision; the powers of the kernel lose a digit.
     np.testing.assert_allclose(embed(residuals**2, length, groups, members), expected, rtol=1e-5, atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32), m=st.integers(0, 5), n=st.integers(0, 20), n_others=st.integers(0, 20))
+def test_sums_are_by_votes_and_of_others_those_with_a_preference_are_counted(
+    seed: int, m: int, n: int, n_others: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    squared, members = 90.0 * rng.random((m, n + n_others)), rng.integers(-1, 12, (m, 4))
+    groups, votes = rng.integers(0, 12, n), rng.random(n)
+    all_groups = np.append(groups, np.full(n_others, -2))
+    expected = embed(squared, 1.0, all_groups, members)
+    preferences, sums, counts = embed_and_sum(squared, 1.0, groups, members, votes)
+    np.testing.assert_array_equal(preferences, expected[:, :n])
+    np.testing.assert_allclose(sums, preferences @ votes)
+    np.testing.assert_array_equal(counts, (expected[:, n:] > 0).sum(axis=1))
 
 
 def test_groups_beyond_the_residuals_are_left_alone() -> None:

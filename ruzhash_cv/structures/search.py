@@ -17,7 +17,7 @@ from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.preferences import WIDEST_SCALE, as_rows, embed, expected_preference
+from ruzhash_cv.preferences import WIDEST_SCALE, as_rows, embed, embed_and_sum, expected_preference
 from ruzhash_cv.sampling import N_DRAWS, PRIOR_MATCHES, REJECTIONS, draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import Candidates, Models, Structures, extract, meaningful
 from ruzhash_cv.structures.repetitions import tell_repetitions
@@ -94,7 +94,6 @@ class Search:
         self._rng, self._n_jobs = rng, n_jobs
         self._decoys = draw_decoys(matches.data, N_DECOYS, WIDEST_SCALE * matches.length, rng)
         self._data = np.vstack([matches.data, self._decoys])
-        self._groups = np.append(matches.groups, np.full(len(self._decoys), _NOWHERE))
         self._null, self._left = np.zeros((0, 4)), matches.votes
         self._rejected, self._n_models = dict.fromkeys(REJECTIONS, 0), 0
 
@@ -149,9 +148,10 @@ class Search:
         self._rejected["unsolved"] += len(samples) - len(np.unique(owner))
         self._n_models += len(models)
         members = matches.groups[samples.indices[owner]]
-        preferences = embed(family.squared_residuals(self._data, models), matches.length, self._groups, members)
-        weights = self._significance(preferences, expected_preference(family.codimension))
-        chosen = cover(preferences, np.where(guide > 0.0, matches.votes, 0.0), weights, plan.n_refitted)
+        squared = family.squared_residuals(self._data, models)
+        preferences, sums, n_decoys = embed_and_sum(squared, matches.length, matches.groups, members, matches.votes)
+        weights = self._significance(sums, n_decoys, expected_preference(family.codimension))
+        chosen = cover(preferences, np.where(guide > 0.0, matches.votes, 0.0), weights, sums, plan.n_refitted)
         columns = Columns(
             models[chosen], np.full(len(chosen), code, np.uint8), weights[chosen], self._padded(members[chosen])
         )
@@ -166,15 +166,14 @@ class Search:
         size = max(family.sample_size for family in self._families)
         return np.pad(members, ((0, 0), (0, size - members.shape[1])), constant_values=-1)
 
-    def _significance(self, preferences: NDArray[np.float32], expected: Any, free: Any = 0.0) -> Array:
+    def _significance(self, sums: Array, n_decoys: NDArray[np.int64], expected: Any, free: Any = 0.0) -> Array:
         """Return weights of models, max(0, 1 - D / S)^3, S and D being the mean preferences of matches and of mismatches.
 
-        Matches count by their votes, less those that are `free`. D is the share of decoys that have a preference at all, one more of
-        them so that it is never 0, times the preference `expected` of these by the law of the family.
+        Matches count by their votes, less those that are `free`: S is their `sums` by all votes. D is the share of decoys that have a
+        preference at all, one more of them so that it is never 0, times the preference `expected` of these by the law of the family.
         """
-        n, votes = len(self._matches), self._matches.votes
-        chance = expected * (1.0 + np.count_nonzero(preferences[:, n:], axis=1)) / (len(self._decoys) + 1.0)
-        share = (np.einsum("mn,n->m", preferences[:, :n], votes) - free) / votes.sum()
+        chance = expected * (1.0 + n_decoys) / (len(self._decoys) + 1.0)
+        share = (sums - free) / self._matches.votes.sum()
         weights: Array = np.maximum(0.0, 1.0 - chance / np.maximum(share, 1e-12)) ** SIGNIFICANCE
         return weights
 
@@ -221,10 +220,10 @@ class Search:
         own = [self._families[code] for code in structures.codes]
         free = np.array([float(family.sample_size) for family in own])
         expected = np.array([expected_preference(family.codimension) for family in own])
-        nobody = self._padded(np.zeros((len(own), 0), np.int64))
+        nobody, matches = self._padded(np.zeros((len(own), 0), np.int64)), self._matches
         squared = squared_residuals(self._families, structures.codes, structures.models, self._data)
-        preferences = embed(squared, self._matches.length, self._groups, nobody)
-        weights = STRUCTURE_WEIGHT * self._significance(preferences, expected, free)
+        _, sums, n_decoys = embed_and_sum(squared, matches.length, matches.groups, nobody, matches.votes)
+        weights = STRUCTURE_WEIGHT * self._significance(sums, n_decoys, expected, free)
         return Columns(structures.models, structures.codes, weights, nobody)
 
     def _is_over(self, structures: Structures, scores: Array, null_scores: Array, alone: bool) -> bool:
@@ -330,15 +329,18 @@ def refitted(structures: Structures, matches: MatchSet, families: Families) -> S
     return replace(structures, models=models)
 
 
-def cover(preferences: NDArray[np.float32], votes: Array, weights: Array, n_wanted: int) -> NDArray[np.int64]:
+def cover(
+    preferences: NDArray[np.float32], votes: Array, weights: Array, sums: Array, n_wanted: int
+) -> NDArray[np.int64]:
     """Choose models greedily by their weighted sum of preferences; what one prefers fully counts half for the next.
 
-    Only the preferences of what has votes count, the first columns.
+    `sums` (m,) are those by these votes or larger ones.
     """
-    m, n = len(preferences), len(votes)
+    m = len(preferences)
     chosen = np.empty(min(n_wanted, m), np.int64)
-    bounds = np.einsum("mn,n->m", preferences[:, :n], votes) * weights
-    n_chosen = _cover_kernel(preferences, weights, bounds, votes.copy(), np.zeros(m, np.int64), chosen)
+    # A little more, so that by rounding too none is less than a sum is.
+    bounds = sums * weights * (1.0 + 1e-9)
+    n_chosen = _cover_kernel(preferences, weights, bounds, votes.copy(), np.full(m, -1), chosen)
     return chosen[:n_chosen]
 
 

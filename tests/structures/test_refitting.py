@@ -81,8 +81,8 @@ def test_cover_equals_its_twin(seed: int, n: int, m: int, wanted: int) -> None:
     rng = np.random.default_rng(seed)
     preferences = (rng.random((m, n)) * (rng.random((m, n)) < 0.3)).astype(np.float32)
     votes, weights = rng.uniform(0.2, 1, n), rng.random(m) * (rng.random(m) < 0.8)
-    kept = votes.copy()
-    chosen = cover(preferences, votes, weights, wanted)
+    kept, sums = votes.copy(), preferences @ np.maximum(votes, rng.choice([0.0, 1.0]))
+    chosen = cover(preferences, votes, weights, sums, wanted)
     assert chosen.tolist() == naive.cover(preferences.astype(np.float64), votes, weights, wanted)
     np.testing.assert_array_equal(votes, kept)
 

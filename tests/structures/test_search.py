@@ -194,21 +194,13 @@ def test_a_model_s_weight_is_the_cubed_share_of_its_support_that_is_not_chance(f
     """max(0, 1 - D / S)^3; how much single decoys prefer a model does not matter, only how many do."""
     rng = np.random.default_rng(0)
     search = Search(MatchSet.of(*strangers(90, 0)), BOTH, BOTH, rng, 1)
-    matches, n_decoys = search._matches, len(search._decoys)
-    supports, shares = np.array([0.0, 0.1, 0.3, 0.9]), np.array([0.0, 0.02, 0.2])
-    pairs = [(support, share) for support in supports for share in shares]
-    expected, weights = 0.37, []
-    preferences = np.zeros((len(pairs), len(matches) + n_decoys), np.float32)
-    for row, (support, share) in enumerate(pairs):
-        own = rng.random(len(matches)) < support
-        agreeing = rng.random(n_decoys) < share
-        preferences[row, : len(matches)] = own * rng.uniform(0.2, 1.0, len(matches))
-        preferences[row, len(matches) :] = agreeing * rng.uniform(0.01, 1.0, n_decoys)
-        chance = expected * (1 + agreeing.sum()) / (1 + n_decoys)
-        mean = ((matches.votes * preferences[row, : len(matches)]).sum() - free) / matches.votes.sum()
-        weights.append((1.0 - chance / mean) ** SIGNIFICANCE if mean > chance else 0.0)
+    votes, n_decoys = search._matches.votes, len(search._decoys)
+    pairs = np.array([(support, near) for support in (0.0, 0.1, 0.3, 0.9) for near in (0, 20, 200)])
+    sums, near, expected = pairs[:, 0] * votes.sum(), pairs[:, 1].astype(int), 0.37
+    chance, mean = expected * (1 + near) / (1 + n_decoys), (sums - free) / votes.sum()
+    weights = [(1.0 - c / s) ** SIGNIFICANCE if s > c else 0.0 for c, s in zip(chance, mean, strict=True)]
     assert 0 < np.count_nonzero(weights) < len(weights)
-    np.testing.assert_allclose(search._significance(preferences, expected, free), weights, rtol=1e-5)
+    np.testing.assert_allclose(search._significance(sums, near, expected, free), weights, rtol=1e-12)
 
 
 def test_a_sparse_plane_under_objects_is_found() -> None:
