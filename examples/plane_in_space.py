@@ -1,13 +1,16 @@
-"""A family of models of one's own: planes in space.
-
-    python examples/plane_in_space.py
+"""
+A family of models of one's own
+===============================
 
 Three walls of a room are measured with noise, among a quarter of stray points. A family says how many points make a model, how to
-solve it and to fit it, and what its residual is; preferences, forest and scores come from the package.
+solve it and to fit it, and what its residual is. Preferences, forest and scores come from the package.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,6 +69,15 @@ def main() -> None:
     print(f"{len(points)} points, {len(models)} planes, {n_degenerate} degenerate samples")
     print(f"mean score: walls {scores[~stray].mean():.3f}, strays {scores[stray].mean():.3f}")
     print(f"{int(stray[flagged].sum())} of the {len(flagged)} points with the highest scores are strays")
+    draw(points, scores)
+
+
+def draw(points: Array, scores: Array) -> None:
+    """Show the points in space, dark on walls, light where they agree with no plane."""
+    plt.figure(figsize=(6, 5), layout="constrained")
+    axes: Any = plt.axes(projection="3d")
+    plt.colorbar(axes.scatter(*points.T, c=scores, s=6, cmap="plasma"), shrink=0.6, label="anomaly score")
+    plt.show()
 
 
 if __name__ == "__main__":

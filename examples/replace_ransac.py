@@ -1,7 +1,13 @@
-"""The lines a pipeline changes to replace RANSAC: homography and fundamental matrix, before and after.
-
-python examples/replace_ransac.py [facade | desk | rigid | plane]
 """
+Replacing RANSAC
+================
+
+The lines a pipeline changes to replace RANSAC: homography and fundamental matrix, before and after. Where one model is wanted, one word
+changes; where all are wanted, a mask takes RANSAC's place. ``python examples/replace_ransac.py NAME`` runs it on one of the bundled
+pairs: facade, desk, rigid or plane.
+"""
+
+# sphinx_gallery_thumbnail_path = 'images/desk_magsac.jpg'
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def embed_preferences(
 ) -> sparse.csr_array:
     """Return preferences from residuals.
 
-    p = exp(-r^2 / (2 sigma^2)) where |r| <= k sigma, else 0 (continuous), or 1 where |r| <= k sigma, else 0 (binary).
+    p = exp(-r^2 / (2 sigma^2)) where ``|r| <= k sigma``, else 0 (continuous), or 1 where ``|r| <= k sigma``, else 0 (binary).
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def ruzicka_distance(preferences: Preferences, others: Preferences | None = None
 
 
 def tanimoto_distance(preferences: Preferences, others: Preferences | None = None) -> NDArray[np.float64]:
-    """Return T(p, q) = 1 - <p, q> / (|p|^2 + |q|^2 - <p, q>) between rows; see `ruzicka_distance`.
+    """Return ``1 - <p, q> / (|p|^2 + |q|^2 - <p, q>)`` between rows; see `ruzicka_distance`.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def tanimoto_distance(preferences: Preferences, others: Preferences | None = Non
 
 
 def jaccard_distance(preferences: Preferences, others: Preferences | None = None) -> NDArray[np.float64]:
-    """Return 1 - |P & Q| / |P | Q| between the sets of non-zero components; see `ruzicka_distance`.
+    """Return ``1 - |P & Q| / |P | Q|`` between the sets of non-zero components; see `ruzicka_distance`.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class Lines:
 class Circles:
     """Circles x^2 + y^2 + d x + e y + f = 0; the residual is algebraic, the equation's left-hand side.
 
-    It equals |distance from the centre - radius| times (distance from the centre + radius), unit squared.
+    It equals ``abs(distance from the centre - radius) * (distance from the centre + radius)``, unit squared.
 
     Examples
     --------

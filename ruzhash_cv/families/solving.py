@@ -81,7 +81,7 @@ def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, 
 
 
 def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLike) -> NDArray[np.float64]:
-    """Return symmetric transfer errors: the larger of |x2 - H x1| and |x1 - H^-1 x2| (Hartley and Zisserman, 4.2.2).
+    """Return symmetric transfer errors: the larger of ``|x2 - H x1|`` and ``|x1 - H^-1 x2|`` (Hartley and Zisserman, 4.2.2).
 
     The larger, not the sum of squares: a threshold on it holds in both images.
 
@@ -105,7 +105,7 @@ def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLi
 
 
 def sampson_distance(points1: ArrayLike, points2: ArrayLike, fundamental_matrices: ArrayLike) -> NDArray[np.float64]:
-    """Return Sampson distances |x2' F x1| / sqrt((F x1)_1^2 + (F x1)_2^2 + (F' x2)_1^2 + (F' x2)_2^2), in pixels.
+    """Return Sampson distances ``|x2' F x1| / sqrt((F x1)_1^2 + (F x1)_2^2 + (F' x2)_1^2 + (F' x2)_2^2)``, in pixels.
 
     The first-order approximation of how far both points must move, together, to satisfy the epipolar constraint
     (Hartley and Zisserman, equation 11.9, unsquared). Shapes: see `transfer_error`.

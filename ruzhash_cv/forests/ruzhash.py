@@ -44,7 +44,7 @@ _LOW_HALF, _32, _40, _UNIT = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(40)
 def ruzhash(preferences: Preferences, *, n_hashes: int = 1, rng: RNG = 0) -> NDArray[np.int64]:
     """Return RuzHashes of preference rows; rows collide with a probability close to 1 - Ruzicka distance.
 
-    Exactly, two rows p, q collide with probability sum_i min(p_i, q_i) E[1 / (1 + |U without i|)], where U is the union of
+    Exactly, two rows p, q collide with probability ``sum_i min(p_i, q_i) E[1 / (1 + |U without i|)]``, where U is the union of
     the two binarised rows; on binary rows this is 1 - Jaccard distance, and the hash is MinHash.
 
     Parameters

@@ -1,0 +1,79 @@
+"""The site: `sphinx-build -W docs docs/_build/html` builds it, offline, and runs every script of the gallery."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import matplotlib
+
+import ruzhash_cv
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+matplotlib.use("agg")
+
+
+def outside_gallery() -> str:
+    """Return a pattern of the examples whose docstring has no heading: plain scripts, which the gallery leaves out."""
+    names = []
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        if not re.search(r"\A.+\n={3,}\n", docstring):
+            names.append(re.escape(path.name))
+    return rf"(^|/)({'|'.join(names)})$" if names else r"\A\Z"
+
+
+project = "ruzhash_cv"
+author = "The ruzhash_cv developers"
+version = release = ruzhash_cv.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+# A name in backticks leads to its page where it has one, and is code where it has none.
+default_role = "py:obj"
+
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+myst_heading_anchors = 3
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "ignore_pattern": outside_gallery(),
+    "within_subsection_order": "gallery_order.ByInterest",
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "write_computation_times": False,
+    "min_reported_time": 1e6,
+    "plot_gallery": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "ruzhash_cv"
+html_favicon = "_static/mark.svg"
+html_context = {"default_mode": "auto"}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}

@@ -1,0 +1,51 @@
+"""
+The paper's figures
+===================
+
+Points on five lines among as many anomalies: the input, the preference space, and the anomaly scores of RuzHash-iForest, after
+figure 1 of F. Leveni, L. Magri, C. Alippi, G. Boracchi, *Hashing for Structure-based Anomaly Detection*, ICIAP 2023. All experiments
+of the paper are repeated in :doc:`/paper`.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.manifold import MDS
+
+from ruzhash_cv import ruzhash, ruzicka_distance
+from ruzhash_cv.datasets import make_shape
+from ruzhash_cv.families import family_preferences, sample_models
+from ruzhash_cv.paper import paper_forest, pose
+
+problem = pose(make_shape("star5"))
+models, _ = sample_models(problem.data, problem.family, n_models=3000, rng=0)
+preferences = family_preferences(problem.data, problem.family, models, sigma=problem.sigma, k=problem.k)
+forest = paper_forest("RHF", branching_factor=16, n_trees=300).fit(preferences)
+scores = forest.anomaly_scores(preferences)
+
+# %%
+# A row of preferences says how well one point agrees with each model. Points of one line have similar rows. Multidimensional scaling of
+# their Ruzicka distances shows it: lines gather, anomalies spread.
+
+scaling = MDS(metric="precomputed", init="classical_mds", n_init=1, max_iter=100, random_state=0)
+places = scaling.fit_transform(ruzicka_distance(preferences))
+figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+axes[0].scatter(*problem.data.T, c=problem.labels, s=8, cmap="tab10")
+axes[1].scatter(*places.T, c=problem.labels, s=8, cmap="tab10")
+axes[2].scatter(*problem.data.T, c=scores, s=8, cmap="inferno")
+for axis, title in zip(axes, ("input", "preference space", "anomaly scores"), strict=True):
+    axis.set_title(title, loc="left")
+    axis.set(xticks=[], yticks=[], aspect="equal")
+
+# %%
+# RuzHash is what the forest splits by. Two rows get the same hash about as often as they are similar, so no distance is ever computed.
+
+hashes = ruzhash(preferences, n_hashes=500, rng=0)
+first, second = np.random.default_rng(0).integers(0, len(hashes), (2, 3000))
+differ = (hashes[first] != hashes[second]).mean(axis=1)
+distances = ruzicka_distance(preferences)[first, second]
+plt.figure(figsize=(5, 4.2), layout="constrained")
+plt.scatter(distances, differ, s=4, alpha=0.4)
+plt.plot([0, 1], [0, 1], "k", lw=0.8)
+plt.xlabel("Ruzicka distance")
+plt.ylabel("share of 500 hashes that differ")
+plt.show()

@@ -1,0 +1,40 @@
+"""The site says what there is; `.ci/run` builds it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from pathlib import Path
+
+import pytest
+
+import ruzhash_cv
+from ruzhash_cv import datasets, families, paper, pipelines
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+API = (DOCS / "api.rst").read_text(encoding="utf-8")
+
+
+def listed(room: str) -> set[str]:
+    """Return the names under a `currentmodule` of the API page."""
+    parts = re.split(r"^\.\. currentmodule:: (.+)$", API, flags=re.MULTILINE)
+    return {
+        name
+        for module, text in zip(parts[1::2], parts[2::2], strict=True)
+        if module == room
+        for name in re.findall(r"^   (\w+)$", text, re.MULTILINE)
+    }
+
+
+def public(room: types.ModuleType) -> set[str]:
+    """Return the functions and classes that a room shows: of a package what it imports, of a module what it defines."""
+    own = [name for name, thing in vars(room).items() if not name.startswith("_") and callable(thing)]
+    if not hasattr(room, "__path__"):
+        own = [name for name in own if inspect.getmodule(getattr(room, name)) is room]
+    return set(own)
+
+
+@pytest.mark.parametrize("room", [ruzhash_cv, pipelines, families, datasets, paper], ids=lambda room: room.__name__)
+def test_api_page_lists_every_public_name(room: types.ModuleType) -> None:
+    assert listed(room.__name__) == public(room)
