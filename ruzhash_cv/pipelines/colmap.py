@@ -1,0 +1,197 @@
+"""The raw matches of a COLMAP database, filtered into its two-view geometries."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ruzhash_cv._core.validation import check_int
+from ruzhash_cv.pipelines import selection
+from ruzhash_cv.pipelines.colmap_database import Database, Matches, Pair, opened
+from ruzhash_cv.pipelines.hosts import Report, UnusableFile, hidden, host, in_batches
+from ruzhash_cv.pipelines.pairs import filter_pairs
+from ruzhash_cv.result import FilterResult
+
+#: Configurations of two views that COLMAP's mappers load: 0 and 1 are skipped since 4.2.1, 8 by the global mapper.
+UNCALIBRATED, PLANAR_OR_PANORAMIC = 3, 6
+COLUMNS = (
+    *("image_id1", "image_id2", "name1", "name2", "matches", "kept", "inliers", "config", "structures"),
+    *("mismatch_rate", "reason", "seconds"),
+)
+
+Row: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `verify` did.
+
+    Attributes
+    ----------
+    pairs : int
+        Pairs filtered.
+    skipped : int
+        Pairs that had a two-view geometry already.
+    kept : int
+        Pairs written: those with at least `min_inliers`.
+    matches : int
+        Raw matches of the pairs filtered.
+    inliers : int
+        Matches written.
+    seconds : float
+        Wall time.
+    """
+
+    pairs: int
+    skipped: int
+    kept: int
+    matches: int
+    inliers: int
+    seconds: float
+
+    @property
+    def pairs_per_second(self) -> float:
+        """Pairs filtered in a second of wall time."""
+        return self.pairs / self.seconds if self.seconds > 0 else 0.0
+
+
+def verify(
+    database: str | PathLike[str],
+    *,
+    model: str = "auto",
+    threshold: float | None = None,
+    min_inliers: int = 15,
+    strongest_motion: bool = True,
+    overwrite: bool = False,
+    rng: int = 0,
+    n_jobs: int | None = None,
+    batch_size: int = 100,
+    report: str | PathLike[str] | None = None,
+    progress: bool | None = None,
+) -> Summary:
+    """Filter the raw matches of every image pair of a COLMAP database, and write its two-view geometries in place.
+
+    Takes the place of COLMAP's geometric verification: match with ``skip_geometric_verification``, call this, then map. The mappers
+    need the mask and a valid configuration; they estimate all else themselves.
+
+    Parameters
+    ----------
+    database : path
+        A COLMAP database with keypoints and raw matches.
+    model, threshold
+        See `filter_points`.
+    min_inliers : int
+        Pairs with fewer are not written, and COLMAP takes them for not overlapping.
+    strongest_motion : bool
+        Keep the matches of the strongest rigid motion, as mapping needs; False: those of all structures.
+    overwrite : bool
+        Filter also the pairs that have a two-view geometry, whoever wrote it, and replace it. False: they are skipped, so that a run
+        that was stopped goes on where it stopped.
+    rng : int
+        Seed. Each pair gets one of its own, so that neither jobs nor resuming change a row.
+    n_jobs : int or None
+        Processes, each with one thread; -1 for all processors. None: as `joblib.parallel_config` says, else one.
+    batch_size : int
+        Pairs a task and a transaction; a run that is killed loses at most one.
+    report : path, optional
+        Write one row a pair to this file, .csv or .parquet (needs pyarrow).
+    progress : bool, optional
+        Show a progress bar on stderr; None: where that is a terminal.
+
+    Returns
+    -------
+    Summary
+
+    Raises
+    ------
+    UnusableFile
+        The database cannot be used: missing, of another kind, locked, read-only, or without matches. Nothing is written then.
+    ImportError
+        pycolmap is not installed.
+
+    Notes
+    -----
+    A pair's row holds the kept matches and configuration 6 (planar or panoramic) with H where one plane or rotation holds nearly all of
+    them, else 3 (uncalibrated) with F of the strongest motion.
+
+    Examples
+    --------
+    >>> import pycolmap  # doctest: +SKIP
+    >>> verify("database.db")  # doctest: +SKIP
+    >>> pycolmap.incremental_mapping("database.db", "images", "sparse")  # doctest: +SKIP
+    """
+    from tqdm import tqdm
+
+    path, since = Path(database), time.perf_counter()
+    check_int(min_inliers, "min_inliers")
+    check_int(batch_size, "batch_size")
+    options: dict[str, Any] = {
+        "model": model,
+        "threshold": threshold,
+        "rng": rng,
+        "n_jobs": n_jobs,
+        "batch_size": batch_size,
+    }
+    rows: list[Row] = []
+    with Report(report, rows, COLUMNS), opened(path) as db:
+        matched = db.pairs()
+        if not matched:
+            raise UnusableFile(f"{path} holds no matches: match its images first")
+        todo = [pair for pair in matched if overwrite or not db.has_geometry(pair)]
+        results = filter_pairs(((pair, *db.points(pair)) for pair in todo), **options)
+        for batch in in_batches(tqdm(results, total=len(todo), unit="pair", disable=hidden(progress)), batch_size):
+            found = [_geometry(db, pair, result, min_inliers, strongest_motion) for pair, result in batch]
+            db.replace((pair, geometry) for (pair, _), (geometry, _) in zip(batch, found, strict=True))
+            rows += [row for _, row in found]
+    written = [row for row in rows if row["config"] is not None]
+    return Summary(
+        pairs=len(rows),
+        skipped=len(matched) - len(todo),
+        kept=len(written),
+        matches=sum(row["matches"] for row in rows),
+        inliers=sum(row["inliers"] for row in written),
+        seconds=time.perf_counter() - since,
+    )
+
+
+def _geometry(
+    db: Database, pair: Pair, result: FilterResult, min_inliers: int, only_strongest: bool
+) -> tuple[Any, Row]:
+    """Return what to write of a pair, None where too few matches are left, and its row of the report."""
+    matches, chosen, F = db.matches(pair), result.inlier_mask, None
+    if result.models:
+        motion, F = selection.strongest_motion(result, *db.points(pair))
+        chosen = motion if only_strongest else chosen
+    inliers = np.unique(matches[chosen], axis=0)  # COLMAP wants every match once
+    plane = selection.dominant_plane(result, chosen)
+    if len(inliers) < min_inliers:
+        return None, _row(db, pair, result, inliers, None)
+    if plane is not None:
+        config, matrix = PLANAR_OR_PANORAMIC, {"H": plane}
+    else:
+        config, matrix = UNCALIBRATED, {} if F is None else {"F": F}
+    geometry = host("pycolmap", "colmap").TwoViewGeometry(config=config, inlier_matches=inliers, **matrix)
+    return geometry, _row(db, pair, result, inliers, config)
+
+
+def _row(db: Database, pair: Pair, result: FilterResult, inliers: Matches, config: int | None) -> Row:
+    """Return a row of the report."""
+    return {
+        "image_id1": pair[0],
+        "image_id2": pair[1],
+        "name1": db.names.get(pair[0]),
+        "name2": db.names.get(pair[1]),
+        "matches": len(result.inlier_mask),
+        "kept": int(result.inlier_mask.sum()),
+        "inliers": len(inliers),
+        "config": config,
+        "structures": len(result.models),
+        "mismatch_rate": result.mismatch_rate,
+        "reason": result.reason,
+        "seconds": sum(result.seconds.values()),
+    }

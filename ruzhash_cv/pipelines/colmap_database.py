@@ -1,0 +1,136 @@
+"""A COLMAP database: its pairs, their points, and two-view geometries in place, all through pycolmap."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv.pipelines.hosts import UnusableFile, host
+
+#: Images whose keypoints are held in memory.
+CACHED_IMAGES = 1000
+TABLES = {"images", "keypoints", "matches", "two_view_geometries"}
+#: Seconds to wait for another process's transaction.
+PATIENCE = 1.0
+
+Pair: TypeAlias = tuple[int, int]
+Array = NDArray[np.float64]
+Matches = NDArray[np.uint32]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Database]:
+    """Open an existing COLMAP database that can be written to.
+
+    Raises
+    ------
+    UnusableFile
+        It is missing, of another kind, locked or read-only; it is as it was then.
+    """
+    pycolmap = host("pycolmap", "colmap")
+    _check(path)
+    level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, 4  # it would log the reason beside raising
+    try:
+        database = pycolmap.Database.open(path)
+    except RuntimeError:
+        raise UnusableFile(
+            f"{path} is damaged, or of a schema that pycolmap {pycolmap.__version__} cannot read"
+        ) from None
+    finally:
+        pycolmap.logging.minloglevel = level
+    try:
+        yield Database(path, database)
+    finally:
+        database.close()
+
+
+def _check(path: Path) -> None:
+    """Ask SQLite what is wrong with a file: pycolmap makes its tables in any file, and raises one error for all faults."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError as error:
+        raise UnusableFile(f"cannot read {path}: {error.strerror}") from None
+    if head != b"SQLite format 3\0":
+        raise UnusableFile(f"{path} is {'no SQLite file' if head else 'empty'}, so it is no COLMAP database")
+    address = f"{path.resolve().as_uri()}?mode=rw"
+    try:
+        with closing(sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            connection.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        raise UnusableFile(f"cannot write to {path}: {error}") from None
+    if missing := sorted(TABLES - tables):
+        raise UnusableFile(f"{path} is no COLMAP database: it has no table {missing[0]!r}")
+
+
+class Database:
+    """An open database; all its methods are for the thread that opened it.
+
+    Parameters
+    ----------
+    path : Path
+        Its file, for messages.
+    database : pycolmap.Database
+        The open database.
+    """
+
+    def __init__(self, path: Path, database: Any) -> None:
+        self._path, self._database = path, database
+        self.names = {image.image_id: image.name for image in database.read_all_images()}
+        self._keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
+
+    def pairs(self) -> list[Pair]:
+        """Return the image ids of the pairs that have raw matches."""
+        to_images = host("pycolmap", "colmap").pair_id_to_image_pair
+        return [to_images(pair) for pair in self._database.read_num_matches()[0]]
+
+    def has_geometry(self, pair: Pair) -> bool:
+        """Whether a pair has a two-view geometry, be it one without matches."""
+        # Version 4 gave the methods the name of the table.
+        exists = getattr(self._database, "exists_two_view_geometry", None) or self._database.exists_inlier_matches
+        return bool(exists(*pair))
+
+    def matches(self, pair: Pair) -> Matches:
+        """Return the raw matches of a pair, shape (m, 2)."""
+        found: Matches = self._database.read_matches(*pair)
+        return found
+
+    def points(self, pair: Pair) -> tuple[Array, Array]:
+        """Return the matched keypoints of a pair in COLMAP's pixels, (m, 2) each."""
+        first, second = (self._points_of(*side) for side in zip(pair, self.matches(pair).T, strict=True))
+        return first, second
+
+    def replace(self, geometries: Iterable[tuple[Pair, Any]]) -> None:
+        """Write two-view geometries in one transaction in place of those there are; None: leave a pair without."""
+        delete = getattr(self._database, "delete_two_view_geometry", None) or self._database.delete_inlier_matches
+        try:
+            with host("pycolmap", "colmap").DatabaseTransaction(self._database):
+                for pair, geometry in geometries:
+                    if self.has_geometry(pair):
+                        delete(*pair)
+                    if geometry is not None:
+                        self._database.write_two_view_geometry(*pair, geometry)
+        except (RuntimeError, ValueError) as error:
+            reason = str(error).strip().splitlines()[-1].rpartition("] ")[2]
+            raise UnusableFile(f"cannot write to {self._path}: {reason}") from None
+
+    def _points_of(self, image: int, rows: Matches) -> Array:
+        keypoints = self._keypoints(image)
+        if len(rows) and rows.max() >= len(keypoints):
+            image_name = self.names.get(image, image)
+            message = f"a match names keypoint {rows.max()} of image {image_name}, which has {len(keypoints)}"
+            raise UnusableFile(f"{self._path} is inconsistent: {message}")
+        return keypoints[rows].astype(np.float64)
+
+    def _read_keypoints(self, image: int) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = self._database.read_keypoints(image)[:, :2].copy()
+        return found

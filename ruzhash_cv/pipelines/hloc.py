@@ -1,0 +1,260 @@
+"""hloc's HDF5 matches, filtered into a file of the same layout."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._core.validation import check_int
+from ruzhash_cv.pipelines import selection
+from ruzhash_cv.pipelines.hosts import UnusableFile, hidden, host
+from ruzhash_cv.pipelines.pairs import filter_pairs
+from ruzhash_cv.result import FilterResult
+
+#: Images whose keypoints are held in memory.
+CACHED_IMAGES = 1000
+MOST_INT16 = 32767
+
+Names: TypeAlias = tuple[str, str]
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `filter_matches` did.
+
+    Attributes
+    ----------
+    pairs : int
+        Pairs filtered; one that was listed in both orders counts once.
+    matches, inliers : int
+        Matches read, and those that are left.
+    seconds : float
+        Wall time.
+    """
+
+    pairs: int
+    matches: int
+    inliers: int
+    seconds: float
+
+
+def filter_matches(
+    features_h5: str | PathLike[str],
+    matches_h5: str | PathLike[str],
+    pairs: str | PathLike[str] | Iterable[Names],
+    output: str | PathLike[str],
+    *,
+    model: str = "auto",
+    threshold: float | None = None,
+    strongest_motion: bool = True,
+    overwrite: bool = False,
+    rng: int = 0,
+    n_jobs: int | None = None,
+    batch_size: int = 100,
+    progress: bool | None = None,
+) -> Summary:
+    """Filter the matches hloc wrote, and write those that are left in the same layout.
+
+    Rejected entries of ``matches0`` are -1; ``matching_scores0`` is 1 - anomaly score. Everything in hloc that reads matches reads the
+    output.
+
+    Parameters
+    ----------
+    features_h5, matches_h5 : path
+        What hloc's `extract_features` and `match_features` wrote. A pair may be stored in either order.
+    pairs : path, or iterable of (str, str)
+        hloc's list, two names a line, or the pairs themselves.
+    output : path
+        A new file; it appears when all pairs are done.
+    strongest_motion : bool
+        Keep the matches of the strongest rigid motion, as mapping and localisation need; False: those of all structures.
+    overwrite : bool
+        Replace `output` where there is one.
+    model, threshold
+        See `ruzhash_cv.filter_points`.
+    rng, n_jobs, batch_size, progress
+        See `ruzhash_cv.pipelines.colmap.verify`.
+
+    Returns
+    -------
+    Summary
+
+    Raises
+    ------
+    UnusableFile
+        A file cannot be read, a pair is in none, or `output` is there already. Nothing is written then.
+    ImportError
+        h5py is not installed.
+
+    Examples
+    --------
+    >>> filter_matches("features.h5", "matches.h5", "pairs.txt", "filtered.h5")  # doctest: +SKIP
+    """
+    from tqdm import tqdm
+
+    since, target = time.perf_counter(), Path(output)
+    check_int(batch_size, "batch_size")
+    options: dict[str, Any] = {"model": model, "threshold": threshold, "rng": rng, "n_jobs": n_jobs}
+    with _read(Path(features_h5)) as features, _read(Path(matches_h5)) as matches:
+        source = _Source(features, matches)
+        groups = source.find(pairs)
+        n_matches = n_inliers = 0
+        with _written(target, (Path(features_h5), Path(matches_h5)), overwrite) as file:
+            points = ((group, *source.points(group, names)) for group, names in groups.items())
+            results = filter_pairs(points, batch_size=batch_size, **options)
+            for group, result in tqdm(results, total=len(groups), unit="pair", disable=hidden(progress)):
+                entries = source.filtered(group, groups[group], result, strongest_motion)
+                for name, values in entries.items():
+                    file.create_dataset(f"{group}/{name}", data=values)
+                n_matches += len(result.inlier_mask)
+                n_inliers += int((entries["matches0"] >= 0).sum())
+    return Summary(len(groups), n_matches, n_inliers, time.perf_counter() - since)
+
+
+class _Source:
+    """The features and matches of hloc's files.
+
+    Parameters
+    ----------
+    features, matches : h5py.File
+        Open for reading.
+    """
+
+    def __init__(self, features: Any, matches: Any) -> None:
+        self._features, self._matches = features, matches
+        self._keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
+
+    def find(self, pairs: str | PathLike[str] | Iterable[Names]) -> dict[str, Names]:
+        """Return the stored group of every pair, and its names in the order of the group."""
+        listed = _listed(Path(pairs)) if isinstance(pairs, (str, PathLike)) else ((pair, "") for pair in pairs)
+        found = {}
+        for names, where in listed:
+            for name in names:
+                if name not in self._features:
+                    raise UnusableFile(f"{where}image {name!r} is not in {self._features.filename}")
+            group = self._group(names)
+            if group is None:
+                raise UnusableFile(f"{where}no matches of {names[0]!r} and {names[1]!r} in {self._matches.filename}")
+            found[group[0]] = group[1]
+        if not found:
+            raise UnusableFile("the list of pairs is empty")
+        return found
+
+    def _group(self, names: Names) -> tuple[str, Names] | None:
+        """Return where a pair is: hloc's groups are a-b/c, formerly a-b_c, for the names a/b and c; others keep a/b/c."""
+        one, two = names
+        plain = {name: name.replace("/", "-") for name in names}
+        for separator, spelt in (("/", plain), ("_", plain), ("/", {name: name for name in names})):
+            for first, second in ((one, two), (two, one)):
+                group = f"{spelt[first]}{separator}{spelt[second]}"
+                if f"{group}/matches0" in self._matches:
+                    return group, (first, second)
+        return None
+
+    def points(self, group: str, names: Names) -> tuple[Array, Array]:
+        """Return the matched keypoints of a group, (m, 2) each."""
+        _, rows, partners = self._matched(group, names)
+        return self._keypoints(names[0])[rows], self._keypoints(names[1])[partners]
+
+    def filtered(self, group: str, names: Names, result: FilterResult, only_strongest: bool) -> dict[str, NDArray[Any]]:
+        """Return the datasets of a group: its matches with -1 for the rejected, and their scores."""
+        size, rows, partners = self._matched(group, names)
+        kept = result.inlier_mask
+        if only_strongest and result.models:
+            kept, _ = selection.strongest_motion(result, *self.points(group, names))
+        matches = np.full(size, -1, np.int32 if len(self._keypoints(names[1])) > MOST_INT16 else np.int16)
+        matches[rows[kept]] = partners[kept]
+        scores = np.zeros(size, np.float16)
+        scores[rows] = 1.0 - result.anomaly_scores
+        return {"matches0": matches, "matching_scores0": scores}
+
+    def _matched(self, group: str, names: Names) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+        """Return how many entries a group has, and the keypoints of both images that are matched."""
+        entries = self._dataset(self._matches, f"{group}/matches0").reshape(-1)
+        rows = np.flatnonzero(entries != -1)
+        partners = entries[rows].astype(np.int64)
+        if entries.dtype == np.int16:
+            partners %= 2**16  # hloc writes what is beyond 32,767 as if it were negative
+        for name, used in zip(names, (rows, partners), strict=True):
+            count = len(self._keypoints(name))
+            if len(used) and not (used.min() >= 0 and used.max() < count):
+                wrong = used.max() if used.min() >= 0 else used.min()
+                raise UnusableFile(
+                    f"{self._matches.filename}: {group} names keypoint {wrong} of {name!r}, which has {count}"
+                )
+        return len(entries), rows, partners
+
+    def _read_keypoints(self, name: str) -> Array:
+        keypoints = self._dataset(self._features, f"{name}/keypoints")
+        if keypoints.ndim != 2 or keypoints.shape[1] < 2:
+            raise UnusableFile(
+                f"{self._features.filename}: keypoints of {name!r} must have shape (n, 2), got {keypoints.shape}"
+            )
+        return keypoints[:, :2].astype(np.float64)
+
+    def _dataset(self, file: Any, name: str) -> NDArray[Any]:
+        try:
+            return np.asarray(file[name][()])
+        except (OSError, KeyError, RuntimeError, TypeError):
+            raise UnusableFile(f"cannot read {name} in {file.filename}") from None
+
+
+def _listed(path: Path) -> Iterator[tuple[Names, str]]:
+    """Yield the pairs of a list, and where each stands, for messages."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UnusableFile(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UnusableFile(f"cannot read {path}: it is no text") from None
+    for number, line in enumerate(lines, start=1):
+        names, where = line.split(), f"{path}, line {number}: "
+        if not names:
+            continue
+        if len(names) != 2:
+            raise UnusableFile(f"{where}must hold two names, got {len(names)}")
+        yield (names[0], names[1]), where
+
+
+@contextmanager
+def _read(path: Path) -> Iterator[Any]:
+    """Open an HDF5 file for reading."""
+    try:
+        with path.open("rb"):
+            pass
+        file = host("h5py", "hloc").File(path, "r", libver="latest")
+    except OSError as error:
+        # HDF5 puts the reason in brackets, before a colon and the details.
+        reason = error.strerror if error.strerror and error.errno else re.sub(r"^.*?\(([^:)]*).*$", r"\1", str(error))
+        raise UnusableFile(f"cannot read {path}: {reason}") from None
+    with file:
+        yield file
+
+
+@contextmanager
+def _written(path: Path, sources: tuple[Path, ...], overwrite: bool) -> Iterator[Any]:
+    """Open a new HDF5 file beside `path`, which takes its place at the end of the block."""
+    if path.exists() and (not overwrite or any(path.samefile(source) for source in sources)):
+        raise UnusableFile(f"{path} is there already")
+    unfinished = path.with_name(f"{path.name}.part")
+    try:
+        file = host("h5py", "hloc").File(unfinished, "w", libver="latest")
+    except OSError as error:
+        raise UnusableFile(f"cannot write {path}: {error.strerror or 'no such directory'}") from None
+    try:
+        with file:
+            yield file
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,82 @@
+"""What every pipeline asks of its host: an installed package, a file of use, a report of all pairs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+
+
+class UnusableFile(ValueError):  # noqa: N818
+    """A file that cannot be read or written as asked; the message is one line that names it."""
+
+
+def host(package: str, extra: str) -> Any:
+    """Return an optional package; `extra` is what installs it."""
+    try:
+        return import_module(package)
+    except ImportError:
+        name = package.partition(".")[0]
+        raise ImportError(f'this needs {name}: pip install "ruzhash-cv[{extra}]"', name=name) from None
+
+
+def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield lists of `size` items, the last one shorter."""
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def hidden(progress: bool | None) -> bool | None:
+    """Return what tqdm calls `disable`; None hides the bar where stderr is no terminal."""
+    return None if progress is None else not progress
+
+
+class Report:
+    """Writes one row a pair on leaving a ``with`` block, also after an error: the pairs before it are done.
+
+    Parameters
+    ----------
+    path : path or None
+        A file ending in .csv, or in .parquet where pyarrow is installed; None: nothing is written.
+    rows : list of dict
+        Filled while the block runs.
+    columns : sequence of str
+        The keys of every row, in order.
+    """
+
+    def __init__(self, path: str | PathLike[str] | None, rows: list[dict[str, Any]], columns: Sequence[str]) -> None:
+        self.path, self.rows, self.columns = Path(path) if path else None, rows, columns
+        if self.path is None:
+            return
+        if self.path.suffix not in (".csv", ".parquet"):
+            raise UnusableFile(f"cannot tell the kind of report from {self.path.name!r}: end it in .csv or .parquet")
+        if self.path.suffix == ".parquet":
+            host("pyarrow", "parquet")
+        if not self.path.parent.is_dir():
+            raise UnusableFile(f"cannot write {self.path}: there is no directory {self.path.parent}")
+
+    def __enter__(self) -> Report:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self.path is None or (kind is not None and not self.rows):
+            return
+        try:
+            if self.path.suffix == ".parquet":
+                pyarrow = host("pyarrow", "parquet")
+                table = pyarrow.table({name: [row[name] for row in self.rows] for name in self.columns})
+                host("pyarrow.parquet", "parquet").write_table(table, self.path)
+            else:
+                with self.path.open("w", newline="", encoding="utf-8") as file:
+                    writer = csv.DictWriter(file, self.columns)
+                    writer.writeheader()
+                    writer.writerows(self.rows)
+        except OSError as error:
+            raise UnusableFile(f"cannot write {self.path}: {error.strerror}") from None

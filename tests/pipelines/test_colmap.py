@@ -1,0 +1,393 @@
+"""COLMAP databases: the same rows for any jobs, batches and interruptions, and one line for what cannot be used."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from naive import apply
+from numpy.typing import NDArray
+from two_views import H
+
+from ruzhash_cv import cli
+from ruzhash_cv.families.solving import sampson_distance, transfer_error
+from ruzhash_cv.pipelines.colmap import Summary, verify
+from ruzhash_cv.pipelines.hosts import UnusableFile
+
+pycolmap = pytest.importorskip("pycolmap")
+
+Array = NDArray[np.float64]
+N_VIEWS, N_POINTS, N_TRUE = 7, 100, 75
+#: Pairs of views of the rigid scene, of a plane, and of images that share nothing.
+N_RIGID = N_VIEWS * (N_VIEWS - 1) // 2
+PLANE, NOTHING = (N_VIEWS + 1, N_VIEWS + 2), (N_VIEWS + 2, N_VIEWS + 3)
+
+
+def views() -> list[Array]:
+    """Return the keypoints of every image: views of points in space, two of a plane, one of nothing."""
+    rng = np.random.default_rng(0)
+    points = np.column_stack([rng.uniform(-1, 1, (N_POINTS, 2)), rng.uniform(3, 6, N_POINTS)])
+    images = []
+    for angle in np.linspace(-0.3, 0.3, N_VIEWS):
+        turn = np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]])
+        seen = points @ turn.T + [-3 * angle, 0.2 * angle, 0.3]
+        images.append(900 * seen[:, :2] / seen[:, 2:] + [400, 300] + 0.3 * rng.normal(size=(N_POINTS, 2)))
+    flat = rng.uniform(0, 600, (N_POINTS, 2))
+    return [*images, flat, apply(H, flat) + 0.3 * rng.normal(size=flat.shape), rng.uniform(0, 600, flat.shape)]
+
+
+def matches(rng: np.random.Generator, n_true: int = N_TRUE) -> NDArray[np.uint32]:
+    """Return matches of which the first `n_true` lead from each keypoint to itself."""
+    found = np.stack([np.arange(N_POINTS)] * 2, axis=1)
+    found[n_true:, 1] = rng.permutation(N_POINTS)[: N_POINTS - n_true]
+    return found.astype(np.uint32)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with raw matches alone."""
+    path, rng = tmp_path_factory.mktemp("colmap") / "original.db", np.random.default_rng(1)
+    with pycolmap.Database.open(path) as db:
+        camera = pycolmap.Camera(model="SIMPLE_PINHOLE", width=800, height=600, params=[900, 400, 300])
+        camera_id = db.write_camera(camera)
+        for number, keypoints in enumerate(views(), start=1):
+            image = db.write_image(pycolmap.Image(name=f"view{number}.jpg", camera_id=camera_id))
+            db.write_keypoints(image, keypoints.astype(np.float32))
+        for one in range(1, N_VIEWS + 1):
+            for two in range(one + 1, N_VIEWS + 1):
+                db.write_matches(one, two, matches(rng))
+        db.write_matches(*PLANE, matches(rng))
+        db.write_matches(*NOTHING, matches(rng, n_true=0))
+    return path
+
+
+@pytest.fixture
+def database(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(original, tmp_path / "database.db"))
+
+
+def geometries(path: Path) -> dict[tuple[int, int], Any]:
+    with pycolmap.Database.open(path) as db:
+        pairs, found = db.read_two_view_geometries()
+    return {tuple(pycolmap.pair_id_to_image_pair(pair)): item for pair, item in zip(pairs, found, strict=True)}
+
+
+def fingerprint(path: Path) -> str:
+    """Return a hash of all two-view geometries, whatever the order they were written in."""
+    digest = hashlib.sha256()
+    for pair, item in sorted(geometries(path).items()):
+        matrices = [np.zeros(0) if matrix is None else matrix for matrix in (item.F, item.H)]
+        digest.update(f"{pair} {int(item.config)}".encode() + item.inlier_matches.tobytes())
+        digest.update(b"".join(matrix.tobytes() for matrix in matrices))
+    return digest.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def expected(original: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The fingerprint of one undisturbed run."""
+    path = Path(shutil.copy(original, tmp_path_factory.mktemp("expected") / "database.db"))
+    verify(path, n_jobs=1)
+    return fingerprint(path)
+
+
+# What is written
+
+
+def test_every_pair_that_shares_something_gets_its_true_matches(database: Path) -> None:
+    done = verify(database, n_jobs=1)
+    found = geometries(database)
+    assert done == Summary(N_RIGID + 2, 0, N_RIGID + 1, 100 * (N_RIGID + 2), done.inliers, done.seconds)
+    assert done.inliers == sum(len(item.inlier_matches) for item in found.values())
+    assert done.pairs_per_second == pytest.approx(done.pairs / done.seconds)
+    assert NOTHING not in found
+    for item in found.values():
+        true = item.inlier_matches[:, 0] == item.inlier_matches[:, 1]
+        assert true.sum() >= 0.85 * N_TRUE
+        assert true.mean() > 0.9
+
+
+def test_configuration_and_matrix_say_what_is_seen(database: Path) -> None:
+    verify(database, n_jobs=1)
+    images, found = views(), geometries(database)
+    plane = found.pop(PLANE)
+    rows = plane.inlier_matches.T
+    assert int(plane.config) == 6
+    assert np.median(transfer_error(images[PLANE[0] - 1][rows[0]], images[PLANE[1] - 1][rows[1]], plane.H)) < 1
+    for (one, two), item in found.items():
+        rows = item.inlier_matches.T
+        assert int(item.config) == 3
+        assert np.median(sampson_distance(images[one - 1][rows[0]], images[two - 1][rows[1]], item.F)) < 1
+
+
+def test_pairs_with_fewer_than_min_inliers_are_left_out(database: Path) -> None:
+    assert verify(database, n_jobs=1, min_inliers=N_POINTS + 1).kept == 0
+    assert geometries(database) == {}
+
+
+def test_strongest_motion_leaves_out_what_moves_on_its_own(database: Path, tmp_path: Path) -> None:
+    images = views()
+    # Shifted between the first two views, beside all epipolar lines.
+    images[1][:25] = images[0][:25] + [-80.0, -80.0] + np.random.default_rng(2).normal(size=(25, 2))
+    with pycolmap.Database.open(database) as db:
+        db.clear_keypoints()
+        for number, keypoints in enumerate(images, start=1):
+            db.write_keypoints(number, keypoints.astype(np.float32))
+    every = Path(shutil.copy(database, tmp_path / "every.db"))
+    verify(database, n_jobs=1)
+    verify(every, n_jobs=1, strongest_motion=False)
+    moved = [int((geometries(path)[1, 2].inlier_matches[:, 0] < 25).sum()) for path in (database, every)]
+    assert moved[0] <= 5
+    assert moved[1] >= 20
+
+
+def test_report_has_a_row_for_every_pair(database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "report.csv"
+    done = verify(database, n_jobs=1, report=path)
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == done.pairs
+    assert sum(int(row["inliers"]) for row in rows if row["config"]) == done.inliers
+    by_pair = {(int(row["image_id1"]), int(row["image_id2"])): row for row in rows}
+    assert by_pair[PLANE]["config"] == "6"
+    assert by_pair[PLANE]["name1"] == f"view{PLANE[0]}.jpg"
+    assert by_pair[NOTHING]["config"] == ""
+    assert by_pair[NOTHING]["reason"]
+
+
+def test_report_in_parquet(database: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    verify(database, n_jobs=1, report=tmp_path / "report.parquet")
+    assert parquet.read_table(tmp_path / "report.parquet").num_rows == N_RIGID + 2
+
+
+# The same rows, whatever happens
+
+
+def test_two_runs_write_the_same(database: Path, expected: str) -> None:
+    verify(database, n_jobs=1, batch_size=3)
+    assert fingerprint(database) == expected
+
+
+def test_two_jobs_write_the_same(database: Path, expected: str) -> None:
+    verify(database, n_jobs=2, batch_size=5)
+    assert fingerprint(database) == expected
+
+
+KILLED = """
+import os, signal, sys
+from ruzhash_cv.pipelines import colmap
+from ruzhash_cv.pipelines.colmap_database import Database
+
+write, batches = Database.replace, []
+
+def replace(self, geometries):
+    batches.append(0)
+    if len(batches) < 3:
+        return write(self, geometries)
+    def one_and_no_more():
+        yield next(iter(geometries))
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(self, one_and_no_more())
+
+Database.replace = replace
+colmap.verify(sys.argv[1], n_jobs=1, batch_size=4)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_killed_run_loses_a_batch_and_goes_on(database: Path, expected: str, n_jobs: int) -> None:
+    """The third batch dies within its transaction, after its first row."""
+    done = subprocess.run([sys.executable, "-c", KILLED, str(database)], timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(geometries(database)) == 8
+    resumed = verify(database, n_jobs=n_jobs)
+    assert (resumed.skipped, resumed.pairs) == (8, N_RIGID + 2 - 8)
+    assert fingerprint(database) == expected
+
+
+def test_pairs_that_have_a_row_are_skipped_and_overwrite_redoes_them(database: Path, expected: str) -> None:
+    foreign = pycolmap.TwoViewGeometry(config=3, inlier_matches=np.zeros((1, 2), np.uint32))
+    with pycolmap.Database.open(database) as db:
+        db.write_two_view_geometry(1, 2, foreign)
+        db.write_two_view_geometry(*NOTHING, foreign)
+    assert verify(database, n_jobs=1).skipped == 2
+    assert len(geometries(database)[1, 2].inlier_matches) == 1
+    assert verify(database, n_jobs=1, overwrite=True).skipped == 0
+    assert fingerprint(database) == expected
+
+
+# The command line, and input of no use
+
+
+def test_command_prints_a_summary(database: Path, expected: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["colmap", str(database), "--n-jobs", "1"]) == 0
+    told = dict(line.split(maxsplit=1) for line in capfd.readouterr().out.splitlines())
+    assert (told["pairs"], told["skipped"], told["kept"]) == (str(N_RIGID + 2), "0", str(N_RIGID + 1))
+    assert fingerprint(database) == expected
+
+
+def refusal(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> str:
+    """Return the one line that a command ends with; at the level of the process, where COLMAP's own log would show."""
+    capfd.readouterr()
+    assert cli.main(arguments) == 2
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1, captured.err
+    print(captured.err, end="")
+    return captured.err
+
+
+@contextmanager
+def unchanged(path: Path) -> Iterator[None]:
+    """Compare a file but for SQLite's header, which counts how often COLMAP opened it."""
+    before = path.read_bytes()
+    yield
+    assert path.read_bytes()[100:] == before[100:]
+
+
+def test_missing_database_is_named_and_not_made(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "absent.db"
+    assert f"cannot read {path}: No such file" in refusal(["colmap", str(path)], capfd)
+    assert not path.exists()
+
+
+def test_a_database_without_matches(original: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "unmatched.db"
+    shutil.copy(original, path)
+    with pycolmap.Database.open(path) as db:
+        db.clear_matches()
+    report = tmp_path / "report.csv"
+    report.write_text("an earlier one")
+    with unchanged(path):
+        assert "holds no matches" in refusal(["colmap", str(path), "--report", str(report)], capfd)
+    assert report.read_text() == "an earlier one"
+
+
+def test_a_database_of_another_schema(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE images (name TEXT)")
+    connection.close()
+    with unchanged(path):
+        assert "is no COLMAP database: it has no table 'keypoints'" in refusal(["colmap", str(path)], capfd)
+
+
+def test_tables_of_the_same_names_and_other_columns(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "alike.db"
+    with sqlite3.connect(path) as connection:
+        for table in ("images", "keypoints", "matches", "two_view_geometries"):
+            connection.execute(f"CREATE TABLE {table} (pair_id INTEGER)")
+    connection.close()
+    assert "is damaged, or of a schema that pycolmap" in refusal(["colmap", str(path)], capfd)
+
+
+@pytest.mark.parametrize(("contents", "says"), [(b"", "is empty"), (b"no database" * 9, "is no SQLite file")])
+def test_a_file_that_is_no_database(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], contents: bytes, says: str
+) -> None:
+    path = tmp_path / "text.db"
+    path.write_bytes(contents)
+    with unchanged(path):
+        assert says in refusal(["colmap", str(path)], capfd)
+
+
+def test_a_truncated_database(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    contents = database.read_bytes()
+    database.write_bytes(contents[: len(contents) // 2])
+    with unchanged(database):
+        assert str(database) in refusal(["colmap", str(database)], capfd)
+
+
+def test_a_database_locked_by_another_process(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "c.execute('BEGIN EXCLUSIVE'); print('locked', flush=True); sys.stdin.read()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code, str(database)], text=True, **pipes) as other:  # type: ignore[call-overload]
+        assert other.stdout.readline() == "locked\n"
+        assert f"cannot write to {database}: database is locked" in refusal(["colmap", str(database)], capfd)
+        other.communicate()
+    assert geometries(database) == {}
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="needs users")
+def test_a_database_that_may_only_be_read(original: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # the folders of tests are for their user alone
+        path = Path(shutil.copy(original, folder))
+        path.chmod(0o444)
+        Path(folder).chmod(0o755)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)  # root may write to everything
+        try:
+            message = refusal(["colmap", str(path)], capfd)
+        finally:
+            os.seteuid(user)
+        assert f"cannot write to {path}: attempt to write a readonly database" in message
+        assert geometries(path) == {}
+
+
+def test_a_match_beyond_the_keypoints(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pycolmap.Database.open(database) as db:
+        db.write_matches(1, N_VIEWS + 1, np.array([[0, 0], [3, 500]], np.uint32))
+    message = refusal(["colmap", str(database), "--n-jobs", "1"], capfd)
+    assert f"names keypoint 500 of image view{N_VIEWS + 1}.jpg, which has 100" in message
+
+
+@pytest.mark.parametrize(("name", "says"), [("report.txt", "end it in .csv or .parquet"), ("no/r.csv", "no directory")])
+def test_a_report_that_cannot_be_written_stops_before_the_work(
+    database: Path, capfd: pytest.CaptureFixture[str], name: str, says: str
+) -> None:
+    with unchanged(database):
+        assert says in refusal(["colmap", str(database), "--report", str(database.parent / name)], capfd)
+
+
+def test_without_pycolmap_one_line_says_what_to_install(
+    database: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pycolmap", None)
+    assert 'needs pycolmap: pip install "ruzhash-cv[colmap]"' in refusal(["colmap", str(database)], capfd)
+
+
+@pytest.mark.parametrize("name", ["min_inliers", "batch_size"])
+def test_counts_are_checked(database: Path, name: str) -> None:
+    options: dict[str, Any] = {name: 0}
+    with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got 0"):
+        verify(database, **options)
+
+
+def test_a_database_locked_while_it_is_filtered_says_so(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows written before stay; the others come with the next run."""
+    from ruzhash_cv.pipelines.colmap_database import Database
+
+    write, written = Database.replace, []
+
+    def replace(self: Database, geometries: Any) -> None:
+        if written:
+            monkeypatch.setattr(pycolmap, "DatabaseTransaction", locked)
+        written.append(0)
+        write(self, geometries)
+
+    def locked(database: Any) -> None:
+        raise RuntimeError("[database_sqlite.cc:80] SQLite error: database is locked")
+
+    monkeypatch.setattr(Database, "replace", replace)
+    with pytest.raises(UnusableFile, match=r"cannot write to .*: SQLite error: database is locked"):
+        verify(database, n_jobs=1, batch_size=5)
+    monkeypatch.undo()
+    assert len(geometries(database)) == 5

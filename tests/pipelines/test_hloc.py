@@ -1,0 +1,298 @@
+"""hloc's files: its reader finds in ours what was kept, and one line for what cannot be used."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from two_views import motion
+
+from ruzhash_cv import cli, filter_points
+from ruzhash_cv.pipelines import pair_seed
+from ruzhash_cv.pipelines.hloc import Summary, filter_matches
+from ruzhash_cv.pipelines.hosts import UnusableFile
+
+h5py = pytest.importorskip("h5py")
+
+Names = tuple[str, str]
+N, N_TRUE = 60, 45
+
+
+# hloc's reader, as its layout asks for it
+
+
+def as_group(first: str, second: str, separator: str = "/") -> str:
+    """Return the name of a pair's group: slashes within names become dashes."""
+    return separator.join(name.replace("/", "-") for name in (first, second))
+
+
+def stored(file: Any, names: Names) -> tuple[str, bool]:
+    """Return the group of a pair, and whether it is stored the other way round; joined by _ in older files."""
+    for separator, reverse in itertools.product("/_", (False, True)):
+        group = as_group(*(names[::-1] if reverse else names), separator)
+        if group in file:
+            return group, reverse
+    raise KeyError(names)
+
+
+def read_pair(path: Path, names: Names) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the matches (m, 2) of a pair in the order of its names, and their scores (m,)."""
+    with h5py.File(path, "r") as file:
+        group, reverse = stored(file, names)
+        partners, scores = file[group]["matches0"][()], file[group]["matching_scores0"][()]
+    rows = np.flatnonzero(partners != -1)
+    found = np.stack([rows, partners[rows]], axis=1)
+    return (found[:, ::-1] if reverse else found), scores[rows]
+
+
+# Files as hloc writes them
+
+
+def write_features(path: Path, keypoints: dict[str, NDArray[Any]]) -> Path:
+    with h5py.File(path, "w") as file:
+        for name, points in keypoints.items():
+            file.create_dataset(f"{name}/keypoints", data=points)
+    return path
+
+
+def write_matches(path: Path, groups: dict[str, NDArray[Any]]) -> Path:
+    with h5py.File(path, "w") as file:
+        for group, partners in groups.items():
+            file.create_dataset(f"{group}/matches0", data=partners)
+            file.create_dataset(f"{group}/matching_scores0", data=np.ones(len(partners), np.float16))
+    return path
+
+
+def write_pairs(path: Path, pairs: Sequence[Names]) -> Path:
+    path.write_text("".join(f"{one} {two}\n" for one, two in pairs))
+    return path
+
+
+def scene(n_pairs: int = 1) -> tuple[dict[str, NDArray[Any]], list[Names], list[NDArray[Any]]]:
+    """Return keypoints of nested names, pairs of them, and the matches of each pair, a quarter of them wrong."""
+    keypoints, pairs, matches = {}, [], []
+    for number in range(n_pairs):
+        rng, points = np.random.default_rng(number), motion(N, noise=0.3, seed=number)
+        names = (f"db/day-1/{number}.jpg", f"query/{number}.jpg")
+        keypoints[names[0]], keypoints[names[1]] = points[:, :2], points[:, 2:]
+        partners = np.arange(N, dtype=np.int16)
+        partners[N_TRUE:] = rng.permutation(N)[: N - N_TRUE]
+        partners[::7] = -1
+        pairs.append(names)
+        matches.append(partners)
+    return keypoints, pairs, matches
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """Features, matches and the list of one pair, and where the output will be."""
+    keypoints, pairs, matches = scene()
+    return [
+        write_features(tmp_path / "features.h5", keypoints),
+        write_matches(tmp_path / "matches.h5", {as_group(*pairs[0]): matches[0]}),
+        write_pairs(tmp_path / "pairs.txt", pairs),
+        tmp_path / "filtered.h5",
+    ]
+
+
+# What is written
+
+
+def test_fifty_pairs_come_back_through_hloc_s_reader(tmp_path: Path) -> None:
+    keypoints, pairs, matches = scene(50)
+    features = write_features(tmp_path / "features.h5", keypoints)
+    source = write_matches(tmp_path / "matches.h5", {as_group(*n): m for n, m in zip(pairs, matches, strict=True)})
+    output = tmp_path / "filtered.h5"
+    done = filter_matches(features, source, write_pairs(tmp_path / "pairs.txt", pairs), output, strongest_motion=False)
+    for names, partners in zip(pairs, matches, strict=True):
+        rows = np.flatnonzero(partners != -1)
+        points = keypoints[names[0]][rows], keypoints[names[1]][partners[rows]]
+        alone = filter_points(*points, rng=pair_seed(as_group(*names)), n_jobs=1)
+        kept = rows[alone.inlier_mask]
+        found, scores = read_pair(output, names)
+        assert found.tolist() == np.stack([kept, partners[kept]], axis=1).tolist()
+        np.testing.assert_array_equal(scores, (1 - alone.anomaly_scores[alone.inlier_mask]).astype(np.float16))
+        assert (kept < N_TRUE).mean() > 0.85
+    n_inliers = sum(len(read_pair(output, names)[0]) for names in pairs)
+    assert done == Summary(50, sum(int((m != -1).sum()) for m in matches), n_inliers, done.seconds)
+
+
+def test_layout_is_hloc_s_own(files: list[Path]) -> None:
+    filter_matches(*files)
+    with h5py.File(files[1]) as source, h5py.File(files[3]) as output:
+        assert list(output) == list(source)
+        group = output["db-day-1-0.jpg/query-0.jpg"]
+        assert sorted(group) == ["matches0", "matching_scores0"]
+        assert (group["matches0"].dtype, group["matching_scores0"].dtype) == (np.int16, np.float16)
+        before, after = source[group.name]["matches0"][()], group["matches0"][()]
+        assert set(np.unique(after[before != after])) == {-1}
+        assert np.all(group["matching_scores0"][()][before == -1] == 0)
+    assert not list(files[3].parent.glob("*.part"))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    "spell",
+    [as_group, lambda one, two: as_group(one, two, "_"), lambda one, two: f"{one}/{two}"],
+    ids=["/", "_", "as is"],
+)
+def test_either_order_and_every_separator_is_found(files: list[Path], spell: Any, reverse: bool) -> None:
+    filter_matches(*files)
+    expected, _ = read_pair(files[3], scene()[1][0])
+    files[3].unlink()
+    _, (names,), (partners,) = scene()
+    if reverse:
+        back = np.full(N, -1, np.int16)
+        rows = np.flatnonzero(partners != -1)[::-1]
+        back[partners[rows]] = rows  # a keypoint with two partners loses one, which may be a true one
+        partners, group = back, spell(*names[::-1])
+    else:
+        group = spell(*names)
+    write_matches(files[1], {group: partners})
+    filter_matches(*files)
+    with h5py.File(files[3]) as output:
+        found = output[group]["matches0"][()]
+    rows = np.flatnonzero(found != -1)
+    pairs = {(int(b), int(a)) if reverse else (int(a), int(b)) for a, b in zip(rows, found[rows], strict=True)}
+    assert len(pairs & {tuple(row) for row in expected.tolist()}) > 0.8 * len(expected)
+    assert reverse or len(pairs) == len(expected)
+
+
+def test_a_pair_listed_in_both_orders_is_filtered_once(files: list[Path]) -> None:
+    names = scene()[1][0]
+    assert filter_matches(files[0], files[1], [names, names[::-1], names], files[3]).pairs == 1
+
+
+@pytest.mark.parametrize(("count", "kind"), [(32767, np.int16), (32768, np.int32), (40000, np.int32)])
+def test_keypoints_beyond_int16_are_written_in_int32(files: list[Path], count: int, kind: type) -> None:
+    """hloc itself writes int16 that wraps: 39,990 as -25,546."""
+    points = motion(N, seed=0)
+    many = np.full((count, 2), 1.0)
+    many[-N:] = points[:, 2:]
+    write_features(files[0], {"a": points[:, :2], "b": many})
+    partners = np.arange(count - N, count)
+    write_matches(files[1], {"a/b": partners.astype(np.int16)})
+    write_pairs(files[2], [("a", "b")])
+    filter_matches(*files)
+    with h5py.File(files[3]) as output:
+        assert output["a/b/matches0"].dtype == kind
+    found, _ = read_pair(files[3], ("a", "b"))
+    assert len(found) > 0.9 * N
+    np.testing.assert_array_equal(found[:, 1], partners[found[:, 0]])
+
+
+def test_jobs_and_batches_change_nothing(tmp_path: Path) -> None:
+    keypoints, pairs, matches = scene(6)
+    features = write_features(tmp_path / "features.h5", keypoints)
+    source = write_matches(tmp_path / "matches.h5", {as_group(*n): m for n, m in zip(pairs, matches, strict=True)})
+    filter_matches(features, source, pairs, tmp_path / "one.h5", n_jobs=1)
+    filter_matches(features, source, pairs[::-1], tmp_path / "two.h5", n_jobs=2, batch_size=2)
+    for names in pairs:
+        for one, two in zip(read_pair(tmp_path / "one.h5", names), read_pair(tmp_path / "two.h5", names), strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_command_prints_a_summary(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["hloc", *map(str, files), "--n-jobs", "1"]) == 0
+    told = dict(line.split(maxsplit=1) for line in capfd.readouterr().out.splitlines())
+    assert told["pairs"] == "1"
+    assert int(told["inliers"]) == len(read_pair(files[3], scene()[1][0])[0])
+
+
+# Input of no use
+
+
+def refusal(files: list[Path], capfd: pytest.CaptureFixture[str], *options: str) -> str:
+    """Return the one line that the command ends with."""
+    capfd.readouterr()
+    assert cli.main(["hloc", *map(str, files), "--n-jobs", "1", *options]) == 2
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1, captured.err
+    assert not list(files[3].parent.glob("*.part"))
+    print(captured.err, end="")
+    return captured.err
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_truncated_file(files: list[Path], capfd: pytest.CaptureFixture[str], index: int) -> None:
+    contents = files[index].read_bytes()
+    files[index].write_bytes(contents[: len(contents) // 2])
+    assert f"cannot read {files[index]}: truncated file" in refusal(files, capfd)
+    assert not files[3].exists()
+
+
+def test_a_file_that_is_no_hdf5(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
+    files[0].write_text("no features")
+    assert f"cannot read {files[0]}: file signature not found" in refusal(files, capfd)
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_a_missing_file_is_named(files: list[Path], capfd: pytest.CaptureFixture[str], index: int) -> None:
+    files[index].unlink()
+    assert f"cannot read {files[index]}: No such file" in refusal(files, capfd)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("query/0.jpg absent.jpg", "line 2: image 'absent.jpg' is not in"),
+        ("query/0.jpg query/0.jpg", "line 2: no matches of 'query/0.jpg' and 'query/0.jpg' in"),
+        ("query/0.jpg", "line 2: must hold two names, got 1"),
+    ],
+)
+def test_an_unknown_pair_is_named_with_its_line(
+    files: list[Path], capfd: pytest.CaptureFixture[str], line: str, says: str
+) -> None:
+    files[2].write_text(files[2].read_text() + line + "\n")
+    assert says in refusal(files, capfd)
+    assert not files[3].exists()
+
+
+def test_an_empty_list(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
+    files[2].write_text("\n")
+    assert "the list of pairs is empty" in refusal(files, capfd)
+
+
+def test_nothing_is_overwritten_unasked(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
+    files[3].write_text("precious")
+    assert f"{files[3]} is there already" in refusal(files, capfd)
+    assert files[3].read_text() == "precious"
+    assert cli.main(["hloc", *map(str, files), "--n-jobs", "1", "--overwrite"]) == 0
+    assert len(read_pair(files[3], scene()[1][0])[0]) > 0
+
+
+def test_the_input_is_never_the_output(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
+    before = files[1].read_bytes()
+    assert "is there already" in refusal([*files[:3], files[1]], capfd, "--overwrite")
+    assert files[1].read_bytes() == before
+
+
+def test_a_match_beyond_the_keypoints_leaves_no_file(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
+    write_matches(files[1], {as_group(*scene()[1][0]): np.full(N, 500, np.int16)})
+    assert "names keypoint 500 of 'query/0.jpg', which has 60" in refusal(files, capfd)
+    assert not files[3].exists()
+
+
+def test_a_features_file_without_keypoints(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
+    with h5py.File(files[0], "a") as file:
+        del file["query/0.jpg/keypoints"]
+    assert "cannot read query/0.jpg/keypoints in" in refusal(files, capfd)
+
+
+def test_without_h5py_one_line_says_what_to_install(
+    files: list[Path], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    assert 'needs h5py: pip install "ruzhash-cv[hloc]"' in refusal(files, capfd)
+
+
+def test_an_iterable_of_unknown_pairs_raises(files: list[Path]) -> None:
+    with pytest.raises(UnusableFile, match=r"image 'x\.jpg' is not in .*features\.h5"):
+        filter_matches(files[0], files[1], [("x.jpg", "y.jpg")], files[3])
