@@ -45,6 +45,8 @@ for distance in (rc.ruzicka_distance, rc.jaccard_distance, rc.tanimoto_distance)
 rc.ruzhash(rows, n_hashes=5)
 forest = rc.RuzHashForest(n_trees=20, sink_credit=True)
 forest.fit_anomaly_scores(rows, rows[:7]), forest.fit(rows).path_lengths(rows)
+rc.VoronoiForest(n_trees=5).fit_anomaly_scores(rows, rows[:7])
+rc.VoronoiForest(metric="precomputed", n_trees=5).fit_anomaly_scores(rc.ruzicka_distance(rows))
 rc.draw_samples(points1, points2, sample_size=7, n_samples=9), rc.draw_samples(points1, points2, sample_size=4, n_samples=9)
 samples = [[0, 1, 2, 3, 4, 5, 6]]
 rc.sampson_distance(points1, points2, rc.solve_models(points1, points2, samples, kind="fundamental").matrices)

@@ -98,12 +98,16 @@ class VoronoiForest(PreferenceForest):
         *trees, room = self._empty_trees(len(keys), len(rows.table), self._n_branches, limit)
         centres = np.empty_like(trees[1])
         metric = METRICS.index(self.metric)
-        _grow_kernel(rows, metric, keys, self._psi, self._n_branches, limit, self._credit, room, centres, *trees)
+        growth = self._psi, self._n_branches, limit, self._credit
+        _grow_kernel(tuple(rows), metric, keys, *growth, room, centres, *trees)
         return centres, *trees
 
     def _lengths(self, rows: _Rows, start: int, stop: int, trained: NDArray[np.bool_]) -> NDArray[np.float64]:
-        metric, trees = METRICS.index(self.metric), self._trees[:-1]
-        return _route_kernel(rows, self._training, metric, start, stop, self._n_branches, trees, trained)
+        centres, keys, children, lengths, _ = self._trees
+        return _route_kernel(
+            tuple(rows), tuple(self._training), METRICS.index(self.metric), start, stop, self._n_branches, centres, keys,
+            children, lengths, trained,
+        )  # fmt: skip
 
 
 class _Rows(NamedTuple):
@@ -119,6 +123,10 @@ class _Rows(NamedTuple):
     @property
     def shape(self) -> tuple[int, ...]:
         return self.table.shape
+
+
+#: `_Rows` as kernels take them from Python: a signature has no names for the parts of a tuple.
+_PARTS = "Tuple((f4[:, ::1], i4[::1], i4[::1], f4[::1], f8[::1]))"
 
 
 @jit
@@ -161,12 +169,16 @@ def _nearest(metric: int, rows: Any, row: int, training: Any, centres: Any, ties
     return chosen
 
 
-@jit
+@jit(
+    f"void({_PARTS}, i8, u8[::1], i8, i8, i8, f8[::1], i8[:, ::1], i4[:, ::1], u8[:, ::1], i4[:, ::1], f8[:, :, ::1], "
+    "b1[:, ::1])"
+)
 def _grow_kernel(
-    rows: Any, metric: int, tree_keys: Any, psi: int, n_branches: int, limit: int, credit: Any,
+    parts: Any, metric: int, tree_keys: Any, psi: int, n_branches: int, limit: int, credit: Any,
     room: Any, centres: Any, keys: Any, children: Any, lengths: Any, trained: Any,
 ) -> None:  # fmt: skip
     """Grow trees breadth first."""
+    rows = _Rows(*parts)
     for tree in range(len(tree_keys)):
         start_tree(tree_keys[tree], psi, credit, room, keys[tree], lengths[tree], trained[tree])
         node, n_nodes = 0, 1
@@ -186,12 +198,13 @@ def _grow_kernel(
             node += 1
 
 
-@jit
+@jit(f"f8[::1]({_PARTS}, {_PARTS}, i8, i8, i8, i8, i4[:, ::1], u8[:, ::1], i4[:, ::1], f8[:, :, ::1], b1[:, ::1])")
 def _route_kernel(
-    rows: Any, training: Any, metric: int, start: int, stop: int, n_branches: int, trees: Any, trained: Any
-) -> NDArray[np.float64]:
+    parts: Any, training_parts: Any, metric: int, start: int, stop: int, n_branches: int,
+    centres: Any, keys: Any, children: Any, lengths: Any, trained: Any,
+) -> NDArray[np.float64]:  # fmt: skip
     """Return mean path lengths of rows start .. stop; `trained` (trees, rows) tells which rows do not count themselves."""
-    centres, keys, children, lengths = trees
+    rows, training = _Rows(*parts), _Rows(*training_parts)
     sums = np.zeros(stop - start)
     for row in range(start, stop):
         for tree in range(len(keys)):
