@@ -243,8 +243,8 @@ def by_decoys(
 def draw_kernel_of_one_largest_weight() -> Any:
     """Return the kernel that draws samples, compiled with the largest of all weights in place of the neighbourhood's."""
     lines = (
-        ("drawn = np.empty(size, np.int64)", "drawn, heaviest = np.empty(size, np.int64), weights.max()"),
-        ("largest = max(largest, weights[nearest[seed, item]])", "largest = heaviest"),
+        ("counter = np.uint64(0)", "counter, heaviest = np.uint64(0), weights.max()"),
+        ("largest = max(largest, weights[around[item]])", "largest = heaviest"),
     )
     return with_lines(sampling._draw_kernel.py_func, lines, {"jit": _uncached_jit})
 

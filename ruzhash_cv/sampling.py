@@ -150,8 +150,11 @@ def draw_from(
         nearest = nearest_rows(own, seeds, max(sizes) + 1)
     limits = np.array([min(size, nearest.shape[1] - 1) for size in sizes], np.int64)
     samples, n_draws = np.empty((n_samples, sample_size), np.int64), n_draws if affine else 1
+    # Where to look for a share of the weight.
+    guide = np.searchsorted(cumulative, np.arange(len(rows)) * (cumulative[-1] / len(rows)), side="right")
+    guide, key = np.minimum(guide, len(rows) - 1), draw_key(rng)
     n_drawn = _draw_kernel(
-        own, cumulative, shares, nearest, limits, affine, n_draws, min_spread, draw_key(rng), counts, samples
+        own, cumulative, guide, shares, nearest, limits, affine, n_draws, min_spread, key, counts, samples
     )
     rejected = dict(zip(REJECTIONS[:3], counts[:3].tolist(), strict=True))
     return MinimalSamples(rows[samples[:n_drawn]], rejected)
@@ -184,48 +187,40 @@ def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Gene
     return np.hstack([data[i[far], :2], data[j[far], 2:]])
 
 
-@jit("i8(f8[:, ::1], f8[::1], f8[::1], i8[:, ::1], i8[::1], b1, i8, f8, u8, i8[::1], i8[:, ::1])")
+@jit("i8(f8[:, ::1], f8[::1], i8[::1], f8[::1], i8[:, ::1], i8[::1], b1, i8, f8, u8, i8[::1], i8[:, ::1])")
 def _draw_kernel(
-    pairs: Any,
-    cumulative: Any,
-    weights: Any,
-    nearest: Any,
-    sizes: Any,
-    affine: bool,
-    n_draws: int,
-    min_spread: float,
-    key: Any,
-    counts: Any,
-    samples: Any,
-) -> int:
+    pairs: Any, cumulative: Any, guide: Any, weights: Any, nearest: Any, sizes: Any, affine: bool, n_draws: int,
+    min_spread: float, key: Any, counts: Any, samples: Any,
+) -> int:  # fmt: skip
     """Write samples, as many from each size of neighbourhood, count verdicts, and return how many samples there are.
 
     One seed serves all sizes, and the next one where it fails. `nearest` (n_seeds, k + 1) begins with the seeds themselves.
     """
     size, n_drawn = samples.shape[1], 0
-    drawn = np.empty(size, np.int64)
+    drawn, points = np.empty(size, np.int64), np.empty((size, 4))
     for slot in range(len(samples)):
         stream = mix(key, np.uint64(slot))
         counter = np.uint64(0)
         k = sizes[slot % len(sizes)]
         n_good, n_failed, least = 0, 0, np.inf
         while n_good < n_draws and n_failed < MOST_DEGENERATE:
-            seed = (slot // len(sizes) + n_failed) % len(nearest)
+            around = nearest[(slot // len(sizes) + n_failed) % len(nearest)]
             filled, largest = 0, 0.0
             if k > 0:
-                drawn[0] = nearest[seed, 0]
+                drawn[0] = around[0]
                 filled = 1
                 for item in range(1, k + 1):
-                    largest = max(largest, weights[nearest[seed, item]])
+                    largest = max(largest, weights[around[item]])
             for _ in range(8 * size):
                 if filled == size:
                     break
                 if k > 0:
-                    row = nearest[seed, 1 + below(stream, counter, k)]
-                    accept = uniform(stream, counter + np.uint64(1)) * largest < weights[row]
+                    row = around[1 + below(stream, counter, k)]
+                    # Of the largest weight any is accepted, whatever is drawn.
+                    weight = weights[row]
+                    accept = weight == largest or uniform(stream, counter + np.uint64(1)) * largest < weight
                 else:
-                    wanted = uniform(stream, counter) * cumulative[-1]
-                    row, accept = min(np.searchsorted(cumulative, wanted, "right"), len(cumulative) - 1), True
+                    row, accept = _weighted(cumulative, guide, stream, counter), True
                 counter += np.uint64(2)
                 for earlier in range(filled):
                     accept = accept and drawn[earlier] != row
@@ -234,9 +229,12 @@ def _draw_kernel(
                     filled += 1
             verdict, bend = _REPEATED, np.inf
             if filled == size:
-                verdict = _spread_of(pairs, drawn, min_spread)
+                for item in range(size):
+                    for part in range(4):  # row by row would take twice as long
+                        points[item, part] = pairs[drawn[item], part]
+                verdict = _spread_of(points, min_spread)
                 if verdict == _GOOD and affine:
-                    verdict, bend = _bend_of(pairs, drawn, min_spread)
+                    verdict, bend = _bend_of(points, min_spread)
             counts[verdict] += 1
             if verdict != _GOOD:
                 n_failed += 1
@@ -252,24 +250,35 @@ def _draw_kernel(
 
 
 @jit
-def _spread_of(pairs: Any, sample: Any, min_spread: float) -> int:
+def _weighted(cumulative: Any, guide: Any, stream: Any, counter: Any) -> int:
+    """Draw a row by its weight: the first whose cumulative weight is more than a share, near where the `guide` says."""
+    wanted = uniform(stream, counter) * cumulative[-1]
+    row = guide[below(stream, counter, len(guide))]
+    while row > 0 and cumulative[row - 1] > wanted:
+        row -= 1
+    while row < len(cumulative) - 1 and cumulative[row] <= wanted:
+        row += 1
+    return int(row)
+
+
+@jit
+def _spread_of(points: Any, min_spread: float) -> int:
     """Tell whether two points of a sample are too close in one of the images, or all of more than four too close to a line."""
-    size = len(sample)
+    size = len(points)
     for i in range(size):
         for j in range(i):
-            a, b = sample[i], sample[j]
             for image in (0, 2):
-                dx, dy = abs(pairs[a, image] - pairs[b, image]), abs(pairs[a, image + 1] - pairs[b, image + 1])
+                dx, dy = abs(points[i, image] - points[j, image]), abs(points[i, image + 1] - points[j, image + 1])
                 if dx < min_spread and dy < min_spread:
                     return _REPEATED
     if size > 4:
         for image in (0, 2):
             mx = my = xx = xy = yy = 0.0
             for i in range(size):
-                mx += pairs[sample[i], image] / size
-                my += pairs[sample[i], image + 1] / size
+                mx += points[i, image] / size
+                my += points[i, image + 1] / size
             for i in range(size):
-                dx, dy = pairs[sample[i], image] - mx, pairs[sample[i], image + 1] - my
+                dx, dy = points[i, image] - mx, points[i, image + 1] - my
                 xx += dx * dx / size
                 xy += dx * dy / size
                 yy += dy * dy / size
@@ -280,26 +289,24 @@ def _spread_of(pairs: Any, sample: Any, min_spread: float) -> int:
 
 
 @jit
-def _bend_of(pairs: Any, sample: Any, min_spread: float) -> Any:
+def _bend_of(points: Any, min_spread: float) -> Any:
     """Tell how far a sample is from affine: the largest ratio of a triangle's areas in the two images over the smallest.
 
     No three points may lie on a line, and every triangle turns the same way in both images, or every one the other way.
     """
     turned, n, smallest, largest = 0, 0, np.inf, 0.0
-    size = len(sample)
-    for i in range(size):
-        for j in range(i):
-            for k in range(j):
-                a, b, c = sample[i], sample[j], sample[k]
+    for a in range(len(points)):
+        for b in range(a):
+            for c in range(b):
                 ratio = 1.0
-                for image in (0, 2):
-                    ux, uy = pairs[b, image] - pairs[a, image], pairs[b, image + 1] - pairs[a, image + 1]
-                    vx, vy = pairs[c, image] - pairs[a, image], pairs[c, image + 1] - pairs[a, image + 1]
+                for x, y in ((0, 1), (2, 3)):
+                    ux, uy = points[b, x] - points[a, x], points[b, y] - points[a, y]
+                    vx, vy = points[c, x] - points[a, x], points[c, y] - points[a, y]
                     longest = max(ux * ux + uy * uy, vx * vx + vy * vy, (ux - vx) ** 2 + (uy - vy) ** 2)
                     cross = ux * vy - uy * vx
                     if cross * cross < (FLATTEST * min_spread) ** 2 * longest or cross == 0.0:
                         return _COLLINEAR, np.inf
-                    ratio = cross if image == 0 else ratio / cross
+                    ratio = cross if x == 0 else ratio / cross
                 turned += ratio < 0
                 n += 1
                 if 0 < turned < n:
