@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from evaluate_models import Target, judge, ratio
 from geometry import residuals
 from pose_measures import (
     direction_angle,
@@ -110,3 +111,22 @@ def test_errors_of_a_missing_model_are_infinite():
     assert model_errors("homography", pair.model, pair.exact1, pair.exact2).max() < 1e-9
     shifted = model_errors("homography", shift, pair.exact1, pair.exact1)
     np.testing.assert_allclose(shifted, 2.0)
+
+
+def test_a_model_is_judged_by_the_structure_it_fits_best():
+    points = np.random.default_rng(0).uniform(0, 500, (40, 2))
+    exact = {1: (points, points + [0.0, 50.0]), 2: (points, points + [30.0, 0.0])}
+    labels = np.repeat([1, 2, 0, 0], 10)
+    target = Target(points, points, labels, np.repeat([True, False], [30, 10]), exact)
+    shift = np.array([[1.0, 0, 31.0], [0, 1, 0], [0, 0, 1]])
+    error, high, f1 = judge("homography", target, shift, labels == 2)
+    assert (error, high, f1) == pytest.approx((1.0, 1.0, 1.0))
+    error, high, f1 = judge("homography", target, None, np.zeros(40, bool))
+    assert np.isinf(error)
+    assert f1 == 0
+
+
+def test_quotient_of_errors_is_their_geometric_mean():
+    twice = np.array([[2.0], [4.0], [6.0]])
+    assert ratio(twice, twice / 2) == "2.00 ×÷ 1.00"
+    assert ratio(np.array([[np.inf], [1e3]]), np.array([[1e3], [1e3]])) == "1.00 ×÷ 1.00"
