@@ -58,9 +58,8 @@ class Homographies:
         """
         with np.errstate(all="ignore"):
             if models is not None:
-                depth = models[:, 6:7] * data[:, 0] + models[:, 7:8] * data[:, 1] + models[:, 8:9]
-                weights = weights / (depth * depth)
-                weights[~np.isfinite(weights)] = 0.0
+                weights = np.array(weights, order="C")
+                _divide_by_depths(np.ascontiguousarray(data[:, :2].T), np.ascontiguousarray(models), weights)
             sums, into1, into2 = weighted_products(data, weights)
             grams = np.zeros((len(weights), 3, 3, 3, 3))
             grams[:, 0, :, 0] = grams[:, 1, :, 1] = sums[:, 5][:, PRODUCT]
@@ -127,6 +126,16 @@ def _solve_kernel(samples: Any, models: Any) -> None:
                 for k in range(i + 1, 8):
                     total -= system[i, k] * models[item, k]
                 models[item, i] = total / system[i, i]
+
+
+@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+def _divide_by_depths(points: Any, models: Any, weights: Any) -> None:
+    """Divide weights by the squared depths of the first image's points (2, n); what is no number then has no weight."""
+    for item in range(len(models)):
+        for row in range(points.shape[1]):
+            depth = models[item, 6] * points[0, row] + models[item, 7] * points[1, row] + models[item, 8]
+            weight = weights[item, row] / (depth * depth)
+            weights[item, row] = weight if abs(weight) < np.inf else 0.0
 
 
 @jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[:, ::1])")

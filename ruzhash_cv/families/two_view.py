@@ -43,30 +43,28 @@ def weighted_products(data: Array, weights: Array) -> tuple[Array, Array, Array]
     Sums of weights times (u u, u v, v v, u, v, 1) times (x x, x y, y y, x, y, 1). (x, y) and (u, v) are the points of the first and
     the second image, moved to a centroid of 0 and a root mean square distance of sqrt(2) from it (Hartley and Zisserman, 4.4.4).
     """
-    first, second = (_monomials(data[:, image], data[:, image + 1]) for image in (0, 2))
     sums = np.zeros((len(weights), 6, 6))
-    _sum_products(first, second, np.ascontiguousarray(weights), sums)
+    _sum_products(np.ascontiguousarray(data), np.ascontiguousarray(weights), sums)
     into1, similarity1 = _normaliser(sums[:, 5, :])
     into2, similarity2 = _normaliser(sums[:, :, 5])
     return into2 @ sums @ into1.transpose(0, 2, 1), similarity1, similarity2
 
 
-def _monomials(x: Array, y: Array) -> Array:
-    monomials: Array = np.stack([x * x, x * y, y * y, x, y, np.ones_like(x)], axis=1)
-    return monomials
-
-
-@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[:, :, ::1])")
-def _sum_products(first: Any, second: Any, weights: Any, sums: Any) -> None:
+@jit("void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, :, ::1])")
+def _sum_products(data: Any, weights: Any, sums: Any) -> None:
     """Add up; most weights are 0, and one thread does it, where a matrix product would wake all of them."""
+    monomials = np.ones((2, 6))
     for item in range(len(weights)):
         for row in range(weights.shape[1]):
             weight = weights[item, row]
             if weight != 0.0:
+                for image in range(2):
+                    x, y, into = data[row, 2 * image], data[row, 2 * image + 1], monomials[image]
+                    into[0], into[1], into[2], into[3], into[4] = x * x, x * y, y * y, x, y
                 for i in range(6):
-                    factor = weight * second[row, i]
+                    factor = weight * monomials[1, i]
                     for j in range(6):
-                        sums[item, i, j] += factor * first[row, j]
+                        sums[item, i, j] += factor * monomials[0, j]
 
 
 def _normaliser(sums: Array) -> tuple[Array, Array]:
@@ -75,17 +73,14 @@ def _normaliser(sums: Array) -> tuple[Array, Array]:
     mx, my = sums[:, 3] / total, sums[:, 4] / total
     spread = (sums[:, 0] + sums[:, 2]) / total - mx * mx - my * my
     s = np.sqrt(2.0 / np.maximum(spread, 1e-300))
-    x, y, one, zero = -s * mx, -s * my, np.ones_like(s), np.zeros_like(s)
+    x, y, into = -s * mx, -s * my, np.zeros((len(sums), 6, 6))
     # Row by row what becomes of x x, x y, y y, x, y and 1.
-    rows = [
-        [s * s, zero, zero, 2.0 * s * x, zero, x * x],
-        [zero, s * s, zero, s * y, s * x, x * y],
-        [zero, zero, s * s, zero, 2.0 * s * y, y * y],
-        [zero, zero, zero, s, zero, x],
-        [zero, zero, zero, zero, s, y],
-        [zero, zero, zero, zero, zero, one],
-    ]
-    into = np.array(rows).transpose(2, 0, 1)
+    into[:, 0, 0] = into[:, 1, 1] = into[:, 2, 2] = s * s
+    into[:, 0, 3], into[:, 0, 5] = 2.0 * s * x, x * x
+    into[:, 1, 3], into[:, 1, 4], into[:, 1, 5] = s * y, s * x, x * y
+    into[:, 2, 4], into[:, 2, 5] = 2.0 * s * y, y * y
+    into[:, 3, 3] = into[:, 4, 4] = s
+    into[:, 3, 5], into[:, 4, 5], into[:, 5, 5] = x, y, 1.0
     return into, np.ascontiguousarray(into[:, 3:, 3:])
 
 
