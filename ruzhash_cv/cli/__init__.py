@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 
 from ruzhash_cv import __version__
-from ruzhash_cv.cli import colmap, demo, filter, hloc, warmup
+from ruzhash_cv.cli import colmap, demo, filter, hloc, pairs, warmup
 from ruzhash_cv.cli.common import InputError, Parser
 
 #: Each module has `add_parser(commands)`, which sets the function that runs its command as the parser's default `run`.
-COMMANDS = (demo, filter, colmap, hloc, warmup)
+COMMANDS = (demo, filter, pairs, colmap, hloc, warmup)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

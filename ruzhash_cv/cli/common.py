@@ -13,6 +13,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv.pipelines.features import read_image
+from ruzhash_cv.pipelines.hosts import UnusableFile
+
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 #: Lowe's ratio test, where nothing else is asked for.
@@ -58,15 +61,11 @@ def say(message: str) -> None:
 
 
 def read_picture(path: Path) -> NDArray[Any]:
-    # Not cv2.imread: it writes warnings of its own to stderr, and cannot open every name on Windows.
-    with told(f"cannot read {path}"):
-        contents = np.frombuffer(path.read_bytes(), np.uint8)
-    image = None
-    with contextlib.suppress(cv2.error):
-        image = cv2.imdecode(contents, cv2.IMREAD_COLOR)
-    if image is None:
-        raise InputError(f"{path} is {'not a picture OpenCV can read' if len(contents) else 'empty'}")
-    return image
+    """Return a picture from a file."""
+    try:
+        return read_image(path)
+    except UnusableFile as error:
+        raise InputError(str(error)) from None
 
 
 def write_picture(path: Path, picture: NDArray[np.uint8]) -> None:

@@ -10,10 +10,11 @@ import cv2
 import numpy as np
 
 from ruzhash_cv.cli.common import RATIO, Commands, InputError, number, read_picture, say, told, write_picture
-from ruzhash_cv.cli.features import MOST_KEYPOINTS, match_images
+from ruzhash_cv.cli.features import match_images
 from ruzhash_cv.correspondences import Correspondences, as_correspondences
 from ruzhash_cv.drawing import draw_matches
 from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.pipelines.features import MOST_KEYPOINTS
 from ruzhash_cv.result import FilterResult
 
 MODELS = ("auto", "homography", "fundamental")

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._core.validation import as_pairs, as_plain, check_int
 from ruzhash_cv.filtering import filter_points
-from ruzhash_cv.pipelines.streaming import import_joblib, stream
+from ruzhash_cv.pipelines.hosts import host
+from ruzhash_cv.pipelines.streaming import stream
 from ruzhash_cv.result import FilterResult
 
 #: What names a pair: int, str, bytes, a path, or a tuple of these.
@@ -78,7 +79,7 @@ def filter_pairs(
     a.jpg b.jpg 60 None
     a.jpg c.jpg 0 ValueError: `points1` and `points2` must have the same length, got 60 and 9
     """
-    import_joblib()
+    host("joblib", "parallel")
     _check_names(options, "filter_pairs")
     filter_points(np.empty((0, 2)), np.empty((0, 2)), n_jobs=1, **options)
     rng = check_int(rng, "rng", at_least=0)
@@ -86,7 +87,7 @@ def filter_pairs(
     if n_jobs is not None and n_jobs != -1:
         n_jobs = check_int(n_jobs, "n_jobs")
     tasks = (_as_task(pair, rng) for pair in pairs)
-    return stream(functools.partial(_run, options=options), tasks, n_jobs=n_jobs, batch_size=batch_size)
+    return stream(functools.partial(run_task, options=options), tasks, n_jobs=n_jobs, batch_size=batch_size)
 
 
 def pair_seed(key: Key, rng: int = 0) -> int:
@@ -135,7 +136,7 @@ def _serialised(key: Key) -> bytes:
 
 
 @dataclass(frozen=True)
-class _Task:
+class Task:
     """A pair on its way to a worker."""
 
     key: Key
@@ -147,7 +148,7 @@ class _Task:
     failure: str | None = None
 
 
-def _as_task(pair: Any, rng: int) -> _Task:
+def _as_task(pair: Any, rng: int) -> Task:
     """Return a pair in arrays of NumPy: a tensor of another device or library may mean nothing to a worker."""
     if not isinstance(pair, (tuple, list)) or len(pair) not in (3, 4):
         shown = f"{len(pair)} entries" if isinstance(pair, (tuple, list)) else type(pair).__name__
@@ -159,10 +160,10 @@ def _as_task(pair: Any, rng: int) -> _Task:
     _check_names(own, f"the pair {key!r}")
     try:
         first, second = as_pairs(points1, points2)
-        return _Task(key, seed, first, second, {name: as_plain(value) for name, value in own.items()})
+        return Task(key, seed, first, second, {name: as_plain(value) for name, value in own.items()})
     except Exception as error:
         nothing = np.full((len(points1) if hasattr(points1, "__len__") else 0, 2), np.nan)
-        return _Task(key, seed, nothing, nothing, {}, _told(error))
+        return Task(key, seed, nothing, nothing, {}, _told(error))
 
 
 def _check_names(options: Mapping[str, Any], where: str) -> None:
@@ -171,11 +172,12 @@ def _check_names(options: Mapping[str, Any], where: str) -> None:
         raise TypeError(f"{where} got an unexpected option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
 
 
-def _run(task: _Task, options: dict[str, Any]) -> tuple[Key, FilterResult]:
+def run_task(task: Task, options: Mapping[str, Any]) -> tuple[Key, FilterResult]:
+    """Return a pair's key and its result, whatever happens."""
     failure = task.failure
     if failure is None:
         try:
-            own = options | task.own
+            own = {**options, **task.own}
             return task.key, filter_points(task.points1, task.points2, rng=task.seed, n_jobs=1, **own)
         except Exception as error:
             failure = _told(error)

@@ -7,10 +7,10 @@ import itertools
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from types import ModuleType
 from typing import Any, TypeVar
 
 from ruzhash_cv._core.warmup import warmup
+from ruzhash_cv.pipelines.hosts import host
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -28,7 +28,7 @@ def stream(
     generator fills when a result is taken: items are read in the caller's thread, and only as fast as results are taken. A
     queue that ran empty ends joblib's call, and the next one goes on.
     """
-    joblib = import_joblib()
+    joblib = host("joblib", "parallel")
     warmup()  # or every worker would compile the same kernels
     rest = iter(items)
     batches: Iterator[list[Item]] = iter(lambda: list(itertools.islice(rest, batch_size)), [])
@@ -40,16 +40,6 @@ def stream(
                 for answers in finished:
                     waiting.extend(itertools.islice(batches, 1))
                     yield from answers
-
-
-def import_joblib() -> ModuleType:
-    """Return joblib, which is an extra."""
-    try:
-        import joblib
-    except ImportError:
-        raise ImportError('many pairs at once need joblib: pip install "ruzhash-cv[parallel]"') from None
-    module: ModuleType = joblib
-    return module
 
 
 def _workers(joblib: Any, n_jobs: int | None) -> Any:

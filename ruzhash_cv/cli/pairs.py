@@ -1,0 +1,115 @@
+"""``ruzhash-cv pairs``: many pairs of pictures matched and filtered, in several processes, in a run that can be taken up again."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ruzhash_cv import __version__
+from ruzhash_cv.cli.common import RATIO, Commands, InputError, number, say, told
+from ruzhash_cv.cli.filter import MODELS
+from ruzhash_cv.cli.options import one_line
+from ruzhash_cv.cli.warmup import prepare_kernels
+from ruzhash_cv.pipelines.features import MOST_KEYPOINTS
+from ruzhash_cv.pipelines.folders import FilteredPair, Names, Settings, all_pairs, filter_images, read_list
+from ruzhash_cv.pipelines.hosts import host
+from ruzhash_cv.pipelines.outputs import Output, open_output
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser("pairs", help="match many pairs of images and flag the mismatches")
+    parser.add_argument(
+        "list", type=Path, metavar="LIST", help="two names a line, or a folder: all pairs of its images"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="OUT",
+        help="FILE.h5, or a folder for one .npz a pair; pairs it holds already are not done again",
+    )
+    parser.add_argument("--images", type=Path, metavar="DIR", help="of the images in LIST, default: the list's own")
+    parser.add_argument("--features", choices=tuple(MOST_KEYPOINTS), default="sift")
+    ratio = number("a number above 0 and at most 1", most=1)
+    parser.add_argument("--ratio", type=ratio, default=RATIO, help="of the ratio test, default 0.8; 1 = nearly all")
+    whole = number("a whole number above 0", convert=int)
+    parser.add_argument("--max-size", type=whole, metavar="PIXELS", help="shrink larger images to look for features")
+    parser.add_argument("--model", choices=MODELS, default="auto")
+    threshold = number("a number above 0")
+    parser.add_argument("--threshold", type=threshold, metavar="PIXELS", help="default: as the matches ask for")
+    parser.add_argument("--n-jobs", type=whole, metavar="N", help="processes, default: one for each processor")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each pair")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    with one_line():
+        host("joblib", "parallel")
+        pairs, images = _pairs(options)
+    settings = Settings(options.features, options.ratio, options.max_size, options.model, options.threshold)
+    prepare_kernels()
+    recorded = {"ruzhash_cv": __version__, **dataclasses.asdict(settings)}
+    with one_line(), told(f"cannot write to {options.output}"), open_output(options.output, recorded) as output:
+        missing = [pair for pair in pairs if not output.holds(pair)]
+        if len(missing) < len(pairs):
+            say(f"{len(pairs) - len(missing)} of {len(pairs)} pairs are in {options.output} already")
+        _run(missing, images, settings, output, options)
+
+
+def _pairs(options: argparse.Namespace) -> tuple[list[Names], Path]:
+    """Return the pairs and the folder their names are relative to."""
+    if options.list.is_dir():
+        if options.images is not None:
+            raise InputError("--images goes with a list of pairs, not with a folder")
+        return all_pairs(options.list), options.list
+    images = options.list.parent if options.images is None else options.images
+    return read_list(options.list, images), images
+
+
+def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, options: argparse.Namespace) -> None:
+    matches = kept = undecided = 0
+    done = filter_images(pairs, images, settings, n_jobs=options.n_jobs or -1, progress=_progress)
+    try:
+        with contextlib.closing(done):
+            for pair in done:
+                output.write(pair)
+                matches, kept = matches + len(pair.points1), kept + int(pair.result.inlier_mask.sum())
+                undecided += pair.result.reason is not None
+                if options.json:
+                    print(json.dumps(_line(pair)), flush=True)
+    except KeyboardInterrupt:
+        say(f"interrupted; the same command goes on with the pairs that are not in {options.output}")
+        sys.exit(130)
+    if not options.json:
+        print(f"pairs     {len(pairs)}\nundecided {undecided}\nmatches   {matches}\nkept      {kept}")
+
+
+def _progress(items: Iterable[Any], **told: Any) -> Iterable[Any]:
+    """Show a bar, on a terminal only."""
+    from tqdm import tqdm
+
+    bar: Iterable[Any] = tqdm(items, disable=None, **told)
+    return bar
+
+
+def _line(pair: FilteredPair) -> dict[str, Any]:
+    """Return what a line of JSON says about a pair."""
+    result = pair.result
+    return {
+        "image1": pair.names[0],
+        "image2": pair.names[1],
+        "matches": len(pair.points1),
+        "kept": int(result.inlier_mask.sum()),
+        "structures": [{"kind": model.kind, "matches": model.support} for model in result.models],
+        "mismatch_rate": result.mismatch_rate,
+        "reason": result.reason,
+        "seconds": round(sum(result.seconds.values()), 4),
+    }

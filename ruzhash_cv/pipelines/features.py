@@ -1,0 +1,99 @@
+"""Keypoints of a picture and the matches of two pictures, by OpenCV, in arrays that fit on a disk."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv.correspondences import as_correspondences, select_matches
+from ruzhash_cv.pipelines.hosts import UnusableFile
+
+#: The strongest keypoints of an image, by kind of feature; brute-force matching of more takes minutes.
+MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}
+
+
+@dataclass(frozen=True)
+class Features:
+    """Keypoints of one picture.
+
+    Attributes
+    ----------
+    points : ndarray of float64, shape (n, 2)
+        Pixel (x, y) in the picture as it is on the disk.
+    descriptors : ndarray of uint8, shape (n, d)
+    pixel : float
+        Size of a pixel of the picture they were found in, which may have been shrunk: at least 1.
+    """
+
+    points: NDArray[np.float64]
+    descriptors: NDArray[np.uint8]
+    pixel: float
+
+    def save(self, path: Path) -> None:
+        """Write them to a file of NumPy."""
+        np.savez(path, points=self.points, descriptors=self.descriptors, pixel=self.pixel)
+
+    @classmethod
+    def load(cls, path: Path) -> Features:
+        """Read what `save` wrote."""
+        with np.load(path) as held:
+            return cls(held["points"], held["descriptors"], float(held["pixel"]))
+
+
+def read_image(path: Path) -> NDArray[np.uint8]:
+    """Return a picture in colour; `UnusableFile` tells what is wrong with the file."""
+    # Not cv2.imread: it writes warnings of its own to stderr, and cannot open every name on Windows.
+    try:
+        contents = np.frombuffer(path.read_bytes(), np.uint8)
+    except OSError as error:
+        raise UnusableFile(f"cannot read {path}: {error.strerror}") from None
+    image: Any = None
+    with contextlib.suppress(cv2.error):
+        image = cv2.imdecode(contents, cv2.IMREAD_COLOR)
+    if image is None:
+        raise UnusableFile(f"{path} is {'not a picture OpenCV can read' if len(contents) else 'empty'}")
+    colours: NDArray[np.uint8] = image
+    return colours
+
+
+def detector(kind: str) -> Any:
+    """Return OpenCV's detector of "sift" or "orb" features."""
+    return (cv2.SIFT if kind == "sift" else cv2.ORB).create(MOST_KEYPOINTS[kind])
+
+
+def matcher(kind: str) -> Any:
+    """Return OpenCV's brute-force matcher of "sift" or "orb" descriptors."""
+    return cv2.BFMatcher(cv2.NORM_L2 if kind == "sift" else cv2.NORM_HAMMING)
+
+
+def detect(image: NDArray[np.uint8], kind: str, max_size: int | None = None) -> Features:
+    """Return the features of a picture, which is shrunk first if its longer side has more than `max_size` pixels."""
+    height, width = image.shape[:2]
+    ratio = 1.0 if max_size is None else min(1.0, max_size / max(height, width))
+    if ratio < 1.0:
+        size = max(1, round(ratio * width)), max(1, round(ratio * height))
+        image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+    keypoints, descriptors = detector(kind).detectAndCompute(image, None)
+    if len(keypoints) == 0:
+        return Features(np.zeros((0, 2)), np.zeros((0, 1), np.uint8), 1.0 / ratio)
+    # The centre of the first pixel is (0, 0), so that its corner is at -1/2, which shrinking leaves where it is.
+    stretch = np.array([width / image.shape[1], height / image.shape[0]])
+    points = (np.asarray(cv2.KeyPoint.convert(keypoints), np.float64) + 0.5) * stretch - 0.5
+    return Features(points, descriptors.astype(np.uint8), 1.0 / ratio)  # SIFT's are whole numbers up to 255
+
+
+def match(first: Features, second: Features, kind: str, ratio: float) -> NDArray[np.int64]:
+    """Return the index pairs (n, 2) that pass Lowe's ratio test, matched from the first picture to the second."""
+    if len(first.points) == 0 or len(second.points) == 0:
+        return np.zeros((0, 2), np.int64)
+    number = np.float32 if kind == "sift" else np.uint8
+    rows = matcher(kind).knnMatch(first.descriptors.astype(number), second.descriptors.astype(number), k=2)
+    passed = np.isfinite(as_correspondences(first.points, second.points, rows, ratio=ratio).points1[:, 0])
+    kept = select_matches(rows, passed)
+    return np.array([(held.queryIdx, held.trainIdx) for held in kept], np.int64).reshape(-1, 2)

@@ -1,0 +1,189 @@
+"""Pairs of pictures in a folder: matched, filtered, and written to files, so that a run that was interrupted goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv.pipelines.features import Features, detect, match, read_image
+from ruzhash_cv.pipelines.hosts import UnusableFile
+from ruzhash_cv.pipelines.pairs import Task, pair_seed, run_task
+from ruzhash_cv.pipelines.streaming import stream
+from ruzhash_cv.result import FilterResult
+
+Names: TypeAlias = tuple[str, str]
+Array = NDArray[np.float64]
+
+#: What counts as a picture in a folder.
+SUFFIXES = (".bmp", ".jp2", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+#: Pictures and pairs that go to a worker at once: each takes a tenth of a second or more.
+BATCH_SIZE = 4
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How pictures are matched and their matches filtered.
+
+    Attributes
+    ----------
+    features : {"sift", "orb"}
+    ratio : float in (0, 1]
+        Of Lowe's ratio test.
+    max_size : int or None
+        Pictures whose longer side has more pixels are shrunk before features are looked for.
+    model, threshold
+        See `filter_points`. `threshold` in pixels of the pictures as they are on the disk.
+    """
+
+    features: str = "sift"
+    ratio: float = 0.8
+    max_size: int | None = None
+    model: str = "auto"
+    threshold: float | None = None
+
+
+@dataclass(frozen=True)
+class FilteredPair:
+    """The matches of two pictures and the verdict on them.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the two pictures.
+    points1, points2 : ndarray of float64, shape (n, 2)
+        Pixel (x, y) in the pictures as they are on the disk.
+    keypoint_indices : ndarray of int64, shape (n, 2)
+        The number of each match's keypoint among those of its picture.
+    result : FilterResult
+    """
+
+    names: Names
+    points1: Array
+    points2: Array
+    keypoint_indices: NDArray[np.int64]
+    result: FilterResult
+
+
+def read_list(path: Path, images: Path) -> list[Names]:
+    """Return the pairs of a text file, two names of pictures a line, each once; `UnusableFile` names the line that is no good.
+
+    Names are relative to the folder `images`. They are separated by a tab, or by spaces if they hold none.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UnusableFile(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UnusableFile(f"{path} is no list of pairs: it is not text") from None
+    pairs: dict[Names, None] = {}
+    known: set[str] = set()
+    for number, line in enumerate(lines, 1):
+        names = [name.strip() for name in line.split("\t")] if "\t" in line else line.split()
+        if not names or line.lstrip().startswith("#"):
+            continue
+        if len(names) != 2:
+            raise UnusableFile(
+                f"{path}, line {number}: two names of pictures are needed, got {len(names)}: {line.strip()!r}"
+            )
+        for name in names:
+            if name not in known and (problem := _problem(name, images)):
+                raise UnusableFile(f"{path}, line {number}: {problem}")
+            known.add(name)
+        if names[0] == names[1]:
+            raise UnusableFile(f"{path}, line {number}: {names[0]!r} is paired with itself")
+        pairs[names[0], names[1]] = None
+    if not pairs:
+        raise UnusableFile(f"{path} lists no pairs")
+    return list(pairs)
+
+
+def all_pairs(folder: Path) -> list[Names]:
+    """Return all pairs of the pictures in a folder, by name; `UnusableFile` if there are fewer than two."""
+    try:
+        names = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
+    except OSError as error:
+        raise UnusableFile(f"cannot read {folder}: {error.strerror}") from None
+    if len(names) < 2:
+        raise UnusableFile(f"{folder} holds {len(names)} pictures, and a pair needs 2")
+    return [(first, second) for place, first in enumerate(names) for second in names[place + 1 :]]
+
+
+def filter_images(
+    pairs: Sequence[Names],
+    images: Path,
+    settings: Settings,
+    *,
+    n_jobs: int | None = None,
+    progress: Callable[..., Iterable[Any]] = lambda items, **_: items,
+) -> Generator[FilteredPair, None, None]:
+    """Match and filter pairs of pictures, and yield each as it is done.
+
+    Features are looked for once in each picture, before any pair is done; `UnusableFile` tells which cannot be read. They wait in a
+    temporary folder, where workers read them: of many pictures they would not fit in memory. `progress` is called as
+    ``tqdm(iterable, desc=..., total=...)``.
+    """
+    names = sorted({name for pair in pairs for name in pair})
+    with tempfile.TemporaryDirectory(prefix="ruzhash_cv_") as scratch:
+        files = {name: Path(scratch) / f"{number}.npz" for number, name in enumerate(names)}
+        look = functools.partial(_look_for_features, settings=settings)
+        found = stream(look, ((images / name, files[name]) for name in names), n_jobs=n_jobs, batch_size=BATCH_SIZE)
+        with contextlib.closing(found):
+            for _ in progress(found, desc="features", total=len(names)):
+                pass
+        items = ((pair, (files[pair[0]], files[pair[1]])) for pair in pairs)
+        done = stream(functools.partial(_filter_pair, settings=settings), items, n_jobs=n_jobs, batch_size=BATCH_SIZE)
+        with contextlib.closing(done):
+            yield from progress(done, desc="pairs", total=len(pairs))
+
+
+def _problem(name: str, images: Path) -> str | None:
+    """Return what is wrong with the name of a picture."""
+    pure = PurePosixPath(name)
+    if pure.is_absolute() or ".." in pure.parts:
+        return f"{name!r} must be relative to the folder of the pictures, and lie in it"
+    return None if (images / name).is_file() else f"there is no {name!r} in {images}"
+
+
+def _look_for_features(item: tuple[Path, Path], settings: Settings) -> None:
+    image, file = item
+    with _one_thread():
+        detect(read_image(image), settings.features, settings.max_size).save(file)
+
+
+def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> FilteredPair:
+    names, files = item
+    first, second = (_load(file) for file in files)
+    with _one_thread():
+        indices = match(first, second, settings.features, settings.ratio)
+    points1, points2 = first.points[indices[:, 0]], second.points[indices[:, 1]]
+    blank = [name for name, held in zip(names, (first, second), strict=True) if len(held.points) == 0]
+    failure = f"no keypoints in {blank[0]}" if blank else None
+    task = Task(names, pair_seed(names), points1, points2, {"pixel": max(first.pixel, second.pixel)}, failure)
+    _, result = run_task(task, {"model": settings.model, "threshold": settings.threshold})
+    return FilteredPair(names, points1, points2, indices, result)
+
+
+@functools.lru_cache(maxsize=8)
+def _load(file: Path) -> Features:
+    """Return features from a file; the pairs of a batch share pictures."""
+    return Features.load(file)
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep OpenCV to one thread: there is a worker for each processor."""
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        yield
+    finally:
+        cv2.setNumThreads(before)

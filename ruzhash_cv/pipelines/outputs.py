@@ -1,0 +1,158 @@
+"""Files that hold the verdict on many pairs: one HDF5 file, or a folder with a file of NumPy for each pair.
+
+Both know which pairs they hold and with what settings these were made. A pair is there as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ruzhash_cv.pipelines.folders import FilteredPair, Names
+from ruzhash_cv.pipelines.hosts import UnusableFile, host
+
+#: The file with the settings, in a folder of results.
+SETTINGS = "settings.json"
+
+
+class Output(Protocol):
+    """Where verdicts go."""
+
+    def holds(self, names: Names) -> bool:
+        """Tell whether a pair is there."""
+
+    def write(self, pair: FilteredPair) -> None:
+        """Add a pair."""
+
+
+@contextlib.contextmanager
+def open_output(path: Path, settings: dict[str, Any]) -> Iterator[Output]:
+    """Open a file named .h5 or .hdf5, or a folder, made anew or to go on with.
+
+    `UnusableFile` where something else is there, or pairs made with other settings: nothing of it is changed.
+    """
+    if path.suffix.lower() in (".h5", ".hdf5"):
+        with _hdf5_file(path, settings) as file:
+            yield _Hdf5File(file)
+    else:
+        yield _Folder(_folder(path, settings))
+
+
+def contents(pair: FilteredPair) -> dict[str, Any]:
+    """Return the arrays of a pair: its points, its keypoints' numbers, the verdict on each match, and the models."""
+    result = pair.result
+    return {
+        "points1": pair.points1,
+        "points2": pair.points2,
+        "keypoint_indices": pair.keypoint_indices,
+        "inlier_mask": result.inlier_mask,
+        "anomaly_scores": result.anomaly_scores,
+        "p_values": result.p_values,
+        "labels": result.labels,
+        "models": np.array([model.matrix for model in result.models]).reshape(-1, 3, 3),
+        "model_kinds": np.array([model.kind for model in result.models], dtype="U11"),
+        "reason": np.array(result.reason or "", dtype=np.str_),
+    }
+
+
+class _Folder:
+    """One file a pair, in a folder for each first picture."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def _file(self, names: Names) -> Path:
+        first, second = (_quoted(name) for name in names)
+        return self._path / first / f"{second}.npz"
+
+    def holds(self, names: Names) -> bool:
+        return self._file(names).is_file()
+
+    def write(self, pair: FilteredPair) -> None:
+        file = self._file(pair.names)
+        file.parent.mkdir(exist_ok=True)
+        part = file.with_name(f"{file.name}.part")
+        with part.open("wb") as opened:
+            np.savez_compressed(opened, **contents(pair))
+        part.replace(file)
+
+
+class _Hdf5File:
+    """A group a pair, in a group for each first picture; its attribute `whole` is written last."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def holds(self, names: Names) -> bool:
+        place = "/".join(map(_quoted, names))
+        return place in self._file and "whole" in self._file[place].attrs
+
+    def write(self, pair: FilteredPair) -> None:
+        place = "/".join(map(_quoted, pair.names))
+        if place in self._file:  # a part of it, from a run that was ended
+            del self._file[place]
+        group = self._file.create_group(place)
+        for name, array in contents(pair).items():
+            words = array.dtype.kind == "U"
+            group.create_dataset(name, data=array.astype(object) if words else array, dtype=_words() if words else None)
+        group.attrs["image1"], group.attrs["image2"] = pair.names
+        group.attrs["whole"] = True
+        self._file.flush()
+
+
+def _quoted(name: str) -> str:
+    """Return a picture's name as one that stands for one level of a path, different for different names."""
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+def _words() -> Any:
+    return host("h5py", "hloc").string_dtype()
+
+
+@contextlib.contextmanager
+def _hdf5_file(path: Path, settings: dict[str, Any]) -> Iterator[Any]:
+    h5py = host("h5py", "hloc")
+    there = path.exists()
+    try:
+        file = h5py.File(path, "r+" if there else "x")
+    except OSError as error:
+        spoilt = "is no HDF5 file, or a spoilt one; nothing is overwritten"
+        raise UnusableFile(f"{path} {spoilt if there else f'cannot be written: {error}'}") from None
+    with file:
+        if there:
+            _check(path, file.attrs.get("settings"), settings)
+        else:
+            file.attrs["settings"] = json.dumps(settings)
+        yield file
+
+
+def _folder(path: Path, settings: dict[str, Any]) -> Path:
+    told = path / SETTINGS
+    try:
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            _check(path, told.read_text(encoding="utf-8") if told.is_file() else None, settings)
+        else:
+            path.mkdir(parents=True, exist_ok=True)
+            told.write_text(json.dumps(settings), encoding="utf-8")
+    except OSError as error:
+        raise UnusableFile(f"cannot write to {path}: {error.strerror}") from None
+    return path
+
+
+def _check(path: Path, held: Any, settings: dict[str, Any]) -> None:
+    """Raise `UnusableFile` unless results were made with the same settings."""
+    try:
+        before = json.loads(held)
+        other = [name for name in settings if before.get(name) != settings[name]]
+    except (TypeError, ValueError, AttributeError):
+        raise UnusableFile(f"{path} is there and was not written by this command; nothing is overwritten") from None
+    if other:
+        name = other[0]
+        raise UnusableFile(
+            f"{path} holds pairs made with {name} = {before.get(name)}, not {settings[name]}; nothing is overwritten"
+        )

@@ -1,0 +1,316 @@
+"""``ruzhash-cv pairs``: what it reads, what it writes, and that nothing is lost or overwritten on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from ruzhash_cv import cli, filter_points
+from ruzhash_cv.datasets import load_pair
+from ruzhash_cv.datasets.pairs import data_folder
+from ruzhash_cv.pipelines import folders, pair_seed
+from ruzhash_cv.pipelines.features import detect, match, read_image
+from ruzhash_cv.pipelines.folders import Settings, all_pairs, filter_images, read_list
+from ruzhash_cv.pipelines.hosts import UnusableFile
+
+Captured = pytest.CaptureFixture[str]
+NAMES = ("desk1.jpg", "desk2.jpg", "plane1.jpg")
+FAST = ("--n-jobs", "1", "--max-size", "320")
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    """A folder with three pictures, two of them a pair, and a file that is none."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for name in NAMES:
+        shutil.copy(data_folder() / name, folder / name)
+    (folder / "notes.txt").write_text("no picture")
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path, images: Path, capsys: Captured) -> Callable[..., tuple[int, str, str]]:
+    """Run the command on a list of two pairs and return its status, stdout and stderr."""
+    (tmp_path / "list.txt").write_text("desk1.jpg desk2.jpg\n\n# a comment\ndesk1.jpg\tplane1.jpg\n")
+
+    def call(*arguments: Any, listed: Any = tmp_path / "list.txt") -> tuple[int, str, str]:
+        where = () if Path(listed).is_dir() else ("--images", images)
+        status = cli.main([str(word) for word in ("pairs", listed, *where, *FAST, *arguments)])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+# Lists and folders
+
+
+def test_pairs_are_read_once_each_and_in_order(tmp_path: Path, images: Path) -> None:
+    file = tmp_path / "list.txt"
+    file.write_text("desk2.jpg desk1.jpg\n  desk1.jpg   plane1.jpg \ndesk2.jpg\tdesk1.jpg\n")
+    assert read_list(file, images) == [("desk2.jpg", "desk1.jpg"), ("desk1.jpg", "plane1.jpg")]
+
+
+def test_names_with_spaces_are_separated_by_a_tab(tmp_path: Path, images: Path) -> None:
+    shutil.copy(images / NAMES[0], images / "my desk.jpg")
+    (tmp_path / "list.txt").write_text("my desk.jpg\tdesk2.jpg\n")
+    assert read_list(tmp_path / "list.txt", images) == [("my desk.jpg", "desk2.jpg")]
+
+
+def test_a_folder_gives_all_pairs_of_its_pictures(images: Path) -> None:
+    assert all_pairs(images) == [(NAMES[0], NAMES[1]), (NAMES[0], NAMES[2]), (NAMES[1], NAMES[2])]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("desk1.jpg desk2.jpg\ndesk1.jpg door.jpg", r"list\.txt, line 2: there is no 'door\.jpg' in .*images$"),
+        ("desk1.jpg", r"line 1: two names of pictures are needed, got 1: 'desk1\.jpg'"),
+        ("a b c", "line 1: two names of pictures are needed, got 3: 'a b c'"),
+        ("desk1.jpg desk1.jpg", r"line 1: 'desk1\.jpg' is paired with itself"),
+        ("../list.txt desk1.jpg", r"line 1: '\.\./list\.txt' must be relative to the folder of the pictures"),
+        ("/etc/hosts desk1.jpg", "line 1: '/etc/hosts' must be relative"),
+        ("\n# nothing\n", "lists no pairs"),
+        (b"\xff\xfe\x00", "is no list of pairs: it is not text"),
+        (None, r"cannot read .*list\.txt: No such file"),
+    ],
+)
+def test_a_bad_list_is_one_line_and_nothing_is_written(
+    tmp_path: Path, images: Path, capsys: Captured, text: str | bytes | None, message: str
+) -> None:
+    listed, output = tmp_path / "list.txt", tmp_path / "out"
+    if text is not None:
+        listed.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(UnusableFile, match=message):
+        read_list(listed, images)
+    assert cli.main(["pairs", str(listed), "--images", str(images), "-o", str(output)]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("ruzhash-cv: error: ")
+    assert not output.exists()
+
+
+def test_a_folder_without_pairs_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnusableFile, match="holds 0 pictures, and a pair needs 2"):
+        all_pairs(tmp_path)
+
+
+# Features
+
+
+def test_features_of_a_shrunk_picture_lie_where_they_are_in_the_picture() -> None:
+    image = np.full((301, 403, 3), 40, np.uint8)
+    centres = np.array([[60, 50], [340, 60], [200, 240], [120, 170]])
+    for x, y in centres.tolist():
+        cv2.circle(image, (x, y), 12, (230, 230, 230), -1)
+    # OpenCV's SIFT is a quarter of a pixel off, of a pixel of the picture it sees.
+    bias = nearest(detect(image, "sift").points, centres) - centres
+    for size in (403, 360, 202):
+        found = detect(image, "sift", size)
+        assert found.pixel == pytest.approx(403 / size)
+        away = nearest(found.points, centres) - centres - found.pixel * bias
+        assert np.abs(away).max() < 0.1, size
+
+
+def nearest(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    return points[np.linalg.norm(points[:, None] - centres, axis=2).argmin(axis=0)]
+
+
+@pytest.mark.parametrize("kind", ["sift", "orb"])
+def test_features_survive_the_disk_and_descriptors_their_bytes(tmp_path: Path, kind: str) -> None:
+    pair = load_pair("desk")
+    found = [detect(np.asarray(image), kind, 320) for image in (pair.img1, pair.img2)]
+    detector: Any = cv2.SIFT.create(10_000) if kind == "sift" else cv2.ORB.create(5_000)
+    whole = detect(np.asarray(pair.img1), kind)
+    assert whole.descriptors.tolist() == detector.detectAndCompute(pair.img1, None)[1].tolist()
+    found[0].save(tmp_path / "features.npz")
+    again = type(found[0]).load(tmp_path / "features.npz")
+    assert match(again, found[1], kind, 0.8).tolist() == match(found[0], found[1], kind, 0.8).tolist() != []
+
+
+# Output
+
+
+@pytest.mark.parametrize("output", ["out", "out.h5"])
+def test_what_is_written_is_what_single_calls_give(tmp_path: Path, images: Path, run: Any, output: str) -> None:
+    held = open_held(tmp_path / output, run("-o", tmp_path / output))
+    assert sorted(held) == [("desk1.jpg", "desk2.jpg"), ("desk1.jpg", "plane1.jpg")]
+    arrays = held["desk1.jpg", "desk2.jpg"]
+    features = [detect(read_image(images / name), "sift", 320) for name in NAMES[:2]]
+    indices = match(*features, "sift", 0.8)
+    points = [found.points[indices[:, side]] for side, found in enumerate(features)]
+    expected = filter_points(*points, rng=pair_seed(NAMES[:2]), pixel=features[0].pixel, n_jobs=1)
+    assert arrays["keypoint_indices"].tolist() == indices.tolist()
+    assert arrays["points2"].tolist() == points[1].tolist()
+    assert arrays["inlier_mask"].tolist() == expected.inlier_mask.tolist()
+    assert arrays["inlier_mask"].sum() > 30
+    assert arrays["anomaly_scores"].tolist() == expected.anomaly_scores.tolist()
+    assert arrays["models"].tolist() == [model.matrix.tolist() for model in expected.models]
+    assert [str(kind) for kind in arrays["model_kinds"]] == [model.kind for model in expected.models]
+    assert "no model" in str(held["desk1.jpg", "plane1.jpg"]["reason"])
+
+
+def open_held(path: Path, ran: tuple[int, str, str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the arrays of all pairs in a file or folder."""
+    assert ran[0] == 0, ran
+    if path.is_dir():
+        return {(file.parent.name, file.stem): dict(np.load(file)) for file in path.glob("*/*.npz")}
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path) as file:
+        groups = [group for first in file.values() for group in first.values()]
+        return {
+            (group.attrs["image1"], group.attrs["image2"]): {
+                name: data.asstr()[()] if h5py.check_string_dtype(data.dtype) else data[()]
+                for name, data in group.items()
+            }
+            for group in groups
+        }
+
+
+def test_a_line_of_json_for_each_pair(tmp_path: Path, run: Any) -> None:
+    status, out, _ = run("-o", tmp_path / "out", "--json")
+    lines = {line["image2"]: line for line in map(json.loads, out.splitlines())}
+    assert status == 0
+    assert sorted(lines) == ["desk2.jpg", "plane1.jpg"]
+    with np.load(tmp_path / "out" / "desk1.jpg" / "desk2.jpg.npz") as arrays:
+        assert lines["desk2.jpg"]["kept"] == arrays["inlier_mask"].sum()
+        assert lines["desk2.jpg"]["matches"] == len(arrays["inlier_mask"])
+    assert lines["desk2.jpg"]["reason"] is None
+    assert "no model" in lines["plane1.jpg"]["reason"]
+
+
+@pytest.mark.parametrize("output", ["out", "out.h5"])
+def test_a_second_run_does_what_is_missing_and_nothing_else(
+    tmp_path: Path, run: Any, images: Path, output: str
+) -> None:
+    if output.endswith("h5"):
+        pytest.importorskip("h5py")
+    (tmp_path / "one.txt").write_text("desk1.jpg desk2.jpg\n")
+    run("-o", tmp_path / output, listed=tmp_path / "one.txt")
+    status, out, err = run("-o", tmp_path / output, "--json")
+    assert status == 0
+    assert [json.loads(line)["image2"] for line in out.splitlines()] == ["plane1.jpg"]
+    assert f"1 of 2 pairs are in {tmp_path / output} already" in err
+    status, out, _ = run("-o", tmp_path / output, listed=images)
+    assert out.splitlines()[0] == "pairs     1"
+
+
+def test_features_are_looked_for_once_in_each_picture_that_is_missing(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(folders, "read_image", lambda path: seen.append(path.name) or read_image(path))
+    assert len(list(filter_images(all_pairs(images), images, Settings(max_size=160), n_jobs=1))) == 3
+    assert seen == list(NAMES)
+
+
+def test_a_pair_that_was_written_in_part_is_done_again(tmp_path: Path, run: Any) -> None:
+    h5py = pytest.importorskip("h5py")
+    output = tmp_path / "out.h5"
+    run("-o", output)
+    with h5py.File(output, "r+") as file:
+        del file["desk1.jpg/desk2.jpg"].attrs["whole"]
+        del file["desk1.jpg/desk2.jpg/labels"]
+    held = open_held(output, run("-o", output))
+    assert len(held["desk1.jpg", "desk2.jpg"]["labels"]) > 0
+
+
+def test_names_with_slashes_stay_apart(tmp_path: Path, images: Path, run: Any) -> None:
+    for name in ("a/b.jpg", "a%2Fb.jpg"):
+        (images / name).parent.mkdir(exist_ok=True)
+        shutil.copy(images / "desk2.jpg", images / name)
+    (tmp_path / "list.txt").write_text("desk1.jpg a/b.jpg\ndesk1.jpg a%2Fb.jpg\na/b.jpg desk1.jpg\n")
+    held = open_held(tmp_path / "out", run("-o", tmp_path / "out"))
+    assert sorted(held) == [("a%2Fb.jpg", "desk1.jpg"), ("desk1.jpg", "a%252Fb.jpg"), ("desk1.jpg", "a%2Fb.jpg")]
+
+
+@pytest.mark.parametrize("output", ["out", "out.h5"])
+def test_other_settings_do_not_mix(tmp_path: Path, run: Any, output: str) -> None:
+    if output.endswith("h5"):
+        pytest.importorskip("h5py")
+    path = tmp_path / output
+    run("-o", path)
+    before = contents_of(path)
+    status, _, err = run("-o", path, "--ratio", "0.9")
+    assert status == 2
+    assert err.splitlines()[-1] == (
+        f"ruzhash-cv: error: {path} holds pairs made with ratio = 0.8, not 0.9; nothing is overwritten"
+    )
+    assert contents_of(path) == before
+
+
+def contents_of(path: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in (path, *path.rglob("*")) if file.is_file()}
+
+
+@pytest.mark.parametrize("output", ["out", "out.h5"])
+def test_what_this_command_did_not_write_stays(tmp_path: Path, run: Any, output: str) -> None:
+    path = tmp_path / output
+    if output == "out":
+        path.mkdir()
+        (path / "thesis.tex").write_text("three years")
+    else:
+        pytest.importorskip("h5py")
+        path.write_text("three years")
+    before = contents_of(path)
+    status, _, err = run("-o", path)
+    assert status == 2
+    assert err.splitlines()[-1].endswith("nothing is overwritten")
+    assert contents_of(path) == before
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"), [(b"", "is empty"), (b"not a picture", "is not a picture OpenCV can read")]
+)
+def test_a_picture_that_cannot_be_read_is_named(
+    tmp_path: Path, images: Path, run: Any, contents: bytes, message: str
+) -> None:
+    (images / "desk2.jpg").write_bytes(contents)
+    status, out, err = run("-o", tmp_path / "out", "--json")
+    assert (status, out) == (2, "")
+    assert err.splitlines()[-1] == f"ruzhash-cv: error: {images / 'desk2.jpg'} {message}"
+    assert not list((tmp_path / "out").glob("*/*"))
+
+
+def test_a_blank_picture_is_a_reason_not_an_error(tmp_path: Path, images: Path, run: Any) -> None:
+    assert cv2.imwrite(str(images / "desk2.jpg"), np.full((90, 90, 3), 128, np.uint8))
+    status, out, _ = run("-o", tmp_path / "out", "--json")
+    assert status == 0
+    reasons = {line["image2"]: line["reason"] for line in map(json.loads, out.splitlines())}
+    assert reasons["desk2.jpg"] == "no keypoints in desk2.jpg"
+
+
+def test_an_interrupted_run_keeps_what_it_has_and_says_how_to_go_on(
+    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    from ruzhash_cv.cli import pairs as command
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        with contextlib.closing(filter_images(*arguments, **options)) as pairs:
+            yield next(pairs)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "filter_images", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        run("-o", tmp_path / "out")
+    assert ended.value.code == 130
+    assert "interrupted; the same command goes on" in capsys.readouterr().err
+    assert len(list((tmp_path / "out").glob("*/*.npz"))) == 1
+    monkeypatch.undo()
+    assert len(open_held(tmp_path / "out", run("-o", tmp_path / "out"))) == 2
+
+
+def test_without_h5py_the_extra_is_named(tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
+    status, _, err = run("-o", tmp_path / "out.h5")
+    assert status == 2
+    assert 'this needs h5py: pip install "ruzhash-cv[hloc]"' in err
