@@ -70,7 +70,7 @@ def of_labelled(problem: Problem) -> Target:
 
 
 def without_ratio(half: str, per_cell: int) -> Iterator[Target]:
-    """Mutual nearest neighbours of SIFT on rendered pictures of one plane."""
+    """Mutual nearest neighbours of SIFT on worn rendered pictures of one plane."""
     for seed in range(rendered.first_seed(half), rendered.first_seed(half) + 4 * per_cell):
         arrays = pictured("one plane", 1, seed)
         found = matched("", "", arrays, "sift")

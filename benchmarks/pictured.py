@@ -119,8 +119,7 @@ def photograph(family: str, structures: int, seed: int, motion: str | None) -> A
     scene = rendered.build(family, structures, seed)
     scene = scene if motion is None else moved(scene, motion, seed)
     pair = render_pair(scene, rng=seed)
-    img2 = pair.img2 if motion is None else worn(pair.img2, np.random.default_rng(seed))
-    arrays = features_of(pair.img1, img2)
+    arrays = features_of(pair.img1, worn(pair.img2, np.random.default_rng(seed)))
     for features in ("sift", "orb"):
         points = points_of(arrays, features)
         error = pair.transfer_errors(*points)

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from evaluate_models import Target, judge, ratio
+from evaluate_no_ratio import keypoint_arguments
 from geometry import residuals
+from pictured import Matched, mutual
 from pose_measures import (
     direction_angle,
     matrix_pose,
@@ -130,3 +132,23 @@ def test_quotient_of_errors_is_their_geometric_mean():
     twice = np.array([[2.0], [4.0], [6.0]])
     assert ratio(twice, twice / 2) == "2.00 ×÷ 1.00"
     assert ratio(np.array([[np.inf], [1e3]]), np.array([[1e3], [1e3]])) == "1.00 ×÷ 1.00"
+
+
+def test_mutual_neighbours_choose_each_other_and_know_their_ratio():
+    first = {"descriptors": np.array([[0, 0], [10, 0], [12, 0]], np.uint8)}
+    second = {"descriptors": np.array([[1, 0], [100, 0], [11, 1]], np.uint8)}
+    pairs, ratio = mutual(first, second, "sift")
+    # 1 and 2 are equally near to 2, which chooses 1.
+    assert pairs.tolist() == [[0, 0], [1, 2]]
+    np.testing.assert_allclose(ratio, [1 / np.hypot(11, 1), np.sqrt(2) / 9])
+
+
+def test_keypoints_go_to_the_filter_row_by_row():
+    rows = np.arange(5.0)
+    sides = (rows, rows + 10)
+    labels = np.ones(5, int)
+    found = Matched("", "", np.zeros((5, 2)), np.zeros((5, 2)), sides, sides, rows / 10, labels, labels > 0)
+    arguments = keypoint_arguments(found, ("sizes", "match_quality"), rows=[3, 1])
+    assert list(arguments) == ["sizes", "match_quality"]
+    np.testing.assert_array_equal(arguments["sizes"][1], [13, 11])
+    np.testing.assert_allclose(arguments["match_quality"], [0.7, 0.9])
