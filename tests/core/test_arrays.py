@@ -13,6 +13,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from stand_ins import CudaArray, Tensor
 
 import ruzhash_cv
 from ruzhash_cv import as_correspondences, filter_matches, filter_points
@@ -21,57 +22,6 @@ from ruzhash_cv._core.validation import as_mask, as_plain, as_points, as_vector
 #: Multiples of a quarter below 128, which bfloat16 holds too.
 POINTS = np.random.default_rng(0).integers(0, 32, (40, 2)) / 4
 MATCHES = np.stack([np.arange(40), np.random.default_rng(1).permutation(40)], axis=1)
-
-
-class Tensor:
-    """What torch asks of those who want its numbers."""
-
-    def __init__(self, array: Any, dtype: str = "torch.float32", device: str = "cuda", gradient: bool = True) -> None:
-        self.array, self.dtype, self.device, self.gradient = np.asarray(array), dtype, device, gradient
-
-    ndim = property(lambda self: self.array.ndim)
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-    def __getitem__(self, item: Any) -> Tensor:
-        return Tensor(self.array[item], self.dtype, self.device, self.gradient)
-
-    def detach(self) -> Tensor:
-        return Tensor(self.array, self.dtype, self.device, False)
-
-    def cpu(self) -> Tensor:
-        return Tensor(self.array, self.dtype, "cpu", self.gradient)
-
-    def float(self) -> Tensor:
-        return Tensor(self.array.astype(np.float32), "torch.float32", self.device, self.gradient)
-
-    def numpy(self) -> np.ndarray:
-        if self.gradient or self.device != "cpu":
-            raise RuntimeError("Can't call numpy() on this tensor")
-        if self.dtype in ("torch.bfloat16", "torch.float8_e4m3fn"):
-            raise TypeError("Got unsupported ScalarType BFloat16")
-        return self.array
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return self.numpy()
-
-
-class CudaArray:
-    """What CuPy asks: `np.asarray` raises, so that nobody copies from the device unawares."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = np.asarray(array)
-        self.ndim, self.__cuda_array_interface__ = self.array.ndim, {"version": 3}
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
-
-    def get(self) -> np.ndarray:
-        return self.array
 
 
 def torch_tensor(array: np.ndarray, dtype: str | None = None, gradient: bool = False) -> Any:
@@ -214,7 +164,7 @@ def test_a_masked_index_pair_is_a_row_without_a_match(hide: Any) -> None:
 
 
 def test_masked_entries_are_refused_where_there_is_no_meaning_to_them() -> None:
-    with pytest.raises(TypeError, match="`inlier_mask` must be .* mask of bool or uint8, got dtype float64"):
+    with pytest.raises(TypeError, match=r"`inlier_mask` must be .* mask of bool or uint8, got dtype float64"):
         as_mask(np.ma.masked_array([True, False], [False, True]), "inlier_mask", 2)
     with pytest.raises(ValueError, match="`weights` must be finite and at least 0, got nan"):
         as_vector(np.ma.masked_array([1, 2], [False, True]), "weights", least=0.0)

@@ -1,0 +1,123 @@
+"""The lines of docs/recipes.md run on what the libraries return: tensors of torch where it is there, and stand-ins for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+from stand_ins import Tensor
+
+RECIPES = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
+N, TRUE = 60, 40
+
+
+def recipe(words: str) -> str:
+    """Return the only code of the recipes that holds some words."""
+    (found,) = [code for code in re.findall(r"```python\n(.*?)```", RECIPES, re.DOTALL) if words in code]
+    return str(found)
+
+
+def points() -> tuple[np.ndarray, np.ndarray]:
+    """Return points of which the last 20 are mismatches."""
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0, 500, (N, 2)).astype(np.float32)
+    second = first + np.array([40, 5], np.float32)
+    second[TRUE:] = rng.uniform(0, 500, (N - TRUE, 2))
+    return first, second
+
+
+def torch_tensor(array: np.ndarray) -> Any:
+    torch = pytest.importorskip("torch")
+    tensor = torch.as_tensor(array)
+    return tensor.requires_grad_() if tensor.is_floating_point() else tensor
+
+
+@pytest.fixture(params=["stand-in", "torch"])
+def tensor(request: pytest.FixtureRequest) -> Callable[[np.ndarray], Any]:
+    return Tensor if request.param == "stand-in" else torch_tensor
+
+
+def numbers(values: Any) -> np.ndarray:
+    return np.asarray(values.detach().cpu().numpy())
+
+
+def test_lightglue(tensor: Any) -> None:
+    first, second = points()
+    shuffled = np.random.default_rng(1).permutation(N)
+    pairs = np.stack([np.arange(N), np.argsort(shuffled)], axis=1)
+    held: dict[str, Any] = {
+        "feats0": {"keypoints": tensor(first)},
+        "feats1": {"keypoints": tensor(second[shuffled])},
+        "matches01": {"matches": tensor(pairs), "scores": tensor(np.linspace(0, 1, N))},
+    }
+    exec(recipe("rbd(x)"), held)
+    assert numbers(held["matches"]).tolist() == pairs[:TRUE].tolist()
+    assert numbers(held["scores"]).tolist() == np.linspace(0, 1, N)[:TRUE].tolist()
+
+
+def test_kornia(tensor: Any) -> None:
+    frames = [np.zeros((1, N, 2, 3), np.float32) for _ in range(2)]
+    for frame, positions in zip(frames, points(), strict=True):
+        frame[0, :, :, :2], frame[0, :, :, 2] = 9 * np.eye(2), positions
+    pairs = np.stack([np.arange(N)] * 2, axis=1)
+    held: dict[str, Any] = {"lafs1": tensor(frames[0]), "lafs2": tensor(frames[1])}
+    held |= {"dists": tensor(np.ones((N, 1))), "idxs": tensor(pairs)}
+    exec(recipe("lafs1"), held)
+    assert numbers(held["idxs"]).tolist() == pairs[:TRUE].tolist()
+    assert numbers(held["dists"]).shape == (TRUE, 1)
+
+
+def test_loftr(tensor: Any) -> None:
+    first, second = points()
+    held: dict[str, Any] = {"n_pairs": 2}
+    held["correspondences"] = {
+        "keypoints0": tensor(np.vstack([first[:9], first])),
+        "keypoints1": tensor(np.vstack([second[:9], second])),
+        "batch_indexes": tensor(np.repeat([0, 1], [9, N])),
+    }
+    exec(recipe("batch_indexes"), held)
+    assert held["result"].inlier_mask.tolist() == [True] * TRUE + [False] * (N - TRUE)
+
+
+def test_roma(tensor: Any) -> None:
+    first, second = points()
+    held: dict[str, Any] = {"points0": tensor(first), "points1": tensor(second)}
+    held |= {"matches": tensor(np.hstack([first, second])), "certainty": tensor(np.linspace(0, 1, N))}
+    exec(recipe("certainty"), held)
+    assert numbers(held["matches"]).tolist() == np.hstack([first, second])[:TRUE].tolist()
+
+
+def test_missing_points() -> None:
+    first, second = points()
+    held: dict[str, Any] = {"points1": first, "points2": second, "occluded": np.arange(N) < 3}
+    exec(recipe("occluded"), held)
+    assert np.flatnonzero(held["result"].inlier_mask).tolist() == list(range(3, TRUE))
+
+
+@pytest.fixture
+def listed() -> Iterator[dict[str, Any]]:
+    """What the recipes for many pairs have before them, in threads in place of processes."""
+    names = [("a", "b"), ("a", "c")]
+    with joblib.parallel_config(backend="threading"):
+        yield {"listed": names, "load_points": lambda *_: points(), "kept": {}}
+
+
+def test_many_pairs(listed: dict[str, Any]) -> None:
+    exec(recipe("n_jobs=-1"), listed)
+    assert {key: mask.sum() for key, mask in listed["kept"].items()} == dict.fromkeys(listed["listed"], TRUE)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_many_pairs_on_dask(listed: dict[str, Any]) -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster:
+        listed |= {"scheduler": cluster, "pairs": lambda: ((pair, *points()) for pair in listed["listed"])}
+        exec(recipe("scheduler"), listed)
+    assert {key: mask.sum() for key, mask in listed["kept"].items()} == dict.fromkeys(listed["listed"], TRUE)
