@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import rendered
 from numpy.typing import NDArray
@@ -16,9 +15,6 @@ from problems import Problem
 from report import about_this_run, markdown
 
 from ruzhash_cv import filter_points
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 NOMINAL = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 SHOWN = (0.01, 0.05, 0.1)
@@ -71,33 +67,20 @@ def table(found: Samples) -> str:
     return markdown(["mismatches", "runs", "count", *(f"nominal {nominal:.0%}" for nominal in SHOWN)], lines)
 
 
-def plot(found: Samples, path: Path) -> None:
-    """Measured over nominal rate, with the band of a factor of 1.5."""
-    figure, axes = plt.subplots(figsize=(6, 5), layout="constrained")
-    nominal = np.array(NOMINAL)
-    axes.fill_between(nominal, nominal / 1.5, np.minimum(1, nominal * 1.5), color="0.9", label="within a factor of 1.5")
-    axes.plot(nominal, nominal, color="0.5", lw=1)
-    for situation, samples in found.items():
-        shares = [accepted(samples, rate)[0] for rate in NOMINAL]
-        axes.plot(nominal, np.maximum(shares, 1e-4), "o-", label=situation)
-    axes.set(xscale="log", yscale="log", xlabel="nominal false acceptance rate", ylabel="share of mismatches accepted")
-    axes.legend(fontsize=8)
-    figure.savefig(path, dpi=120)
-
-
 def write(found: Samples, path: Path) -> None:
     """One row for each situation and nominal rate."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["mismatches", "nominal", "measured", "standard_error"])
+        writer.writerow(["mismatches", "nominal", "measured", "standard_error", "runs", "count"])
         for situation, samples in found.items():
             for nominal in NOMINAL:
                 share, error = accepted(samples, nominal)
-                writer.writerow([situation, nominal, f"{share:.5g}", f"{error:.5g}"])
+                runs, count = len(samples), sum(len(p) for p in samples)
+                writer.writerow([situation, nominal, f"{share:.5g}", f"{error:.5g}", runs, count])
 
 
 def main() -> None:
-    """Collect, print, store, draw."""
+    """Collect, print, store."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", default="tune", choices=["tune", "judge"])
     parser.add_argument("--per-cell", type=int, default=1, help="problems of each family, mismatch rate and kind")
@@ -108,7 +91,6 @@ def main() -> None:
     found = collect(options.half, options.per_cell, options.seeds, options.model)
     options.output.mkdir(parents=True, exist_ok=True)
     write(found, options.output / f"calibration_{options.half}.csv")
-    plot(found, options.output / f"calibration_{options.half}.png")
     print(about_this_run({}), table(found), sep="\n\n")
 
 

@@ -63,13 +63,31 @@ def _number(values: NDArray[np.float64], digits: int = 3, reduce: str = "mean") 
     return f"{getattr(np, reduce)(values):.{digits}f}"
 
 
-def difference(ours: dict[tuple[str, ...], float], peer: dict[tuple[str, ...], float]) -> str:
-    """Paired difference over the problems both have."""
+def paired(ours: dict[tuple[str, ...], float], peer: dict[tuple[str, ...], float]) -> tuple[float, float] | None:
+    """Mean paired difference over the problems both have, and its standard error."""
     common = [name for name in ours if name in peer]
     if not common:
-        return ""
-    mean, error = paired_difference(np.array([ours[n] for n in common]), np.array([peer[n] for n in common]))
-    return f"{mean:+.3f} ± {error:.3f}"
+        return None
+    return paired_difference(np.array([ours[n] for n in common]), np.array([peer[n] for n in common]))
+
+
+def difference(ours: dict[tuple[str, ...], float], peer: dict[tuple[str, ...], float]) -> str:
+    """`paired` as a table shows it."""
+    found = paired(ours, peer)
+    return "" if found is None else f"{found[0]:+.3f} ± {found[1]:.3f}"
+
+
+def ahead(rows: Rows, methods: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Methods with a higher mean F1 than this package's default, by how much: beyond two standard errors, and within."""
+    f1 = per_problem(rows, "f1")
+    beyond: list[tuple[float, str]] = []
+    within: list[tuple[float, str]] = []
+    for method in methods:
+        found = paired(f1[OURS], f1[method]) if method in f1 and method != OURS else None
+        if found is not None and found[0] < -0.0005:
+            text = f"{method} by {-found[0]:.3f} ± {found[1]:.3f}"
+            (beyond if -found[0] > 2 * found[1] else within).append((found[0], text))
+    return [text for _, text in sorted(beyond)], [text for _, text in sorted(within)]
 
 
 def suite_table(rows: Rows, methods: dict[str, bool]) -> str:

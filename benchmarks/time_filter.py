@@ -1,4 +1,4 @@
-"""Time and memory of every method against the number of matches: medians warm, first calls apart, CSV and plot."""
+"""Time and memory of every method against the number of matches: medians warm, first calls apart, in a CSV."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from peers import ABSENT, all_peers
 from report import OURS, about_this_run, markdown
 from timing_problem import timing_problem
 from verdict import Peer
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 SIZES = (100, 300, 1000, 2084, 5000, 10_000, 50_000)
 METHODS = (
@@ -111,21 +107,8 @@ def table(rows: list[Row], sizes: list[int]) -> str:
     return markdown(header, lines)
 
 
-def plot(rows: list[Row], path: Path) -> None:
-    """Milliseconds over matches, both logarithmic."""
-    figure, axes = plt.subplots(figsize=(7, 5), layout="constrained")
-    for method in dict.fromkeys(row["method"] for row in rows):
-        own = [row for row in rows if row["method"] == method]
-        width = 2.5 if method == OURS else 1.2
-        axes.loglog([row["n"] for row in own], [float(row["warm_ms"]) for row in own], "o-", label=method, lw=width)
-    axes.set(xlabel="matches", ylabel="median ms per pair, warm")
-    axes.grid(alpha=0.3, which="both")
-    axes.legend(fontsize=8)
-    figure.savefig(path, dpi=120)
-
-
 def main() -> None:
-    """Time, print, store, draw."""
+    """Time, print, store."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--repeats", type=int, default=9)
@@ -142,7 +125,6 @@ def main() -> None:
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    plot(rows, options.output / "time.png")
     print(about_this_run(ABSENT), table(rows, options.sizes), sep="\n\n")
 
 

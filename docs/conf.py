@@ -68,6 +68,8 @@ html_title = "ruzhash_cv"
 html_favicon = "_static/mark.svg"
 html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
+# A page with no pages below it needs no column of them.
+html_sidebars = {path.stem: [] for path in (ROOT / "docs").glob("*.md")} | {"paper/tables": []}
 html_css_files = ["site.css"]
 html_copy_source = False
 html_theme_options = {
