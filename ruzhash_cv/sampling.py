@@ -182,9 +182,11 @@ def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Gene
     if len(data) == 0:
         return np.zeros((0, 4))
     i, j = rng.integers(len(data), size=(2, 2 * n_decoys))
-    apart = np.abs(data[i] - data[j])
-    far = np.flatnonzero((apart[:, :2].max(axis=1) >= distance) & (apart[:, 2:].max(axis=1) >= distance))[:n_decoys]
-    return np.hstack([data[i[far], :2], data[j[far], 2:]])
+    x1, y1, x2, y2 = (np.abs(data.take(i, axis=0) - data.take(j, axis=0)) >= distance).T
+    far = np.flatnonzero((x1 | y1) & (x2 | y2))[:n_decoys]
+    decoys = data.take(i[far], axis=0)
+    decoys[:, 2:] = data.take(j[far], axis=0)[:, 2:]
+    return decoys
 
 
 @jit("i8(f8[:, ::1], f8[::1], i8[::1], f8[::1], i8[:, ::1], i8[::1], b1, i8, f8, u8, i8[::1], i8[:, ::1])")
