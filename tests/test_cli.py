@@ -75,7 +75,7 @@ def test_demo_finds_more_of_the_moving_objects_than_one_model_can(tmp_path: Path
     assert max(f1[1:]) < 0.8
 
 
-@pytest.mark.parametrize("suffix", ["", "_scores", "_magsac"])
+@pytest.mark.parametrize("suffix", ["", "_structures", "_scores", "_magsac"])
 def test_demo_draws_both_images_side_by_side(demo: Path, suffix: str) -> None:
     picture = cv2.imread(str(demo / f"desk{suffix}.jpg"))
     assert picture is not None

@@ -5,32 +5,61 @@ Tables go to stdout, messages to stderr. Exit status 2 and one line on stderr wh
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from collections.abc import Sequence
 
 from ruzhash_cv import __version__
 from ruzhash_cv.cli import colmap, demo, filter, hloc, pairs, warmup
-from ruzhash_cv.cli.common import InputError, Parser
+from ruzhash_cv.cli.common import InputError, Parser, complain
 
-#: Each module has `add_parser(commands)`, which sets the function that runs its command as the parser's default `run`.
+#: Each module has `add_parser(commands)`, which sets the function that runs its command as the parser's default `run`. It returns the
+#: exit status, or None for 0.
 COMMANDS = (demo, filter, pairs, colmap, hloc, warmup)
+#: As of programs that end by SIGINT and by SIGPIPE.
+INTERRUPTED, PIPE_CLOSED = 130, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0, or 2 for input that cannot be used.
+    """Run a command and return its exit status: 0, that of the command, or 2 for input that cannot be used.
 
-    `arguments` come without the program's name; None: those of the process.
+    `arguments` come without the program's name; None: those of the process. Ctrl-C and a pipe that its reader has closed end the
+    command without a word, with the status 130 and 141.
 
     >>> main(["filter", "no_such_file.jpg", "neither.jpg"])
     2
     """
-    options = _parser().parse_args(arguments)
     try:
-        options.run(options)
+        return _run(arguments)
     except InputError as error:
-        print(f"ruzhash-cv: error: {error}", file=sys.stderr)
+        complain(str(error))
         return 2
-    return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _drop_output()
+        return PIPE_CLOSED
+    except OSError as error:  # a full disk, for one
+        _drop_output()
+        complain(str(error))
+        return 2
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        options = _parser().parse_args(arguments)
+        return int(options.run(options) or 0)
+    finally:
+        # What stdout holds back is written here and not at the end of the process, where its errors could not be told.
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+
+def _drop_output() -> None:
+    """Let what stdout still holds back go nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> Parser:

@@ -12,9 +12,11 @@ from ruzhash_cv.cli.options import add_pipeline_options, one_line, pipeline_opti
 def add_parser(commands: Commands) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser("colmap", help="filter the matches of a COLMAP database in place")
-    parser.add_argument("database", type=Path, metavar="DATABASE")
+    parser.add_argument("database", type=Path, metavar="DATABASE", help="COLMAP's database, e.g. database.db")
     count = number("a whole number above 0", convert=int)
-    parser.add_argument("--min-inliers", type=count, default=15, metavar="N", help="pairs with fewer are left out")
+    parser.add_argument(
+        "--min-inliers", type=count, default=15, metavar="N", help="leave out pairs with fewer, default 15"
+    )
     parser.add_argument("--report", type=Path, metavar="FILE", help="a row for every pair, .csv or .parquet")
     add_pipeline_options(parser)
     parser.set_defaults(run=run)

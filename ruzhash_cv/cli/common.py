@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -33,17 +34,26 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
-def number(requirement: str, most: float = sys.float_info.max, convert: type = float) -> Callable[[str], Any]:
-    """Return a parser of numbers above 0 and at most `most`."""
+def number(
+    requirement: str, most: float = sys.float_info.max, convert: type = float, *, least: float | None = None
+) -> Callable[[str], Any]:
+    """Return a parser of numbers at most `most`, and above 0 or at least `least`."""
 
     def parse(text: str) -> Any:
         with contextlib.suppress(ValueError):
             value = convert(text)
-            if 0 < value <= most:
+            if (value > 0 if least is None else value >= least) and value <= most:
                 return value
         raise argparse.ArgumentTypeError(f"must be {requirement}, got {text}")
 
     return parse
+
+
+def file(text: str) -> Path:
+    """Parse the name of a file."""
+    if not text:
+        raise argparse.ArgumentTypeError("must be the name of a file, got nothing")
+    return Path(text)
 
 
 @contextlib.contextmanager
@@ -57,11 +67,47 @@ def told(failure: str) -> Iterator[None]:
 
 def say(message: str) -> None:
     """Tell the user something that is no result."""
-    print(message, file=sys.stderr, flush=True)
+    if sys.stderr is not None:
+        print(message, file=sys.stderr, flush=True)
 
 
-def read_picture(path: Path) -> NDArray[Any]:
-    """Return a picture from a file."""
+def complain(message: str) -> None:
+    """Tell the user why the command fails."""
+    say(f"ruzhash-cv: error: {message}")
+
+
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
+    """Raise unless every output, by the option it was given as, can be written and is neither an input nor another output."""
+    given = {option: path for option, path in outputs.items() if path is not None}
+    seen = {name: path for name, path in inputs.items() if path is not None}
+    for option, path in given.items():
+        for other, taken in seen.items():
+            if _same_file(path, taken):
+                raise InputError(f"{option} {path} would write over {other} {taken}")
+        seen[option] = path
+        if path.is_dir():
+            raise InputError(f"cannot write {path}: it is a directory")
+        if not path.parent.is_dir():
+            raise InputError(f"cannot write {path}: there is no directory {path.parent}")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise InputError(f"cannot write {path}: permission denied")
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    """Return whether two names mean one file, links resolved; a file need not exist."""
+    with contextlib.suppress(OSError):
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
+
+
+def check_picture_name(path: Path) -> None:
+    """Raise unless a picture can be written under this name."""
+    if not (path.suffix and cv2.haveImageWriter(path.name)):
+        raise InputError(f"cannot tell the kind of picture from {path.name!r}: end it in .png or .jpg")
+
+
+def read_picture(path: Path) -> NDArray[np.uint8]:
+    """Return a picture from a file, in colour."""
     try:
         return read_image(path)
     except UnusableFile as error:
@@ -69,6 +115,7 @@ def read_picture(path: Path) -> NDArray[Any]:
 
 
 def write_picture(path: Path, picture: NDArray[np.uint8]) -> None:
+    """Write a picture, in the format that its name ends in."""
     options = [cv2.IMWRITE_JPEG_QUALITY, 80] if path.suffix.lower() in (".jpg", ".jpeg") else []
     done, encoded = cv2.imencode(path.suffix, picture, options)
     if not done:

@@ -11,11 +11,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv.cli.common import RATIO, Commands, InputError, say, told, write_picture
+from ruzhash_cv.cli.common import RATIO, Commands, InputError, file, say, told, write_picture
 from ruzhash_cv.cli.features import match_images
 from ruzhash_cv.cli.warmup import prepare_kernels
 from ruzhash_cv.correspondences import as_correspondences
-from ruzhash_cv.drawing import draw_matches, draw_scores
+from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
 
 if TYPE_CHECKING:
@@ -30,9 +30,15 @@ OPENCV = {"cv2.RANSAC": cv2.RANSAC, "cv2.USAC_MAGSAC": cv2.USAC_MAGSAC}
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the command line."""
-    parser = commands.add_parser("demo", help="compare with OpenCV's RANSAC and MAGSAC on the bundled image pairs")
-    parser.add_argument("-o", "--output", type=Path, default=Path("ruzhash_cv_demo"), metavar="DIR")
-    parser.add_argument("--pair", action="append", metavar="NAME", help="only this pair; may be repeated")
+    words = "compare with OpenCV's RANSAC and MAGSAC on the bundled image pairs"
+    parser = commands.add_parser(
+        "demo", help=words, description=f"{words[0].upper()}{words[1:]}; draw what each makes of them."
+    )
+    folder = Path("ruzhash_cv_demo")
+    parser.add_argument(
+        "-o", "--output", type=file, default=folder, metavar="DIR", help=f"where pictures go, default {folder}"
+    )
+    parser.add_argument("--pair", action="append", metavar="NAME", help="only this pair, e.g. desk; may be repeated")
     parser.set_defaults(run=run)
 
 
@@ -56,8 +62,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _compare(pair: ImagePair, folder: Path) -> None:
     """Print a row for every method, and draw what this package and the better MAGSAC made of the pair."""
-    kp1, kp2, matches = match_images((pair.img1, pair.img2), ("1", "2"))
-    pairs = as_correspondences(kp1, kp2, matches)
+    first, second, matches = match_images((pair.img1, pair.img2), ("1", "2"))
+    pairs = as_correspondences(first.points, second.points, matches)
     points = pairs.points1, pairs.points2
     truth = pair.labels(*points, tolerance=PIXELS) > 0
     filter_points(*points)  # a process's first call also reads the kernels from their cache
@@ -72,8 +78,9 @@ def _compare(pair: ImagePair, folder: Path) -> None:
             f1 = _print_row(pair.name, f"{method} {family}", mask, truth, time.perf_counter() - since)
             if flag == cv2.USAC_MAGSAC and f1 > best:
                 magsac, best = mask, f1
-    drawn = pair.img1, kp1, pair.img2, kp2, matches
+    drawn = pair.img1, first.points, pair.img2, second.points, matches
     write_picture(folder / f"{pair.name}.jpg", draw_matches(*drawn, result))
+    write_picture(folder / f"{pair.name}_structures.jpg", draw_structures(*drawn, result))
     write_picture(folder / f"{pair.name}_scores.jpg", draw_scores(*drawn, result))
     write_picture(folder / f"{pair.name}_magsac.jpg", draw_matches(*drawn, magsac))
 

@@ -13,8 +13,8 @@ def add_parser(commands: Commands) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser("hloc", help="filter the matches hloc wrote")
     for name, text in (("features", "features.h5"), ("matches", "matches.h5"), ("pairs", "pairs.txt")):
-        parser.add_argument(name, type=Path, metavar=name.upper(), help=f"hloc's {text}")
-    parser.add_argument("output", type=Path, metavar="OUTPUT", help="a new file")
+        parser.add_argument(name, type=Path, metavar=name.upper(), help=f"what hloc wrote, e.g. {text}")
+    parser.add_argument("output", type=Path, metavar="OUTPUT", help="a new file of the same layout as MATCHES")
     add_pipeline_options(parser)
     parser.set_defaults(run=run)
 

@@ -1,4 +1,4 @@
-"""Options that the commands for whole pipelines share."""
+"""Options that commands share."""
 
 from __future__ import annotations
 
@@ -7,25 +7,68 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ruzhash_cv.cli.common import InputError, Parser, number
-from ruzhash_cv.cli.filter import MODELS
+from ruzhash_cv.cli.common import RATIO, InputError, Parser, number
+from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS
 from ruzhash_cv.pipelines.hosts import UnusableFile
+
+MODELS = ("auto", "homography", "fundamental")
+
+
+def add_matching_options(group: argparse._ActionsContainer) -> None:
+    """Add how features are found and matched."""
+    limits = ", ".join(f"{most} of {name.upper()}" for name, most in MOST_KEYPOINTS.items())
+    kinds = tuple(MOST_KEYPOINTS)
+    group.add_argument(
+        "--features", choices=kinds, default="sift", help=f"kind of feature, default sift; at most {limits}"
+    )
+    ratio = number("a number above 0 and at most 1", most=1)
+    group.add_argument(
+        "--ratio", type=ratio, default=RATIO, metavar="R",
+        help=f"keep a match whose descriptor distance is below R times that of the second best, default {RATIO}; 1: nearly all",
+    )  # fmt: skip
+    size = number("a whole number of at least 32", convert=int, least=32)
+    group.add_argument(
+        "--max-size", type=size, default=MAX_SIZE, metavar="PIXELS",
+        help=f"look for features in images shrunk to this longer side, default {MAX_SIZE}; SIFT takes about 0.2 GB a megapixel",
+    )  # fmt: skip
+
+
+def add_model_options(group: argparse._ActionsContainer) -> None:
+    """Add `model` and `threshold` of `filter_points`."""
+    group.add_argument(
+        "--model", choices=MODELS, default="auto",
+        help="structures to look for: planes (homography), rigid motions (fundamental), or each where the evidence asks for it (auto, "
+        "the default)",
+    )  # fmt: skip
+    group.add_argument(
+        "--threshold", type=number("a number above 0"), metavar="PIXELS",
+        help="largest distance of a kept match from its structure; default: what the matches of each structure ask for",
+    )  # fmt: skip
+
+
+def add_seed_option(group: argparse._ActionsContainer) -> None:
+    """Add `rng` of `filter_points`."""
+    group.add_argument(
+        "--rng", type=number("a whole number from 0 on", convert=int, least=0), default=0, metavar="SEED",
+        help="seed of the random samples, default 0; the same seed gives the same result",
+    )  # fmt: skip
 
 
 def add_pipeline_options(parser: Parser) -> None:
     """Add what every pipeline takes."""
+    add_model_options(parser)
+    add_seed_option(parser)
     count = number("a whole number above 0", convert=int)
-    parser.add_argument("--model", choices=MODELS, default="auto")
-    parser.add_argument(
-        "--threshold", type=number("a number above 0"), metavar="PIXELS", help="default: as the matches ask for"
-    )
     parser.add_argument(
         "--all-structures", action="store_true", help="keep all motions; default: the strongest, as mapping needs"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
-    parser.add_argument("--n-jobs", type=count, metavar="N", help="processes, default: one for each processor")
-    parser.add_argument("--batch-size", type=count, default=100, metavar="N", help="pairs a task and a transaction")
+    parser.add_argument(
+        "--n-jobs", type=count, metavar="N", help="processes, default one for each processor; the result is the same"
+    )
+    parser.add_argument(
+        "--batch-size", type=count, default=100, metavar="N", help="pairs a task and a transaction, default 100"
+    )
 
 
 def pipeline_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -35,7 +78,7 @@ def pipeline_options(options: argparse.Namespace) -> dict[str, Any]:
         "threshold": options.threshold,
         "strongest_motion": not options.all_structures,
         "overwrite": options.overwrite,
-        "rng": options.seed,
+        "rng": options.rng,
         "n_jobs": options.n_jobs or -1,
         "batch_size": options.batch_size,
     }

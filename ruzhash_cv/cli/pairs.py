@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ruzhash_cv import __version__
-from ruzhash_cv.cli.common import RATIO, Commands, InputError, number, say, told
-from ruzhash_cv.cli.filter import MODELS
-from ruzhash_cv.cli.options import one_line
+from ruzhash_cv.cli.common import Commands, InputError, number, say, told
+from ruzhash_cv.cli.options import add_matching_options, add_model_options, one_line
 from ruzhash_cv.cli.warmup import prepare_kernels
-from ruzhash_cv.pipelines.features import MOST_KEYPOINTS
 from ruzhash_cv.pipelines.folders import FilteredPair, Names, Settings, all_pairs, filter_images, read_list
 from ruzhash_cv.pipelines.hosts import host
 from ruzhash_cv.pipelines.outputs import Output, open_output
@@ -36,16 +34,17 @@ def add_parser(commands: Commands) -> None:
         metavar="OUT",
         help="FILE.h5, or a folder for one .npz a pair; pairs it holds already are not done again",
     )
-    parser.add_argument("--images", type=Path, metavar="DIR", help="of the images in LIST, default: the list's own")
-    parser.add_argument("--features", choices=tuple(MOST_KEYPOINTS), default="sift")
-    ratio = number("a number above 0 and at most 1", most=1)
-    parser.add_argument("--ratio", type=ratio, default=RATIO, help="of the ratio test, default 0.8; 1 = nearly all")
-    whole = number("a whole number above 0", convert=int)
-    parser.add_argument("--max-size", type=whole, metavar="PIXELS", help="shrink larger images to look for features")
-    parser.add_argument("--model", choices=MODELS, default="auto")
-    threshold = number("a number above 0")
-    parser.add_argument("--threshold", type=threshold, metavar="PIXELS", help="default: as the matches ask for")
-    parser.add_argument("--n-jobs", type=whole, metavar="N", help="processes, default: one for each processor")
+    parser.add_argument(
+        "--images", type=Path, metavar="DIR", help="folder of the images in LIST, default that of LIST itself"
+    )
+    add_matching_options(parser)
+    add_model_options(parser)
+    parser.add_argument(
+        "--n-jobs",
+        type=number("a whole number above 0", convert=int),
+        metavar="N",
+        help="processes, default one for each processor; the result is the same",
+    )
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each pair")
     parser.set_defaults(run=run)
 

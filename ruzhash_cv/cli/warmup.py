@@ -11,9 +11,12 @@ from ruzhash_cv.cli.common import Commands, InputError, number, say
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the command line."""
-    parser = commands.add_parser("warmup", help="compile the kernels now, so that no later call has to")
+    words = "compile the kernels now, so that no later call has to"
+    parser = commands.add_parser("warmup", help=words, description=f"{words[0].upper()}{words[1:]}.")
     count = number("a whole number above 0", convert=int)
-    parser.add_argument("--n-jobs", type=count, metavar="N", help="processes, default: one for each processor")
+    parser.add_argument(
+        "--n-jobs", type=count, metavar="N", help="processes that compile, default one for each processor"
+    )
     parser.set_defaults(run=run)
 
 

@@ -16,6 +16,8 @@ from ruzhash_cv.pipelines.hosts import UnusableFile
 
 #: The strongest keypoints of an image, by kind of feature; brute-force matching of more takes minutes.
 MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}
+#: Pixels; the longer side of an image in which features are looked for by default. SIFT takes about 0.2 GB a megapixel.
+MAX_SIZE = 2400
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ class Features:
     points: NDArray[np.float64]
     descriptors: NDArray[np.uint8]
     pixel: float
+
+    def __len__(self) -> int:
+        return len(self.points)
 
     def save(self, path: Path) -> None:
         """Write them to a file of NumPy."""
@@ -72,14 +77,20 @@ def matcher(kind: str) -> Any:
     return cv2.BFMatcher(cv2.NORM_L2 if kind == "sift" else cv2.NORM_HAMMING)
 
 
-def detect(image: NDArray[np.uint8], kind: str, max_size: int | None = None) -> Features:
-    """Return the features of a picture, which is shrunk first if its longer side has more than `max_size` pixels."""
+def detect(
+    image: NDArray[np.uint8], kind: str, max_size: int | None = None, mask: NDArray[np.uint8] | None = None
+) -> Features:
+    """Return the features of a picture, which is shrunk first if its longer side has more than `max_size` pixels.
+
+    There are none where a `mask` (h, w) is 0.
+    """
     height, width = image.shape[:2]
     ratio = 1.0 if max_size is None else min(1.0, max_size / max(height, width))
     if ratio < 1.0:
         size = max(1, round(ratio * width)), max(1, round(ratio * height))
         image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
-    keypoints, descriptors = detector(kind).detectAndCompute(image, None)
+        mask = None if mask is None else np.asarray(cv2.resize(mask, size, interpolation=cv2.INTER_NEAREST), np.uint8)
+    keypoints, descriptors = detector(kind).detectAndCompute(image, mask)
     if len(keypoints) == 0:
         return Features(np.zeros((0, 2)), np.zeros((0, 1), np.uint8), 1.0 / ratio)
     # The centre of the first pixel is (0, 0), so that its corner is at -1/2, which shrinking leaves where it is.

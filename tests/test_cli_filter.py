@@ -1,0 +1,282 @@
+"""The options of ``ruzhash-cv filter``, and how the command line ends."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import cv2
+import numpy as np
+import pytest
+
+from ruzhash_cv import cli, filter_points
+from ruzhash_cv.cli.features import match_images
+from ruzhash_cv.datasets import load_pair
+from ruzhash_cv.datasets.pairs import data_folder
+
+Captured = pytest.CaptureFixture[str]
+DESK = tuple(str(data_folder() / f"desk{number}.jpg") for number in (1, 2))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> tuple[str, str]:
+    """The desk at half its size: fewer features, less to wait for."""
+    names = []
+    for number, name in enumerate(DESK):
+        image = cv2.resize(cv2.imread(name), None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
+        names.append(str(tmp_path / f"small{number}.png"))
+        cv2.imwrite(names[-1], image)
+    return names[0], names[1]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the command asks of the filter."""
+    options: dict[str, Any] = {}
+
+    def filtered(*points: np.ndarray, **given: Any) -> Any:
+        options.update(given, points=points)
+        return filter_points(*points, **given)
+
+    monkeypatch.setattr("ruzhash_cv.cli.filter.filter_points", filtered)
+    return options
+
+
+def refusal(capsys: Captured) -> str:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1, captured.err
+    return captured.err
+
+
+# What is written, and what never is
+
+
+@pytest.mark.parametrize("option", ["-o", "--structures", "--scores", "--save"])
+@pytest.mark.parametrize("way", ["itself", "symbolic link", "hard link", "detour"])
+def test_an_input_is_never_written_over(tmp_path: Path, capsys: Captured, option: str, way: str) -> None:
+    image = tmp_path / "image.png"
+    image.write_bytes(b"picture")
+    output = {"itself": image, "detour": tmp_path / "." / ".." / tmp_path.name / "image.png"}.get(
+        way, tmp_path / "b.png"
+    )
+    if way.endswith("link"):
+        (output.symlink_to if way == "symbolic link" else output.hardlink_to)(image)
+    assert cli.main(["filter", DESK[0], str(image), option, str(output)]) == 2
+    said = refusal(capsys)
+    assert f"{output} would write over the second image {image}" in said
+    assert option.lstrip("-")[0] in said
+    assert image.read_bytes() == b"picture"
+
+
+def test_a_mask_is_never_written_over(tmp_path: Path, capsys: Captured) -> None:
+    mask = str(tmp_path / "mask.png")
+    assert cli.main(["filter", *DESK, "--mask2", mask, "-o", mask]) == 2
+    assert f"--output {mask} would write over --mask2 {mask}" in refusal(capsys)
+
+
+def test_two_outputs_in_one_file_are_refused(tmp_path: Path, capsys: Captured) -> None:
+    out = str(tmp_path / "out.png")
+    assert cli.main(["filter", *DESK, "-o", out, "--scores", out]) == 2
+    assert f"--scores {out} would write over --output {out}" in refusal(capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("absent/out.png", "there is no directory"), ("folder.png", "is a directory")]
+)
+@pytest.mark.parametrize("option", ["-o", "--structures", "--scores", "--save"])
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(
+    tmp_path: Path, capsys: Captured, option: str, name: str, says: str
+) -> None:
+    (tmp_path / "folder.png").mkdir()
+    assert cli.main(["filter", "absent1.png", "absent2.png", option, str(tmp_path / name)]) == 2
+    said = refusal(capsys)
+    assert f"cannot write {tmp_path / name}: " in said
+    assert says in said
+
+
+def test_every_picture_and_file_is_written_and_named(small: tuple[str, str], tmp_path: Path, capsys: Captured) -> None:
+    names = {option: tmp_path / f"{option[2:]}.png" for option in ("--output", "--structures", "--scores", "--save")}
+    arguments = [argument for option, path in names.items() for argument in (option, str(path))]
+    assert cli.main(["filter", *small, *arguments]) == 0
+    assert capsys.readouterr().err.splitlines()[-1] == f"wrote {', '.join(map(str, names.values()))}"
+    pictures = [cv2.imread(str(names[option])) for option in ("--output", "--structures", "--scores")]
+    assert all(picture.shape[1] == 800 for picture in pictures)
+    assert not np.array_equal(pictures[0][:300], pictures[1][:300])
+    with np.load(names["--save"]) as arrays:
+        assert arrays["inlier_mask"].any()
+
+
+def test_show_leaves_flagged_matches_out_of_the_picture(
+    small: tuple[str, str], tmp_path: Path, capsys: Captured
+) -> None:
+    reds = []
+    for show in ("both", "kept"):
+        cli.main(["filter", *small, "-o", str(tmp_path / "out.png"), "--show", show])
+        blue, _, red = cv2.split(cv2.imread(str(tmp_path / "out.png"))[:300].astype(int))
+        reds.append(int((red - blue > 150).sum()))
+    assert reds[0] > 100 > 20 > reds[1]
+
+
+def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path, capsys: Captured) -> None:
+    assert cli.main(["filter", *small, "--json", "--save", str(tmp_path / "saved.npz")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    with np.load(tmp_path / "saved.npz") as arrays:
+        assert found["kept"] == arrays["inlier_mask"].sum()
+        assert found["matches"] == found["kept"] + found["flagged"] == len(arrays["inlier_mask"])
+        assert [structure["matrix"] for structure in found["structures"]] == arrays["models"].tolist()
+    assert found["images"] == list(small)
+    assert found["sizes"] == [[400, 300]] * 2
+    assert found["reason"] is None
+    assert {"kind", "support", "tolerance", "noise_scale", "evidence"} < set(found["structures"][0])
+
+
+# What is asked of the filter
+
+
+def test_seed_threads_model_and_threshold_are_passed_on(small: tuple[str, str], asked: dict[str, Any]) -> None:
+    arguments = ["--rng", "7", "--n-jobs", "1", "--model", "homography", "--threshold", "2.5"]
+    assert cli.main(["filter", *small, *arguments]) == 0
+    del asked["points"]
+    assert asked == {"rng": 7, "n_jobs": 1, "model": "homography", "threshold": 2.5, "pixel": 1.0}
+
+
+def test_features_of_smaller_images_are_placed_in_the_given_ones(asked: dict[str, Any], capsys: Captured) -> None:
+    assert cli.main(["filter", *DESK, "--max-size", "400"]) == 0
+    captured = capsys.readouterr()
+    assert "shrunk to 400 pixels" in captured.err
+    assert asked["pixel"] == 2.0
+    errors = load_pair("desk").transfer_errors(*asked["points"])
+    points1, points2 = (points[errors < 6] for points in asked["points"])
+    assert len(points1) > 100
+    assert max(points1[:, 0].max(), points2[:, 0].max()) > 700
+
+
+def test_shrunken_keypoints_keep_their_places() -> None:
+    image = cv2.GaussianBlur(load_pair("desk").img1, (0, 0), 2)
+    double = cv2.resize(image, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)
+    first, second, matches = match_images((image, double), "12", max_size=800)
+    away = second.points[matches[:, 1]] - (2 * first.points[matches[:, 0]] + 0.5)
+    assert np.abs(np.median(away, axis=0)).max() < 0.1
+
+
+@pytest.mark.parametrize("max_size", [200, 2400])
+def test_no_feature_lies_where_a_mask_is_black(
+    small: tuple[str, str], tmp_path: Path, asked: dict[str, Any], max_size: int
+) -> None:
+    mask = np.full((300, 400), 255, np.uint8)
+    mask[:, :200] = 3  # as JPEG leaves it
+    cv2.imwrite(str(tmp_path / "mask.png"), mask)
+    assert cli.main(["filter", *small, "--mask1", str(tmp_path / "mask.png"), "--max-size", str(max_size)]) == 0
+    points1, points2 = asked["points"]
+    assert points1[:, 0].min() > 198
+    assert points2[:, 0].min() < 198
+
+
+def test_a_mask_of_another_size_is_named(small: tuple[str, str], capsys: Captured) -> None:
+    assert cli.main(["filter", *small, "--mask1", DESK[0]]) == 2
+    assert f"mask {DESK[0]} has 800 x 600 pixels, but its image {small[0]} has 400 x 300" in refusal(capsys)
+
+
+# Images without features
+
+
+def test_an_image_without_features_is_told_why(tmp_path: Path, capsys: Captured) -> None:
+    image = cv2.imread(DESK[0])
+    blank, low, small = np.full_like(image, 90), (image // 50 + 100), image[:12, :12]
+    black = np.zeros(image.shape[:2], np.uint8)
+    for picture, features, mask, says in (
+        (blank, "sift", None, "it is blank"),
+        (low, "sift", None, "its contrast is low, most of it between 100 and 10"),
+        (low, "orb", None, "its contrast is low"),
+        (small, "orb", None, "nothing stands out in its 12 x 12 pixels"),
+        (image, "sift", black, "its mask is black all over"),
+    ):
+        name, mask_name = str(tmp_path / "image.png"), str(tmp_path / "mask.png")
+        cv2.imwrite(name, picture)
+        if mask is not None:
+            cv2.imwrite(mask_name, mask)
+        masked = [] if mask is None else ["--mask1", mask_name]
+        assert cli.main(["filter", name, DESK[1], "--features", features, *masked]) == 2
+        assert f"no {features.upper()} keypoints in image {name}: {says}" in refusal(capsys)
+
+
+# How the command ends
+
+
+@pytest.mark.parametrize(("least", "status"), [("2", 0), ("5000", 1)])
+def test_fail_below_sets_the_status(small: tuple[str, str], capsys: Captured, least: str, status: int) -> None:
+    assert cli.main(["filter", *small, "--fail-below", least]) == status
+    captured = capsys.readouterr()
+    assert ("fewer than 5000" in captured.err) == bool(status)
+    assert "kept" in captured.out
+
+
+def test_ctrl_c_ends_without_a_word(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ruzhash_cv.cli.filter.read_picture", interrupt)
+    assert cli.main(["filter", *DESK]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def version_written_to(output: int | IO[str]) -> tuple[int, str]:
+    """Return the status and the messages of a process that prints its version."""
+    command = [sys.executable, "-m", "ruzhash_cv", "--version"]
+    # Without a buffer argparse itself would drop what it cannot print.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, env=environment)
+    return done.returncode, done.stderr
+
+
+def test_a_closed_pipe_ends_without_a_word() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    assert version_written_to(writer) == (141, "")
+    os.close(writer)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_gets_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        assert version_written_to(full) == (2, "ruzhash-cv: error: [Errno 28] No space left on device\n")
+
+
+def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from options_of(command)
+        else:
+            yield action
+
+
+def test_help_explains_every_option_in_words() -> None:
+    for action in options_of(cli._parser()):
+        words = (action.help or "").split()
+        assert len(words) >= 3, action.option_strings or action.dest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--rng", "-1"], "must be a whole number from 0 on, got -1"),
+        (["--n-jobs", "0"], "must be a whole number above 0, got 0"),
+        (["--max-size", "31"], "must be a whole number of at least 32, got 31"),
+        (["--fail-below", "some"], "must be a whole number above 0, got some"),
+        (["--show", "all"], "invalid choice: 'all'"),
+        (["-o", ""], "must be the name of a file, got nothing"),
+    ],
+)
+def test_wrong_options_get_one_line(capsys: Captured, arguments: list[str], says: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["filter", *DESK, *arguments])
+    assert stopped.value.code == 2
+    assert says in refusal(capsys)
