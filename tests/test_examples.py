@@ -74,6 +74,32 @@ def test_adelaidermf_suggests_a_name() -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_stitching_keeps_at_least_the_inliers_opencv_does() -> None:
+    if int(cv2.__version__.split(".")[0]) < 5:
+        pytest.skip("needs OpenCV 5")
+    done = run("stitching.py")
+    assert done.returncode == 0, done.stderr
+    counts = re.findall(r"(\d+) matches, inliers: (\d+), now (\d+)", done.stdout)
+    assert len(counts) == 12
+    assert all(int(now) > 0.95 * int(before) for matches, before, now in counts if int(matches) > 50)
+
+
+def test_video_finds_both_movers_beside_the_camera_s_motion() -> None:
+    done = run("video.py")
+    assert done.returncode == 0, done.stderr
+    steps = re.findall(r"(\d+) corners, camera (\d+), movers \[(\d+), (\d+)\]", done.stdout)
+    assert len(steps) == 3
+    assert all(int(camera) > 0.7 * int(corners) and int(second) > 40 for corners, camera, _, second in steps)
+
+
+def test_photos_become_a_reconstruction() -> None:
+    pytest.importorskip("pycolmap")
+    done = run("photos_to_colmap.py")
+    assert done.returncode == 0, done.stderr
+    assert "num_reg_images = 5" in done.stdout or "num_reg_frames = 5" in done.stdout
+    assert "kept=10" in done.stdout
+
+
 # The README
 
 

@@ -7,4 +7,6 @@ from rendering.layouts import facade_scene as facade_scene
 from rendering.layouts import plane_scene as plane_scene
 from rendering.layouts import rigid_scene as rigid_scene
 from rendering.pictures import render_pair as render_pair
+from rendering.pictures import render_shots as render_shots
 from rendering.scenes import Scene as Scene
+from rendering.scenes import look_at as look_at

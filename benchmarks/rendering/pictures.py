@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -65,22 +65,42 @@ def render(scene: Scene, *, rng: RNG = 0) -> tuple[Image, Image]:
     img1, img2 : ndarray of uint8, shape (height, width, 3)
         BGR. Pixels agree with the geometry of the scene to a small fraction of a pixel.
     """
+    img1, img2 = render_shots([(scene, 0), (scene, 1)], rng=rng)
+    return img1, img2
+
+
+def render_shots(shots: Sequence[tuple[Scene, int]], *, rng: RNG = 0) -> list[Image]:
+    """Take any number of pictures of the same faces: a clip, or many views.
+
+    Parameters
+    ----------
+    shots : sequence of (Scene, {0, 1})
+        Which shot of which scene; the scenes have the same faces and differ in cameras and motions. Each face is painted once.
+    rng : int, numpy.random.Generator or None
+        Source of the camera's noise and exposure.
+
+    Returns
+    -------
+    list of ndarray of uint8, shape (height, width, 3)
+        BGR.
+    """
     generator = as_generator(rng)
-    maps = [scene.face_map(shot, scale=OVERSAMPLING)[0] for shot in (0, 1)]
-    canvases = [_backdrop(scene, shot) for shot in (0, 1)]
-    matrices = [scene.face_to_pixel(shot) for shot in (0, 1)]
-    boxes = [_boxes(ids, len(scene.faces)) for ids in maps]
-    for i, face in enumerate(scene.faces):
-        shots = [shot for shot in (0, 1) if boxes[shot][i] is not None]
-        if not shots:
+    faces = shots[0][0].faces
+    maps = [scene.face_map(shot, scale=OVERSAMPLING)[0] for scene, shot in shots]
+    canvases = [_backdrop(*taken) for taken in shots]
+    matrices = [scene.face_to_pixel(shot) for scene, shot in shots]
+    boxes = [_boxes(ids, len(faces)) for ids in maps]
+    for i, face in enumerate(faces):
+        seen = [k for k in range(len(shots)) if boxes[k][i] is not None]
+        if not seen:
             continue
-        picture = paint(face, max(_texels(face, i, maps[shot], boxes[shot][i], matrices[shot][i]) for shot in shots))
-        for shot in shots:
-            _lay(canvases[shot], maps[shot], boxes[shot][i], i, picture, enlargement(OVERSAMPLING) @ matrices[shot][i])
-    return tuple(  # type: ignore[return-value]
-        _develop(canvases[shot], _light(scene, shot, maps[shot]), scene.cameras[shot].size, generator)
-        for shot in (0, 1)
-    )
+        picture = paint(face, max(_texels(face, i, maps[k], boxes[k][i], matrices[k][i]) for k in seen))
+        for k in seen:
+            _lay(canvases[k], maps[k], boxes[k][i], i, picture, enlargement(OVERSAMPLING) @ matrices[k][i])
+    return [
+        _develop(canvas, _light(*taken, ids), taken[0].cameras[taken[1]].size, generator)
+        for canvas, taken, ids in zip(canvases, shots, maps, strict=True)
+    ]
 
 
 def render_pair(scene: Scene, *, name: str = "", rng: RNG = 0) -> ImagePair:

@@ -1,0 +1,59 @@
+"""
+From photos to a COLMAP reconstruction
+======================================
+
+COLMAP extracts and matches without its own verification, `ruzhash_cv.pipelines.colmap.verify` filters the matches in the
+database, COLMAP maps. Needs the extra ``colmap``. ``python examples/photos_to_colmap.py FOLDER`` takes a folder of photos;
+without one, views of a store room are rendered.
+"""
+
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import matplotlib.pyplot as plt
+import numpy as np
+
+try:
+    import pycolmap
+except ImportError:
+    sys.exit('pycolmap is missing: pip install "ruzhash-cv[colmap]"')
+from ruzhash_cv.pipelines.colmap import verify
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from rendering import look_at, render_shots, rigid_scene
+
+folder = tempfile.TemporaryDirectory()
+work, photos, database = (Path(folder.name) / name for name in ("", "photos", "database.db"))
+if len(sys.argv) > 1:
+    photos = Path(sys.argv[1])
+else:
+    photos.mkdir()
+    scene = rigid_scene(rng=0)
+    cameras = [look_at([x, -2.8, 2.3], [0, 0, 0.5], focal=400, size=(480, 360)) for x in np.linspace(-1.2, 1.2, 5)]
+    shots = [(replace(scene, cameras=(camera, camera)), 0) for camera in cameras]
+    for number, image in enumerate(render_shots(shots)):
+        cv2.imwrite(str(photos / f"{number}.png"), image)
+
+# %%
+# Keypoints and raw matches, then the filter in place of COLMAP's verification, then the map.
+pycolmap.logging.minloglevel = 2
+pycolmap.extract_features(database, photos, camera_mode=pycolmap.CameraMode.SINGLE)
+pycolmap.match_exhaustive(database, matching_options=pycolmap.FeatureMatchingOptions(skip_geometric_verification=True))
+print(verify(database))
+model = max(pycolmap.incremental_mapping(database, photos, work).values(), key=lambda model: model.num_reg_images())
+print(model.summary())
+
+# %%
+# What three photos or more see, and the cameras, from above.
+seen = [point for point in model.points3D.values() if point.track.length() > 2]
+points = np.array([point.xyz for point in seen])
+centres = np.array([image.projection_center() for image in model.images.values()])
+plt.figure(figsize=(7, 6), layout="constrained")
+plt.scatter(points[:, 0], points[:, 2], 3, np.array([point.color for point in seen]) / 255)
+plt.plot(centres[:, 0], centres[:, 2], "k^", label="cameras")
+plt.axis("equal")
+plt.legend()
+plt.show()

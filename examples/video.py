@@ -1,0 +1,58 @@
+"""
+Camera motion and movers in a clip
+==================================
+
+Between two frames of a video everything moves: the picture because the camera does, some things by themselves. One call per pair of
+frames tells them apart: the strongest structure is the camera's motion, every other one a mover.
+"""
+
+import itertools
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import matplotlib.pyplot as plt
+import numpy as np
+
+from ruzhash_cv import filter_points
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from rendering import desk_scene, look_at, render_shots
+
+# %%
+# The clip: a desk, past which the camera slides, and two things that are pushed and turned on it.
+
+FRAMES, SIZE = 4, (640, 480)
+scene = desk_scene(2, rng=5, size=SIZE)
+shots = []
+for part in 0.6 * np.arange(FRAMES):
+    camera = look_at([0.03 * part - 0.03, -0.62, 0.7], [0, 0.05, 0], focal=650, size=SIZE)
+    turned, moved = [np.eye(3)], [np.zeros(3)]
+    for turn, move in zip(scene.rotations[1:], scene.translations[1:], strict=True):
+        pole = np.append(np.linalg.solve(np.eye(2) - turn[:2, :2], move[:2]), 0.0)  # what the whole motion turns about
+        turned.append(cv2.Rodrigues(part * cv2.Rodrigues(turn)[0])[0])
+        moved.append(pole - turned[-1] @ pole)
+    moving = replace(scene, cameras=(camera, camera), rotations=np.array(turned), translations=np.array(moved))
+    shots.append((moving, 1))
+frames = render_shots(shots)
+
+# %%
+# Corners are followed from frame to frame, and each step is filtered.
+
+figure, axes = plt.subplots(1, 3, figsize=(12, 3.2), layout="constrained")
+for number, (before, after) in enumerate(itertools.pairwise(frames)):
+    grey1, grey2 = (cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY) for frame in (before, after))
+    corners = cv2.goodFeaturesToTrack(grey1, 1500, 0.005, 5)
+    followed, found, _ = cv2.calcOpticalFlowPyrLK(grey1, grey2, corners, corners.copy())
+    points1, points2 = (points[found.ravel() > 0].reshape(-1, 2) for points in (corners, followed))  # (n, 2), pixels
+    result = filter_points(points1, points2)
+    sizes = [model.support for model in result.models]
+    print(f"frames {number}-{number + 1}: {len(points1)} corners, camera {sizes[0]}, movers {sizes[1:]}")
+    axes[number].imshow(after[:, :, ::-1])
+    for label in range(len(sizes)):
+        lines = np.stack([points1, points2])[:, result.labels == label]
+        axes[number].plot(*lines.transpose(2, 0, 1), color=f"C{label}" if label else "silver", linewidth=1)
+    axes[number].set(title=f"frame {number + 1}", xticks=[], yticks=[], xlim=(0, SIZE[0]), ylim=(SIZE[1], 0))
+
+plt.show()
