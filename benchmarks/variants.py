@@ -463,6 +463,7 @@ NUMBERS = [
 NOT_TUNED = {
     "ruzhash_cv.filtering": {"FEWEST_MATCHES"},
     "ruzhash_cv.matchset": {"LARGEST_COORDINATE"},
+    "ruzhash_cv.preferences": {"_WIDTH"},
     "ruzhash_cv.sampling": {"_FEW_DISTANCES", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD"},
     "ruzhash_cv.structures.search": {"_NOWHERE"},
     "ruzhash_cv.structures.evidence": {"MOST_STRUCTURES", "N_RADII", "RADII", "_N_STEPS"},

@@ -74,6 +74,8 @@ N_SCALES, WIDEST_SCALE = 3, 3.0
 CUT = 3.0
 #: Expected number of components above their thresholds in the row that agrees most.
 SATURATION = 4.0
+#: Numbers in a vector of the processor; rows of a forest are a multiple of it wide.
+_WIDTH = 8
 
 
 def embed(squared: Array, length: float, groups: NDArray[np.int64], members: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -105,15 +107,17 @@ def expected_preference(codimension: int) -> float:
 
 
 def as_rows(agreement: NDArray[np.float32], most: float) -> NDArray[np.float32]:
-    """Return rows (n, m) for a forest: p = 1 - exp(-4 a / Lambda) of weighted preferences a (m, n).
+    """Return rows (n, m), or some zeros wider, for a forest: p = 1 - exp(-4 a / Lambda) of weighted preferences a (m, n).
 
     A row passes a node of the forest with probability 1 - prod(1 - p_i) = 1 - exp(-4 sum(a_i) / Lambda), which tells rows of much
     agreement from rows of some. Of plain preferences it is nearly 1 for both. Lambda, `most`, is the largest sum of a match.
     """
-    rows = agreement * np.float32(-SATURATION / most)
-    np.expm1(rows, out=rows)
-    transposed: NDArray[np.float32] = np.negative(rows.T, order="C")
-    return transposed
+    passing = agreement * np.float32(-SATURATION / most)
+    m, n = passing.shape
+    # A component of zeros passes nowhere, and what is left over of whole vectors would take as long as these.
+    rows = np.zeros((n, -(-m // _WIDTH) * _WIDTH), np.float32)
+    np.negative(np.expm1(passing, out=passing).T, out=rows[:, :m])
+    return rows
 
 
 def as_preferences(preferences: Any, name: str = "preferences") -> NDArray[np.float32]:

@@ -184,7 +184,7 @@ def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Gene
     i, j = rng.integers(len(data), size=(2, 2 * n_decoys))
     x1, y1, x2, y2 = (np.abs(data.take(i, axis=0) - data.take(j, axis=0)) >= distance).T
     far = np.flatnonzero((x1 | y1) & (x2 | y2))[:n_decoys]
-    decoys = data.take(i[far], axis=0)
+    decoys: Array = data.take(i[far], axis=0)
     decoys[:, 2:] = data.take(j[far], axis=0)[:, 2:]
     return decoys
 

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 from ruzhash_cv import embed_preferences, jaccard_distance, ruzicka_distance, tanimoto_distance
-from ruzhash_cv.preferences import CUT, N_SCALES, SATURATION, WIDEST_SCALE, as_rows, embed, embed_and_sum
+from ruzhash_cv.preferences import _WIDTH, CUT, N_SCALES, SATURATION, WIDEST_SCALE, as_rows, embed, embed_and_sum
 
 PREFERENCES = st.integers(1, 7).flatmap(
     lambda m: arrays(np.float32, st.tuples(st.integers(1, 6), st.just(m)), elements=st.floats(0, 1, width=32))
@@ -103,14 +103,14 @@ def test_all_of_a_sample_s_duplicate_groups_have_no_preference_for_its_model() -
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 2**32), m=st.integers(1, 8), n=st.integers(1, 12))
+@given(seed=st.integers(0, 2**32), m=st.integers(1, _WIDTH), n=st.integers(1, 12))
 def test_a_row_passes_a_node_with_a_probability_that_tells_its_agreement(seed: int, m: int, n: int) -> None:
     """1 - prod(1 - p) = 1 - exp(-c sum(w g) / Lambda), Lambda being the sum of the row that agrees most."""
     rng = np.random.default_rng(seed)
     preferences, weights = rng.random((m, n)).astype(np.float32), rng.uniform(0.0, 1.0, m)
     agreement = weights @ preferences
     rows = as_rows(preferences * weights.astype(np.float32)[:, None], agreement.max())
-    assert rows.shape == (n, m)
+    assert rows.shape == (n, _WIDTH)
     passing = 1.0 - np.prod(1.0 - rows.astype(np.float64), axis=1)
     np.testing.assert_allclose(passing, 1.0 - np.exp(-SATURATION * agreement / agreement.max()), rtol=1e-4)
 
