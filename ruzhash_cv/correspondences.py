@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._core.validation import as_array, as_mask, as_points, check_real
+from ruzhash_cv._core.validation import arrived, as_array, as_mask, as_points, check_real
 
 Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
 Matches: TypeAlias = Sequence[cv2.DMatch] | Sequence[Sequence[cv2.DMatch]] | ArrayLike
@@ -83,8 +83,9 @@ def as_correspondences(
 
 def as_positions(keypoints: Keypoints, name: str) -> Array:
     """Return keypoint positions, float64 of shape (n, 2), from KeyPoints or an array."""
-    if isinstance(keypoints, (str, Mapping)) or not (hasattr(keypoints, "ndim") or hasattr(keypoints, "__len__")):
-        raise TypeError(f"`{name}` must be a sequence of cv2.KeyPoint or an array of shape (n, 2), got {keypoints!r}")
+    if isinstance(keypoints, (str, Set, Mapping)) or not (hasattr(keypoints, "ndim") or hasattr(keypoints, "__len__")):
+        got = type(keypoints).__name__
+        raise TypeError(f"`{name}` must be a sequence of cv2.KeyPoint or an array of shape (n, 2), got {got}")
     return as_points(keypoints, name)
 
 
@@ -115,7 +116,7 @@ def select_matches(matches: Matches, inlier_mask: Any) -> list[cv2.DMatch]:
 
 
 def _as_sequence(matches: Any) -> Sequence[Any]:
-    if isinstance(matches, (str, Mapping)) or not hasattr(matches, "__len__") or getattr(matches, "ndim", 1) == 0:
+    if isinstance(matches, (str, Set, Mapping)) or not hasattr(matches, "__len__") or getattr(matches, "ndim", 1) == 0:
         raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
     rows: Sequence[Any] = matches if not hasattr(matches, "ndim") else as_array(matches, "matches", "(n, 2)")  # type: ignore[assignment]
     return rows
@@ -152,6 +153,8 @@ def _best_neighbour(row: Sequence[cv2.DMatch], ratio: float | None) -> cv2.DMatc
 def _as_index_array(rows: Sequence[Any]) -> tuple[Indices, NDArray[np.bool_]]:
     """Return index pairs (n, 2), and which of them are a match: those of which nothing is masked or missing."""
     indices = as_array(rows, "matches", "(n, 2)")
+    if indices.dtype == object:
+        raise TypeError(f"`matches` must hold DMatch, knnMatch rows or index pairs, got {arrived(rows, indices)}")
     if indices.ndim != 2 or indices.shape[1] != 2:
         raise ValueError(
             f"`matches` must hold DMatch, knnMatch rows or index pairs of shape (n, 2), got {indices.shape}"

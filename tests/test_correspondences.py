@@ -109,6 +109,21 @@ def test_an_index_out_of_range_is_named(matches: Any, message: str) -> None:
         (KP1, 5, {}, TypeError, "`matches` must be a sequence, got int"),
         (KP1, [[0, 1, 2]], {}, ValueError, r"index pairs of shape \(n, 2\), got \(1, 3\)"),
         (KP1, np.zeros(4, int), {}, ValueError, r"index pairs of shape \(n, 2\), got \(4,\)"),
+        (KP1, {1, 2}, {}, TypeError, "`matches` must be a sequence, got set"),
+        (
+            KP1,
+            [None, None],
+            {},
+            TypeError,
+            "`matches` must hold DMatch, knnMatch rows or index pairs, got list of NoneType",
+        ),
+        (
+            {1, 2},
+            INDICES,
+            {},
+            TypeError,
+            r"`kp1` must be a sequence of cv2.KeyPoint or an array of shape \(n, 2\), got set",
+        ),
         (KP1, [[0.0, 1.0]], {}, TypeError, "integer index pairs, got dtype float64"),
         (KP1, [*flat(), (cv2.DMatch(0, 0, 1.0),)], {}, TypeError, "got a mixture"),
         (KP1, flat(), {"ratio": 0.8}, ValueError, "`ratio` needs knnMatch output with k >= 2, got a flat sequence"),
@@ -149,3 +164,11 @@ def test_selected_matches_are_the_kept_ones_in_order() -> None:
     assert select_matches([], []) == []
     with pytest.raises(ValueError, match=r"`inlier_mask` must have one entry per match, shape \(3,\), got \(2,\)"):
         select_matches(matches, [True, False])
+
+
+def test_an_array_of_keypoints_is_as_good_as_a_list() -> None:
+    keypoints = [cv2.KeyPoint(float(x), float(y), 1) for x, y in KP1]
+    array = np.empty(len(keypoints), object)
+    array[:] = keypoints
+    for kp1 in (keypoints, array):
+        np.testing.assert_array_equal(as_correspondences(kp1, kp1, [[0, 0]]).points1, KP1[:1])

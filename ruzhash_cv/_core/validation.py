@@ -71,11 +71,21 @@ def as_array(value: Any, name: str, shape: str) -> NDArray[Any]:
         raise TypeError(f"`{name}` must be an array of real numbers, got {type(value).__name__}: {error}") from None
 
 
+def arrived(value: Any, array: NDArray[Any]) -> str:
+    """Return words for a value that is no array of numbers: the dtype of what it became, or the types of objects."""
+    if array.ndim == 0:
+        return type(value).__name__
+    if array.dtype != object:
+        return f"dtype {array.dtype}"
+    foreign = [type(item).__name__ for item in array.flat if not isinstance(item, Real)]
+    return f"{type(value).__name__} of {foreign[0] if foreign else 'object'}"
+
+
 def as_reals(value: Any, name: str, shape: str) -> NDArray[np.float64]:
     """Return `value` as float64 array of real numbers; NaN and infinity may stay, too large a long double becomes infinite."""
     array = as_array(value, name, shape)
     if array.dtype.kind not in "iufb":
-        raise TypeError(f"`{name}` must be an array of real numbers, got dtype {array.dtype}")
+        raise TypeError(f"`{name}` must be an array of real numbers, got {arrived(value, array)}")
     with np.errstate(over="ignore"):
         return np.asarray(array, dtype=np.float64)
 
@@ -88,7 +98,8 @@ def as_points(value: Any, name: str, *, finite: bool = False) -> NDArray[np.floa
     points = as_array(_positions(value, name), name, "(n, 2)")
     if points.ndim in (1, 2) and len(points) == 0:
         return np.zeros((0, 2))
-    points = as_reals(points, name, "(n, 2)")
+    # What holds no numbers goes on as it came, so that the message can name its type.
+    points = as_reals(points if points.dtype.kind in "iufb" else value, name, "(n, 2)")
     if points.ndim == 3 and points.shape[1:] == (1, 2):  # OpenCV's own (n, 1, 2)
         points = points[:, 0]
     if points.ndim != 2 or points.shape[1] != 2:
@@ -99,7 +110,9 @@ def as_points(value: Any, name: str, *, finite: bool = False) -> NDArray[np.floa
 
 
 def _positions(value: Any, name: str) -> Any:
-    """Return the positions of a sequence of cv2.KeyPoint, and anything else as it is."""
+    """Return the positions of a sequence or an array of cv2.KeyPoint, and anything else as it is."""
+    if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
+        value = value.tolist()
     if not isinstance(value, Sequence) or len(value) == 0 or not isinstance(value[0], cv2.KeyPoint):
         return value
     # OpenCV itself takes None among them for a keypoint at (0, 0).
@@ -145,8 +158,7 @@ def as_mask(value: Any, name: str, n: int) -> NDArray[np.bool_]:
     """Return a mask of shape (n,) from bool or integers of shape (n,) or (n, 1), or from a result that has an `inlier_mask`."""
     mask = as_array(getattr(value, "inlier_mask", value), name, f"({n},)")
     if mask.dtype.kind not in "biu" and mask.size:
-        arrived = f"dtype {mask.dtype}" if mask.ndim else type(value).__name__
-        raise TypeError(f"`{name}` must be a FilterResult or a mask of bool or uint8, got {arrived}")
+        raise TypeError(f"`{name}` must be a FilterResult or a mask of bool or uint8, got {arrived(value, mask)}")
     if mask.shape not in ((n,), (n, 1)):
         raise ValueError(f"`{name}` must have one entry per match, shape ({n},), got {mask.shape}")
     return mask.reshape(-1).astype(bool)

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.validation import as_array
+from ruzhash_cv._core.validation import arrived, as_array
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Array, Canvas, Picture, lay_out, lines_of
 from ruzhash_cv.drawing.marks import Group, check_max_lines, draw_in_turn, opacity
@@ -79,8 +79,7 @@ def draw_scores(
 def _as_scores(value: Any, n_matches: int) -> Array:
     scores = as_array(getattr(value, "anomaly_scores", value), "result_or_scores", f"({n_matches},)")
     if scores.dtype.kind not in "fiu" and scores.size:
-        arrived = f"dtype {scores.dtype}" if scores.ndim else type(value).__name__
-        raise TypeError(f"`result_or_scores` must be a FilterResult or scores of float, got {arrived}")
+        raise TypeError(f"`result_or_scores` must be a FilterResult or scores of float, got {arrived(value, scores)}")
     if scores.shape != (n_matches,):
         raise ValueError(f"`result_or_scores` must have one entry per match, shape ({n_matches},), got {scores.shape}")
     return scores.astype(np.float64)

@@ -205,7 +205,7 @@ def test_index_pairs_that_are_no_integers_are_named(value: Any) -> None:
 
 def test_words_in_a_table_are_named() -> None:
     table = pytest.importorskip("pandas").DataFrame({"x": ["a", "b"], "y": [1.0, 2.0]})
-    with pytest.raises(TypeError, match="`p` must be an array of real numbers, got dtype object"):
+    with pytest.raises(TypeError, match="`p` must be an array of real numbers, got DataFrame of str"):
         as_points(table, "p")
 
 

@@ -35,7 +35,10 @@ def test_no_points_have_two_columns(value: Any) -> None:
         (3.0, ValueError, r"`p` must have shape \(n, 2\), got \(\)"),
         ([[1, 2], [3]], ValueError, "got a ragged sequence"),
         ([["a", "b"]], TypeError, "`p` must be an array of real numbers, got dtype"),
-        ([[None, 1]], TypeError, "`p` must be an array of real numbers, got dtype object"),
+        ([[None, 1]], TypeError, "`p` must be an array of real numbers, got list of NoneType"),
+        (None, TypeError, "`p` must be an array of real numbers, got NoneType"),
+        ("points.txt", TypeError, "`p` must be an array of real numbers, got str"),
+        ((point for point in ()), TypeError, "`p` must be an array of real numbers, got generator"),
         ([[1j, 1]], TypeError, "`p` must be an array of real numbers, got dtype complex128"),
     ],
 )
