@@ -130,24 +130,12 @@ def _strongest(kind: str, points1: ArrayLike, points2: ArrayLike, method: int | 
     result = filter_points(first, second, model=kind, **options)
     if not result.models:
         return None, np.zeros((len(first), 1), np.uint8)
-    matrix, residuals = _polish(result.models[0], first, second)
+    matrix = result.models[0].matrix.ravel()
+    with np.errstate(all="ignore"):  # what overflows is no coordinate
+        residuals = np.sqrt(FAMILIES[kind].squared_residuals(np.hstack([first, second]), matrix[None])[0])
     last = matrix[8] if abs(matrix[8]) > _ZERO else 1.0
     mask = (residuals <= result.models[0].tolerance).astype(np.uint8)
     return matrix.reshape(3, 3) / last, mask[:, None]
-
-
-def _polish(structure: Structure, points1: Array, points2: Array) -> tuple[Array, Array]:
-    """Return a structure's model (9,) refitted by its own noise scale, and all residuals to it, in pixels."""
-    family, matches = FAMILIES[structure.kind], MatchSet.of(points1, points2)
-    into = matches.frame.transforms()
-    out_of1, out_of2 = (np.asarray(np.linalg.inv(matrix), np.float64) for matrix in into)
-    model = family.to_pixels(structure.matrix.reshape(1, 9), out_of1, out_of2)
-    radius = np.array([POLISH_RADIUS * structure.noise_scale * matches.frame.scale])
-    for _ in range(POLISH_ROUNDS):
-        model = refit(family, matches.data, matches.votes, model, radius)
-    model = family.to_pixels(model, *into)
-    with np.errstate(all="ignore"):  # what overflows is no coordinate
-        return model[0], np.sqrt(family.squared_residuals(np.hstack([points1, points2]), model)[0])
 
 
 def _check_method(method: Any) -> None:

@@ -17,6 +17,7 @@ from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
+from ruzhash_cv.structures.refinement import refine
 from ruzhash_cv.structures.search import Families, Search, refitted
 from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
 
@@ -171,6 +172,8 @@ def filter_points(
     tolerances = (
         structures.tolerances * matches.length / scale if threshold is None else np.full(len(structures), threshold)
     )
+    models, noise = refine(families, structures.codes, structures.models, matches, tolerances * scale)
+    structures = replace(structures, models=models)
     residuals, null_residuals = (
         np.sqrt(squared_residuals(families, structures.codes, structures.models, data)).T / scale
         for data in (matches.data, found.null)
@@ -182,7 +185,7 @@ def filter_points(
     if false_acceptance_rate is None:
         lost = lost_to_rivals(matches, verdict, scores, codimensions)
         verdict.keep[lost], verdict.labels[lost] = False, -1
-    result = _result(structures, matches, families, verdict, scores, residuals, tolerances)
+    result = _result(structures, matches, families, verdict, scores, noise / scale, tolerances)
     clock.append(time.perf_counter())
     return replace(result, degenerate_samples=found.rejected, n_models=found.n_models, seconds=_seconds(clock))
 
@@ -217,7 +220,7 @@ def _result(
     families: Families,
     verdict: Verdict,
     scores: Array,
-    residuals: Array,
+    noise: Array,
     tolerances: Array,
 ) -> FilterResult:
     """Return structures in pixels, and the verdict for all matches that were given; what is not finite is flagged."""
@@ -225,10 +228,8 @@ def _result(
     for item, code in enumerate(structures.codes):
         matrix = families[code].to_pixels(structures.models[item : item + 1], *matches.frame.transforms())
         support = int((verdict.labels[where] == item).sum())
-        held = np.sort(residuals[verdict.labels == item, item])
-        noise_scale = 1.4826 * float(held[len(held) // 2]) if len(held) else 0.0
         tolerance, evidence = float(tolerances[item]), float(structures.evidences[item])
-        models.append(Structure(matrix.reshape(3, 3), families[code].name, support, tolerance, noise_scale, evidence))
+        models.append(Structure(matrix.reshape(3, 3), families[code].name, support, tolerance, float(noise[item]), evidence))
     result = _undecided(
         len(finite),
         models=tuple(models),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._core.jit import jit, uninterrupted
+from ruzhash_cv.families.homographies import adjugates
 from ruzhash_cv.families.two_view import PRODUCT, Array, least_vectors, unit_norm, weighted_products
 
 
@@ -61,15 +62,32 @@ class FundamentalMatrices:
                 weights[~np.isfinite(weights)] = 0.0
             sums, into1, into2 = weighted_products(data, weights)
             grams = sums[:, PRODUCT][..., PRODUCT].transpose(0, 1, 3, 2, 4)
-            fitted = least_vectors(grams.reshape(-1, 9, 9)).reshape(-1, 3, 3)
-            # The nearest matrix of rank 2 in Frobenius norm is F without its smallest singular triplet: F (1 - v v').
-            epipole = least_vectors(fitted.transpose(0, 2, 1) @ fitted)
-            fitted = fitted - (fitted @ epipole[:, :, None]) * epipole[:, None, :]
-            return self.to_pixels(fitted.reshape(-1, 9), into1, into2)
+            grams = grams.reshape(-1, 9, 9)
+            return self.to_pixels(of_rank_two(least_vectors(grams), grams), into1, into2)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return fundamental matrices (m, 9) of pixels."""
         return unit_norm((into2.swapaxes(-1, -2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
+
+
+def of_rank_two(models: Array, grams: Array) -> Array:
+    """Return the matrices of rank 2 whose error f'Gf is least, near the least vectors f (m, 9) of `grams` G (m, 9, 9).
+
+    A step of least cost to det F = 0 is along G^-1 times the gradient of det F, its cofactors (Kanatani and Sugaya, "Compact fundamental
+    matrix computation", IPSJ 2010). What two steps leave goes with the smallest singular triplet, F (1 - v v').
+    """
+    trace = np.trace(grams, axis1=1, axis2=2)[:, None, None]
+    costs = grams + trace * models[:, :, None] * models[:, None, :] + (1e-13 * trace + 1e-300) * np.eye(9)
+    fitted = models
+    for _ in range(2):
+        cofactors = adjugates(fitted).reshape(-1, 3, 3).transpose(0, 2, 1).reshape(-1, 9)
+        step = np.linalg.solve(costs, cofactors[:, :, None])[:, :, 0]
+        determinants = np.einsum("mi,mi->m", cofactors, fitted) / 3.0
+        moved = fitted - (determinants / np.einsum("mi,mi->m", cofactors, step))[:, None] * step
+        fitted = np.where(np.isfinite(moved).all(axis=1, keepdims=True), moved, fitted)
+    matrices = fitted.reshape(-1, 3, 3)
+    epipole = least_vectors(matrices.transpose(0, 2, 1) @ matrices)
+    return (matrices - (matrices @ epipole[:, :, None]) * epipole[:, None, :]).reshape(-1, 9)
 
 
 @jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")

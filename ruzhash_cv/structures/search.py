@@ -20,6 +20,7 @@ from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import WIDEST_SCALE, as_rows, embed, embed_and_sum, expected_preference
 from ruzhash_cv.sampling import N_DRAWS, PRIOR_MATCHES, REJECTIONS, draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import Candidates, Models, Structures, extract, meaningful
+from ruzhash_cv.structures.refinement import refit
 from ruzhash_cv.structures.repetitions import tell_repetitions
 
 Array = NDArray[np.float64]
@@ -306,17 +307,6 @@ def _agreement(
 ) -> NDArray[np.float32]:
     squared = squared_residuals(families, columns.codes, columns.models, data)
     return embed(squared, length, groups, columns.members) * columns.weights.astype(np.float32)[:, None]
-
-
-def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array) -> Array:
-    """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays."""
-    with np.errstate(all="ignore"):  # a radius of 0 holds nothing
-        ratios = family.squared_residuals(data, models) / (radii * radii)[:, None]
-    # The smaller of NaN and 1 is 1 here: what has no residual has no weight.
-    weights = votes * (1.0 - np.fmin(ratios, 1.0)) ** 2
-    fitted = family.fit(data, weights, models)
-    usable = np.isfinite(fitted).all(axis=1) & (weights.sum(axis=1) > family.sample_size + 1.0)
-    return np.where(usable[:, None], fitted, models)
 
 
 def refitted(structures: Structures, matches: MatchSet, families: Families) -> Structures:

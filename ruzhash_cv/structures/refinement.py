@@ -1,0 +1,50 @@
+"""Precise models: a structure is found with wide radii, and ends with a robust fit at the noise scale of its own matches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv.families.protocol import TwoViewFamily
+from ruzhash_cv.families.two_view import squared_residuals
+from ruzhash_cv.matchset import MatchSet
+
+Array = NDArray[np.float64]
+Families = tuple[TwoViewFamily, ...]
+
+#: Fits of a model, each with a biweight whose radius is so many noise scales; 4.685 would lose 5 % to least squares on Gaussian noise.
+N_FITS, RADIUS = 3, 5.0
+#: The median length of Gaussian noise of scale 1, by the number of its directions: that of the chi distribution.
+MEDIANS = {1: 0.6745, 2: 1.1774}
+
+
+def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array) -> Array:
+    """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays."""
+    with np.errstate(all="ignore"):  # a radius of 0 holds nothing
+        ratios = family.squared_residuals(data, models) / (radii * radii)[:, None]
+    # The smaller of NaN and 1 is 1 here: what has no residual has no weight.
+    weights = votes * (1.0 - np.fmin(ratios, 1.0)) ** 2
+    fitted = family.fit(data, weights, models)
+    usable = np.isfinite(fitted).all(axis=1) & (weights.sum(axis=1) > family.sample_size + 1.0)
+    return np.where(usable[:, None], fitted, models)
+
+
+def refine(
+    families: Families, codes: NDArray[Any], models: Array, matches: MatchSet, tolerances: Array
+) -> tuple[Array, Array]:
+    """Return models (m, 9) fitted at their noise scales, and these (m,), from what lies within `tolerances` (m,) of them."""
+    models, noise, limits = models.copy(), np.zeros(len(models)), tolerances
+    for fits in range(N_FITS + 1):
+        for code in np.unique(codes):
+            own = np.flatnonzero(codes == code)
+            squared = squared_residuals(families, codes[own], models[own], matches.data)
+            for row, item in zip(squared, own, strict=True):
+                near = row[row <= limits[item] ** 2]
+                middle = np.sqrt(np.partition(near, len(near) // 2)[len(near) // 2]) if len(near) else 0.0
+                noise[item] = middle / MEDIANS[families[code].codimension]
+            if fits < N_FITS:
+                models[own] = refit(families[code], matches.data, matches.votes, models[own], RADIUS * noise[own])
+        limits = np.minimum(tolerances, RADIUS * noise)
+    return models, noise
