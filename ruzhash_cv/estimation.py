@@ -7,18 +7,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._core.validation import RNG, as_pairs
+from ruzhash_cv._core.validation import RNG, as_pairs, check_real
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.filtering import filter_points
-from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.result import Structure
-from ruzhash_cv.structures.search import refit
 
-#: The last refits of a model: as many, with the biweight's radius at so many of its noise scales. Over 168 rendered scenes of each
-#: kind the distance from the truth falls by 11 % (planes) and 18 % (rigid scenes) against the structure as found, with a threshold
-#: of 3 px by 28 % and 15 %. Plain least squares on the inliers, on half of these scenes: 15 %, 11 %, 4 %, 0 %; this refit there:
-#: 15 %, 20 %, 22 %, 13 %.
-POLISH_ROUNDS, POLISH_RADIUS = 3, 5.0
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.
 ROBUST_METHODS = (4, 8, 16, *range(32, 39))
 #: A last entry of a matrix of unit norm below this is zero: the matrix cannot be scaled to make it 1.
@@ -32,27 +24,29 @@ def find_homography(
     points1: ArrayLike,
     points2: ArrayLike,
     method: int | None = None,
-    threshold: float | None = None,
+    ransacReprojThreshold: float | None = None,
+    mask: Any = None,
+    maxIters: int | None = None,
+    confidence: float | None = None,
     *,
+    threshold: float | None = None,
     rng: RNG = 0,
     n_jobs: int | None = None,
 ) -> Found:
     """Find the homography of the strongest plane, in place of ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
 
-    `filter_points` keeps every plane; this is the one of most evidence, refitted.
+    `filter_points` keeps every plane; this is the one of most evidence.
 
     Parameters
     ----------
     points1, points2 : array_like, shape (n, 2) or (n, 1, 2)
         Corresponding points, pixels, of any real dtype.
-    method : int, optional
-        Makes no difference: OpenCV's robust methods (`cv2.RANSAC`, `cv2.LMEDS`, `cv2.RHO`, `cv2.USAC_MAGSAC`, ...) may stand
-        here so that the arguments of an OpenCV call need no change. OpenCV's further ones (`mask`, `maxIters`, `confidence`)
-        have no counterpart; leave them out.
-    threshold : float, optional
-        Pixels, OpenCV's `ransacReprojThreshold`, but on the symmetric transfer error: it holds in both images. None: the
-        tolerance that the plane's own residuals ask for, up to 34 px, which may take neighbouring planes of a rough scene for one;
-        where one precise plane is wanted, give 3.0.
+    ransacReprojThreshold, threshold : float, optional
+        Pixels, one of the two: OpenCV's name and place, or ours. On the symmetric transfer error: it holds in both images. None: the
+        tolerance that the plane's own residuals ask for, up to 34 px.
+    method, mask, maxIters, confidence
+        Ignored: `method` may be any of OpenCV's robust ones (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...), there is one way here, and it
+        knows itself when it has sampled enough.
     rng, n_jobs
         See `filter_points`.
 
@@ -81,27 +75,38 @@ def find_homography(
     >>> mask.shape, int(mask.sum())
     ((60, 1), 60)
     """
-    return _strongest("homography", points1, points2, method, threshold=threshold, rng=rng, n_jobs=n_jobs)
+    given = _one_threshold(method, ransacReprojThreshold, threshold)
+    first, second = as_pairs(points1, points2)
+    result = filter_points(first, second, model="homography", threshold=given, rng=rng, n_jobs=n_jobs)
+    models = [model for model in result.models if not model.stationary] or result.models
+    if not models:
+        return _as_opencv("homography", None, first, second, 0.0)
+    return _as_opencv("homography", models[0].matrix, first, second, models[0].tolerance)
 
 
 def find_fundamental_matrix(
     points1: ArrayLike,
     points2: ArrayLike,
     method: int | None = None,
-    threshold: float | None = None,
+    ransacReprojThreshold: float | None = None,
+    confidence: float | None = None,
+    maxIters: int | None = None,
+    mask: Any = None,
     *,
+    threshold: float | None = None,
     rng: RNG = 0,
     n_jobs: int | None = None,
 ) -> Found:
     """Find the fundamental matrix of the strongest motion, in place of ``cv2.findFundamentalMat``.
 
-    `filter_points` keeps every motion; this is the one of most evidence, refitted.
+    `FilterResult.motions` has every motion; this is the one of most matches, planes and what is off them together. Where one plane is
+    all there is to see, it is one of the many matrices that fit it.
 
     Parameters
     ----------
-    points1, points2, method, rng, n_jobs
+    points1, points2, method, confidence, maxIters, mask, rng, n_jobs
         See `find_homography`; `method` may also be `cv2.FM_RANSAC` or `cv2.FM_LMEDS`.
-    threshold : float, optional
+    ransacReprojThreshold, threshold : float, optional
         As for `find_homography`, but on the Sampson distance; None: the tolerance that the motion's own residuals ask for.
 
     Returns
@@ -120,22 +125,36 @@ def find_fundamental_matrix(
     >>> F.shape, mask.shape, int(mask.sum())
     ((3, 3), (80, 1), 80)
     """
-    return _strongest("fundamental", points1, points2, method, threshold=threshold, rng=rng, n_jobs=n_jobs)
-
-
-def _strongest(kind: str, points1: ArrayLike, points2: ArrayLike, method: int | None, **options: Any) -> Found:
+    given = _one_threshold(method, ransacReprojThreshold, threshold)
     first, second = as_pairs(points1, points2)
+    result = filter_points(first, second, threshold=given, rng=rng, n_jobs=n_jobs)
+    motions = [motion for motion in result.motions if not motion.stationary] or list(result.motions)
+    rigid = [motion for motion in motions if motion.kind == "fundamental"]
+    if rigid:
+        return _as_opencv("fundamental", rigid[0].matrix, first, second, given or rigid[0].tolerance)
+    plane = motions[0].parts[0] if motions else None
+    matrix = None if plane is None else result.plane_motion(plane)
+    return _as_opencv("fundamental", matrix, first, second, given or (motions[0].tolerance if motions else 0.0))
+
+
+def _one_threshold(method: Any, opencv_s: float | None, ours: float | None) -> float | None:
     if method is not None:
         _check_method(method)
-    result = filter_points(first, second, model=kind, **options)
-    if not result.models:
-        return None, np.zeros((len(first), 1), np.uint8)
-    matrix = result.models[0].matrix.ravel()
+    if opencv_s is not None and ours is not None:
+        raise TypeError(f"`threshold` and `ransacReprojThreshold` are one, got both: {ours!r} and {opencv_s!r}")
+    if opencv_s is not None:
+        check_real(opencv_s, "ransacReprojThreshold")
+    return ours if opencv_s is None else opencv_s
+
+
+def _as_opencv(kind: str, matrix: Array | None, points1: Array, points2: Array, tolerance: float) -> Found:
+    """Return a matrix as OpenCV scales it, and the mask (n, 1) of matches within a tolerance of it."""
+    if matrix is None:
+        return None, np.zeros((len(points1), 1), np.uint8)
     with np.errstate(all="ignore"):  # what overflows is no coordinate
-        residuals = np.sqrt(FAMILIES[kind].squared_residuals(np.hstack([first, second]), matrix[None])[0])
-    last = matrix[8] if abs(matrix[8]) > _ZERO else 1.0
-    mask = (residuals <= result.models[0].tolerance).astype(np.uint8)
-    return matrix.reshape(3, 3) / last, mask[:, None]
+        squared = FAMILIES[kind].squared_residuals(np.hstack([points1, points2]), matrix.reshape(1, 9))[0]
+    last = matrix[2, 2] if abs(matrix[2, 2]) > _ZERO else 1.0
+    return matrix / last, (np.sqrt(squared) <= tolerance).astype(np.uint8)[:, None]
 
 
 def _check_method(method: Any) -> None:

@@ -15,8 +15,10 @@ from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.matchset import MatchSet
+from ruzhash_cv.motions import KeptMatches
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
+from ruzhash_cv.structures.motions import Kept
 from ruzhash_cv.structures.refinement import refine
 from ruzhash_cv.structures.search import Families, Search, refitted
 from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
@@ -172,7 +174,9 @@ def filter_points(
     tolerances = (
         structures.tolerances * matches.length / scale if threshold is None else np.full(len(structures), threshold)
     )
-    models, noise = refine(families, structures.codes, structures.models, matches, tolerances * scale)
+    models, noise = refine(
+        families, structures.codes, structures.models, matches.data, matches.votes, tolerances * scale
+    )
     structures = replace(structures, models=models)
     residuals, null_residuals = (
         np.sqrt(squared_residuals(families, structures.codes, structures.models, data)).T / scale
@@ -230,9 +234,18 @@ def _result(
         support = int((verdict.labels[where] == item).sum())
         tolerance, evidence = float(tolerances[item]), float(structures.evidences[item])
         models.append(Structure(matrix.reshape(3, 3), families[code].name, support, tolerance, float(noise[item]), evidence))
+    rows, scale = np.flatnonzero(verdict.keep), matches.frame.scale
+    kept = Kept(
+        structures, noise * scale, tolerances * scale, matches.data[rows], matches.votes[rows], verdict.labels[rows],
+        matches.length, families,
+    )  # fmt: skip
+    number, given = np.full(len(matches), -1), np.full(len(finite), -1)
+    number[rows] = np.arange(len(rows))
+    given[finite] = number[where]
     result = _undecided(
         len(finite),
         models=tuple(models),
+        _kept=KeptMatches(kept, matches.frame, given),
         score_threshold=verdict.score_threshold,
         mismatch_rate=verdict.mismatch_rate,
     )

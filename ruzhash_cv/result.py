@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv import printing
 from ruzhash_cv._core.records import Record
+from ruzhash_cv._core.validation import as_matrix
 from ruzhash_cv.sampling import REJECTIONS
 
 Array = NDArray[np.float64]
@@ -31,9 +34,11 @@ class Structure(Record):
         better rival for its keypoint, or looks no better than decoys (on an epipolar line). Without a `threshold`, up to three
         times as far if it looks better than nearly all decoys and nearly all matches further off.
     noise_scale : float
-        Pixels: 1.4826 times the median residual of its distinct matches.
+        In the points' unit: standard deviation of each coordinate's noise that its residuals ask for, by their median.
     evidence : float
-        Log-likelihood ratio against chance, nats.
+        -ln NFA: minus the logarithm of how many structures as strong are expected by chance.
+    stationary : bool
+        Its matches did not move while others did: a watermark, a time stamp, a border, the bonnet of the car.
     """
 
     matrix: Array
@@ -42,6 +47,22 @@ class Structure(Record):
     tolerance: float
     noise_scale: float
     evidence: float
+    stationary: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Motion(Structure):
+    """What moves as one between the images, seen from the camera: a rigid scene, or an object that moves by itself.
+
+    `Structure` has the other attributes. `kind` is ``"homography"`` where no match tells more: one plane, or a camera that only turns.
+
+    Attributes
+    ----------
+    parts : tuple of int
+        Indices into `FilterResult.models` of the planes that are its parts.
+    """
+
+    parts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,6 +109,58 @@ class FilterResult(Record):
     n_models: int = 0
     reason: str | None = None
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
+    _kept: Any = field(default=None, compare=False)
+
+    @property
+    def motions(self) -> tuple[Motion, ...]:
+        """Motions, those of most matches first; they are searched for among the kept matches when first asked for."""
+        return self._motions[0]
+
+    @property
+    def motion_labels(self) -> NDArray[np.int64]:
+        """Index into `motions` of the motion each kept match belongs to, -1 = none; shape (n,)."""
+        return self._motions[1]
+
+    @property
+    def evidence(self) -> float:
+        """How sure it is that the images share anything: -ln NFA of all structures that are not stationary; see docs/method.md."""
+        return sum(structure.evidence for structure in self.models)
+
+    @cached_property
+    def _motions(self) -> tuple[tuple[Motion, ...], NDArray[np.int64]]:
+        return ((), np.full(len(self.labels), -1)) if self._kept is None else self._kept.motions()
+
+    def plane_motion(self, structure: int) -> Array | None:
+        """Return a fundamental matrix that fits the matches of one structure best; a plane leaves it free in part. None where none is."""
+        return None if self._kept is None else self._kept.matrix(structure)
+
+    def camera_pose(self, camera_matrix1: ArrayLike, camera_matrix2: ArrayLike, motion: int = 0) -> tuple[Array, Array]:
+        """Return the pose of the second camera as a motion sees it, x2 ~ K2 (R X + t) where x1 ~ K1 X.
+
+        Parameters
+        ----------
+        camera_matrix1, camera_matrix2 : array_like, shape (3, 3)
+            Intrinsics of the two cameras, in the points' unit; for distorted images undistort the points first.
+        motion : int
+            Index into `motions`. Of one whose kind is ``"homography"`` the pose is not unique, and the baseline may be 0.
+
+        Returns
+        -------
+        rotation : ndarray of float64, shape (3, 3)
+        translation : ndarray of float64, shape (3,)
+            Of unit norm: two views do not tell their distance.
+
+        Raises
+        ------
+        IndexError
+            There is no such motion.
+        TypeError, ValueError
+            An argument is not of a form above; the message names it and what arrived.
+        """
+        camera1, camera2 = as_matrix(camera_matrix1, "camera_matrix1"), as_matrix(camera_matrix2, "camera_matrix2")
+        if self._kept is None or not -len(self.motions) <= motion < len(self.motions):
+            raise IndexError(f"`motion` must be an index into {len(self.motions)} motions, got {motion}")
+        return self._kept.pose(self, motion, camera1, camera2)
 
     def __repr__(self) -> str:
         return f"<FilterResult: {printing.headline(self)}>"

@@ -140,6 +140,16 @@ def as_vector(value: Any, name: str, *, least: float = -np.inf) -> NDArray[np.fl
     return vector
 
 
+def as_matrix(value: Any, name: str) -> NDArray[np.float64]:
+    """Return `value` as a finite float64 array of shape (3, 3) that has an inverse."""
+    matrix = as_reals(value, name, "(3, 3)")
+    if matrix.shape != (3, 3):
+        raise ValueError(f"`{name}` must have shape (3, 3), got {matrix.shape}")
+    if not np.isfinite(matrix).all() or np.linalg.matrix_rank(matrix) < 3:
+        raise ValueError(f"`{name}` must be finite and have an inverse, got {matrix.tolist()}")
+    return matrix
+
+
 def as_row_numbers(value: Any, name: str, shape: tuple[int | str, ...], n: int) -> NDArray[np.int64]:
     """Return `value` as int64 row numbers below `n` in an array of two dimensions; a str in `shape` stands for any length."""
     shown = "(" + ", ".join(str(side) for side in shape) + ")"

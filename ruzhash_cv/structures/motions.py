@@ -1,12 +1,13 @@
-"""Motions: one fundamental matrix for planes that move together, and for the few matches off them that tell the pose.
+"""Motions: one fundamental matrix for the planes that move together, and for the few matches off them that tell the pose.
 
-Planes are found first, and may hide the motion. It is searched for among what the mask keeps, where few mismatches are left, and tightly:
+Planes are found first, and may hide the motion. It is searched for tightly, among what the mask keeps, from matrices
 
-    seven matches, as many from each plane as from another  ->  matrices
-    a plane's homography H and two matches off it           ->  matrices [e]_x H, e being where the lines H x1, x2 of the two meet
-    the one of most -ln NFA off the strongest plane, refined, holds the planes whose matches lie on its epipolar lines
+    of seven matches, drawn as often from a small structure as from a large one,
+    [e]_x H of a plane's homography H and two matches off it: the epipole e is where the lines H x1, x2 of the two meet.
 
-Where none is better than chance the plane is a motion by itself: a plane alone, or a camera that only turns.
+Each structure first gets the matrix that fits its own matches best, whose noise scale is the least a motion could have there. Structures
+are parts of one motion if its matrix fits each about as well as that. A plane that no matrix explains more with than chance would is a
+motion by itself: it may be all there is to see, or the camera only turns.
 """
 
 from __future__ import annotations
@@ -17,156 +18,168 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.families.protocol import TwoViewFamily
-from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.preferences import CUT, WIDEST_SCALE
+from ruzhash_cv.families.two_view import squared_residuals, unit_norm
+from ruzhash_cv.preferences import WIDEST_SCALE
 from ruzhash_cv.sampling import draw_decoys, draw_from
-from ruzhash_cv.structures.evidence import RADII, Candidates, Models, Structures, count_votes, evidence
-from ruzhash_cv.structures.refinement import refine, refit
+from ruzhash_cv.structures.evidence import RADII, TOLERANCE, Candidates, Models, Structures, count_votes, evidence
+from ruzhash_cv.structures.refinement import RADIUS, noise_scales, refine, refit
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 Families = tuple[TwoViewFamily, ...]
 
-#: Matrices tried for a motion: of seven matches, and of each plane with two matches off it.
-N_SEVENS, N_PARALLAXES = 40, 100
-#: The best of these are refined.
-N_REFINED = 6
-#: A plane belongs to a motion that holds so large a share of its matches.
-HELD = 0.8
-#: Matches off a plane that a motion with this plane fits whatever they are.
+#: Matrices tried: of seven matches, and of a plane and two matches off it; and how many of these are refined.
+N_SEVENS, N_PARALLAXES, N_REFINED = 40, 100, 6
+#: No structure is known to have less noise than this, in lengths.
+LEAST_NOISE = 0.1
+#: A structure is part of a motion that has at most so many times the least noise there.
+AS_WELL = 1.5
+#: Pairings of kept matches that tell how many agree with a matrix by chance.
+N_DECOYS = 1000
+#: Matches that the matrix of a plane fits whatever they are: two fix the epipole.
 FREE = 2
+_SEED = 0
 
 
 @dataclass(frozen=True)
 class Motions(Models):
-    """Motions: noise scales and tolerances (m,), in the unit of the frame, -ln NFA, and which structures (m, k) are parts."""
+    """Motions: noise scales and tolerances (m,) in the unit of the frame, -ln NFA, and which structures (m, k) each holds."""
 
     noise: Array
     tolerances: Array
     evidences: Array
-    parts: NDArray[np.bool_]
+    holds: Mask
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The matches kept: `labels` (n,) say by which structures, whose noise scales and tolerances are in the unit of the frame."""
+
+    structures: Structures
+    noise: Array
+    tolerances: Array
+    data: Array
+    votes: Array
+    labels: Rows
+    length: float
+    families: Families
+
+    def motions(self) -> tuple[Motions, Rows]:
+        """Return the motions, those of most votes first, and which of them each match belongs to, -1 for none."""
+        k = len(self.structures)
+        search, found, member = MotionSearch(self), [], np.full(k, -1)
+        while (member < 0).any():
+            motion = search.motion(int(np.argmin(member >= 0)), member < 0)
+            member[motion.holds[0]] = len(found)
+            found.append(motion)
+        motions = Motions.join(found)
+        squared = squared_residuals(self.families, motions.codes, motions.models, self.data)
+        distances = np.sqrt(squared) / motions.tolerances[:, None]
+        nearest = np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
+        labels = np.where(self.labels < 0, nearest, member[self.labels])
+        order = np.argsort(-np.bincount(labels + 1, self.votes, minlength=len(found) + 1)[1:], kind="stable")
+        return motions.take(order), np.append(np.argsort(order), -1)[labels]
 
 
 class MotionSearch:
-    def __init__(self, structures, noise, tolerances, kept, labels, matches, families, null, rng):
-        self.structures, self.noise, self.tolerances, self.kept, self.labels = structures, noise, tolerances, kept, labels
-        self.matches, self.families, self.null, self.rng = matches, families, null, rng
-        self.rigid = families[1]
-        codim = np.array([f.codimension for f in families])[structures.codes]
-        self.planes = codim > self.rigid.codimension
-        self.floor = FLOOR * RADII[0] * matches.length
-        self.widest = matches.length / 3
+    """Finds what moves with a structure; each one's `own_models` (k, 9), NaN for none, fit best what it holds itself."""
 
-    def run(self):
-        s = self.structures
-        left = self.kept.copy()
-        free = np.ones(len(s), bool)
-        found = []
-        self.own, self.own_models = self.noise.copy(), [np.zeros((0, 9))] * len(s)
-        for k in range(len(s)):
-            rows = np.flatnonzero(self.kept & (self.labels == k))
-            if len(rows) >= 12:
-                models, noise = self.tried(k, rows, len(s) * [False])
-                if len(models):
-                    best = np.argmin(noise)
-                    n = len(rows)
-                    self.own[k] = min(self.own[k], noise[best] * np.sqrt(n / (n - 7)))
-                    self.own_models[k] = models[best : best + 1]
-        self.own = np.maximum(self.own, self.floor)
-        self.scales = np.append(np.minimum(self.own, self.widest), self.widest)[self.labels]
-        while free.any():
-            seed = int(np.argmax(free))
-            f = self.motion(seed, np.flatnonzero(left), free)
-            if f is None:
-                parts = np.zeros(len(s), bool)
-                parts[seed] = True
-                found.append((s.models[seed], s.codes[seed], self.noise[seed], self.tolerances[seed], s.evidences[seed], parts))
-                held = self.kept & (self.labels == seed)
-            else:
-                model, noise, tolerance, gain, held, parts = f
-                found.append((model, 1, noise, tolerance, gain, parts))
-            free &= ~parts
-            left &= ~held & ~np.isin(self.labels, np.flatnonzero(parts))
-        return found
+    def __init__(self, kept: Kept) -> None:
+        self._kept, self._rng = kept, np.random.default_rng(_SEED)
+        codimensions = np.array([family.codimension for family in kept.families])
+        self._code = int(np.argmin(codimensions))
+        self._rigid = kept.families[self._code]
+        self._is_plane = (codimensions > self._rigid.codimension)[kept.structures.codes]
+        self._decoys = draw_decoys(kept.data, N_DECOYS, WIDEST_SCALE * kept.length, self._rng)
+        self._least = np.maximum(kept.noise, LEAST_NOISE * kept.length)
+        self.own_models = np.full((len(kept.structures), 9), np.nan)
+        for structure in range(len(kept.structures)) if self._rigid.codimension == 1 else ():
+            rows = np.flatnonzero(kept.labels == structure)
+            models, noise = self._fits(structure, rows)
+            if len(models) and len(rows) > 2 * self._rigid.sample_size:
+                best = np.argmin(noise)
+                self.own_models[structure] = models[best]
+                # So many degrees of freedom went into the fit.
+                spread = np.sqrt(len(rows) / (len(rows) - self._rigid.sample_size))
+                self._least[structure] = min(self._least[structure], max(noise[best] * spread, LEAST_NOISE * kept.length))
 
-    def tried(self, seed, pool, others):
-        """Return refined matrices that may explain matches `pool`, and their noise there."""
-        s, m = self.structures, self.matches
-        data, votes, label = m.data[pool], m.votes[pool], self.labels[pool]
-        size = np.bincount(label + 1, votes, minlength=len(s) + 1)
-        balanced = votes / np.sqrt(size[label + 1])
-        samples = draw_from(data, 7, N_SEVENS, (0,), balanced, m.length, 1, False, self.rng)
-        models = [self.rigid.solve(data[samples.indices])[0], self.own_models[seed]]
-        if self.planes[seed]:
-            d = np.sqrt(self.families[s.codes[seed]].squared_residuals(data, s.models[seed : seed + 1])[0])
-            off = d > 2.0 * max(self.noise[seed], self.floor)
-            if off.sum() >= 2:
-                models.append(parallax(s.models[seed], data[off], N_PARALLAXES, self.rng))
+    def motion(self, seed: int, free: Mask) -> Motions:
+        """Return the motion of a structure and of which of the `free` ones it holds, or the structure as one by itself."""
+        kept, code = self._kept, np.array([self._code], np.uint8)
+        rows = np.flatnonzero(np.append(free, True)[kept.labels])
+        beyond = self._off(seed, rows)
+        models, noise = self._fits(seed, rows)
+        gains = self._evidence(models, rows[beyond], FREE if self._is_plane[seed] else self._rigid.sample_size)
+        holds = self._held(models, rows) & free
+        gains[~holds[:, seed]] = -np.inf
+        if not gains.max(initial=-np.inf) > 0.0:
+            alone = np.arange(len(free))[None] == seed
+            own = kept.structures.take(np.array([seed]))
+            return Motions(own.models, own.codes, kept.noise[[seed]], kept.tolerances[[seed]], own.evidences, alone)
+        best, step = np.unravel_index(np.argmax(gains), gains.shape)
+        tolerance = RADII[[step + TOLERANCE]] * kept.length
+        total = gains[best, step] + kept.structures.evidences[seed] * self._is_plane[seed]
+        return Motions(models[[best]], code, noise[[best]], tolerance, np.array([total]), holds[[best]])
+
+    def _off(self, seed: int, rows: Rows) -> Mask:
+        """Tell which matches are off a plane: further from it than noise of what is on it; all, if it is none."""
+        kept = self._kept
+        if not self._is_plane[seed]:
+            return np.ones(len(rows), bool)
+        family, model = kept.families[kept.structures.codes[seed]], kept.structures.models[[seed]]
+        furthest = max(RADIUS * self._least[seed], kept.length)
+        return np.asarray(family.squared_residuals(kept.data[rows], model)[0] > furthest**2)
+
+    def _fits(self, seed: int, rows: Rows) -> tuple[Array, Array]:
+        """Return the best matrices (m, 9) of some matches, among them a structure's, refined, and their noise scales (m,)."""
+        kept, votes = self._kept, self._kept.votes[rows]
+        data, labels = kept.data[rows], kept.labels[rows]
+        balanced = votes / np.sqrt(np.bincount(labels + 1, votes, minlength=2)[labels + 1])
+        samples = draw_from(
+            data, self._rigid.sample_size, N_SEVENS, (0,), balanced, kept.length, 1, False, self._rng
+        )
+        models = [self._rigid.solve(data[samples.indices])[0], self.own_models[[seed]]]
+        if self._is_plane[seed]:
+            models.append(parallax(kept.structures.models[seed], data[self._off(seed, rows)], N_PARALLAXES, self._rng))
         else:
-            models.append(s.models[seed : seed + 1])
-        models = np.vstack(models)
-        scales = getattr(self, "scales", np.full(len(m.data), self.widest))[pool]
-        squared = self.rigid.squared_residuals(data, models)
-        quality = np.maximum(0, 1 - squared / (3.0 * scales) ** 2) @ balanced
-        best = np.argsort(-quality, kind="stable")[:N_REFINED]
-        tried = refit(self.rigid, data, votes, models[best], np.full(len(best), m.length))
-        return refine((self.rigid,), np.zeros(len(tried), int), tried, replace(m, data=data, votes=votes), np.full(len(tried), m.length))
+            models.append(kept.structures.models[[seed]])
+        tried = np.vstack(models)
+        tried = tried[np.isfinite(tried).all(axis=1)]
+        scales = np.append(np.minimum(self._least, kept.length / 3.0), kept.length / 3.0)[labels]
+        agreement = np.maximum(0.0, 1.0 - self._rigid.squared_residuals(data, tried) / (3.0 * scales) ** 2) @ balanced
+        tried = tried[np.argsort(-agreement, kind="stable")[:N_REFINED]]
+        radii = np.full(len(tried), kept.length)
+        return refine((self._rigid,), np.zeros(len(tried), np.uint8), refit(self._rigid, data, votes, tried, radii), data, votes, radii)
 
-    def motion(self, seed, pool, free):
-        s, m = self.structures, self.matches
-        if len(pool) < self.rigid.sample_size + 1:
-            return None
-        data, votes, label = m.data[pool], m.votes[pool], self.labels[pool]
-        off = np.ones(len(pool), bool)
-        plane = self.planes[seed]
-        if plane:
-            d = np.sqrt(self.families[s.codes[seed]].squared_residuals(data, s.models[seed : seed + 1])[0])
-            off = d > max(OFF * self.own[seed], OFFL * m.length)
-            if votes[off].sum() <= FREE + 1:
-                return None
-        tried, noise = self.tried(seed, pool, free)
-        weight = np.where(off, votes, 0.0)
-        fam = tuple(replace(f, sample_size=FREE if plane else 7) if i == 1 else f for i, f in enumerate(self.families))
-        c = Candidates.of(self.rigid, 1, tried, data, self.null, m.length)
-        gains = evidence(c, count_votes(c.steps, weight), float(weight.sum()), fam, N_SEVENS + N_PARALLAXES)
-        gains[:, RADII > 1.01] = -np.inf
-        squared = self.rigid.squared_residuals(data, tried)
-        # parts
-        parts = np.zeros((len(tried), len(s)), bool)
-        for k in np.flatnonzero(free):
-            own = label == k
-            if own.any():
-                mid = np.sqrt(np.median(squared[:, own], axis=1)) / 0.6745
-                parts[:, k] = mid <= CLOSE * self.own[k]
-                if DEBUG: print("   ", k, self.noise[k]/m.length*3, self.own[k]/m.length*3, (mid/m.length*3).round(2))
-        gains[~parts[:, seed]] = -np.inf
-        i, step = np.unravel_index(np.argmax(gains), gains.shape)
-        if DEBUG: print("motion: seed", seed, "pool", len(pool), "off", weight.sum(), "gain", gains[i, step], "radius", RADII[step]*3, parts.sum(1))
-        if not gains[i, step] > 0:
-            return None
-        tolerance = RADII[step] * m.length * np.sqrt(2)
-        allsq = self.rigid.squared_residuals(m.data, tried[i : i + 1])[0]
-        held = self.kept & (allsq <= tolerance**2)
-        return tried[i], noise[i], tolerance, gains[i, step], held, parts[i]
+    def _evidence(self, models: Array, rows: Rows, n_free: int) -> Array:
+        """Return -ln NFA (m, n_radii) of matrices among some matches, of which they fit `n_free` whatever these are."""
+        kept, family = self._kept, replace(self._rigid, sample_size=n_free)
+        found = Candidates.of(family, 0, models, kept.data[rows], self._decoys, kept.length)
+        votes = kept.votes[rows]
+        if not len(rows):
+            return np.full((len(models), 1), -np.inf)
+        gains = evidence(found, count_votes(found.steps, votes), float(votes.sum()), (family,), N_SEVENS + N_PARALLAXES)
+        gains[:, RADII > 1.0 + 1e-9] = -np.inf
+        return gains
 
-FLOOR, CLOSE, OFF, OFFL = 0.5, 1.41, 3.0, 1.0
-DEBUG = False
-
-def replace_data(m, pool):
-    return replace(m, data=m.data[pool], votes=m.votes[pool])
+    def _held(self, models: Array, rows: Rows) -> Mask:
+        """Tell which structures (m, k) matrices fit about as well as the best one of each does."""
+        kept = self._kept
+        squared, held = self._rigid.squared_residuals(kept.data[rows], models), np.zeros((len(models), len(kept.structures)), bool)
+        for structure in np.unique(kept.labels[rows][kept.labels[rows] >= 0]):
+            noise = noise_scales(squared[:, kept.labels[rows] == structure], self._rigid.codimension)
+            held[:, structure] = noise <= AS_WELL * self._least[structure]
+        return held
 
 
 def parallax(plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
-    """Return fundamental matrices (n, 9) of a plane's homography (9,) and two of the correspondences off it each."""
-    H = plane.reshape(3, 3)
-    ones = np.ones((len(data), 1))
-    moved = np.hstack([data[:, :2], ones]) @ H.T
-    lines = np.cross(moved, np.hstack([data[:, 2:], ones]))
-    lines /= np.linalg.norm(lines, axis=1, keepdims=True) + 1e-300
+    """Return fundamental matrices (n, 9) of a plane's homography (9,) and two correspondences off it each, drawn at random."""
+    matrix, ones = plane.reshape(3, 3), np.ones((len(data), 1))
+    if len(data) < FREE:
+        return np.zeros((0, 9))
+    lines = np.cross(np.hstack([data[:, :2], ones]) @ matrix.T, np.hstack([data[:, 2:], ones]))
     i, j = rng.integers(len(data), size=(2, n))
-    e = np.cross(lines[i], lines[j])
-    e = e[np.linalg.norm(e, axis=1) > 1e-9]
-    cross = np.zeros((len(e), 3, 3))
-    cross[:, 0, 1], cross[:, 0, 2], cross[:, 1, 2] = -e[:, 2], e[:, 1], -e[:, 0]
-    cross -= cross.transpose(0, 2, 1)
-    F = (cross @ H).reshape(-1, 9)
-    return F / np.linalg.norm(F, axis=1, keepdims=True)
+    epipoles = np.cross(lines[i], lines[j])
+    # Row r of [e]_x H is the cross product of e and H's columns.
+    return unit_norm(np.cross(epipoles[:, None], matrix.T[None]).transpose(0, 2, 1).reshape(-1, 9))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
-from ruzhash_cv.matchset import MatchSet
 
 Array = NDArray[np.float64]
 Families = tuple[TwoViewFamily, ...]
@@ -32,19 +30,24 @@ def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii
 
 
 def refine(
-    families: Families, codes: NDArray[Any], models: Array, matches: MatchSet, tolerances: Array
+    families: Families, codes: NDArray[np.uint8], models: Array, data: Array, votes: Array, tolerances: Array
 ) -> tuple[Array, Array]:
     """Return models (m, 9) fitted at their noise scales, and these (m,), from what lies within `tolerances` (m,) of them."""
     models, noise, limits = models.copy(), np.zeros(len(models)), tolerances
     for fits in range(N_FITS + 1):
         for code in np.unique(codes):
             own = np.flatnonzero(codes == code)
-            squared = squared_residuals(families, codes[own], models[own], matches.data)
-            for row, item in zip(squared, own, strict=True):
-                near = row[row <= limits[item] ** 2]
-                middle = np.sqrt(np.partition(near, len(near) // 2)[len(near) // 2]) if len(near) else 0.0
-                noise[item] = middle / MEDIANS[families[code].codimension]
+            squared = squared_residuals(families, codes[own], models[own], data)
+            squared[squared > (limits[own] ** 2)[:, None]] = np.inf
+            noise[own] = noise_scales(squared, families[code].codimension)
             if fits < N_FITS:
-                models[own] = refit(families[code], matches.data, matches.votes, models[own], RADIUS * noise[own])
+                models[own] = refit(families[code], data, votes, models[own], RADIUS * noise[own])
         limits = np.minimum(tolerances, RADIUS * noise)
     return models, noise
+
+
+def noise_scales(squared: Array, codimension: int) -> Array:
+    """Return noise scales (m,) by the medians of squared residuals (m, n) that are finite, 0 where none is."""
+    held = [row[row < np.inf] for row in squared]
+    middle = [np.partition(row, len(row) // 2)[len(row) // 2] if len(row) else 0.0 for row in held]
+    return np.sqrt(np.array(middle, np.float64)) / MEDIANS[codimension]

@@ -1,0 +1,65 @@
+"""Camera pose of a rigid motion: from its matrix, its matches and the cameras' intrinsics."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+Array = NDArray[np.float64]
+Pose = tuple[Array, Array]
+
+
+def camera_pose(kind: str, matrix: Array, points1: Array, points2: Array, noise: float, cameras: Pose) -> Pose:
+    """Return rotation (3, 3) and unit translation (3,) of x2 ~ K2 (R X + t), from the model and the matches (n, 2) of a motion.
+
+    OpenCV takes them from the essential matrix, or from the homography where a motion has no more. From there the Sampson distance is
+    made least over the five numbers a pose has, with the Cauchy weights of the `noise` scale.
+    """
+    camera1, camera2 = cameras
+    rays1 = np.hstack([points1, np.ones((len(points1), 1))]) @ np.linalg.inv(camera1).T
+    rays2 = np.hstack([points2, np.ones((len(points2), 1))]) @ np.linalg.inv(camera2).T
+    # Normals of epipolar lines in pixels.
+    into1, into2 = np.linalg.inv(camera1)[:2, :2], np.linalg.inv(camera2)[:2, :2]
+
+    def distances(change: Array, rotation: Array, translation: Array) -> Array:
+        turned, moved = _changed(change, rotation, translation)
+        essential = np.cross(moved, turned.T).T
+        lines1, lines2 = rays2 @ essential, rays1 @ essential.T
+        squares = ((lines1[:, :2] @ into1) ** 2).sum(axis=1) + ((lines2[:, :2] @ into2) ** 2).sum(axis=1)
+        return np.asarray((rays2 * lines2).sum(axis=1) / np.sqrt(np.maximum(squares, 1e-300)))
+
+    start = _from_fundamental if kind == "fundamental" else _from_homography
+    poses = start(matrix, _flat(rays1), _flat(rays2), cameras)
+    scale = max(noise, 1e-3)
+    fits = [least_squares(distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=pose) for pose in poses]
+    best = int(np.argmin([fit.cost for fit in fits]))
+    return _changed(fits[best].x, *poses[best])
+
+
+def _from_fundamental(matrix: Array, rays1: Array, rays2: Array, cameras: Pose) -> list[Pose]:
+    essential = cameras[1].T @ matrix @ cameras[0]
+    _, rotation, translation, _ = cv2.recoverPose(essential / np.linalg.norm(essential), rays1, rays2, np.eye(3))
+    return [(rotation, translation[:, 0])]
+
+
+def _from_homography(matrix: Array, rays1: Array, rays2: Array, cameras: Pose) -> list[Pose]:
+    """Return the poses, two as a rule, of which the plane is in front of both cameras."""
+    homography = np.linalg.inv(cameras[1]) @ matrix @ cameras[0]
+    _, rotations, translations, normals = cv2.decomposeHomographyMat(homography, np.eye(3))
+    single = (rays[:, None].astype(np.float32) for rays in (rays1, rays2))
+    seen = cv2.filterHomographyDecompByVisibleRefpoints(rotations, normals, *single)
+    chosen = range(len(rotations)) if seen is None else seen.ravel()
+    norms = [np.linalg.norm(translation) for translation in translations]
+    return [(rotations[i], translations[i][:, 0] / norms[i] if norms[i] > 0.0 else np.eye(3)[0]) for i in chosen]
+
+
+def _changed(change: Array, rotation: Array, translation: Array) -> Pose:
+    """Return a pose turned by a rotation vector, the first three numbers, its translation moved along two directions across it."""
+    moved = translation + change[3:] @ np.linalg.svd(translation[None])[2][1:]
+    return cv2.Rodrigues(change[:3])[0] @ rotation, moved / np.linalg.norm(moved)
+
+
+def _flat(rays: Array) -> Array:
+    return np.ascontiguousarray(rays[:, :2] / rays[:, 2:])
