@@ -175,8 +175,9 @@ def filter_points(
         structures.tolerances * matches.length / scale if threshold is None else np.full(len(structures), threshold)
     )
     models, noise = refine(
-        families, structures.codes, structures.models, matches.data, matches.votes, tolerances * scale
-    )
+        families, structures.codes, structures.models, matches.data, matches.votes,
+        structures.tolerances * matches.length,
+    )  # fmt: skip
     structures = replace(structures, models=models)
     residuals, null_residuals = (
         np.sqrt(squared_residuals(families, structures.codes, structures.models, data)).T / scale
@@ -233,7 +234,9 @@ def _result(
         matrix = families[code].to_pixels(structures.models[item : item + 1], *matches.frame.transforms())
         support = int((verdict.labels[where] == item).sum())
         tolerance, evidence = float(tolerances[item]), float(structures.evidences[item])
-        models.append(Structure(matrix.reshape(3, 3), families[code].name, support, tolerance, float(noise[item]), evidence))
+        models.append(
+            Structure(matrix.reshape(3, 3), families[code].name, support, tolerance, float(noise[item]), evidence)
+        )
     rows, scale = np.flatnonzero(verdict.keep), matches.frame.scale
     kept = Kept(
         structures, noise * scale, tolerances * scale, matches.data[rows], matches.votes[rows], verdict.labels[rows],

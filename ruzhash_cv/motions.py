@@ -43,8 +43,9 @@ class KeptMatches:
 
     def matrix(self, structure: int) -> Array | None:
         """Return a fundamental matrix (3, 3) of pixels that fits a structure's matches; those of one plane leave it free in part."""
-        model = MotionSearch(self.kept).own_models[structure]
-        return self._pixels(model, len(self.kept.families) - 1) if np.isfinite(model).all() else None
+        search = MotionSearch(self.kept)
+        model = search.own_models[structure]
+        return self._pixels(model, search.code) if np.isfinite(model).all() else None
 
     def _pixels(self, model: Array, code: int) -> Array:
         return self.kept.families[code].to_pixels(model[None], *self.frame.transforms()).reshape(3, 3)

@@ -33,7 +33,9 @@ def camera_pose(kind: str, matrix: Array, points1: Array, points2: Array, noise:
     start = _from_fundamental if kind == "fundamental" else _from_homography
     poses = start(matrix, _flat(rays1), _flat(rays2), cameras)
     scale = max(noise, 1e-3)
-    fits = [least_squares(distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=pose) for pose in poses]
+    fits = [
+        least_squares(distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=pose) for pose in poses
+    ]
     best = int(np.argmin([fit.cost for fit in fits]))
     return _changed(fits[best].x, *poses[best])
 
@@ -41,18 +43,23 @@ def camera_pose(kind: str, matrix: Array, points1: Array, points2: Array, noise:
 def _from_fundamental(matrix: Array, rays1: Array, rays2: Array, cameras: Pose) -> list[Pose]:
     essential = cameras[1].T @ matrix @ cameras[0]
     _, rotation, translation, _ = cv2.recoverPose(essential / np.linalg.norm(essential), rays1, rays2, np.eye(3))
-    return [(rotation, translation[:, 0])]
+    return [(np.asarray(rotation, np.float64), np.asarray(translation[:, 0], np.float64))]
 
 
 def _from_homography(matrix: Array, rays1: Array, rays2: Array, cameras: Pose) -> list[Pose]:
     """Return the poses, two as a rule, of which the plane is in front of both cameras."""
     homography = np.linalg.inv(cameras[1]) @ matrix @ cameras[0]
+    # Of either sign; the one that keeps points in front of the camera has a positive determinant.
+    homography *= np.sign(np.linalg.det(homography))
     _, rotations, translations, normals = cv2.decomposeHomographyMat(homography, np.eye(3))
     single = (rays[:, None].astype(np.float32) for rays in (rays1, rays2))
     seen = cv2.filterHomographyDecompByVisibleRefpoints(rotations, normals, *single)
-    chosen = range(len(rotations)) if seen is None else seen.ravel()
-    norms = [np.linalg.norm(translation) for translation in translations]
-    return [(rotations[i], translations[i][:, 0] / norms[i] if norms[i] > 0.0 else np.eye(3)[0]) for i in chosen]
+    chosen = range(len(rotations)) if seen is None else seen.ravel().astype(int).tolist()
+    poses: list[Pose] = []
+    for rotation, translation in ((np.asarray(rotations[i]), np.asarray(translations[i])[:, 0]) for i in chosen):
+        size = np.linalg.norm(translation)
+        poses.append((rotation, translation / size if size > 0.0 else np.eye(3)[0]))
+    return poses
 
 
 def _changed(change: Array, rotation: Array, translation: Array) -> Pose:

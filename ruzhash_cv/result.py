@@ -131,7 +131,7 @@ class FilterResult(Record):
         return ((), np.full(len(self.labels), -1)) if self._kept is None else self._kept.motions()
 
     def plane_motion(self, structure: int) -> Array | None:
-        """Return a fundamental matrix that fits the matches of one structure best; a plane leaves it free in part. None where none is."""
+        """Return a fundamental matrix (3, 3) that fits one structure's matches; a plane leaves it free in part. None: there is none."""
         return None if self._kept is None else self._kept.matrix(structure)
 
     def camera_pose(self, camera_matrix1: ArrayLike, camera_matrix2: ArrayLike, motion: int = 0) -> tuple[Array, Array]:
@@ -160,7 +160,8 @@ class FilterResult(Record):
         camera1, camera2 = as_matrix(camera_matrix1, "camera_matrix1"), as_matrix(camera_matrix2, "camera_matrix2")
         if self._kept is None or not -len(self.motions) <= motion < len(self.motions):
             raise IndexError(f"`motion` must be an index into {len(self.motions)} motions, got {motion}")
-        return self._kept.pose(self, motion, camera1, camera2)
+        pose: tuple[Array, Array] = self._kept.pose(self, motion, camera1, camera2)
+        return pose
 
     def __repr__(self) -> str:
         return f"<FilterResult: {printing.headline(self)}>"

@@ -155,8 +155,19 @@ def fit_fundamental_matrix(data: Array, weights: Array) -> Array:
     T1, T2 = normaliser(data[:, :2], weights), normaliser(data[:, 2:], weights)
     x1, x2 = homogeneous(data[:, :2]) @ T1.T, homogeneous(data[:, 2:]) @ T2.T
     system = np.sqrt(weights)[:, None] * (x2[:, :, None] * x1[:, None, :]).reshape(-1, 9)
-    u, s, v = np.linalg.svd(np.linalg.svd(system)[2][-1].reshape(3, 3))
+    u, s, v = np.linalg.svd(of_rank_two(np.linalg.svd(system)[2][-1], system.T @ system))
     return of_unit_norm(T2.T @ (u * [s[0], s[1], 0.0]) @ v @ T1)
+
+
+def of_rank_two(f: Array, gram: Array) -> Array:
+    """Two steps to det F = 0, each of least f'Gf across the least vector (Kanatani and Sugaya 2010)."""
+    cost = gram + np.trace(gram) * np.outer(f, f)
+    for _ in range(2):
+        a, b, c = f.reshape(3, 3)
+        cofactors = np.concatenate([np.cross(b, c), np.cross(c, a), np.cross(a, b)])
+        step = np.linalg.solve(cost, cofactors)
+        f = f - np.linalg.det([a, b, c]) / (cofactors @ step) * step
+    return f.reshape(3, 3)
 
 
 def of_unit_norm(matrix: Array) -> Array:

@@ -114,7 +114,7 @@ def _groups(result: FilterResult, lines: Array, drawn: Rows) -> Iterator[Group]:
 def _motions(result: FilterResult) -> tuple[Sequence[Structure], NDArray[np.int64]]:
     """Return the motions and each match's number among them; where the result has none, each structure is one."""
     motions: Sequence[Structure] = getattr(result, "motions", ()) or result.models
-    return motions, result.labels if motions is result.models else result.motion_labels  # type: ignore[attr-defined]
+    return motions, result.labels if motions is result.models else result.motion_labels
 
 
 def _parts(motion: Structure) -> Sequence[int]:

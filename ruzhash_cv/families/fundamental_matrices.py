@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._core.jit import jit, uninterrupted
-from ruzhash_cv.families.homographies import adjugates
-from ruzhash_cv.families.two_view import PRODUCT, Array, least_vectors, unit_norm, weighted_products
+from ruzhash_cv.families.two_view import PRODUCT, Array, adjugates, least_vectors, unit_norm, weighted_products
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,8 @@ class FundamentalMatrices:
 def of_rank_two(models: Array, grams: Array) -> Array:
     """Return the matrices of rank 2 whose error f'Gf is least, near the least vectors f (m, 9) of `grams` G (m, 9, 9).
 
-    A step of least cost to det F = 0 is along G^-1 times the gradient of det F, its cofactors (Kanatani and Sugaya, "Compact fundamental
-    matrix computation", IPSJ 2010). What two steps leave goes with the smallest singular triplet, F (1 - v v').
+    A step of least cost to det F = 0 is along G^-1 times the gradient of det F, its cofactors (Kanatani and Sugaya, "Compact
+    fundamental matrix computation", IPSJ 2010). What two steps leave goes with the smallest singular triplet, F (1 - v v').
     """
     trace = np.trace(grams, axis1=1, axis2=2)[:, None, None]
     costs = grams + trace * models[:, :, None] * models[:, None, :] + (1e-13 * trace + 1e-300) * np.eye(9)

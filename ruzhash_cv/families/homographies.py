@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._core.jit import jit
-from ruzhash_cv.families.two_view import PRODUCT, Array, least_vectors, unit_norm, weighted_products
+from ruzhash_cv.families.two_view import PRODUCT, Array, adjugates, least_vectors, unit_norm, weighted_products
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
 _SINGULAR = 1e-9
@@ -71,15 +71,6 @@ class Homographies:
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return homographies (m, 9) of pixels."""
         return unit_norm((_inverse(into2[None]) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
-
-
-def adjugates(models: Array) -> Array:
-    """Return the inverses (m, 9) of homographies up to scale; they exist for singular ones too: cross products of the rows."""
-    matrices = models.reshape(-1, 3, 3)
-    one, two = [1, 2, 0], [2, 0, 1]
-    b, c = matrices[:, one], matrices[:, two]
-    crosses = b[..., one] * c[..., two] - b[..., two] * c[..., one]
-    return np.ascontiguousarray(crosses.transpose(0, 2, 1)).reshape(-1, 9)
 
 
 def _inverse(similarities: Array) -> Array:

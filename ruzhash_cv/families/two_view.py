@@ -37,6 +37,15 @@ def unit_norm(models: Array) -> Array:
     return scaled
 
 
+def adjugates(models: Array) -> Array:
+    """Return the inverses (m, 9) of matrices up to scale; they exist for singular ones too: cross products of the rows."""
+    matrices = models.reshape(-1, 3, 3)
+    one, two = [1, 2, 0], [2, 0, 1]
+    b, c = matrices[:, one], matrices[:, two]
+    crosses = b[..., one] * c[..., two] - b[..., two] * c[..., one]
+    return np.ascontiguousarray(crosses.transpose(0, 2, 1)).reshape(-1, 9)
+
+
 def weighted_products(data: Array, weights: Array) -> tuple[Array, Array, Array]:
     """Return the sums (m, 6, 6) that normal equations are made of, and the similarity (m, 3, 3) that normalises each image.
 

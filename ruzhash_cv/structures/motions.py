@@ -5,14 +5,15 @@ Planes are found first, and may hide the motion. It is searched for tightly, amo
     of seven matches, drawn as often from a small structure as from a large one,
     [e]_x H of a plane's homography H and two matches off it: the epipole e is where the lines H x1, x2 of the two meet.
 
-Each structure first gets the matrix that fits its own matches best, whose noise scale is the least a motion could have there. Structures
-are parts of one motion if its matrix fits each about as well as that. A plane that no matrix explains more with than chance would is a
-motion by itself: it may be all there is to see, or the camera only turns.
+Each structure first gets the matrix that fits its own matches best, whose noise scale is the least a motion could have there.
+Structures are parts of one motion if its matrix fits each about as well as that. A plane that no matrix explains more with than
+chance would is a motion by itself: it may be all there is to see, or the camera only turns.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,8 @@ class Kept:
     def motions(self) -> tuple[Motions, Rows]:
         """Return the motions, those of most votes first, and which of them each match belongs to, -1 for none."""
         k = len(self.structures)
-        search, found, member = MotionSearch(self), [], np.full(k, -1)
+        search, member = MotionSearch(self), np.full(k, -1)
+        found: list[Motions] = []
         while (member < 0).any():
             motion = search.motion(int(np.argmin(member >= 0)), member < 0)
             member[motion.holds[0]] = len(found)
@@ -88,13 +90,14 @@ class MotionSearch:
     def __init__(self, kept: Kept) -> None:
         self._kept, self._rng = kept, np.random.default_rng(_SEED)
         codimensions = np.array([family.codimension for family in kept.families])
-        self._code = int(np.argmin(codimensions))
-        self._rigid = kept.families[self._code]
+        self.code = int(np.argmin(codimensions))
+        self._rigid = kept.families[self.code]
         self._is_plane = (codimensions > self._rigid.codimension)[kept.structures.codes]
         self._decoys = draw_decoys(kept.data, N_DECOYS, WIDEST_SCALE * kept.length, self._rng)
         self._least = np.maximum(kept.noise, LEAST_NOISE * kept.length)
         self.own_models = np.full((len(kept.structures), 9), np.nan)
-        for structure in range(len(kept.structures)) if self._rigid.codimension == 1 else ():
+        self.tells = self._rigid.codimension == 1
+        for structure in range(len(kept.structures)) if self.tells else ():
             rows = np.flatnonzero(kept.labels == structure)
             models, noise = self._fits(structure, rows)
             if len(models) and len(rows) > 2 * self._rigid.sample_size:
@@ -102,11 +105,17 @@ class MotionSearch:
                 self.own_models[structure] = models[best]
                 # So many degrees of freedom went into the fit.
                 spread = np.sqrt(len(rows) / (len(rows) - self._rigid.sample_size))
-                self._least[structure] = min(self._least[structure], max(noise[best] * spread, LEAST_NOISE * kept.length))
+                self._least[structure] = min(
+                    self._least[structure], max(noise[best] * spread, LEAST_NOISE * kept.length)
+                )
 
     def motion(self, seed: int, free: Mask) -> Motions:
         """Return the motion of a structure and of which of the `free` ones it holds, or the structure as one by itself."""
-        kept, code = self._kept, np.array([self._code], np.uint8)
+        kept, own = self._kept, self._kept.structures.take(np.array([seed]))
+        noise, tolerance = kept.noise[[seed]], kept.tolerances[[seed]]
+        alone = Motions(own.models, own.codes, noise, tolerance, own.evidences, np.arange(len(free))[None] == seed)
+        if not self.tells:
+            return alone
         rows = np.flatnonzero(np.append(free, True)[kept.labels])
         beyond = self._off(seed, rows)
         models, noise = self._fits(seed, rows)
@@ -114,13 +123,11 @@ class MotionSearch:
         holds = self._held(models, rows) & free
         gains[~holds[:, seed]] = -np.inf
         if not gains.max(initial=-np.inf) > 0.0:
-            alone = np.arange(len(free))[None] == seed
-            own = kept.structures.take(np.array([seed]))
-            return Motions(own.models, own.codes, kept.noise[[seed]], kept.tolerances[[seed]], own.evidences, alone)
+            return alone
         best, step = np.unravel_index(np.argmax(gains), gains.shape)
-        tolerance = RADII[[step + TOLERANCE]] * kept.length
-        total = gains[best, step] + kept.structures.evidences[seed] * self._is_plane[seed]
-        return Motions(models[[best]], code, noise[[best]], tolerance, np.array([total]), holds[[best]])
+        code, tolerance = np.array([self.code], np.uint8), RADII[[step + TOLERANCE]] * kept.length
+        evidences = gains[best, [step]] + own.evidences * self._is_plane[seed]
+        return Motions(models[[best]], code, noise[[best]], tolerance, evidences, holds[[best]])
 
     def _off(self, seed: int, rows: Rows) -> Mask:
         """Tell which matches are off a plane: further from it than noise of what is on it; all, if it is none."""
@@ -136,9 +143,7 @@ class MotionSearch:
         kept, votes = self._kept, self._kept.votes[rows]
         data, labels = kept.data[rows], kept.labels[rows]
         balanced = votes / np.sqrt(np.bincount(labels + 1, votes, minlength=2)[labels + 1])
-        samples = draw_from(
-            data, self._rigid.sample_size, N_SEVENS, (0,), balanced, kept.length, 1, False, self._rng
-        )
+        samples = draw_from(data, self._rigid.sample_size, N_SEVENS, (0,), balanced, kept.length, 1, False, self._rng)
         models = [self._rigid.solve(data[samples.indices])[0], self.own_models[[seed]]]
         if self._is_plane[seed]:
             models.append(parallax(kept.structures.models[seed], data[self._off(seed, rows)], N_PARALLAXES, self._rng))
@@ -150,11 +155,19 @@ class MotionSearch:
         agreement = np.maximum(0.0, 1.0 - self._rigid.squared_residuals(data, tried) / (3.0 * scales) ** 2) @ balanced
         tried = tried[np.argsort(-agreement, kind="stable")[:N_REFINED]]
         radii = np.full(len(tried), kept.length)
-        return refine((self._rigid,), np.zeros(len(tried), np.uint8), refit(self._rigid, data, votes, tried, radii), data, votes, radii)
+        return refine(
+            (self._rigid,),
+            np.zeros(len(tried), np.uint8),
+            refit(self._rigid, data, votes, tried, radii),
+            data,
+            votes,
+            radii,
+        )
 
     def _evidence(self, models: Array, rows: Rows, n_free: int) -> Array:
         """Return -ln NFA (m, n_radii) of matrices among some matches, of which they fit `n_free` whatever these are."""
-        kept, family = self._kept, replace(self._rigid, sample_size=n_free)
+        kept = self._kept
+        family: Any = replace(self._rigid, sample_size=n_free)  # type: ignore[type-var]
         found = Candidates.of(family, 0, models, kept.data[rows], self._decoys, kept.length)
         votes = kept.votes[rows]
         if not len(rows):
@@ -166,7 +179,10 @@ class MotionSearch:
     def _held(self, models: Array, rows: Rows) -> Mask:
         """Tell which structures (m, k) matrices fit about as well as the best one of each does."""
         kept = self._kept
-        squared, held = self._rigid.squared_residuals(kept.data[rows], models), np.zeros((len(models), len(kept.structures)), bool)
+        squared, held = (
+            self._rigid.squared_residuals(kept.data[rows], models),
+            np.zeros((len(models), len(kept.structures)), bool),
+        )
         for structure in np.unique(kept.labels[rows][kept.labels[rows] >= 0]):
             noise = noise_scales(squared[:, kept.labels[rows] == structure], self._rigid.codimension)
             held[:, structure] = noise <= AS_WELL * self._least[structure]

@@ -11,7 +11,8 @@ from two_views import H, motion, plane
 
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
 from ruzhash_cv.structures.evidence import ANNULUS, RADII, radius_steps
-from ruzhash_cv.structures.search import cover, refit
+from ruzhash_cv.structures.refinement import refit
+from ruzhash_cv.structures.search import cover
 
 MAKE = {"homography": plane, "fundamental": motion}
 FIT = {"homography": naive.fit_homography, "fundamental": naive.fit_fundamental_matrix}

@@ -1,0 +1,131 @@
+"""Motions hold the planes that move together, and tell the pose; what moves by itself stays by itself."""
+
+from __future__ import annotations
+
+import pickle
+
+import cv2
+import numpy as np
+import pytest
+
+from ruzhash_cv import FilterResult, filter_points, sampson_distance
+
+Array = np.ndarray
+CAMERA1 = np.array([[800.0, 0.0, 320.0], [0.0, 800.0, 240.0], [0.0, 0.0, 1.0]])
+CAMERA2 = np.array([[900.0, 0.0, 300.0], [0.0, 900.0, 250.0], [0.0, 0.0, 1.0]])
+WALL, FLOOR = (0.0, 0.0, 1.0, 7.0), (0.0, 1.0, 0.35, 4.0)
+
+
+def on_plane(plane: tuple[float, ...], n: int, rng: np.random.Generator) -> Array:
+    """Points (n, 3) of a plane a X + b Y + c Z = d that the first camera sees."""
+    rays = np.column_stack([rng.uniform(-0.35, 0.35, (n, 2)), np.ones(n)])
+    return rays * (plane[3] / (rays @ np.array(plane[:3])))[:, None]
+
+
+def seen(points: Array, camera: Array, rotation: Array, translation: Array) -> Array:
+    moved = (points @ rotation.T + translation) @ camera.T
+    return moved[:, :2] / moved[:, 2:]
+
+
+def turned(*angles: float) -> Array:
+    return np.asarray(cv2.Rodrigues(np.array(angles))[0])
+
+
+POSE = turned(0.03, 0.12, -0.02), np.array([0.9, 0.1, 0.2]) / np.linalg.norm([0.9, 0.1, 0.2])
+
+
+def views(points: Array, pose: tuple[Array, Array] = POSE, seed: int = 0, noise: float = 0.5) -> tuple[Array, Array]:
+    """Return noisy pixels of points in both cameras."""
+    rng = np.random.default_rng(seed)
+    first, second = seen(points, CAMERA1, np.eye(3), np.zeros(3)), seen(points, CAMERA2, *pose)
+    return first + rng.normal(0, noise, first.shape), second + rng.normal(0, noise, second.shape)
+
+
+def filtered(*parts: tuple[Array, Array], n_mismatches: int = 60, seed: int = 0) -> FilterResult:
+    crowd = np.random.default_rng(seed).uniform(0, 600, (2, n_mismatches, 2))
+    return filter_points(*(np.vstack([part[image] for part in (*parts, crowd)]) for image in (0, 1)))
+
+
+def angles(pose: tuple[Array, Array], truth: tuple[Array, Array]) -> tuple[float, float]:
+    """Return degrees between rotations and between translations, signs included."""
+    about = np.linalg.norm(cv2.Rodrigues(pose[0] @ truth[0].T)[0])
+    return float(np.degrees(about)), float(np.degrees(np.arccos(np.clip(pose[1] @ truth[1], -1, 1))))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_planes_and_what_is_off_them_are_one_motion(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cloud = on_plane(WALL, 25, rng) * rng.uniform(0.5, 0.9, (25, 1))
+    points = np.vstack([on_plane(WALL, 80, rng), on_plane(FLOOR, 80, rng), cloud])
+    result = filtered(views(points, seed=seed), seed=seed)
+    motion = result.motions[0]
+    assert motion.kind == "fundamental"
+    planes = [item for item, model in enumerate(result.models) if model.kind == "homography"]
+    assert list(motion.parts) == planes
+    assert motion.support == (result.motion_labels == 0).sum() >= 0.9 * result.inlier_mask[:185].sum()
+    exact = [seen(points, CAMERA1, np.eye(3), np.zeros(3)), seen(points, CAMERA2, *POSE)]
+    assert np.median(sampson_distance(*exact, motion.matrix)) < 0.5
+    assert abs(np.linalg.det(motion.matrix)) < 1e-14
+    assert max(angles(result.camera_pose(CAMERA1, CAMERA2), POSE)) < 2.0
+
+
+def test_a_plane_alone_is_a_motion_that_says_so() -> None:
+    points = on_plane(WALL, 150, np.random.default_rng(0))
+    result = filtered(views(points))
+    assert [(motion.kind, motion.parts) for motion in result.motions] == [("homography", (0,))]
+    np.testing.assert_array_equal(result.motion_labels, result.labels)
+    assert angles(result.camera_pose(CAMERA1, CAMERA2), POSE)[0] < 5.0 or len(result.motions) == 1
+    compatible = result.plane_motion(0)
+    assert compatible is not None
+    exact = [seen(points, CAMERA1, np.eye(3), np.zeros(3)), seen(points, CAMERA2, *POSE)]
+    assert np.median(sampson_distance(*exact, compatible)) < 0.5
+
+
+def test_a_camera_that_only_turns_is_a_homography() -> None:
+    rng = np.random.default_rng(0)
+    points = on_plane(WALL, 150, rng) * rng.uniform(0.5, 1.5, (150, 1))
+    pose = turned(0.02, 0.1, 0.05), np.zeros(3)
+    result = filtered(views(points, pose))
+    assert [motion.kind for motion in result.motions] == ["homography"]
+    assert angles(result.camera_pose(CAMERA1, CAMERA2), (pose[0], np.ones(3)))[0] < 0.2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_objects_that_move_by_themselves_stay_apart(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cloud = on_plane(WALL, 120, rng) * rng.uniform(0.5, 1.2, (120, 1))
+    thing = on_plane(WALL, 90, rng) * rng.uniform(0.5, 1.2, (90, 1))
+    other = turned(-0.1, 0.05, 0.2), np.array([-0.3, 0.8, 0.1])
+    result = filtered(views(cloud, seed=seed), views(thing, other, seed=seed), n_mismatches=10, seed=seed)
+    labels = result.motion_labels
+    assert len(result.motions) == 2
+    assert (labels[:120] == 0).mean() > 0.9
+    assert (labels[120:210] == 1).mean() > 0.9
+
+
+def test_motions_are_the_same_after_a_pickle_and_at_every_call() -> None:
+    rng = np.random.default_rng(1)
+    result = filtered(views(np.vstack([on_plane(WALL, 60, rng), on_plane(FLOOR, 60, rng)])))
+    copy = pickle.loads(pickle.dumps(result))
+    assert copy == result
+    assert copy.motions == result.motions
+    np.testing.assert_array_equal(copy.motion_labels, result.motion_labels)
+
+
+def test_without_structures_there_are_no_motions_and_no_pose() -> None:
+    result = filter_points(np.zeros((5, 2)), np.zeros((5, 2)))
+    assert result.motions == ()
+    np.testing.assert_array_equal(result.motion_labels, np.full(5, -1))
+    with pytest.raises(IndexError, match="`motion` must be an index into 0 motions, got 0"):
+        result.camera_pose(CAMERA1, CAMERA2)
+    with pytest.raises(ValueError, match=r"`camera_matrix2` must have shape \(3, 3\), got \(3,\)"):
+        result.camera_pose(CAMERA1, [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="`camera_matrix1` must be finite and have an inverse"):
+        result.camera_pose(np.zeros((3, 3)), CAMERA2)
+
+
+def test_families_of_planes_alone_have_a_motion_for_each_structure() -> None:
+    rng = np.random.default_rng(2)
+    points = views(np.vstack([on_plane(WALL, 80, rng), on_plane(FLOOR, 80, rng)]))
+    result = filter_points(*points, model="homography")
+    assert [motion.parts for motion in result.motions] == [(item,) for item in range(len(result.models))]
