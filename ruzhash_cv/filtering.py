@@ -40,6 +40,7 @@ def filter_matches(
     threshold: float | None = None,
     ratio: float | None = None,
     false_acceptance_rate: float | None = None,
+    keep_stationary: bool = True,
     rng: RNG = 0,
     n_jobs: int | None = None,
 ) -> NDArray[np.bool_]:
@@ -53,7 +54,7 @@ def filter_matches(
         See `as_correspondences`.
     ratio : float in (0, 1], optional
         Run Lowe's ratio test on knnMatch output first; rows that fail it are flagged.
-    model, threshold, false_acceptance_rate, rng, n_jobs
+    model, threshold, false_acceptance_rate, keep_stationary, rng, n_jobs
         See `filter_points`.
 
     Returns
@@ -83,6 +84,7 @@ def filter_matches(
         model=model,
         threshold=threshold,
         false_acceptance_rate=false_acceptance_rate,
+        keep_stationary=keep_stationary,
         rng=rng,
         n_jobs=n_jobs,
     ).inlier_mask
@@ -96,6 +98,7 @@ def filter_points(
     threshold: float | None = None,
     false_acceptance_rate: float | None = None,
     pixel: float = 1.0,
+    keep_stationary: bool = True,
     rng: RNG = 0,
     n_jobs: int | None = None,
 ) -> FilterResult:
@@ -119,6 +122,9 @@ def filter_points(
     pixel : float
         Size of a pixel in the unit of the points: 1 / focal length for normalised image coordinates. All lengths of the method are
         multiples of it.
+    keep_stationary : bool
+        Keep what did not move while the rest of the pair did: watermarks, time stamps, black borders, the bonnet of a car. Such
+        matches are a structure of their own, marked `stationary`, and never part of a motion. Of two images from one tripod all is kept.
     rng : int, numpy.random.Generator or None
         The same int gives the same result, whatever `n_jobs`.
     n_jobs : int or None
@@ -190,7 +196,12 @@ def filter_points(
     if false_acceptance_rate is None:
         lost = lost_to_rivals(matches, verdict, scores, codimensions)
         verdict.keep[lost], verdict.labels[lost] = False, -1
-    result = _result(structures, matches, families, verdict, scores, noise / scale, tolerances)
+    votes = np.bincount(verdict.labels + 1, matches.votes, minlength=len(structures) + 1)[1:]
+    stationary = structures.still & (votes < votes[~structures.still].sum())
+    if not keep_stationary:
+        lost = np.flatnonzero(np.append(stationary, False)[verdict.labels])
+        verdict.keep[lost], verdict.labels[lost] = False, -1
+    result = _result(structures, matches, families, verdict, scores, noise / scale, tolerances, stationary)
     clock.append(time.perf_counter())
     return replace(result, degenerate_samples=found.rejected, n_models=found.n_models, seconds=_seconds(clock))
 
@@ -227,6 +238,7 @@ def _result(
     scores: Array,
     noise: Array,
     tolerances: Array,
+    stationary: NDArray[np.bool_],
 ) -> FilterResult:
     """Return structures in pixels, and the verdict for all matches that were given; what is not finite is flagged."""
     finite, where, models = matches.finite, matches.where, []
@@ -235,12 +247,20 @@ def _result(
         support = int((verdict.labels[where] == item).sum())
         tolerance, evidence = float(tolerances[item]), float(structures.evidences[item])
         models.append(
-            Structure(matrix.reshape(3, 3), families[code].name, support, tolerance, float(noise[item]), evidence)
+            Structure(
+                matrix.reshape(3, 3),
+                families[code].name,
+                support,
+                tolerance,
+                float(noise[item]),
+                evidence,
+                bool(stationary[item]),
+            )
         )
     rows, scale = np.flatnonzero(verdict.keep), matches.frame.scale
     kept = Kept(
         structures, noise * scale, tolerances * scale, matches.data[rows], matches.votes[rows], verdict.labels[rows],
-        matches.length, families,
+        stationary, matches.length, families,
     )  # fmt: skip
     number, given = np.full(len(matches), -1), np.full(len(finite), -1)
     number[rows] = np.arange(len(rows))

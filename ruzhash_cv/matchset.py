@@ -114,6 +114,11 @@ class MatchSet:
         """Number of duplicate groups."""
         return int(self.groups.max(initial=-1)) + 1
 
+    def standing(self) -> Array:
+        """Return the correspondences (n, 4) that there were if the first points stood still in pixels."""
+        shift = (self.frame.centre1 - self.frame.centre2) * self.frame.scale
+        return np.hstack([self.data[:, :2], self.data[:, :2] + shift])
+
     def take(self, rows: Rows) -> MatchSet:
         """Return some of the matches, with the votes that they have among themselves."""
         groups, keypoints = self.groups[rows], self.keypoints[:, rows]

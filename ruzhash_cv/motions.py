@@ -38,6 +38,7 @@ class KeptMatches:
             float(found.tolerances[item] / self.frame.scale),
             float(found.noise[item] / self.frame.scale),
             float(found.evidences[item]),
+            stationary=bool((found.holds[item] & kept.stationary).any()),
             parts=tuple(np.flatnonzero(planes).tolist()),
         )
 

@@ -124,7 +124,7 @@ class FilterResult(Record):
     @property
     def evidence(self) -> float:
         """How sure it is that the images share anything: -ln NFA of all structures that are not stationary; see docs/method.md."""
-        return sum(structure.evidence for structure in self.models)
+        return float(sum(structure.evidence for structure in self.models if not structure.stationary))
 
     @cached_property
     def _motions(self) -> tuple[tuple[Motion, ...], NDArray[np.int64]]:

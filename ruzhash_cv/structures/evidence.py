@@ -96,10 +96,12 @@ class Candidates(Models):
 
 @dataclass(frozen=True)
 class Structures(Models):
-    """Structures, strongest first: the index of each radius, and -ln NFA."""
+    """Structures, strongest first: index of the radius, -ln NFA, votes explained, and whether it is what stood still."""
 
     steps: NDArray[np.int64]
     evidences: Array
+    votes: Array
+    still: NDArray[np.bool_]
 
     @property
     def tolerances(self) -> Array:
@@ -208,12 +210,13 @@ def extract(
         best, step = np.unravel_index(np.argmax(gains), gains.shape)
         if not gains[best, step] > 0.0:
             break
-        chosen.append((gains[best, step], best, step))
         taken = candidates.steps[best] <= step + TOLERANCE
+        chosen.append((gains[best, step], best, step, left[taken].sum()))
         counts -= count_votes(candidates.steps, np.where(taken, left, 0.0))
         left[taken] = 0.0
     # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
     chosen.sort(key=lambda item: -item[0])
-    evidences, rows, steps = np.array(chosen, np.float64).reshape(-1, 3).T
+    evidences, rows, steps, explained = np.array(chosen, np.float64).reshape(-1, 4).T
     found = candidates.take(rows.astype(np.int64))
-    return Structures(found.models, found.codes, steps.astype(np.int64), evidences), left
+    still = np.zeros(len(found), bool)
+    return Structures(found.models, found.codes, steps.astype(np.int64), evidences, explained, still), left

@@ -63,18 +63,20 @@ class Kept:
     data: Array
     votes: Array
     labels: Rows
+    stationary: Mask
     length: float
     families: Families
 
     def motions(self) -> tuple[Motions, Rows]:
         """Return the motions, those of most votes first, and which of them each match belongs to, -1 for none."""
-        k = len(self.structures)
-        search, member = MotionSearch(self), np.full(k, -1)
+        search, member = MotionSearch(self), np.full(len(self.structures), -1)
         found: list[Motions] = []
-        while (member < 0).any():
-            motion = search.motion(int(np.argmin(member >= 0)), member < 0)
-            member[motion.holds[0]] = len(found)
-            found.append(motion)
+        for structure in range(len(self.structures)):
+            if member[structure] < 0:
+                free = (member < 0) & ~self.stationary
+                motion = search.alone(structure) if self.stationary[structure] else search.motion(structure, free)
+                member[motion.holds[0]] = len(found)
+                found.append(motion)
         motions = Motions.join(found)
         squared = squared_residuals(self.families, motions.codes, motions.models, self.data)
         distances = np.sqrt(squared) / motions.tolerances[:, None]
@@ -111,11 +113,9 @@ class MotionSearch:
 
     def motion(self, seed: int, free: Mask) -> Motions:
         """Return the motion of a structure and of which of the `free` ones it holds, or the structure as one by itself."""
-        kept, own = self._kept, self._kept.structures.take(np.array([seed]))
-        noise, tolerance = kept.noise[[seed]], kept.tolerances[[seed]]
-        alone = Motions(own.models, own.codes, noise, tolerance, own.evidences, np.arange(len(free))[None] == seed)
+        kept = self._kept
         if not self.tells:
-            return alone
+            return self.alone(seed)
         rows = np.flatnonzero(np.append(free, True)[kept.labels])
         beyond = self._off(seed, rows)
         models, noise = self._fits(seed, rows)
@@ -123,11 +123,19 @@ class MotionSearch:
         holds = self._held(models, rows) & free
         gains[~holds[:, seed]] = -np.inf
         if not gains.max(initial=-np.inf) > 0.0:
-            return alone
+            return self.alone(seed)
         best, step = np.unravel_index(np.argmax(gains), gains.shape)
         code, tolerance = np.array([self.code], np.uint8), RADII[[step + TOLERANCE]] * kept.length
-        evidences = gains[best, [step]] + own.evidences * self._is_plane[seed]
+        evidences = gains[best, [step]] + kept.structures.evidences[[seed]] * self._is_plane[seed]
         return Motions(models[[best]], code, noise[[best]], tolerance, evidences, holds[[best]])
+
+    def alone(self, structure: int) -> Motions:
+        """Return a structure as a motion by itself."""
+        kept, own = self._kept, self._kept.structures.take(np.array([structure]))
+        holds = np.arange(len(kept.structures))[None] == structure
+        return Motions(
+            own.models, own.codes, kept.noise[[structure]], kept.tolerances[[structure]], own.evidences, holds
+        )
 
     def _off(self, seed: int, rows: Rows) -> Mask:
         """Tell which matches are off a plane: further from it than noise of what is on it; all, if it is none."""

@@ -19,7 +19,17 @@ from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import WIDEST_SCALE, as_rows, embed, embed_and_sum, expected_preference
 from ruzhash_cv.sampling import N_DRAWS, PRIOR_MATCHES, REJECTIONS, draw_decoys, draw_from
-from ruzhash_cv.structures.evidence import Candidates, Models, Structures, extract, meaningful
+from ruzhash_cv.structures.evidence import (
+    RADII,
+    TOLERANCE,
+    Candidates,
+    Models,
+    Structures,
+    count_votes,
+    evidence,
+    extract,
+    meaningful,
+)
 from ruzhash_cv.structures.refinement import refit
 from ruzhash_cv.structures.repetitions import tell_repetitions
 
@@ -55,6 +65,8 @@ LOOKS_GOOD, FEWEST_VOTES = 0.01, 8.0
 #: And if structures bring more evidence than they explain votes; so many times as much while the first family is alone. Wide tolerances
 #: hold much by little, and may hide better structures.
 EVIDENCE_PER_VOTE = 3.0
+#: What stood still in the images, a watermark or the bonnet of the car, moved by less than this, in lengths.
+STILL = 0.4
 #: The group of decoys: no correspondence's.
 _NOWHERE = -2
 
@@ -97,6 +109,7 @@ class Search:
         self._data = np.vstack([matches.data, self._decoys])
         self._null, self._left = np.zeros((0, 4)), matches.votes
         self._rejected, self._n_models = dict.fromkeys(REJECTIONS, 0), 0
+        self._still, self._votes = self._standing()
 
     def run(self) -> Found:
         """Hold rounds until what no structure holds looks like decoys, or `MOST_ROUNDS`.
@@ -191,11 +204,27 @@ class Search:
     def _select(self, candidates: list[Candidates]) -> Structures:
         """Return structures, after refits of those found among the candidates have joined these."""
         matches = self._matches
-        found, _ = extract(Candidates.join(candidates), self._families, matches.votes, self._n_tried)
+        found, _ = extract(Candidates.join(candidates), self._families, self._votes, self._n_tried)
         models = refitted(found, matches, self._families).models
         candidates += [self._meaningful(code, models[found.codes == code]) for code in np.unique(found.codes)]
-        structures, self._left = extract(Candidates.join(candidates), self._families, matches.votes, self._n_tried)
-        return structures
+        structures, self._left = extract(Candidates.join(candidates), self._families, self._votes, self._n_tried)
+        structures = Structures.join([structures, self._still])
+        return structures.take(np.argsort(-structures.evidences, kind="stable"))
+
+    def _standing(self) -> tuple[Structures, Array]:
+        """Return what stood still as a structure, none if it is no more than chance or what is around it give, and the votes beside it."""
+        matches, family = self._matches, self._families[0]
+        models = family.fit(matches.standing(), np.ones((1, len(matches))))
+        found = Candidates.of(family, 0, models, matches.data, self._decoys, matches.length)
+        gains = evidence(found, count_votes(found.steps, matches.votes), float(matches.votes.sum()), self._families, 1)
+        gains[:, RADII > STILL] = 0.0
+        step = int(np.argmax(gains[0]))
+        held = found.steps[0] <= step + TOLERANCE
+        votes = np.where(held, 0.0, matches.votes) if gains[0, step] > 0.0 else matches.votes
+        rows = np.flatnonzero(gains[:, step] > 0.0) if family in self._admitted else np.zeros(0, np.int64)
+        explained = np.array([matches.votes[held].sum()])
+        structure = Structures(models, found.codes, np.array([step]), gains[:, step], explained, np.ones(1, bool))
+        return structure.take(rows), votes if len(rows) else matches.votes
 
     def _score(self, columns: Columns, structures: Structures) -> tuple[Array, Array, Scorer]:
         """Return the scores of matches and of decoys by a forest of the most significant columns and the structures."""
@@ -230,15 +259,18 @@ class Search:
     def _is_over(self, structures: Structures, scores: Array, null_scores: Array, alone: bool) -> bool:
         """Tell whether another round would not pay.
 
-        What is left looks like decoys, or structures explain more than half, and well. One family alone has to do the first.
+        What is left looks like decoys, or structures explain more than half; and each explains its own well. One family alone has to do
+        the first.
         """
         left = self._left
-        explained, evidence = self._matches.votes.sum() - left.sum(), structures.evidences.sum()
+        explained = structures.votes.sum()
         good = np.searchsorted(np.sort(null_scores), scores, side="right") <= LOOKS_GOOD * (1 + len(null_scores)) - 1
         plain = left[good].sum() < FEWEST_VOTES + LOOKS_GOOD * left.sum()
         if alone:
-            return bool(plain and evidence > EVIDENCE_PER_VOTE * explained)
-        return bool((plain or explained > left.sum()) and evidence > explained)
+            return bool(plain and structures.evidences.sum() > EVIDENCE_PER_VOTE * explained)
+        return bool(
+            (plain or explained > left.sum()) and explained > 0.0 and (structures.evidences > structures.votes).all()
+        )
 
     def _without_repetitions(self, found: Found) -> Found:
         """Return the search's result without structures of repeated texture, and without the columns that speak for these."""
