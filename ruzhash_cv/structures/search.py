@@ -212,7 +212,7 @@ class Search:
         return structures.take(np.argsort(-structures.evidences, kind="stable"))
 
     def _standing(self) -> tuple[Structures, Array]:
-        """Return what stood still as a structure, none if it is no more than chance or what is around it give, and the votes beside it."""
+        """Return what stood still as a structure, if it is more than chance and what is around it give, and the votes beside it."""
         matches, family = self._matches, self._families[0]
         models = family.fit(matches.standing(), np.ones((1, len(matches))))
         found = Candidates.of(family, 0, models, matches.data, self._decoys, matches.length)
