@@ -22,7 +22,7 @@ except ImportError:
     sys.exit('pycolmap is missing: pip install "ruzhash-cv[colmap]"')
 from ruzhash_cv.pipelines.colmap import verify
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(sys.argv[0]).resolve().parents[1] / "benchmarks"))
 from rendering import look_at, render_shots, rigid_scene
 
 folder = tempfile.TemporaryDirectory()

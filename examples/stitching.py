@@ -16,7 +16,7 @@ import numpy as np
 
 from ruzhash_cv import filter_points
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(sys.argv[0]).resolve().parents[1] / "benchmarks"))
 from rendering import facade_scene, look_at, render_shots
 
 if cv2.__version__ < "5":

@@ -17,7 +17,7 @@ import numpy as np
 
 from ruzhash_cv import filter_points
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(sys.argv[0]).resolve().parents[1] / "benchmarks"))
 from rendering import desk_scene, look_at, render_shots
 
 # %%
