@@ -11,6 +11,7 @@ import pytest
 
 import ruzhash_cv
 from ruzhash_cv import datasets, families, paper, pipelines
+from ruzhash_cv.pipelines import colmap, hloc
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 API = (DOCS / "api.rst").read_text(encoding="utf-8")
@@ -35,6 +36,9 @@ def public(room: types.ModuleType) -> set[str]:
     return set(own)
 
 
-@pytest.mark.parametrize("room", [ruzhash_cv, pipelines, families, datasets, paper], ids=lambda room: room.__name__)
+ROOMS = [ruzhash_cv, pipelines, colmap, hloc, families, datasets, paper]
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
 def test_api_page_lists_every_public_name(room: types.ModuleType) -> None:
     assert listed(room.__name__) == public(room)
