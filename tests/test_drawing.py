@@ -135,6 +135,12 @@ def test_a_photograph_beside_a_small_picture_is_no_wider_than_asked() -> None:
     assert not (picture[: 2400 * 4000 // 12400, 1200:].max(axis=(0, 2)) < 40).any()
 
 
+def test_a_strip_is_not_enlarged_beyond_measure() -> None:
+    picture = draw_matches(grey_image(3000, 2), KP1, grey_image(), KP2, None, [True, False], max_width=None)
+    assert picture.shape[1] == 8 * 3000 + WIDTH
+    assert HEIGHT < picture.shape[0] < 2 * HEIGHT + 300
+
+
 def test_large_photographs_are_shrunk_and_the_lines_with_them() -> None:
     image = np.full((3000, 4000), 128, np.uint8)
     picture = draw_matches(image, KP1 * 10, image, KP2 * 10, pairs(2), [True, False])
@@ -216,13 +222,13 @@ def test_rows_without_a_match_and_rows_that_fail_the_ratio_are_left_out() -> Non
     assert redness(draw_matches(image, KP1, image, KP2, knn, mask)[:HEIGHT]).max() > 40
 
 
-@pytest.mark.parametrize("far", [1e7, 1e12, -1e300])
+@pytest.mark.parametrize("far", [1e7, 1e12, -1.7e308])
 def test_points_far_outside_do_no_harm(far: float) -> None:
-    image = grey_image()
+    image = grey_image(WIDTH // 4, HEIGHT // 4)  # enlarged
     picture = draw_matches(
         image, np.array([[far, 0], [9, 9]]), image, np.array([[9, 9], [9, far]]), pairs(2), [True, False]
     )
-    assert picture.shape[1] == 2 * WIDTH
+    assert picture.shape[1] == 600
 
 
 def test_no_matches_give_the_bare_pair() -> None:

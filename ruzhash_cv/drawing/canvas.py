@@ -19,6 +19,7 @@ _BACKGROUND = (28, 28, 28)
 _TEXT = (235, 235, 235)
 _LEAST_WIDTH = 640  # a pair narrower than this is enlarged
 _NARROWEST = 240  # the captions need as much
+_MOST_ENLARGED = 8.0  # to the height of the other image; a strip of a few rows would become a picture of gigabytes
 _FAR = 2.0**20  # beyond it the fixed-point coordinates of OpenCV's drawing functions would overflow
 
 
@@ -38,7 +39,7 @@ class Canvas:
     def place(self, points1: Array, points2: Array) -> Array:
         """Return lines (x1, y1, x2, y2) between pixel positions; pixel centres have whole coordinates here as well."""
         placed = [
-            np.clip((points + 0.5) * scale - 0.5, -_FAR, _FAR)
+            (np.clip(points, -_FAR / scale, _FAR / scale) + 0.5) * scale - 0.5
             for points, scale in zip((points1, points2), self.scales, strict=True)
         ]
         return np.hstack(placed) + [0, 0, self.offset, 0]
@@ -64,11 +65,14 @@ def lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None) -> Ca
     """Return the images side by side, as high as each other, darker and paler so that no colour competes with the lines."""
     images = [_as_bgr(img1, "img1"), _as_bgr(img2, "img2")]
     height = max(image.shape[0] for image in images)
-    widths = [image.shape[1] * height / image.shape[0] for image in images]
-    scale = _scale(sum(widths), max_width)
-    height = max(1, _floor(height * scale))
-    sizes = [(max(1, _floor(width * scale)), height) for width in widths]
-    picture = np.full((height, max(_NARROWEST, sizes[0][0] + sizes[1][0]), 3), _BACKGROUND, np.uint8)
+    factors = [min(height / image.shape[0], _MOST_ENLARGED) for image in images]
+    scale = _scale(sum(image.shape[1] * factor for image, factor in zip(images, factors, strict=True)), max_width)
+    sizes = [
+        tuple(max(1, _floor(side * factor * scale)) for side in image.shape[1::-1])
+        for image, factor in zip(images, factors, strict=True)
+    ]
+    picture_size = max(h for _, h in sizes), max(_NARROWEST, sizes[0][0] + sizes[1][0]), 3
+    picture = np.full(picture_size, _BACKGROUND, np.uint8)
     for image, (w, h), offset in zip(images, sizes, (0, sizes[0][0]), strict=True):
         resized = cv2.resize(image, (w, h), interpolation=cv2.INTER_AREA if h < len(image) else cv2.INTER_LINEAR)
         grey = cv2.cvtColor(cv2.cvtColor(resized, cv2.COLOR_BGR2GRAY), cv2.COLOR_GRAY2BGR)

@@ -335,6 +335,18 @@ def picture(function: Callable[..., Array], scored: bool) -> Target:
     return target
 
 
+def draw_structures(draw: Draw) -> None:
+    pairs = correspondences(draw, draw.pick(SIZES[:-3]))
+    points1, points2 = points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:])
+    found = ruzhash_cv.filter_points(points1, points2, n_jobs=1)
+    result = draw.option((found,), (None, found.inlier_mask, found.labels))
+    width, most = draw.option((2400, 240, None), (0, -1, True)), draw.option((None, 0, 3, 100), (-1, 0.5, True))
+    drawn = ruzhash_cv.draw_structures(
+        picture_of(draw), points1, picture_of(draw), points2, None, result, max_width=width, max_lines=most
+    )
+    claim(drawn.dtype == np.uint8 and drawn.ndim == 3 and drawn.shape[2] == 3, f"picture {drawn.dtype} {drawn.shape}")
+
+
 TARGETS: dict[str, Target] = {
     "filter_points": filter_points,
     "filter_matches": filter_matches,
@@ -355,5 +367,6 @@ TARGETS: dict[str, Target] = {
     "VoronoiForest": forest(ruzhash_cv.VoronoiForest),
     "p_values": p_values,
     "draw_matches": picture(ruzhash_cv.draw_matches, scored=False),
+    "draw_structures": draw_structures,
     "draw_scores": picture(ruzhash_cv.draw_scores, scored=True),
 }
