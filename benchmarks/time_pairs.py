@@ -10,10 +10,14 @@ import argparse
 import contextlib
 import hashlib
 import os
+import pickle
 import signal
+import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import joblib
@@ -145,6 +149,29 @@ def measure(name: str, results: Iterable[tuple[int, FilterResult]], n_pairs: int
     }
 
 
+def sizes(n_pairs: int = 300) -> Row:
+    """Return what a pair weighs on its way to a worker and back, and how many a single SQLite file takes a second."""
+    results = dict(loop(n_pairs))
+    sent = [len(pickle.dumps(problem(number))) for number in results]
+    back = [len(pickle.dumps(result)) for result in results.values()]
+    blobs = [np.zeros((int(result.inlier_mask.sum()), 2), np.uint32).tobytes() for result in results.values()]
+    with tempfile.TemporaryDirectory() as folder, contextlib.closing(sqlite3.connect(Path(folder) / "rows.db")) as file:
+        file.execute("PRAGMA journal_mode=WAL")
+        file.execute("CREATE TABLE rows (pair INTEGER PRIMARY KEY, contents BLOB)")
+        since, n_rows = time.perf_counter(), 20_000
+        for first in range(0, n_rows, 100):
+            with file:
+                rows = ((number, blobs[number % n_pairs]) for number in range(first, first + 100))
+                file.executemany("INSERT INTO rows VALUES (?, ?)", rows)
+        seconds = time.perf_counter() - since
+    return {
+        "kB sent": f"{np.mean(sent) / 1e3:.1f}",
+        "kB back": f"{np.mean(back) / 1e3:.1f}",
+        "kB of kept index pairs": f"{np.mean([len(blob) for blob in blobs]) / 1e3:.1f}",
+        "SQLite rows/s": f"{n_rows / seconds:.0f}",
+    }
+
+
 def on_loky(n_pairs: int, batch_size: int) -> Row:
     with joblib.parallel_config(backend="loky", n_jobs=N_WORKERS):
         return measure("loky", filter_pairs(pairs(n_pairs), batch_size=batch_size), n_pairs, [])
@@ -182,6 +209,8 @@ def main() -> None:
     print(
         markdown(["", *(row["engine"] for row in rows)], [[name, *(str(row[name]) for row in rows)] for name in names])
     )
+    weights = sizes()
+    print("\n" + markdown(["", "a pair"], [[name, value] for name, value in weights.items()]))
     print("\n" + about_this_run({}))
 
 
