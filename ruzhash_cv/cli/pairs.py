@@ -101,14 +101,15 @@ def _progress(items: Iterable[Any], **told: Any) -> Iterable[Any]:
 
 def _line(pair: FilteredPair) -> dict[str, Any]:
     """Return what a line of JSON says about a pair."""
-    result = pair.result
+    result, kept = pair.result, int(pair.result.inlier_mask.sum())
     return {
-        "image1": pair.names[0],
-        "image2": pair.names[1],
+        "images": list(pair.names),
         "matches": len(pair.points1),
-        "kept": int(result.inlier_mask.sum()),
-        "structures": [{"kind": model.kind, "matches": model.support} for model in result.models],
+        "kept": kept,
+        "flagged": len(pair.points1) - kept,
+        "evidence": result.evidence,
         "mismatch_rate": result.mismatch_rate,
         "reason": result.reason,
-        "seconds": round(sum(result.seconds.values()), 4),
+        "seconds": result.seconds,
+        "structures": [{**vars(model), "matrix": model.matrix.tolist()} for model in result.models],
     }

@@ -33,6 +33,7 @@ def filter_pairs(
     n_jobs: int | None = None,
     batch_size: int = 32,
     rng: int = 0,
+    motions: bool = False,
     **options: Any,
 ) -> Iterator[tuple[Key, FilterResult]]:
     """Run `filter_points` on many pairs of images, and yield each result as it is done.
@@ -53,6 +54,9 @@ def filter_pairs(
         Pairs that go to a worker at once. A pair takes some 10 ms, and a batch should take a second.
     rng : int
         Seed. The same seed gives a pair the same result for any order, batches, workers and other pairs; see `pair_seed`.
+    motions : bool
+        Search for each result's `motions` too, in the worker, which may take as long as the rest. False: they are searched for when
+        first asked for, in the process that asks.
     **options
         As for `filter_points`: `model`, `threshold` and so on, for all pairs.
 
@@ -87,7 +91,9 @@ def filter_pairs(
     if n_jobs is not None and n_jobs != -1:
         n_jobs = check_int(n_jobs, "n_jobs")
     tasks = (_as_task(pair, rng) for pair in pairs)
-    return stream(functools.partial(run_task, options=options), tasks, n_jobs=n_jobs, batch_size=batch_size)
+    return stream(
+        functools.partial(run_task, options=options, motions=bool(motions)), tasks, n_jobs=n_jobs, batch_size=batch_size
+    )
 
 
 def pair_seed(key: Key, rng: int = 0) -> int:
@@ -172,13 +178,16 @@ def _check_names(options: Mapping[str, Any], where: str) -> None:
         raise TypeError(f"{where} got an unexpected option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
 
 
-def run_task(task: Task, options: Mapping[str, Any]) -> tuple[Key, FilterResult]:
+def run_task(task: Task, options: Mapping[str, Any], motions: bool = False) -> tuple[Key, FilterResult]:
     """Return a pair's key and its result, whatever happens."""
     failure = task.failure
     if failure is None:
         try:
             own = {**options, **task.own}
-            return task.key, filter_points(task.points1, task.points2, rng=task.seed, n_jobs=1, **own)
+            result = filter_points(task.points1, task.points2, rng=task.seed, n_jobs=1, **own)
+            if motions:
+                _ = result.motions  # kept with the result from now on
+            return task.key, result
         except Exception as error:
             failure = _told(error)
     nothing = np.full((len(task.points1), 2), np.nan)

@@ -178,7 +178,7 @@ def open_held(path: Path, ran: tuple[int, str, str]) -> dict[tuple[str, str], di
 
 def test_a_line_of_json_for_each_pair(tmp_path: Path, run: Any) -> None:
     status, out, _ = run("-o", tmp_path / "out", "--json")
-    lines = {line["image2"]: line for line in map(json.loads, out.splitlines())}
+    lines = {line["images"][1]: line for line in map(json.loads, out.splitlines())}
     assert status == 0
     assert sorted(lines) == ["desk2.jpg", "plane1.jpg"]
     with np.load(tmp_path / "out" / "desk1.jpg" / "desk2.jpg.npz") as arrays:
@@ -198,7 +198,7 @@ def test_a_second_run_does_what_is_missing_and_nothing_else(
     run("-o", tmp_path / output, listed=tmp_path / "one.txt")
     status, out, err = run("-o", tmp_path / output, "--json")
     assert status == 0
-    assert [json.loads(line)["image2"] for line in out.splitlines()] == ["plane1.jpg"]
+    assert [json.loads(line)["images"][1] for line in out.splitlines()] == ["plane1.jpg"]
     assert f"1 of 2 pairs are in {tmp_path / output} already" in err
     status, out, _ = run("-o", tmp_path / output, listed=images)
     assert out.splitlines()[0] == "pairs     1"
@@ -285,7 +285,7 @@ def test_a_blank_picture_is_a_reason_not_an_error(tmp_path: Path, images: Path, 
     assert cv2.imwrite(str(images / "desk2.jpg"), np.full((90, 90, 3), 128, np.uint8))
     status, out, _ = run("-o", tmp_path / "out", "--json")
     assert status == 0
-    reasons = {line["image2"]: line["reason"] for line in map(json.loads, out.splitlines())}
+    reasons = {line["images"][1]: line["reason"] for line in map(json.loads, out.splitlines())}
     assert reasons["desk2.jpg"] == "no keypoints in desk2.jpg"
 
 
