@@ -127,16 +127,12 @@ def opencv_model(kind: str, method: int, threshold: float, points1: Points, poin
     return model, mask.ravel() > 0
 
 
-def poselib_model(kind: str, points1: Points, points2: Points, seed: int, threshold: float | None = None) -> Found:
-    """PoseLib's `estimate_homography` or `estimate_fundamental`, its own thresholds where none is given."""
+def poselib_model(kind: str, points1: Points, points2: Points, seed: int, **options: float) -> Found:
+    """PoseLib's `estimate_homography` or `estimate_fundamental`, its own settings unless told."""
     if len(points1) < FEWEST[kind]:
         return None, np.zeros(len(points1), bool)
-    homography = kind == "homography"
-    options: dict[str, float] = {"seed": seed}
-    if threshold is not None:
-        options["max_reproj_error" if homography else "max_epipolar_error"] = threshold
-    estimate = poselib.estimate_homography if homography else poselib.estimate_fundamental
-    model, info = estimate(points1, points2, options)
+    estimate = poselib.estimate_homography if kind == "homography" else poselib.estimate_fundamental
+    model, info = estimate(points1, points2, {"seed": seed, **options})
     mask = np.asarray(info["inliers"], bool)
     return (model if mask.any() else None), mask
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import cv2
 import numpy as np
 import pytest
 from evaluate_models import Target, judge, ratio
 from evaluate_no_ratio import keypoint_arguments
+from evaluate_pairs import pair_table
 from geometry import residuals
+from pair_sets import look_alike, overlaid, related, still, unrelated
 from pictured import Matched, mutual
 from pose_measures import (
     direction_angle,
@@ -152,3 +155,51 @@ def test_keypoints_go_to_the_filter_row_by_row():
     assert list(arguments) == ["sizes", "match_quality"]
     np.testing.assert_array_equal(arguments["sizes"][1], [13, 11])
     np.testing.assert_allclose(arguments["match_quality"], [0.7, 0.9])
+
+
+def test_overlays_hold_what_they_say():
+    for found in [*overlaid("tune", 1), *still("tune", 1)]:
+        apart = np.linalg.norm(found.pair.points1 - found.pair.points2, axis=1)
+        moving = 0 if found.kind == "still camera" else 200
+        assert np.bincount(found.group, minlength=3).tolist() == [85, moving, 260 - moving]
+        assert apart[found.group == 2].max() < 2
+        np.testing.assert_array_equal(found.pair.labels, found.group == 1)
+        if moving:
+            error = residuals("fundamental", found.pair.model, found.pair.points1, found.pair.points2)
+            assert error[found.group == 1].max() < 3
+            assert np.median(error[found.group == 0]) > 10
+
+
+def largest_shares(make):
+    """Share of each of five pairs that agrees with one homography."""
+    pairs = list(make("tune", 5))
+    assert all(len(points1) == len(points2) >= 30 for points1, points2 in pairs)
+    return [cv2.findHomography(*points, cv2.RANSAC, 3.0)[1].mean() for points in pairs]
+
+
+def test_a_large_plane_is_in_related_pairs_only():
+    assert max(largest_shares(unrelated)) < 0.1
+    assert max(largest_shares(look_alike)) < 0.15
+    assert max(largest_shares(related)) > 0.3
+
+
+def test_look_alike_windows_agree_one_by_one():
+    points1, points2 = next(iter(look_alike("tune", 1)))
+    agreeing = 0
+    for place in points1:
+        near = np.argsort(np.linalg.norm(points1 - place, axis=1))[:6]
+        _, mask = cv2.estimateAffine2D(points1[near], points2[near], ransacReprojThreshold=3.0)
+        agreeing += mask.sum() >= 5
+    assert agreeing > 0.15 * len(points1)
+
+
+def test_halves_of_pairs_differ():
+    for make in (related, unrelated, look_alike):
+        one, two = (next(iter(make(half, 1)))[0] for half in ("tune", "judge"))
+        assert one.shape != two.shape or not np.array_equal(one, two)
+
+
+def test_pair_table_tells_sets_apart():
+    kind = "kept matches"
+    table = pair_table({"related": {kind: np.array([20.0, 30])}, "unrelated": {kind: np.array([10.0, 25])}})
+    assert table.splitlines()[-1] == "| kept matches | 0.7500 | 15 | 100.0% | 50.0% | 50.0% |"

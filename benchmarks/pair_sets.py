@@ -1,0 +1,144 @@
+"""Image pairs that share nothing, that share a scene, that only look alike, and scenes behind an overlay; from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import rendered
+from geometry import Points, apply_homography
+from numpy.typing import NDArray
+from pictured import mutual, pictured
+from pose_scenes import SIZE, Pair, draw
+from pose_worlds import RIGID, turn
+from problems import JUDGE_SEED
+
+N_STATIC, N_MOVING, N_WRONG = 60, 200, 85
+OVERLAYS = ("logo", "watermark", "border")
+STATIC_NOISE = 0.2  # pixels: keypoints of an overlay move with what is behind it
+ALIKE = 0.7  # share of matches between look-alike windows, the others are at random
+ANYWHERE = ("one plane", "planes", "one rigid", "motions")
+
+
+@dataclass(frozen=True)
+class Overlaid:
+    """A pair of 0 = wrong, 1 = moving scene, 2 = static matches."""
+
+    kind: str
+    pair: Pair
+    group: NDArray[np.intp]
+
+
+def first_seed(half: str) -> int:
+    """Seeds of the halves never meet."""
+    return JUDGE_SEED if half == "judge" else 0
+
+
+def related(half: str, count: int) -> Iterator[tuple[Points, Points]]:
+    """Two views of one scene, 10 to 80 % mismatches."""
+    cells = [*product(RIGID, ("wide", "narrow", "forward", "rotation"))]
+    for index in range(count):
+        # 16 cells and 15 kinds of mismatches have no divisor in common, so that all meet.
+        pair = draw(*cells[index % len(cells)], first_seed(half) + index)
+        yield pair.points1, pair.points2
+
+
+def unrelated(half: str, count: int) -> Iterator[tuple[Points, Points]]:
+    """One view of each of two scenes, with keypoints where these have texture, paired at random."""
+    for index in range(count):
+        seed = first_seed(half) + index
+        rng = np.random.default_rng([1, seed])
+        one, two = (draw(RIGID[rng.integers(4)], "wide", seed + shift) for shift in (0, 1))
+        n = min(len(one.points1), len(two.points2))
+        yield rng.permutation(one.points1)[:n], rng.permutation(two.points2)[:n]
+
+
+def look_alike(half: str, count: int) -> Iterator[tuple[Points, Points]]:
+    """Two buildings with the same windows in rows of their own: what one window shows lies on any one of the other's."""
+    for index in range(count):
+        rng = np.random.default_rng([2, first_seed(half) + index])
+        motif, sides = rng.uniform(-0.35, 0.35, (12, 2)), []
+        for _ in range(2):
+            columns, rows = rng.integers(5, 10), rng.integers(3, 6)
+            grid = np.stack(np.mgrid[:columns, :rows], axis=-1).reshape(-1, 2) - [(columns - 1) / 2, (rows - 1) / 2]
+            windows = grid * rng.uniform([1, 1], [1.6, 1.6])
+            places = (windows[:, None] + motif).reshape(-1, 2)
+            H = np.diag([1, 1, 1 / 600]) @ turn(*rng.uniform(-35, 35, 2), rng.normal(0, 3))
+            H[:, 2] += [0, 0, np.abs(places).max() * rng.uniform(1.8, 2.4) / 600]
+            sides.append((apply_homography(H, places) + SIZE / 2).reshape(len(windows), 12, 2))
+        # Mutual neighbours: no window is matched twice.
+        n_windows = min(len(side) for side in sides)
+        points = [rng.permutation(side)[:n_windows].reshape(-1, 2) for side in sides]
+        n = min(len(points[0]), int(rng.integers(80, 400)))
+        kept = rng.permutation(len(points[0]))[:n]
+        wrong = rng.random(n) > ALIKE
+        second = points[1][kept]
+        second[wrong] = rng.permutation(second[wrong])
+        noise = rng.normal(0, 0.7, (2, n, 2))
+        yield points[0][kept] + noise[0], second + noise[1]
+
+
+def overlaid(half: str, per_kind: int) -> Iterator[Overlaid]:
+    """A moving scene of 200 matches, 60 static ones in three patterns, 85 mismatches."""
+    for kind in OVERLAYS:
+        for index in range(per_kind):
+            seed = first_seed(half) + index
+            rng = np.random.default_rng([3, OVERLAYS.index(kind), seed])
+            pair = draw(RIGID[index % 4], ("wide", "forward")[index // 4 % 2], seed)
+            if kind == "logo":
+                places = rng.uniform([30, 520], [170, 570], (N_STATIC, 2))
+            elif kind == "watermark":
+                places = SIZE / 2 + rng.uniform(-1, 1, (N_STATIC, 2)) * [280, 60]
+            else:
+                places = rng.uniform(0, SIZE, (N_STATIC, 2))
+                places[:, 1] = rng.choice([25.0, SIZE[1] - 25.0], N_STATIC) + rng.normal(0, 1.0, N_STATIC)
+            yield mix(kind, pair, places, N_MOVING, rng)
+
+
+def still(half: str, count: int) -> Iterator[Overlaid]:
+    """A camera that did not move: 260 static matches all over, nothing else but mismatches."""
+    for index in range(count):
+        rng = np.random.default_rng([4, first_seed(half) + index])
+        pair = draw(RIGID[index % 4], "wide", first_seed(half) + index)
+        places = pair.exact1[rng.integers(0, len(pair.exact1), N_STATIC + N_MOVING)] + rng.uniform(
+            -2, 2, (N_STATIC + N_MOVING, 2)
+        )
+        yield mix("still camera", pair, places, 0, rng)
+
+
+def mix(kind: str, pair: Pair, static: Points, n_moving: int, rng: np.random.Generator) -> Overlaid:
+    """Exact matches of the pair with noise of half a pixel, static ones, mismatches; in random order."""
+    rows = rng.choice(len(pair.exact1), n_moving, replace=False)
+    wrong = rng.uniform(0, SIZE, (2, N_WRONG, 2))
+    sides = []
+    for exact, other in zip((pair.exact1, pair.exact2), wrong, strict=True):
+        moving = exact[rows] + rng.normal(0, 0.5, (n_moving, 2))
+        sides.append(np.vstack([moving, static + rng.normal(0, STATIC_NOISE, static.shape), other]))
+    group = np.repeat([1, 2, 0], [n_moving, len(static), N_WRONG])
+    order = rng.permutation(len(group))
+    fields = {
+        **pair.__dict__,
+        "points1": sides[0][order],
+        "points2": sides[1][order],
+        "labels": (group == 1)[order].astype(int),
+    }
+    return Overlaid(kind, Pair(**fields | {"judged": np.ones(len(group), bool)}), group[order])
+
+
+def photographs(half: str, per_family: int, ratio: float | None) -> Iterator[tuple[str, Points, Points]]:
+    """SIFT on rendered pictures: of one scene; of two scenes; of two office blocks with one kind of window."""
+    first = rendered.first_seed(half)
+    shots = {
+        (family, seed): pictured(family, rendered.STRUCTURES[family][seed % len(rendered.STRUCTURES[family])], seed)
+        for family in ANYWHERE
+        for seed in range(first, first + per_family)
+    }
+    for (one, arrays), (two, others) in product(shots.items(), repeat=2):
+        sides = [{"keypoints": of[f"sift_keypoints{n}"], "descriptors": of[f"sift_descriptors{n}"]}
+                 for n, of in ((1, arrays), (2, others))]  # fmt: skip
+        pairs, ratios = mutual(sides[0], sides[1], "sift")
+        pairs = pairs if ratio is None else pairs[ratios < ratio]
+        kind = "related" if one == two else "alike" if one[0] == two[0] == "one plane" else "unrelated"
+        yield kind, sides[0]["keypoints"][pairs[:, 0], :2], sides[1]["keypoints"][pairs[:, 1], :2]
