@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any, TypeAlias
 
-Row: TypeAlias = tuple[str, str, str, str, str]
+Row: TypeAlias = tuple[str, str, str, str, str, str]
 
 #: Of the structures' table.
-TITLES = ("structure", "kind", "matches", "tolerance/px", "noise/px")
+TITLES = ("structure", "kind", "matches", "tolerance/px", "noise/px", "")
 
 
 def headline(result: Any) -> str:
@@ -29,7 +29,7 @@ def as_text(result: Any) -> str:
     if result.reason is not None:
         lines.append(f"reason  {result.reason}")
     if result.models:
-        lines += [_padded(row) for row in (TITLES, *_rows(result))]
+        lines += [_padded(row) for row in (TITLES, *_rows(result.models))]
     return "\n".join(lines)
 
 
@@ -39,16 +39,25 @@ def as_html(result: Any) -> str:
     if not result.models:
         return heading
     titles = "".join(f"<th>{escape(title)}</th>" for title in TITLES)
-    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in _rows(result))
+    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in _rows(result.models))
     return f"{heading}<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _rows(result: Any) -> Iterator[Row]:
-    for item, structure in enumerate(result.models):
+def motions_as_text(result: Any) -> str:
+    """Return the motions of a `FilterResult` as a title and a row for each."""
+    rows = [_padded(("motion", *TITLES[1:5], "of structures"))]
+    for row, motion in zip(_rows(result.motions), result.motions, strict=True):
+        rows.append(_padded((*row[:5], ", ".join(map(str, motion.parts)))))
+    return "\n".join(rows)
+
+
+def _rows(structures: Sequence[Any]) -> Iterator[Row]:
+    for item, structure in enumerate(structures):
         tolerance, noise = f"{structure.tolerance:.2f}", f"{structure.noise_scale:.2f}"
-        yield str(item), structure.kind, str(structure.support), tolerance, noise
+        remark = "stationary" if structure.stationary else ""
+        yield str(item), structure.kind, str(structure.support), tolerance, noise, remark
 
 
 def _padded(row: Row) -> str:
-    structure, kind, matches, tolerance, noise = row
-    return f"{structure:>9} {kind:11} {matches:>7} {tolerance:>12} {noise:>8}"
+    structure, kind, matches, tolerance, noise, remark = row
+    return f"{structure:>9} {kind:11} {matches:>7} {tolerance:>12} {noise:>8} {remark}".rstrip()

@@ -134,6 +134,8 @@ def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path,
     assert found["images"] == list(small)
     assert found["sizes"] == [[400, 300]] * 2
     assert found["reason"] is None
+    assert sum(len(motion["parts"]) for motion in found["motions"]) == len(found["structures"])
+    assert found["evidence"] > 0
     assert {"kind", "support", "tolerance", "noise_scale", "evidence"} < set(found["structures"][0])
 
 
@@ -141,10 +143,11 @@ def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path,
 
 
 def test_seed_threads_model_and_threshold_are_passed_on(small: tuple[str, str], asked: dict[str, Any]) -> None:
-    arguments = ["--rng", "7", "--n-jobs", "1", "--model", "homography", "--threshold", "2.5"]
+    arguments = ["--rng", "7", "--n-jobs", "1", "--model", "homography", "--threshold", "2.5", "--drop-stationary"]
     assert cli.main(["filter", *small, *arguments]) == 0
     del asked["points"]
-    assert asked == {"rng": 7, "n_jobs": 1, "model": "homography", "threshold": 2.5, "pixel": 1.0}
+    options = {"rng": 7, "n_jobs": 1, "model": "homography", "threshold": 2.5, "keep_stationary": False}
+    assert asked == {**options, "pixel": 1.0}
 
 
 def test_features_of_smaller_images_are_placed_in_the_given_ones(asked: dict[str, Any], capsys: Captured) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import cv2
@@ -12,6 +13,7 @@ import pytest
 
 from ruzhash_cv import FilterResult, Structure, draw_structures
 from ruzhash_cv.drawing import matches, structures
+from ruzhash_cv.result import Motion
 
 WIDTH, HEIGHT = 400, 300
 N = 40
@@ -30,25 +32,21 @@ EYES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Motion(Structure):
-    parts: tuple[int, ...] = ()
+def structure(kind: str = "homography", **more: Any) -> Structure:
+    return Structure(np.eye(3), kind, 10, 2.5, 0.7, 50.0, **more)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Moving(FilterResult):
-    motions: tuple[Motion, ...] = ()
-    motion_labels: Any = None
+def moved(*parts: int, kind: str = "homography") -> Motion:
+    return Motion(np.eye(3), kind, 10, 2.5, 0.7, 50.0, parts=parts)
 
 
-def structure(kind: str = "homography", **more: Any) -> Any:
-    made = Motion if more else Structure
-    return made(np.eye(3), kind, 10, 2.5, 0.7, 50.0, **more)
-
-
-def result(labels: np.ndarray = LABELS, n: int = 2) -> FilterResult:
+def result(labels: np.ndarray = LABELS, n: int = 2, **more: Any) -> FilterResult:
+    """Return a result of `n` structures, which move apart unless `motions` says otherwise."""
     kept = np.repeat([True, True, True, False], 10)
-    return FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, tuple(structure() for _ in range(n)))
+    motions = more.pop("motions", tuple(moved(item) for item in range(n)))
+    searched = SimpleNamespace(motions=lambda: (motions, more.pop("motion_labels", labels)))
+    models = tuple(structure() for _ in range(n))
+    return FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, models, _kept=searched)
 
 
 def draw(found: FilterResult, **options: Any) -> np.ndarray:
@@ -74,21 +72,25 @@ def test_each_structure_has_a_colour_and_mismatches_are_grey() -> None:
 
 
 def test_planes_of_a_motion_are_shades_of_its_colour() -> None:
-    found = result()
-    motion = structure("fundamental", parts=(0, 1))
-    moving = Moving(**{**vars(found), "motions": (motion,), "motion_labels": np.repeat([0, 0, 0, -1], 10)})
-    picture = draw(moving)
+    labels = np.repeat([0, 0, 0, -1], 10)
+    picture = draw(result(motions=(moved(0, 1, kind="fundamental"),), motion_labels=labels))
     dark, pale, own = (np.median(colours_at(picture, row), axis=0) for row in range(3))
     assert distance(own, structures.MOTIONS[0]) < 12
     assert dark.sum() < own.sum() < pale.sum()
     assert dark.argmax() == pale.argmax() == own.argmax()
 
 
-def test_a_plane_that_moves_by_itself_is_drawn_once() -> None:
-    found = result()
-    motions = structure(parts=(0,)), structure(parts=(1,))
-    moving = Moving(**{**vars(found), "motions": motions, "motion_labels": LABELS})
-    np.testing.assert_array_equal(draw(moving), draw(found))
+def test_a_motion_of_one_plane_alone_is_drawn_as_one() -> None:
+    rigid = draw(result(motions=(moved(0, kind="fundamental"), moved(1, kind="fundamental"))))
+    np.testing.assert_array_equal(rigid[:HEIGHT], draw(result())[:HEIGHT])
+
+
+def test_stationary_structures_are_of_no_motion_and_white() -> None:
+    labels = np.where(LABELS == 0, -1, LABELS - 1)
+    found = result(motions=(moved(1),), motion_labels=labels)
+    picture = draw(replace(found, models=(structure(stationary=True), structure())))
+    assert distance(np.median(colours_at(picture, 0), axis=0), structures.NO_STRUCTURE) < 12
+    assert distance(np.median(colours_at(picture, 1), axis=0), structures.MOTIONS[0]) < 12
 
 
 def test_the_caption_takes_as_many_rows_as_it_needs() -> None:
@@ -100,7 +102,7 @@ def test_the_caption_takes_as_many_rows_as_it_needs() -> None:
 
 
 def test_no_structures_leave_grey_mismatches() -> None:
-    undecided = replace(result(np.full(N, -1)), inlier_mask=np.zeros(N, bool), models=())
+    undecided = replace(result(np.full(N, -1), 0), inlier_mask=np.zeros(N, bool))
     assert np.ptp(draw(undecided).astype(int), axis=2).max() < 10
 
 

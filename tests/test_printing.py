@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from ruzhash_cv import FilterResult, Structure, filter_points
+from ruzhash_cv import FilterResult, Structure, filter_points, printing
+from ruzhash_cv.result import Motion
 
 
 def plane(**changed: object) -> Structure:
@@ -32,6 +34,21 @@ def test_a_result_prints_counts_and_a_row_for_each_structure() -> None:
         "structure kind        matches tolerance/px noise/px",
         "        0 homography      120         3.25     0.80",
         "        1 fundamental       9         3.25     0.80",
+    ]
+
+
+def test_what_is_stationary_is_said_so() -> None:
+    said = result(models=(plane(stationary=True),))
+    assert str(said).splitlines()[-1] == "        0 homography      120         3.25     0.80 stationary"
+    assert "<td>stationary</td>" in said._repr_html_()
+
+
+def test_motions_print_the_structures_they_hold() -> None:
+    motion = Motion(np.eye(3), "fundamental", 200, 1.25, 0.4, 300.0, parts=(0, 2))
+    searched = SimpleNamespace(motions=lambda: ((motion,), np.zeros(3, int)))
+    assert printing.motions_as_text(result(_kept=searched)).splitlines() == [
+        "   motion kind        matches tolerance/px noise/px of structures",
+        "        0 fundamental     200         1.25     0.40 0, 2",
     ]
 
 

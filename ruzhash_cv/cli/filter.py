@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv import printing
 from ruzhash_cv.cli.common import (
     Commands,
     InputError,
@@ -64,6 +65,11 @@ def _add_matching(parser: argparse.ArgumentParser) -> None:
 def _add_filtering(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("filtering")
     add_model_options(group)
+    group.add_argument(
+        "--drop-stationary",
+        action="store_true",
+        help="flag what did not move while other things did: watermarks, time stamps, borders, the bonnet of the car",
+    )
     add_seed_option(group)
     group.add_argument(
         "--n-jobs", type=number("a whole number above 0", convert=int), metavar="N",
@@ -111,6 +117,7 @@ def run(options: argparse.Namespace) -> int:
         model=options.model,
         threshold=options.threshold,
         pixel=max(first.pixel, second.pixel),
+        keep_stationary=not options.drop_stationary,
         rng=options.rng,
         n_jobs=options.n_jobs,
     )
@@ -148,7 +155,10 @@ def _print(result: FilterResult, options: argparse.Namespace, images: Sequence[I
     if options.json:
         print(json.dumps(_as_json(result, options, images), indent=2))
     else:
-        print(f"{result}\nseconds {sum(result.seconds.values()):.3f}")
+        print(result)
+        if result.motions:
+            print(printing.motions_as_text(result))
+        print(f"seconds {sum(result.seconds.values()):.3f}")
 
 
 def _as_json(result: FilterResult, options: argparse.Namespace, images: Sequence[Image]) -> dict[str, Any]:
@@ -161,7 +171,9 @@ def _as_json(result: FilterResult, options: argparse.Namespace, images: Sequence
         "flagged": len(result.inlier_mask) - kept,
         "reason": result.reason,
         "seconds": result.seconds,
+        "evidence": result.evidence,
         "structures": [{**vars(model), "matrix": model.matrix.tolist()} for model in result.models],
+        "motions": [{**vars(motion), "matrix": motion.matrix.tolist()} for motion in result.motions],
     }
 
 

@@ -43,16 +43,17 @@ def draw_in_turn(canvas: Canvas, groups: Sequence[Group], max_lines: int | None)
     thickness = _thickness(canvas, groups, max_lines)
     for group in groups:
         _draw_lines(canvas, group, thickness, max_lines)
-        _draw_markers(canvas, group)
+        _draw_markers(canvas, group, _breadth(canvas, len(group.lines)))
 
 
 def draw_markers_last(canvas: Canvas, groups: Sequence[Group], max_lines: int | None) -> None:
-    """Draw the lines of all groups in turn, then their markers."""
+    """Draw the lines of all groups in turn, then their markers, which are equally large."""
     thickness = _thickness(canvas, groups, max_lines)
     for group in groups:
         _draw_lines(canvas, group, thickness, max_lines)
+    breadth = _breadth(canvas, sum(len(group.lines) for group in groups) // 3)
     for group in groups:
-        _draw_markers(canvas, group)
+        _draw_markers(canvas, group, breadth)
 
 
 def check_max_lines(max_lines: int | None) -> int | None:
@@ -116,8 +117,7 @@ def _draw_lines(canvas: Canvas, group: Group, thickness: int, max_lines: int | N
     cv2.addWeighted(layer, group.opacity, canvas.picture, 1 - group.opacity, 0, dst=canvas.picture)
 
 
-def _draw_markers(canvas: Canvas, group: Group) -> None:
-    breadth = _breadth(canvas, len(group.lines))
+def _draw_markers(canvas: Canvas, group: Group, breadth: float) -> None:
     size, thickness = round(2.5 * breadth * 2**_SHIFT), max(1, round(breadth))
     colours = np.broadcast_to(group.colour, (len(group.lines), 3)).tolist()
     for ends, colour in zip(_fixed(group.lines), colours, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,8 @@ def draw_structures(
 ) -> Picture:
     """Draw every motion in a colour of its own, its planes in shades of it, and mismatches in grey.
 
-    The strip below names each structure by its number in the result, its kind, its matches and its tolerance in pixels.
+    The strip below names each motion by its number among the result's motions, and each plane by its number among its models, with its
+    kind, its matches and its tolerance in pixels.
 
     Parameters
     ----------
@@ -96,33 +97,29 @@ def _mismatches(lines: Array) -> Group:
 
 def _groups(result: FilterResult, lines: Array, drawn: Rows) -> Iterator[Group]:
     """Yield the kept matches of no motion, then motion after motion, each before its planes."""
-    motions, labels = _motions(result)
-    beyond = lines[drawn & result.inlier_mask & (labels < 0)]
-    if len(beyond):
-        yield Group(beyond, NO_STRUCTURE, "dot", f"{len(beyond)} kept, of no structure", opacity(len(beyond)))
-    for item, motion in enumerate(motions):
-        colour, held = MOTIONS[item % len(MOTIONS)], labels == item
-        planes = [part for part in _parts(motion) if motion.kind != result.models[part].kind]
-        words = f"{item} {_words(motion, drawn & held)}"
-        yield Group(lines[drawn & held & ~np.isin(result.labels, planes)], colour, "disc", words, OPACITY)
+    labels = result.motion_labels
+    # Stationary structures are part of no motion.
+    for item in range(-1, len(result.models)):
+        rows = drawn & result.inlier_mask & (labels < 0) & (result.labels == item)
+        if rows.any():
+            words = f"{rows.sum()} kept, of no structure" if item < 0 else f"{item} {_words(result.models[item], rows)}"
+            yield Group(lines[rows], NO_STRUCTURE, "dot" if item < 0 else "square", words, opacity(int(rows.sum())))
+    for item, motion in enumerate(result.motions):
+        colour, held = MOTIONS[item % len(MOTIONS)], drawn & (labels == item)
+        planes = [part for part in motion.parts if motion.kind != result.models[part].kind]
+        if len(planes) == 1 and (result.labels[held] == planes[0]).all():  # a plane is all there is of it
+            planes = []
+        words = f"{item} {_words(motion, held)}"
+        yield Group(lines[held & ~np.isin(result.labels, planes)], colour, "disc", words, OPACITY)
         for number, (part, shade) in enumerate(zip(planes, _shades(colour, len(planes)), strict=True)):
-            rows = drawn & held & (result.labels == part)
+            rows = held & (result.labels == part)
             words = f"plane {part} {_words(result.models[part], rows)}"
             yield Group(lines[rows], shade, MARKERS[number % len(MARKERS)], words, OPACITY)
 
 
-def _motions(result: FilterResult) -> tuple[Sequence[Structure], NDArray[np.int64]]:
-    """Return the motions and each match's number among them; where the result has none, each structure is one."""
-    motions: Sequence[Structure] = getattr(result, "motions", ()) or result.models
-    return motions, result.labels if motions is result.models else result.motion_labels
-
-
-def _parts(motion: Structure) -> Sequence[int]:
-    return getattr(motion, "parts", ())
-
-
 def _words(structure: Structure, rows: Rows) -> str:
-    return f"{structure.kind}: {rows.sum()} within {structure.tolerance:.2g} px"
+    still = "stationary " if structure.stationary else ""
+    return f"{still}{structure.kind}: {rows.sum()} within {structure.tolerance:.2g} px"
 
 
 def _shades(colour: Colour, n: int) -> list[Colour]:
