@@ -107,7 +107,8 @@ def test_filter_passes_model_and_threshold_on(tmp_path: Path, capsys: Captured) 
     cli.main(["filter", *DESK, "--model", "fundamental", "--threshold", "2", "--save", str(saved)])
     with np.load(saved) as arrays:
         assert set(arrays["model_kinds"]) == {"fundamental"}
-    assert {line.split()[3] for line in capsys.readouterr().out.splitlines() if "fundamental" in line} == {"2.00"}
+    table = capsys.readouterr().out.partition("structure ")[2].partition("motion ")[0].splitlines()[1:]
+    assert {line.split()[3] for line in table if "fundamental" in line} == {"2.00"}
 
 
 def test_filter_ratio_decides_how_many_matches_there_are(capsys: Captured) -> None:
