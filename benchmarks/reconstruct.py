@@ -1,0 +1,283 @@
+"""From photos to a reconstruction, with COLMAP's verification and with others in its place.
+
+python benchmarks/reconstruct.py --photos ../shared/sceaux_castle -o docs/benchmarks_reconstruction.md
+
+Every verifier starts from a copy of one database with keypoints and raw matches. Its processor seconds are those of this process, on
+one thread; mapping is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pycolmap
+from numpy.typing import NDArray
+from report import about_this_run, markdown
+from street import FOCAL, SIZE, true_pair, views
+
+from ruzhash_cv import cli
+from ruzhash_cv._core.warmup import warmup
+
+Array = NDArray[np.float64]
+MIN_INLIERS = 15
+#: A match is right within so many pixels of its true place.
+RIGHT = 3.0
+MAP = ("images", "points", "reprojection error, px", "camera error, m: mean / largest")
+HOW_TO_READ = f"""One database of COLMAP's SIFT and raw matches for all; every verifier gets a copy, then COLMAP maps, incrementally and globally. CPU: of the
+verification alone, one thread. Of the rendered street the cameras and every pixel's partner are known: a match is right within {RIGHT:g} px
+of its true place, a pair is wrong where fewer than half of what was kept is right, and the cameras' error is measured after the best similarity."""
+
+
+@dataclass
+class Photos:
+    """A folder of photos by one camera, "f,cx,cy", and what is known about them."""
+
+    name: str
+    folder: Path
+    camera: str
+    centres: dict[str, Array] | None = None
+    truth: Callable[[str, str, Array, Array], NDArray[np.bool_]] | None = None
+
+
+# Photos
+
+
+def street_photos(folder: Path, n_views: int) -> Photos:
+    """Render the street, and know everything about it."""
+    folder.mkdir()
+    scene, cameras, images = views(n_views)
+    named = {f"{number:02}.png": camera for number, camera in enumerate(cameras)}
+    for name, image in zip(named, images, strict=True):
+        cv2.imwrite(str(folder / name), image)
+
+    def right(name1: str, name2: str, points1: Array, points2: Array) -> NDArray[np.bool_]:
+        pair = true_pair(scene, named[name1], named[name2])
+        return pair.transfer_errors(points1 - 0.5, points2 - 0.5) <= RIGHT  # COLMAP's first pixel has its centre at 0.5
+
+    centres = {name: -camera.R.T @ camera.t for name, camera in named.items()}
+    return Photos(f"street, {n_views} views", folder, f"{FOCAL},{SIZE[0] / 2},{SIZE[1] / 2}", centres, right)
+
+
+def matched(photos: Photos, database: Path, ratio: float) -> None:
+    """Fill a database with SIFT keypoints and raw matches."""
+    reader = pycolmap.ImageReaderOptions(camera_model="SIMPLE_PINHOLE", camera_params=photos.camera)
+    extraction = pycolmap.FeatureExtractionOptions(use_gpu=False, num_threads=1, max_image_size=1000)
+    matching = pycolmap.FeatureMatchingOptions(use_gpu=False, num_threads=1, skip_geometric_verification=True)
+    matching.sift.max_ratio = ratio
+    single = pycolmap.CameraMode.SINGLE
+    pycolmap.extract_features(
+        database, photos.folder, camera_mode=single, reader_options=reader, extraction_options=extraction
+    )
+    pycolmap.match_exhaustive(database, matching_options=matching)
+
+
+def pairs_of(database: Path) -> dict[tuple[int, int], Any]:
+    """Return the two-view geometries by image ids."""
+    with pycolmap.Database.open(database) as db:
+        pairs, geometries = db.read_two_view_geometries()
+    found = zip(pairs, geometries, strict=True)
+    return {
+        tuple(pycolmap.pair_id_to_image_pair(pair)): geometry
+        for pair, geometry in found
+        if len(geometry.inlier_matches) >= MIN_INLIERS and int(geometry.config) > 1
+    }
+
+
+# Verifiers
+
+
+def by_colmap(database: Path) -> None:
+    options = pycolmap.GeometricVerifierOptions(num_threads=1)
+    pycolmap.geometric_verification(database, options)
+
+
+def by_ruzhash(database: Path) -> None:
+    assert cli.main(["colmap", str(database), "--n-jobs", "1"]) == 0
+
+
+def by_magsac(database: Path) -> None:
+    cv2.setRNGSeed(0)
+    _replace_each(database, _magsac)
+
+
+def by_nothing(database: Path) -> None:
+    _replace_each(database, lambda points1, points2: np.ones(len(points1), bool))
+
+
+def _magsac(points1: Array, points2: Array) -> NDArray[np.bool_]:
+    F, mask = cv2.findFundamentalMat(points1, points2, cv2.USAC_MAGSAC, 3.0)
+    return np.zeros(len(points1), bool) if F is None else mask.ravel() > 0
+
+
+def _replace_each(database: Path, verify: Callable[[Array, Array], NDArray[np.bool_]]) -> None:
+    with pycolmap.Database.open(database) as db:
+        keypoints = {image.image_id: db.read_keypoints(image.image_id)[:, :2] for image in db.read_all_images()}
+        with pycolmap.DatabaseTransaction(db):
+            for pair in db.read_num_matches()[0]:
+                one, two = pycolmap.pair_id_to_image_pair(pair)
+                matches = db.read_matches(one, two)
+                if len(matches) < MIN_INLIERS:
+                    continue
+                points = (
+                    side.astype(np.float64) for side in (keypoints[one][matches[:, 0]], keypoints[two][matches[:, 1]])
+                )
+                kept = matches[verify(*points)]
+                if len(kept) >= MIN_INLIERS:
+                    db.write_two_view_geometry(one, two, pycolmap.TwoViewGeometry(config=3, inlier_matches=kept))
+
+
+VERIFIERS = {
+    "COLMAP": by_colmap,
+    "ruzhash_cv": by_ruzhash,
+    "cv2.USAC_MAGSAC, F, 3 px": by_magsac,
+    "none, all matches": by_nothing,
+}
+
+
+# What became of it
+
+
+def judged(photos: Photos, database: Path) -> list[str]:
+    """Return pairs and matches kept, and with truth: wrong pairs, precision, recall."""
+    kept = {pair: geometry.inlier_matches for pair, geometry in pairs_of(database).items()}
+    n_kept = sum(map(len, kept.values()))
+    if photos.truth is None:
+        return [str(len(kept)), "", str(n_kept), "", ""]
+    wrong = n_right = n_true = 0
+    with pycolmap.Database.open(database) as db:
+        images = {image.image_id: image.name for image in db.read_all_images()}
+        keypoints = {image: db.read_keypoints(image)[:, :2].astype(np.float64) for image in images}
+        for pair in db.read_num_matches()[0]:
+            one, two = pycolmap.pair_id_to_image_pair(pair)
+            counts = []
+            for matches in (db.read_matches(one, two), kept.get((one, two), np.zeros((0, 2), np.uint32))):
+                points = keypoints[one][matches[:, 0]], keypoints[two][matches[:, 1]]
+                counts.append(int(photos.truth(images[one], images[two], *points).sum()))
+            n_true, n_right = n_true + counts[0], n_right + counts[1]
+            wrong += (one, two) in kept and 2 * counts[1] < len(kept[one, two])
+    return [
+        str(len(kept)),
+        str(wrong),
+        str(n_kept),
+        f"{n_right / max(n_kept, 1):.3f}",
+        f"{n_right / max(n_true, 1):.3f}",
+    ]
+
+
+def mapped(photos: Photos, database: Path, mapping: str) -> list[str]:
+    """Return images, points, reprojection error, and the error of the cameras in metres where their places are known."""
+    with tempfile.TemporaryDirectory() as folder:
+        if mapping == "incremental":
+            incremental = pycolmap.IncrementalPipelineOptions(random_seed=0, num_threads=2)
+            models = pycolmap.incremental_mapping(database, photos.folder, folder, options=incremental)
+        else:
+            together = pycolmap.GlobalPipelineOptions(random_seed=0, num_threads=2)
+            models = pycolmap.global_mapping(database, photos.folder, folder, options=together)
+    if not models:
+        return ["0", "0", "", ""]
+    model = max(models.values(), key=lambda model: model.num_reg_images())
+    error = model.compute_mean_reprojection_error()
+    return [str(model.num_reg_images()), str(model.num_points3D()), f"{error:.2f}", camera_error(photos, model)]
+
+
+def camera_error(photos: Photos, model: Any) -> str:
+    """Return the mean and the largest distance of the cameras from where they are, after the best similarity."""
+    if photos.centres is None:
+        return ""
+    found = [
+        (image.projection_center(), photos.centres[image.name]) for image in model.images.values() if image.has_pose
+    ]
+    source, target = (np.array(side) for side in zip(*found, strict=True))
+    middle1, middle2 = source.mean(axis=0), target.mean(axis=0)
+    # Umeyama, PAMI 1991.
+    U, S, Vt = np.linalg.svd((target - middle2).T @ (source - middle1))
+    flip = np.diag([1, 1, np.sign(np.linalg.det(U @ Vt))])
+    scale = np.trace(np.diag(S) @ flip) / ((source - middle1) ** 2).sum()
+    errors = np.linalg.norm(scale * (source - middle1) @ (U @ flip @ Vt).T + middle2 - target, axis=1)
+    return f"{errors.mean():.3f} / {errors.max():.3f}"
+
+
+def compare(photos: Photos, work: Path, ratio: float) -> str:
+    """Return the table of one set of photos."""
+    original = work / f"{photos.folder.name}.db"
+    matched(photos, original, ratio)
+    with pycolmap.Database.open(original) as db:
+        counts = db.read_num_matches()[1]
+    verified, maps = [], []
+    for name, verify in VERIFIERS.items():
+        database = Path(shutil.copy(original, work / "verified.db"))
+        since = time.process_time()
+        verify(database)
+        seconds = time.process_time() - since
+        verified.append([name, *judged(photos, database), f"{seconds:.2f}", f"{1000 * seconds / len(counts):.1f}"])
+        maps.append([name])
+        for mapping in ("incremental", "global"):
+            maps[-1] += mapped(photos, database, mapping)
+        print(verified[-1], maps[-1], flush=True)
+    title = f"## {photos.name}: {len(counts)} pairs with matches, {sum(counts):,} matches, ratio test {ratio:g}"
+    tables = (
+        (
+            [
+                "verification",
+                "pairs kept",
+                "wrong pairs",
+                "matches kept",
+                "precision",
+                "recall",
+                "CPU s",
+                "CPU ms a pair",
+            ],
+            verified,
+        ),
+        (["mapping after", *(f"{mapping}: {what}" for mapping in ("incremental", "global") for what in MAP)], maps),
+    )
+    return "\n\n".join([title, *(markdown(*table) for table in map(without_empty_columns, *zip(*tables, strict=True)))])
+
+
+def without_empty_columns(header: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Leave out what is not known of these photos."""
+    filled = [any(row[column] for row in rows) for column in range(len(header))]
+    header, *rows = ([cell for cell, keep in zip(line, filled, strict=True) if keep] for line in (header, *rows))
+    return header, rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--views", type=int, nargs="*", default=[14], help="of the rendered street; several: several sets"
+    )
+    parser.add_argument("--photos", type=Path, help="a folder of photos beside the rendered ones")
+    parser.add_argument("--camera", default="1231.3,600,451", help="their camera: f,cx,cy in pixels")
+    parser.add_argument("--ratios", type=float, nargs="+", default=[0.8], help="of COLMAP's matching")
+    parser.add_argument("-o", "--output", type=Path, help="write the tables to this Markdown file")
+    options = parser.parse_args()
+    pycolmap.logging.minloglevel = 2
+    warmup()
+    tables = []
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        sets = [street_photos(work / f"street{n_views}", n_views) for n_views in options.views]
+        if options.photos is not None and options.photos.is_dir():
+            sets.append(Photos(options.photos.name, options.photos, options.camera))
+        for photos in sets:
+            for ratio in options.ratios:
+                tables.append(compare(photos, work, ratio))
+                (work / f"{photos.folder.name}.db").unlink()
+    about = f"{about_this_run({})}, pycolmap {pycolmap.__version__}"
+    text = "\n\n".join([about, HOW_TO_READ, *tables])
+    print(text)
+    if options.output is not None:
+        options.output.write_text(f"# Reconstruction\n\n{text}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
