@@ -32,9 +32,11 @@ MIN_INLIERS = 15
 #: A match is right within so many pixels of its true place.
 RIGHT = 3.0
 MAP = ("images", "points", "reprojection error, px", "camera error, m: mean / largest")
-HOW_TO_READ = f"""One database of COLMAP's SIFT and raw matches for all; every verifier gets a copy, then COLMAP maps, incrementally and globally. CPU: of the
-verification alone, one thread. Of the rendered street the cameras and every pixel's partner are known: a match is right within {RIGHT:g} px
-of its true place, a pair is wrong where fewer than half of what was kept is right, and the cameras' error is measured after the best similarity."""
+HOW_TO_READ = f"""\
+All verifiers get the same database of COLMAP's SIFT and raw matches; then COLMAP maps, incrementally and globally. CPU: of the
+verification alone, on one thread. Of the rendered street the cameras and every pixel's partner are known. A match is right
+within {RIGHT:g} px of its true place, a pair is wrong where fewer than half of its kept matches are right, and the cameras'
+error is measured after the best similarity."""
 
 
 @dataclass

@@ -62,6 +62,9 @@ def add_pipeline_options(parser: Parser) -> None:
     parser.add_argument(
         "--all-structures", action="store_true", help="keep all motions; default: the strongest, as mapping needs"
     )
+    parser.add_argument(
+        "--keep-stationary", action="store_true", help="keep what did not move while the rest did, as a watermark"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
     parser.add_argument(
         "--n-jobs", type=count, metavar="N", help="processes, default one for each processor; the result is the same"
@@ -77,6 +80,7 @@ def pipeline_options(options: argparse.Namespace) -> dict[str, Any]:
         "model": options.model,
         "threshold": options.threshold,
         "strongest_motion": not options.all_structures,
+        "keep_stationary": options.keep_stationary,
         "overwrite": options.overwrite,
         "rng": options.rng,
         "n_jobs": options.n_jobs or -1,

@@ -67,6 +67,7 @@ def verify(
     threshold: float | None = None,
     min_inliers: int = 15,
     strongest_motion: bool = True,
+    keep_stationary: bool = False,
     overwrite: bool = False,
     rng: int = 0,
     n_jobs: int | None = None,
@@ -89,6 +90,8 @@ def verify(
         Pairs with fewer are not written, and COLMAP takes them for not overlapping.
     strongest_motion : bool
         Keep the matches of the strongest rigid motion, as mapping needs; False: those of all structures.
+    keep_stationary : bool
+        Keep matches that did not move while others did, as those of a watermark.
     overwrite : bool
         Filter also the pairs that have a two-view geometry, whoever wrote it, and replace it. False: they are skipped, so that a run
         that was stopped goes on where it stopped.
@@ -133,6 +136,8 @@ def verify(
     options: dict[str, Any] = {
         "model": model,
         "threshold": threshold,
+        "keep_stationary": keep_stationary,
+        "motions": True,
         "rng": rng,
         "n_jobs": n_jobs,
         "batch_size": batch_size,
@@ -163,11 +168,9 @@ def _geometry(
     db: Database, pair: Pair, result: FilterResult, min_inliers: int, only_strongest: bool
 ) -> tuple[Any, Row]:
     """Return what to write of a pair, None where too few matches are left, and its row of the report."""
-    matches, chosen, F = db.matches(pair), result.inlier_mask, None
-    if result.models:
-        motion, F = selection.strongest_motion(result, *db.points(pair))
-        chosen = motion if only_strongest else chosen
-    inliers = np.unique(matches[chosen], axis=0)  # COLMAP wants every match once
+    motion, F = selection.strongest_motion(result)
+    chosen = motion if only_strongest else result.inlier_mask
+    inliers = np.unique(db.matches(pair)[chosen], axis=0)  # COLMAP wants every match once
     plane = selection.dominant_plane(result, chosen)
     if len(inliers) < min_inliers:
         return None, _row(db, pair, result, inliers, None)

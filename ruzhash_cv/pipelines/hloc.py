@@ -58,6 +58,7 @@ def filter_matches(
     model: str = "auto",
     threshold: float | None = None,
     strongest_motion: bool = True,
+    keep_stationary: bool = False,
     overwrite: bool = False,
     rng: int = 0,
     n_jobs: int | None = None,
@@ -83,7 +84,7 @@ def filter_matches(
         Replace `output` where there is one.
     model, threshold
         See `ruzhash_cv.filter_points`.
-    rng, n_jobs, batch_size, progress
+    keep_stationary, rng, n_jobs, batch_size, progress
         See `ruzhash_cv.pipelines.colmap.verify`.
 
     Returns
@@ -105,18 +106,25 @@ def filter_matches(
 
     since, target = time.perf_counter(), Path(output)
     check_int(batch_size, "batch_size")
-    options: dict[str, Any] = {"model": model, "threshold": threshold, "rng": rng, "n_jobs": n_jobs}
+    options: dict[str, Any] = {
+        "model": model,
+        "threshold": threshold,
+        "keep_stationary": keep_stationary,
+        "motions": strongest_motion,
+        "rng": rng,
+        "n_jobs": n_jobs,
+    }
     with _read(Path(features_h5)) as features, _read(Path(matches_h5)) as matches:
         source = _Source(features, matches)
         groups = source.find(pairs)
         n_matches = n_inliers = 0
         with _written(target, (Path(features_h5), Path(matches_h5)), overwrite) as file:
-            points = ((group, *source.points(group, names)) for group, names in groups.items())
+            points = ((names, *source.points(group, names)) for names, group in groups.items())
             results = filter_pairs(points, batch_size=batch_size, **options)
-            for group, result in tqdm(results, total=len(groups), unit="pair", disable=hidden(progress)):
-                entries = source.filtered(group, groups[group], result, strongest_motion)
+            for names, result in tqdm(results, total=len(groups), unit="pair", disable=hidden(progress)):
+                entries = source.filtered(groups[names], names, result, strongest_motion)
                 for name, values in entries.items():
-                    file.create_dataset(f"{group}/{name}", data=values)
+                    file.create_dataset(f"{groups[names]}/{name}", data=values)
                 n_matches += len(result.inlier_mask)
                 n_inliers += int((entries["matches0"] >= 0).sum())
     return Summary(len(groups), n_matches, n_inliers, time.perf_counter() - since)
@@ -135,8 +143,8 @@ class _Source:
         self._features, self._matches = features, matches
         self._keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
 
-    def find(self, pairs: str | PathLike[str] | Iterable[Names]) -> dict[str, Names]:
-        """Return the stored group of every pair, and its names in the order of the group."""
+    def find(self, pairs: str | PathLike[str] | Iterable[Names]) -> dict[Names, str]:
+        """Return the stored group of every pair, by its names in the order of the group."""
         listed = _listed(Path(pairs)) if isinstance(pairs, (str, PathLike)) else ((pair, "") for pair in pairs)
         found = {}
         for names, where in listed:
@@ -146,7 +154,7 @@ class _Source:
             group = self._group(names)
             if group is None:
                 raise UnusableFile(f"{where}no matches of {names[0]!r} and {names[1]!r} in {self._matches.filename}")
-            found[group[0]] = group[1]
+            found[group[1]] = group[0]
         if not found:
             raise UnusableFile("the list of pairs is empty")
         return found
@@ -170,9 +178,7 @@ class _Source:
     def filtered(self, group: str, names: Names, result: FilterResult, only_strongest: bool) -> dict[str, NDArray[Any]]:
         """Return the datasets of a group: its matches with -1 for the rejected, and their scores."""
         size, rows, partners = self._matched(group, names)
-        kept = result.inlier_mask
-        if only_strongest and result.models:
-            kept, _ = selection.strongest_motion(result, *self.points(group, names))
+        kept = selection.strongest_motion(result)[0] if only_strongest else result.inlier_mask
         matches = np.full(size, -1, np.int32 if len(self._keypoints(names[1])) > MOST_INT16 else np.int16)
         matches[rows[kept]] = partners[kept]
         scores = np.zeros(size, np.float16)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv.estimation import find_fundamental_matrix
-from ruzhash_cv.families.solving import sampson_distance
 from ruzhash_cv.result import FilterResult
 
 Array = NDArray[np.float64]
@@ -14,21 +12,15 @@ Array = NDArray[np.float64]
 NEARLY_ALL = 0.9
 
 
-def strongest_motion(result: FilterResult, points1: Array, points2: Array) -> tuple[NDArray[np.bool_], Array | None]:
+def strongest_motion(result: FilterResult) -> tuple[NDArray[np.bool_], Array | None]:
     """Return the mask (n,) of the matches of the strongest rigid motion, and its fundamental matrix.
 
     None where only a plane or a rotation is seen.
     """
-    kept, strongest = result.inlier_mask, result.models[0]
-    if strongest.kind == "fundamental":
-        near = sampson_distance(points1, points2, strongest.matrix) <= strongest.tolerance
-        return kept & (near | (result.labels == 0)), strongest.matrix
-    if dominant_plane(result, kept) is not None:
-        return kept, None
-    matrix, mask = find_fundamental_matrix(points1[kept], points2[kept], n_jobs=1)
-    motion = kept.copy()
-    motion[kept] = mask[:, 0] > 0
-    return motion, matrix
+    if not result.motions:
+        return np.zeros(len(result.inlier_mask), bool), None
+    motion = result.motions[0]
+    return result.motion_labels == 0, motion.matrix if motion.kind == "fundamental" else None
 
 
 def dominant_plane(result: FilterResult, kept: NDArray[np.bool_]) -> Array | None:

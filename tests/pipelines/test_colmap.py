@@ -137,20 +137,41 @@ def test_pairs_with_fewer_than_min_inliers_are_left_out(database: Path) -> None:
     assert geometries(database) == {}
 
 
-def test_strongest_motion_leaves_out_what_moves_on_its_own(database: Path, tmp_path: Path) -> None:
-    images = views()
-    # Shifted between the first two views, beside all epipolar lines.
-    images[1][:25] = images[0][:25] + [-80.0, -80.0] + np.random.default_rng(2).normal(size=(25, 2))
+def with_keypoints(database: Path, images: list[Array]) -> None:
     with pycolmap.Database.open(database) as db:
         db.clear_keypoints()
         for number, keypoints in enumerate(images, start=1):
             db.write_keypoints(number, keypoints.astype(np.float32))
+
+
+def n_kept_of(database: Path, rows: slice) -> int:
+    """Return how many of the first view's keypoints in `rows` kept their match with the second view."""
+    return int(np.isin(np.arange(N_POINTS)[rows], geometries(database)[1, 2].inlier_matches[:, 0]).sum())
+
+
+def test_strongest_motion_leaves_out_what_moves_on_its_own(database: Path, tmp_path: Path) -> None:
+    images = views()
+    # Shifted between the first two views, beside all epipolar lines.
+    images[1][:25] = images[0][:25] + [-80.0, -80.0] + np.random.default_rng(2).normal(size=(25, 2))
+    with_keypoints(database, images)
     every = Path(shutil.copy(database, tmp_path / "every.db"))
     verify(database, n_jobs=1)
     verify(every, n_jobs=1, strongest_motion=False)
-    moved = [int((geometries(path)[1, 2].inlier_matches[:, 0] < 25).sum()) for path in (database, every)]
-    assert moved[0] <= 5
-    assert moved[1] >= 20
+    assert n_kept_of(database, slice(25)) <= 5
+    assert n_kept_of(every, slice(25)) >= 20
+
+
+def test_what_stood_still_is_left_out(database: Path, tmp_path: Path) -> None:
+    """A watermark of 20 keypoints in a corner, alone in its structure whichever structures are kept."""
+    images, mark = views(), np.random.default_rng(3).uniform([20, 20], [140, 60], (20, 2))
+    images[0][:20] = images[1][:20] = mark
+    with_keypoints(database, images)
+    kept = Path(shutil.copy(database, tmp_path / "kept.db"))
+    verify(database, n_jobs=1, strongest_motion=False)
+    verify(kept, n_jobs=1, strongest_motion=False, keep_stationary=True)
+    assert n_kept_of(database, slice(20)) == 0
+    assert n_kept_of(kept, slice(20)) >= 18
+    assert n_kept_of(database, slice(20, N_TRUE)) > 45
 
 
 def test_report_has_a_row_for_every_pair(database: Path, tmp_path: Path) -> None:
