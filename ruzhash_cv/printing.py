@@ -45,7 +45,7 @@ def as_html(result: Any) -> str:
 
 def motions_as_text(result: Any) -> str:
     """Return the motions of a `FilterResult` as a title and a row for each."""
-    rows = [_padded(("motion", *TITLES[1:5], "of structures"))]
+    rows = [_padded(("motion", *TITLES[1:5], "planes"))]
     for row, motion in zip(_rows(result.motions), result.motions, strict=True):
         rows.append(_padded((*row[:5], ", ".join(map(str, motion.parts)))))
     return "\n".join(rows)

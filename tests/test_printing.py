@@ -43,11 +43,11 @@ def test_what_is_stationary_is_said_so() -> None:
     assert "<td>stationary</td>" in said._repr_html_()
 
 
-def test_motions_print_the_structures_they_hold() -> None:
+def test_motions_print_the_planes_they_hold() -> None:
     motion = Motion(np.eye(3), "fundamental", 200, 1.25, 0.4, 300.0, parts=(0, 2))
     searched = SimpleNamespace(motions=lambda: ((motion,), np.zeros(3, int)))
     assert printing.motions_as_text(result(_kept=searched)).splitlines() == [
-        "   motion kind        matches tolerance/px noise/px of structures",
+        "   motion kind        matches tolerance/px noise/px planes",
         "        0 fundamental     200         1.25     0.40 0, 2",
     ]
 
