@@ -15,6 +15,11 @@ Array = NDArray[np.float64]
 
 #: Where products of two of (x, y, 1) stand among (x x, x y, y y, x, y, 1).
 PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
+# The four entries of a matrix that each entry of its adjugate is made of.
+_NEXT = np.array([[1, 2, 0], [2, 0, 1]])
+_CROSSED = [
+    (_NEXT[rows][None] * 3 + _NEXT[columns][:, None]).ravel() for rows, columns in ((0, 0), (1, 1), (0, 1), (1, 0))
+]
 #: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do.
 _MOST_ITERATIONS = 40
 
@@ -24,8 +29,10 @@ def squared_residuals(families: Sequence[ModelFamily], codes: NDArray[np.uint8],
     squared = np.empty((len(models), len(data)))
     for code, family in enumerate(families):
         own = codes == code
+        # The smaller of NaN and infinity is infinity here.
+        if own.all():
+            return np.fmin(family.squared_residuals(data, models), np.inf)
         if own.any():
-            # The smaller of NaN and infinity is infinity here.
             squared[own] = np.fmin(family.squared_residuals(data, models[own]), np.inf)
     return squared
 
@@ -39,11 +46,8 @@ def unit_norm(models: Array) -> Array:
 
 def adjugates(models: Array) -> Array:
     """Return the inverses (m, 9) of matrices up to scale; they exist for singular ones too: cross products of the rows."""
-    matrices = models.reshape(-1, 3, 3)
-    one, two = [1, 2, 0], [2, 0, 1]
-    b, c = matrices[:, one], matrices[:, two]
-    crosses = b[..., one] * c[..., two] - b[..., two] * c[..., one]
-    return np.ascontiguousarray(crosses.transpose(0, 2, 1)).reshape(-1, 9)
+    a, b, c, d = (models.take(entries, axis=1) for entries in _CROSSED)
+    return np.asarray(a * b - c * d)
 
 
 def weighted_products(data: Array, weights: Array) -> tuple[Array, Array, Array]:

@@ -120,7 +120,7 @@ class RuzHashForest(PreferenceForest):
         room = *_node(rows), self._room(min(BLOCK, len(sums)), keys.shape[1])
         for begin in range(start, stop, BLOCK):
             block = slice(begin, min(begin + BLOCK, stop))
-            own, empty = np.ascontiguousarray(trained[:, block]), rows[block].max(axis=1, initial=0.0) == 0.0
+            own, empty = np.ascontiguousarray(trained[:, block]), np.asarray(~rows[block].any(axis=1))
             order, n_occupied = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum())
             into = sums[begin - start :][:BLOCK]
             _route_kernel(rows[block], order, n_occupied, keys, children, lengths, own, self._n_branches, *room, into)

@@ -86,12 +86,12 @@ class Candidates(Models):
     def of(cls, family: ModelFamily, code: int, models: Array, data: Array, decoys: Array, length: float) -> Candidates:
         """Return models of one family with the radii that hold correspondences and decoys, both (n, 4)."""
         n = len(data)
-        steps = radius_steps(family.squared_residuals(np.vstack([data, decoys]), models), length)
-        within = (steps[:, n:] < N_RADII).sum(axis=1)
+        squared = family.squared_residuals(np.vstack([data, decoys]), models)
+        within = np.count_nonzero(squared[:, n:] < 2.0 ** (N_RADII - 1) * _least_square(length), axis=1)
         # One decoy more, so that chance is never nothing.
         share = (1.0 + within) / (len(decoys) + 1.0)
         chance = share[:, None] * (RADII / RADII[-1]) ** family.codimension
-        return cls(models, np.full(len(models), code, np.uint8), np.ascontiguousarray(steps[:, :n]), chance)
+        return cls(models, np.full(len(models), code, np.uint8), radius_steps(squared[:, :n], length), chance)
 
 
 @dataclass(frozen=True)
@@ -113,12 +113,15 @@ class Structures(Models):
 def radius_steps(squared: Array, length: float) -> Steps:
     """Return the index of the smallest radius that holds each residual; what lies beyond all annuli has the last."""
     steps = np.empty(squared.shape, np.uint8)
-    smallest = RADII[0] * length
     with np.errstate(over="ignore"):
-        # A little larger, so that a residual of exactly a radius lies within it.
-        ratios = squared / (smallest * smallest * (1.0 + 1e-12))
+        ratios = squared / _least_square(length)
     _step_kernel(ratios.view(np.int64), _N_STEPS - 1, steps)
     return steps
+
+
+def _least_square(length: float) -> float:
+    """Return the square of the smallest radius, a little larger, so that a residual of exactly a radius lies within it."""
+    return float(RADII[0] * length * (RADII[0] * length) * (1.0 + 1e-12))
 
 
 @jit("void(i8[:, ::1], i8, u1[:, ::1])")
@@ -137,37 +140,46 @@ def evidence(
 
     `counts` (m, n_steps) are the votes between one radius and the next, `total` is the number of all votes.
     """
-    codimensions = np.array([family.codimension for family in families])[candidates.codes]
-    samples = np.array([float(family.sample_size) for family in families])[candidates.codes]
-    widest = np.array([WIDEST[family.codimension] - FINEST for family in families])[candidates.codes]
+    codimensions = np.array([family.codimension for family in families])
+    samples = np.array([float(family.sample_size) for family in families])
+    widest = np.array([WIDEST[family.codimension] - FINEST for family in families])
     gains = np.empty(candidates.chance.shape)
     log_tests = math.log(max(total, 1.0) * max(n_tried, 1))
     # The annulus is so many times as large as what it surrounds.
     larger = math.sqrt(2.0) ** (ANNULUS * codimensions) - 1.0
-    density = DENSITY_RATIO / larger / total
-    _evidence_kernel(counts, total, candidates.chance, samples, density, widest, log_tests, gains)
+    density = DENSITY_RATIO / larger / max(total, 1e-300)
+    _evidence_kernel(counts, total, candidates.chance, candidates.codes, samples, density, widest, log_tests, gains)
     return gains
 
 
-@jit("void(f8[:, ::1], f8, f8[:, ::1], f8[::1], f8[::1], i8[::1], f8, f8[:, ::1])")
+@jit("void(f8[:, ::1], f8, f8[:, ::1], u1[::1], f8[::1], f8[::1], i8[::1], f8, f8[:, ::1])")
 def _evidence_kernel(
-    counts: Any, total: float, chance: Any, samples: Any, density: Any, widest: Any, log_tests: float, gains: Any
+    counts: Any,
+    total: float,
+    chance: Any,
+    codes: Any,
+    samples: Any,
+    density: Any,
+    widest: Any,
+    log_tests: float,
+    gains: Any,
 ) -> None:
-    """Write -ln NFA; `density` (m,) makes a share of mismatches of the votes of an annulus."""
+    """Write -ln NFA; a family's `density` makes a share of mismatches of the votes of an annulus."""
     for item in range(len(counts)):
-        n = max(total - samples[item], 1e-9)
-        within, around = -samples[item], 0.0
+        family = codes[item]
+        n = max(total - samples[family], 1e-9)
+        within, around = -samples[family], 0.0
         for step in range(ANNULUS):
             around += counts[item, step]
         for step in range(N_RADII):
             within += counts[item, step]
             around += counts[item, step + ANNULUS] - counts[item, step]
-            alpha = min(max(chance[item, step], density[item] * max(around, LEAST_VOTES)), 1.0 - 1e-9)
+            alpha = min(max(chance[item, step], density[family] * max(around, LEAST_VOTES)), 1.0 - 1e-9)
             share = min(within / n, 1.0 - 1e-9)
             gain = 0.0
             if share > alpha:
                 gain = n * (share * np.log(share / alpha) + (1.0 - share) * np.log((1.0 - share) / (1.0 - alpha)))
-            gains[item, step] = gain - log_tests if step <= widest[item] else -np.inf
+            gains[item, step] = gain - log_tests if step <= widest[family] else -np.inf
 
 
 def count_votes(steps: Steps, votes: Array) -> Array:

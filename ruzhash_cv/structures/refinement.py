@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.jit import jit
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
 
@@ -19,13 +22,23 @@ MEDIANS = {1: 0.6745, 2: 1.1774}
 
 def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array) -> Array:
     """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays."""
-    with np.errstate(all="ignore"):  # a radius of 0 holds nothing
-        ratios = family.squared_residuals(data, models) / (radii * radii)[:, None]
-    # The smaller of NaN and 1 is 1 here: what has no residual has no weight.
-    weights = votes * (1.0 - np.fmin(ratios, 1.0)) ** 2
+    squared = np.ascontiguousarray(family.squared_residuals(data, models))
+    weights = np.empty_like(squared)
+    _biweight_kernel(squared, votes, radii, weights)
     fitted = family.fit(data, weights, models)
     usable = np.isfinite(fitted).all(axis=1) & (weights.sum(axis=1) > family.sample_size + 1.0)
     return np.where(usable[:, None], fitted, models)
+
+
+@jit("void(f8[:, ::1], f8[::1], f8[::1], f8[:, ::1])")
+def _biweight_kernel(squared: Any, votes: Any, radii: Any, weights: Any) -> None:
+    """Write votes times (1 - (r / radius)^2)^2; what has no residual has no weight, nor has anything by a radius of 0."""
+    for item in range(len(squared)):
+        limit = radii[item] * radii[item]
+        for row in range(squared.shape[1]):
+            ratio = squared[item, row] / limit
+            share = 1.0 - ratio if ratio < 1.0 else 0.0
+            weights[item, row] = votes[row] * (share * share)
 
 
 def refine(
