@@ -95,9 +95,10 @@ class MatchSet:
         """Return the distinct matches of points; `pixel` is the size of a pixel in their unit."""
         pixels = np.hstack([points1, points2])
         # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
-        finite = np.asarray((np.abs(pixels) < LARGEST_COORDINATE).all(axis=1))
+        x1, y1, x2, y2 = (np.abs(pixels) < LARGEST_COORDINATE).T
+        finite = np.asarray(x1 & y1 & x2 & y2)
         # Distinct and sorted before anything is computed: neither repetitions nor the order given change a bit.
-        pixels, where = _distinct(pixels[finite])
+        pixels, where = _distinct(pixels.take(np.flatnonzero(finite), axis=0))
         frame = Frame.around(pixels[:, :2], pixels[:, 2:])
         data = frame.enter(pixels[:, :2], pixels[:, 2:])
         # A shorter or longer length is nothing or everything, and squares and quotients must not overflow.
@@ -152,23 +153,25 @@ def votes_of(groups: Rows, keypoints: Rows) -> Array:
 def _distinct(rows: Array) -> tuple[Array, Rows]:
     """Return distinct rows, sorted, and for each row the distinct one it equals."""
     order = np.argsort(rows[:, 0])
-    tied = np.zeros(len(rows) + 1, bool)
-    tied[1:-1] = np.diff(rows[order, 0]) == 0
-    tied = tied[1:] | tied[:-1]
+    first = rows[:, 0].take(order)
+    again = np.flatnonzero(first[1:] == first[:-1])
+    tied, new = np.zeros(len(rows), bool), np.ones(len(rows), bool)
+    tied[again] = tied[again + 1] = True
     # Only these are sorted by the other columns: few keypoints share a coordinate.
     order[tied] = order[tied][np.lexsort(rows[order[tied]].T[::-1])]
-    new = np.ones(len(rows), bool)
-    new[1:] = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
+    ranked = rows.take(order, axis=0)
+    new[again + 1] = (ranked[again + 1] != ranked[again]).any(axis=1)
     where = np.empty(len(rows), np.int64)
     where[order] = np.cumsum(new) - 1
-    return np.ascontiguousarray(rows[order[new]]), where
+    return ranked.take(np.flatnonzero(new), axis=0), where
 
 
 def _medians(points: Array) -> Array:
     """Return the median of each column; numpy's own takes several times as long."""
     low, high = (len(points) - 1) // 2, len(points) // 2
-    ranked = np.partition(points, (low, high), axis=0)
-    medians: Array = 0.5 * ranked[low] + 0.5 * ranked[high]
+    ranked = np.partition(np.ascontiguousarray(points.T), high, axis=1)
+    lower = ranked[:, :high].max(axis=1) if low < high else ranked[:, high]
+    medians: Array = 0.5 * lower + 0.5 * ranked[:, high]
     return medians
 
 
