@@ -124,7 +124,7 @@ def filter_points(
         multiples of it.
     keep_stationary : bool
         Keep what did not move while the rest of the pair did: watermarks, time stamps, black borders, the bonnet of a car. Such
-        matches are a structure of their own, marked `stationary`, and never part of a motion. Of two images from one tripod all is kept.
+        matches are a structure of their own, marked `stationary`, and never part of a motion. From a tripod all is kept.
     rng : int, numpy.random.Generator or None
         The same int gives the same result, whatever `n_jobs`.
     n_jobs : int or None
