@@ -77,11 +77,11 @@ def find_homography(
     """
     given = _one_threshold(method, ransacReprojThreshold, threshold)
     first, second = as_pairs(points1, points2)
-    result = filter_points(first, second, model="homography", threshold=given, rng=rng, n_jobs=n_jobs)
+    result = filter_points(first, second, model="homography", rng=rng, n_jobs=n_jobs)
     models = [model for model in result.models if not model.stationary] or result.models
     if not models:
         return _as_opencv("homography", None, first, second, 0.0)
-    return _as_opencv("homography", models[0].matrix, first, second, models[0].tolerance)
+    return _as_opencv("homography", models[0].matrix, first, second, given or models[0].tolerance)
 
 
 def find_fundamental_matrix(
@@ -127,7 +127,7 @@ def find_fundamental_matrix(
     """
     given = _one_threshold(method, ransacReprojThreshold, threshold)
     first, second = as_pairs(points1, points2)
-    result = filter_points(first, second, threshold=given, rng=rng, n_jobs=n_jobs)
+    result = filter_points(first, second, rng=rng, n_jobs=n_jobs)
     motions = [motion for motion in result.motions if not motion.stationary] or list(result.motions)
     rigid = [motion for motion in motions if motion.kind == "fundamental"]
     if rigid:
@@ -142,9 +142,10 @@ def _one_threshold(method: Any, opencv_s: float | None, ours: float | None) -> f
         _check_method(method)
     if opencv_s is not None and ours is not None:
         raise TypeError(f"`threshold` and `ransacReprojThreshold` are one, got both: {ours!r} and {opencv_s!r}")
-    if opencv_s is not None:
-        check_real(opencv_s, "ransacReprojThreshold")
-    return ours if opencv_s is None else opencv_s
+    for name, value in (("ransacReprojThreshold", opencv_s), ("threshold", ours)):
+        if value is not None:
+            return check_real(value, name)
+    return None
 
 
 def _as_opencv(kind: str, matrix: Array | None, points1: Array, points2: Array, tolerance: float) -> Found:

@@ -20,7 +20,7 @@ from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
 from ruzhash_cv.structures.motions import Kept
 from ruzhash_cv.structures.refinement import refine
-from ruzhash_cv.structures.search import Families, Search, refitted
+from ruzhash_cv.structures.search import Families, Found, Search, refitted
 from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
@@ -160,50 +160,75 @@ def filter_points(
     if matches.n_groups < FEWEST_MATCHES:
         reason = f"{matches.n_groups} distinct matches, at least {FEWEST_MATCHES} are needed"
         return _undecided(len(first), reason=reason)
-    searched, rows = matches, np.arange(len(matches))
-    if len(matches) > SEARCH_SIZE:
-        rows = np.sort(generator.choice(len(matches), SEARCH_SIZE, replace=False))
-        searched = matches.take(rows)
-    found = Search(searched, families, admitted, generator, jobs).run()
+    found, scores = _searched(matches, families, admitted, generator, jobs)
     clock.append(time.perf_counter())
+    told: dict[str, Any] = {"degenerate_samples": found.rejected, "n_models": found.n_models}
     if len(found.structures) == 0:
         reason = "no model found that more matches agree with than chance would give"
-        searching = {"degenerate_samples": found.rejected, "n_models": found.n_models, "seconds": _seconds(clock)}
-        return _undecided(len(first), reason=reason, **searching)
-    structures, scores, null_scores = found.structures, found.scores, found.null_scores
-    if searched is not matches:
-        structures = refitted(structures, matches, families)
-        scores, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)
-        scores[rows], scores[others] = found.scores, found.scorer.others(matches.data[others], matches.groups[others])
+        return _undecided(len(first), reason=reason, seconds=_seconds(clock), **told)
+    structures = _refined(found.structures, matches, families)
+    verdict = own = _judged(structures, found, scores, matches, families)
+    if threshold is not None or false_acceptance_rate is not None:
+        verdict = _judged(structures, found, scores, matches, families, threshold, false_acceptance_rate)
+    stationary = _stationary(structures, own, matches)
+    if not keep_stationary:
+        verdict = verdict.without(np.append(stationary, False)[verdict.labels])
+    result = _result(structures, matches, families, scores, verdict, own, stationary, threshold)
     clock.append(time.perf_counter())
-    scale = matches.frame.scale
-    tolerances = (
-        structures.tolerances * matches.length / scale if threshold is None else np.full(len(structures), threshold)
-    )
-    models, noise = refine(
-        families, structures.codes, structures.models, matches.data, matches.votes,
-        structures.tolerances * matches.length,
-    )  # fmt: skip
-    structures = replace(structures, models=models)
+    return replace(result, seconds=_seconds(clock), **told)
+
+
+def _searched(
+    matches: MatchSet, families: Families, admitted: Families, rng: np.random.Generator, n_jobs: int
+) -> tuple[Found, Array]:
+    """Return what a search among at most `SEARCH_SIZE` matches finds, and the anomaly scores of all matches."""
+    if len(matches) <= SEARCH_SIZE:
+        found = Search(matches, families, admitted, rng, n_jobs).run()
+        return found, found.scores
+    rows = np.sort(rng.choice(len(matches), SEARCH_SIZE, replace=False))
+    found = Search(matches.take(rows), families, admitted, rng, n_jobs).run()
+    scores, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)
+    scores[rows], scores[others] = found.scores, found.scorer.others(matches.data[others], matches.groups[others])
+    return replace(found, structures=refitted(found.structures, matches, families)), scores
+
+
+def _refined(structures: Structures, matches: MatchSet, families: Families) -> Structures:
+    """Return structures fitted at their own noise scales to all matches, but for what stood still."""
+    radii = structures.tolerances * matches.length
+    models, noise = refine(families, structures.codes, structures.models, matches.data, matches.votes, radii)
+    return replace(structures, models=np.where(structures.still[:, None], structures.models, models), noise=noise)
+
+
+def _judged(
+    structures: Structures,
+    found: Found,
+    scores: Array,
+    matches: MatchSet,
+    families: Families,
+    threshold: float | None = None,
+    false_acceptance_rate: float | None = None,
+) -> Verdict:
+    """Return the verdict on all matches, by their scores and their distances to the structures."""
+    scale, tolerances = matches.frame.scale, structures.tolerances * matches.length
+    if threshold is not None:
+        tolerances = np.full(len(structures), threshold * scale)
     residuals, null_residuals = (
-        np.sqrt(squared_residuals(families, structures.codes, structures.models, data)).T / scale
+        np.sqrt(squared_residuals(families, structures.codes, structures.models, data)).T
         for data in (matches.data, found.null)
     )
     codimensions = np.array([families[code].codimension for code in structures.codes])
     verdict = decide(
-        residuals, null_residuals, tolerances, codimensions, scores, null_scores, threshold, false_acceptance_rate
+        residuals, null_residuals, tolerances, codimensions, scores, found.null_scores, threshold, false_acceptance_rate
     )
-    if false_acceptance_rate is None:
-        lost = lost_to_rivals(matches, verdict, scores, codimensions)
-        verdict.keep[lost], verdict.labels[lost] = False, -1
+    if false_acceptance_rate is not None:
+        return verdict
+    return verdict.without(lost_to_rivals(matches, verdict, scores, codimensions))
+
+
+def _stationary(structures: Structures, verdict: Verdict, matches: MatchSet) -> NDArray[np.bool_]:
+    """Tell which structures stood still while more matches moved."""
     votes = np.bincount(verdict.labels + 1, matches.votes, minlength=len(structures) + 1)[1:]
-    stationary = structures.still & (votes < votes[~structures.still].sum())
-    if not keep_stationary:
-        lost = np.flatnonzero(np.append(stationary, False)[verdict.labels])
-        verdict.keep[lost], verdict.labels[lost] = False, -1
-    result = _result(structures, matches, families, verdict, scores, noise / scale, tolerances, stationary)
-    clock.append(time.perf_counter())
-    return replace(result, degenerate_samples=found.rejected, n_models=found.n_models, seconds=_seconds(clock))
+    return np.asarray(structures.still & (votes < votes[~structures.still].sum()))
 
 
 def _families(model: str | TwoViewFamily) -> tuple[Families, Families]:
@@ -234,43 +259,37 @@ def _result(
     structures: Structures,
     matches: MatchSet,
     families: Families,
-    verdict: Verdict,
     scores: Array,
-    noise: Array,
-    tolerances: Array,
+    verdict: Verdict,
+    own: Verdict,
     stationary: NDArray[np.bool_],
+    threshold: float | None,
 ) -> FilterResult:
     """Return structures in pixels, and the verdict for all matches that were given; what is not finite is flagged."""
-    finite, where, models = matches.finite, matches.where, []
+    finite, where, scale = matches.finite, matches.where, matches.frame.scale
+    tolerances, models = structures.tolerances * matches.length, []
     for item, code in enumerate(structures.codes):
         matrix = families[code].to_pixels(structures.models[item : item + 1], *matches.frame.transforms())
         support = int((verdict.labels[where] == item).sum())
-        tolerance, evidence = float(tolerances[item]), float(structures.evidences[item])
+        tolerance = tolerances[item] / scale if threshold is None else threshold
+        noise, evidence = float(structures.noise[item] / scale), float(structures.evidences[item])
+        still = bool(stationary[item])
         models.append(
-            Structure(
-                matrix.reshape(3, 3),
-                families[code].name,
-                support,
-                tolerance,
-                float(noise[item]),
-                evidence,
-                bool(stationary[item]),
-            )
+            Structure(matrix.reshape(3, 3), families[code].name, support, float(tolerance), noise, evidence, still)
         )
-    rows, scale = np.flatnonzero(verdict.keep), matches.frame.scale
-    kept = Kept(
-        structures, noise * scale, tolerances * scale, matches.data[rows], matches.votes[rows], verdict.labels[rows],
-        stationary, matches.length, families,
-    )  # fmt: skip
-    number, given = np.full(len(matches), -1), np.full(len(finite), -1)
+    rows, number, given = np.flatnonzero(own.keep), np.full(len(matches), -1), np.full(len(finite), -1)
     number[rows] = np.arange(len(rows))
-    given[finite] = number[where]
+    given[finite] = np.where(verdict.keep, number, -1)[where]
+    kept = Kept(
+        structures, tolerances, matches.data[rows], matches.votes[rows], own.labels[rows], stationary, matches.length,
+        families,
+    )  # fmt: skip
     result = _undecided(
         len(finite),
         models=tuple(models),
-        _kept=KeptMatches(kept, matches.frame, given),
         score_threshold=verdict.score_threshold,
         mismatch_rate=verdict.mismatch_rate,
+        _kept=KeptMatches(kept, matches.frame, given),
     )
     result.inlier_mask[finite], result.anomaly_scores[finite] = verdict.keep[where], scores[where]
     result.p_values[finite], result.labels[finite] = verdict.p[where], verdict.labels[where]

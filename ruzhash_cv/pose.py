@@ -10,6 +10,9 @@ from scipy.optimize import least_squares
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]
 
+#: Points further than this, in baselines, do not count for OpenCV's choice among the four poses of an essential matrix.
+FARTHEST = 1e9
+
 
 def camera_pose(kind: str, matrix: Array, points1: Array, points2: Array, noise: float, cameras: Pose) -> Pose:
     """Return rotation (3, 3) and unit translation (3,) of x2 ~ K2 (R X + t), from the model and the matches (n, 2) of a motion.
@@ -42,7 +45,9 @@ def camera_pose(kind: str, matrix: Array, points1: Array, points2: Array, noise:
 
 def _from_fundamental(matrix: Array, rays1: Array, rays2: Array, cameras: Pose) -> list[Pose]:
     essential = cameras[1].T @ matrix @ cameras[0]
-    _, rotation, translation, _ = cv2.recoverPose(essential / np.linalg.norm(essential), rays1, rays2, np.eye(3))
+    essential /= np.linalg.norm(essential)
+    # Of a camera that hardly moves all points are far, and still tell which way it turned.
+    _, rotation, translation, *_ = cv2.recoverPose(essential, rays1, rays2, np.eye(3), distanceThresh=FARTHEST)
     return [(np.asarray(rotation, np.float64), np.asarray(translation[:, 0], np.float64))]
 
 

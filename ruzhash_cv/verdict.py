@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +39,12 @@ class Verdict:
     labels: NDArray[np.int64]
     score_threshold: float
     mismatch_rate: float
+
+    def without(self, rows: NDArray[Any]) -> Verdict:
+        """Return the verdict with some matches, by number or mask, no longer kept."""
+        keep, labels = self.keep.copy(), self.labels.copy()
+        keep[rows], labels[rows] = False, -1
+        return replace(self, keep=keep, labels=labels)
 
 
 def decide(

@@ -96,12 +96,13 @@ class Candidates(Models):
 
 @dataclass(frozen=True)
 class Structures(Models):
-    """Structures, strongest first: index of the radius, -ln NFA, votes explained, and whether it is what stood still."""
+    """Structures, strongest first: index of the radius, -ln NFA, votes explained, whether it is what stood still; and the noise scale, once it is known."""
 
     steps: NDArray[np.int64]
     evidences: Array
     votes: Array
     still: NDArray[np.bool_]
+    noise: Array
 
     @property
     def tolerances(self) -> Array:
@@ -230,5 +231,5 @@ def extract(
     chosen.sort(key=lambda item: -item[0])
     evidences, rows, steps, explained = np.array(chosen, np.float64).reshape(-1, 4).T
     found = candidates.take(rows.astype(np.int64))
-    still = np.zeros(len(found), bool)
-    return Structures(found.models, found.codes, steps.astype(np.int64), evidences, explained, still), left
+    still, unknown = np.zeros(len(found), bool), np.zeros(len(found))
+    return Structures(found.models, found.codes, steps.astype(np.int64), evidences, explained, still, unknown), left

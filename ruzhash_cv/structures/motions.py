@@ -55,10 +55,9 @@ class Motions(Models):
 
 @dataclass(frozen=True)
 class Kept:
-    """The matches kept: `labels` (n,) say by which structures, whose noise scales and tolerances are in the unit of the frame."""
+    """The matches kept, and by which structures, `labels` (n,); `tolerances` (k,) of these are in the unit of the frame."""
 
     structures: Structures
-    noise: Array
     tolerances: Array
     data: Array
     votes: Array
@@ -96,7 +95,7 @@ class MotionSearch:
         self._rigid = kept.families[self.code]
         self._is_plane = (codimensions > self._rigid.codimension)[kept.structures.codes]
         self._decoys = draw_decoys(kept.data, N_DECOYS, WIDEST_SCALE * kept.length, self._rng)
-        self._least = np.maximum(kept.noise, LEAST_NOISE * kept.length)
+        self._least = np.maximum(kept.structures.noise, LEAST_NOISE * kept.length)
         self.own_models = np.full((len(kept.structures), 9), np.nan)
         self.tells = self._rigid.codimension == 1
         for structure in range(len(kept.structures)) if self.tells else ():
@@ -134,7 +133,12 @@ class MotionSearch:
         kept, own = self._kept, self._kept.structures.take(np.array([structure]))
         holds = np.arange(len(kept.structures))[None] == structure
         return Motions(
-            own.models, own.codes, kept.noise[[structure]], kept.tolerances[[structure]], own.evidences, holds
+            own.models,
+            own.codes,
+            kept.structures.noise[[structure]],
+            kept.tolerances[[structure]],
+            own.evidences,
+            holds,
         )
 
     def _off(self, seed: int, rows: Rows) -> Mask:

@@ -223,7 +223,9 @@ class Search:
         votes = np.where(held, 0.0, matches.votes) if gains[0, step] > 0.0 else matches.votes
         rows = np.flatnonzero(gains[:, step] > 0.0) if family in self._admitted else np.zeros(0, np.int64)
         explained = np.array([matches.votes[held].sum()])
-        structure = Structures(models, found.codes, np.array([step]), gains[:, step], explained, np.ones(1, bool))
+        structure = Structures(
+            models, found.codes, np.array([step]), gains[:, step], explained, np.ones(1, bool), np.zeros(1)
+        )
         return structure.take(rows), votes if len(rows) else matches.votes
 
     def _score(self, columns: Columns, structures: Structures) -> tuple[Array, Array, Scorer]:
