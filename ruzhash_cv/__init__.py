@@ -22,6 +22,7 @@ from ruzhash_cv.preferences import jaccard_distance as jaccard_distance
 from ruzhash_cv.preferences import ruzicka_distance as ruzicka_distance
 from ruzhash_cv.preferences import tanimoto_distance as tanimoto_distance
 from ruzhash_cv.result import FilterResult as FilterResult
+from ruzhash_cv.result import Motion as Motion
 from ruzhash_cv.result import Structure as Structure
 from ruzhash_cv.sampling import MinimalSamples as MinimalSamples
 from ruzhash_cv.sampling import draw_samples as draw_samples

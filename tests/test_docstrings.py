@@ -62,7 +62,10 @@ def test_functions_say_what_they_return(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, thing in PUBLIC.items() if is_dataclass(thing)])
 def test_attributes_sections_match_the_fields(name: str) -> None:
     listed = named(sections(inspect.getdoc(PUBLIC[name]) or "")["Attributes"])
-    assert sorted(listed) == sorted(field.name for field in fields(PUBLIC[name]) if not field.name.startswith("_"))
+    # What a public base explains need not be said again.
+    explained = {field.name for base in PUBLIC[name].__bases__ if base.__name__ in PUBLIC for field in fields(base)}
+    named_here = {field.name for field in fields(PUBLIC[name]) if not field.name.startswith("_")} - explained
+    assert sorted(listed) == sorted(named_here)
 
 
 def test_public_methods_of_the_forest_are_described() -> None:

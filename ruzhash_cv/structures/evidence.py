@@ -96,7 +96,7 @@ class Candidates(Models):
 
 @dataclass(frozen=True)
 class Structures(Models):
-    """Structures, strongest first: index of the radius, -ln NFA, votes explained, whether it is what stood still; and the noise scale, once it is known."""
+    """Structures, strongest first: index of the radius, -ln NFA, votes explained, whether it stood still, noise scale once fitted."""
 
     steps: NDArray[np.int64]
     evidences: Array
