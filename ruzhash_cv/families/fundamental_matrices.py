@@ -54,11 +54,8 @@ class FundamentalMatrices:
         """
         with np.errstate(all="ignore"):
             if models is not None:
-                ones, matrices = np.ones((len(data), 1)), models.reshape(-1, 3, 3)
-                lines2 = matrices[:, :2] @ np.hstack([data[:, :2], ones]).T
-                lines1 = matrices.transpose(0, 2, 1)[:, :2] @ np.hstack([data[:, 2:], ones]).T
-                weights = weights / ((lines1 * lines1).sum(axis=1) + (lines2 * lines2).sum(axis=1))
-                weights[~np.isfinite(weights)] = 0.0
+                weights = np.array(weights, order="C")
+                _divide_by_gradients(np.ascontiguousarray(data.T), np.ascontiguousarray(models), weights)
             sums, into1, into2 = weighted_products(data, weights)
             grams = sums[:, PRODUCT][..., PRODUCT].transpose(0, 1, 3, 2, 4)
             grams = grams.reshape(-1, 9, 9)
@@ -90,12 +87,23 @@ def of_rank_two(models: Array, grams: Array) -> Array:
 
 
 @jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+def _divide_by_gradients(points: Any, models: Any, weights: Any) -> None:
+    """Divide weights by the squared gradients of x2' F x1 at the points (4, n); what is no number then has no weight."""
+    for item in range(len(models)):
+        a, b, c, d, e, f, g, h, _ = models[item]
+        for row in range(points.shape[1]):
+            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+            weight = weights[item, row] / (p * p + q * q + r * r + s * s)
+            weights[item, row] = weight if abs(weight) < np.inf else 0.0
+
+
+@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
 def _squared_sampson_distances(points: Any, models: Any, squared: Any) -> None:
     """Loops without branches over rows of coordinates (4, n) compile to vector instructions."""
     for item in range(len(models)):
-        a, b, c = models[item, 0], models[item, 1], models[item, 2]
-        d, e, f = models[item, 3], models[item, 4], models[item, 5]
-        g, h, i = models[item, 6], models[item, 7], models[item, 8]
+        a, b, c, d, e, f, g, h, i = models[item]
         for row in range(points.shape[1]):
             x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
             p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f

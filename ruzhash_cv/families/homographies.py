@@ -123,8 +123,9 @@ def _solve_kernel(samples: Any, models: Any) -> None:
 def _divide_by_depths(points: Any, models: Any, weights: Any) -> None:
     """Divide weights by the squared depths of the first image's points (2, n); what is no number then has no weight."""
     for item in range(len(models)):
+        g, h, i = models[item, 6:]
         for row in range(points.shape[1]):
-            depth = models[item, 6] * points[0, row] + models[item, 7] * points[1, row] + models[item, 8]
+            depth = g * points[0, row] + h * points[1, row] + i
             weight = weights[item, row] / (depth * depth)
             weights[item, row] = weight if abs(weight) < np.inf else 0.0
 
@@ -140,9 +141,7 @@ def _squared_transfer_errors(points: Any, models: Any, inverses: Any, squared: A
 @jit
 def _add_transfer(points: Any, models: Any, item: int, source: int, squared: Any) -> None:
     """Write the squared errors of points of one image mapped to the other: the first image's, then the larger of the two."""
-    a, b, c = models[item, 0], models[item, 1], models[item, 2]
-    d, e, f = models[item, 3], models[item, 4], models[item, 5]
-    g, h, i = models[item, 6], models[item, 7], models[item, 8]
+    a, b, c, d, e, f, g, h, i = models[item]
     for row in range(points.shape[1]):
         x, y = points[source, row], points[source + 1, row]
         w = 1.0 / (g * x + h * y + i)

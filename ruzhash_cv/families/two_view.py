@@ -56,45 +56,47 @@ def weighted_products(data: Array, weights: Array) -> tuple[Array, Array, Array]
     Sums of weights times (u u, u v, v v, u, v, 1) times (x x, x y, y y, x, y, 1). (x, y) and (u, v) are the points of the first and
     the second image, moved to a centroid of 0 and a root mean square distance of sqrt(2) from it (Hartley and Zisserman, 4.4.4).
     """
-    sums = np.zeros((len(weights), 6, 6))
-    _sum_products(np.ascontiguousarray(data), np.ascontiguousarray(weights), sums)
-    into1, similarity1 = _normaliser(sums[:, 5, :])
-    into2, similarity2 = _normaliser(sums[:, :, 5])
-    return into2 @ sums @ into1.transpose(0, 2, 1), similarity1, similarity2
+    sums, similarities = np.zeros((len(weights), 6, 6)), np.zeros((2, len(weights), 3, 3))
+    _sum_products(np.ascontiguousarray(data), np.ascontiguousarray(weights), similarities, sums)
+    return sums, similarities[0], similarities[1]
 
 
-@jit("void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, :, ::1])")
-def _sum_products(data: Any, weights: Any, sums: Any) -> None:
+@jit("void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, :, :, ::1], f8[:, :, ::1])")
+def _sum_products(data: Any, weights: Any, similarities: Any, sums: Any) -> None:
     """Add up; most weights are 0, and one thread does it, where a matrix product would wake all of them."""
-    monomials = np.ones((2, 6))
+    moments, monomials = np.empty((2, 3)), np.ones((2, 6))
     for item in range(len(weights)):
+        total = 0.0
+        moments[:] = 0.0
+        for row in range(weights.shape[1]):
+            weight = weights[item, row]
+            if weight != 0.0:
+                total += weight
+                for image in range(2):
+                    x, y = data[row, 2 * image], data[row, 2 * image + 1]
+                    moments[image, 0] += weight * x
+                    moments[image, 1] += weight * y
+                    moments[image, 2] += weight * (x * x + y * y)
+        for image in range(2):
+            mx, my, spread = moments[image] / total
+            s = np.sqrt(2.0 / max(spread - mx * mx - my * my, 1e-300))
+            into = similarities[image, item]
+            into[0, 0], into[1, 1], into[2, 2], into[0, 2], into[1, 2] = s, s, 1.0, -s * mx, -s * my
         for row in range(weights.shape[1]):
             weight = weights[item, row]
             if weight != 0.0:
                 for image in range(2):
-                    x, y, into = data[row, 2 * image], data[row, 2 * image + 1], monomials[image]
-                    into[0], into[1], into[2], into[3], into[4] = x * x, x * y, y * y, x, y
+                    into = similarities[image, item]
+                    x, y = (
+                        into[0, 0] * data[row, 2 * image] + into[0, 2],
+                        into[1, 1] * data[row, 2 * image + 1] + into[1, 2],
+                    )
+                    terms = monomials[image]
+                    terms[0], terms[1], terms[2], terms[3], terms[4] = x * x, x * y, y * y, x, y
                 for i in range(6):
                     factor = weight * monomials[1, i]
                     for j in range(6):
                         sums[item, i, j] += factor * monomials[0, j]
-
-
-def _normaliser(sums: Array) -> tuple[Array, Array]:
-    """Return what normalises monomials (m, 6, 6) and points (m, 3, 3), from the sums (m, 6) of one image's monomials."""
-    total = sums[:, 5]
-    mx, my = sums[:, 3] / total, sums[:, 4] / total
-    spread = (sums[:, 0] + sums[:, 2]) / total - mx * mx - my * my
-    s = np.sqrt(2.0 / np.maximum(spread, 1e-300))
-    x, y, into = -s * mx, -s * my, np.zeros((len(sums), 6, 6))
-    # Row by row what becomes of x x, x y, y y, x, y and 1.
-    into[:, 0, 0] = into[:, 1, 1] = into[:, 2, 2] = s * s
-    into[:, 0, 3], into[:, 0, 5] = 2.0 * s * x, x * x
-    into[:, 1, 3], into[:, 1, 4], into[:, 1, 5] = s * y, s * x, x * y
-    into[:, 2, 4], into[:, 2, 5] = 2.0 * s * y, y * y
-    into[:, 3, 3] = into[:, 4, 4] = s
-    into[:, 3, 5], into[:, 4, 5], into[:, 5, 5] = x, y, 1.0
-    return into, np.ascontiguousarray(into[:, 3:, 3:])
 
 
 def least_vectors(grams: Array) -> Array:
