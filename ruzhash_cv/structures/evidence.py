@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -57,11 +57,11 @@ class Models:
     @classmethod
     def join(cls: type[M], parts: list[M]) -> M:
         """Return the models of several sets as one."""
-        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
+        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
     def take(self: M, rows: NDArray[Any]) -> M:
         """Return some of the models."""
-        return type(self)(*(getattr(self, one.name)[rows] for one in fields(self)))
+        return type(self)(*(each[rows] for each in vars(self).values()))
 
     def __len__(self) -> int:
         return len(self.models)

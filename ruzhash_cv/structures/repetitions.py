@@ -35,10 +35,12 @@ def tell_repetitions(
     """
     n, k = distances.shape
     repeated, held, lost = np.zeros(k, bool), np.zeros(n, bool), np.zeros(n, bool)
+    # By the keypoint of each image: whether what is held ends there.
+    taken = np.zeros((2, keypoints.max(initial=-1) + 1), bool)
     for structure in range(k):
         own = (distances[:, structure] <= 1.0) & ~held
         small = own.sum() < SMALL * held.sum()
-        contested = np.any([np.isin(numbers[own], numbers[held]) for numbers in keypoints], axis=0)
+        contested = taken[0].take(keypoints[0, own]) | taken[1].take(keypoints[1, own])
         if own.sum() > 1 and (small or contested.mean() >= LEAST_CONTESTED):
             shares = [own_share(data[:, image : image + 2], own, own | held, same) for image in (0, 2)]
             repeated[structure] = min(shares) < LEAST_OWN
@@ -46,6 +48,8 @@ def tell_repetitions(
             lost |= own
         else:
             held |= own
+            for image in range(2):
+                taken[image, keypoints[image, own]] = True
     return repeated, held, lost & ~held
 
 

@@ -178,7 +178,7 @@ class Search:
     def _padded(self, members: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return members of samples, -1 for those that the largest samples have more."""
         size = max(family.sample_size for family in self._families)
-        return np.pad(members, ((0, 0), (0, size - members.shape[1])), constant_values=-1)
+        return np.hstack([members, np.full((len(members), size - members.shape[1]), -1)])
 
     def _significance(self, sums: Array, n_decoys: NDArray[np.int64], expected: Any, free: Any = 0.0) -> Array:
         """Return weights of models, max(0, 1 - D / S)^3, S and D being the mean preferences of matches and of mismatches.
