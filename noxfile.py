@@ -20,7 +20,7 @@ def lowest(session: nox.Session) -> None:
     session.run("pytest", *session.posargs)
 
 
-@nox.session(python=PYTHONS)
+@nox.session(python=[*PYTHONS, "3.14"])
 @nox.parametrize("opencv", ["4", "5"])
 def newest(session: nox.Session, opencv: str) -> None:
     """Run the tests with the newest versions there are, of OpenCV 4 and of OpenCV 5."""

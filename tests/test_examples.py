@@ -19,6 +19,7 @@ from ruzhash_cv.datasets.pairs import data_folder
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+USE = (ROOT / "docs" / "use.md").read_text(encoding="utf-8")
 
 
 def run(script: str, *arguments: str, data: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -106,18 +107,19 @@ def test_photos_become_a_reconstruction() -> None:
 def test_readme_code_runs_and_draws_a_picture(tmp_path: Path) -> None:
     for number, side in ((1, "left"), (2, "right")):
         shutil.copy(data_folder() / f"desk{number}.jpg", tmp_path / f"{side}.jpg")
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    code = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
     code += "\nprint(len(good), int(mask.sum()), len(rows) == len(mask))\n"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     kept, also_kept, one_per_row = done.stdout.split()
     assert (kept == also_kept, one_per_row) == (True, "True")
     assert int(kept) > 400
-    assert cv2.imread(str(tmp_path / "matches.png")) is not None
+    for name in ("matches.png", "structures.png"):
+        assert cv2.imread(str(tmp_path / name)) is not None
 
 
-def test_readme_table_lists_the_parameters_there_are() -> None:
-    listed = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", README, re.MULTILINE))
+def test_table_of_parameters_lists_those_there_are() -> None:
+    listed = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", USE, re.MULTILINE))
     options: dict[str, str] = {}
     for function in (filter_matches, filter_points):
         for parameter in inspect.signature(function).parameters.values():

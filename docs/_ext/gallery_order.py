@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-FIRST = ("moved_objects.py", "planes.py", "replace_ransac.py", "no_ratio_test.py", "lightglue_arrays.py", "p_values.py")
+FIRST = (
+    "moved_objects.py",
+    "planes.py",
+    "replace_ransac.py",
+    "no_ratio_test.py",
+    "lightglue_arrays.py",
+    "photos_to_colmap.py",
+    "stitching.py",
+    "video.py",
+    "p_values.py",
+    "step_by_step.py",
+)
 LAST = ("plane_in_space.py", "paper_figures.py")
 
 
