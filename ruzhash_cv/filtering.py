@@ -15,10 +15,10 @@ from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.motions import KeptMatches
+from ruzhash_cv.motions import SeenInPixels
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
-from ruzhash_cv.structures.motions import Kept
+from ruzhash_cv.structures.motions import Seen
 from ruzhash_cv.structures.refinement import refine
 from ruzhash_cv.structures.search import Families, Found, Search, refitted
 from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
@@ -277,19 +277,18 @@ def _result(
         models.append(
             Structure(matrix.reshape(3, 3), families[code].name, support, float(tolerance), noise, evidence, still)
         )
-    rows, number, given = np.flatnonzero(own.keep), np.full(len(matches), -1), np.full(len(finite), -1)
-    number[rows] = np.arange(len(rows))
-    given[finite] = np.where(verdict.keep, number, -1)[where]
-    kept = Kept(
-        structures, tolerances, matches.data[rows], matches.votes[rows], own.labels[rows], stationary, matches.length,
-        families,
-    )  # fmt: skip
+    given = np.full(len(finite), -1)
+    given[finite] = np.where(verdict.keep[where], where, -1)
+    weights = matches.votes * np.where(own.keep, 1.0, 1.0 - own.p)
+    seen = Seen(
+        structures, tolerances, matches.data, weights, own.labels, own.keep, stationary, matches.length, families
+    )
     result = _undecided(
         len(finite),
         models=tuple(models),
         score_threshold=verdict.score_threshold,
         mismatch_rate=verdict.mismatch_rate,
-        _kept=KeptMatches(kept, matches.frame, given),
+        _seen=SeenInPixels(seen, matches.frame, given),
     )
     result.inlier_mask[finite], result.anomaly_scores[finite] = verdict.keep[where], scores[where]
     result.p_values[finite], result.labels[finite] = verdict.p[where], verdict.labels[where]

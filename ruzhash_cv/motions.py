@@ -11,26 +11,26 @@ from ruzhash_cv.families.two_view import Array
 from ruzhash_cv.matchset import Frame
 from ruzhash_cv.pose import camera_pose
 from ruzhash_cv.result import FilterResult, Motion
-from ruzhash_cv.structures.motions import Kept, Motions, MotionSearch
+from ruzhash_cv.structures.motions import Motions, MotionSearch, Seen
 
 
 @dataclass(frozen=True)
-class KeptMatches:
-    """The distinct matches kept, in a frame; `where` (n,) tells which of them each match given is, -1 for none."""
+class SeenInPixels:
+    """The distinct matches, in a frame; `where` (n,) tells which of them each match given is, -1 for what is flagged."""
 
-    kept: Kept
+    seen: Seen
     frame: Frame
     where: NDArray[np.int64]
 
     def motions(self) -> tuple[tuple[Motion, ...], NDArray[np.int64]]:
         """Return motions in pixels, and which of them each match given belongs to, -1 for none."""
-        found, labels = self.kept.motions()
+        found, labels = self.seen.motions()
         given = np.append(labels, -1)[self.where]
         return tuple(self._motion(found, item, int((given == item).sum())) for item in range(len(found))), given
 
     def _motion(self, found: Motions, item: int, support: int) -> Motion:
-        kept, family = self.kept, self.kept.families[found.codes[item]]
-        planes = found.holds[item] & np.array([kept.families[code].codimension > 1 for code in kept.structures.codes])
+        seen, family = self.seen, self.seen.families[found.codes[item]]
+        planes = found.holds[item] & np.array([seen.families[code].codimension > 1 for code in seen.structures.codes])
         return Motion(
             self._pixels(found.models[item], int(found.codes[item])),
             family.name,
@@ -38,23 +38,23 @@ class KeptMatches:
             float(found.tolerances[item] / self.frame.scale),
             float(found.noise[item] / self.frame.scale),
             float(found.evidences[item]),
-            stationary=bool((found.holds[item] & kept.stationary).any()),
+            stationary=bool((found.holds[item] & seen.stationary).any()),
             parts=tuple(np.flatnonzero(planes).tolist()),
         )
 
     def matrix(self, structure: int) -> Array | None:
         """Return a fundamental matrix (3, 3) of pixels that fits a structure's matches; those of one plane leave it free in part."""
-        search = MotionSearch(self.kept)
+        search = MotionSearch(self.seen)
         model = search.own_models[structure]
         return self._pixels(model, search.code) if np.isfinite(model).all() else None
 
     def _pixels(self, model: Array, code: int) -> Array:
-        return self.kept.families[code].to_pixels(model[None], *self.frame.transforms()).reshape(3, 3)
+        return self.seen.families[code].to_pixels(model[None], *self.frame.transforms()).reshape(3, 3)
 
     def pose(self, result: FilterResult, motion: int, camera1: Array, camera2: Array) -> tuple[Array, Array]:
         """Return rotation and translation of the second camera as a motion sees it."""
         found = result.motions[motion]
         rows = np.unique(self.where[result.motion_labels == motion % len(result.motions)])
-        points = self.kept.data[rows] / self.frame.scale
+        points = self.seen.data[rows] / self.frame.scale
         points1, points2 = points[:, :2] + self.frame.centre1, points[:, 2:] + self.frame.centre2
         return camera_pose(found.kind, found.matrix, points1, points2, found.noise_scale, (camera1, camera2))

@@ -109,7 +109,7 @@ class FilterResult(Record):
     n_models: int = 0
     reason: str | None = None
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
-    _kept: Any = field(default=None, compare=False)
+    _seen: Any = field(default=None, compare=False)
 
     @property
     def motions(self) -> tuple[Motion, ...]:
@@ -128,11 +128,11 @@ class FilterResult(Record):
 
     @cached_property
     def _motions(self) -> tuple[tuple[Motion, ...], NDArray[np.int64]]:
-        return ((), np.full(len(self.labels), -1)) if self._kept is None else self._kept.motions()
+        return ((), np.full(len(self.labels), -1)) if self._seen is None else self._seen.motions()
 
     def plane_motion(self, structure: int) -> Array | None:
         """Return a fundamental matrix (3, 3) that fits one structure's matches; a plane leaves it free in part. None: there is none."""
-        return None if self._kept is None else self._kept.matrix(structure)
+        return None if self._seen is None else self._seen.matrix(structure)
 
     def camera_pose(self, camera_matrix1: ArrayLike, camera_matrix2: ArrayLike, motion: int = 0) -> tuple[Array, Array]:
         """Return the pose of the second camera as a motion sees it, x2 ~ K2 (R X + t) where x1 ~ K1 X.
@@ -158,9 +158,9 @@ class FilterResult(Record):
             An argument is not of a form above; the message names it and what arrived.
         """
         camera1, camera2 = as_matrix(camera_matrix1, "camera_matrix1"), as_matrix(camera_matrix2, "camera_matrix2")
-        if self._kept is None or not -len(self.motions) <= motion < len(self.motions):
+        if self._seen is None or not -len(self.motions) <= motion < len(self.motions):
             raise IndexError(f"`motion` must be an index into {len(self.motions)} motions, got {motion}")
-        pose: tuple[Array, Array] = self._kept.pose(self, motion, camera1, camera2)
+        pose: tuple[Array, Array] = self._seen.pose(self, motion, camera1, camera2)
         return pose
 
     def __repr__(self) -> str:

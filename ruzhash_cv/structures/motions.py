@@ -1,6 +1,7 @@
 """Motions: one fundamental matrix for the planes that move together, and for the few matches off them that tell the pose.
 
-Planes are found first, and may hide the motion. It is searched for tightly, among what the mask keeps, from matrices
+Planes are found first, and may hide the motion. It is searched for tightly, among what the mask keeps and, with little weight, what it
+does not: a few matches off a plane are no structure. Matrices are tried
 
     of seven matches, drawn as often from a small structure as from a large one,
     [e]_x H of a plane's homography H and two matches off it: the epipole e is where the lines H x1, x2 of the two meet.
@@ -36,7 +37,7 @@ N_SEVENS, N_PARALLAXES, N_REFINED = 40, 100, 6
 LEAST_NOISE = 0.1
 #: A structure is part of a motion that has at most so many times the least noise there.
 AS_WELL = 1.5
-#: Pairings of kept matches that tell how many agree with a matrix by chance.
+#: Pairings of matches that tell how many agree with a matrix by chance.
 N_DECOYS = 1000
 #: Matches that the matrix of a plane fits whatever they are: two fix the epipole.
 FREE = 2
@@ -54,14 +55,18 @@ class Motions(Models):
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The matches kept, and by which structures, `labels` (n,); `tolerances` (k,) of these are in the unit of the frame."""
+class Seen:
+    """What motions are searched in: matches, those flagged weighed by what speaks for them; `labels` (n,) of structures, -1 for none.
+
+    `tolerances` (k,) of structures are in the unit of the frame.
+    """
 
     structures: Structures
     tolerances: Array
     data: Array
-    votes: Array
+    weights: Array
     labels: Rows
+    keep: Mask
     stationary: Mask
     length: float
     families: Families
@@ -81,25 +86,27 @@ class Kept:
         distances = np.sqrt(squared) / motions.tolerances[:, None]
         nearest = np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
         labels = np.where(self.labels < 0, nearest, member[self.labels])
-        order = np.argsort(-np.bincount(labels + 1, self.votes, minlength=len(found) + 1)[1:], kind="stable")
+        order = np.argsort(
+            -np.bincount(labels + 1, self.weights * self.keep, minlength=len(found) + 1)[1:], kind="stable"
+        )
         return motions.take(order), np.append(np.argsort(order), -1)[labels]
 
 
 class MotionSearch:
     """Finds what moves with a structure; each one's `own_models` (k, 9), NaN for none, fit best what it holds itself."""
 
-    def __init__(self, kept: Kept) -> None:
-        self._kept, self._rng = kept, np.random.default_rng(_SEED)
-        codimensions = np.array([family.codimension for family in kept.families])
+    def __init__(self, seen: Seen) -> None:
+        self._seen, self._rng = seen, np.random.default_rng(_SEED)
+        codimensions = np.array([family.codimension for family in seen.families])
         self.code = int(np.argmin(codimensions))
-        self._rigid = kept.families[self.code]
-        self._is_plane = (codimensions > self._rigid.codimension)[kept.structures.codes]
-        self._decoys = draw_decoys(kept.data, N_DECOYS, WIDEST_SCALE * kept.length, self._rng)
-        self._least = np.maximum(kept.structures.noise, LEAST_NOISE * kept.length)
-        self.own_models = np.full((len(kept.structures), 9), np.nan)
+        self._rigid = seen.families[self.code]
+        self._is_plane = (codimensions > self._rigid.codimension)[seen.structures.codes]
+        self._decoys = draw_decoys(seen.data, N_DECOYS, WIDEST_SCALE * seen.length, self._rng)
+        self._least = np.maximum(seen.structures.noise, LEAST_NOISE * seen.length)
+        self.own_models = np.full((len(seen.structures), 9), np.nan)
         self.tells = self._rigid.codimension == 1
-        for structure in range(len(kept.structures)) if self.tells else ():
-            rows = np.flatnonzero(kept.labels == structure)
+        for structure in range(len(seen.structures)) if self.tells else ():
+            rows = np.flatnonzero(seen.labels == structure)
             models, noise = self._fits(structure, rows)
             if len(models) and len(rows) > 2 * self._rigid.sample_size:
                 best = np.argmin(noise)
@@ -107,15 +114,15 @@ class MotionSearch:
                 # So many degrees of freedom went into the fit.
                 spread = np.sqrt(len(rows) / (len(rows) - self._rigid.sample_size))
                 self._least[structure] = min(
-                    self._least[structure], max(noise[best] * spread, LEAST_NOISE * kept.length)
+                    self._least[structure], max(noise[best] * spread, LEAST_NOISE * seen.length)
                 )
 
     def motion(self, seed: int, free: Mask) -> Motions:
         """Return the motion of a structure and of which of the `free` ones it holds, or the structure as one by itself."""
-        kept = self._kept
+        seen = self._seen
         if not self.tells:
             return self.alone(seed)
-        rows = np.flatnonzero(np.append(free, True)[kept.labels])
+        rows = np.flatnonzero(np.append(free, True)[seen.labels])
         beyond = self._off(seed, rows)
         models, noise = self._fits(seed, rows)
         gains = self._evidence(models, rows[beyond], FREE if self._is_plane[seed] else self._rigid.sample_size)
@@ -124,49 +131,49 @@ class MotionSearch:
         if not gains.max(initial=-np.inf) > 0.0:
             return self.alone(seed)
         best, step = np.unravel_index(np.argmax(gains), gains.shape)
-        code, tolerance = np.array([self.code], np.uint8), RADII[[step + TOLERANCE]] * kept.length
-        evidences = gains[best, [step]] + kept.structures.evidences[[seed]] * self._is_plane[seed]
+        code, tolerance = np.array([self.code], np.uint8), RADII[[step + TOLERANCE]] * seen.length
+        evidences = gains[best, [step]] + seen.structures.evidences[[seed]] * self._is_plane[seed]
         return Motions(models[[best]], code, noise[[best]], tolerance, evidences, holds[[best]])
 
     def alone(self, structure: int) -> Motions:
         """Return a structure as a motion by itself."""
-        kept, own = self._kept, self._kept.structures.take(np.array([structure]))
-        holds = np.arange(len(kept.structures))[None] == structure
+        seen, own = self._seen, self._seen.structures.take(np.array([structure]))
+        holds = np.arange(len(seen.structures))[None] == structure
         return Motions(
             own.models,
             own.codes,
-            kept.structures.noise[[structure]],
-            kept.tolerances[[structure]],
+            seen.structures.noise[[structure]],
+            seen.tolerances[[structure]],
             own.evidences,
             holds,
         )
 
     def _off(self, seed: int, rows: Rows) -> Mask:
         """Tell which matches are off a plane: further from it than noise of what is on it; all, if it is none."""
-        kept = self._kept
+        seen = self._seen
         if not self._is_plane[seed]:
             return np.ones(len(rows), bool)
-        family, model = kept.families[kept.structures.codes[seed]], kept.structures.models[[seed]]
-        furthest = max(RADIUS * self._least[seed], kept.length)
-        return np.asarray(family.squared_residuals(kept.data[rows], model)[0] > furthest**2)
+        family, model = seen.families[seen.structures.codes[seed]], seen.structures.models[[seed]]
+        furthest = max(RADIUS * self._least[seed], seen.length)
+        return np.asarray(family.squared_residuals(seen.data[rows], model)[0] > furthest**2)
 
     def _fits(self, seed: int, rows: Rows) -> tuple[Array, Array]:
         """Return the best matrices (m, 9) of some matches, among them a structure's, refined, and their noise scales (m,)."""
-        kept, votes = self._kept, self._kept.votes[rows]
-        data, labels = kept.data[rows], kept.labels[rows]
+        seen, votes = self._seen, self._seen.weights[rows]
+        data, labels = seen.data[rows], seen.labels[rows]
         balanced = votes / np.sqrt(np.bincount(labels + 1, votes, minlength=2)[labels + 1])
-        samples = draw_from(data, self._rigid.sample_size, N_SEVENS, (0,), balanced, kept.length, 1, False, self._rng)
+        samples = draw_from(data, self._rigid.sample_size, N_SEVENS, (0,), balanced, seen.length, 1, False, self._rng)
         models = [self._rigid.solve(data[samples.indices])[0], self.own_models[[seed]]]
         if self._is_plane[seed]:
-            models.append(parallax(kept.structures.models[seed], data[self._off(seed, rows)], N_PARALLAXES, self._rng))
+            models.append(parallax(seen.structures.models[seed], data[self._off(seed, rows)], N_PARALLAXES, self._rng))
         else:
-            models.append(kept.structures.models[[seed]])
+            models.append(seen.structures.models[[seed]])
         tried = np.vstack(models)
         tried = tried[np.isfinite(tried).all(axis=1)]
-        scales = np.append(np.minimum(self._least, kept.length / 3.0), kept.length / 3.0)[labels]
+        scales = np.append(np.minimum(self._least, seen.length / 3.0), seen.length / 3.0)[labels]
         agreement = np.maximum(0.0, 1.0 - self._rigid.squared_residuals(data, tried) / (3.0 * scales) ** 2) @ balanced
         tried = tried[np.argsort(-agreement, kind="stable")[:N_REFINED]]
-        radii = np.full(len(tried), kept.length)
+        radii = np.full(len(tried), seen.length)
         return refine(
             (self._rigid,),
             np.zeros(len(tried), np.uint8),
@@ -178,10 +185,10 @@ class MotionSearch:
 
     def _evidence(self, models: Array, rows: Rows, n_free: int) -> Array:
         """Return -ln NFA (m, n_radii) of matrices among some matches, of which they fit `n_free` whatever these are."""
-        kept = self._kept
+        seen = self._seen
         family: Any = replace(self._rigid, sample_size=n_free)  # type: ignore[type-var]
-        found = Candidates.of(family, 0, models, kept.data[rows], self._decoys, kept.length)
-        votes = kept.votes[rows]
+        found = Candidates.of(family, 0, models, seen.data[rows], self._decoys, seen.length)
+        votes = seen.weights[rows]
         if not len(rows):
             return np.full((len(models), 1), -np.inf)
         gains = evidence(found, count_votes(found.steps, votes), float(votes.sum()), (family,), N_SEVENS + N_PARALLAXES)
@@ -190,13 +197,13 @@ class MotionSearch:
 
     def _held(self, models: Array, rows: Rows) -> Mask:
         """Tell which structures (m, k) matrices fit about as well as the best one of each does."""
-        kept = self._kept
+        seen = self._seen
         squared, held = (
-            self._rigid.squared_residuals(kept.data[rows], models),
-            np.zeros((len(models), len(kept.structures)), bool),
+            self._rigid.squared_residuals(seen.data[rows], models),
+            np.zeros((len(models), len(seen.structures)), bool),
         )
-        for structure in np.unique(kept.labels[rows][kept.labels[rows] >= 0]):
-            noise = noise_scales(squared[:, kept.labels[rows] == structure], self._rigid.codimension)
+        for structure in np.unique(seen.labels[rows][seen.labels[rows] >= 0]):
+            noise = noise_scales(squared[:, seen.labels[rows] == structure], self._rigid.codimension)
             held[:, structure] = noise <= AS_WELL * self._least[structure]
         return held
 
