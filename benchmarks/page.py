@@ -37,13 +37,13 @@ COLUMNS = {
 #: Its rows.
 LINES = {
     OURS: "ruzhash_cv",
-    "sequential H poselib": "PoseLib homographies, one after the other",
-    "sequential H USAC_MAGSAC 12 px": "USAC_MAGSAC homographies, one after the other, 12 px (tuned)",
+    "sequential H poselib": "PoseLib homographies in turn",
+    "sequential H USAC_MAGSAC 12 px": "OpenCV USAC_MAGSAC homographies in turn, 12 px (tuned)",
     "H poselib": "PoseLib, one homography",
-    "F USAC_MAGSAC": "USAC_MAGSAC, one fundamental matrix",
-    "H USAC_MAGSAC": "USAC_MAGSAC, one homography",
+    "F USAC_MAGSAC": "OpenCV USAC_MAGSAC, one fundamental matrix",
+    "H USAC_MAGSAC": "OpenCV USAC_MAGSAC, one homography",
     "AdaLAM": "AdaLAM",
-    "LPM": "LPM",
+    "LPM": "LPM (locality preserving matching)",
 }
 NOMINAL = (0.01, 0.05, 0.1)
 
@@ -112,7 +112,7 @@ def summary(rows: Rows) -> str:
         means[column] = {method: float(np.mean(list(found[method].values()))) for method in LINES if method in found}
         beyond, within = ahead(here, list(LINES))
         if beyond or within:
-            leaders.append(f"{column}, {', '.join(_titled(text) for text in beyond + within)}")
+            leaders.append(f"{column}: {', '.join(_titled(text) for text in beyond + within)}")
     lines = [
         [title, *(_cell(means[column], method) for column in COLUMNS), _milliseconds(sections["labelled"], method)]
         for method, title in LINES.items()
@@ -124,7 +124,7 @@ def summary(rows: Rows) -> str:
 def _titled(text: str) -> str:
     """Return a line of `ahead` with the method called as in the README."""
     method, _, rest = text.rpartition(" by ")
-    return f"{LINES[method]}, by {rest}"
+    return f"{LINES[method]} (+{rest})"
 
 
 def _cell(means: dict[str, float], method: str) -> str:

@@ -28,4 +28,4 @@ from ruzhash_cv.sampling import MinimalSamples as MinimalSamples
 from ruzhash_cv.sampling import draw_samples as draw_samples
 from ruzhash_cv.verdict import p_values as p_values
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
