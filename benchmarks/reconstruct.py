@@ -267,7 +267,9 @@ def main() -> None:
     parser.add_argument("--camera", default="1231.3,600,451", help="their camera: f,cx,cy in pixels")
     parser.add_argument("--ratios", type=float, nargs="+", default=[0.8], help="of COLMAP's matching")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of COLMAP's mapping")
-    parser.add_argument("-o", "--output", type=Path, help="write the tables to this Markdown file")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="a Markdown file: what begins with its word Command: is written anew"
+    )
     options = parser.parse_args()
     pycolmap.logging.minloglevel = 2
     warmup()
@@ -285,7 +287,8 @@ def main() -> None:
     text = "\n\n".join([about, HOW_TO_READ, *tables])
     print(text)
     if options.output is not None:
-        options.output.write_text(f"# Reconstruction\n\n{text}\n", encoding="utf-8")
+        there = options.output.read_text(encoding="utf-8") if options.output.exists() else "# Reconstruction\n\n"
+        options.output.write_text(f"{there.partition('Command:')[0]}{text}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
