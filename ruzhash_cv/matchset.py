@@ -53,8 +53,10 @@ class Frame:
 
     def transforms(self) -> tuple[Array, Array]:
         """Return the matrices (3, 3) that bring homogeneous pixels of the first and of the second image into the frame."""
-        first, second = np.diag([self.scale, self.scale, 1.0]), np.diag([self.scale, self.scale, 1.0])
-        first[:2, 2], second[:2, 2] = -self.scale * self.centre1, -self.scale * self.centre2
+        first, second = np.identity(3), np.identity(3)
+        for into, centre in ((first, self.centre1), (second, self.centre2)):
+            into[:2] *= self.scale
+            into[:2, 2] = -self.scale * centre
         return first, second
 
 

@@ -78,7 +78,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     #: None: compiled for whatever types it is called with.
     signature: str | None = None
     _types: tuple[Any, ...] = ()
-    _whole: tuple[bool, ...] = ()
+    _whole: tuple[int, ...] = ()
 
     @functools.cached_property
     def _cache(self) -> Any:
@@ -88,7 +88,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         """Set the only signature this kernel will have."""
         self.signature = signature
         self._types = tuple(sigutils.normalize_signature(signature)[0])
-        self._whole = tuple(isinstance(kind, types.Integer) for kind in self._types)
+        self._whole = tuple(at for at, kind in enumerate(self._types) if isinstance(kind, types.Integer))
         n_arguments = self.py_func.__code__.co_argcount
         if len(self._types) != n_arguments:
             raise ValueError(
@@ -98,10 +98,10 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     def __call__(self, *arguments: Any) -> Any:
         if self._can_compile:
             uninterrupted(self.prepare)
-        for value, whole in zip(arguments, self._whole, strict=False):
-            if whole and isinstance(value, (float, np.floating)):  # numba would cut it off
+        for at in self._whole:
+            if at < len(arguments) and isinstance(arguments[at], (float, np.floating)):  # numba would cut it off
                 self._explain_matching_error(*arguments)
-        return uninterrupted(super().__call__, *arguments)
+        return uninterrupted(CPUDispatcher.__call__, self, *arguments)
 
     def prepare(self) -> None:
         """Load or compile the declared signature, and no other from now on."""
@@ -124,10 +124,9 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         given = [self.typeof_pyval(value) for value in arguments]
         wrong = [
             f"argument {name} must be {kind}, got {there}"
-            for name, kind, whole, there in zip(
-                self.py_func.__code__.co_varnames, self._types, self._whole, given, strict=False
-            )
-            if self.typingctx.can_convert(there, kind) is None or (whole and isinstance(there, types.Float))
+            for name, kind, there in zip(self.py_func.__code__.co_varnames, self._types, given, strict=False)
+            if self.typingctx.can_convert(there, kind) is None
+            or (isinstance(kind, types.Integer) and isinstance(there, types.Float))
         ]
         raise TypeError(f"{self.__qualname__}: {'; '.join(wrong) or f'no match for {given}'}")
 

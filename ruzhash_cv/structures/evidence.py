@@ -189,16 +189,17 @@ def count_votes(steps: Steps, votes: Array) -> Array:
     What lies beyond all annuli is not counted: of no model are these few.
     """
     counts = np.zeros((len(steps), _N_STEPS))
-    _count_kernel(steps, np.flatnonzero(votes), votes, counts)
+    _count_kernel(steps, votes, counts)
     return counts
 
 
-@jit("void(u1[:, ::1], i8[::1], f8[::1], f8[:, ::1])")
-def _count_kernel(steps: Any, rows: Any, votes: Any, counts: Any) -> None:
+@jit("void(u1[:, ::1], f8[::1], f8[:, ::1])")
+def _count_kernel(steps: Any, votes: Any, counts: Any) -> None:
     for item in range(len(steps)):
-        for row in rows:
-            if steps[item, row] < counts.shape[1] - 1:
-                counts[item, steps[item, row]] += votes[row]
+        for row in range(steps.shape[1]):
+            step = steps[item, row]
+            if step < counts.shape[1] - 1:
+                counts[item, step] += votes[row]
 
 
 def meaningful(candidates: Candidates, families: Sequence[ModelFamily], votes: Array, n_tried: int) -> Candidates:
