@@ -10,7 +10,7 @@ import pytest
 from evaluate_models import Target, judge, ratio
 from evaluate_no_ratio import keypoint_arguments
 from evaluate_pairs import pair_table
-from geometry import residuals
+from geometry import apply_homography, residuals
 from pair_sets import look_alike, overlaid, related, still, unrelated
 from pictured import Matched, mutual
 from pose_measures import (
@@ -49,6 +49,24 @@ def test_true_matches_are_noisy_and_mismatches_are_not_near_a_homography(pair):
         error = residuals("homography", pair.model, pair.points1, pair.points2)
         assert error[pair.labels > 0].max() < 8
         assert error[pair.labels == 0].min() > 2
+
+
+def test_mismatches_lie_ten_pixels_from_the_true_place():
+    for seed in range(0, 45, 3):  # those at random all over
+        pair = draw("room", "rotation", seed)
+        wrong = pair.labels == 0
+        error = np.linalg.norm(apply_homography(pair.model, pair.points1) - pair.points2, axis=1)
+        assert error[wrong].min() > 5  # the noise takes some
+
+
+def test_the_camera_goes_where_the_motion_says():
+    for seed in range(5):
+        centres = {motion: -draw("room", motion, seed).R.T @ draw("room", motion, seed).t for motion in MOTIONS}
+        assert centres["forward"][2] > 2 * np.linalg.norm(centres["forward"][:2])
+        for motion in ("wide", "narrow"):
+            assert abs(centres[motion][0]) > abs(centres[motion][2])
+        assert np.linalg.norm(centres["wide"]) > 2 * np.linalg.norm(centres["narrow"])
+        assert not centres["rotation"].any()
 
 
 def test_share_of_mismatches_is_that_of_the_seed():
