@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import cv2
+import evaluate_no_ratio
 import numpy as np
 import pytest
 from evaluate_models import Target, judge, ratio
@@ -221,3 +223,25 @@ def test_pair_table_tells_sets_apart():
     kind = "kept matches"
     table = pair_table({"related": {kind: np.array([20.0, 30])}, "unrelated": {kind: np.array([10.0, 25])}})
     assert table.splitlines()[-1] == "| kept matches | 0.7500 | 15 | 100.0% | 50.0% | 50.0% |"
+
+
+def test_variants_are_run_where_the_filter_takes_their_arguments(monkeypatch):
+    seen = {}
+
+    def filter_points(points1, points2, *, rng=0, sizes=None, angles=None):
+        seen.update(sizes=sizes, angles=angles)
+        return SimpleNamespace(inlier_mask=np.ones(len(points1), bool))
+
+    monkeypatch.setattr(evaluate_no_ratio, "filter_points", filter_points)
+    monkeypatch.setattr(evaluate_no_ratio, "ABSENT", {})
+    chosen = evaluate_no_ratio.methods(peers=False)
+    assert "ruzhash_cv with sizes, angles" in chosen
+    assert list(evaluate_no_ratio.ABSENT) == [
+        "ruzhash_cv with match_quality",
+        "ruzhash_cv with sizes, angles, match_quality",
+    ]
+    sides, labels = (np.arange(3.0), np.arange(3.0)), np.ones(3, int)
+    found = Matched("", "", np.zeros((3, 2)), np.zeros((3, 2)), sides, sides, np.zeros(3), labels, labels > 0)
+    assert chosen["ruzhash_cv with sizes"](found, 0).all()
+    assert seen["angles"] is None
+    np.testing.assert_array_equal(seen["sizes"], sides)
