@@ -34,9 +34,9 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 
 
 def keypoint_arguments(found: Matched, names: tuple[str, ...], rows: Any = slice(None)) -> dict[str, Any]:
-    """What `filter_points` takes besides the points; the quality is 1 - ratio, high = good."""
+    """What `filter_points` takes besides the points; the quality is the ratio, low = good."""
     sizes, angles = (tuple(side[rows] for side in of) for of in (found.sizes, found.angles))
-    given = {"sizes": sizes, "angles": angles, "match_quality": 1.0 - found.ratio[rows]}
+    given = {"sizes": sizes, "angles": angles, "match_quality": found.ratio[rows]}
     return {name: given[name] for name in names}
 
 

@@ -14,6 +14,7 @@ from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.families.two_view import squared_residuals
+from ruzhash_cv.keypoints import Appearance, as_appearance
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.motions import SeenInPixels
 from ruzhash_cv.result import FilterResult, Structure
@@ -85,6 +86,8 @@ def filter_matches(
         threshold=threshold,
         false_acceptance_rate=false_acceptance_rate,
         keep_stationary=keep_stationary,
+        sizes=pairs.sizes,
+        angles=pairs.angles,
         rng=rng,
         n_jobs=n_jobs,
     ).inlier_mask
@@ -99,6 +102,9 @@ def filter_points(
     false_acceptance_rate: float | None = None,
     pixel: float = 1.0,
     keep_stationary: bool = True,
+    sizes: tuple[ArrayLike, ArrayLike] | None = None,
+    angles: tuple[ArrayLike, ArrayLike] | None = None,
+    match_quality: ArrayLike | None = None,
     rng: RNG = 0,
     n_jobs: int | None = None,
 ) -> FilterResult:
@@ -125,6 +131,11 @@ def filter_points(
     keep_stationary : bool
         Keep what did not move while the rest of the pair did: watermarks, time stamps, black borders, the bonnet of a car. Such
         matches are a structure of their own, marked `stationary`, and never part of a motion. From a tripod all is kept.
+    sizes, angles : tuple of two array_like, shape (n,), optional
+        Sizes (any unit, above 0) and angles (degrees) of the keypoints of each match in the first and the second image. True matches
+        turn and scale as their neighbours do: those that do not are seldom drawn where samples of seven are.
+    match_quality : array_like, shape (n,), optional
+        Lower is better: descriptor distance, or its ratio to the second best. What it tells is learnt from the pair.
     rng : int, numpy.random.Generator or None
         The same int gives the same result, whatever `n_jobs`.
     n_jobs : int or None
@@ -154,13 +165,15 @@ def filter_points(
         threshold = check_real(threshold, "threshold")
     if false_acceptance_rate is not None:
         false_acceptance_rate = check_real(false_acceptance_rate, "false_acceptance_rate", above=0.0, below=1.0)
+    appearance = as_appearance(sizes, angles, match_quality, len(first))
     generator, jobs, clock = as_generator(rng), check_n_jobs(n_jobs), [time.perf_counter()]
 
     matches = MatchSet.of(first, second, check_real(pixel, "pixel"))
     if matches.n_groups < FEWEST_MATCHES:
         reason = f"{matches.n_groups} distinct matches, at least {FEWEST_MATCHES} are needed"
         return _undecided(len(first), reason=reason)
-    found, scores = _searched(matches, families, admitted, generator, jobs)
+    appearance = appearance and appearance.take(matches.first_given())
+    found, scores = _searched(matches, appearance, families, admitted, generator, jobs)
     clock.append(time.perf_counter())
     told: dict[str, Any] = {"degenerate_samples": found.rejected, "n_models": found.n_models}
     if len(found.structures) == 0:
@@ -179,14 +192,21 @@ def filter_points(
 
 
 def _searched(
-    matches: MatchSet, families: Families, admitted: Families, rng: np.random.Generator, n_jobs: int
+    matches: MatchSet,
+    appearance: Appearance | None,
+    families: Families,
+    admitted: Families,
+    rng: np.random.Generator,
+    n_jobs: int,
 ) -> tuple[Found, Array]:
     """Return what a search among at most `SEARCH_SIZE` matches finds, and the anomaly scores of all matches."""
-    if len(matches) <= SEARCH_SIZE:
-        found = Search(matches, families, admitted, rng, n_jobs).run()
+    rows, searched = np.arange(len(matches)), matches
+    if len(matches) > SEARCH_SIZE:
+        rows = np.sort(rng.choice(len(matches), SEARCH_SIZE, replace=False))
+        searched = matches.take(rows)
+    found = Search(searched, families, admitted, rng, n_jobs, appearance and appearance.take(rows)).run()
+    if len(rows) == len(matches):
         return found, found.scores
-    rows = np.sort(rng.choice(len(matches), SEARCH_SIZE, replace=False))
-    found = Search(matches.take(rows), families, admitted, rng, n_jobs).run()
     scores, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)
     scores[rows], scores[others] = found.scores, found.scorer.others(matches.data[others], matches.groups[others])
     return replace(found, structures=refitted(found.structures, matches, families)), scores

@@ -128,6 +128,13 @@ class MatchSet:
         votes = votes_of(groups, keypoints)
         return replace(self, data=self.data[rows], groups=groups, keypoints=keypoints, votes=votes)
 
+    def first_given(self) -> Rows:
+        """Return for each match the first of those given that it stands for, shape (n,)."""
+        given = np.flatnonzero(self.finite)
+        first = np.empty(len(self.data), np.int64)
+        first[self.where[::-1]] = given[::-1]
+        return first
+
 
 def duplicate_groups(data: Array, radius: float) -> Rows:
     """Return the duplicate group of each correspondence: those within `radius` of the same leader, in both images, share one.

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 # never from one after it. Rooms that do not exist yet may stand here; a new room has to be given its place.
 ORDER = (
     "matchset",
+    "keypoints",
     "correspondences",
     "sampling",
     "preferences",

@@ -7,6 +7,7 @@ samples -> models -> preferences, weighed against decoys -> structures by eviden
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from ruzhash_cv._core.jit import jit
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
+from ruzhash_cv.keypoints import Appearance, trust
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import WIDEST_SCALE, as_rows, embed, embed_and_sum, expected_preference
 from ruzhash_cv.sampling import N_DRAWS, PRIOR_MATCHES, REJECTIONS, draw_decoys, draw_from
@@ -101,10 +103,16 @@ class Search:
     """The search in a set of matches, for models of some families, of which those `admitted` may become structures."""
 
     def __init__(
-        self, matches: MatchSet, families: Families, admitted: Families, rng: np.random.Generator, n_jobs: int
+        self,
+        matches: MatchSet,
+        families: Families,
+        admitted: Families,
+        rng: np.random.Generator,
+        n_jobs: int,
+        appearance: Appearance | None = None,
     ) -> None:
         self._matches, self._families, self._admitted = matches, families, admitted
-        self._rng, self._n_jobs = rng, n_jobs
+        self._rng, self._n_jobs, self._appearance = rng, n_jobs, appearance
         self._decoys = draw_decoys(matches.data, N_DECOYS, WIDEST_SCALE * matches.length, rng)
         self._data = np.vstack([matches.data, self._decoys])
         self._null, self._left = np.zeros((0, 4)), matches.votes
@@ -142,12 +150,19 @@ class Search:
         """Return what the samples of a family are led by: half of them by all matches, half by what no structure holds.
 
         There a match's weight is (1 - q) / q, with q the share that looks at least as good. Of all matches the first family is sampled
-        evenly, as small neighbourhoods are pure. The larger samples of the others are not, and are led by scores there too.
+        evenly, as small neighbourhoods are pure. The larger samples of the others are not, and are led by scores there too, and by how
+        keypoints turn and scale.
         """
         votes = self._matches.votes
         if scores is None:
             return [votes]
-        return [votes if code == 0 else best_first(votes, scores), best_first(self._left, scores)]
+        left = best_first(self._left, scores)
+        return [votes, left] if code == 0 else [best_first(votes, scores) * self._trust, left * self._trust]
+
+    @cached_property
+    def _trust(self) -> Any:
+        """How far matches are trusted by their keypoints; it is learnt when first asked for, as easy pairs never do."""
+        return 1.0 if self._appearance is None else trust(self._matches.data, self._appearance, self._rng)
 
     def _sample(self, code: int, plan: Plan, wanted: int, guide: Array) -> tuple[Columns, Candidates]:
         """Sample models of one family, weigh them, and return the informative ones, and refits of them that are no false alarms."""
