@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import joblib
 import numpy as np
@@ -32,9 +33,12 @@ from ruzhash_cv.pipelines import filter_pairs, pair_seed
 
 Row = dict[str, Any]
 N_WORKERS = 2
+#: Dask has its workers give memory back at every chance, which costs them as much time again as the filter takes.
+MALLOC = {f"distributed.nanny.pre-spawn-environ.MALLOC_{kind}_THRESHOLD_": 2**27 for kind in ("TRIM", "MMAP")}
 #: Of the pairs of a collection matched with each other, so many share nothing.
 EMPTY = 0.3
 FEWEST, MOST = 300, 3000
+ENGINES = ("loop", "loky", "dask", "dask-default")
 
 
 def problem(number: int) -> tuple[Points, Points]:
@@ -177,23 +181,26 @@ def on_loky(n_pairs: int, batch_size: int) -> Row:
         return measure("loky", filter_pairs(pairs(n_pairs), batch_size=batch_size), n_pairs, [])
 
 
-def on_dask(n_pairs: int, batch_size: int) -> Row:
+def on_dask(n_pairs: int, batch_size: int, name: str, settings: dict[str, int]) -> Row:
+    import dask
     from distributed import Client, LocalCluster
 
     with (
+        patch.dict(os.environ),  # Dask leaves what it sets there, and its next cluster keeps what it finds
+        dask.config.set(settings),
         LocalCluster(n_workers=N_WORKERS, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
         joblib.parallel_config(backend="dask"),
     ):
         workers = list(client.run(os.getpid).values())
-        return measure("Dask", filter_pairs(pairs(n_pairs), batch_size=batch_size), n_pairs, workers)
+        return measure(name, filter_pairs(pairs(n_pairs), batch_size=batch_size), n_pairs, workers)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=20_000)
     parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--engines", nargs="+", choices=("loop", "loky", "dask"), default=("loop", "loky", "dask"))
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
     options = parser.parse_args()
     for _ in filter_pairs(pairs(1)):  # kernels are compiled and read
         pass
@@ -201,8 +208,11 @@ def main() -> None:
     for engine in options.engines:
         if engine == "loop":
             rows.append(measure("loop", loop(options.pairs), options.pairs, []))
+        elif engine == "loky":
+            rows.append(on_loky(options.pairs, options.batch_size))
         else:
-            rows.append((on_loky if engine == "loky" else on_dask)(options.pairs, options.batch_size))
+            settings = MALLOC if engine == "dask" else {}
+            rows.append(on_dask(options.pairs, options.batch_size, engine, settings))
         print(rows[-1], flush=True)
     # A column for each engine: there are more numbers than engines.
     names = [name for name in rows[0] if name != "engine"]
