@@ -25,6 +25,7 @@ import joblib
 import numpy as np
 import psutil
 from geometry import Points
+from joblib.externals.loky import get_reusable_executor
 from report import about_this_run, markdown
 from timing_problem import SIZE, timing_problem
 
@@ -81,10 +82,13 @@ class Watch:
         self.processor: dict[int, float] = {}
         self.memory: dict[int, float] = {}
         self.parents: list[float] = []
+        self._before: dict[int, float] = {}
         self._parent, self._ended = psutil.Process(), threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Watch:
+        for process in (self._parent, *self._parent.children(recursive=True)):
+            self._before[process.pid] = sum(process.cpu_times()[:2])
         self._thread.start()
         return self
 
@@ -97,8 +101,8 @@ class Watch:
             last = self._ended.wait(0.5)
             for process in (self._parent, *self._parent.children(recursive=True)):
                 with contextlib.suppress(psutil.Error):
-                    times, megabytes = process.cpu_times(), process.memory_info().rss / 2**20
-                    self.processor[process.pid] = times.user + times.system
+                    megabytes, before = process.memory_info().rss / 2**20, self._before.get(process.pid, 0.0)
+                    self.processor[process.pid] = sum(process.cpu_times()[:2]) - before
                     self.memory[process.pid] = max(megabytes, self.memory.get(process.pid, 0.0))
                     if process == self._parent:
                         self.parents.append(megabytes)
@@ -116,7 +120,6 @@ def digest(key: int, result: FilterResult) -> int:
 
 def measure(name: str, results: Iterable[tuple[int, FilterResult]], n_pairs: int, workers: list[int]) -> Row:
     """Take all results, kill a worker after a third of them if there are any, and return a row of the table."""
-    before = sum(psutil.Process().cpu_times()[:2])
     seen, total, matches, kept, killed = set(), 0, 0, 0, False
     since = time.perf_counter()
     with Watch() as watch:
@@ -131,7 +134,7 @@ def measure(name: str, results: Iterable[tuple[int, FilterResult]], n_pairs: int
                 killed = True
     seconds = time.perf_counter() - since
     parent = os.getpid()
-    processor = sum(watch.processor.values()) - before
+    processor = sum(watch.processor.values())
     children = [memory for pid, memory in watch.memory.items() if pid != parent]
     quarter = len(watch.parents) // 4
     return {
@@ -144,7 +147,7 @@ def measure(name: str, results: Iterable[tuple[int, FilterResult]], n_pairs: int
         "seconds": f"{seconds:.0f}",
         "pairs/s": f"{len(seen) / seconds:.1f}",
         "pairs/CPU s": f"{len(seen) / processor:.1f}",
-        "parent's CPU s": f"{watch.processor[parent] - before:.0f}",
+        "parent's CPU s": f"{watch.processor[parent]:.1f}",
         "parent MB, after a quarter": f"{max(watch.parents[: quarter + 1]):.0f}",
         "parent MB, peak": f"{max(watch.parents):.0f}",
         "largest child MB": f"{max(children, default=0):.0f}",
@@ -178,7 +181,9 @@ def sizes(n_pairs: int = 300) -> Row:
 
 def on_loky(n_pairs: int, batch_size: int) -> Row:
     with joblib.parallel_config(backend="loky", n_jobs=N_WORKERS):
-        return measure("loky", filter_pairs(pairs(n_pairs), batch_size=batch_size), n_pairs, [])
+        row = measure("loky", filter_pairs(pairs(n_pairs), batch_size=batch_size), n_pairs, [])
+    get_reusable_executor().shutdown()  # its workers would wait for more, and count as the next engine's
+    return row
 
 
 def on_dask(n_pairs: int, batch_size: int, name: str, settings: dict[str, int]) -> Row:

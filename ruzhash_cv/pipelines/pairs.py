@@ -73,6 +73,8 @@ def filter_pairs(
     TypeError, ValueError
         An option is none of `filter_points`, or not of its form: at the call. An entry of `pairs` is no such tuple, or its key cannot
         be a key: when it is read.
+    joblib.externals.loky.process_executor.TerminatedWorkerError
+        A worker process was killed, on loky. Dask gives its work to another.
 
     Examples
     --------
