@@ -288,8 +288,9 @@ def _result(
     """Return structures in pixels, and the verdict for all matches that were given; what is not finite is flagged."""
     finite, where, scale = matches.finite, matches.where, matches.frame.scale
     tolerances, models = structures.tolerances * matches.length, []
+    into = matches.frame.transforms()
     for item, code in enumerate(structures.codes):
-        matrix = families[code].to_pixels(structures.models[item : item + 1], *matches.frame.transforms())
+        matrix = families[code].to_pixels(structures.models[item : item + 1], *into)
         support = int((verdict.labels[where] == item).sum())
         tolerance = tolerances[item] / scale if threshold is None else threshold
         noise, evidence = float(structures.noise[item] / scale), float(structures.evidences[item])

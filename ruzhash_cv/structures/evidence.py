@@ -87,7 +87,8 @@ class Candidates(Models):
         """Return models of one family with the radii that hold correspondences and decoys, both (n, 4)."""
         n = len(data)
         squared = family.squared_residuals(np.vstack([data, decoys]), models)
-        within = np.count_nonzero(squared[:, n:] < 2.0 ** (N_RADII - 1) * _least_square(length), axis=1)
+        within = np.zeros(len(models), np.int64)
+        _count_below(squared, n, 2.0 ** (N_RADII - 1) * _least_square(length), within)
         # One decoy more, so that chance is never nothing.
         share = (1.0 + within) / (len(decoys) + 1.0)
         chance = share[:, None] * (RADII / RADII[-1]) ** family.codimension
@@ -123,6 +124,13 @@ def radius_steps(squared: Array, length: float) -> Steps:
 def _least_square(length: float) -> float:
     """Return the square of the smallest radius, a little larger, so that a residual of exactly a radius lies within it."""
     return float(RADII[0] * length * (RADII[0] * length) * (1.0 + 1e-12))
+
+
+@jit("void(f8[:, ::1], i8, f8, i8[::1])")
+def _count_below(squared: Any, first: int, limit: float, counts: Any) -> None:
+    for item in range(len(squared)):
+        for row in range(np.uint64(first), np.uint64(squared.shape[1])):  # unsigned, so that it is done by vectors
+            counts[item] += squared[item, row] < limit
 
 
 @jit("void(i8[:, ::1], i8, u1[:, ::1])")
@@ -221,7 +229,7 @@ def extract(
     chosen: list[tuple[Any, ...]] = []
     while len(chosen) < min(MOST_STRUCTURES, len(candidates)):
         gains = evidence(candidates, counts, total, families, n_tried)
-        best, step = np.unravel_index(np.argmax(gains), gains.shape)
+        best, step = divmod(int(np.argmax(gains)), gains.shape[1])
         if not gains[best, step] > 0.0:
             break
         taken = candidates.steps[best] <= step + TOLERANCE

@@ -174,7 +174,7 @@ class Search:
         models, owner = family.solve(matches.data[samples.indices])
         for reason, count in samples.rejected.items():
             self._rejected[reason] += count
-        self._rejected["unsolved"] += len(samples) - len(np.unique(owner))
+        self._rejected["unsolved"] += int(np.count_nonzero(np.bincount(owner, minlength=len(samples)) == 0))
         self._n_models += len(models)
         members = matches.groups[samples.indices[owner]]
         squared = family.squared_residuals(self._data, models)
