@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._core.jit import jit, uninterrupted
-from ruzhash_cv.families.two_view import PRODUCT, Array, adjugates, least_vectors, unit_norm, weighted_products
+from ruzhash_cv.families.two_view import PRODUCT, Array, least_vectors, unit_norm, weighted_products
+
+# The four entries of a matrix that each entry of its adjugate is made of.
+_NEXT = np.array([[1, 2, 0], [2, 0, 1]])
+_CROSSED = [
+    (_NEXT[rows][None] * 3 + _NEXT[columns][:, None]).ravel() for rows, columns in ((0, 0), (1, 1), (0, 1), (1, 0))
+]
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,12 @@ def of_rank_two(models: Array, grams: Array) -> Array:
     matrices = fitted.reshape(-1, 3, 3)
     epipole = least_vectors(matrices.transpose(0, 2, 1) @ matrices)
     return (matrices - (matrices @ epipole[:, :, None]) * epipole[:, None, :]).reshape(-1, 9)
+
+
+def adjugates(models: Array) -> Array:
+    """Return the inverses (m, 9) of matrices up to scale; they exist for singular ones too: cross products of the rows."""
+    a, b, c, d = (models.take(entries, axis=1) for entries in _CROSSED)
+    return np.asarray(a * b - c * d)
 
 
 @jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._core.jit import jit
-from ruzhash_cv.families.two_view import PRODUCT, Array, adjugates, least_vectors, unit_norm, weighted_products
+from ruzhash_cv.families.two_view import PRODUCT, Array, inverse_iteration, sum_products, unit_norm
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
 _SINGULAR = 1e-9
@@ -48,7 +48,7 @@ class Homographies:
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared symmetric transfer errors (m, n) of correspondences (n, 4); infinite where a point has no image."""
         squared = np.empty((len(models), len(data)))
-        _squared_transfer_errors(np.ascontiguousarray(data.T), np.ascontiguousarray(models), adjugates(models), squared)
+        _squared_transfer_errors(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
         return squared
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
@@ -56,30 +56,15 @@ class Homographies:
 
         Reweighted by the depths that `models` give the points, its error is the geometric one.
         """
-        with np.errstate(all="ignore"):
-            if models is not None:
-                weights = np.array(weights, order="C")
-                _divide_by_depths(np.ascontiguousarray(data[:, :2].T), np.ascontiguousarray(models), weights)
-            sums, into1, into2 = weighted_products(data, weights)
-            grams = np.zeros((len(weights), 3, 3, 3, 3))
-            grams[:, 0, :, 0] = grams[:, 1, :, 1] = sums[:, 5][:, PRODUCT]
-            grams[:, 2, :, 0], grams[:, 2, :, 1] = -sums[:, 3][:, PRODUCT], -sums[:, 4][:, PRODUCT]
-            grams[:, 2, :, 2] = (sums[:, 0] + sums[:, 2])[:, PRODUCT]
-            fitted = least_vectors(grams.reshape(-1, 9, 9)).reshape(-1, 3, 3)
-            return unit_norm((_inverse(into2) @ fitted @ into1).reshape(-1, 9))
+        if models is None:
+            models = np.tile(np.identity(3).ravel(), (len(weights), 1))
+        fitted = np.empty((len(weights), 9))
+        _fit_kernel(*map(np.ascontiguousarray, (data, models, weights, fitted)))
+        return unit_norm(fitted)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return homographies (m, 9) of pixels."""
-        return unit_norm((_inverse(into2[None]) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
-
-
-def _inverse(similarities: Array) -> Array:
-    """Return the inverses of similarities (m, 3, 3) without a rotation."""
-    back = np.zeros_like(similarities)
-    back[:, 0, 0] = back[:, 1, 1] = 1.0 / similarities[:, 0, 0]
-    back[:, :2, 2] = -similarities[:, :2, 2] / similarities[:, :1, 0]
-    back[:, 2, 2] = 1.0
-    return back
+        return unit_norm((np.linalg.inv(into2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
 
 
 @jit("void(f4[:, :, ::1], f8[:, ::1])")
@@ -119,29 +104,53 @@ def _solve_kernel(samples: Any, models: Any) -> None:
                 models[item, i] = total / system[i, i]
 
 
-@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
-def _divide_by_depths(points: Any, models: Any, weights: Any) -> None:
-    """Divide weights by the squared depths of the first image's points (2, n); what is no number then has no weight."""
-    for item in range(len(models)):
+@jit("void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+def _fit_kernel(data: Any, models: Any, weights: Any, fitted: Any) -> None:
+    """Write the fits, of any norm. Weights are divided by squared depths; what is no number then has no weight."""
+    m, scaled = len(weights), np.empty_like(weights)
+    x, y = data[:, 0].copy(), data[:, 1].copy()
+    for item in range(m):
         g, h, i = models[item, 6:]
-        for row in range(points.shape[1]):
-            depth = g * points[0, row] + h * points[1, row] + i
+        for row in range(len(data)):
+            depth = g * x[row] + h * y[row] + i
             weight = weights[item, row] / (depth * depth)
-            weights[item, row] = weight if abs(weight) < np.inf else 0.0
+            scaled[item, row] = weight if abs(weight) < np.inf else 0.0
+    into, sums, grams = np.zeros((2, m, 3, 3)), np.zeros((m, 6, 6)), np.zeros((m, 9, 9))
+    sum_products(data, scaled, into, sums)
+    for item in range(m):
+        own, gram = sums[item], grams[item]
+        for i in range(3):
+            for j in range(3):
+                product = PRODUCT[i, j]
+                gram[i, j] = gram[3 + i, 3 + j] = own[5, product]
+                gram[6 + i, j], gram[6 + i, 3 + j] = -own[3, product], -own[4, product]
+                gram[6 + i, 6 + j] = own[0, product] + own[2, product]
+    inverse_iteration(grams, fitted, np.empty(9))
+    for item in range(m):
+        matrix, similarity, scale = fitted[item].reshape(3, 3), into[0, item], into[1, item, 0, 0]
+        for i in range(3):
+            matrix[i, 2] += matrix[i, 0] * similarity[0, 2] + matrix[i, 1] * similarity[1, 2]
+            matrix[i, :2] *= similarity[0, 0]
+        for i in range(2):
+            matrix[i] = (matrix[i] - into[1, item, i, 2] * matrix[2]) / scale
 
 
-@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[:, ::1])")
-def _squared_transfer_errors(points: Any, models: Any, inverses: Any, squared: Any) -> None:
+@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+def _squared_transfer_errors(points: Any, models: Any, squared: Any) -> None:
     """Loops without branches over rows of coordinates (4, n) compile to vector instructions."""
     for item in range(len(models)):
-        _add_transfer(points, models, item, 0, squared)
-        _add_transfer(points, inverses, item, 2, squared)
+        a, b, c, d, e, f, g, h, i = models[item]
+        _add_transfer(points, (a, b, c, d, e, f, g, h, i), 0, squared[item])
+        # The inverse up to scale, which exists for a singular one too.
+        first = e * i - f * h, c * h - b * i, b * f - c * e
+        second = f * g - d * i, a * i - c * g, c * d - a * f
+        _add_transfer(points, (*first, *second, d * h - e * g, b * g - a * h, a * e - b * d), 2, squared[item])
 
 
 @jit
-def _add_transfer(points: Any, models: Any, item: int, source: int, squared: Any) -> None:
+def _add_transfer(points: Any, model: Any, source: int, squared: Any) -> None:
     """Write the squared errors of points of one image mapped to the other: the first image's, then the larger of the two."""
-    a, b, c, d, e, f, g, h, i = models[item]
+    a, b, c, d, e, f, g, h, i = model
     for row in range(points.shape[1]):
         x, y = points[source, row], points[source + 1, row]
         w = 1.0 / (g * x + h * y + i)
@@ -150,4 +159,4 @@ def _add_transfer(points: Any, models: Any, item: int, source: int, squared: Any
         error = dx * dx + dy * dy
         # A comparison with NaN is false: what has no image in one of the images is infinitely far.
         error = error if error < np.inf else np.inf
-        squared[item, row] = error if source == 0 or error > squared[item, row] else squared[item, row]
+        squared[row] = error if source == 0 or error > squared[row] else squared[row]

@@ -15,11 +15,6 @@ Array = NDArray[np.float64]
 
 #: Where products of two of (x, y, 1) stand among (x x, x y, y y, x, y, 1).
 PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
-# The four entries of a matrix that each entry of its adjugate is made of.
-_NEXT = np.array([[1, 2, 0], [2, 0, 1]])
-_CROSSED = [
-    (_NEXT[rows][None] * 3 + _NEXT[columns][:, None]).ravel() for rows, columns in ((0, 0), (1, 1), (0, 1), (1, 0))
-]
 #: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do.
 _MOST_ITERATIONS = 40
 
@@ -44,12 +39,6 @@ def unit_norm(models: Array) -> Array:
     return scaled
 
 
-def adjugates(models: Array) -> Array:
-    """Return the inverses (m, 9) of matrices up to scale; they exist for singular ones too: cross products of the rows."""
-    a, b, c, d = (models.take(entries, axis=1) for entries in _CROSSED)
-    return np.asarray(a * b - c * d)
-
-
 def weighted_products(data: Array, weights: Array) -> tuple[Array, Array, Array]:
     """Return the sums (m, 6, 6) that normal equations are made of, and the similarity (m, 3, 3) that normalises each image.
 
@@ -57,12 +46,12 @@ def weighted_products(data: Array, weights: Array) -> tuple[Array, Array, Array]
     the second image, moved to a centroid of 0 and a root mean square distance of sqrt(2) from it (Hartley and Zisserman, 4.4.4).
     """
     sums, similarities = np.zeros((len(weights), 6, 6)), np.zeros((2, len(weights), 3, 3))
-    _sum_products(np.ascontiguousarray(data), np.ascontiguousarray(weights), similarities, sums)
+    sum_products(np.ascontiguousarray(data), np.ascontiguousarray(weights), similarities, sums)
     return sums, similarities[0], similarities[1]
 
 
 @jit("void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, :, :, ::1], f8[:, :, ::1])")
-def _sum_products(data: Any, weights: Any, similarities: Any, sums: Any) -> None:
+def sum_products(data: Any, weights: Any, similarities: Any, sums: Any) -> None:
     """Add up; most weights are 0, and one thread does it, where a matrix product would wake all of them."""
     moments, monomials = np.empty((2, 3)), np.ones((2, 6))
     for item in range(len(weights)):
@@ -103,12 +92,12 @@ def least_vectors(grams: Array) -> Array:
     """Return a unit eigenvector (m, k) of the smallest eigenvalue of each positive semi-definite matrix (m, k, k)."""
     work = np.array(grams, np.float64, order="C")
     vectors = np.ones(work.shape[:2])
-    _inverse_iteration(work, vectors, np.empty(work.shape[1]))
+    inverse_iteration(work, vectors, np.empty(work.shape[1]))
     return vectors
 
 
 @jit("void(f8[:, :, ::1], f8[:, ::1], f8[::1])")
-def _inverse_iteration(grams: Any, vectors: Any, previous: Any) -> None:
+def inverse_iteration(grams: Any, vectors: Any, previous: Any) -> None:
     """Only the lower triangles of `grams` are read, and overwritten with Cholesky factors, inverse on the diagonal."""
     n = grams.shape[1]
     for item in range(len(grams)):
