@@ -23,11 +23,9 @@ Rows = Sequence[tuple[Points, Points]]
 Scores = dict[str, NDArray[np.float64]]
 #: Name -> (what it reads from a result, the cut from which a pair counts as related). exp(-6.9) is one in a thousand.
 OURS: dict[str, tuple[Callable[[FilterResult], float], float]] = {
-    "evidence": (lambda result: result.evidence, 6.9),
-    "evidence of the strongest structure": (
-        lambda result: max((of.evidence for of in result.models), default=0.0),
-        6.9,
-    ),
+    "evidence": (lambda result: result.evidence, 20.0),
+    "evidence, lower cut": (lambda result: result.evidence, 6.9),
+    "evidence of all structures": (lambda result: sum(of.evidence for of in result.models), 20.0),
     "kept matches": (lambda result: float(result.inlier_mask.sum()), 15.0),
 }
 FEWEST = 15.0  # inliers from which COLMAP takes two images for related, by default

@@ -15,7 +15,7 @@ from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.keypoints import Appearance, as_appearance
-from ruzhash_cv.matchset import MatchSet
+from ruzhash_cv.matchset import LENGTH, MatchSet
 from ruzhash_cv.motions import SeenInPixels
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
@@ -170,15 +170,13 @@ def filter_points(
 
     matches = MatchSet.of(first, second, check_real(pixel, "pixel"))
     if matches.n_groups < FEWEST_MATCHES:
-        reason = f"{matches.n_groups} distinct matches, at least {FEWEST_MATCHES} are needed"
-        return _undecided(len(first), reason=reason)
+        return _undecided(len(first), reason=_why_too_few(matches))
     appearance = appearance and appearance.take(matches.first_given())
     found, scores = _searched(matches, appearance, families, admitted, generator, jobs)
     clock.append(time.perf_counter())
     told: dict[str, Any] = {"degenerate_samples": found.rejected, "n_models": found.n_models}
     if len(found.structures) == 0:
-        reason = "no model found that more matches agree with than chance would give"
-        return _undecided(len(first), reason=reason, seconds=_seconds(clock), **told)
+        return _undecided(len(first), reason=_why_nothing(matches), seconds=_seconds(clock), **told)
     structures = _refined(found.structures, matches, families)
     verdict = own = _judged(structures, found, scores, matches, families)
     if threshold is not None or false_acceptance_rate is not None:
@@ -189,6 +187,26 @@ def filter_points(
     result = _result(structures, matches, families, scores, verdict, own, stationary, threshold)
     clock.append(time.perf_counter())
     return replace(result, seconds=_seconds(clock), **told)
+
+
+def _why_too_few(matches: MatchSet) -> str:
+    """Say what makes the matches too few: there are few, they are one, or the unit is no pixel."""
+    reason = f"{matches.n_groups} distinct matches, at least {FEWEST_MATCHES} are needed"
+    if len(matches) == 1 < len(matches.where):
+        return f"{reason}: all points are the same"
+    if len(matches) >= FEWEST_MATCHES:
+        span = max(np.ptp(matches.data, axis=0)) / matches.frame.scale
+        return f"{reason}: all points lie within {span:.3g} units; if the unit is not the pixel, give `pixel`, the size of one"
+    return reason
+
+
+def _why_nothing(matches: MatchSet) -> str:
+    """Say why there are no structures: all points of an image lie on a line, or no model is better than chance."""
+    for name, points in (("first", matches.data[:, :2]), ("second", matches.data[:, 2:])):
+        off = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)[-1] / np.sqrt(len(points))
+        if off < matches.length / LENGTH:
+            return f"the points of the {name} image lie on a line"
+    return "no model found that more matches agree with than chance would give"
 
 
 def _searched(

@@ -123,8 +123,12 @@ class FilterResult(Record):
 
     @property
     def evidence(self) -> float:
-        """How sure it is that the images share anything: -ln NFA of all structures that are not stationary; see docs/method.md."""
-        return float(sum(structure.evidence for structure in self.models if not structure.stationary))
+        """How sure it is that the images share anything: -ln NFA of the strongest structure that is not stationary, 0 without one.
+
+        Not the sum over structures: repeated windows of two buildings make many small ones. Above 20 hardly any pair of unrelated
+        images lies; docs/method.md has the figures.
+        """
+        return max((structure.evidence for structure in self.models if not structure.stationary), default=0.0)
 
     @cached_property
     def _motions(self) -> tuple[tuple[Motion, ...], NDArray[np.int64]]:

@@ -372,3 +372,31 @@ def test_labelled_matches_of_real_scenes_are_told_apart(
     result = filter_points(pair.points1, pair.points2)
     assert f1(result.inlier_mask, pair.labels) > least_f1
     assert auc(result.anomaly_scores, pair.labels) > least_auc
+
+
+# Reasons
+
+
+def test_a_result_without_structures_says_why() -> None:
+    points, others = np.random.default_rng(0).uniform(0, 500, (2, 60, 2))
+    line = np.column_stack([np.linspace(0, 600, 60)] * 2)
+    small = np.ptp(points / 500, axis=0).max()
+    for reason, first, second in (
+        (
+            "1 distinct matches, at least 8 are needed: all points are the same",
+            np.full((60, 2), 5.0),
+            np.full((60, 2), 7.0),
+        ),
+        (
+            f"all points lie within {small:.3g} units; if the unit is not the pixel, give `pixel`",
+            points / 500,
+            points / 500,
+        ),
+        ("the points of the first image lie on a line", line, others),
+        ("the points of the second image lie on a line", others, line),
+        ("no model found that more matches agree with than chance would give", points, others),
+        ("7 distinct matches, at least 8 are needed", points[:7], points[:7]),
+    ):
+        result = filter_points(first, second)
+        assert reason in str(result.reason)
+        assert not result.inlier_mask.any()
