@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ruzhash_cv import filtering, matchset, preferences, sampling, verdict
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.structures import evidence, repetitions, search
+from ruzhash_cv.structures import evidence, refinement, repetitions, search
 
 Change = Callable[[ExitStack], None]
 Array = NDArray[np.float64]
@@ -422,6 +422,9 @@ NUMBERS = [
     Number(search, "PLANS", (1, "neighbourhoods"), "neighbours a fundamental matrix's sample is drawn from, in turn"),
     Number(search, "PLANS", (1, "n_refitted"), "fundamental matrices that are refitted, of each round and guide"),
     Number(search, "MOST_ROUNDS", (), "rounds, each with as many samples as all before it"),
+    Number(search, "STILL", (), "what moved by less than this, in lengths, stood still"),
+    Number(refinement, "N_FITS", (), "last fits of a structure"),
+    Number(refinement, "RADIUS", (), "their radius, in noise scales"),
     Number(search, "CLOSING_RADII", (), "radii of the refits, in lengths"),
     Number(search, "N_DECOYS", (), "decoys that models are weighed against, and others that scores are compared with"),
     Number(search, "SIGNIFICANCE", (), "exponent of a model's weight"),
@@ -466,6 +469,7 @@ NOT_TUNED = {
     "ruzhash_cv.preferences": {"_WIDTH"},
     "ruzhash_cv.sampling": {"_FEW_DISTANCES", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD"},
     "ruzhash_cv.structures.search": {"_NOWHERE"},
+    "ruzhash_cv.structures.refinement": {"MEDIANS"},
     "ruzhash_cv.structures.evidence": {"MOST_STRUCTURES", "N_RADII", "RADII", "_N_STEPS"},
     "ruzhash_cv.verdict": {"EQUATIONS", "RIVALS_APART"},
 }

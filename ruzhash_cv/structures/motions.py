@@ -32,13 +32,16 @@ Mask = NDArray[np.bool_]
 Families = tuple[TwoViewFamily, ...]
 
 #: Matrices tried: of seven matches, and of a plane and two matches off it; and how many of these are refined.
-N_SEVENS, N_PARALLAXES, N_REFINED = 40, 100, 6
+N_SEVENS, N_PARALLAXES, N_REFINED = 100, 100, 12
 #: No structure is known to have less noise than this, in lengths.
 LEAST_NOISE = 0.1
 #: A structure is part of a motion that has at most so many times the least noise there.
 AS_WELL = 1.5
 #: Pairings of matches that tell how many agree with a matrix by chance.
 N_DECOYS = 1000
+#: Of several matrices the one of least squared residuals has it, those cut at so many of the smallest noise scale (MSAC; Torr and
+#: Zisserman, CVIU 2000). -ln NFA, which accepts them, does not tell apart what lies within its smallest radius.
+INLIER = 2.5
 #: Matches that the matrix of a plane fits whatever they are: two fix the epipole.
 FREE = 2
 _SEED = 0
@@ -130,7 +133,10 @@ class MotionSearch:
         gains[~holds[:, seed]] = -np.inf
         if not gains.max(initial=-np.inf) > 0.0:
             return self.alone(seed)
-        best, step = np.unravel_index(np.argmax(gains), gains.shape)
+        better = gains.max(axis=1) > 0.0
+        ratios = self._rigid.squared_residuals(seen.data[rows], models) / (INLIER * noise[better].min()) ** 2
+        best = int(np.argmin(np.where(better, np.minimum(ratios, 1.0) @ seen.weights[rows], np.inf)))
+        step = int(np.argmax(gains[best]))
         code, tolerance = np.array([self.code], np.uint8), RADII[[step + TOLERANCE]] * seen.length
         evidences = gains[best, [step]] + seen.structures.evidences[[seed]] * self._is_plane[seed]
         return Motions(models[[best]], code, noise[[best]], tolerance, evidences, holds[[best]])
