@@ -77,7 +77,8 @@ def _solve_kernel(samples: Any, models: Any) -> None:
     for item in range(len(samples)):
         for row in range(8):
             x, y, target = samples[item, row % 4, 0], samples[item, row % 4, 1], samples[item, row % 4, 2 + row // 4]
-            system[row] = 0.0
+            for column in range(9):
+                system[row, column] = 0.0
             first = 3 * (row // 4)
             system[row, first], system[row, first + 1], system[row, first + 2] = x, y, 1.0
             system[row, 6], system[row, 7], system[row, 8] = -x * target, -y * target, target
@@ -110,7 +111,7 @@ def _fit_kernel(data: Any, models: Any, weights: Any, fitted: Any) -> None:
     m, scaled = len(weights), np.empty_like(weights)
     x, y = data[:, 0].copy(), data[:, 1].copy()
     for item in range(m):
-        g, h, i = models[item, 6:]
+        g, h, i = models[item, 6], models[item, 7], models[item, 8]
         for row in range(len(data)):
             depth = g * x[row] + h * y[row] + i
             weight = weights[item, row] / (depth * depth)
@@ -127,12 +128,13 @@ def _fit_kernel(data: Any, models: Any, weights: Any, fitted: Any) -> None:
                 gram[6 + i, 6 + j] = own[0, product] + own[2, product]
     inverse_iteration(grams, fitted, np.empty(9))
     for item in range(m):
-        matrix, similarity, scale = fitted[item].reshape(3, 3), into[0, item], into[1, item, 0, 0]
-        for i in range(3):
-            matrix[i, 2] += matrix[i, 0] * similarity[0, 2] + matrix[i, 1] * similarity[1, 2]
-            matrix[i, :2] *= similarity[0, 0]
-        for i in range(2):
-            matrix[i] = (matrix[i] - into[1, item, i, 2] * matrix[2]) / scale
+        for i in range(0, 9, 3):
+            fitted[item, i + 2] += fitted[item, i] * into[0, item, 0, 2] + fitted[item, i + 1] * into[0, item, 1, 2]
+            fitted[item, i] *= into[0, item, 0, 0]
+            fitted[item, i + 1] *= into[0, item, 0, 0]
+        for i in range(6):
+            fitted[item, i] -= into[1, item, i // 3, 2] * fitted[item, 6 + i % 3]
+            fitted[item, i] /= into[1, item, 0, 0]
 
 
 @jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")

@@ -67,8 +67,8 @@ def sum_products(data: Any, weights: Any, similarities: Any, sums: Any) -> None:
                     moments[image, 1] += weight * y
                     moments[image, 2] += weight * (x * x + y * y)
         for image in range(2):
-            mx, my, spread = moments[image] / total
-            s = np.sqrt(2.0 / max(spread - mx * mx - my * my, 1e-300))
+            mx, my = moments[image, 0] / total, moments[image, 1] / total
+            s = np.sqrt(2.0 / max(moments[image, 2] / total - mx * mx - my * my, 1e-300))
             into = similarities[image, item]
             into[0, 0], into[1, 1], into[2, 2], into[0, 2], into[1, 2] = s, s, 1.0, -s * mx, -s * my
         for row in range(weights.shape[1]):
@@ -76,10 +76,8 @@ def sum_products(data: Any, weights: Any, similarities: Any, sums: Any) -> None:
             if weight != 0.0:
                 for image in range(2):
                     into = similarities[image, item]
-                    x, y = (
-                        into[0, 0] * data[row, 2 * image] + into[0, 2],
-                        into[1, 1] * data[row, 2 * image + 1] + into[1, 2],
-                    )
+                    x = into[0, 0] * data[row, 2 * image] + into[0, 2]
+                    y = into[1, 1] * data[row, 2 * image + 1] + into[1, 2]
                     terms = monomials[image]
                     terms[0], terms[1], terms[2], terms[3], terms[4] = x * x, x * y, y * y, x, y
                 for i in range(6):

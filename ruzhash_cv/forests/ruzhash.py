@@ -219,7 +219,8 @@ def _route_kernel(
     In the `order` of the rows those of nothing but zeros come last, after `n_occupied` others.
     """
     for tree in range(len(keys)):
-        room[ORDER, : len(rows)] = order
+        for at in range(len(rows)):  # as one assignment it would compile for a second
+            room[ORDER, at] = order[at]
         room[BEGIN, 0], room[END, 0] = 0, n_occupied
         node, n_nodes = 0, 1
         while node < n_nodes:

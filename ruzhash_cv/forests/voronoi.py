@@ -186,7 +186,9 @@ def _grow_kernel(
             own = room[ORDER, room[BEGIN, node] : room[END, node]]
             if room[DEPTH, node] < limit and len(own) >= n_branches:
                 key, drawn = keys[tree, node], centres[tree, n_nodes : n_nodes + n_branches]
-                drawn[:] = own[draw_rows(mix(key, _CENTRES), np.empty(len(own), np.int64), n_branches)]
+                chosen = draw_rows(mix(key, _CENTRES), np.empty(len(own), np.int64), n_branches)
+                for branch in range(n_branches):  # as one assignment it would compile for a second
+                    drawn[branch] = own[chosen[branch]]
                 for at, row in enumerate(own, room[BEGIN, node]):
                     ties = mix(mix(key, _OLD_TIES), np.uint64(row))
                     room[BRANCH, at] = _nearest(metric, rows, row, rows, drawn, ties)
