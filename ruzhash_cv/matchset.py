@@ -53,11 +53,9 @@ class Frame:
 
     def transforms(self) -> tuple[Array, Array]:
         """Return the matrices (3, 3) that bring homogeneous pixels of the first and of the second image into the frame."""
-        first, second = np.identity(3), np.identity(3)
-        for into, centre in ((first, self.centre1), (second, self.centre2)):
-            into[:2] *= self.scale
-            into[:2, 2] = -self.scale * centre
-        return first, second
+        s, (x1, y1), (x2, y2) = self.scale, -self.scale * self.centre1, -self.scale * self.centre2
+        first, second = ([[s, 0.0, x], [0.0, s, y], [0.0, 0.0, 1.0]] for x, y in ((x1, y1), (x2, y2)))
+        return np.array(first), np.array(second)
 
 
 @dataclass(frozen=True)

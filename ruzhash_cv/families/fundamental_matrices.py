@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from ruzhash_cv._core.jit import jit, uninterrupted
 from ruzhash_cv.families.two_view import PRODUCT, Array, least_vectors, unit_norm, weighted_products
 
-# The four entries of a matrix that each entry of its adjugate is made of.
-_NEXT = np.array([[1, 2, 0], [2, 0, 1]])
-_CROSSED = [
-    (_NEXT[rows][None] * 3 + _NEXT[columns][:, None]).ravel() for rows, columns in ((0, 0), (1, 1), (0, 1), (1, 0))
-]
+# A cofactor of a matrix is the product of the first two of these entries less that of the others.
+_CROSSED = np.array(
+    [[4, 5, 3, 7, 8, 6, 1, 2, 0], [8, 6, 7, 2, 0, 1, 5, 3, 4], [5, 3, 4, 8, 6, 7, 2, 0, 1], [7, 8, 6, 1, 2, 0, 4, 5, 3]]
+)
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,7 @@ class FundamentalMatrices:
                 weights = np.array(weights, order="C")
                 _divide_by_gradients(np.ascontiguousarray(data.T), np.ascontiguousarray(models), weights)
             sums, into1, into2 = weighted_products(data, weights)
-            grams = sums[:, PRODUCT][..., PRODUCT].transpose(0, 1, 3, 2, 4)
-            grams = grams.reshape(-1, 9, 9)
+            grams = sums[:, PRODUCT][..., PRODUCT].transpose(0, 1, 3, 2, 4).reshape(-1, 9, 9)
             return self.to_pixels(of_rank_two(least_vectors(grams), grams), into1, into2)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
@@ -82,7 +80,8 @@ def of_rank_two(models: Array, grams: Array) -> Array:
     costs = grams + trace * models[:, :, None] * models[:, None, :] + (1e-13 * trace + 1e-300) * np.eye(9)
     fitted = models
     for _ in range(2):
-        cofactors = adjugates(fitted).reshape(-1, 3, 3).transpose(0, 2, 1).reshape(-1, 9)
+        a, b, c, d = (fitted.take(entries, axis=1) for entries in _CROSSED)
+        cofactors = a * b - c * d
         step = np.linalg.solve(costs, cofactors[:, :, None])[:, :, 0]
         determinants = np.einsum("mi,mi->m", cofactors, fitted) / 3.0
         moved = fitted - (determinants / np.einsum("mi,mi->m", cofactors, step))[:, None] * step
@@ -90,12 +89,6 @@ def of_rank_two(models: Array, grams: Array) -> Array:
     matrices = fitted.reshape(-1, 3, 3)
     epipole = least_vectors(matrices.transpose(0, 2, 1) @ matrices)
     return (matrices - (matrices @ epipole[:, :, None]) * epipole[:, None, :]).reshape(-1, 9)
-
-
-def adjugates(models: Array) -> Array:
-    """Return the inverses (m, 9) of matrices up to scale; they exist for singular ones too: cross products of the rows."""
-    a, b, c, d = (models.take(entries, axis=1) for entries in _CROSSED)
-    return np.asarray(a * b - c * d)
 
 
 @jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")

@@ -36,14 +36,13 @@ class Homographies:
 
     def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
         """Return homographies (k, 9) of unit norm of samples (s, 4, 4) near the unit square, and the sample (k,) of each."""
-        models = np.zeros((len(samples), 9))
-        _solve_kernel(np.ascontiguousarray(samples, np.float32), models)
-        models = unit_norm(models)
+        solved = np.zeros((len(samples), 9))
+        _solve_kernel(np.ascontiguousarray(samples, np.float32), solved)
+        models = unit_norm(solved)
         a, b, c, d, e, f, g, h, i = models.T
-        with np.errstate(invalid="ignore"):
-            usable = np.abs(a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)) > _SINGULAR
-        usable &= np.isfinite(models).all(axis=1)
-        return models[usable], np.flatnonzero(usable)
+        # Of what is not finite the comparison is false.
+        usable = np.flatnonzero(np.abs(a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)) > _SINGULAR)
+        return models[usable], usable
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared symmetric transfer errors (m, n) of correspondences (n, 4); infinite where a point has no image."""

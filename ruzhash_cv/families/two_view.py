@@ -1,4 +1,4 @@
-"""What families of two views share: unit norm, points of two images for OpenCV, sums of products, least squares."""
+"""What families of two views share: residuals to several, unit norm, sums of products, least squares."""
 
 from __future__ import annotations
 
