@@ -249,7 +249,7 @@ def _judged(
     """Return the verdict on all matches, by their scores and their distances to the structures."""
     scale, tolerances = matches.frame.scale, structures.tolerances * matches.length
     if threshold is not None:
-        tolerances = np.full(len(structures), threshold * scale)
+        tolerances = np.full(len(structures), max(threshold * scale, 1e-300))  # never quite nothing
     residuals, null_residuals = (
         np.sqrt(squared_residuals(families, structures.codes, structures.models, data)).T
         for data in (matches.data, found.null)
