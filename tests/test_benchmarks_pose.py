@@ -174,7 +174,7 @@ def test_keypoints_go_to_the_filter_row_by_row():
     arguments = keypoint_arguments(found, ("sizes", "match_quality"), rows=[3, 1])
     assert list(arguments) == ["sizes", "match_quality"]
     np.testing.assert_array_equal(arguments["sizes"][1], [13, 11])
-    np.testing.assert_allclose(arguments["match_quality"], [0.7, 0.9])
+    np.testing.assert_allclose(arguments["match_quality"], [0.3, 0.1])
 
 
 def test_overlays_hold_what_they_say():
