@@ -205,15 +205,10 @@ def row_sum_scores(
 
 
 def counting_its_own_sample(
-    squared: Array,
-    length: float,
-    groups: Any,
-    members: NDArray[np.int64],
-    votes: Array,
-    own: Any = preferences.embed_and_sum,
+    squared: Array, length: float, groups: Any, members: Any, *told: Any, own: Any = preferences.embed_and_sum
 ) -> Any:
     """Prefer models that were made of the match itself, too."""
-    return own(squared, length, groups, np.full((len(members), 1), -1, np.int64), votes)
+    return own(squared, length, groups, np.full((len(members), 1), -1, np.int64), *told)
 
 
 def plain_rows(agreement: NDArray[np.float32], _: float) -> NDArray[np.float32]:
@@ -222,14 +217,20 @@ def plain_rows(agreement: NDArray[np.float32], _: float) -> NDArray[np.float32]:
 
 
 def summing_decoys(
-    squared: Array, length: float, groups: Any, members: Any, votes: Array, own: Any = preferences.embed_and_sum
+    squared: Array,
+    length: float,
+    groups: Any,
+    members: Any,
+    votes: Array,
+    *into: Any,
+    own: Any = preferences.embed_and_sum,
 ) -> Any:
     """Sum the preferences of decoys in place of counting them."""
-    n, m = len(votes), len(members)
-    decoys = np.ascontiguousarray(squared[:, n:])
-    nobody = np.full((m, 1), -1, np.int64)
-    _, sums, _ = own(decoys, length, np.zeros(decoys.shape[1], np.int64), nobody, np.ones(decoys.shape[1]))
-    return *own(squared, length, groups, members, votes)[:2], sums
+    decoys = np.ascontiguousarray(squared[:, len(votes) :])
+    nobody = np.full((len(members), 1), -1, np.int64)
+    found = own(squared, length, groups, members, votes, *into)
+    found[2][:] = own(decoys, length, np.zeros(decoys.shape[1], np.int64), nobody, np.ones(decoys.shape[1]))[1]
+    return found
 
 
 def by_decoys(
@@ -468,7 +469,7 @@ NOT_TUNED = {
     "ruzhash_cv.matchset": {"LARGEST_COORDINATE"},
     "ruzhash_cv.preferences": {"_WIDTH"},
     "ruzhash_cv.sampling": {"_FEW_DISTANCES", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD"},
-    "ruzhash_cv.structures.search": {"_NOWHERE"},
+    "ruzhash_cv.structures.search": {"_MODELS_AT_ONCE", "_NOWHERE"},
     "ruzhash_cv.structures.refinement": {"MEDIANS"},
     "ruzhash_cv.structures.evidence": {"MOST_STRUCTURES", "N_RADII", "RADII", "_N_STEPS"},
     "ruzhash_cv.verdict": {"EQUATIONS", "RIVALS_APART"},

@@ -88,14 +88,19 @@ def embed(squared: Array, length: float, groups: NDArray[np.int64], members: NDA
 
 
 def embed_and_sum(
-    squared: Array, length: float, groups: NDArray[np.int64], members: NDArray[np.int64], votes: Array
-) -> tuple[NDArray[np.float32], Array, NDArray[np.int64]]:
+    squared: Array,
+    length: float,
+    groups: NDArray[np.int64],
+    members: NDArray[np.int64],
+    votes: Array,
+    into: tuple[NDArray[np.float32], Array, Array] | None = None,
+) -> tuple[NDArray[np.float32], Array, Array]:
     """Return preferences of what has `votes` (n,), the first columns, their sums (m,) by votes, and how many others (m,) have any."""
     m, sigma = len(squared), WIDEST_SCALE * length
-    preferences, sums, n_others = np.empty((m, len(votes)), np.float32), np.empty(m), np.empty(m, np.int64)
-    falloff = 0.5 / (sigma * sigma)
-    _embed_kernel(squared, (CUT * sigma) ** 2, falloff, groups, members, votes, preferences, sums, n_others)
-    return preferences, sums, n_others
+    # What is not given to write into is made.
+    found = into or (np.empty((m, len(votes)), np.float32), np.empty(m), np.empty(m))
+    _embed_kernel(squared, (CUT * sigma) ** 2, 0.5 / (sigma * sigma), groups, members, votes, *found)
+    return found
 
 
 @functools.cache
@@ -201,7 +206,7 @@ def _distances(
     return distances
 
 
-@jit("void(f8[:, ::1], f8, f8, i8[::1], i8[:, ::1], f8[::1], f4[:, ::1], f8[::1], i8[::1])")
+@jit("void(f8[:, ::1], f8, f8, i8[::1], i8[:, ::1], f8[::1], f4[:, ::1], f8[::1], f8[::1])")
 def _embed_kernel(
     squared: Any, limit: float, falloff: float, groups: Any, members: Any, votes: Any,
     preferences: Any, sums: Any, n_others: Any,

@@ -203,11 +203,15 @@ def count_votes(steps: Steps, votes: Array) -> Array:
 
 @jit("void(u1[:, ::1], f8[::1], f8[:, ::1])")
 def _count_kernel(steps: Any, votes: Any, counts: Any) -> None:
+    """What counts is gathered without a branch first: one could not be foreseen."""
+    near, last = np.empty(len(votes), np.uint64), np.uint8(counts.shape[1] - 1)
     for item in range(len(steps)):
-        for row in range(steps.shape[1]):
-            step = steps[item, row]
-            if step < counts.shape[1] - 1:
-                counts[item, step] += votes[row]
+        n_near = np.uint64(0)
+        for row in range(np.uint64(len(votes))):
+            near[n_near] = row
+            n_near += np.uint64(steps[item, row] < last)
+        for at in range(n_near):
+            counts[item, steps[item, near[at]]] += votes[near[at]]
 
 
 def meaningful(candidates: Candidates, families: Sequence[ModelFamily], votes: Array, n_tried: int) -> Candidates:

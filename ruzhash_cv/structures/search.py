@@ -69,6 +69,8 @@ LOOKS_GOOD, FEWEST_VOTES = 0.01, 8.0
 EVIDENCE_PER_VOTE = 3.0
 #: What stood still in the images, a watermark or the bonnet of the car, moved by less than this, in lengths.
 STILL = 0.4
+#: Residuals of so many models at once stay in the processor's cache.
+_MODELS_AT_ONCE = 128
 #: The group of decoys: no correspondence's.
 _NOWHERE = -2
 
@@ -177,8 +179,13 @@ class Search:
         self._rejected["unsolved"] += int(np.count_nonzero(np.bincount(owner, minlength=len(samples)) == 0))
         self._n_models += len(models)
         members = matches.groups[samples.indices[owner]]
-        squared = family.squared_residuals(self._data, models)
-        preferences, sums, n_decoys = embed_and_sum(squared, matches.length, matches.groups, members, matches.votes)
+        preferences = np.empty((len(models), len(matches)), np.float32)
+        sums, n_decoys = np.empty((2, len(models)))
+        for begin in range(0, len(models), _MODELS_AT_ONCE):
+            own = slice(begin, begin + _MODELS_AT_ONCE)
+            squared = family.squared_residuals(self._data, models[own])
+            into = preferences[own], sums[own], n_decoys[own]
+            embed_and_sum(squared, matches.length, matches.groups, members[own], matches.votes, into)
         weights = self._significance(sums, n_decoys, expected_preference(family.codimension))
         chosen = cover(preferences, np.where(guide > 0.0, matches.votes, 0.0), weights, sums, plan.n_refitted)
         columns = Columns(
@@ -195,7 +202,7 @@ class Search:
         size = max(family.sample_size for family in self._families)
         return np.hstack([members, np.full((len(members), size - members.shape[1]), -1)])
 
-    def _significance(self, sums: Array, n_decoys: NDArray[np.int64], expected: Any, free: Any = 0.0) -> Array:
+    def _significance(self, sums: Array, n_decoys: Array, expected: Any, free: Any = 0.0) -> Array:
         """Return weights of models, max(0, 1 - D / S)^3, S and D being the mean preferences of matches and of mismatches.
 
         Matches count by their votes, less those that are `free`: S is their `sums` by all votes. D is the share of decoys that have a
@@ -379,28 +386,50 @@ def cover(
     chosen = np.empty(min(n_wanted, m), np.int64)
     # A little more, so that by rounding too none is less than a sum is.
     bounds = sums * weights * (1.0 + 1e-9)
-    n_chosen = _cover_kernel(preferences, weights, bounds, votes.copy(), np.full(m, -1), chosen)
-    return chosen[:n_chosen]
+    heap = np.argsort(-bounds, kind="stable")
+    return chosen[: _cover_kernel(preferences, weights, bounds, votes.copy(), np.full(m, -1), heap, chosen)]
 
 
-@jit("i8(f4[:, ::1], f8[::1], f8[::1], f8[::1], i8[::1], i8[::1])")
-def _cover_kernel(preferences: Any, weights: Any, bounds: Any, left: Any, fresh: Any, chosen: Any) -> int:
+@jit("i8(f4[:, ::1], f8[::1], f8[::1], f8[::1], i8[::1], i8[::1], i8[::1])")
+def _cover_kernel(preferences: Any, weights: Any, bounds: Any, left: Any, fresh: Any, heap: Any, chosen: Any) -> int:
     """A model's sum only ever falls: what was last known of it bounds it, and only the largest bounds are summed anew."""
-    for item in range(len(chosen)):
-        while True:
-            best = 0
-            for other in range(1, len(bounds)):
-                if bounds[other] > bounds[best]:
-                    best = other
-            if fresh[best] == item or not bounds[best] > 0.0:
-                break
-            total = 0.0
+    n_chosen = 0
+    while n_chosen < len(chosen) and bounds[heap[0]] > 0.0:
+        best = heap[0]
+        own = preferences[best]
+        if fresh[best] == n_chosen:
+            chosen[n_chosen], bounds[best] = best, -1.0
+            n_chosen += 1
             for row in range(len(left)):
-                total += left[row] * preferences[best, row]
-            bounds[best], fresh[best] = total * weights[best], item
-        if not bounds[best] > 0.0:
-            return item
-        chosen[item], bounds[best] = best, -1.0
-        for row in range(len(left)):
-            left[row] /= 1.0 + preferences[best, row]
-    return len(chosen)
+                left[row] /= 1.0 + own[row]
+        else:
+            bounds[best], fresh[best] = _product(left, own) * weights[best], n_chosen
+        at, child = 0, 1
+        while child < len(heap):
+            if child + 1 < len(heap) and _comes_before(bounds, heap[child + 1], heap[child]):
+                child += 1
+            if not _comes_before(bounds, heap[child], best):
+                break
+            heap[at], at, child = heap[child], child, 2 * child + 1
+        heap[at] = best
+    return n_chosen
+
+
+@jit
+def _comes_before(bounds: Any, one: int, other: int) -> Any:
+    return bounds[one] > bounds[other] or (bounds[one] == bounds[other] and one < other)
+
+
+@jit
+def _product(left: Any, own: Any) -> float:
+    """Return a sum of products in four parts, none of which waits for the others."""
+    a = b = c = d = 0.0
+    whole = np.uint64(len(left) // 4 * 4)
+    for row in range(np.uint64(0), whole, np.uint64(4)):
+        a += left[row] * own[row]
+        b += left[row + np.uint64(1)] * own[row + np.uint64(1)]
+        c += left[row + np.uint64(2)] * own[row + np.uint64(2)]
+        d += left[row + np.uint64(3)] * own[row + np.uint64(3)]
+    for row in range(whole, np.uint64(len(left))):
+        a += left[row] * own[row]
+    return (a + b) + (c + d)
