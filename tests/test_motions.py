@@ -135,6 +135,14 @@ def test_families_of_planes_alone_have_a_motion_for_each_structure() -> None:
     assert [motion.parts for motion in result.motions] == [(item,) for item in range(len(result.models))]
 
 
+def test_matches_without_noise_have_motions_too() -> None:
+    rng = np.random.default_rng(3)
+    points = np.vstack([on_plane(WALL, 60, rng), on_plane(WALL, 40, rng) * rng.uniform(0.5, 0.9, (40, 1))])
+    result = filter_points(*views(points, noise=0.0))
+    assert [motion.kind for motion in result.motions] == ["fundamental"]
+    assert max(angles(result.camera_pose(CAMERA1, CAMERA2), POSE)) < 0.1
+
+
 # What stood still
 
 

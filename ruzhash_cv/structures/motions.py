@@ -45,6 +45,8 @@ INLIER = 2.5
 #: Matches that the matrix of a plane fits whatever they are: two fix the epipole.
 FREE = 2
 _SEED = 0
+#: Noise that is less, in lengths, is the rounding of exact matches.
+_EXACT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ class MotionSearch:
         if not gains.max(initial=-np.inf) > 0.0:
             return self.alone(seed)
         better = gains.max(axis=1) > 0.0
-        ratios = self._rigid.squared_residuals(seen.data[rows], models) / (INLIER * noise[better].min()) ** 2
+        limit = INLIER * max(noise[better].min(), _EXACT * seen.length)
+        ratios = self._rigid.squared_residuals(seen.data[rows], models) / limit**2
         best = int(np.argmin(np.where(better, np.minimum(ratios, 1.0) @ seen.weights[rows], np.inf)))
         step = int(np.argmax(gains[best]))
         code, tolerance = np.array([self.code], np.uint8), RADII[[step + TOLERANCE]] * seen.length
