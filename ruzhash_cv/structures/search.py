@@ -70,7 +70,7 @@ EVIDENCE_PER_VOTE = 3.0
 #: What stood still in the images, a watermark or the bonnet of the car, moved by less than this, in lengths.
 STILL = 0.4
 #: Residuals of so many models at once: many more leave the processor's cache, and memory for much fewer is given back each time.
-_MODELS_AT_ONCE = 256
+_MODELS_AT_ONCE = 320
 #: The group of decoys: no correspondence's.
 _NOWHERE = -2
 
