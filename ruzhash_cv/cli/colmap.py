@@ -23,6 +23,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    """Filter a COLMAP database in place."""
     from ruzhash_cv.pipelines.colmap import verify
 
     with one_line():

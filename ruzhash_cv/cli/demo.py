@@ -43,6 +43,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    """Compare with OpenCV on the bundled pairs."""
     from ruzhash_cv.datasets import PAIR_NAMES, load_pair
 
     names = options.pair or PAIR_NAMES

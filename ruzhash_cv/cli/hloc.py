@@ -20,6 +20,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    """Filter hloc's matches into a new file."""
     from ruzhash_cv.pipelines.hloc import filter_matches
 
     with one_line():

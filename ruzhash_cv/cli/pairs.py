@@ -50,6 +50,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    """Filter many pairs of images."""
     with one_line():
         host("joblib", "parallel")
         pairs, images = _pairs(options)

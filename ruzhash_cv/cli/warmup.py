@@ -21,6 +21,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    """Compile the kernels now."""
     prepare_kernels(options.n_jobs)
 
 

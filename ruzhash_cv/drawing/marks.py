@@ -57,6 +57,7 @@ def draw_markers_last(canvas: Canvas, groups: Sequence[Group], max_lines: int | 
 
 
 def check_max_lines(max_lines: int | None) -> int | None:
+    """Return the most lines to draw of a kind, after checking that it is None or a whole number."""
     return None if max_lines is None else check_int(max_lines, "max_lines", at_least=0)
 
 
