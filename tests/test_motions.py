@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from ruzhash_cv import FilterResult, filter_points, sampson_distance
+from ruzhash_cv.families.solving import FAMILIES
+from ruzhash_cv.matchset import MatchSet
+from ruzhash_cv.structures.search import Search
 
 Array = np.ndarray
 CAMERA1 = np.array([[800.0, 0.0, 320.0], [0.0, 800.0, 240.0], [0.0, 0.0, 1.0]])
@@ -148,6 +151,18 @@ def test_matches_without_noise_have_motions_too() -> None:
 
 
 # What stood still
+
+
+def test_what_stood_still_has_no_votes_beside_its_own_structure() -> None:
+    rng = np.random.default_rng(0)
+    pair = [np.vstack(of) for of in zip(views(on_plane(WALL, 100, rng)), overlay(40, 0), strict=True)]
+    matches = MatchSet.of(*pair)
+    both = FAMILIES["homography"], FAMILIES["fundamental"]
+    search = Search(matches, both, both, rng, 1)
+    static = np.linalg.norm(pair[1] - pair[0], axis=1)[np.argsort(matches.where)] < 1.0
+    assert len(search._still) == 1
+    np.testing.assert_array_equal(search._votes[static], 0.0)
+    np.testing.assert_array_equal(search._votes[~static], matches.votes[~static])
 
 
 def overlay(n: int, seed: int) -> tuple[Array, Array]:
