@@ -12,6 +12,8 @@ import pytest
 from ruzhash_cv import FilterResult, filter_points, sampson_distance
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.matchset import MatchSet
+from ruzhash_cv.structures.motions import MotionSearch
+from ruzhash_cv.structures.refinement import noise_scales
 from ruzhash_cv.structures.search import Search
 
 Array = np.ndarray
@@ -96,6 +98,45 @@ def test_a_camera_that_only_turns_is_a_homography() -> None:
     result = filtered(views(points, pose))
     assert [motion.kind for motion in result.motions] == ["homography"]
     assert angles(result.camera_pose(CAMERA1, CAMERA2), (pose[0], np.ones(3)))[0] < 0.2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mismatches_that_crowd_around_places_are_no_parallax(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    first, second = views(on_plane(WALL, 300, rng), (turned(0.02, 0.1, 0.05), np.zeros(3)), seed)
+    angle, distance = rng.uniform(0, 2 * np.pi, 40), rng.uniform(5, 6, 40)
+    second[-40:] += (distance * np.array([np.cos(angle), np.sin(angle)])).T
+    assert [motion.kind for motion in filtered((first, second), seed=seed).motions] == ["homography"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_matches_near_a_plane_tell_its_motion_and_not_texture_matched_some_periods_off(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    wall, near = on_plane(WALL, 200, rng), on_plane(WALL, 40, rng) * rng.uniform(0.93, 0.98, (40, 1))
+    first, second = views(np.vstack([wall, wall[:80], near]), seed=seed)
+    second[200:280] = seen(wall[:80] + [0.0, 1.0, 0.0], CAMERA2, *POSE)
+    first[200:280] += rng.uniform(5, 9, (80, 2))  # other keypoints of the same texture
+    result = filtered((first, second), seed=seed)
+    assert result.motions[0].kind == "fundamental"
+    assert max(angles(result.camera_pose(CAMERA1, CAMERA2), POSE)) < 5.0
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_of_matrices_that_all_tell_a_motion_the_one_of_least_residuals_has_it(
+    order: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    cloud = on_plane(WALL, 60, rng) * rng.uniform(0.5, 0.9, (60, 1))
+    seen = filtered(views(np.vstack([on_plane(WALL, 80, rng), cloud])))._seen.seen
+    good = seen.motions()[0].models[0]
+    rows = np.flatnonzero(seen.labels >= 0)
+    # Hardly worse, so that it has the noise scale and the evidence of a motion too.
+    changed = good + np.geomspace(1e-1, 1e-6, 60)[:, None] * rng.normal(0, 1, 9) * np.abs(good)
+    squared = FAMILIES["fundamental"].squared_residuals(seen.data[rows], np.vstack([good, changed]))
+    worse = changed[np.argmax(squared[1:].mean(axis=1) < 1.3 * squared[0].mean())]
+    both, noise = np.array([good, worse])[order], np.repeat(noise_scales(squared[:1], 1), 2)
+    monkeypatch.setattr(MotionSearch, "_fits", lambda *_: (both, noise))
+    np.testing.assert_array_equal(seen.motions()[0].models[0], good)
 
 
 def test_objects_that_move_by_themselves_stay_apart() -> None:

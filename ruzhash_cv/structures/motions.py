@@ -7,8 +7,12 @@ does not: a few matches off a plane are no structure. Matrices are tried
     [e]_x H of a plane's homography H and two matches off it: the epipole e is where the lines H x1, x2 of the two meet.
 
 Each structure first gets the matrix that fits its own matches best, whose noise scale is the least a motion could have there.
-Structures are parts of one motion if its matrix fits each about as well as that. A plane that no matrix explains more with than
-chance would is a motion by itself: it may be all there is to see, or the camera only turns.
+Structures are parts of one motion if its matrix fits each about as well as that.
+
+A plane is a motion by itself, all there is to see or what a camera sees that only turns, unless matches off it tell more: where they
+lie off it, they all do in the direction of the epipole. Mismatches crowd around a plane, in any direction: of those a distance d off,
+2 / pi asin(sqrt 2 r / d) come within r of an epipolar line (Sampson). Surfaces join, so that matches near a plane are asked first; only where they tell
+of no motion at all are those further off. These may be repeated texture, which moves as a second plane would.
 """
 
 from __future__ import annotations
@@ -21,10 +25,10 @@ from numpy.typing import NDArray
 
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals, unit_norm
-from ruzhash_cv.preferences import WIDEST_SCALE
+from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import RADII, TOLERANCE, Candidates, Models, Structures, count_votes, evidence
-from ruzhash_cv.structures.refinement import RADIUS, noise_scales, refine, refit
+from ruzhash_cv.structures.refinement import noise_scales, refine, refit
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -32,16 +36,16 @@ Mask = NDArray[np.bool_]
 Families = tuple[TwoViewFamily, ...]
 
 #: Matrices tried: of seven matches, and of a plane and two matches off it; and how many of these are refined.
-N_SEVENS, N_PARALLAXES, N_REFINED = 100, 100, 12
-#: No structure is known to have less noise than this, in lengths.
-LEAST_NOISE = 0.1
+N_SEVENS, N_PARALLAXES, N_REFINED = 30, 100, 12
 #: A structure is part of a motion that has at most so many times the least noise there.
 AS_WELL = 1.5
 #: Pairings of matches that tell how many agree with a matrix by chance.
 N_DECOYS = 1000
-#: Of several matrices the one of least squared residuals has it, those cut at so many of the smallest noise scale (MSAC; Torr and
-#: Zisserman, CVIU 2000). -ln NFA, which accepts them, does not tell apart what lies within its smallest radius.
+#: Inliers are within so many noise scales. Of several matrices the one of least squared residuals has it, cut there (MSAC; Torr and
+#: Zisserman, CVIU 2000): -ln NFA, which accepts them, does not tell apart what lies within its smallest radius.
 INLIER = 2.5
+#: Matches near a plane are within so many lengths of it: preferences end there too.
+NEAR = CUT * WIDEST_SCALE
 #: Matches that the matrix of a plane fits whatever they are: two fix the epipole.
 FREE = 2
 _SEED = 0
@@ -78,15 +82,12 @@ class Seen:
 
     def motions(self) -> tuple[Motions, Rows]:
         """Return the motions, those of most votes first, and which of them each match belongs to, -1 for none."""
-        search, member = MotionSearch(self), np.full(len(self.structures), -1)
-        found: list[Motions] = []
-        for structure in range(len(self.structures)):
-            if member[structure] < 0:
-                free = (member < 0) & ~self.stationary
-                motion = search.alone(structure) if self.stationary[structure] else search.motion(structure, free)
-                member[motion.holds[0]] = len(found)
-                found.append(motion)
+        search = MotionSearch(self)
+        found = search.rigid(NEAR * self.length) or search.rigid(np.inf)
+        single = ~np.any([motion.holds[0] for motion in found], axis=0) & np.ones(len(self.structures), bool)
+        found += [search.alone(structure) for structure in np.flatnonzero(single).tolist()]
         motions = Motions.join(found)
+        member = np.argmax(motions.holds, axis=0)
         squared = squared_residuals(self.families, motions.codes, motions.models, self.data)
         distances = np.sqrt(squared) / motions.tolerances[:, None]
         nearest = np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
@@ -107,42 +108,51 @@ class MotionSearch:
         self._rigid = seen.families[self.code]
         self._is_plane = (codimensions > self._rigid.codimension)[seen.structures.codes]
         self._decoys = draw_decoys(seen.data, N_DECOYS, WIDEST_SCALE * seen.length, self._rng)
-        self._least = np.maximum(seen.structures.noise, LEAST_NOISE * seen.length)
+        self._least = np.maximum(seen.structures.noise, _EXACT * seen.length)
         self.own_models = np.full((len(seen.structures), 9), np.nan)
         self.tells = self._rigid.codimension == 1
         for structure in range(len(seen.structures)) if self.tells else ():
             rows = np.flatnonzero(seen.labels == structure)
-            models, noise = self._fits(structure, rows)
+            models, noise = self._fits(structure, rows, rows)
             if len(models) and len(rows) > 2 * self._rigid.sample_size:
                 best = np.argmin(noise)
                 self.own_models[structure] = models[best]
                 # So many degrees of freedom went into the fit.
                 spread = np.sqrt(len(rows) / (len(rows) - self._rigid.sample_size))
-                self._least[structure] = min(
-                    self._least[structure], max(noise[best] * spread, LEAST_NOISE * seen.length)
-                )
+                self._least[structure] = np.clip(noise[best] * spread, _EXACT * seen.length, self._least[structure])
 
-    def motion(self, seed: int, free: Mask) -> Motions:
-        """Return the motion of a structure and of which of the `free` ones it holds, or the structure as one by itself."""
-        seen = self._seen
-        if not self.tells:
-            return self.alone(seed)
+    def rigid(self, reach: float) -> list[Motions]:
+        """Return the motions that have a matrix, as told by what is off a plane by at most `reach`; the strongest structures first."""
+        found: list[Motions] = []
+        free = ~self._seen.stationary & self.tells
+        for structure in range(len(free)):
+            motion = self._motion(structure, free, reach) if free[structure] else None
+            if motion is not None:
+                found.append(motion)
+                free &= ~motion.holds[0]
+        return found
+
+    def _motion(self, seed: int, free: Mask, reach: float) -> Motions | None:
+        """Return the motion of a structure and of which of the `free` ones it holds, None if nothing tells of one."""
+        seen, plane = self._seen, self._is_plane[seed]
         rows = np.flatnonzero(np.append(free, True)[seen.labels])
-        beyond = self._off(seed, rows)
-        models, noise = self._fits(seed, rows)
-        gains = self._evidence(models, rows[beyond], FREE if self._is_plane[seed] else self._rigid.sample_size)
+        asked = rows[self._distances(seed, rows) <= reach] if plane else rows
+        off = asked[self._off(seed, asked)]
+        models, noise = self._fits(seed, asked, rows)
+        gains = (
+            self._evidence(models, off, FREE, self._by_direction(seed, off)) if plane else self._evidence(models, off)
+        )
         holds = self._held(models, rows) & free
-        gains[~holds[:, seed]] = -np.inf
-        if not gains.max(initial=-np.inf) > 0.0:
-            return self.alone(seed)
-        better = gains.max(axis=1) > 0.0
-        limit = INLIER * max(noise[better].min(), _EXACT * seen.length)
-        ratios = self._rigid.squared_residuals(seen.data[rows], models) / limit**2
-        best = int(np.argmin(np.where(better, np.minimum(ratios, 1.0) @ seen.weights[rows], np.inf)))
-        step = int(np.argmax(gains[best]))
+        tells = (gains.max(axis=1, initial=-np.inf) > 0.0) & holds[:, seed]
+        if not tells.any():
+            return None
+        limit = INLIER * max(noise[tells].min(), _EXACT * seen.length)
+        squared = self._rigid.squared_residuals(seen.data[rows], models)
+        best = [int(np.argmin(np.where(tells, np.minimum(squared, limit**2) @ seen.weights[rows], np.inf)))]
+        step = int(np.argmax(self._evidence(models[best], rows)))
         code, tolerance = np.array([self.code], np.uint8), RADII[[step + TOLERANCE]] * seen.length
-        evidences = gains[best, [step]] + seen.structures.evidences[[seed]] * self._is_plane[seed]
-        return Motions(models[[best]], code, noise[[best]], tolerance, evidences, holds[[best]])
+        evidences = gains[best].max(axis=1) + seen.structures.evidences[[seed]] * plane
+        return Motions(models[best], code, noise[best], tolerance, evidences, holds[best])
 
     def alone(self, structure: int) -> Motions:
         """Return a structure as a motion by itself."""
@@ -158,16 +168,18 @@ class MotionSearch:
         )
 
     def _off(self, seed: int, rows: Rows) -> Mask:
-        """Tell which matches are off a plane: further from it than noise of what is on it; all, if it is none."""
-        seen = self._seen
+        """Tell which matches are off a plane, and not by noise of what is on it; all, if it is none."""
         if not self._is_plane[seed]:
             return np.ones(len(rows), bool)
-        family, model = seen.families[seen.structures.codes[seed]], seen.structures.models[[seed]]
-        furthest = max(RADIUS * self._least[seed], seen.length)
-        return np.asarray(family.squared_residuals(seen.data[rows], model)[0] > furthest**2)
+        return np.asarray(self._distances(seed, rows) > max(INLIER * self._least[seed], self._seen.length))
 
-    def _fits(self, seed: int, rows: Rows) -> tuple[Array, Array]:
-        """Return the best matrices (m, 9) of some matches, among them a structure's, refined, and their noise scales (m,)."""
+    def _distances(self, seed: int, rows: Rows) -> Array:
+        structures = self._seen.structures.take(np.array([seed]))
+        squared = squared_residuals(self._seen.families, structures.codes, structures.models, self._seen.data[rows])
+        return np.asarray(np.sqrt(squared[0]))
+
+    def _fits(self, seed: int, rows: Rows, all_rows: Rows) -> tuple[Array, Array]:
+        """Return the best matrices (m, 9) of some matches, refined among all of them, and their noise scales (m,)."""
         seen, votes = self._seen, self._seen.weights[rows]
         data, labels = seen.data[rows], seen.labels[rows]
         balanced = votes / np.sqrt(np.bincount(labels + 1, votes, minlength=2)[labels + 1])
@@ -183,26 +195,32 @@ class MotionSearch:
         agreement = np.maximum(0.0, 1.0 - self._rigid.squared_residuals(data, tried) / (3.0 * scales) ** 2) @ balanced
         tried = tried[np.argsort(-agreement, kind="stable")[:N_REFINED]]
         radii = np.full(len(tried), seen.length)
-        return refine(
-            (self._rigid,),
-            np.zeros(len(tried), np.uint8),
-            refit(self._rigid, data, votes, tried, radii),
-            data,
-            votes,
-            radii,
-        )
+        data, votes, codes = seen.data[all_rows], seen.weights[all_rows], np.zeros(len(tried), np.uint8)
+        fitted = refit(self._rigid, data, votes, tried, radii)
+        return refine((self._rigid,), codes, fitted, data, votes, radii)
 
-    def _evidence(self, models: Array, rows: Rows, n_free: int) -> Array:
-        """Return -ln NFA (m, n_radii) of matrices among some matches, of which they fit `n_free` whatever these are."""
-        seen = self._seen
-        family: Any = replace(self._rigid, sample_size=n_free)  # type: ignore[type-var]
+    def _evidence(self, models: Array, rows: Rows, n_free: int | None = None, chance: Array | float = 0.0) -> Array:
+        """Return -ln NFA (m, n_radii) of matrices among some matches, of which they fit `n_free` whatever these are.
+
+        Chance puts at least the share `chance` (n_radii,) of matches within the radii.
+        """
+        seen, votes = self._seen, self._seen.weights[rows]
+        family: Any = replace(self._rigid, sample_size=n_free or self._rigid.sample_size)  # type: ignore[type-var]
         found = Candidates.of(family, 0, models, seen.data[rows], self._decoys, seen.length)
-        votes = seen.weights[rows]
-        if not len(rows):
-            return np.full((len(models), 1), -np.inf)
+        found = replace(found, chance=np.maximum(found.chance, chance))
         gains = evidence(found, count_votes(found.steps, votes), float(votes.sum()), (family,), N_SEVENS + N_PARALLAXES)
         gains[:, RADII > 1.0 + 1e-9] = -np.inf
         return gains
+
+    def _by_direction(self, seed: int, rows: Rows) -> Array:
+        """Return the share (n_radii,) of matches within the radii of epipolar lines if they were off a plane in any direction.
+
+        A match of the plane has the line go through its place, and both images share the distance to it.
+        """
+        votes = self._seen.weights[rows]
+        ratios = np.sqrt(2.0) * RADII[:, None] * self._seen.length / self._distances(seed, rows)
+        shares = 2.0 / np.pi * np.arcsin(np.minimum(1.0, ratios))
+        return np.asarray(shares @ votes / max(votes.sum(), 1e-300))
 
     def _held(self, models: Array, rows: Rows) -> Mask:
         """Tell which structures (m, k) matrices fit about as well as the best one of each does."""
