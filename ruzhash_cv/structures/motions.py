@@ -10,9 +10,9 @@ Each structure first gets the matrix that fits its own matches best, whose noise
 Structures are parts of one motion if its matrix fits each about as well as that.
 
 A plane is a motion by itself, all there is to see or what a camera sees that only turns, unless matches off it tell more: where they
-lie off it, they all do in the direction of the epipole. Mismatches crowd around a plane, in any direction: of those a distance d off,
-2 / pi asin(sqrt 2 r / d) come within r of an epipolar line (Sampson). Surfaces join, so that matches near a plane are asked first; only where they tell
-of no motion at all are those further off. These may be repeated texture, which moves as a second plane would.
+lie off it, they all do in the direction of the epipole. Mismatches crowd around a plane in any direction: of those a distance d off,
+2 / pi asin(sqrt 2 r / d) come within r (Sampson) of an epipolar line. Surfaces join, so that matches near a plane are asked first;
+only where they tell of no motion at all are those further off. These may be repeated texture, which moves as a second plane would.
 """
 
 from __future__ import annotations
