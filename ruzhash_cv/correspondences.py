@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ruzhash_cv._core.records import Record
 from ruzhash_cv._core.validation import arrived, as_array, as_mask, as_points, check_real
 
 Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
@@ -18,8 +19,8 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Correspondences:
+@dataclass(frozen=True, eq=False, repr=False)
+class Correspondences(Record):
     """Pairs of points, one row per match.
 
     Attributes
@@ -43,6 +44,9 @@ class Correspondences:
     def __len__(self) -> int:
         return len(self.points1)
 
+    def __repr__(self) -> str:
+        return f"<Correspondences: {len(self)} rows, {np.isfinite(self.points1[:, 0]).sum()} with a match>"
+
 
 def as_correspondences(
     kp1: Keypoints, kp2: Keypoints, matches: Matches, *, ratio: float | None = None
@@ -59,7 +63,7 @@ def as_correspondences(
         Index pairs are (index into `kp1`, index into `kp2`); a row with a masked or missing one has no match.
     ratio : float in (0, 1], optional
         Lowe's ratio test on knnMatch output: a row passes when its best distance is below `ratio` times its second
-        best. A row with fewer than two neighbours cannot be tested and does not pass.
+        best. A row with fewer than two neighbours cannot be tested and does not pass; rows of which none has two are an error.
 
     Returns
     -------
@@ -158,6 +162,8 @@ def _as_indices(matches: Matches, ratio: float | None) -> tuple[Indices, NDArray
     if ratio is not None and not knn:
         form = "a flat sequence of DMatch" if flat else "an index array"
         raise ValueError(f"`ratio` needs knnMatch output with k >= 2, got {form}")
+    if ratio is not None and _without_seconds(rows):
+        raise ValueError("`ratio` needs knnMatch output with k >= 2, got rows of one DMatch")
     if knn:
         rows = [_best_neighbour(row, ratio) for row in rows]
     elif not flat:
@@ -168,6 +174,11 @@ def _as_indices(matches: Matches, ratio: float | None) -> tuple[Indices, NDArray
         raise TypeError("`matches` must hold only cv2.DMatch, or only knnMatch rows, got a mixture") from None
     table = np.array(fields, np.float64).reshape(-1, 3)
     return table[:, :2].astype(np.int64), np.array([row is not None for row in rows], bool), table[:, 2]
+
+
+def _without_seconds(rows: Sequence[Sequence[cv2.DMatch]]) -> bool:
+    """Return whether no row has a second neighbour although `kp2` has, as several keypoints are matched."""
+    return all(len(row) < 2 for row in rows) and len({match.trainIdx for row in rows for match in row}) > 1
 
 
 def _best_neighbour(row: Sequence[cv2.DMatch], ratio: float | None) -> cv2.DMatch | None:

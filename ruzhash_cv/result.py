@@ -162,6 +162,8 @@ class FilterResult(Record):
             An argument is not of a form above; the message names it and what arrived.
         """
         camera1, camera2 = as_matrix(camera_matrix1, "camera_matrix1"), as_matrix(camera_matrix2, "camera_matrix2")
+        if not self.motions:
+            raise IndexError(f"there is no motion to tell a pose by: {printing.headline(self)}")
         if self._seen is None or not -len(self.motions) <= motion < len(self.motions):
             raise IndexError(f"`motion` must be an index into {len(self.motions)} motions, got {motion}")
         pose: tuple[Array, Array] = self._seen.pose(self, motion, camera1, camera2)

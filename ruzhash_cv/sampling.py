@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from ruzhash_cv._core.jit import below, draw_key, jit, mix, uniform
+from ruzhash_cv._core.records import Record
 from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, as_vector, check_int, check_real, check_same_length
 from ruzhash_cv.matchset import LENGTH
 
@@ -33,8 +34,8 @@ REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
 _REPEATED, _COLLINEAR, _FLIPPED, _GOOD = 0, 1, 2, 3
 
 
-@dataclass(frozen=True)
-class MinimalSamples:
+@dataclass(frozen=True, eq=False)
+class MinimalSamples(Record):
     """Minimal sample sets and what was rejected on the way.
 
     Attributes

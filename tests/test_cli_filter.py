@@ -230,6 +230,33 @@ def test_ctrl_c_ends_without_a_word(monkeypatch: pytest.MonkeyPatch, capsys: Cap
     assert capsys.readouterr() == ("", "")
 
 
+#: A process whose import of the command line is interrupted, as if from a terminal.
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "ruzhash_cv.filtering":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+from ruzhash_cv_command import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
+def test_ctrl_c_ends_without_a_word_while_the_package_is_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_ctrl_c_raises_again_once_the_command_runs() -> None:
+    program = "import signal, ruzhash_cv_command as command\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program += "import ruzhash_cv.cli as cli\ncli.main = lambda: signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
+    done = subprocess.run([sys.executable, "-c", f"{program}print(command.main())"], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 def version_written_to(output: int | IO[str]) -> tuple[int, str]:
     """Return the status and the messages of a process that prints its version."""
     command = [sys.executable, "-m", "ruzhash_cv", "--version"]

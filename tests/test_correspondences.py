@@ -76,6 +76,16 @@ def test_ratio_keeps_rows_whose_best_is_clearly_better_than_their_second() -> No
     assert np.isfinite(pairs.points1[:, 0]).tolist() == [True, False, False, False, False, True]
 
 
+def test_one_keypoint_in_the_second_image_leaves_nothing_to_test() -> None:
+    rows = [(cv2.DMatch(0, 0, 1.0),), (cv2.DMatch(1, 0, 1.0),)]
+    assert np.isnan(as_correspondences(KP1, KP2[:1], rows, ratio=0.8).points1).all()
+
+
+def test_correspondences_are_shown_in_one_line() -> None:
+    pairs = as_correspondences(KP1, KP2, [(), *((match,) for match in flat())])
+    assert repr(pairs) == "<Correspondences: 4 rows, 3 with a match>"
+
+
 @pytest.mark.parametrize("matches", [[], (), np.zeros((0, 2), int), np.zeros((0, 2))])
 @pytest.mark.parametrize("kp", [KP1, (), [], np.zeros((0, 2)), None])
 def test_no_matches_give_no_correspondences(matches: Any, kp: Any) -> None:
@@ -128,6 +138,7 @@ def test_an_index_out_of_range_is_named(matches: Any, message: str) -> None:
         (KP1, [*flat(), (cv2.DMatch(0, 0, 1.0),)], {}, TypeError, "got a mixture"),
         (KP1, flat(), {"ratio": 0.8}, ValueError, "`ratio` needs knnMatch output with k >= 2, got a flat sequence"),
         (KP1, INDICES, {"ratio": 0.8}, ValueError, "`ratio` needs knnMatch output with k >= 2, got an index array"),
+        (KP1, [(match,) for match in flat()], {"ratio": 0.8}, ValueError, "with k >= 2, got rows of one DMatch"),
         (KP1, INDICES, {"ratio": 0.0}, ValueError, "`ratio` must lie between 0 and 1, got 0.0"),
         (KP1, INDICES, {"ratio": 1.2}, ValueError, "`ratio` must lie between 0 and 1, got 1.2"),
         (KP1, INDICES, {"ratio": "0.8"}, TypeError, "`ratio` must be a number, got '0.8'"),

@@ -168,7 +168,7 @@ def test_without_structures_there_are_no_motions_and_no_pose() -> None:
     result = filter_points(np.zeros((5, 2)), np.zeros((5, 2)))
     assert result.motions == ()
     np.testing.assert_array_equal(result.motion_labels, np.full(5, -1))
-    with pytest.raises(IndexError, match="`motion` must be an index into 0 motions, got 0"):
+    with pytest.raises(IndexError, match="there is no motion to tell a pose by: 0 of "):
         result.camera_pose(CAMERA1, CAMERA2)
     with pytest.raises(ValueError, match=r"`camera_matrix2` must have shape \(3, 3\), got \(3,\)"):
         result.camera_pose(CAMERA1, [1.0, 2.0, 3.0])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ruzhash_cv._core.records import Record
 from ruzhash_cv._core.validation import as_pairs, as_reals, as_row_numbers, check_choice
 from ruzhash_cv.families.fundamental_matrices import FundamentalMatrices
 from ruzhash_cv.families.homographies import Homographies
@@ -17,8 +18,8 @@ from ruzhash_cv.matchset import Frame
 FAMILIES: dict[str, TwoViewFamily] = {"homography": Homographies(), "fundamental": FundamentalMatrices()}
 
 
-@dataclass(frozen=True)
-class Models:
+@dataclass(frozen=True, eq=False)
+class Models(Record):
     """Models of one family, and the samples they came from.
 
     Attributes

@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.records import Record
 from ruzhash_cv.pipelines.features import Features, detect, match, read_image
 from ruzhash_cv.pipelines.hosts import UnusableFile
 from ruzhash_cv.pipelines.pairs import Task, pair_seed, run_task
@@ -51,8 +52,8 @@ class Settings:
     threshold: float | None = None
 
 
-@dataclass(frozen=True)
-class FilteredPair:
+@dataclass(frozen=True, eq=False)
+class FilteredPair(Record):
     """The matches of two pictures and the verdict on them.
 
     Attributes
