@@ -1,4 +1,4 @@
-"""The command line, one module a command.
+"""The command line, a module for each command, or for two that are alike.
 
 Tables go to stdout, messages to stderr. Exit status 2 and one line on stderr where the input is no good.
 """
@@ -11,12 +11,12 @@ import sys
 from collections.abc import Sequence
 
 from ruzhash_cv import __version__
-from ruzhash_cv.cli import colmap, demo, filter, hloc, pairs, warmup
+from ruzhash_cv.cli import demo, filter, hosts, pairs, warmup
 from ruzhash_cv.cli.common import InputError, Parser, complain
 
 #: Each module has `add_parser(commands)`, which sets the function that runs its command as the parser's default `run`. It returns the
 #: exit status, or None for 0.
-COMMANDS = (demo, filter, pairs, colmap, hloc, warmup)
+COMMANDS = (demo, filter, pairs, hosts, warmup)
 #: As of programs that end by SIGINT and by SIGPIPE.
 INTERRUPTED, PIPE_CLOSED = 130, 141
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from ruzhash_cv.cli.common import RATIO, InputError, Parser, number
+from ruzhash_cv.cli.common import RATIO, InputError, number
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS
 from ruzhash_cv.pipelines.hosts import UnusableFile
 
@@ -52,40 +51,6 @@ def add_seed_option(group: argparse._ActionsContainer) -> None:
         "--rng", type=number("a whole number from 0 on", convert=int, least=0), default=0, metavar="SEED",
         help="seed of the random samples, default 0; the same seed gives the same result",
     )  # fmt: skip
-
-
-def add_pipeline_options(parser: Parser) -> None:
-    """Add what every pipeline takes."""
-    add_model_options(parser)
-    add_seed_option(parser)
-    count = number("a whole number above 0", convert=int)
-    parser.add_argument(
-        "--all-structures", action="store_true", help="keep all motions; default: the strongest, as mapping needs"
-    )
-    parser.add_argument(
-        "--keep-stationary", action="store_true", help="keep what did not move while the rest did, as a watermark"
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
-    parser.add_argument(
-        "--n-jobs", type=count, metavar="N", help="processes, default one for each processor; the result is the same"
-    )
-    parser.add_argument(
-        "--batch-size", type=count, default=100, metavar="N", help="pairs a task and a transaction, default 100"
-    )
-
-
-def pipeline_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the keyword arguments these options stand for."""
-    return {
-        "model": options.model,
-        "threshold": options.threshold,
-        "strongest_motion": not options.all_structures,
-        "keep_stationary": options.keep_stationary,
-        "overwrite": options.overwrite,
-        "rng": options.rng,
-        "n_jobs": options.n_jobs or -1,
-        "batch_size": options.batch_size,
-    }
 
 
 @contextmanager

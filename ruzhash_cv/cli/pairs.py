@@ -22,7 +22,12 @@ from ruzhash_cv.pipelines.outputs import Output, open_output
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the command line."""
-    parser = commands.add_parser("pairs", help="match many pairs of images and flag the mismatches")
+    parser = commands.add_parser(
+        "pairs",
+        help="match many pairs of images and flag the mismatches",
+        description="Match many pairs of images and flag the mismatches. Features are looked for once in each image. The same command "
+        "goes on where it was stopped.",
+    )
     parser.add_argument(
         "list", type=Path, metavar="LIST", help="two names a line, or a folder: all pairs of its images"
     )
