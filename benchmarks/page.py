@@ -42,7 +42,7 @@ LINES = {
     "H poselib": "PoseLib, one homography",
     "F USAC_MAGSAC": "OpenCV USAC_MAGSAC, one fundamental matrix",
     "H USAC_MAGSAC": "OpenCV USAC_MAGSAC, one homography",
-    "AdaLAM": "AdaLAM",
+    "AdaLAM": "AdaLAM (locally affine matching)",
     "LPM": "LPM (locality preserving matching)",
 }
 NOMINAL = (0.01, 0.05, 0.1)
@@ -112,7 +112,7 @@ def summary(rows: Rows) -> str:
         means[column] = {method: float(np.mean(list(found[method].values()))) for method in LINES if method in found}
         beyond, within = ahead(here, list(LINES))
         if beyond or within:
-            leaders.append(f"{column}: {', '.join(_titled(text) for text in beyond + within)}")
+            leaders.append(f"on {column}, {', '.join(_titled(text) for text in beyond + within)}")
     lines = [
         [title, *(_cell(means[column], method) for column in COLUMNS), _milliseconds(sections["labelled"], method)]
         for method, title in LINES.items()

@@ -6,10 +6,12 @@ import ast
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
 import ruzhash_cv
+from ruzhash_cv._core.records import Record
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
@@ -61,7 +63,19 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "min_reported_time": 1e6,
     "plot_gallery": True,
+    "capture_repr": (),
 }
+
+
+def without_signature(app: object, what: str, name: str, thing: object, options: object, *signature: str) -> object:
+    """Leave out how results are made: users never make one."""
+    return ("", None) if what == "class" and isinstance(thing, type) and issubclass(thing, Record) else None
+
+
+def setup(app: Any) -> None:
+    """Connect what Sphinx calls while it builds."""
+    app.connect("autodoc-process-signature", without_signature)
+
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ruzhash_cv"

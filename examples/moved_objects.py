@@ -2,7 +2,7 @@
 Objects that moved
 ==================
 
-Between two photographs of a desk the camera moved, and so did the books and boxes. A fundamental matrix explains one motion;
+Between two pictures of a desk the camera moved, and so did the books and boxes. A fundamental matrix explains one motion;
 `ruzhash_cv.filter_points` keeps every motion, and says which match belongs to which.
 """
 

@@ -42,7 +42,8 @@ else:
 pycolmap.logging.minloglevel = 2
 pycolmap.extract_features(database, photos, camera_mode=pycolmap.CameraMode.SINGLE)
 pycolmap.match_exhaustive(database, matching_options=pycolmap.FeatureMatchingOptions(skip_geometric_verification=True))
-print(verify(database))
+done = verify(database)
+print(f"pairs kept: {done.kept} of {done.pairs}, matches kept: {done.inliers} of {done.matches}")
 model = max(pycolmap.incremental_mapping(database, photos, work).values(), key=lambda model: model.num_reg_images())
 print(model.summary())
 

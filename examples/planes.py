@@ -8,9 +8,8 @@ moved on it. ``threshold=3.0`` asks for precise planes; without it each plane ha
 
 import cv2
 import matplotlib.pyplot as plt
-import numpy as np
 
-from ruzhash_cv import filter_points
+from ruzhash_cv import as_correspondences, filter_points
 from ruzhash_cv.datasets import load_pair
 
 pair = load_pair("desk")
@@ -18,19 +17,16 @@ sift = cv2.SIFT.create()
 kp1, des1 = sift.detectAndCompute(pair.img1, None)
 kp2, des2 = sift.detectAndCompute(pair.img2, None)
 rows = cv2.BFMatcher().knnMatch(des1, des2, k=2)
-matches = [best for best, second in rows if best.distance < 0.8 * second.distance]
-points1 = np.array([kp1[match.queryIdx].pt for match in matches])
-points2 = np.array([kp2[match.trainIdx].pt for match in matches])
+pairs = as_correspondences(kp1, kp2, rows, ratio=0.8)
 
-result = filter_points(points1, points2, model="homography", threshold=3.0)
-for structure in result.models:
-    print(f"{structure.support:4} matches, noise of {structure.noise_scale:.2f} px")
+result = filter_points(pairs.points1, pairs.points2, model="homography", threshold=3.0)
+print([structure.support for structure in result.models])  # matches of each plane, the strongest plane first
 
 # %%
 # ``labels[i]`` is the index into ``models`` of the plane that match ``i`` belongs to, -1 where it is flagged.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-for axis, image, points in zip(axes, (pair.img1, pair.img2), (points1, points2), strict=True):
+for axis, image, points in zip(axes, (pair.img1, pair.img2), (pairs.points1, pairs.points2), strict=True):
     axis.imshow(image[:, :, ::-1], alpha=0.5)
     for number in range(len(result.models)):
         own = points[result.labels == number]

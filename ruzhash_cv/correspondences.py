@@ -33,6 +33,14 @@ class Correspondences(Record):
     sizes, angles : tuple of two ndarray of float64, shape (n,), or None
         Sizes in pixels and angles in degrees of the keypoints in the first and the second image; None where the keypoints came as
         points, have none, or have all the same. Any number in rows without a match.
+
+    Examples
+    --------
+    >>> pairs = as_correspondences([[0.0, 1.0], [5.0, 6.0]], [[2.0, 2.0]], [[1, 0]])
+    >>> pairs
+    <Correspondences: 1 rows, 1 with a match>
+    >>> pairs.points1, pairs.points2
+    (array([[5., 6.]]), array([[2., 2.]]))
     """
 
     points1: Array

@@ -84,8 +84,8 @@ class FilterResult(Record):
     models : tuple of Structure
         Strongest first.
     score_threshold : float
-        Anomaly score of the last match whose score alone speaks for keeping it: a p-value of at most `false_acceptance_rate`, or else
-        better than all but 2 in 1,000 decoys, and than as many of the matches beyond all structures. Structures keep others besides.
+        Highest anomaly score among the matches that look right beyond doubt, by score and distance together: with a p-value of at most
+        `false_acceptance_rate`, or, without one, better than all but 2 in 1,000 decoys. Matches near a structure may score higher.
     mismatch_rate : float
         In [0, 1]: estimated share of mismatches among distinct matches.
     degenerate_samples : dict of str to int
@@ -96,6 +96,17 @@ class FilterResult(Record):
         Why nothing could be decided; None where something was.
     seconds : dict of str to float
         Time of each stage: ``"search"``, ``"forest"``, ``"structures"``.
+
+    Examples
+    --------
+    >>> from ruzhash_cv import filter_points
+    >>> points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    >>> result = filter_points(points, 0.5 * points + 3.0)
+    >>> result
+    <FilterResult: 60 of 60 matches kept, 1 structure>
+    >>> matrix = result.models[0].matrix
+    >>> np.allclose(matrix / matrix[2, 2], [[0.5, 0, 3], [0, 0.5, 3], [0, 0, 1]])
+    True
     """
 
     inlier_mask: NDArray[np.bool_]
@@ -123,10 +134,10 @@ class FilterResult(Record):
 
     @property
     def evidence(self) -> float:
-        """How sure it is that the images share anything: -ln NFA of the strongest structure that is not stationary, 0 without one.
+        """How sure it is that the images share anything: `evidence` of the strongest structure that is not stationary, 0 without one.
 
-        Not the sum over structures: repeated windows of two buildings make many small ones. Above 20 hardly any pair of unrelated
-        images lies; docs/method.md has the figures.
+        That is minus the logarithm of how many structures as strong are expected by chance. Hardly any pair of unrelated images lies
+        above 20; docs/method.md has the figures. It is no sum over structures: repeated windows of two buildings make many small ones.
         """
         return max((structure.evidence for structure in self.models if not structure.stationary), default=0.0)
 

@@ -98,7 +98,15 @@ def test_photos_become_a_reconstruction() -> None:
     done = run("photos_to_colmap.py")
     assert done.returncode == 0, done.stderr
     assert "num_reg_images = 5" in done.stdout or "num_reg_frames = 5" in done.stdout
-    assert "kept=10" in done.stdout
+    assert "pairs kept: 10 of 10" in done.stdout
+
+
+def test_hloc_s_files_are_filtered() -> None:
+    pytest.importorskip("h5py")
+    done = run("hloc_files.py")
+    assert done.returncode == 0, done.stderr
+    kept, n_matches = map(int, re.findall(r"matches kept: (\d+) of (\d+)", done.stdout)[0])
+    assert 0.3 * n_matches < kept < 0.8 * n_matches
 
 
 # The README
@@ -108,11 +116,11 @@ def test_readme_code_runs_and_draws_a_picture(tmp_path: Path) -> None:
     for number, side in ((1, "left"), (2, "right")):
         shutil.copy(data_folder() / f"desk{number}.jpg", tmp_path / f"{side}.jpg")
     code = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
-    code += "\nprint(len(good), int(mask.sum()), len(rows) == len(mask))\n"
+    code += "\nprint(len(good), int(mask.sum()), len(rows) == len(mask), (result.inlier_mask == mask).all())\n"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
-    kept, also_kept, one_per_row = done.stdout.split()
-    assert (kept == also_kept, one_per_row) == (True, "True")
+    kept, also_kept, one_per_row, same_mask = done.stdout.split()[-4:]
+    assert (kept == also_kept, one_per_row, same_mask) == (True, "True", "True")
     assert int(kept) > 400
     for name in ("matches.png", "structures.png"):
         assert cv2.imread(str(tmp_path / name)) is not None

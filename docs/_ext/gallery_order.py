@@ -9,6 +9,7 @@ FIRST = (
     "no_ratio_test.py",
     "lightglue_arrays.py",
     "photos_to_colmap.py",
+    "hloc_files.py",
     "stitching.py",
     "video.py",
     "p_values.py",

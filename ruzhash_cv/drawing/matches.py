@@ -91,4 +91,4 @@ def draw_matches(
 def _words(n: int, name: str, show: str, max_lines: int | None) -> str:
     if show not in (name, "both"):
         return f"{n} {name}, not drawn"
-    return f"{n} {name}" if max_lines is None or n <= max_lines else f"{n} {name}, lines of {max_lines}"
+    return f"{n} {name}" if max_lines is None or n <= max_lines else f"{n} {name}, {max_lines} lines"

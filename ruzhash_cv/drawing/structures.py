@@ -102,14 +102,16 @@ def _groups(result: FilterResult, lines: Array, drawn: Rows) -> Iterator[Group]:
     for item in range(-1, len(result.models)):
         rows = drawn & result.inlier_mask & (labels < 0) & (result.labels == item)
         if rows.any():
-            words = f"{rows.sum()} kept, of no structure" if item < 0 else f"{item} {_words(result.models[item], rows)}"
+            words = f"{rows.sum()} kept, of no structure"
+            if item >= 0:
+                words = f"structure {item} {_words(result.models[item], rows)}"
             yield Group(lines[rows], NO_STRUCTURE, "dot" if item < 0 else "square", words, opacity(int(rows.sum())))
     for item, motion in enumerate(result.motions):
         colour, held = MOTIONS[item % len(MOTIONS)], drawn & (labels == item)
         planes = [part for part in motion.parts if motion.kind != result.models[part].kind]
         if len(planes) == 1 and (result.labels[held] == planes[0]).all():  # a plane is all there is of it
             planes = []
-        words = f"{item} {_words(motion, held)}"
+        words = f"motion {item} {_words(motion, held)}"
         yield Group(lines[held & ~np.isin(result.labels, planes)], colour, "disc", words, OPACITY)
         for number, (part, shade) in enumerate(zip(planes, _shades(colour, len(planes)), strict=True)):
             rows = held & (result.labels == part)
