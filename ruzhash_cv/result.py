@@ -134,7 +134,7 @@ class FilterResult(Record):
 
     @property
     def evidence(self) -> float:
-        """How sure it is that the images share anything: `evidence` of the strongest structure that is not stationary, 0 without one.
+        """How sure it is that the images share anything: the evidence of the strongest structure that is not stationary, 0 without one.
 
         That is minus the logarithm of how many structures as strong are expected by chance. Hardly any pair of unrelated images lies
         above 20; docs/method.md has the figures. It is no sum over structures: repeated windows of two buildings make many small ones.
