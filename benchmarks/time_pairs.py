@@ -1,7 +1,8 @@
-"""Many pairs through `filter_pairs`: a plain loop, loky, and a Dask cluster of which one worker is killed on the way.
+"""Many pairs through `filter_pairs`: a plain loop, loky, and a Dask cluster; of both one worker is killed on the way.
 
 For each: pairs a second of wall time, pairs a second of processor time, peak memory of the parent and of a worker, and whether every
-pair came back once and with the same bits. It needs joblib, psutil and dask[distributed].
+pair came back once and with the same bits. Dask gives a killed worker's pairs to another; on loky the call ends, and a second one
+gets the pairs that have no result. It needs joblib, psutil and dask[distributed].
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,6 +27,7 @@ import numpy as np
 import psutil
 from geometry import Points
 from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from report import about_this_run, markdown
 from timing_problem import SIZE, timing_problem
 
@@ -65,14 +67,24 @@ def motion(rng: np.random.Generator, n: int) -> tuple[Points, Points]:
     return first, second
 
 
-def pairs(n_pairs: int) -> Iterator[tuple[int, Points, Points]]:
-    for number in range(n_pairs):
+def pairs(numbers: Iterable[int]) -> Iterator[tuple[int, Points, Points]]:
+    for number in numbers:
         yield number, *problem(number)
 
 
 def loop(n_pairs: int) -> Iterator[tuple[int, FilterResult]]:
-    for key, *points in pairs(n_pairs):
+    for key, *points in pairs(range(n_pairs)):
         yield key, filter_points(*points, rng=pair_seed(key), n_jobs=1)
+
+
+def resumed(n_pairs: int, batch_size: int) -> Iterator[tuple[int, FilterResult]]:
+    """Call `filter_pairs` again after a worker of loky was killed, with the pairs that have no result."""
+    missing = set(range(n_pairs))
+    while missing:
+        with contextlib.suppress(TerminatedWorkerError):
+            for key, result in filter_pairs(pairs(sorted(missing)), batch_size=batch_size):
+                missing.remove(key)
+                yield key, result
 
 
 class Watch:
@@ -118,8 +130,13 @@ def digest(key: int, result: FilterResult) -> int:
     return int.from_bytes(state.digest()[:8], "big")
 
 
-def measure(name: str, results: Iterable[tuple[int, FilterResult]], n_pairs: int, workers: list[int]) -> Row:
-    """Take all results, kill a worker after a third of them if there are any, and return a row of the table."""
+def measure(
+    name: str,
+    results: Iterable[tuple[int, FilterResult]],
+    n_pairs: int,
+    workers: Callable[[], Iterable[int]] | None = None,
+) -> Row:
+    """Take all results, kill one of the `workers` after a third of them, and return a row of the table."""
     seen, total, matches, kept, killed = set(), 0, 0, 0, False
     since = time.perf_counter()
     with Watch() as watch:
@@ -129,8 +146,8 @@ def measure(name: str, results: Iterable[tuple[int, FilterResult]], n_pairs: int
             seen.add(key)
             total = (total + digest(key, result)) % 2**64
             matches, kept = matches + len(result.inlier_mask), kept + int(result.inlier_mask.sum())
-            if workers and not killed and 3 * len(seen) >= n_pairs:
-                os.kill(workers[0], signal.SIGKILL)
+            if workers is not None and not killed and 3 * len(seen) >= n_pairs:
+                os.kill(next(iter(workers())), signal.SIGKILL)
                 killed = True
     seconds = time.perf_counter() - since
     parent = os.getpid()
@@ -147,6 +164,7 @@ def measure(name: str, results: Iterable[tuple[int, FilterResult]], n_pairs: int
         "seconds": f"{seconds:.0f}",
         "pairs/s": f"{len(seen) / seconds:.1f}",
         "pairs/CPU s": f"{len(seen) / processor:.1f}",
+        "CPU ms a pair": f"{1000 * processor / len(seen):.1f}",
         "parent's CPU s": f"{watch.processor[parent]:.1f}",
         "parent MB, after a quarter": f"{max(watch.parents[: quarter + 1]):.0f}",
         "parent MB, peak": f"{max(watch.parents):.0f}",
@@ -181,7 +199,7 @@ def sizes(n_pairs: int = 300) -> Row:
 
 def on_loky(n_pairs: int, batch_size: int) -> Row:
     with joblib.parallel_config(backend="loky", n_jobs=N_WORKERS):
-        row = measure("loky", filter_pairs(pairs(n_pairs), batch_size=batch_size), n_pairs, [])
+        row = measure("loky", resumed(n_pairs, batch_size), n_pairs, lambda: get_reusable_executor(reuse=True)._processes)
     get_reusable_executor().shutdown()  # its workers would wait for more, and count as the next engine's
     return row
 
@@ -197,8 +215,8 @@ def on_dask(n_pairs: int, batch_size: int, name: str, settings: dict[str, int]) 
         Client(cluster) as client,
         joblib.parallel_config(backend="dask"),
     ):
-        workers = list(client.run(os.getpid).values())
-        return measure(name, filter_pairs(pairs(n_pairs), batch_size=batch_size), n_pairs, workers)
+        results = filter_pairs(pairs(range(n_pairs)), batch_size=batch_size)
+        return measure(name, results, n_pairs, lambda: client.run(os.getpid).values())
 
 
 def main() -> None:
@@ -207,12 +225,12 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
     options = parser.parse_args()
-    for _ in filter_pairs(pairs(1)):  # kernels are compiled and read
+    for _ in filter_pairs(pairs(range(1))):  # kernels are compiled and read
         pass
     rows = []
     for engine in options.engines:
         if engine == "loop":
-            rows.append(measure("loop", loop(options.pairs), options.pairs, []))
+            rows.append(measure("loop", loop(options.pairs), options.pairs))
         elif engine == "loky":
             rows.append(on_loky(options.pairs, options.batch_size))
         else:
