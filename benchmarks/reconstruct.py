@@ -54,10 +54,10 @@ class Photos:
 # Photos
 
 
-def street_photos(folder: Path, n_views: int) -> Photos:
-    """Render the street, and know everything about it."""
+def street_photos(folder: Path, n_views: int, seed: int = 0) -> Photos:
+    """Render a street, and know everything about it."""
     folder.mkdir()
-    scene, cameras, images = views(n_views)
+    scene, cameras, images = views(n_views, seed)
     named = {f"{number:02}.png": camera for number, camera in enumerate(cameras)}
     for name, image in zip(named, images, strict=True):
         cv2.imwrite(str(folder / name), image)
@@ -67,7 +67,7 @@ def street_photos(folder: Path, n_views: int) -> Photos:
         return pair.transfer_errors(points1 - 0.5, points2 - 0.5) <= RIGHT  # COLMAP's first pixel has its centre at 0.5
 
     centres = {name: -camera.R.T @ camera.t for name, camera in named.items()}
-    return Photos(f"street, {n_views} views", folder, f"{FOCAL},{SIZE[0] / 2},{SIZE[1] / 2}", centres, right)
+    return Photos(f"street {seed}, {n_views} views", folder, f"{FOCAL},{SIZE[0] / 2},{SIZE[1] / 2}", centres, right)
 
 
 def matched(photos: Photos, database: Path, ratio: float) -> None:
