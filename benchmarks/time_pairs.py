@@ -199,7 +199,9 @@ def sizes(n_pairs: int = 300) -> Row:
 
 def on_loky(n_pairs: int, batch_size: int) -> Row:
     with joblib.parallel_config(backend="loky", n_jobs=N_WORKERS):
-        row = measure("loky", resumed(n_pairs, batch_size), n_pairs, lambda: get_reusable_executor(reuse=True)._processes)
+        row = measure(
+            "loky", resumed(n_pairs, batch_size), n_pairs, lambda: get_reusable_executor(reuse=True)._processes
+        )
     get_reusable_executor().shutdown()  # its workers would wait for more, and count as the next engine's
     return row
 

@@ -202,7 +202,8 @@ def check_real(value: Any, name: str, *, above: float = 0.0, below: float = np.i
     inside = above <= number <= below if inclusive else above < number < below
     if not (inside and np.isfinite(number)):
         if np.isinf(below):
-            raise ValueError(f"`{name}` must be a finite number above {above:g}, got {value}")
+            relation = "of at least" if inclusive else "above"
+            raise ValueError(f"`{name}` must be a finite number {relation} {above:g}, got {value}")
         raise ValueError(f"`{name}` must lie between {above:g} and {below:g}, got {value}")
     return number
 

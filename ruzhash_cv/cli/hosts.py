@@ -22,6 +22,10 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--min-inliers", type=count, default=15, metavar="N", help="leave out pairs with fewer, default 15"
     )
+    parser.add_argument(
+        "--least-evidence", type=number("a number from 0 on", least=0), default=50.0, metavar="E",
+        help="leave out pairs with less evidence that they share anything, default 50; 100: also many that only look alike",
+    )  # fmt: skip
     parser.add_argument("--report", type=Path, metavar="FILE", help="a row for every pair, .csv or .parquet")
     _add_common(parser, run_colmap)
 

@@ -10,18 +10,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ruzhash_cv._core.validation import check_int
+from ruzhash_cv._core.validation import check_int, check_real
 from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.colmap_database import Database, Matches, Pair, opened
 from ruzhash_cv.pipelines.hosts import Report, UnusableFile, hidden, host, in_batches
-from ruzhash_cv.pipelines.pairs import filter_pairs
+from ruzhash_cv.pipelines.pairs import run_pairs
 from ruzhash_cv.result import FilterResult
 
 #: Configurations of two views that COLMAP's mappers load: 0 and 1 are skipped since 4.2.1, 8 by the global mapper.
 UNCALIBRATED, PLANAR_OR_PANORAMIC = 3, 6
 COLUMNS = (
     *("image_id1", "image_id2", "name1", "name2", "matches", "kept", "inliers", "config", "structures"),
-    *("mismatch_rate", "reason", "seconds"),
+    *("evidence", "mismatch_rate", "reason", "seconds"),
 )
 
 Row: TypeAlias = dict[str, Any]
@@ -38,7 +38,7 @@ class Summary:
     skipped : int
         Pairs that had a two-view geometry already.
     kept : int
-        Pairs written: those with at least `min_inliers`.
+        Pairs written: those with at least `min_inliers` and `least_evidence`.
     matches : int
         Raw matches of the pairs filtered.
     inliers : int
@@ -66,6 +66,7 @@ def verify(
     model: str = "auto",
     threshold: float | None = None,
     min_inliers: int = 15,
+    least_evidence: float = 50.0,
     strongest_motion: bool = True,
     keep_stationary: bool = False,
     overwrite: bool = False,
@@ -88,6 +89,9 @@ def verify(
         See `filter_points`.
     min_inliers : int
         Pairs with fewer are not written, and COLMAP takes them for not overlapping.
+    least_evidence : float
+        Nor are pairs whose `FilterResult.evidence` is below this. By the default nearly all pairs of images that share nothing are left
+        out, and hardly any others. Repeated windows give more: at 100 a third of the pairs of different, like fronts are left out.
     strongest_motion : bool
         Keep the matches of the strongest rigid motion, as mapping needs; False: those of all structures.
     keep_stationary : bool
@@ -132,12 +136,12 @@ def verify(
 
     path, since = Path(database), time.perf_counter()
     check_int(min_inliers, "min_inliers")
+    least_evidence = check_real(least_evidence, "least_evidence", inclusive=True)
     check_int(batch_size, "batch_size")
     options: dict[str, Any] = {
         "model": model,
         "threshold": threshold,
         "keep_stationary": keep_stationary,
-        "motions": True,
         "rng": rng,
         "n_jobs": n_jobs,
         "batch_size": batch_size,
@@ -148,9 +152,12 @@ def verify(
         if not matched:
             raise UnusableFile(f"{path} holds no matches: match its images first")
         todo = [pair for pair in matched if overwrite or not db.has_geometry(pair)]
-        results = filter_pairs(((pair, *db.points(pair)) for pair in todo), **options)
+        points = ((pair, *db.points(pair)) for pair in todo)
+        results = run_pairs(points, selection.prepare, **options)
         for batch in in_batches(tqdm(results, total=len(todo), unit="pair", disable=hidden(progress)), batch_size):
-            found = [_geometry(db, pair, result, min_inliers, strongest_motion) for pair, result in batch]
+            found = [
+                _geometry(db, pair, result, (min_inliers, least_evidence), strongest_motion) for pair, result in batch
+            ]
             db.replace((pair, geometry) for (pair, _), (geometry, _) in zip(batch, found, strict=True))
             rows += [row for _, row in found]
     written = [row for row in rows if row["config"] is not None]
@@ -165,14 +172,14 @@ def verify(
 
 
 def _geometry(
-    db: Database, pair: Pair, result: FilterResult, min_inliers: int, only_strongest: bool
+    db: Database, pair: Pair, result: FilterResult, least: tuple[int, float], only_strongest: bool
 ) -> tuple[Any, Row]:
-    """Return what to write of a pair, None where too few matches are left, and its row of the report."""
+    """Return what to write of a pair, None for less than the `least` inliers and evidence, and its row of the report."""
     motion, F = selection.strongest_motion(result)
     chosen = motion if only_strongest else result.inlier_mask
     inliers = np.unique(db.matches(pair)[chosen], axis=0)  # COLMAP wants every match once
     plane = selection.dominant_plane(result, chosen)
-    if len(inliers) < min_inliers:
+    if len(inliers) < least[0] or result.evidence < least[1]:
         return None, _row(db, pair, result, inliers, None)
     if plane is not None:
         config, matrix = PLANAR_OR_PANORAMIC, {"H": plane}
@@ -194,6 +201,7 @@ def _row(db: Database, pair: Pair, result: FilterResult, inliers: Matches, confi
         "inliers": len(inliers),
         "config": config,
         "structures": len(result.models),
+        "evidence": result.evidence,
         "mismatch_rate": result.mismatch_rate,
         "reason": result.reason,
         "seconds": sum(result.seconds.values()),

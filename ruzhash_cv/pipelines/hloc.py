@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._core.validation import check_int
 from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.hosts import UnusableFile, hidden, host
-from ruzhash_cv.pipelines.pairs import filter_pairs
+from ruzhash_cv.pipelines.pairs import run_pairs
 from ruzhash_cv.result import FilterResult
 
 #: Images whose keypoints are held in memory.
@@ -110,7 +110,6 @@ def filter_matches(
         "model": model,
         "threshold": threshold,
         "keep_stationary": keep_stationary,
-        "motions": strongest_motion,
         "rng": rng,
         "n_jobs": n_jobs,
     }
@@ -120,7 +119,8 @@ def filter_matches(
         n_matches = n_inliers = 0
         with _written(target, (Path(features_h5), Path(matches_h5)), overwrite) as file:
             points = ((names, *source.points(group, names)) for names, group in groups.items())
-            results = filter_pairs(points, batch_size=batch_size, **options)
+            prepare = selection.prepare if strongest_motion else None
+            results = run_pairs(points, prepare, batch_size=batch_size, **options)
             for names, result in tqdm(results, total=len(groups), unit="pair", disable=hidden(progress)):
                 entries = source.filtered(groups[names], names, result, strongest_motion)
                 for name, values in entries.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import PurePath
@@ -85,6 +85,21 @@ def filter_pairs(
     a.jpg b.jpg 60 None
     a.jpg c.jpg 0 ValueError: `points1` and `points2` must have the same length, got 60 and 9
     """
+    return run_pairs(
+        pairs, _search_motions if motions else None, n_jobs=n_jobs, batch_size=batch_size, rng=rng, **options
+    )
+
+
+def run_pairs(
+    pairs: Iterable[tuple[Any, ...]],
+    afterwards: Callable[[FilterResult], None] | None,
+    *,
+    n_jobs: int | None,
+    batch_size: int,
+    rng: int,
+    **options: Any,
+) -> Iterator[tuple[Key, FilterResult]]:
+    """Do as `filter_pairs` does, and have workers call `afterwards` with each result."""
     host("joblib", "parallel")
     _check_names(options, "filter_pairs")
     filter_points(np.empty((0, 2)), np.empty((0, 2)), n_jobs=1, **options)
@@ -94,8 +109,12 @@ def filter_pairs(
         n_jobs = check_int(n_jobs, "n_jobs")
     tasks = (_as_task(pair, rng) for pair in pairs)
     return stream(
-        functools.partial(run_task, options=options, motions=bool(motions)), tasks, n_jobs=n_jobs, batch_size=batch_size
+        functools.partial(run_task, options=options, afterwards=afterwards), tasks, n_jobs=n_jobs, batch_size=batch_size
     )
+
+
+def _search_motions(result: FilterResult) -> None:
+    _ = result.motions  # kept with the result from now on
 
 
 def pair_seed(key: Key, rng: int = 0) -> int:
@@ -180,15 +199,17 @@ def _check_names(options: Mapping[str, Any], where: str) -> None:
         raise TypeError(f"{where} got an unexpected option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
 
 
-def run_task(task: Task, options: Mapping[str, Any], motions: bool = False) -> tuple[Key, FilterResult]:
+def run_task(
+    task: Task, options: Mapping[str, Any], afterwards: Callable[[FilterResult], None] | None = None
+) -> tuple[Key, FilterResult]:
     """Return a pair's key and its result, whatever happens."""
     failure = task.failure
     if failure is None:
         try:
             own = {**options, **task.own}
             result = filter_points(task.points1, task.points2, rng=task.seed, n_jobs=1, **own)
-            if motions:
-                _ = result.motions  # kept with the result from now on
+            if afterwards is not None:
+                afterwards(result)
             return task.key, result
         except Exception as error:
             failure = _told(error)

@@ -5,11 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv.result import FilterResult
+from ruzhash_cv.result import FilterResult, Structure
 
 Array = NDArray[np.float64]
 #: From this share of the kept matches on, one plane or rotation holds nearly all.
 NEARLY_ALL = 0.9
+
+
+def prepare(result: FilterResult) -> None:
+    """Search for motions where there is a choice of structures; it takes as long as all else, and workers do it."""
+    if len(result.models) > 1:
+        _ = result.motions  # kept with the result from now on
 
 
 def strongest_motion(result: FilterResult) -> tuple[NDArray[np.bool_], Array | None]:
@@ -17,10 +23,14 @@ def strongest_motion(result: FilterResult) -> tuple[NDArray[np.bool_], Array | N
 
     None where only a plane or a rotation is seen.
     """
-    if not result.motions:
+    motion: Structure
+    if len(result.models) > 1:
+        motion, mask = result.motions[0], result.motion_labels == 0
+    elif result.models:
+        motion, mask = result.models[0], result.inlier_mask
+    else:
         return np.zeros(len(result.inlier_mask), bool), None
-    motion = result.motions[0]
-    return result.motion_labels == 0, motion.matrix if motion.kind == "fundamental" else None
+    return mask, motion.matrix if motion.kind == "fundamental" else None
 
 
 def dominant_plane(result: FilterResult, kept: NDArray[np.bool_]) -> Array | None:

@@ -137,6 +137,15 @@ def test_pairs_with_fewer_than_min_inliers_are_left_out(database: Path) -> None:
     assert geometries(database) == {}
 
 
+def test_pairs_of_less_evidence_than_asked_for_are_left_out(database: Path, tmp_path: Path) -> None:
+    verify(database, n_jobs=1, report=tmp_path / "report.csv")
+    with (tmp_path / "report.csv").open(newline="") as file:
+        rows = [(float(row["evidence"]), int(row["image_id1"]), int(row["image_id2"])) for row in csv.DictReader(file)]
+    least = sorted(rows)[len(rows) // 2][0]
+    verify(database, n_jobs=1, least_evidence=least, overwrite=True)
+    assert set(geometries(database)) == {(one, two) for evidence, one, two in rows if evidence >= least}
+
+
 def with_keypoints(database: Path, images: list[Array]) -> None:
     with pycolmap.Database.open(database) as db:
         db.clear_keypoints()
@@ -390,6 +399,14 @@ def test_counts_are_checked(database: Path, name: str) -> None:
     options: dict[str, Any] = {name: 0}
     with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got 0"):
         verify(database, **options)
+
+
+def test_least_evidence_is_checked(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match=r"`least_evidence` must be a finite number of at least 0, got -1.0"):
+        verify(database, least_evidence=-1.0)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["colmap", str(database), "--least-evidence", "-1"])
+    assert "--least-evidence: must be a number from 0 on, got -1" in capfd.readouterr().err
 
 
 def test_a_database_locked_while_it_is_filtered_says_so(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
