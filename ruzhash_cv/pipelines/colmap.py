@@ -147,7 +147,7 @@ def verify(
         "batch_size": batch_size,
     }
     rows: list[Row] = []
-    with Report(report, rows, COLUMNS), opened(path) as db:
+    with Report(report, path, rows, COLUMNS), opened(path) as db:
         matched = db.pairs()
         if not matched:
             raise UnusableFile(f"{path} holds no matches: match its images first")

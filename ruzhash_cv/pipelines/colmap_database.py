@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,6 +21,8 @@ CACHED_IMAGES = 1000
 TABLES = {"images", "keypoints", "matches", "two_view_geometries"}
 #: Seconds to wait for another process's transaction.
 PATIENCE = 1.0
+#: Bytes that must be free on the disk beside what is written: COLMAP ends the process where a transaction cannot be written.
+SPARE = 2**24
 
 Pair: TypeAlias = tuple[int, int]
 Array = NDArray[np.float64]
@@ -32,7 +36,7 @@ def opened(path: Path) -> Iterator[Database]:
     Raises
     ------
     UnusableFile
-        It is missing, of another kind, locked or read-only; it is as it was then.
+        It is missing, of another kind, damaged, locked or read-only; it is as it was then. Or it cannot be closed, for a full disk.
     """
     pycolmap = host("pycolmap", "colmap")
     _check(path)
@@ -47,8 +51,37 @@ def opened(path: Path) -> Iterator[Database]:
         pycolmap.logging.minloglevel = level
     try:
         yield Database(path, database)
-    finally:
+    except BaseException:
+        with suppress(UnusableFile):
+            _close(path, database)
+        raise
+    _close(path, database)
+
+
+def _close(path: Path, database: Any) -> None:
+    """Close a database, which rewrites its file where rows were deleted, and may fail on a full disk."""
+    try:
         database.close()
+    except RuntimeError as error:
+        # It would be closed again when it is collected, and end the process.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))
+        raise UnusableFile(f"cannot close {path}: {_reason(error)}") from None
+
+
+@contextmanager
+def _told(failure: str) -> Iterator[None]:
+    """Turn what pycolmap raises into one line."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        if isinstance(error, UnusableFile):
+            raise
+        raise UnusableFile(f"{failure}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """Return the last line of a message of COLMAP's, which begins with a place in its source in brackets."""
+    return (str(error).strip().splitlines() or ["it is damaged"])[-1].rpartition("] ")[2]
 
 
 def _check(path: Path) -> None:
@@ -65,9 +98,16 @@ def _check(path: Path) -> None:
         with closing(sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            # COLMAP ends the process where a transaction fails on a damaged page. Without descriptors this takes little time.
+            checks = (connection.execute(f"PRAGMA quick_check({table})").fetchone()[0] for table in TABLES & tables)
+            damage = next((told for told in checks if told != "ok"), None)
             connection.execute("ROLLBACK")
     except sqlite3.Error as error:
         raise UnusableFile(f"cannot write to {path}: {error}") from None
+    except UnicodeDecodeError:  # SQLite's own message holds what it read
+        raise UnusableFile(f"{path} is damaged") from None
+    if damage is not None:
+        raise UnusableFile(f"{path} is damaged: {' '.join(damage.split())}")
     if missing := sorted(TABLES - tables):
         raise UnusableFile(f"{path} is no COLMAP database: it has no table {missing[0]!r}")
 
@@ -84,24 +124,28 @@ class Database:
     """
 
     def __init__(self, path: Path, database: Any) -> None:
-        self._path, self._database = path, database
-        self.names = {image.image_id: image.name for image in database.read_all_images()}
+        self._path, self._database, self._unread = path, database, f"cannot read {path}"
+        with _told(self._unread):
+            self.names = {image.image_id: image.name for image in database.read_all_images()}
         self._keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
 
     def pairs(self) -> list[Pair]:
         """Return the image ids of the pairs that have raw matches."""
         to_images = host("pycolmap", "colmap").pair_id_to_image_pair
-        return [to_images(pair) for pair in self._database.read_num_matches()[0]]
+        with _told(self._unread):
+            return [to_images(pair) for pair in self._database.read_num_matches()[0]]
 
     def has_geometry(self, pair: Pair) -> bool:
         """Whether a pair has a two-view geometry, be it one without matches."""
         # Version 4 gave the methods the name of the table.
         exists = getattr(self._database, "exists_two_view_geometry", None) or self._database.exists_inlier_matches
-        return bool(exists(*pair))
+        with _told(self._unread):
+            return bool(exists(*pair))
 
     def matches(self, pair: Pair) -> Matches:
         """Return the raw matches of a pair, shape (m, 2)."""
-        found: Matches = self._database.read_matches(*pair)
+        with _told(self._unread):
+            found: Matches = self._database.read_matches(*pair)
         return found
 
     def points(self, pair: Pair) -> tuple[Array, Array]:
@@ -111,17 +155,17 @@ class Database:
 
     def replace(self, geometries: Iterable[tuple[Pair, Any]]) -> None:
         """Write two-view geometries in one transaction in place of those there are; None: leave a pair without."""
+        geometries = list(geometries)
+        size = sum(geometry.inlier_matches.nbytes for _, geometry in geometries if geometry is not None)
+        if shutil.disk_usage(self._path.parent).free < 2 * size + SPARE:  # in the write-ahead log, and in the file
+            raise UnusableFile(f"cannot write to {self._path}: its disk is full")
         delete = getattr(self._database, "delete_two_view_geometry", None) or self._database.delete_inlier_matches
-        try:
-            with host("pycolmap", "colmap").DatabaseTransaction(self._database):
-                for pair, geometry in geometries:
-                    if self.has_geometry(pair):
-                        delete(*pair)
-                    if geometry is not None:
-                        self._database.write_two_view_geometry(*pair, geometry)
-        except (RuntimeError, ValueError) as error:
-            reason = str(error).strip().splitlines()[-1].rpartition("] ")[2]
-            raise UnusableFile(f"cannot write to {self._path}: {reason}") from None
+        with _told(f"cannot write to {self._path}"), host("pycolmap", "colmap").DatabaseTransaction(self._database):
+            for pair, geometry in geometries:
+                if self.has_geometry(pair):
+                    delete(*pair)
+                if geometry is not None:
+                    self._database.write_two_view_geometry(*pair, geometry)
 
     def _points_of(self, image: int, rows: Matches) -> Array:
         keypoints = self._keypoints(image)
@@ -132,5 +176,6 @@ class Database:
         return keypoints[rows].astype(np.float64)
 
     def _read_keypoints(self, image: int) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = self._database.read_keypoints(image)[:, :2].copy()
+        with _told(self._unread):
+            found: NDArray[np.float32] = self._database.read_keypoints(image)[:, :2].copy()
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import islice
@@ -44,14 +45,18 @@ class Report:
     Parameters
     ----------
     path : path or None
-        A file ending in .csv, or in .parquet where pyarrow is installed; None: nothing is written.
+        A file ending in .csv, or in .parquet where pyarrow is installed, `UnusableFile` if it cannot be written; None: no report.
+    database : Path
+        What it reports on, never written over.
     rows : list of dict
         Filled while the block runs.
     columns : sequence of str
         The keys of every row, in order.
     """
 
-    def __init__(self, path: str | PathLike[str] | None, rows: list[dict[str, Any]], columns: Sequence[str]) -> None:
+    def __init__(
+        self, path: str | PathLike[str] | None, database: Path, rows: list[dict[str, Any]], columns: Sequence[str]
+    ) -> None:
         self.path, self.rows, self.columns = Path(path) if path else None, rows, columns
         if self.path is None:
             return
@@ -61,6 +66,12 @@ class Report:
             host("pyarrow", "parquet")
         if not self.path.parent.is_dir():
             raise UnusableFile(f"cannot write {self.path}: there is no directory {self.path.parent}")
+        if self.path.is_dir():
+            raise UnusableFile(f"cannot write {self.path}: it is a directory")
+        if self.path.exists() and database.exists() and self.path.samefile(database):
+            raise UnusableFile(f"cannot write {self.path}: it is the database")
+        if not os.access(self.path if self.path.exists() else self.path.parent, os.W_OK):
+            raise UnusableFile(f"cannot write {self.path}: permission denied")
 
     def __enter__(self) -> Report:
         return self

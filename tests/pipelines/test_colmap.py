@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import hashlib
 import os
 import shutil
@@ -12,8 +13,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from two_views import H
 
 from ruzhash_cv import cli
 from ruzhash_cv.families.solving import sampson_distance, transfer_error
+from ruzhash_cv.pipelines import colmap_database
 from ruzhash_cv.pipelines.colmap import Summary, verify
 from ruzhash_cv.pipelines.hosts import UnusableFile
 
@@ -379,10 +382,59 @@ def test_a_match_beyond_the_keypoints(database: Path, capfd: pytest.CaptureFixtu
     assert f"names keypoint 500 of image view{N_VIEWS + 1}.jpg, which has 100" in message
 
 
-@pytest.mark.parametrize(("name", "says"), [("report.txt", "end it in .csv or .parquet"), ("no/r.csv", "no directory")])
+def test_damaged_pages_are_told_before_the_work(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """COLMAP would end the process, with its own traces, where it comes upon them."""
+    with closing(sqlite3.connect(database)) as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'keypoints'").fetchone()
+    contents = bytearray(database.read_bytes())
+    contents[size * (page - 1) : size * page] = bytes(size)
+    database.write_bytes(contents)
+    with unchanged(database):
+        assert f"{database} is damaged" in refusal(["colmap", str(database)], capfd)
+
+
+def test_a_full_disk_is_told_before_a_batch_is_written(
+    database: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = iter([2**30, 2**30, 2**10])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
+    assert "its disk is full" in refusal(["colmap", str(database), "--n-jobs", "1", "--batch-size", "4"], capfd)
+    assert len(geometries(database)) == 8
+
+
+def test_what_cannot_be_closed_is_told_and_never_closed_again() -> None:
+    """COLMAP closes a database again when it is collected, and ends the process if that fails."""
+    closed = []
+
+    class Full:
+        def close(self) -> None:
+            closed.append(0)
+            raise RuntimeError("[database_sqlite.cc:603] SQLite error: database or disk is full")
+
+        def __del__(self) -> None:
+            closed.append(1)
+
+    with pytest.raises(UnusableFile, match=r"cannot close a\.db: SQLite error: database or disk is full"):
+        colmap_database._close(Path("a.db"), Full())
+    gc.collect()
+    assert closed == [0]
+
+
+def test_the_report_never_takes_the_place_of_the_database(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = database.rename(database.with_suffix(".csv"))
+    with unchanged(path):
+        assert "it is the database" in refusal(["colmap", str(path), "--report", str(path)], capfd)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("report.txt", "end it in .csv or .parquet"), ("no/r.csv", "no directory"), ("folder.csv", "it is a directory")],
+)
 def test_a_report_that_cannot_be_written_stops_before_the_work(
     database: Path, capfd: pytest.CaptureFixture[str], name: str, says: str
 ) -> None:
+    (database.parent / "folder.csv").mkdir()
     with unchanged(database):
         assert says in refusal(["colmap", str(database), "--report", str(database.parent / name)], capfd)
 
