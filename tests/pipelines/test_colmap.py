@@ -383,10 +383,11 @@ def test_a_match_beyond_the_keypoints(database: Path, capfd: pytest.CaptureFixtu
 
 
 def test_damaged_pages_are_told_before_the_work(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """COLMAP would end the process, with its own traces, where it comes upon them."""
+    """COLMAP may end the process, with traces of its own, when it writes to such a database."""
     with closing(sqlite3.connect(database)) as connection:
         (size,) = connection.execute("PRAGMA page_size").fetchone()
-        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'keypoints'").fetchone()
+        index = "SELECT rootpage FROM sqlite_master WHERE type = 'index' AND tbl_name = 'images'"
+        (page,) = connection.execute(index).fetchone()
     contents = bytearray(database.read_bytes())
     contents[size * (page - 1) : size * page] = bytes(size)
     database.write_bytes(contents)
