@@ -3,8 +3,8 @@ Camera motion and movers in a clip
 ==================================
 
 Between two frames of a video everything moves: the picture because the camera does, some things by themselves. One call per pair of
-frames tells them apart: the strongest structure is the camera's motion, every other one of some size
-a mover.
+frames tells them apart: the strongest structure is the camera's motion, every other one of
+some size a mover.
 """
 
 import itertools
