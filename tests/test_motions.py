@@ -247,3 +247,21 @@ def test_small_motions_are_no_overlays() -> None:
     second = (first - 300) @ turn.T + 300 + rng.normal(0, 0.3, first.shape)
     result = filtered((first, second), keep_stationary=False)
     assert result.inlier_mask[:300].mean() > 0.97
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_planes_seen_through_a_lens_that_bends_lines_are_one_motion(seed: int) -> None:
+    """Each plane has a matrix of its own that takes up what the lens does to it; together they are off by some tenths of a pixel."""
+
+    def bent(points: Array) -> Array:
+        off = points - [320.0, 240.0]
+        return points + 0.02 * off * (off**2).sum(axis=1, keepdims=True) / 400.0**2
+
+    rng, side = np.random.default_rng(seed), (0.9, 0.1, 0.5, 4.5)
+    parts = [
+        views(on_plane(plane, 150, rng), noise=0.1, seed=seed + number)
+        for number, plane in enumerate((WALL, FLOOR, side))
+    ]
+    result = filtered(*((bent(first), bent(second)) for first, second in parts))
+    assert len(result.models) == 3
+    assert len(result.motions) == 1

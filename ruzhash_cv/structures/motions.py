@@ -39,6 +39,8 @@ Families = tuple[TwoViewFamily, ...]
 N_SEVENS, N_PARALLAXES, N_REFINED = 30, 100, 12
 #: A structure is part of a motion that has at most so many times the least noise there.
 AS_WELL = 1.5
+#: ... or of this, in lengths: a lens that is not undistorted bends each plane's lines otherwise, which a matrix of its own takes up.
+LEAST_NOISE = 0.2
 #: Pairings of matches that tell how many agree with a matrix by chance.
 N_DECOYS = 1000
 #: Inliers are within so many noise scales. Of several matrices the one of least squared residuals has it, cut there (MSAC; Torr and
@@ -231,7 +233,7 @@ class MotionSearch:
         )
         for structure in np.unique(seen.labels[rows][seen.labels[rows] >= 0]):
             noise = noise_scales(squared[:, seen.labels[rows] == structure], self._rigid.codimension)
-            held[:, structure] = noise <= AS_WELL * self._least[structure]
+            held[:, structure] = noise <= AS_WELL * max(self._least[structure], LEAST_NOISE * seen.length)
         return held
 
 
