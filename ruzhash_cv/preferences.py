@@ -70,6 +70,7 @@ def embed_preferences(
 
 #: Noise scales of a preference are this many, each a third of the one before; the widest is `WIDEST_SCALE` lengths.
 N_SCALES, WIDEST_SCALE = 3, 3.0
+SCALES = WIDEST_SCALE / 3.0 ** np.arange(N_SCALES)
 #: Preferences end at so many times the widest scale.
 CUT = 3.0
 #: Expected number of components above their thresholds in the row that agrees most.
@@ -107,8 +108,7 @@ def embed_and_sum(
 def expected_preference(codimension: int) -> float:
     """Return the mean preference of what has one by chance: shares of it within r of a model grow as r ** codimension."""
     r = CUT * WIDEST_SCALE * ((np.arange(1000) + 0.5) / 1000) ** (1.0 / codimension)
-    scales = WIDEST_SCALE / 3.0 ** np.arange(N_SCALES)
-    return float(np.exp(-0.5 * (r / scales[:, None]) ** 2).mean())
+    return float(np.exp(-0.5 * (r / SCALES[:, None]) ** 2).mean())
 
 
 def as_rows(agreement: NDArray[np.float32], most: float) -> NDArray[np.float32]:

@@ -16,9 +16,8 @@ Array = NDArray[np.float64]
 
 #: Neighbours looked at, and the least share of them that must be a structure's own, in each image.
 N_NEIGHBOURS, LEAST_OWN = 3, 0.6
-#: The least share of a structure's matches that end at a keypoint of a stronger structure's match, for it to compete with these; one
-#: smaller than the second share of the stronger ones need not.
-LEAST_CONTESTED, SMALL = 0.02, 0.125
+#: A structure smaller than this share of the stronger ones need not compete with them for keypoints.
+SMALL = 0.125
 
 
 def tell_repetitions(
@@ -40,8 +39,8 @@ def tell_repetitions(
     for structure in range(k):
         own = (distances[:, structure] <= 1.0) & ~held
         small = own.sum() < SMALL * held.sum()
-        contested = taken[0].take(keypoints[0, own]) | taken[1].take(keypoints[1, own])
-        if own.sum() > 1 and (small or contested.mean() >= LEAST_CONTESTED):
+        competes = taken[0].take(keypoints[0, own]).any() or taken[1].take(keypoints[1, own]).any()
+        if own.sum() > 1 and (small or competes):
             shares = [own_share(data[:, image : image + 2], own, own | held, same) for image in (0, 2)]
             repeated[structure] = min(shares) < LEAST_OWN
         if repeated[structure]:

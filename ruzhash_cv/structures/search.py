@@ -19,7 +19,7 @@ from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.keypoints import Appearance, trust
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.preferences import WIDEST_SCALE, as_rows, embed, embed_and_sum, expected_preference
+from ruzhash_cv.preferences import SCALES, WIDEST_SCALE, as_rows, embed, embed_and_sum, expected_preference
 from ruzhash_cv.sampling import N_DRAWS, PRIOR_MATCHES, REJECTIONS, draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import (
     RADII,
@@ -67,8 +67,6 @@ LOOKS_GOOD, FEWEST_VOTES = 0.01, 8.0
 #: And if structures bring more evidence than they explain votes; so many times as much while the first family is alone. Wide tolerances
 #: hold much by little, and may hide better structures.
 EVIDENCE_PER_VOTE = 3.0
-#: What stood still in the images, a watermark or the bonnet of the car, moved by less than this, in lengths.
-STILL = 0.4
 #: Residuals of so many models at once: many more leave the processor's cache, and memory for much fewer is given back each time.
 _MODELS_AT_ONCE = 320
 #: The group of decoys: no correspondence's.
@@ -239,7 +237,7 @@ class Search:
         models = family.fit(matches.standing(), np.ones((1, len(matches))))
         found = Candidates.of(family, 0, models, matches.data, self._decoys, matches.length)
         gains = evidence(found, count_votes(found.steps, matches.votes), float(matches.votes.sum()), self._families, 1)
-        gains[:, RADII > STILL] = 0.0
+        gains[:, SCALES[-1] < RADII] = 0.0  # what stood still moved by less than the narrowest noise scale
         step = int(np.argmax(gains[0]))
         held = found.steps[0] <= step + TOLERANCE
         votes = np.where(held, 0.0, matches.votes) if gains[0, step] > 0.0 else matches.votes

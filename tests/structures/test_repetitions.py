@@ -8,7 +8,7 @@ import pytest
 from ruzhash_cv import filter_points
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.structures.repetitions import LEAST_CONTESTED, N_NEIGHBOURS, SMALL, own_share, tell_repetitions
+from ruzhash_cv.structures.repetitions import N_NEIGHBOURS, SMALL, own_share, tell_repetitions
 from ruzhash_cv.structures.search import Search
 
 OWN_KEYPOINTS = np.tile(np.arange(90), (2, 1))
@@ -140,8 +140,7 @@ def test_a_structure_that_competes_for_keypoints_goes(image: int) -> None:
     distances[:60, 0] = distances[60:, 1] = 0.5
     assert not tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0)[0].any()
     shared = OWN_KEYPOINTS.copy()
-    n_contested = int(np.ceil(LEAST_CONTESTED * 30))
-    shared[image, 90 - n_contested :] = np.arange(n_contested)
+    shared[image, 89] = 0
     assert tell_repetitions(scattered(), distances, shared, 1.0)[0].tolist() == [False, True]
     # Of some of many matches the keypoints' numbers exceed theirs.
     assert tell_repetitions(scattered(), distances, shared + [[500], [900]], 1.0)[0].tolist() == [False, True]
