@@ -47,8 +47,13 @@ FIELDS = ("package", "variant", "suite", "problem", "seed", *MEASURES, "ms")
 NOMINAL = 0.05
 """`accepted` is the share of mismatches whose p-value is at most that."""
 RESULTS = Path(__file__).parent / "results" / "ablation_rows.csv"
-#: Modules that take what is given and show what is found.
-EDGES = {"ruzhash_cv.correspondences", "ruzhash_cv.result"}
+#: Modules that take what is given and show what is found, and motions, which are looked for after the mask.
+EDGES = {
+    "ruzhash_cv.correspondences",
+    "ruzhash_cv.result",
+    "ruzhash_cv.motions",
+    "ruzhash_cv.structures.motions",
+}
 Key = tuple[str, str, str, str]
 Row = dict[str, Any]
 Task = tuple[str, str, int, int, tuple[Key, ...]]
