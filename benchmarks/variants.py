@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ruzhash_cv import filtering, matchset, preferences, sampling, verdict
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.structures import evidence, refinement, repetitions, search
+from ruzhash_cv.structures import evidence, partition, refinement, repetitions, search
 
 Change = Callable[[ExitStack], None]
 Array = NDArray[np.float64]
@@ -423,6 +423,8 @@ NUMBERS = [
     Number(search, "PLANS", (1, "neighbourhoods"), "neighbours a fundamental matrix's sample is drawn from, in turn"),
     Number(search, "PLANS", (1, "n_refitted"), "fundamental matrices that are refitted, of each round and guide"),
     Number(search, "MOST_ROUNDS", (), "rounds, each with as many samples as all before it"),
+    Number(partition, "N_PATCHES", (), "patches of a wide plane that its parts are looked for among"),
+    Number(partition, "PATCH_SIZE", (), "matches in a patch"),
     Number(refinement, "N_FITS", (), "last fits of a structure"),
     Number(refinement, "RADIUS", (), "their radius, in noise scales"),
     Number(search, "CLOSING_RADII", (), "radii of the refits, in lengths"),

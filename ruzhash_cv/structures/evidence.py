@@ -221,18 +221,24 @@ def meaningful(candidates: Candidates, families: Sequence[ModelFamily], votes: A
 
 
 def extract(
-    candidates: Candidates, families: Sequence[ModelFamily], votes: Array, n_tried: int
+    candidates: Candidates,
+    families: Sequence[ModelFamily],
+    votes: Array,
+    n_tried: int,
+    total: float | None = None,
+    widest: int = N_RADII - 1,
 ) -> tuple[Structures, Array]:
     """Return structures, and the votes that none explains.
 
     The next structure and its radius are those of most evidence among the votes that are left, of whichever family. What it explains is
-    taken away, and so on while the expected number of false alarms is below one.
+    taken away, and so on while the expected number of false alarms is below one. Where there are more votes than are to be explained,
+    `total` is their number. `widest` is the index of the largest radius.
     """
-    left, total = votes.copy(), float(votes.sum())
+    left, total = votes.copy(), float(votes.sum()) if total is None else total
     counts = count_votes(candidates.steps, left)
     chosen: list[tuple[Any, ...]] = []
     while len(chosen) < min(MOST_STRUCTURES, len(candidates)):
-        gains = evidence(candidates, counts, total, families, n_tried)
+        gains = evidence(candidates, counts, total, families, n_tried)[:, : widest + 1]
         best, step = divmod(int(np.argmax(gains)), gains.shape[1])
         if not gains[best, step] > 0.0:
             break

@@ -32,6 +32,7 @@ from ruzhash_cv.structures.evidence import (
     extract,
     meaningful,
 )
+from ruzhash_cv.structures.partition import divided
 from ruzhash_cv.structures.refinement import refit
 from ruzhash_cv.structures.repetitions import tell_repetitions
 
@@ -142,9 +143,14 @@ class Search:
             if self._is_over(structures, scores, null_scores, alone):
                 break
             led_by = scores
-        return self._without_repetitions(
+        found = self._without_repetitions(
             Found(structures, self._null, scores, null_scores, scorer, self._rejected, self._n_models)
         )
+        matches = self._matches
+        structures = divided(
+            found.structures, self._families, matches.data, matches.votes, self._decoys, matches.length, self._n_tried
+        )
+        return replace(found, structures=structures)
 
     def _guides(self, code: int, scores: Array | None) -> list[Array]:
         """Return what the samples of a family are led by: half of them by all matches, half by what no structure holds.
