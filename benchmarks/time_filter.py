@@ -23,6 +23,7 @@ METHODS = (
     "H USAC_MAGSAC",
     "F USAC_MAGSAC",
     "sequential H USAC_MAGSAC 12 px",
+    "H poselib",
     "sequential H poselib",
     "LPM",
     "AdaLAM",

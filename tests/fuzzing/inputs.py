@@ -193,6 +193,9 @@ def matches_of(draw: Draw, n: int) -> tuple[Any, float | None]:
         return draw.pick([flat, tuple(flat)]), ratio
     if form == "knn":
         rows = [tuple(flat[row : row + int(draw.rng.integers(4))]) for row in range(len(flat))]
+        several = len({match.trainIdx for row in rows for match in row}) > 1
+        if ratio is not None and several and all(len(row) < 2 for row in rows):
+            draw.legal = False  # nothing to compare a first neighbour with
         return draw.pick([rows, tuple(rows), [list(row) for row in rows]]), ratio
     if form == "bad":
         draw.legal = False
