@@ -43,7 +43,7 @@ def find_homography(
         Corresponding points, pixels, of any real dtype.
     ransacReprojThreshold, threshold : float, optional
         Pixels, one of the two: OpenCV's name and place, or ours. On the symmetric transfer error: it holds in both images. None: the
-        tolerance that the plane's own residuals ask for, up to 34 px.
+        tolerance that the plane's own residuals ask for, up to 24 px.
     method, mask, maxIters, confidence
         Ignored: `method` may be any of OpenCV's robust ones (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...), there is one way here, and it
         knows itself when it has sampled enough.

@@ -120,7 +120,7 @@ def filter_points(
     threshold : float, optional
         The tolerance of every structure, in the unit of the points: every kept match lies within it of one of the result's `models`,
         by symmetric transfer error for a homography and Sampson distance for a fundamental matrix. It changes nothing else. None:
-        each structure gets the tolerance its own residuals ask for, between 0.75 and 34 px (homography) or 8.5 px (fundamental matrix).
+        each structure gets the tolerance its own residuals ask for, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
     false_acceptance_rate : float in (0, 1), optional
         Share of mismatches accepted: the mask is p-value <= rate, whatever the structures (within `threshold`, where one is
         given). None: kept is what lies within the tolerance of a structure (of a fundamental matrix: if 98 % of decoys look
