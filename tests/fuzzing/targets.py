@@ -280,7 +280,10 @@ def forest(cls: Any) -> Target:
             )
         )
         # As many centres as rows, each compared with each row: with 300 columns too that is asked to take long.
-        n, m = draw.pick([0, 1, 2, 5, 40, 300]), draw.pick([1, 2, 7, 60, 300 if cls is ruzhash_cv.RuzHashForest else 60])
+        n, m = (
+            draw.pick([0, 1, 2, 5, 40, 300]),
+            draw.pick([1, 2, 7, 60, 300 if cls is ruzhash_cv.RuzHashForest else 60]),
+        )
         rows, decoys = preference_rows(draw, n, m), preference_rows(draw, draw.pick([0, 1, 50]), m)
         decoys = rows if decoys is None else decoys
         own, others = grown.fit_anomaly_scores(rows, decoys)
