@@ -9,11 +9,14 @@ one thread; mapping is not counted.
 from __future__ import annotations
 
 import argparse
+import csv
+import functools
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,7 @@ Array = NDArray[np.float64]
 MIN_INLIERS = 15
 #: A match is right within so many pixels of its true place.
 RIGHT = 3.0
+KEPT = ("pairs kept", "wrong pairs", "matches kept", "precision", "recall")
 MAP = ("images", "points", "reprojection error, px", "camera error, m: median of means / largest")
 HOW_TO_READ = f"""\
 All verifiers get the same database of COLMAP's SIFT and raw matches; then COLMAP maps, incrementally and globally. CPU: of the
@@ -103,8 +107,8 @@ def by_colmap(database: Path) -> None:
     pycolmap.geometric_verification(database, options)
 
 
-def by_ruzhash(database: Path) -> None:
-    assert cli.main(["colmap", str(database), "--n-jobs", "1"]) == 0
+def by_ruzhash(database: Path, *options: str) -> None:
+    assert cli.main(["colmap", str(database), "--n-jobs", "1", *options]) == 0
 
 
 def by_magsac(database: Path) -> None:
@@ -138,9 +142,26 @@ def _replace_each(database: Path, verify: Callable[[Array, Array], NDArray[np.bo
                     db.write_two_view_geometry(one, two, pycolmap.TwoViewGeometry(config=3, inlier_matches=kept))
 
 
+def by_truth(photos: Photos, database: Path) -> None:
+    """Keep the right matches alone: what no verifier can better."""
+    with pycolmap.Database.open(database) as db:
+        names = {image.image_id: image.name for image in db.read_all_images()}
+        keypoints = {image: db.read_keypoints(image)[:, :2].astype(np.float64) for image in names}
+        with pycolmap.DatabaseTransaction(db):
+            for pair in db.read_num_matches()[0]:
+                one, two = pycolmap.pair_id_to_image_pair(pair)
+                matches = db.read_matches(one, two)
+                points = keypoints[one][matches[:, 0]], keypoints[two][matches[:, 1]]
+                kept = matches[photos.truth(names[one], names[two], *points)]
+                if len(kept) >= MIN_INLIERS:
+                    db.write_two_view_geometry(one, two, pycolmap.TwoViewGeometry(config=3, inlier_matches=kept))
+
+
 VERIFIERS = {
     "COLMAP": by_colmap,
     "ruzhash_cv": by_ruzhash,
+    "ruzhash_cv --least-evidence 100": lambda database: by_ruzhash(database, "--least-evidence", "100"),
+    "ruzhash_cv --all-structures": lambda database: by_ruzhash(database, "--all-structures"),
     "cv2.USAC_MAGSAC, F, 3 px": by_magsac,
     "none, all matches": by_nothing,
 }
@@ -149,31 +170,82 @@ VERIFIERS = {
 # What became of it
 
 
+@dataclass
+class Pairs:
+    """What is known of all pairs of a database, arrays (n_pairs,): matches, those right, those kept, and those kept and right."""
+
+    matches: Array
+    true: Array
+    kept: Array
+    right: Array
+
+    def row(self, name: str, chosen: NDArray[np.bool_]) -> list[str]:
+        """Return a line about the pairs that are `chosen`: how many, how many wrong, matches kept, precision, recall."""
+        kept, right = self.kept * chosen, self.right * chosen
+        wrong = chosen & (2 * right < kept)
+        shares = right.sum() / max(kept.sum(), 1), right.sum() / max(self.true.sum(), 1)
+        return [
+            name,
+            f"{chosen.sum()}",
+            f"{wrong.sum()}",
+            f"{kept.sum():.0f}",
+            *(f"{share:.3f}" for share in shares),
+        ]
+
+
+def counted(photos: Photos, database: Path) -> Pairs:
+    """Count all pairs that have matches, in the order of their images; without truth all is right."""
+    found, counts = pairs_of(database), []
+    with pycolmap.Database.open(database) as db:
+        names = {image.image_id: image.name for image in db.read_all_images()}
+        keypoints = {image: db.read_keypoints(image)[:, :2].astype(np.float64) for image in names}
+        for one, two in sorted(pycolmap.pair_id_to_image_pair(pair) for pair in db.read_num_matches()[0]):
+            row = []
+            kept = found[one, two].inlier_matches if (one, two) in found else np.zeros((0, 2), np.uint32)
+            for matches in (db.read_matches(one, two), kept):
+                points = keypoints[one][matches[:, 0]], keypoints[two][matches[:, 1]]
+                truth = photos.truth or (lambda *_: np.ones(len(matches), bool))  # noqa: B023
+                row += [len(matches), int(truth(names[one], names[two], *points).sum())]
+            counts.append(row)
+    matches, true, kept, right = np.array(counts).T
+    return Pairs(matches, true, kept, right)
+
+
 def judged(photos: Photos, database: Path) -> list[str]:
     """Return pairs and matches kept, and with truth: wrong pairs, precision, recall."""
-    kept = {pair: geometry.inlier_matches for pair, geometry in pairs_of(database).items()}
-    n_kept = sum(map(len, kept.values()))
-    if photos.truth is None:
-        return [str(len(kept)), "", str(n_kept), "", ""]
-    wrong = n_right = n_true = 0
-    with pycolmap.Database.open(database) as db:
-        images = {image.image_id: image.name for image in db.read_all_images()}
-        keypoints = {image: db.read_keypoints(image)[:, :2].astype(np.float64) for image in images}
-        for pair in db.read_num_matches()[0]:
-            one, two = pycolmap.pair_id_to_image_pair(pair)
-            counts = []
-            for matches in (db.read_matches(one, two), kept.get((one, two), np.zeros((0, 2), np.uint32))):
-                points = keypoints[one][matches[:, 0]], keypoints[two][matches[:, 1]]
-                counts.append(int(photos.truth(images[one], images[two], *points).sum()))
-            n_true, n_right = n_true + counts[0], n_right + counts[1]
-            wrong += (one, two) in kept and 2 * counts[1] < len(kept[one, two])
-    return [
-        str(len(kept)),
-        str(wrong),
-        str(n_kept),
-        f"{n_right / max(n_kept, 1):.3f}",
-        f"{n_right / max(n_true, 1):.3f}",
+    pairs = counted(photos, database)
+    _, kept, *rest = pairs.row("", pairs.kept >= MIN_INLIERS)
+    return [kept, *rest] if photos.truth is not None else [kept, "", rest[1], "", ""]
+
+
+def cuts(seeds: list[int], n_views: int, ratio: float, work: Path) -> str:
+    """Return a table of the pairs of several streets that are kept by cuts of evidence, of inliers, and of their share."""
+    ours, evidences, colmap = [], [], []
+    for seed in seeds:
+        photos, original = street_photos(work / f"cut{seed}", n_views, seed), work / f"cut{seed}.db"
+        matched(photos, original, ratio)
+        database, report = Path(shutil.copy(original, work / "verified.db")), work / "report.csv"
+        by_ruzhash(database, "--least-evidence", "0", "--report", str(report))
+        ours.append(counted(photos, database))
+        with report.open(newline="") as file:
+            rows = sorted(
+                (int(row["image_id1"]), int(row["image_id2"]), row["evidence"]) for row in csv.DictReader(file)
+            )
+        evidences.append([float(row[2]) for row in rows])
+        by_colmap(Path(shutil.copy(original, database)))
+        colmap.append(counted(photos, database))
+    own, other = (Pairs(*np.hstack([[*vars(pairs).values()] for pairs in each])) for each in (ours, colmap))
+    evidence, kept = np.concatenate(evidences), own.kept >= MIN_INLIERS
+    lines = [other.row("COLMAP", other.kept >= MIN_INLIERS)]
+    lines += [own.row(f"evidence of at least {cut}", kept & (evidence >= cut)) for cut in (0, 20, 50, 100, 150, 200)]
+    lines += [own.row(f"at least {cut} inliers", own.kept >= cut) for cut in (30, 40, 50, 60)]
+    lines += [
+        own.row(f"at least {cut:.0%} inliers", kept & (own.kept >= cut * own.matches)) for cut in (0.2, 0.25, 0.3)
     ]
+    title = (
+        f"## Which pairs are kept: {len(seeds)} other streets (seeds {seeds[0]} to {seeds[-1]}), {len(evidence)} pairs"
+    )
+    return f"{title}\n\n{markdown(['pairs of', *KEPT], lines)}"
 
 
 def mapped(photos: Photos, database: Path, mapping: str, seeds: list[int]) -> list[str]:
@@ -221,7 +293,8 @@ def compare(photos: Photos, work: Path, ratio: float, seeds: list[int]) -> str:
     with pycolmap.Database.open(original) as db:
         counts = db.read_num_matches()[1]
     verified, maps = [], []
-    for name, verify in VERIFIERS.items():
+    known = {} if photos.truth is None else {"the right matches alone": functools.partial(by_truth, photos)}
+    for name, verify in (VERIFIERS | known).items():
         database = Path(shutil.copy(original, work / "verified.db"))
         since = time.process_time()
         verify(database)
@@ -234,16 +307,7 @@ def compare(photos: Photos, work: Path, ratio: float, seeds: list[int]) -> str:
     title = f"## {photos.name}: {len(counts)} pairs with matches, {sum(counts):,} matches, ratio test {ratio:g}"
     tables = (
         (
-            [
-                "verification",
-                "pairs kept",
-                "wrong pairs",
-                "matches kept",
-                "precision",
-                "recall",
-                "CPU s",
-                "CPU ms a pair",
-            ],
+            ["verification", *KEPT, "CPU s", "CPU ms a pair"],
             verified,
         ),
         (["mapping after", *(f"{mapping}: {what}" for mapping in ("incremental", "global") for what in MAP)], maps),
@@ -263,6 +327,8 @@ def main() -> None:
     parser.add_argument(
         "--views", type=int, nargs="*", default=[14], help="of the rendered street; several: several sets"
     )
+    parser.add_argument("--streets", type=int, nargs="+", default=[0], help="seeds of the streets that are mapped")
+    parser.add_argument("--cut-streets", type=int, nargs="+", default=[], help="seeds of streets for a table of cuts")
     parser.add_argument("--photos", type=Path, help="a folder of photos beside the rendered ones")
     parser.add_argument("--camera", default="1231.3,600,451", help="their camera: f,cx,cy in pixels")
     parser.add_argument("--ratios", type=float, nargs="+", default=[0.8], help="of COLMAP's matching")
@@ -276,13 +342,18 @@ def main() -> None:
     tables = []
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        sets = [street_photos(work / f"street{n_views}", n_views) for n_views in options.views]
+        sets = [
+            street_photos(work / f"street{seed}_{n_views}", n_views, seed)
+            for seed, n_views in product(options.streets, options.views)
+        ]
         if options.photos is not None and options.photos.is_dir():
             sets.append(Photos(options.photos.name, options.photos, options.camera))
         for photos in sets:
             for ratio in options.ratios:
                 tables.append(compare(photos, work, ratio, options.seeds))
                 (work / f"{photos.folder.name}.db").unlink()
+        if options.cut_streets:
+            tables.append(cuts(options.cut_streets, options.views[0], options.ratios[0], work))
     about = f"{about_this_run({})}, pycolmap {pycolmap.__version__}"
     text = "\n\n".join([about, HOW_TO_READ, *tables])
     print(text)
