@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +34,15 @@ MIN_INLIERS = 15
 #: A match is right within so many pixels of its true place.
 RIGHT = 3.0
 KEPT = ("pairs kept", "wrong pairs", "matches kept", "precision", "recall")
-MAP = ("images", "points", "reprojection error, px", "camera error, m: median of means / largest")
+MAP = ("images", "points", "reprojection error, px", "camera error, m: median of means / largest", "lost maps")
+#: A map is lost where a camera is so many metres off.
+LOST = 1.0
 HOW_TO_READ = f"""\
 All verifiers get the same database of COLMAP's SIFT and raw matches; then COLMAP maps, incrementally and globally. CPU: of the
 verification alone, on one thread. Of the rendered street the cameras and every pixel's partner are known. A match is right
 within {RIGHT:g} px of its true place, a pair is wrong where fewer than half of its kept matches are right, and the cameras'
-error is measured after the best similarity. Maps: the fewest images over the seeds, medians of the rest, and the largest
-error of a camera."""
+error is measured after the best similarity. Maps: one for each set and seed of COLMAP's; images are those of all maps, the rest
+are medians, and the largest error of a camera; a map is lost where a camera is more than {LOST:g} m off."""
 
 
 @dataclass
@@ -211,11 +212,8 @@ def counted(photos: Photos, database: Path) -> Pairs:
     return Pairs(matches, true, kept, right)
 
 
-def judged(photos: Photos, database: Path) -> list[str]:
-    """Return pairs and matches kept, and with truth: wrong pairs, precision, recall."""
-    pairs = counted(photos, database)
-    _, kept, *rest = pairs.row("", pairs.kept >= MIN_INLIERS)
-    return [kept, *rest] if photos.truth is not None else [kept, "", rest[1], "", ""]
+def together(parts: list[Pairs]) -> Pairs:
+    return Pairs(*np.hstack([[*vars(pairs).values()] for pairs in parts]))
 
 
 def cuts(seeds: list[int], n_views: int, ratio: float, work: Path) -> str:
@@ -234,7 +232,7 @@ def cuts(seeds: list[int], n_views: int, ratio: float, work: Path) -> str:
         evidences.append([float(row[2]) for row in rows])
         by_colmap(Path(shutil.copy(original, database)))
         colmap.append(counted(photos, database))
-    own, other = (Pairs(*np.hstack([[*vars(pairs).values()] for pairs in each])) for each in (ours, colmap))
+    own, other = together(ours), together(colmap)
     evidence, kept = np.concatenate(evidences), own.kept >= MIN_INLIERS
     lines = [other.row("COLMAP", other.kept >= MIN_INLIERS)]
     lines += [own.row(f"evidence of at least {cut}", kept & (evidence >= cut)) for cut in (0, 20, 50, 100, 150, 200)]
@@ -248,18 +246,30 @@ def cuts(seeds: list[int], n_views: int, ratio: float, work: Path) -> str:
     return f"{title}\n\n{markdown(['pairs of', *KEPT], lines)}"
 
 
-def mapped(photos: Photos, database: Path, mapping: str, seeds: list[int]) -> list[str]:
-    """Return the fewest images, the medians of points, reprojection and camera error, and the largest error of a camera."""
-    maps = [model for seed in seeds if (model := mapped_once(photos, database, mapping, seed)) is not None]
-    if len(maps) < len(seeds):
-        return ["0", "", "", ""]
+def mapped(databases: list[tuple[Photos, Path]], mapping: str, seeds: list[int]) -> list[str]:
+    """Return shares of images, medians of points, reprojection and camera error, the largest error, and how many maps are lost."""
+    n_images = n_mapped = lost = 0
+    maps, errors = [], []
+    for photos, database in databases:
+        with pycolmap.Database.open(database) as db:
+            n_images += len(seeds) * db.num_images()
+        for model in (mapped_once(photos, database, mapping, seed) for seed in seeds):
+            if model is None:
+                lost += 1
+                continue
+            n_mapped, maps = n_mapped + model.num_reg_images(), [*maps, model]
+            if photos.centres is not None:
+                errors.append(camera_errors(model, photos.centres))
+                lost += errors[-1].max() > LOST
+    if not maps:
+        return [f"0 of {n_images}", "", "", "", ""]
     points = np.median([model.num_points3D() for model in maps])
     error = np.median([model.compute_mean_reprojection_error() for model in maps])
-    row = [str(min(model.num_reg_images() for model in maps)), f"{points:.0f}", f"{error:.2f}"]
-    if photos.centres is None:
-        return [*row, ""]
-    errors = [camera_errors(model, photos.centres) for model in maps]
-    return [*row, f"{np.median([each.mean() for each in errors]):.3f} / {np.max([each.max() for each in errors]):.3f}"]
+    row = [f"{n_mapped} of {n_images}", f"{points:.0f}", f"{error:.2f}"]
+    if not errors:
+        return [*row, "", ""]
+    means, largest = [each.mean() for each in errors], max(each.max() for each in errors)
+    return [*row, f"{np.median(means):.3f} / {largest:.3f}", f"{lost} of {len(seeds) * len(databases)}"]
 
 
 def mapped_once(photos: Photos, database: Path, mapping: str, seed: int) -> Any:
@@ -286,33 +296,40 @@ def camera_errors(model: Any, centres: dict[str, Array]) -> Array:
     return errors
 
 
-def compare(photos: Photos, work: Path, ratio: float, seeds: list[int]) -> str:
-    """Return the table of one set of photos."""
-    original = work / f"{photos.folder.name}.db"
-    matched(photos, original, ratio)
-    with pycolmap.Database.open(original) as db:
-        counts = db.read_num_matches()[1]
+def compare(title: str, sets: list[Photos], work: Path, ratio: float, seeds: list[int]) -> str:
+    """Return the tables of sets of photos, taken together."""
+    for photos in sets:
+        matched(photos, work / f"{photos.folder.name}.db", ratio)
+    known = {} if sets[0].truth is None else {"the right matches alone": by_truth}
     verified, maps = [], []
-    known = {} if photos.truth is None else {"the right matches alone": functools.partial(by_truth, photos)}
-    for name, verify in (VERIFIERS | known).items():
-        database = Path(shutil.copy(original, work / "verified.db"))
-        since = time.process_time()
-        verify(database)
-        seconds = time.process_time() - since
-        verified.append([name, *judged(photos, database), f"{seconds:.2f}", f"{1000 * seconds / len(counts):.1f}"])
+    for name, verify in ({name: functools.partial(_anywhere, of) for name, of in VERIFIERS.items()} | known).items():
+        databases, counts, seconds = [], [], 0.0
+        for photos in sets:
+            target = work / f"{photos.folder.name}_verified.db"
+            databases.append((photos, Path(shutil.copy(work / f"{photos.folder.name}.db", target))))
+            since = time.process_time()
+            verify(*databases[-1])
+            seconds += time.process_time() - since
+            counts.append(counted(*databases[-1]))
+        pairs = together(counts)
+        row, n_pairs = pairs.row(name, pairs.kept >= MIN_INLIERS), len(pairs.kept)
+        if sets[0].truth is None:
+            row = [*row[:2], "", row[3], "", ""]
+        verified.append([*row, f"{seconds:.2f}", f"{1000 * seconds / n_pairs:.1f}"])
         maps.append([name])
         for mapping in ("incremental", "global"):
-            maps[-1] += mapped(photos, database, mapping, seeds)
+            maps[-1] += mapped(databases, mapping, seeds)
         print(verified[-1], maps[-1], flush=True)
-    title = f"## {photos.name}: {len(counts)} pairs with matches, {sum(counts):,} matches, ratio test {ratio:g}"
+    title = f"## {title}: {n_pairs} pairs with matches, {pairs.matches.sum():,} matches, ratio test {ratio:g}"
     tables = (
-        (
-            ["verification", *KEPT, "CPU s", "CPU ms a pair"],
-            verified,
-        ),
+        (["verification", *KEPT, "CPU s", "CPU ms a pair"], verified),
         (["mapping after", *(f"{mapping}: {what}" for mapping in ("incremental", "global") for what in MAP)], maps),
     )
-    return "\n\n".join([title, *(markdown(*table) for table in map(without_empty_columns, *zip(*tables, strict=True)))])
+    return "\n\n".join([title, *(markdown(*table) for table in (without_empty_columns(*each) for each in tables))])
+
+
+def _anywhere(verify: Callable[[Path], None], photos: Photos, database: Path) -> None:
+    verify(database)
 
 
 def without_empty_columns(header: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
@@ -324,14 +341,12 @@ def without_empty_columns(header: list[str], rows: list[list[str]]) -> tuple[lis
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--views", type=int, nargs="*", default=[14], help="of the rendered street; several: several sets"
-    )
+    parser.add_argument("--views", type=int, nargs="*", default=[12], help="of each rendered street")
     parser.add_argument("--streets", type=int, nargs="+", default=[0], help="seeds of the streets that are mapped")
     parser.add_argument("--cut-streets", type=int, nargs="+", default=[], help="seeds of streets for a table of cuts")
     parser.add_argument("--photos", type=Path, help="a folder of photos beside the rendered ones")
     parser.add_argument("--camera", default="1231.3,600,451", help="their camera: f,cx,cy in pixels")
-    parser.add_argument("--ratios", type=float, nargs="+", default=[0.8], help="of COLMAP's matching")
+    parser.add_argument("--ratio", type=float, default=0.8, help="of COLMAP's matching")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of COLMAP's mapping")
     parser.add_argument(
         "-o", "--output", type=Path, help="a Markdown file: what begins with its word Command: is written anew"
@@ -342,18 +357,15 @@ def main() -> None:
     tables = []
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        sets = [
-            street_photos(work / f"street{seed}_{n_views}", n_views, seed)
-            for seed, n_views in product(options.streets, options.views)
-        ]
+        for n_views in options.views:
+            sets = [street_photos(work / f"street{seed}_{n_views}", n_views, seed) for seed in options.streets]
+            title = f"{len(sets)} streets (seeds {options.streets[0]} to {options.streets[-1]}), {n_views} views each"
+            tables.append(compare(title, sets, work, options.ratio, options.seeds))
         if options.photos is not None and options.photos.is_dir():
-            sets.append(Photos(options.photos.name, options.photos, options.camera))
-        for photos in sets:
-            for ratio in options.ratios:
-                tables.append(compare(photos, work, ratio, options.seeds))
-                (work / f"{photos.folder.name}.db").unlink()
+            sets = [Photos(options.photos.name, options.photos, options.camera)]
+            tables.append(compare(sets[0].name, sets, work, options.ratio, options.seeds))
         if options.cut_streets:
-            tables.append(cuts(options.cut_streets, options.views[0], options.ratios[0], work))
+            tables.append(cuts(options.cut_streets, options.views[0], options.ratio, work))
     about = f"{about_this_run({})}, pycolmap {pycolmap.__version__}"
     text = "\n\n".join([about, HOW_TO_READ, *tables])
     print(text)

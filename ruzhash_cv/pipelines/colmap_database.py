@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -14,15 +13,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv.pipelines.hosts import UnusableFile, host
+from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host
 
 #: Images whose keypoints are held in memory.
 CACHED_IMAGES = 1000
 TABLES = {"images", "keypoints", "matches", "two_view_geometries"}
 #: Seconds to wait for another process's transaction.
 PATIENCE = 1.0
-#: Bytes that must be free on the disk beside what is written: COLMAP ends the process where a transaction cannot be written.
-SPARE = 2**24
 
 Pair: TypeAlias = tuple[int, int]
 Array = NDArray[np.float64]
@@ -157,8 +154,7 @@ class Database:
         """Write two-view geometries in one transaction in place of those there are; None: leave a pair without."""
         geometries = list(geometries)
         size = sum(geometry.inlier_matches.nbytes for _, geometry in geometries if geometry is not None)
-        if shutil.disk_usage(self._path.parent).free < 2 * size + SPARE:  # in the write-ahead log, and in the file
-            raise UnusableFile(f"cannot write to {self._path}: its disk is full")
+        check_space(self._path, 2 * size)  # in the write-ahead log, and in the file
         delete = getattr(self._database, "delete_two_view_geometry", None) or self._database.delete_inlier_matches
         with _told(f"cannot write to {self._path}"), host("pycolmap", "colmap").DatabaseTransaction(self._database):
             for pair, geometry in geometries:

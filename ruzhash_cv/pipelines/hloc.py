@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._core.validation import check_int
 from ruzhash_cv.pipelines import selection
-from ruzhash_cv.pipelines.hosts import UnusableFile, hidden, host
+from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, hidden, host
 from ruzhash_cv.pipelines.pairs import run_pairs
 from ruzhash_cv.result import FilterResult
 
@@ -117,11 +118,13 @@ def filter_matches(
         source = _Source(features, matches)
         groups = source.find(pairs)
         n_matches = n_inliers = 0
-        with _written(target, (Path(features_h5), Path(matches_h5)), overwrite) as file:
+        inputs = [Path(path) for path in (features_h5, matches_h5, pairs) if isinstance(path, (str, PathLike))]
+        with _written(target, inputs, overwrite) as file:
             points = ((names, *source.points(group, names)) for names, group in groups.items())
             prepare = selection.prepare if strongest_motion else None
             results = run_pairs(points, prepare, batch_size=batch_size, **options)
             for names, result in tqdm(results, total=len(groups), unit="pair", disable=hidden(progress)):
+                check_space(target)
                 entries = source.filtered(groups[names], names, result, strongest_motion)
                 for name, values in entries.items():
                     file.create_dataset(f"{groups[names]}/{name}", data=values)
@@ -249,15 +252,22 @@ def _read(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _written(path: Path, sources: tuple[Path, ...], overwrite: bool) -> Iterator[Any]:
+def _written(path: Path, inputs: Sequence[Path], overwrite: bool) -> Iterator[Any]:
     """Open a new HDF5 file beside `path`, which takes its place at the end of the block."""
-    if path.exists() and (not overwrite or any(path.samefile(source) for source in sources)):
+    if path.is_dir():
+        raise UnusableFile(f"cannot write {path}: it is a directory")
+    if not path.parent.is_dir():
+        raise UnusableFile(f"cannot write {path}: there is no directory {path.parent}")
+    if path.exists() and not overwrite:
         raise UnusableFile(f"{path} is there already")
+    if path.exists() and any(path.samefile(other) for other in inputs):
+        raise UnusableFile(f"cannot write {path}: it is an input")
+    check_space(path)
     unfinished = path.with_name(f"{path.name}.part")
     try:
         file = host("h5py", "hloc").File(unfinished, "w", libver="latest")
     except OSError as error:
-        raise UnusableFile(f"cannot write {path}: {error.strerror or 'no such directory'}") from None
+        raise UnusableFile(f"cannot write {path}: {os.strerror(error.errno) if error.errno else error}") from None
     try:
         with file:
             yield file

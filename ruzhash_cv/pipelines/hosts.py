@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import islice
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
+
+#: Bytes of a disk that stay free: what libraries hold back, and write later, is less.
+SPARE = 2**26
 
 
 class UnusableFile(ValueError):  # noqa: N818
@@ -25,6 +29,15 @@ def host(package: str, extra: str) -> Any:
     except ImportError:
         name = package.partition(".")[0]
         raise ImportError(f'this needs {name}: pip install "ruzhash-cv[{extra}]"', name=name) from None
+
+
+def check_space(path: Path, size: int = 0) -> None:
+    """Raise `UnusableFile` where the disk of a file has no room for `size` bytes and some to spare.
+
+    On a full disk COLMAP and HDF5 end the process, and HDF5 spoils the file.
+    """
+    if shutil.disk_usage(path.parent).free < size + SPARE:
+        raise UnusableFile(f"cannot write to {path}: less than {SPARE >> 20} MB are left on its disk")
 
 
 def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ruzhash_cv.pipelines.folders import FilteredPair, Names
-from ruzhash_cv.pipelines.hosts import UnusableFile, host
+from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host
 
 #: The file with the settings, in a folder of results.
 SETTINGS = "settings.json"
@@ -93,15 +94,19 @@ class _Hdf5File:
         return place in self._file and "whole" in self._file[place].attrs
 
     def write(self, pair: FilteredPair) -> None:
+        check_space(Path(self._file.filename))
         place = "/".join(map(_quoted, pair.names))
         if place in self._file:  # a part of it, from a run that was ended
             del self._file[place]
-        group = self._file.create_group(place)
+        group = self._file.create_group(None)
         for name, array in contents(pair).items():
             words = array.dtype.kind == "U"
             group.create_dataset(name, data=array.astype(object) if words else array, dtype=_words() if words else None)
         group.attrs["image1"], group.attrs["image2"] = pair.names
         group.attrs["whole"] = True
+        # What is on the disk is pointed to last: a process that is killed between leaves a file that can be read.
+        self._file.flush()
+        self._file[place] = group
         self._file.flush()
 
 
@@ -117,17 +122,21 @@ def _words() -> Any:
 @contextlib.contextmanager
 def _hdf5_file(path: Path, settings: dict[str, Any]) -> Iterator[Any]:
     h5py = host("h5py", "hloc")
-    there = path.exists()
     try:
-        file = h5py.File(path, "r+" if there else "x")
+        if not path.exists():
+            part = path.with_name(f"{path.name}.part")
+            with h5py.File(part, "w") as empty:
+                empty.attrs["settings"] = json.dumps(settings)
+            part.replace(path)
     except OSError as error:
-        spoilt = "is no HDF5 file, or a spoilt one; nothing is overwritten"
-        raise UnusableFile(f"{path} {spoilt if there else f'cannot be written: {error}'}") from None
+        raise UnusableFile(f"cannot write {path}: {os.strerror(error.errno) if error.errno else error}") from None
+    try:
+        # So much is set aside at once that the file's length is seldom written, and hardly ever with what points beyond it.
+        file = h5py.File(path, "r+", meta_block_size=2**20)
+    except OSError:
+        raise UnusableFile(f"{path} is no HDF5 file, or a spoilt one; nothing is overwritten") from None
     with file:
-        if there:
-            _check(path, file.attrs.get("settings"), settings)
-        else:
-            file.attrs["settings"] = json.dumps(settings)
+        _check(path, file.attrs.get("settings"), settings)
         yield file
 
 

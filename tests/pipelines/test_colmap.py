@@ -400,7 +400,9 @@ def test_a_full_disk_is_told_before_a_batch_is_written(
 ) -> None:
     free = iter([2**30, 2**30, 2**10])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
-    assert "its disk is full" in refusal(["colmap", str(database), "--n-jobs", "1", "--batch-size", "4"], capfd)
+    assert "less than 64 MB are left on its disk" in refusal(
+        ["colmap", str(database), "--n-jobs", "1", "--batch-size", "4"], capfd
+    )
     assert len(geometries(database)) == 8
 
 

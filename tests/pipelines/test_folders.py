@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from ruzhash_cv.pipelines import folders, pair_seed
 from ruzhash_cv.pipelines.features import detect, match, read_image
 from ruzhash_cv.pipelines.folders import Settings, all_pairs, filter_images, read_list
 from ruzhash_cv.pipelines.hosts import UnusableFile
+from ruzhash_cv.pipelines.outputs import open_output
 
 Captured = pytest.CaptureFixture[str]
 NAMES = ("desk1.jpg", "desk2.jpg", "plane1.jpg")
@@ -307,6 +311,44 @@ def test_an_interrupted_run_keeps_what_it_has_and_says_how_to_go_on(
     assert len(list((tmp_path / "out").glob("*/*.npz"))) == 1
     monkeypatch.undo()
     assert len(open_held(tmp_path / "out", run("-o", tmp_path / "out"))) == 2
+
+
+KILLED = """
+import os, signal, sys
+import h5py
+import numpy as np
+from pathlib import Path
+from ruzhash_cv import filter_points
+from ruzhash_cv.pipelines.folders import FilteredPair
+from ruzhash_cv.pipelines.outputs import open_output
+
+flush, calls = h5py.File.flush, []
+
+def last(self):
+    calls.append(0)
+    if len(calls) == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    flush(self)
+
+h5py.File.flush = last
+points = np.zeros((2, 2))
+result = filter_points(points, points)
+with open_output(Path(sys.argv[1]), {"made": "here"}) as output:
+    for name in "abc":
+        output.write(FilteredPair(("first", name), points, points, np.zeros((2, 2), np.int64), result))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.mark.parametrize(("moment", "whole"), [(1, ""), (4, "a")])
+def test_a_killed_run_leaves_a_file_that_can_be_gone_on_with(tmp_path: Path, moment: int, whole: str) -> None:
+    """Killed before anything was flushed, and after a pair was linked, before that was."""
+    pytest.importorskip("h5py")
+    path = tmp_path / "out.h5"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path), str(moment)], timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL
+    with open_output(path, {"made": "here"}) as output:
+        assert [name for name in "abc" if output.holds(("first", name))] == list(whole)
 
 
 def test_without_h5py_the_extra_is_named(tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

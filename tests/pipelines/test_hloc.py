@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -268,10 +270,27 @@ def test_nothing_is_overwritten_unasked(files: list[Path], capfd: pytest.Capture
     assert len(read_pair(files[3], scene()[1][0])[0]) > 0
 
 
-def test_the_input_is_never_the_output(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
-    before = files[1].read_bytes()
-    assert "is there already" in refusal([*files[:3], files[1]], capfd, "--overwrite")
-    assert files[1].read_bytes() == before
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_an_input_is_never_the_output(files: list[Path], capfd: pytest.CaptureFixture[str], index: int) -> None:
+    before = files[index].read_bytes()
+    assert f"{files[index]}: it is an input" in refusal([*files[:3], files[index]], capfd, "--overwrite")
+    assert files[index].read_bytes() == before
+
+
+def test_an_output_that_cannot_be_written(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
+    files[3].mkdir()
+    assert "it is a directory" in refusal(files, capfd, "--overwrite")
+    files[3] = files[3] / "no" / "filtered.h5"
+    assert "there is no directory" in refusal(files, capfd)
+
+
+def test_a_full_disk_is_told_before_hdf5_meets_it(
+    files: list[Path], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = iter([2**30, 2**20])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
+    assert "less than 64 MB are left on its disk" in refusal(files, capfd)
+    assert not files[3].exists()
 
 
 def test_a_match_beyond_the_keypoints_leaves_no_file(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
