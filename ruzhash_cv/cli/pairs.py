@@ -60,12 +60,12 @@ def run(options: argparse.Namespace) -> None:
         host("joblib", "parallel")
         pairs, images = _pairs(options)
     settings = Settings(options.features, options.ratio, options.max_size, options.model, options.threshold)
-    prepare_kernels()
     recorded = {"ruzhash_cv": __version__, **dataclasses.asdict(settings)}
     with one_line(), told(f"cannot write to {options.output}"), open_output(options.output, recorded) as output:
         missing = [pair for pair in pairs if not output.holds(pair)]
         if len(missing) < len(pairs):
             say(f"{len(pairs) - len(missing)} of {len(pairs)} pairs are in {options.output} already")
+        prepare_kernels()
         _run(missing, images, settings, output, options)
 
 

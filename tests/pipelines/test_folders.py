@@ -268,7 +268,8 @@ def test_what_this_command_did_not_write_stays(tmp_path: Path, run: Any, output:
     before = contents_of(path)
     status, _, err = run("-o", path)
     assert status == 2
-    assert err.splitlines()[-1].endswith("nothing is overwritten")
+    assert err.endswith("nothing is overwritten\n")
+    assert err.count("\n") == 1
     assert contents_of(path) == before
 
 
