@@ -106,7 +106,7 @@ def verify(
     batch_size : int
         Pairs a task and a transaction; a run that is killed loses at most one.
     report : path, optional
-        Write one row a pair to this file, .csv or .parquet (needs pyarrow).
+        Write a row for each pair filtered in this call to this file, .csv or .parquet (needs pyarrow).
     progress : bool, optional
         Show a progress bar on stderr; None: where that is a terminal.
 
