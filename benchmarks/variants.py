@@ -436,11 +436,9 @@ NUMBERS = [
     Number(search, "SUBSAMPLE", (), "matches a tree is grown on"),
     Number(search, "BRANCHES", (), "branches of a node, b"),
     Number(search, "LOOKS_GOOD", (), "a match looks good if this share of decoys looks as good", "share"),
-    Number(search, "FEWEST_VOTES", (), "votes beyond that share that look good and ask for another round"),
     Number(search, "EVIDENCE_PER_VOTE", (), "evidence of structures, for each vote they explain, that the last round needs"),
-    Number(evidence, "FINEST", (), "smallest radius tried: exponent of sqrt 2, in lengths", "exponent"),
     Number(evidence, "WIDEST", (1,), "largest radius of a fundamental matrix: exponent of sqrt 2, in lengths", "exponent"),
-    Number(evidence, "WIDEST", (2,), "largest radius of a homography: exponent of sqrt 2, in lengths", "exponent"),
+    Number(evidence, "WIDEST", (2,), "largest radius of a homography: exponent of sqrt 2, in lengths; of the smallest, with a minus", "exponent"),
     Number(evidence, "ANNULUS", (), "width of the annulus, in radii tried"),
     Number(evidence, "DENSITY_RATIO", (), "a structure is so many times as dense as the annulus"),
     Number(evidence, "TOLERANCE", (), "from a structure's radius to its tolerance, in radii tried"),
@@ -471,7 +469,7 @@ NOT_TUNED = {
     "ruzhash_cv.sampling": {"_FEW_DISTANCES", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD"},
     "ruzhash_cv.structures.search": {"_MODELS_AT_ONCE", "_NOWHERE"},
     "ruzhash_cv.structures.refinement": {"MEDIANS"},
-    "ruzhash_cv.structures.evidence": {"MOST_STRUCTURES", "N_RADII", "RADII", "_N_STEPS"},
+    "ruzhash_cv.structures.evidence": {"FINEST", "MOST_STRUCTURES", "N_RADII", "RADII", "_N_STEPS"},
     "ruzhash_cv.verdict": {"EQUATIONS", "RIVALS_APART"},
 }
 FACTORS = {"halved": 0.5, "doubled": 2.0}

@@ -220,8 +220,8 @@ def test_a_number_changes_wherever_it_is_imported_and_what_is_computed_from_it()
     with changed(all_variants()["sampling.PRIOR_MATCHES doubled"]):
         assert search.PRIOR_MATCHES == verdict.PRIOR_MATCHES == sampling.PRIOR_MATCHES
     n_radii, smallest = evidence.N_RADII, evidence.RADII[0]
-    with changed(all_variants()["evidence.FINEST halved"]):
-        assert n_radii + 2 == evidence.N_RADII == len(evidence.RADII)
+    with changed(all_variants()["evidence.WIDEST[2] doubled"]):
+        assert n_radii + 4 == evidence.N_RADII == len(evidence.RADII)
         assert evidence.RADII[0] == pytest.approx(smallest / 2)
 
 

@@ -29,10 +29,11 @@ Array = NDArray[np.float64]
 Steps = NDArray[np.uint8]
 M = TypeVar("M", bound="Models")
 
-#: Radii tried, in lengths: powers of sqrt 2 from the first to the second exponent; by codimension the second, as epipolar lines do
-#: not bend and planes do.
-FINEST, WIDEST = -5, {1: 2, 2: 5}
-N_RADII = max(WIDEST.values()) - FINEST + 1
+#: Radii tried, in lengths: powers of sqrt 2 up to this exponent, by codimension, as epipolar lines do not bend and planes do; and as
+#: far down as up.
+WIDEST = {1: 2, 2: 5}
+FINEST = -max(WIDEST.values())
+N_RADII = 1 - 2 * FINEST
 RADII = np.sqrt(2.0) ** np.arange(FINEST, FINEST + N_RADII)
 #: The annulus around a radius reaches this many radii further.
 ANNULUS = 2

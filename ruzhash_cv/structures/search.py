@@ -63,8 +63,8 @@ N_COLUMNS, STRUCTURE_WEIGHT = 32, 4.0
 #: The forest: trees, rows a tree is grown on, and branches of a node.
 N_TREES, SUBSAMPLE, BRANCHES = 32, 64, 4
 #: A match looks good if at most this share of decoys look as good. A round is the last if of what is left no more votes look good than
-#: that share and so many more: hardly what a structure needs.
-LOOKS_GOOD, FEWEST_VOTES = 0.01, 8.0
+#: that share and what the largest sample with one vote for it has: hardly a structure.
+LOOKS_GOOD = 0.01
 #: And if structures bring more evidence than they explain votes; so many times as much while the first family is alone. Wide tolerances
 #: hold much by little, and may hide better structures.
 EVIDENCE_PER_VOTE = 3.0
@@ -293,7 +293,8 @@ class Search:
         left = self._left
         explained = structures.votes.sum()
         good = np.searchsorted(np.sort(null_scores), scores, side="right") <= LOOKS_GOOD * (1 + len(null_scores)) - 1
-        plain = left[good].sum() < FEWEST_VOTES + LOOKS_GOOD * left.sum()
+        fewest = 1.0 + max(family.sample_size for family in self._families)
+        plain = left[good].sum() < fewest + LOOKS_GOOD * left.sum()
         if alone:
             return bool(plain and structures.evidences.sum() > EVIDENCE_PER_VOTE * explained)
         return bool(
