@@ -438,7 +438,7 @@ NUMBERS = [
     Number(search, "LOOKS_GOOD", (), "a match looks good if this share of decoys looks as good", "share"),
     Number(search, "EVIDENCE_PER_VOTE", (), "evidence of structures, for each vote they explain, that the last round needs"),
     Number(evidence, "WIDEST", (1,), "largest radius of a fundamental matrix: exponent of sqrt 2, in lengths", "exponent"),
-    Number(evidence, "WIDEST", (2,), "largest radius of a homography: exponent of sqrt 2, in lengths; of the smallest, with a minus", "exponent"),
+    Number(evidence, "WIDEST", (2,), "radius of a homography, largest (and 1 / smallest): exponent of sqrt 2", "exponent"),
     Number(evidence, "ANNULUS", (), "width of the annulus, in radii tried"),
     Number(evidence, "DENSITY_RATIO", (), "a structure is so many times as dense as the annulus"),
     Number(evidence, "TOLERANCE", (), "from a structure's radius to its tolerance, in radii tried"),
