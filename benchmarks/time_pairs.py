@@ -1,8 +1,7 @@
 """Many pairs through `filter_pairs`: a plain loop, loky, and a Dask cluster; of both one worker is killed on the way.
 
 For each: pairs a second of wall time, pairs a second of processor time, peak memory of the parent and of a worker, and whether every
-pair came back once and with the same bits. Dask gives a killed worker's pairs to another; on loky the call ends, and a second one
-gets the pairs that have no result. It needs joblib, psutil and dask[distributed].
+pair came back once and with the same bits. It needs joblib, psutil and dask[distributed].
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ import numpy as np
 import psutil
 from geometry import Points
 from joblib.externals.loky import get_reusable_executor
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 from report import about_this_run, markdown
 from timing_problem import SIZE, timing_problem
 
@@ -75,16 +73,6 @@ def pairs(numbers: Iterable[int]) -> Iterator[tuple[int, Points, Points]]:
 def loop(n_pairs: int) -> Iterator[tuple[int, FilterResult]]:
     for key, *points in pairs(range(n_pairs)):
         yield key, filter_points(*points, rng=pair_seed(key), n_jobs=1)
-
-
-def resumed(n_pairs: int, batch_size: int) -> Iterator[tuple[int, FilterResult]]:
-    """Call `filter_pairs` again after a worker of loky was killed, with the pairs that have no result."""
-    missing = set(range(n_pairs))
-    while missing:
-        with contextlib.suppress(TerminatedWorkerError):
-            for key, result in filter_pairs(pairs(sorted(missing)), batch_size=batch_size):
-                missing.remove(key)
-                yield key, result
 
 
 class Watch:
@@ -199,9 +187,8 @@ def sizes(n_pairs: int = 300) -> Row:
 
 def on_loky(n_pairs: int, batch_size: int) -> Row:
     with joblib.parallel_config(backend="loky", n_jobs=N_WORKERS):
-        row = measure(
-            "loky", resumed(n_pairs, batch_size), n_pairs, lambda: get_reusable_executor(reuse=True)._processes
-        )
+        results = filter_pairs(pairs(range(n_pairs)), batch_size=batch_size)
+        row = measure("loky", results, n_pairs, lambda: get_reusable_executor(reuse=True)._processes)
     get_reusable_executor().shutdown()  # its workers would wait for more, and count as the next engine's
     return row
 

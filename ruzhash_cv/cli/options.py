@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from ruzhash_cv.cli.common import RATIO, InputError, number
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS
 from ruzhash_cv.pipelines.hosts import UnusableFile
+from ruzhash_cv.pipelines.streaming import WorkersKilled
 
 MODELS = ("auto", "homography", "fundamental")
 
@@ -58,5 +59,5 @@ def one_line() -> Iterator[None]:
     """Turn what a pipeline says about its files and hosts into one line for the user."""
     try:
         yield
-    except (UnusableFile, ImportError) as error:
+    except (UnusableFile, WorkersKilled, ImportError) as error:
         raise InputError(str(error)) from None

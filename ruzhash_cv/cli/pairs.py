@@ -18,6 +18,7 @@ from ruzhash_cv.cli.warmup import prepare_kernels
 from ruzhash_cv.pipelines.folders import FilteredPair, Names, Settings, all_pairs, filter_images, read_list
 from ruzhash_cv.pipelines.hosts import host
 from ruzhash_cv.pipelines.outputs import Output, open_output
+from ruzhash_cv.pipelines.pairs import LOST
 
 
 def add_parser(commands: Commands) -> None:
@@ -85,7 +86,8 @@ def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, o
     try:
         with contextlib.closing(done):
             for pair in done:
-                output.write(pair)
+                if pair.result.reason != LOST:  # the same command may have more memory next time
+                    output.write(pair)
                 matches, kept = matches + len(pair.points1), kept + int(pair.result.inlier_mask.sum())
                 undecided += pair.result.reason is not None
                 if options.json:

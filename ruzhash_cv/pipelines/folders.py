@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._core.records import Record
 from ruzhash_cv.pipelines.features import Features, detect, match, read_image
 from ruzhash_cv.pipelines.hosts import UnusableFile
-from ruzhash_cv.pipelines.pairs import Task, pair_seed, run_task
+from ruzhash_cv.pipelines.pairs import LOST, Task, lost_task, pair_seed, run_task
 from ruzhash_cv.pipelines.streaming import stream
 from ruzhash_cv.result import FilterResult
 
@@ -136,12 +136,14 @@ def filter_images(
     with tempfile.TemporaryDirectory(prefix="ruzhash_cv_") as scratch:
         files = {name: Path(scratch) / f"{number}.npz" for number, name in enumerate(names)}
         look = functools.partial(_look_for_features, settings=settings)
-        found = stream(look, ((images / name, files[name]) for name in names), n_jobs=n_jobs, batch_size=BATCH_SIZE)
+        pictures = ((images / name, files[name]) for name in names)
+        found = stream(look, pictures, _lost_picture, n_jobs=n_jobs, batch_size=BATCH_SIZE)
         with contextlib.closing(found):
             for _ in progress(found, desc="features", total=len(names)):
                 pass
         items = ((pair, (files[pair[0]], files[pair[1]])) for pair in pairs)
-        done = stream(functools.partial(_filter_pair, settings=settings), items, n_jobs=n_jobs, batch_size=BATCH_SIZE)
+        run = functools.partial(_filter_pair, settings=settings)
+        done = stream(run, items, _lost_pair, n_jobs=n_jobs, batch_size=BATCH_SIZE)
         with contextlib.closing(done):
             yield from progress(done, desc="pairs", total=len(pairs))
 
@@ -160,6 +162,10 @@ def _look_for_features(item: tuple[Path, Path], settings: Settings) -> None:
         detect(read_image(image), settings.features, settings.max_size).save(file)
 
 
+def _lost_picture(item: tuple[Path, Path]) -> None:
+    raise UnusableFile(f"cannot look for features in {item[0]}: {LOST}")
+
+
 def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> FilteredPair:
     names, files = item
     first, second = (_load(file) for file in files)
@@ -171,6 +177,12 @@ def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> F
     task = Task(names, pair_seed(names), points1, points2, {"pixel": max(first.pixel, second.pixel)}, failure)
     _, result = run_task(task, {"model": settings.model, "threshold": settings.threshold})
     return FilteredPair(names, points1, points2, indices, result)
+
+
+def _lost_pair(item: tuple[Names, tuple[Path, Path]]) -> FilteredPair:
+    nothing = np.zeros((0, 2))
+    _, result = lost_task(Task(item[0], 0, nothing, nothing, {}))
+    return FilteredPair(item[0], nothing, nothing, nothing.astype(np.int64), result)
 
 
 @functools.lru_cache(maxsize=8)

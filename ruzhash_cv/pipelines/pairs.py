@@ -24,6 +24,8 @@ from ruzhash_cv.result import FilterResult
 Key: TypeAlias = Any
 
 _OWN = ("points1", "points2", "rng", "n_jobs")
+#: The reason of a pair that cannot be done.
+LOST = "its worker was killed each time, as where memory does not suffice"
 OPTIONS = tuple(name for name in inspect.signature(filter_points).parameters if name not in _OWN)
 
 
@@ -64,7 +66,9 @@ def filter_pairs(
     ------
     key : int, str, bytes, path or tuple
     result : FilterResult
-        Pairs come in no order. Where a pair raises, all its matches are flagged, its `reason` says why, and the others go on.
+        Pairs come in no order. Where a pair raises, all its matches are flagged, its `reason` says why, and the others go on. The
+        pairs of a worker that was killed are done again. On loky and Ray a pair that gets its worker killed each time has a `reason`
+        that says so. On Dask the call waits for ever for a pair that kills four workers, as joblib 1.6 does.
 
     Raises
     ------
@@ -73,8 +77,8 @@ def filter_pairs(
     TypeError, ValueError
         An option is none of `filter_points`, or not of its form: at the call. An entry of `pairs` is no such tuple, or its key cannot
         be a key: when it is read.
-    joblib.externals.loky.process_executor.TerminatedWorkerError
-        A worker process was killed, on loky. Dask gives its work to another.
+    RuntimeError
+        Workers are killed whatever they are given.
 
     Examples
     --------
@@ -108,9 +112,8 @@ def run_pairs(
     if n_jobs is not None and n_jobs != -1:
         n_jobs = check_int(n_jobs, "n_jobs")
     tasks = (_as_task(pair, rng) for pair in pairs)
-    return stream(
-        functools.partial(run_task, options=options, afterwards=afterwards), tasks, n_jobs=n_jobs, batch_size=batch_size
-    )
+    run = functools.partial(run_task, options=options, afterwards=afterwards)
+    return stream(run, tasks, lost_task, n_jobs=n_jobs, batch_size=batch_size)
 
 
 def _search_motions(result: FilterResult) -> None:
@@ -215,6 +218,11 @@ def run_task(
             failure = _told(error)
     nothing = np.full((len(task.points1), 2), np.nan)
     return task.key, replace(filter_points(nothing, nothing, n_jobs=1), reason=failure)
+
+
+def lost_task(task: Task) -> tuple[Key, FilterResult]:
+    """Return the result of a pair that gets its worker killed."""
+    return run_task(replace(task, failure=LOST), {})
 
 
 def _told(error: Exception) -> str:

@@ -7,7 +7,8 @@ import itertools
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from ruzhash_cv._core.warmup import warmup
 from ruzhash_cv.pipelines.hosts import host
@@ -17,47 +18,116 @@ Answer = TypeVar("Answer")
 
 #: Batches read and not yet handed out, for each worker: one it works on, one joblib has sent it, and two that wait here.
 BATCHES_AHEAD = 4
+#: So often a batch may be lost together with others. Then its items go one at a time, which tells for whose sake a worker is killed.
+CHANCES = 2
+#: Losses in a row, and nothing done between: then it is for no item's sake.
+MOST_LOSSES = 50
+#: What loky and Ray raise where a worker was killed, or the parent of it; they need not be installed. Dask gives work out again on its
+#: own, to four workers.
+KILLED = {"BrokenProcessPool", "RayActorError"}
+
+
+class WorkersKilled(RuntimeError):  # noqa: N818
+    """Workers are killed whatever they are given."""
 
 
 def stream(
-    function: Callable[[Item], Answer], items: Iterable[Item], *, n_jobs: int | None, batch_size: int
+    function: Callable[[Item], Answer],
+    items: Iterable[Item],
+    lost: Callable[[Item], Answer],
+    *,
+    n_jobs: int | None,
+    batch_size: int,
 ) -> Generator[Answer, None, None]:
-    """Yield ``function(item)`` for all items, in the order they are done.
+    """Yield ``function(item)`` for all items, in the order they are done; ``lost(item)`` for one that gets its worker killed.
 
-    joblib asks for new work where a worker has ended, in a thread of its own. It is given batches from a queue that this
-    generator fills when a result is taken: items are read in the caller's thread, and only as fast as results are taken. A
-    queue that ran empty ends joblib's call, and the next one goes on.
+    Items are read in the caller's thread, and only as fast as results are taken. What a killed worker had is given out again, until
+    `WorkersKilled` tells that this is of no use.
     """
-    joblib = host("joblib", "parallel")
+    pool = _Pool(function, n_jobs)
     warmup()  # or every worker would compile the same kernels
     rest = iter(items)
-    batches: Iterator[list[Item]] = iter(lambda: list(itertools.islice(rest, batch_size)), [])
-    with _workers(joblib, n_jobs) as parallel:
-        n_ahead = BATCHES_AHEAD * max(1, joblib.effective_n_jobs(parallel.n_jobs))
-        waiting = deque(itertools.islice(batches, n_ahead))
-        while waiting:
-            with _closed_in_silence(parallel(_calls(joblib, function, waiting))) as finished:
-                for answers in finished:
-                    waiting.extend(itertools.islice(batches, 1))
-                    yield from answers
-
-
-def _workers(joblib: Any, n_jobs: int | None) -> Any:
-    # Arrays are sent, not mapped from files: those would stay until the last call of joblib ends.
-    options = {"n_jobs": n_jobs, "batch_size": 1, "max_nbytes": None}
-    try:
-        return joblib.Parallel(return_as="generator_unordered", **options)
-    except ValueError:  # multiprocessing and Ray: results come at the end of a call, so workers wait for the slowest
-        return joblib.Parallel(**options)
-
-
-def _calls(joblib: Any, function: Callable[[Item], Answer], waiting: deque[list[Item]]) -> Iterator[Any]:
+    batches = (_Batch(read) for read in iter(lambda: list(itertools.islice(rest, batch_size)), []))
+    waiting = deque(itertools.islice(batches, BATCHES_AHEAD * pool.n_workers))
     while waiting:
-        yield joblib.delayed(_call_each)(function, waiting.popleft())
+        out: dict[int, _Batch[Item]] = {}
+        with contextlib.closing(pool.run(waiting, out)) as finished:
+            for answers in finished:
+                waiting.extend(itertools.islice(batches, 1))
+                yield from answers
+        for batch in out.values():
+            batch.losses += 1
+            if batch.losses < CHANCES:
+                waiting.appendleft(batch)
+                continue
+            waiting.extend(itertools.islice(batches, 1))
+            for item in batch.items:
+                yield from pool.run_alone(item) or [lost(item)]
 
 
-def _call_each(function: Callable[[Item], Answer], batch: list[Item]) -> list[Answer]:
-    return [function(item) for item in batch]
+@dataclass(eq=False)
+class _Batch(Generic[Item]):
+    items: list[Item]
+    losses: int = 0
+
+
+class _Pool(Generic[Item, Answer]):
+    """joblib's workers, new ones where one was killed."""
+
+    def __init__(self, function: Callable[[Item], Answer], n_jobs: int | None) -> None:
+        self._joblib = host("joblib", "parallel")
+        self._function, self._n_jobs, self._losses = function, n_jobs, 0
+        self.n_workers = max(1, self._joblib.effective_n_jobs(n_jobs))
+
+    def run(self, waiting: deque[_Batch[Item]], out: dict[int, _Batch[Item]]) -> Generator[list[Answer], None, None]:
+        """Yield the answers to one batch after another, until `waiting` is empty or a worker is killed.
+
+        joblib asks for new work where a worker has ended, in a thread of its own. It is given batches from a queue that the caller
+        fills when an answer is taken. A queue that ran empty ends joblib's call, and the next one goes on. What was given out and not
+        answered is in `out`, and nothing else tells of a loss: joblib's call may end in an error, or without.
+        """
+        reason: Exception | None = None
+        try:
+            with self._workers() as parallel:
+                while waiting and not out:
+                    with _closed_in_silence(parallel(self._calls(waiting, out))) as finished:
+                        for number, answers in finished:
+                            del out[number]
+                            self._losses = 0
+                            yield answers
+        except Exception as error:
+            if KILLED.isdisjoint(kind.__name__ for kind in type(error).__mro__):
+                raise
+            reason = error
+        self._losses += bool(out)
+        if self._losses == MOST_LOSSES:
+            raise WorkersKilled(
+                f"workers were killed {MOST_LOSSES} times in a row, with nothing done between"
+            ) from reason
+
+    def run_alone(self, item: Item) -> list[Answer]:
+        """Return the answer to one item, none where its worker was killed."""
+        return [answer for answers in self.run(deque([_Batch([item])]), {}) for answer in answers]
+
+    def _workers(self) -> Any:
+        # Arrays are sent, not mapped from files: those would stay until the last call of joblib ends.
+        options = {"n_jobs": self._n_jobs, "batch_size": 1, "max_nbytes": None}
+        try:
+            return self._joblib.Parallel(return_as="generator_unordered", **options)
+        except (
+            ValueError
+        ):  # multiprocessing and Ray: results come at the end of a call, so workers wait for the slowest
+            return self._joblib.Parallel(**options)
+
+    def _calls(self, waiting: deque[_Batch[Item]], out: dict[int, _Batch[Item]]) -> Iterator[Any]:
+        while waiting:
+            batch = waiting.popleft()
+            out[id(batch)] = batch
+            yield self._joblib.delayed(_call_each)(self._function, batch.items, id(batch))
+
+
+def _call_each(function: Callable[[Item], Answer], items: list[Item], number: int) -> tuple[int, list[Answer]]:
+    return number, [function(item) for item in items]
 
 
 @contextlib.contextmanager

@@ -54,7 +54,8 @@ def test_a_dask_worker_killed_on_the_way_loses_and_doubles_nothing(dask_client: 
     assert dask_client.run(os.getpid) != before
 
 
-def test_ray_gives_the_same_bits(expected: dict[Any, str]) -> None:
+def test_ray_gives_the_same_bits_a_worker_killed_or_not(expected: dict[Any, str]) -> None:
+    psutil = pytest.importorskip("psutil")
     ray = pytest.importorskip("ray")
     register_ray = pytest.importorskip("ray.util.joblib").register_ray
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
@@ -62,5 +63,12 @@ def test_ray_gives_the_same_bits(expected: dict[Any, str]) -> None:
         register_ray()
         with joblib.parallel_config(backend="ray", n_jobs=2):
             assert digests(filter_pairs(pairs(NUMBERS), batch_size=3)) == expected
+            taken = []
+            for key, result in filter_pairs(pairs(NUMBERS), batch_size=1):
+                if not taken:
+                    actors = psutil.Process().children(recursive=True)
+                    os.kill(next(each.pid for each in actors if each.name().startswith("ray::PoolA")), signal.SIGKILL)
+                taken.append((key, result))
+            assert digests(taken) == expected
     finally:
         ray.shutdown()

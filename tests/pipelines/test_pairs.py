@@ -7,13 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import joblib
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from many_pairs import N_PAIRS, digest, digests, pairs, problem
 
 from ruzhash_cv import FilterResult, filter_points
@@ -246,6 +249,76 @@ def test_kernels_are_compiled_before_workers_start(monkeypatch: pytest.MonkeyPat
     with pytest.raises(ZeroDivisionError):
         list(filter_pairs(pairs()))
     assert order == ["kernels", "workers"]
+
+
+class Deadly:
+    """Ends the process it is sent to."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return eval, ("__import__('os').kill(__import__('os').getpid(), 9)",)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
+def test_a_killed_workers_pairs_are_done_by_others(expected: dict[Any, str]) -> None:
+    taken = []
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        for key, result in filter_pairs(pairs(), batch_size=1):
+            if not taken:
+                before = set(get_reusable_executor(reuse=True)._processes)
+                os.kill(min(before), signal.SIGKILL)
+            taken.append((key, result))
+        assert not before & set(get_reusable_executor(reuse=True)._processes)
+    assert digests(taken) == expected
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
+def test_a_pair_that_gets_its_worker_killed_each_time_is_told_and_the_others_go_on(expected: dict[Any, str]) -> None:
+    everything = [*pairs()]
+    everything.insert(4, ("deadly", *problem(0), {"threshold": Deadly()}))
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        results = dict(filter_pairs(everything, batch_size=3))
+    lost = results.pop("deadly")
+    assert lost.reason == "its worker was killed each time, as where memory does not suffice"
+    assert lost.inlier_mask.tolist() == [False] * 90
+    assert digests(results.items()) == expected
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
+def test_an_error_tells_that_workers_are_killed_whatever_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "MOST_LOSSES", 2)
+    deadly = ((number, *problem(0), {"threshold": Deadly()}) for number in range(20))
+    with (
+        joblib.parallel_config(backend="loky", n_jobs=2),
+        pytest.raises(RuntimeError, match="workers were killed 2 times in a row, with nothing done between"),
+    ):
+        list(filter_pairs(deadly, batch_size=2))
+
+
+def test_pairs_that_joblib_drops_without_a_word_are_done_again(
+    expected: dict[Any, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its generator may end early: it looks for the error of a killed worker before that is there."""
+
+    class Forgetful(joblib.Parallel):  # type: ignore[misc]
+        def __call__(self, calls: Any) -> Any:
+            finished = super().__call__(calls)
+            yield next(finished)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                finished.close()
+
+    monkeypatch.setattr(joblib, "Parallel", Forgetful)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert digests(filter_pairs(pairs(), batch_size=2)) == expected
+
+
+def test_the_callers_own_error_is_none_of_a_killed_worker() -> None:
+    def broken() -> Iterator[Any]:
+        yield from pairs(range(3))
+        raise BrokenProcessPool("mine")
+
+    with joblib.parallel_config(backend="threading", n_jobs=2), pytest.raises(BrokenProcessPool, match="mine"):
+        list(filter_pairs(broken(), batch_size=1))
 
 
 INTERRUPTED = """
