@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ruzhash_cv import __version__
+from ruzhash_cv._core.warmup import missing_kernels
 from ruzhash_cv.cli.common import Commands, InputError, number, say, told
 from ruzhash_cv.cli.options import add_matching_options, add_model_options, one_line
 from ruzhash_cv.cli.warmup import prepare_kernels
@@ -66,7 +67,8 @@ def run(options: argparse.Namespace) -> None:
         missing = [pair for pair in pairs if not output.holds(pair)]
         if len(missing) < len(pairs):
             say(f"{len(pairs) - len(missing)} of {len(pairs)} pairs are in {options.output} already")
-        prepare_kernels()
+        if missing_kernels():
+            prepare_kernels()
         _run(missing, images, settings, output, options)
 
 

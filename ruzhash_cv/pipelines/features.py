@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,12 +60,23 @@ def read_image(path: Path) -> NDArray[np.uint8]:
     except OSError as error:
         raise UnusableFile(f"cannot read {path}: {error.strerror}") from None
     image: Any = None
-    with contextlib.suppress(cv2.error):
+    with contextlib.suppress(cv2.error), _silent_opencv():
         image = cv2.imdecode(contents, cv2.IMREAD_COLOR)
     if image is None:
         raise UnusableFile(f"{path} is {'not a picture OpenCV can read' if len(contents) else 'empty'}")
     colours: NDArray[np.uint8] = image
     return colours
+
+
+@contextlib.contextmanager
+def _silent_opencv() -> Iterator[None]:
+    """Keep OpenCV from logging what `UnusableFile` tells."""
+    logging: Any = cv2.utils.logging
+    level = logging.setLogLevel(logging.LOG_LEVEL_SILENT)
+    try:
+        yield
+    finally:
+        logging.setLogLevel(level)
 
 
 def detector(kind: str) -> Any:

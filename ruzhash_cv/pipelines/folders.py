@@ -143,7 +143,7 @@ def filter_images(
                 pass
         items = ((pair, (files[pair[0]], files[pair[1]])) for pair in pairs)
         run = functools.partial(_filter_pair, settings=settings)
-        done = stream(run, items, _lost_pair, n_jobs=n_jobs, batch_size=BATCH_SIZE)
+        done = stream(run, items, lost_pair, n_jobs=n_jobs, batch_size=BATCH_SIZE)
         with contextlib.closing(done):
             yield from progress(done, desc="pairs", total=len(pairs))
 
@@ -179,7 +179,8 @@ def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> F
     return FilteredPair(names, points1, points2, indices, result)
 
 
-def _lost_pair(item: tuple[Names, tuple[Path, Path]]) -> FilteredPair:
+def lost_pair(item: tuple[Names, tuple[Path, ...]]) -> FilteredPair:
+    """Return what there is to say of a pair that gets its worker killed."""
     nothing = np.zeros((0, 2))
     _, result = lost_task(Task(item[0], 0, nothing, nothing, {}))
     return FilteredPair(item[0], nothing, nothing, nothing.astype(np.int64), result)

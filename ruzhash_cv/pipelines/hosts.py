@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,12 +33,25 @@ def host(package: str, extra: str) -> Any:
 
 
 def check_space(path: Path, size: int = 0) -> None:
-    """Raise `UnusableFile` where the disk of a file has no room for `size` bytes and some to spare.
+    """Raise `UnusableFile` where the disk of a file, or its largest length, has no room for `size` bytes and some to spare.
 
-    On a full disk COLMAP and HDF5 end the process, and HDF5 spoils the file.
+    Without, COLMAP and HDF5 end the process, and HDF5 spoils the file.
     """
     if shutil.disk_usage(path.parent).free < size + SPARE:
         raise UnusableFile(f"cannot write to {path}: less than {SPARE >> 20} MB are left on its disk")
+    held = path.stat().st_size if path.exists() else 0
+    if held + size + SPARE > _longest_file():
+        raise UnusableFile(f"cannot write to {path}: `ulimit -f` leaves it less than {SPARE >> 20} MB")
+
+
+def _longest_file() -> float:
+    """Return how many bytes a file of this process may have."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return math.inf
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return math.inf if limit == resource.RLIM_INFINITY else limit
 
 
 def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -77,10 +77,8 @@ class _Folder:
     def write(self, pair: FilteredPair) -> None:
         file = self._file(pair.names)
         file.parent.mkdir(exist_ok=True)
-        part = file.with_name(f"{file.name}.part")
-        with part.open("wb") as opened:
+        with _written_beside(file) as part, part.open("wb") as opened:
             np.savez_compressed(opened, **contents(pair))
-        part.replace(file)
 
 
 class _Hdf5File:
@@ -124,10 +122,9 @@ def _hdf5_file(path: Path, settings: dict[str, Any]) -> Iterator[Any]:
     h5py = host("h5py", "hloc")
     try:
         if not path.exists():
-            part = path.with_name(f"{path.name}.part")
-            with h5py.File(part, "w") as empty:
+            check_space(path)
+            with _written_beside(path) as part, h5py.File(part, "w") as empty:
                 empty.attrs["settings"] = json.dumps(settings)
-            part.replace(path)
     except OSError as error:
         raise UnusableFile(f"cannot write {path}: {os.strerror(error.errno) if error.errno else error}") from None
     try:
@@ -143,14 +140,30 @@ def _hdf5_file(path: Path, settings: dict[str, Any]) -> Iterator[Any]:
 def _folder(path: Path, settings: dict[str, Any]) -> Path:
     told = path / SETTINGS
     try:
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if path.exists() and (not path.is_dir() or any(there != _part(told) for there in path.iterdir())):
             _check(path, told.read_text(encoding="utf-8") if told.is_file() else None, settings)
         else:
             path.mkdir(parents=True, exist_ok=True)
-            told.write_text(json.dumps(settings), encoding="utf-8")
+            with _written_beside(told) as part:
+                part.write_text(json.dumps(settings), encoding="utf-8")
     except OSError as error:
         raise UnusableFile(f"cannot write to {path}: {error.strerror}") from None
     return path
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+@contextlib.contextmanager
+def _written_beside(path: Path) -> Iterator[Path]:
+    """Give a name to write to, which takes the place of `path` at the end of the block, and goes where that fails."""
+    part = _part(path)
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _check(path: Path, held: Any, settings: dict[str, Any]) -> None:

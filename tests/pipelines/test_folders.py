@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import shutil
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cv2
@@ -24,6 +26,7 @@ from ruzhash_cv.pipelines.features import detect, match, read_image
 from ruzhash_cv.pipelines.folders import Settings, all_pairs, filter_images, read_list
 from ruzhash_cv.pipelines.hosts import UnusableFile
 from ruzhash_cv.pipelines.outputs import open_output
+from ruzhash_cv.pipelines.pairs import LOST
 
 Captured = pytest.CaptureFixture[str]
 NAMES = ("desk1.jpg", "desk2.jpg", "plane1.jpg")
@@ -284,6 +287,68 @@ def test_a_picture_that_cannot_be_read_is_named(
     assert (status, out) == (2, "")
     assert err.splitlines()[-1] == f"ruzhash-cv: error: {images / 'desk2.jpg'} {message}"
     assert not list((tmp_path / "out").glob("*/*"))
+
+
+def test_a_picture_that_ends_early_is_told_once(images: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    contents = cv2.imencode(".bmp", read_image(images / "desk2.jpg"))[1].tobytes()
+    (images / "half.bmp").write_bytes(contents[: len(contents) // 2])
+    level = cv2.utils.logging.getLogLevel()
+    with pytest.raises(UnusableFile, match=r"half\.bmp is not a picture OpenCV can read"):
+        read_image(images / "half.bmp")
+    assert capfd.readouterr().err == ""
+    assert cv2.utils.logging.getLogLevel() == level
+
+
+@pytest.mark.parametrize("output", ["out", "out.h5"])
+def test_a_disk_that_was_full_at_the_start_leaves_nothing_behind(
+    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    def full(path: Path, text: str = "", **_: Any) -> None:
+        path.write_bytes(b"")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if output == "out":
+        monkeypatch.setattr(Path, "write_text", full)
+    else:
+        pytest.importorskip("h5py")
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20))
+    status, _, err = run("-o", tmp_path / output)
+    assert (status, err.count("\n")) == (2, 1)
+    monkeypatch.undo()
+    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".part", ".h5") or path.name == "settings.json"]
+    assert run("-o", tmp_path / output)[0] == 0
+
+
+def test_a_limit_on_the_length_of_files_is_told_before_hdf5_meets_it(tmp_path: Path, run: Any) -> None:
+    pytest.importorskip("h5py")
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, before[1]))
+    try:
+        status, _, err = run("-o", tmp_path / "out.h5")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert status == 2
+    assert err == f"ruzhash-cv: error: cannot write to {tmp_path / 'out.h5'}: `ulimit -f` leaves it less than 64 MB\n"
+    assert not list(tmp_path.glob("out.h5*"))
+
+
+def test_a_pair_that_gets_its_worker_killed_is_told_and_left_for_the_next_run(
+    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ruzhash_cv.cli import pairs as command
+
+    def lossy(*arguments: Any, **options: Any) -> Any:
+        with contextlib.closing(filter_images(*arguments, **options)) as pairs:
+            yield folders.lost_pair((next(pairs).names, ()))
+            yield from pairs
+
+    monkeypatch.setattr(command, "filter_images", lossy)
+    _, out, _ = run("-o", tmp_path / "out", "--json")
+    assert [json.loads(line)["reason"] for line in out.splitlines()][:1] == [LOST]
+    monkeypatch.undo()
+    status, out, _ = run("-o", tmp_path / "out", "--json")
+    assert (status, len(out.splitlines())) == (0, 1)
 
 
 def test_a_blank_picture_is_a_reason_not_an_error(tmp_path: Path, images: Path, run: Any) -> None:
