@@ -1,5 +1,13 @@
 """Outlier rejection for keypoint matches by a RuzHash isolation forest in preference space."""
 
+import sys as _sys
+
+# `python -m ruzhash_cv` imports the package before all else. Until that is done `sys.argv` begins with "-m".
+if _sys.argv[:1] == ["-m"] and "ruzhash_cv" in _sys.orig_argv:
+    import ruzhash_cv_command as _command
+
+    _command.quiet()
+
 from ruzhash_cv.correspondences import Correspondences as Correspondences
 from ruzhash_cv.correspondences import as_correspondences as as_correspondences
 from ruzhash_cv.correspondences import select_matches as select_matches

@@ -2,7 +2,7 @@
 
 import sys
 
-from ruzhash_cv.cli import main
+from ruzhash_cv_command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -250,6 +250,19 @@ def test_ctrl_c_ends_without_a_word_while_the_package_is_imported() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+#: A module that Python imports by itself as it starts. It waits for the last import of the package.
+INTERRUPTED_START = INTERRUPTED_IMPORT.partition("from ruzhash_cv_command")[0].replace("filtering", "verdict")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
+def test_ctrl_c_ends_without_a_word_while_the_module_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTED_START)
+    paths = os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[2])])
+    command = [sys.executable, "-m", "ruzhash_cv", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_ctrl_c_raises_again_once_the_command_runs() -> None:
     program = "import signal, ruzhash_cv_command as command\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     program += "import ruzhash_cv.cli as cli\ncli.main = lambda: signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
