@@ -24,6 +24,7 @@ import pytest
 from joblib import Parallel, delayed
 
 from ruzhash_cv import filter_points, solve_models
+from ruzhash_cv._core import jit as jit_module
 from ruzhash_cv._core.jit import jit
 
 START_METHODS = [name for name in ("fork", "spawn", "forkserver") if name in multiprocessing.get_all_start_methods()]
@@ -153,6 +154,25 @@ def test_an_interruption_within_a_solver_waits_for_its_end(monkeypatch: pytest.M
         solve_models(points, points, [range(7)] * 3, kind="fundamental")
     assert solved == [True] * 3
     assert signal.getsignal(signal.SIGINT) is interruptible
+
+
+def test_an_interruption_while_a_thread_starts_leaves_it_to_its_pool(
+    monkeypatch: pytest.MonkeyPatch, interruptible: Any
+) -> None:
+    """Python waits at its end for a thread that no pool knows."""
+    start, started = threading.Thread.start, []
+
+    def interrupted_after_the_start(thread: threading.Thread) -> None:
+        start(thread)
+        started.append(thread)
+        signal.raise_signal(signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(jit_module, "_threads", lambda _: pool)
+        monkeypatch.setattr(threading.Thread, "start", interrupted_after_the_start)
+        with pytest.raises(KeyboardInterrupt):
+            jit_module.run_blocks(lambda start, stop: stop - start, 10, 2)
+        assert pool._threads == set(started)
 
 
 @pytest.mark.usefixtures("interruptible")

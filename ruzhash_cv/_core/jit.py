@@ -182,7 +182,8 @@ def run_blocks(function: Callable[[int, int], T], n_items: int, n_jobs: int, *, 
     edges = [n_items * block // n_blocks for block in range(n_blocks + 1)]
     if n_blocks == 1:
         return [function(0, n_items)]
-    others = _threads(os.getpid()).map(function, edges[1:-1], edges[2:])
+    # A thread that is started and not yet entered among the pool's would keep the process from ending.
+    others = uninterrupted(_threads(os.getpid()).map, function, edges[1:-1], edges[2:])
     return [function(0, edges[1]), *others]
 
 

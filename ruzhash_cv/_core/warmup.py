@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import signal
 import subprocess
 import sys
 
+from ruzhash_cv._core.interrupts import held_back, let_through
 from ruzhash_cv._core.jit import kernels, notice
 from ruzhash_cv._core.validation import check_n_jobs
 
@@ -20,10 +20,11 @@ def warmup(n_jobs: int | None = None, *, package: str = "ruzhash_cv") -> int:
     names = missing_kernels(package)
     n_processes = min(check_n_jobs(n_jobs), len(names))
     code = "import sys; sys.path[:] = {!r}; from ruzhash_cv._core.warmup import prepare; prepare({!r})"
-    processes = [
-        subprocess.Popen([sys.executable, "-c", code.format(sys.path, names[first::n_processes])])
-        for first in range(n_processes)
-    ]
+    with held_back():
+        processes = [
+            subprocess.Popen([sys.executable, "-c", code.format(sys.path, names[first::n_processes])])
+            for first in range(n_processes)
+        ]
     failed = [process.wait() != 0 for process in processes]
     if any(failed):
         raise RuntimeError("a process that compiles kernels failed")
@@ -41,8 +42,7 @@ def missing_kernels(package: str = "ruzhash_cv") -> list[str]:
 
 def prepare(names: list[str]) -> None:
     """Compile kernels in a process that is there for nothing else."""
-    # Ctrl-C ends it at once: files of the cache are whole or not there.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    let_through()  # files of the cache are whole or not there
     notice.said = True
     for name in names:
         importlib.import_module(name.partition(":")[0])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from ruzhash_cv._core.interrupts import held_back
 from ruzhash_cv._core.warmup import warmup
 from ruzhash_cv.pipelines.hosts import host
 
@@ -90,7 +91,7 @@ class _Pool(Generic[Item, Answer]):
         try:
             with self._workers() as parallel:
                 while waiting and not out:
-                    with _closed_in_silence(parallel(self._calls(waiting, out))) as finished:
+                    with _closed_in_silence(_started(parallel, self._calls(waiting, out))) as finished:
                         for number, answers in finished:
                             del out[number]
                             self._losses = 0
@@ -124,6 +125,13 @@ class _Pool(Generic[Item, Answer]):
             batch = waiting.popleft()
             out[id(batch)] = batch
             yield self._joblib.delayed(_call_each)(self._function, batch.items, id(batch))
+
+
+def _started(parallel: Any, calls: Iterator[Any]) -> Any:
+    """Start calls, and the workers if there are none yet, which Ctrl-C does not reach: this process ends them."""
+    # Where there is no generator all calls are over when this returns, and Ctrl-C must not wait for that.
+    with held_back() if parallel.return_generator else contextlib.nullcontext():
+        return parallel(calls)
 
 
 def _call_each(function: Callable[[Item], Answer], items: list[Item], number: int) -> tuple[int, list[Answer]]:
