@@ -42,7 +42,6 @@ with h5py.File(matches, "w") as file:
 
 # %%
 # A pair that is done has the partners of its rejected keypoints set to -1.
-
 done = filter_matches(features, matches, [("left.jpg", "right.jpg")], filtered, n_jobs=1)
 print(f"pairs: {done.pairs}, matches kept: {done.inliers} of {done.matches}")
 

@@ -3,8 +3,7 @@ From photos to a COLMAP reconstruction
 ======================================
 
 COLMAP extracts and matches without its own verification, `ruzhash_cv.pipelines.colmap.verify` filters the matches in the
-database, COLMAP maps. Needs the extra ``colmap``. ``python examples/photos_to_colmap.py FOLDER`` takes a folder of photos;
-without one, views of a store room are rendered.
+database, COLMAP maps. Needs the extra ``colmap``. ``python examples/photos_to_colmap.py FOLDER`` takes photos; else they are rendered.
 """
 
 import sys

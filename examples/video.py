@@ -3,8 +3,7 @@ Camera motion and movers in a clip
 ==================================
 
 Between two frames of a video everything moves: the picture because the camera does, some things by themselves. One call per pair of
-frames tells them apart: the strongest structure is the camera's motion, every other one of
-some size a mover.
+frames tells them apart: the strongest structure is the camera's motion, every other one of some size a mover.
 """
 
 import itertools
@@ -23,7 +22,6 @@ from rendering import desk_scene, look_at, render_shots
 
 # %%
 # The clip: a desk, past which the camera slides, and two things that are pushed and turned on it.
-
 FRAMES, SIZE = 4, (640, 480)
 scene = desk_scene(2, rng=5, size=SIZE)
 shots = []
@@ -58,5 +56,4 @@ for number, (before, after) in enumerate(itertools.pairwise(frames)):
         lines = np.stack([points1, points2])[:, result.labels == label]
         axes[number].plot(*lines.transpose(2, 0, 1), color=colour, linewidth=1)
     axes[number].set(title=f"frame {number + 1}", xticks=[], yticks=[], xlim=(0, SIZE[0]), ylim=(SIZE[1], 0))
-
 plt.show()

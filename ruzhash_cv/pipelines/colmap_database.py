@@ -17,7 +17,13 @@ from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host
 
 #: Images whose keypoints are held in memory.
 CACHED_IMAGES = 1000
-TABLES = {"images", "keypoints", "matches", "two_view_geometries"}
+#: Tables and columns of every version of COLMAP's schema.
+TABLES = {
+    "images": ("image_id", "name", "camera_id"),
+    "keypoints": ("image_id", "rows", "cols", "data"),
+    "matches": ("pair_id", "rows", "cols", "data"),
+    "two_view_geometries": ("pair_id", "rows", "cols", "data", "config"),
+}
 #: Seconds to wait for another process's transaction.
 PATIENCE = 1.0
 
@@ -94,9 +100,10 @@ def _check(path: Path) -> None:
     try:
         with closing(sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            columns = {table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] for table in TABLES}
             # COLMAP ends the process where a transaction fails on a damaged page. Without descriptors this takes little time.
-            checks = (connection.execute(f"PRAGMA quick_check({table})").fetchone()[0] for table in TABLES & tables)
+            there = [table for table in TABLES if columns[table]]
+            checks = (connection.execute(f"PRAGMA quick_check({table})").fetchone()[0] for table in there)
             damage = next((told for told in checks if told != "ok"), None)
             connection.execute("ROLLBACK")
     except sqlite3.Error as error:
@@ -105,8 +112,11 @@ def _check(path: Path) -> None:
         raise UnusableFile(f"{path} is damaged") from None
     if damage is not None:
         raise UnusableFile(f"{path} is damaged: {' '.join(damage.split())}")
-    if missing := sorted(TABLES - tables):
-        raise UnusableFile(f"{path} is no COLMAP database: it has no table {missing[0]!r}")
+    for table, needed in TABLES.items():
+        if not columns[table]:
+            raise UnusableFile(f"{path} is no COLMAP database: it has no table {table!r}")
+        if missing := [name for name in needed if name not in columns[table]]:
+            raise UnusableFile(f"{path} is no COLMAP database: its table {table!r} has no column {missing[0]!r}")
 
 
 class Database:
