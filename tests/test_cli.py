@@ -14,6 +14,7 @@ import pytest
 import ruzhash_cv
 from ruzhash_cv import cli
 from ruzhash_cv.cli import demo as demo_command
+from ruzhash_cv.cli.common import InputError, write_picture
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
 
@@ -216,6 +217,20 @@ def test_unknown_kind_of_picture_is_refused_before_the_work(tmp_path: Path, caps
     assert f"cannot tell the kind of picture from '{name}'" in one_line(capsys)
 
 
+@pytest.mark.parametrize("name", ["out.pbm", "out.PGM"])
+def test_a_picture_without_colours_is_refused_before_the_work(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert cli.main(["filter", *DESK, "-o", str(tmp_path / name)]) == 2
+    suffix = name[3:]
+    assert capfd.readouterr().err == f"ruzhash-cv: error: {suffix} holds no colours: end '{name}' in .png or .jpg\n"
+
+
+def test_a_picture_too_large_for_its_kind_gets_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^\.jpg holds no picture of 70000 x 2 pixels: end 'wide.jpg' in .png$"):
+        write_picture(tmp_path / "wide.jpg", np.zeros((2, 70_000, 3), np.uint8))
+
+
 @pytest.mark.parametrize("option", ["-o", "--save"])
 def test_output_that_cannot_be_written_is_named(tmp_path: Path, capsys: Captured, option: str) -> None:
     assert cli.main(["filter", *DESK, option, str(tmp_path / "absent" / "out.png")]) == 2
@@ -236,7 +251,7 @@ def test_demo_refuses_a_file_as_its_folder(tmp_path: Path, capsys: Captured) -> 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "required"),
+        ([], "required: COMMAND; see ruzhash-cv --help"),
         (["fliter"], "fliter"),
         (["filter", "one.jpg"], "IMG"),
         (["filter", *DESK, "--threshold", "0"], "above 0, got 0"),

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from ruzhash_cv import cli, filter_points
+from ruzhash_cv.cli.common import told
 from ruzhash_cv.cli.features import match_images
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
@@ -290,6 +291,16 @@ def test_a_closed_pipe_ends_without_a_word() -> None:
 def test_a_full_disk_gets_one_line() -> None:
     with Path("/dev/full").open("w") as full:
         assert version_written_to(full) == (2, "ruzhash-cv: error: [Errno 28] No space left on device\n")
+
+
+def test_a_closed_pipe_is_no_fault_of_the_file_that_is_written() -> None:
+    with pytest.raises(BrokenPipeError), told("cannot write verdicts.h5"):
+        raise BrokenPipeError
+
+
+def test_show_without_a_picture_is_refused(capsys: Captured) -> None:
+    assert cli.main(["filter", *DESK, "--show", "kept"]) == 2
+    assert refusal(capsys) == "ruzhash-cv: error: --show chooses what --output draws, and there is no --output\n"
 
 
 def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv.pipelines.features import read_image
+from ruzhash_cv.pipelines.features import read_image, silent_opencv
 from ruzhash_cv.pipelines.hosts import UnusableFile
 
 #: What a command adds its parser to.
@@ -31,7 +31,8 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message}\n")
+        hint = f"; see {self.prog} --help" if "required" in message else ""
+        self.exit(2, f"{self.prog}: error: {message}{hint}\n")
 
 
 def number(
@@ -61,6 +62,8 @@ def told(failure: str) -> Iterator[None]:
     """Turn an error of the file system into one line for the user."""
     try:
         yield
+    except BrokenPipeError:  # of stdout, which nobody reads any more
+        raise
     except OSError as error:
         raise InputError(f"{failure}: {error.strerror}") from None
 
@@ -104,6 +107,8 @@ def check_picture_name(path: Path) -> None:
     """Raise unless a picture can be written under this name."""
     if not (path.suffix and cv2.haveImageWriter(path.name)):
         raise InputError(f"cannot tell the kind of picture from {path.name!r}: end it in .png or .jpg")
+    if _encode(path, np.zeros((64, 64, 3), np.uint8)) is None:
+        raise InputError(f"{path.suffix} holds no colours: end {path.name!r} in .png or .jpg")
 
 
 def read_picture(path: Path) -> NDArray[np.uint8]:
@@ -116,9 +121,19 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
 
 def write_picture(path: Path, picture: NDArray[np.uint8]) -> None:
     """Write a picture, in the format that its name ends in."""
-    options = [cv2.IMWRITE_JPEG_QUALITY, 80] if path.suffix.lower() in (".jpg", ".jpeg") else []
-    done, encoded = cv2.imencode(path.suffix, picture, options)
-    if not done:
-        raise InputError(f"{path.suffix} holds no colours: end {path.name!r} in .png or .jpg")
+    encoded = _encode(path, picture)
+    if encoded is None:
+        size = f"{picture.shape[1]} x {picture.shape[0]}"
+        raise InputError(f"{path.suffix} holds no picture of {size} pixels: end {path.name!r} in .png")
     with told(f"cannot write {path}"):
-        path.write_bytes(encoded.tobytes())
+        path.write_bytes(encoded)
+
+
+def _encode(path: Path, picture: NDArray[np.uint8]) -> bytes | None:
+    """Return what to write to a file of this name, None where its kind cannot hold the picture."""
+    options = [cv2.IMWRITE_JPEG_QUALITY, 80] if path.suffix.lower() in (".jpg", ".jpeg") else []
+    with contextlib.suppress(cv2.error), silent_opencv():  # some versions raise, others do not
+        done, encoded = cv2.imencode(path.suffix, picture, options)
+        if done:
+            return encoded.tobytes()
+    return None

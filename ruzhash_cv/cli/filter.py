@@ -82,9 +82,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-o", "--output", type=file, metavar="PICTURE", help="draw kept and flagged matches, e.g. matches.png"
     )
-    group.add_argument(
-        "--show", choices=("both", "kept", "flagged"), default="both", help="which matches --output draws, default both"
-    )
+    group.add_argument("--show", choices=("both", "kept", "flagged"), help="which matches --output draws, default both")
     group.add_argument("--structures", type=file, metavar="PICTURE", help="draw each structure in a colour of its own")
     group.add_argument(
         "--scores", type=file, metavar="PICTURE", help="draw matches in the colours of their anomaly scores"
@@ -132,6 +130,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Raise, before any work, where an output could not be written in the end."""
+    if options.show is not None and options.output is None:
+        raise InputError("--show chooses what --output draws, and there is no --output")
     pictures = {"--output": options.output, "--structures": options.structures, "--scores": options.scores}
     for path in pictures.values():
         if path is not None:
@@ -184,7 +184,7 @@ def _write(
     first, second, matches = found
     drawn = images[0], first.points, images[1], second.points, matches, result
     if options.output is not None:
-        write_picture(options.output, draw_matches(*drawn, show=options.show))
+        write_picture(options.output, draw_matches(*drawn, show=options.show or "both"))
     if options.structures is not None:
         write_picture(options.structures, draw_structures(*drawn))
     if options.scores is not None:

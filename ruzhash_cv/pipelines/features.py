@@ -60,7 +60,7 @@ def read_image(path: Path) -> NDArray[np.uint8]:
     except OSError as error:
         raise UnusableFile(f"cannot read {path}: {error.strerror}") from None
     image: Any = None
-    with contextlib.suppress(cv2.error), _silent_opencv():
+    with contextlib.suppress(cv2.error), silent_opencv():
         image = cv2.imdecode(contents, cv2.IMREAD_COLOR)
     if image is None:
         raise UnusableFile(f"{path} is {'not a picture OpenCV can read' if len(contents) else 'empty'}")
@@ -69,8 +69,8 @@ def read_image(path: Path) -> NDArray[np.uint8]:
 
 
 @contextlib.contextmanager
-def _silent_opencv() -> Iterator[None]:
-    """Keep OpenCV from logging what `UnusableFile` tells."""
+def silent_opencv() -> Iterator[None]:
+    """Keep OpenCV from logging what we tell in one line."""
     logging: Any = cv2.utils.logging
     level = logging.setLogLevel(logging.LOG_LEVEL_SILENT)
     try:
