@@ -115,9 +115,7 @@ class _Pool(Generic[Item, Answer]):
         options = {"n_jobs": self._n_jobs, "batch_size": 1, "max_nbytes": None}
         try:
             return self._joblib.Parallel(return_as="generator_unordered", **options)
-        except (
-            ValueError
-        ):  # multiprocessing and Ray: results come at the end of a call, so workers wait for the slowest
+        except ValueError:  # multiprocessing and Ray: results come at a call's end, and workers wait for the slowest
             return self._joblib.Parallel(**options)
 
     def _calls(self, waiting: deque[_Batch[Item]], out: dict[int, _Batch[Item]]) -> Iterator[Any]:

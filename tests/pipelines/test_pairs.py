@@ -272,7 +272,10 @@ def test_a_killed_workers_pairs_are_done_by_others(expected: dict[Any, str]) -> 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
-def test_a_pair_that_gets_its_worker_killed_each_time_is_told_and_the_others_go_on(expected: dict[Any, str]) -> None:
+def test_a_pair_that_gets_its_worker_killed_each_time_is_told_and_the_others_go_on(
+    expected: dict[Any, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "CHANCES", 1)  # to start fewer workers
     everything = [*pairs()]
     everything.insert(4, ("deadly", *problem(0), {"threshold": Deadly()}))
     with joblib.parallel_config(backend="loky", n_jobs=2):
