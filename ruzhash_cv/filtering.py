@@ -201,9 +201,11 @@ def _why_too_few(matches: MatchSet) -> str:
 
 
 def _why_nothing(matches: MatchSet) -> str:
-    """Say why there are no structures: all points of an image lie on a line, or no model is better than chance."""
+    """Say why there are no structures: all points of an image are the same or on a line, or no model is better than chance."""
     for name, points in (("first", matches.data[:, :2]), ("second", matches.data[:, 2:])):
-        off = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)[-1] / np.sqrt(len(points))
+        along, off = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) / np.sqrt(len(points))
+        if along < matches.length / LENGTH:
+            return f"the points of the {name} image are all the same"
         if off < matches.length / LENGTH:
             return f"the points of the {name} image lie on a line"
     return "no model found that more matches agree with than chance would give"
