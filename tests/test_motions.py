@@ -121,6 +121,28 @@ def test_matches_near_a_plane_tell_its_motion_and_not_texture_matched_some_perio
     assert max(angles(result.camera_pose(CAMERA1, CAMERA2), POSE)) < 5.0
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_texture_matched_some_periods_off_is_no_motion_of_a_camera_that_only_turns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    turn = turned(0.02, 0.1, 0.05), np.zeros(3)
+    wall = on_plane(WALL, 250, rng)
+    first, second = views(wall, turn, seed)
+    periods = rng.integers(1, 4, 40)[:, None] * [0.6, 0.0, 0.0]
+    second[:40] = seen(wall[:40] + periods, CAMERA2, *turn) + rng.normal(0, 0.5, (40, 2))
+    assert [motion.kind for motion in filtered((first, second), seed=seed).motions] == ["homography"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_surface_far_off_a_plane_tells_the_motion(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rays = np.column_stack([rng.uniform(0.05, 0.15, 30), rng.uniform(-0.1, 0.1, 30), np.ones(30)])
+    result = filtered(
+        views(np.vstack([on_plane(WALL, 200, rng), rays * rng.uniform(3.0, 4.5, (30, 1))]), seed=seed), seed=seed
+    )
+    assert result.motions[0].kind == "fundamental"
+    assert max(angles(result.camera_pose(CAMERA1, CAMERA2), POSE)) < 5.0
+
+
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
 def test_of_matrices_that_all_tell_a_motion_the_one_of_least_residuals_has_it(
     order: list[int], monkeypatch: pytest.MonkeyPatch

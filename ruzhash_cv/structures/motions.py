@@ -12,7 +12,8 @@ Structures are parts of one motion if its matrix fits each about as well as that
 A plane is a motion by itself, all there is to see or what a camera sees that only turns, unless matches off it tell more: where they
 lie off it, they all do in the direction of the epipole. Mismatches crowd around a plane in any direction: of those a distance d off,
 2 / pi asin(sqrt 2 r / d) come within r (Sampson) of an epipolar line. Surfaces join, so that matches near a plane are asked first;
-only where they tell of no motion at all are those further off. These may be repeated texture, which moves as a second plane would.
+only where they tell of no motion at all are those further off. These may be repeated texture, which moves as a second plane would: a
+surface hides what is behind it, so that its matches have each other for neighbours, and texture has the plane's own.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import RADII, TOLERANCE, Candidates, Models, Structures, count_votes, evidence
 from ruzhash_cv.structures.refinement import noise_scales, refine, refit
+from ruzhash_cv.structures.repetitions import LEAST_OWN, own_share
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -151,10 +153,22 @@ class MotionSearch:
         limit = INLIER * max(noise[tells].min(), _EXACT * seen.length)
         squared = self._rigid.squared_residuals(seen.data[rows], models)
         best = [int(np.argmin(np.where(tells, np.minimum(squared, limit**2) @ seen.weights[rows], np.inf)))]
+        if plane and reach == np.inf and self._repeats(rows, holds[best[0]], squared[best[0]] <= limit**2):
+            return None
         step = int(np.argmax(self._evidence(models[best], rows)))
         code, tolerance = np.array([self.code], np.uint8), RADII[[step + TOLERANCE]] * seen.length
         evidences = gains[best].max(axis=1) + seen.structures.evidences[[seed]] * plane
         return Motions(models[best], code, noise[best], tolerance, evidences, holds[best])
+
+    def _repeats(self, rows: Rows, holds: Mask, own: Mask) -> bool:
+        """Tell whether a motion's `own` matches lie among those of its planes wherever they are off these: repeated texture."""
+        seen = self._seen
+        on = np.append(holds, False)[seen.labels[rows]]
+        off = own & np.all(
+            [self._off(plane, rows) for plane in np.flatnonzero(holds & self._is_plane).tolist()], axis=0
+        )
+        sides = np.split(seen.data[rows], 2, axis=1)
+        return bool(off.any() and min(own_share(side, off, off | on, seen.length) for side in sides) < LEAST_OWN)
 
     def alone(self, structure: int) -> Motions:
         """Return a structure as a motion by itself."""
@@ -210,7 +224,7 @@ class MotionSearch:
         family: Any = replace(self._rigid, sample_size=n_free or self._rigid.sample_size)  # type: ignore[type-var]
         found = Candidates.of(family, 0, models, seen.data[rows], self._decoys, seen.length)
         found = replace(found, chance=np.maximum(found.chance, chance))
-        gains = evidence(found, count_votes(found.steps, votes), float(votes.sum()), (family,), N_SEVENS + N_PARALLAXES)
+        gains = evidence(found, count_votes(found.steps, votes), float(votes.sum()), (family,), N_REFINED)
         gains[:, RADII > 1.0 + 1e-9] = -np.inf
         return gains
 
