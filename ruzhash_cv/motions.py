@@ -55,6 +55,9 @@ class SeenInPixels:
         """Return rotation and translation of the second camera as a motion sees it."""
         found = result.motions[motion]
         rows = np.unique(self.where[result.motion_labels == motion % len(result.motions)])
-        points = self.seen.data[rows] / self.frame.scale
+        points = self.seen.data / self.frame.scale
         points1, points2 = points[:, :2] + self.frame.centre1, points[:, 2:] + self.frame.centre2
-        return camera_pose(found.kind, found.matrix, points1, points2, found.noise_scale, (camera1, camera2))
+        models = {found.kind: found.matrix} | {
+            result.models[part].kind: result.models[part].matrix for part in found.parts[:1]
+        }
+        return camera_pose(models, points1, points2, rows, self.seen.weights, found.noise_scale, (camera1, camera2))

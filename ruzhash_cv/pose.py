@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
+
+from ruzhash_cv.structures.motions import INLIER
 
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]
@@ -14,11 +18,20 @@ Pose = tuple[Array, Array]
 FARTHEST = 1e9
 
 
-def camera_pose(kind: str, matrix: Array, points1: Array, points2: Array, noise: float, cameras: Pose) -> Pose:
-    """Return rotation (3, 3) and unit translation (3,) of x2 ~ K2 (R X + t), from the model and the matches (n, 2) of a motion.
+def camera_pose(
+    models: dict[str, Array],
+    points1: Array,
+    points2: Array,
+    own: NDArray[np.int64],
+    votes: Array,
+    noise: float,
+    cameras: Pose,
+) -> Pose:
+    """Return rotation (3, 3) and unit translation (3,) of x2 ~ K2 (R X + t), from a motion's models and its `own` rows of all matches.
 
-    OpenCV takes them from the essential matrix, or from the homography where a motion has no more. From there the Sampson distance is
-    made least over the five numbers a pose has, with the Cauchy weights of the `noise` scale.
+    OpenCV takes them from the essential matrix, and from the homography of a plane, as few matches off it leave the matrix uncertain.
+    Of these the pose of least truncated squares (MSAC) among all matches (n, 2), by their `votes` (n,), is taken. From there the
+    Sampson distance is made least over the five numbers a pose has, with the Cauchy weights of the `noise` scale.
     """
     camera1, camera2 = cameras
     rays1 = np.hstack([points1, np.ones((len(points1), 1))]) @ np.linalg.inv(camera1).T
@@ -26,21 +39,22 @@ def camera_pose(kind: str, matrix: Array, points1: Array, points2: Array, noise:
     # Normals of epipolar lines in pixels.
     into1, into2 = np.linalg.inv(camera1)[:2, :2], np.linalg.inv(camera2)[:2, :2]
 
-    def distances(change: Array, rotation: Array, translation: Array) -> Array:
+    def distances(change: Array, rotation: Array, translation: Array, rows: Any) -> Array:
         turned, moved = _changed(change, rotation, translation)
         essential = np.cross(moved, turned.T).T
-        lines1, lines2 = rays2 @ essential, rays1 @ essential.T
+        lines1, lines2 = rays2[rows] @ essential, rays1[rows] @ essential.T
         squares = ((lines1[:, :2] @ into1) ** 2).sum(axis=1) + ((lines2[:, :2] @ into2) ** 2).sum(axis=1)
-        return np.asarray((rays2 * lines2).sum(axis=1) / np.sqrt(np.maximum(squares, 1e-300)))
+        return np.asarray((rays2[rows] * lines2).sum(axis=1) / np.sqrt(np.maximum(squares, 1e-300)))
 
-    start = _from_fundamental if kind == "fundamental" else _from_homography
-    poses = start(matrix, _flat(rays1), _flat(rays2), cameras)
+    poses: list[Pose] = []
+    for kind, matrix in models.items():
+        start = _from_fundamental if kind == "fundamental" else _from_homography
+        poses += start(matrix, _flat(rays1[own]), _flat(rays2[own]), cameras)
     scale = max(noise, 1e-3)
-    fits = [
-        least_squares(distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=pose) for pose in poses
-    ]
-    best = int(np.argmin([fit.cost for fit in fits]))
-    return _changed(fits[best].x, *poses[best])
+    squares = [distances(np.zeros(5), *pose, slice(None)) ** 2 for pose in poses]
+    best = poses[int(np.argmin(np.minimum(squares, (INLIER * scale) ** 2) @ votes))]
+    fit = least_squares(distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=(*best, own))
+    return _changed(fit.x, *best)
 
 
 def _from_fundamental(matrix: Array, rays1: Array, rays2: Array, cameras: Pose) -> list[Pose]:
