@@ -341,6 +341,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends SIGINT to the whole console")
 def test_ctrl_c_ends_the_call_and_its_workers() -> None:
+    pytest.importorskip("psutil")  # of the extras; joblib ends its workers by it
     code = INTERRUPTED.format(folder=str(Path(__file__).parents[1]))
     command = [sys.executable, "-c", f"import signal; signal.signal(2, signal.default_int_handler)\n{code}"]
     bare = {**os.environ, "PATH": ""}  # without pgrep, as in a slim container
@@ -351,7 +352,11 @@ def test_ctrl_c_ends_the_call_and_its_workers() -> None:
     for _ in range(3):
         process.stdout.readline()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the workers too
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
     assert out.splitlines()[-1] == "interrupted"
     assert process.returncode == 0
     assert err == ""
