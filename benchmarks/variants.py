@@ -311,6 +311,9 @@ RULES: dict[str, Variant] = {
         replaced(search, RuzHashForest=partial(RuzHashForest, sink_credit=True))
     ),
     "evidence: no annulus": Variant(replaced(evidence, DENSITY_RATIO=0.0)),
+    "evidence: texture repeated in one direction stays": Variant(
+        method(search.Search, "_along_lines", lambda self, structures, candidates: np.zeros(len(self._matches), bool))
+    ),
     "evidence: repetitions stay": Variant(method(search.Search, "_without_repetitions", lambda self, found: found)),
     "votes: one for each of several duplicates": Variant(
         replaced(matchset, duplicate_groups=lambda data, radius: np.arange(len(data)))
@@ -444,7 +447,7 @@ NUMBERS = [
     Number(evidence, "TOLERANCE", (), "from a structure's radius to its tolerance, in radii tried"),
     Number(evidence, "LEAST_VOTES", (), "votes in an annulus, at least"),
     Number(repetitions, "N_NEIGHBOURS", (), "neighbours looked at to tell repetitions"),
-    Number(repetitions, "LEAST_OWN", (), "share of them that are a surface's own, at least", "share"),
+    Number(repetitions, "MIXED", (), "others are among the neighbours of matches that lie among them, in shares of chance", "share"),
     Number(repetitions, "SMALL", (), "a structure smaller than this share of the stronger ones needs none", "share"),
     Number(preferences, "N_SCALES", (), "noise scales of a preference, each a third of the one before"),
     Number(preferences, "WIDEST_SCALE", (), "widest noise scale, in lengths; so far decoys keep from what could be true"),

@@ -25,6 +25,7 @@ from evaluate_ablation import (
 )
 from problems import Problem
 from rendering import draw_correspondences, facade_scene
+from two_views import shifted_along_lines
 from variants import (
     DEFAULT,
     FACTORS,
@@ -123,7 +124,15 @@ def shallow() -> Problem:
     return Problem("shallow", "test", "fundamental", points1, points2, labels, np.ones(140, bool))
 
 
-PROBLEMS = (crowded, repeated, contested, rough, surrounded, shallow)
+@cache
+def one_way() -> Problem:
+    """A plane, and a texture on it that is matched some periods off in one direction."""
+    points1, points2 = shifted_along_lines(0, contested=True)
+    labels = (np.arange(270) < 100).astype(np.intp)
+    return Problem("one way", "test", "homography", points1, points2, labels, np.ones(270, bool))
+
+
+PROBLEMS = (crowded, repeated, contested, rough, surrounded, shallow, one_way)
 
 
 @cache

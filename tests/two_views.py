@@ -40,3 +40,18 @@ def random_fundamental_matrices(rng: np.random.Generator, m: int) -> Array:
     u, s, v = np.linalg.svd(rng.normal(size=(m, 3, 3)))
     s[:, 2] = 0.0
     return (u * s[:, None]) @ v
+
+
+def shifted_along_lines(seed: int, contested: bool) -> tuple[np.ndarray, np.ndarray]:
+    """A plane of 100 matches, 110 that are some periods off in one direction, and 60 mismatches; some compete, or none."""
+    rng = np.random.default_rng(seed)
+    points, periods = rng.uniform(0, 500, (210, 2)), rng.integers(1, 6, 110) * rng.choice([-25, 25], 110)
+    points1 = points.copy()
+    if contested:
+        points[100:120] = points[:20]
+    points1[100:] = points[100:] - np.stack([periods, np.zeros(110)], axis=1)
+    points2 = points @ [[1.05, 0.1], [-0.05, 0.95]] + [20, 10] + rng.normal(0, 1.0, points.shape)
+    if contested:
+        points2[100:120] = points2[:20]
+    wrong1, wrong2 = rng.uniform(0, 500, (2, 60, 2))
+    return np.vstack([points1, wrong1]), np.vstack([points2, wrong2])

@@ -30,7 +30,7 @@ from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import RADII, TOLERANCE, Candidates, Models, Structures, count_votes, evidence
 from ruzhash_cv.structures.refinement import noise_scales, refine, refit
-from ruzhash_cv.structures.repetitions import LEAST_OWN, own_share
+from ruzhash_cv.structures.repetitions import lie_among
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -167,8 +167,7 @@ class MotionSearch:
         off = own & np.all(
             [self._off(plane, rows) for plane in np.flatnonzero(holds & self._is_plane).tolist()], axis=0
         )
-        sides = np.split(seen.data[rows], 2, axis=1)
-        return bool(off.any() and min(own_share(side, off, off | on, seen.length) for side in sides) < LEAST_OWN)
+        return bool(off.any() and lie_among(seen.data[rows], off, on, seen.length))
 
     def alone(self, structure: int) -> Motions:
         """Return a structure as a motion by itself."""

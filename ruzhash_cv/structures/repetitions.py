@@ -4,6 +4,9 @@ A repeated texture yields a second plane interleaved with the true one. Its matc
 where of two true surfaces the nearer one hides the other. And they compete with them: some lead to keypoints that already have a
 partner. We drop a structure that does both. Parallax, window panes and fences are interleaved as well, but their keypoints are
 their own.
+
+A plane and a second one that is shifted have a fundamental matrix in common, whose lines run in the direction of the shift. So a
+texture repeated in one direction looks like a motion. It is none if what it holds beside a plane is a repetition.
 """
 
 from __future__ import annotations
@@ -13,16 +16,17 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
-#: Neighbours looked at, and the least share of them that must be a structure's own, in each image.
-N_NEIGHBOURS, LEAST_OWN = 3, 0.6
+#: Neighbours looked at. Matches lie among others if these are so often among their neighbours as this share of what chance would give.
+N_NEIGHBOURS, MIXED = 3, 0.55
 #: A structure smaller than this share of the stronger ones need not compete with them for keypoints.
 SMALL = 0.125
 
 
 def tell_repetitions(
     data: Array, distances: Array, keypoints: NDArray[np.int64], same: float
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+) -> tuple[Mask, Mask, Mask]:
     """Tell which structures are interleaved with stronger ones and compete with them for keypoints.
 
     `distances` (n, k) are residuals of correspondences `data` (n, 4) to the structures, strongest first, in units of their tolerances.
@@ -34,25 +38,31 @@ def tell_repetitions(
     """
     n, k = distances.shape
     repeated, held, lost = np.zeros(k, bool), np.zeros(n, bool), np.zeros(n, bool)
-    # By the keypoint of each image: whether what is held ends there.
-    taken = np.zeros((2, keypoints.max(initial=-1) + 1), bool)
     for structure in range(k):
         own = (distances[:, structure] <= 1.0) & ~held
-        small = own.sum() < SMALL * held.sum()
-        competes = taken[0].take(keypoints[0, own]).any() or taken[1].take(keypoints[1, own]).any()
-        if own.sum() > 1 and (small or competes):
-            shares = [own_share(data[:, image : image + 2], own, own | held, same) for image in (0, 2)]
-            repeated[structure] = min(shares) < LEAST_OWN
-        if repeated[structure]:
-            lost |= own
-        else:
-            held |= own
-            for image in range(2):
-                taken[image, keypoints[image, own]] = True
+        small = bool(own.sum() < SMALL * held.sum())
+        gone = repeated_beside(data, own, held, keypoints, same, small=small)
+        repeated[structure] = gone.any()
+        lost |= gone
+        held |= own & ~gone
     return repeated, held, lost & ~held
 
 
-def own_share(points: Array, own: NDArray[np.bool_], around: NDArray[np.bool_], same: float) -> float:
+def repeated_beside(
+    data: Array, own: Mask, others: Mask, keypoints: NDArray[np.int64], same: float, *, small: bool = False
+) -> Mask:
+    """Return matches `own` (n,) if they lie among `others` in an image and compete with them, or are `small`; else none."""
+    competes = small or any(np.isin(numbers[own], numbers[others]).any() for numbers in keypoints)
+    return own & (own.sum() > 1 and competes and lie_among(data, own, others, same))
+
+
+def lie_among(data: Array, own: Mask, others: Mask, same: float) -> bool:
+    """Tell whether in one of the images `others` are among the neighbours of matches `own` (n,) nearly as often as by chance."""
+    shares = [own_share(data[:, image : image + 2], own, own | others, same) for image in (0, 2)]
+    return bool(1.0 - min(shares) > MIXED * others.sum() / (own | others).sum())
+
+
+def own_share(points: Array, own: Mask, around: Mask, same: float) -> float:
     """Return the share of a structure's `own` matches among the nearest neighbours of these, of the matches `around`."""
     among = np.flatnonzero(around)
     # More neighbours than are needed: some are the same keypoint.

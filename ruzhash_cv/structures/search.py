@@ -34,7 +34,7 @@ from ruzhash_cv.structures.evidence import (
 )
 from ruzhash_cv.structures.partition import divided
 from ruzhash_cv.structures.refinement import refit
-from ruzhash_cv.structures.repetitions import tell_repetitions
+from ruzhash_cv.structures.repetitions import repeated_beside, tell_repetitions
 
 Array = NDArray[np.float64]
 Families = tuple[TwoViewFamily, ...]
@@ -117,6 +117,7 @@ class Search:
         self._decoys = draw_decoys(matches.data, N_DECOYS, WIDEST_SCALE * matches.length, rng)
         self._data = np.vstack([matches.data, self._decoys])
         self._null, self._left = np.zeros((0, 4)), matches.votes
+        self._lost = np.zeros(len(matches), bool)
         self._rejected, self._n_models = dict.fromkeys(REJECTIONS, 0), 0
         self._still, self._votes = self._standing()
 
@@ -228,14 +229,43 @@ class Search:
         return self._n_models * (1 + len(CLOSING_RADII))
 
     def _select(self, candidates: list[Candidates]) -> Structures:
-        """Return structures, after refits of those found among the candidates have joined these."""
+        """Return structures, after refits of those found among the candidates have joined these.
+
+        A texture that is repeated in one direction has no votes.
+        """
         matches = self._matches
         found, _ = extract(Candidates.join(candidates), self._families, self._votes, self._n_tried)
         models = refitted(found, matches, self._families).models
         candidates += [self._meaningful(code, models[found.codes == code]) for code in np.unique(found.codes)]
-        structures, self._left = extract(Candidates.join(candidates), self._families, self._votes, self._n_tried)
+        joined, total, self._lost = Candidates.join(candidates), float(self._votes.sum()), np.zeros(len(matches), bool)
+        structures, self._left = extract(joined, self._families, self._votes, self._n_tried)
+        while (lost := self._along_lines(structures, joined) & ~self._lost).any():
+            self._lost |= lost
+            votes = np.where(self._lost, 0.0, self._votes)
+            structures, self._left = extract(joined, self._families, votes, self._n_tried, total)
         structures = Structures.join([structures, self._still])
         return structures.take(np.argsort(-structures.evidences, kind="stable"))
+
+    def _along_lines(self, structures: Structures, candidates: Candidates) -> NDArray[np.bool_]:
+        """Tell which matches are a texture that is repeated in one direction: all that a fundamental matrix holds beside a plane."""
+        matches, lost = self._matches, np.zeros(len(self._matches), bool)
+        planes, total = candidates.take(np.flatnonzero(candidates.codes == 0)), float(self._votes.sum())
+        for item in np.flatnonzero(structures.codes > 0) if len(planes) > 0 else ():
+            held = self._distances(structures.take(np.array([item])))[:, 0] <= 1.0
+            counts = count_votes(planes.steps, np.where(held, self._votes, 0.0))
+            gains = evidence(planes, counts, total, self._families, self._n_tried)
+            best, step = divmod(int(np.argmax(gains)), gains.shape[1])
+            if gains[best, step] > 0.0:
+                plane = planes.steps[best] <= step + TOLERANCE
+                lost |= repeated_beside(matches.data, held & ~plane, held & plane, matches.keypoints, matches.length)
+        return lost
+
+    def _distances(self, structures: Structures) -> Array:
+        """Return residuals (n, k) of matches to structures, in their tolerances."""
+        matches = self._matches
+        squared = squared_residuals(self._families, structures.codes, structures.models, matches.data)
+        distances: Array = np.sqrt(squared.T) / (structures.tolerances * matches.length)
+        return distances
 
     def _standing(self) -> tuple[Structures, Array]:
         """Return what stood still as a structure, if it is more than chance and what is around it give, and the votes beside it."""
@@ -304,12 +334,12 @@ class Search:
     def _without_repetitions(self, found: Found) -> Found:
         """Return the search's result without structures of repeated texture, and without the columns that speak for these."""
         structures, matches = found.structures, self._matches
-        if len(structures) < 2:
+        if len(structures) == 0:
             return found
-        squared = squared_residuals(self._families, structures.codes, structures.models, matches.data)
-        distances = np.sqrt(squared.T) / (structures.tolerances * matches.length)
+        distances = self._distances(structures)
         repeated, held, lost = tell_repetitions(matches.data, distances, matches.keypoints, matches.length)
-        if not repeated.any():
+        lost |= self._lost & ~held
+        if not (repeated | lost.any()).any():
             return found
         columns = found.scorer.columns
         columns = columns.take(np.arange(len(columns) - len(structures)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from two_views import shifted_along_lines
 
 from ruzhash_cv import filter_points
 from ruzhash_cv.families.solving import FAMILIES
@@ -71,6 +72,22 @@ def test_matches_one_period_off_are_no_plane(n_weaker: int, n_contested: int) ->
         assert len(result.models) == 1
         assert result.inlier_mask[weaker].mean() < 0.1
         assert result.inlier_mask[:200][~weaker[:200]].mean() > 0.95
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_texture_repeated_in_one_direction_is_no_motion(seed: int) -> None:
+    result = filter_points(*shifted_along_lines(seed, contested=True))
+    assert [model.kind for model in result.models] == ["homography"]
+    assert result.inlier_mask[:100].mean() > 0.95
+    assert result.inlier_mask[100:210].mean() < 0.1
+    assert (result.p_values[100:210] < 0.05).mean() < 0.2
+
+
+def test_what_moves_along_lines_and_has_keypoints_of_its_own_is_a_motion() -> None:
+    """Parallax, seen through a fence."""
+    result = filter_points(*shifted_along_lines(0, contested=False))
+    assert [model.kind for model in result.models] == ["fundamental"]
+    assert result.inlier_mask[:210].mean() > 0.8
 
 
 def test_without_repetitions_the_decoys_are_those_that_their_scores_are_of(monkeypatch: pytest.MonkeyPatch) -> None:
