@@ -120,7 +120,12 @@ def summary(rows: Rows) -> str:
         for method, title in LINES.items()
     ]
     text = markdown(["mean F1 of the mask", *COLUMNS, "ms"], lines)
-    return f"{text}\n\nAhead of ruzhash_cv, ± one standard error: {'; '.join(leaders) or 'none'}."
+    told = (
+        f"Ahead of ruzhash_cv, ± one standard error: {'; '.join(leaders)}."
+        if leaders
+        else "Nobody is ahead of ruzhash_cv here."
+    )
+    return f"{text}\n\n{told}"
 
 
 def _titled(text: str) -> str:
@@ -203,7 +208,7 @@ def main() -> None:
             *(shlex.join(section.command(redo=[m for m in OWN if m in section.methods])) for section in SECTIONS),
             sep="\n",
         )
-        print("python benchmarks/evaluate_calibration.py --half judge --per-cell 3")
+        print("python benchmarks/evaluate_calibration.py --half judge --per-cell 9")
         print("python benchmarks/time_filter.py --repeats 3")
     else:
         draw()
