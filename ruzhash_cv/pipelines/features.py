@@ -71,8 +71,8 @@ def read_image(path: Path) -> NDArray[np.uint8]:
 @contextlib.contextmanager
 def silent_opencv() -> Iterator[None]:
     """Keep OpenCV from logging what we tell in one line."""
-    logging: Any = cv2.utils.logging
-    level = logging.setLogLevel(logging.LOG_LEVEL_SILENT)
+    logging: Any = getattr(cv2.utils, "logging", cv2)  # in `cv2` itself before OpenCV 5
+    level = logging.setLogLevel(0)
     try:
         yield
     finally:
