@@ -30,8 +30,8 @@ def camera_pose(
     """Return rotation (3, 3) and unit translation (3,) of x2 ~ K2 (R X + t), from a motion's models and its `own` rows of all matches.
 
     OpenCV takes them from the essential matrix, and from the homography of a plane, as few matches off it leave the matrix uncertain.
-    Of these the pose of least truncated squares (MSAC) among all matches (n, 2), by their `votes` (n,), is taken. From there the
-    Sampson distance is made least over the five numbers a pose has, with the Cauchy weights of the `noise` scale.
+    From each of these the Sampson distance is made least over the five numbers a pose has, with the Cauchy weights of the `noise`
+    scale. The pose of least truncated squares (MSAC) among all matches (n, 2), by their `votes` (n,), is taken.
     """
     camera1, camera2 = cameras
     rays1 = np.hstack([points1, np.ones((len(points1), 1))]) @ np.linalg.inv(camera1).T
@@ -51,18 +51,26 @@ def camera_pose(
         start = _from_fundamental if kind == "fundamental" else _from_homography
         poses += start(matrix, _flat(rays1[own]), _flat(rays2[own]), cameras)
     scale = max(noise, 1e-3)
-    squares = [distances(np.zeros(5), *pose, slice(None)) ** 2 for pose in poses]
-    best = poses[int(np.argmin(np.minimum(squares, (INLIER * scale) ** 2) @ votes))]
-    fit = least_squares(distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=(*best, own))
-    return _changed(fit.x, *best)
+    fitted = []
+    for pose in poses:
+        fit = least_squares(distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=(*pose, own))
+        fitted.append(_changed(fit.x, *pose))
+    squares = [distances(np.zeros(5), *pose, slice(None)) ** 2 for pose in fitted]
+    rotation, translation = fitted[int(np.argmin(np.minimum(squares, (INLIER * scale) ** 2) @ votes))]
+    # The distance is the same for the opposite translation.
+    return _in_front(np.cross(translation, rotation.T).T, _flat(rays1[own]), _flat(rays2[own]))
 
 
 def _from_fundamental(matrix: Array, rays1: Array, rays2: Array, cameras: Pose) -> list[Pose]:
     essential = cameras[1].T @ matrix @ cameras[0]
-    essential /= np.linalg.norm(essential)
+    return [_in_front(essential / np.linalg.norm(essential), rays1, rays2)]
+
+
+def _in_front(essential: Array, rays1: Array, rays2: Array) -> Pose:
+    """Return the pose of an essential matrix that has most points in front of both cameras."""
     # Of a camera that hardly moves all points are far, and still tell which way it turned.
     _, rotation, translation, *_ = cv2.recoverPose(essential, rays1, rays2, np.eye(3), distanceThresh=FARTHEST)
-    return [(np.asarray(rotation, np.float64), np.asarray(translation[:, 0], np.float64))]
+    return np.asarray(rotation, np.float64), np.asarray(translation[:, 0], np.float64)
 
 
 def _from_homography(matrix: Array, rays1: Array, rays2: Array, cameras: Pose) -> list[Pose]:
