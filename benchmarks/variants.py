@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ruzhash_cv import filtering, matchset, preferences, sampling, verdict
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.structures import evidence, partition, refinement, repetitions, search
+from ruzhash_cv.structures import evidence, refinement, search
 
 Change = Callable[[ExitStack], None]
 Array = NDArray[np.float64]
@@ -426,8 +426,8 @@ NUMBERS = [
     Number(search, "PLANS", (1, "neighbourhoods"), "neighbours a fundamental matrix's sample is drawn from, in turn"),
     Number(search, "PLANS", (1, "n_refitted"), "fundamental matrices that are refitted, of each round and guide"),
     Number(search, "MOST_ROUNDS", (), "rounds, each with as many samples as all before it"),
-    Number(partition, "N_PATCHES", (), "patches of a wide plane that its parts are looked for among"),
-    Number(partition, "PATCH_SIZE", (), "matches in a patch"),
+    Number(refinement, "N_PATCHES", (), "patches of a wide plane that its parts are looked for among"),
+    Number(refinement, "PATCH_SIZE", (), "matches in a patch"),
     Number(refinement, "N_FITS", (), "last fits of a structure"),
     Number(refinement, "RADIUS", (), "their radius, in noise scales"),
     Number(search, "CLOSING_RADII", (), "radii of the refits, in lengths"),
@@ -446,9 +446,9 @@ NUMBERS = [
     Number(evidence, "DENSITY_RATIO", (), "a structure is so many times as dense as the annulus"),
     Number(evidence, "TOLERANCE", (), "from a structure's radius to its tolerance, in radii tried"),
     Number(evidence, "LEAST_VOTES", (), "votes in an annulus, at least"),
-    Number(repetitions, "N_NEIGHBOURS", (), "neighbours looked at to tell repetitions"),
-    Number(repetitions, "MIXED", (), "others are among the neighbours of matches that lie among them, in shares of chance", "share"),
-    Number(repetitions, "SMALL", (), "a structure smaller than this share of the stronger ones needs none", "share"),
+    Number(refinement, "N_NEIGHBOURS", (), "neighbours looked at to tell repetitions"),
+    Number(refinement, "MIXED", (), "others are among the neighbours of matches that lie among them, in shares of chance", "share"),
+    Number(refinement, "SMALL", (), "a structure smaller than this share of the stronger ones needs none", "share"),
     Number(preferences, "N_SCALES", (), "noise scales of a preference, each a third of the one before"),
     Number(preferences, "WIDEST_SCALE", (), "widest noise scale, in lengths; so far decoys keep from what could be true"),
     Number(preferences, "CUT", (), "preferences end at so many widest noise scales, and rivals are further apart"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from ruzhash_cv.matchset import LENGTH, MatchSet
 from ruzhash_cv.motions import SeenInPixels
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
-from ruzhash_cv.structures.motions import Seen
 from ruzhash_cv.structures.refinement import refine
 from ruzhash_cv.structures.search import Families, Found, Search, refitted
 from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
@@ -165,7 +165,9 @@ def filter_points(
         threshold = check_real(threshold, "threshold")
     if false_acceptance_rate is not None:
         false_acceptance_rate = check_real(false_acceptance_rate, "false_acceptance_rate", above=0.0, below=1.0)
-    appearance = as_appearance(sizes, angles, match_quality, len(first))
+    of_keypoints = sizes, angles, match_quality
+    given = any(each is not None for each in of_keypoints)
+    appearance = as_appearance(*of_keypoints, len(first)) if given else None
     generator, jobs, clock = as_generator(rng), check_n_jobs(n_jobs), [time.perf_counter()]
 
     matches = MatchSet.of(first, second, check_real(pixel, "pixel"))
@@ -320,16 +322,12 @@ def _result(
         )
     given = np.full(len(finite), -1)
     given[finite] = np.where(verdict.keep[where], where, -1)
-    weights = matches.votes * np.where(own.keep, 1.0, 1.0 - own.p)
-    seen = Seen(
-        structures, tolerances, matches.data, weights, own.labels, own.keep, stationary, matches.length, families
-    )
     result = _undecided(
         len(finite),
         models=tuple(models),
         score_threshold=verdict.score_threshold,
         mismatch_rate=verdict.mismatch_rate,
-        _seen=SeenInPixels(seen, matches.frame, given),
+        _seen=partial(SeenInPixels.of, structures, matches, families, own, stationary, given),
     )
     result.inlier_mask[finite], result.anomaly_scores[finite] = verdict.keep[where], scores[where]
     result.p_values[finite], result.labels[finite] = verdict.p[where], verdict.labels[where]

@@ -95,15 +95,15 @@ def true_shares(own: Array, null: Array) -> Array:
     return np.clip(1.0 - mismatches * ratio, _SURE, 1.0 - _SURE)
 
 
-def as_appearance(sizes: Any, angles: Any, quality: Any, n: int) -> Appearance | None:
-    """Return what was given of the keypoints of n matches, checked; None if nothing was."""
+def as_appearance(sizes: Any, angles: Any, quality: Any, n: int) -> Appearance:
+    """Return what was given of the keypoints of n matches, checked; None for what was not."""
     octaves = None if sizes is None else np.log2(_as_columns(sizes, "sizes", n, least=np.nextafter(0.0, 1.0)))
     turns = None if angles is None else np.radians(_as_columns(angles, "angles", n))
     if quality is not None:
         quality = as_vector(quality, "match_quality")
         if len(quality) != n:
             raise ValueError(f"`match_quality` must have one entry per match, {n}, got {len(quality)}")
-    return None if sizes is None and angles is None and quality is None else Appearance(turns, octaves, quality)
+    return Appearance(turns, octaves, quality)
 
 
 def _as_columns(value: Any, name: str, n: int, least: float = -np.inf) -> Array:

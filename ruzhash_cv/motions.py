@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.families.two_view import Array
-from ruzhash_cv.matchset import Frame
+from ruzhash_cv.matchset import Frame, MatchSet
 from ruzhash_cv.pose import camera_pose
 from ruzhash_cv.result import FilterResult, Motion
-from ruzhash_cv.structures.motions import Motions, MotionSearch, Seen
+from ruzhash_cv.structures.evidence import Structures
+from ruzhash_cv.structures.motions import Families, Motions, MotionSearch, Seen
+from ruzhash_cv.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,24 @@ class SeenInPixels:
     seen: Seen
     frame: Frame
     where: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        structures: Structures,
+        matches: MatchSet,
+        families: Families,
+        verdict: Verdict,
+        stationary: NDArray[np.bool_],
+        where: NDArray[np.int64],
+    ) -> SeenInPixels:
+        """Return what motions are searched in, from the verdict on the distinct matches."""
+        weights, tolerances = matches.votes * np.where(verdict.keep, 1.0, 1.0 - verdict.p), structures.tolerances
+        seen = Seen(
+            structures, tolerances * matches.length, matches.data, weights, verdict.labels, verdict.keep, stationary,
+            matches.length, families,
+        )  # fmt: skip
+        return cls(seen, matches.frame, where)
 
     def motions(self) -> tuple[tuple[Motion, ...], NDArray[np.int64]]:
         """Return motions in pixels, and which of them each match given belongs to, -1 for none."""

@@ -143,11 +143,16 @@ class FilterResult(Record):
 
     @cached_property
     def _motions(self) -> tuple[tuple[Motion, ...], NDArray[np.int64]]:
-        return ((), np.full(len(self.labels), -1)) if self._seen is None else self._seen.motions()
+        return ((), np.full(len(self.labels), -1)) if self._searched is None else self._searched.motions()
+
+    @cached_property
+    def _searched(self) -> Any:
+        """What motions are searched in, None where nothing was found."""
+        return None if self._seen is None else self._seen()
 
     def plane_motion(self, structure: int) -> Array | None:
         """Return a fundamental matrix (3, 3) that fits one structure's matches; a plane leaves it free in part. None: there is none."""
-        return None if self._seen is None else self._seen.matrix(structure)
+        return None if self._searched is None else self._searched.matrix(structure)
 
     def camera_pose(self, camera_matrix1: ArrayLike, camera_matrix2: ArrayLike, motion: int = 0) -> tuple[Array, Array]:
         """Return the pose of the second camera as a motion sees it, x2 ~ K2 (R X + t) where x1 ~ K1 X.
@@ -175,9 +180,9 @@ class FilterResult(Record):
         camera1, camera2 = as_matrix(camera_matrix1, "camera_matrix1"), as_matrix(camera_matrix2, "camera_matrix2")
         if not self.motions:
             raise IndexError(f"there is no motion to tell a pose by: {printing.headline(self)}")
-        if self._seen is None or not -len(self.motions) <= motion < len(self.motions):
+        if self._searched is None or not -len(self.motions) <= motion < len(self.motions):
             raise IndexError(f"`motion` must be an index into {len(self.motions)} motions, got {motion}")
-        pose: tuple[Array, Array] = self._seen.pose(self, motion, camera1, camera2)
+        pose: tuple[Array, Array] = self._searched.pose(self, motion, camera1, camera2)
         return pose
 
     def __repr__(self) -> str:

@@ -40,7 +40,7 @@ from variants import (
 )
 
 from ruzhash_cv import FilterResult, preferences, sampling, verdict
-from ruzhash_cv.families import fundamental_matrices, homographies
+from ruzhash_cv.families import two_view
 from ruzhash_cv.structures import evidence, search
 
 
@@ -286,7 +286,7 @@ def test_rows_of_another_version_or_of_a_variant_that_is_gone_are_dropped(
 
 def test_the_digest_is_of_what_the_method_is_made_of() -> None:
     modules = method_modules()
-    assert {number.module for number in NUMBERS} | {homographies, fundamental_matrices} <= set(modules)
+    assert {number.module for number in NUMBERS} | {two_view} <= set(modules)
     assert not {module.__name__ for module in modules} & {"ruzhash_cv.drawing", "ruzhash_cv.result", "ruzhash_cv"}
     source = 'def double(x):\n    """Return it."""\n    return 2 * x  # twice\n'
     assert code_of(source) == code_of(source.replace("Return it.", "Return x."))

@@ -149,7 +149,7 @@ def test_of_matrices_that_all_tell_a_motion_the_one_of_least_residuals_has_it(
 ) -> None:
     rng = np.random.default_rng(0)
     cloud = on_plane(WALL, 60, rng) * rng.uniform(0.5, 0.9, (60, 1))
-    seen = filtered(views(np.vstack([on_plane(WALL, 80, rng), cloud])))._seen.seen
+    seen = filtered(views(np.vstack([on_plane(WALL, 80, rng), cloud])))._seen().seen
     good = seen.motions()[0].models[0]
     rows = np.flatnonzero(seen.labels >= 0)
     # Hardly worse, so that it has the noise scale and the evidence of a motion too.

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._core.records import Record
 from ruzhash_cv._core.validation import as_pairs, as_reals, as_row_numbers, check_choice
-from ruzhash_cv.families.fundamental_matrices import FundamentalMatrices
-from ruzhash_cv.families.homographies import Homographies
 from ruzhash_cv.families.protocol import TwoViewFamily
+from ruzhash_cv.families.two_view import FundamentalMatrices, Homographies
 from ruzhash_cv.matchset import Frame
 
 #: The families of two views by name.

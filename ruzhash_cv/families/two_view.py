@@ -1,22 +1,280 @@
-"""What families of two views share: residuals to several, unit norm, sums of products, least squares."""
+"""The families of two views, homographies and fundamental matrices, and what their fits share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.jit import jit
+from ruzhash_cv._core.jit import jit, uninterrupted
 from ruzhash_cv.families.protocol import ModelFamily
 
 Array = NDArray[np.float64]
 
+#: A homography of unit norm with a smaller determinant has no inverse worth the name.
+_SINGULAR = 1e-9
+#: Four points whose equations have no larger pivot make no homography.
+_NO_PIVOT = 100.0 * np.finfo(np.float64).eps
 #: Where products of two of (x, y, 1) stand among (x x, x y, y y, x, y, 1).
 PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
 #: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do.
 _MOST_ITERATIONS = 40
+# A cofactor of a matrix is the product of the first two of these entries less that of the others.
+_CROSSED = np.array(
+    [[4, 5, 3, 7, 8, 6, 1, 2, 0], [8, 6, 7, 2, 0, 1, 5, 3, 4], [5, 3, 4, 8, 6, 7, 2, 0, 1], [7, 8, 6, 1, 2, 0, 4, 5, 3]]
+)
+
+
+@dataclass(frozen=True)
+class Homographies:
+    """Homographies of correspondences (x1, y1, x2, y2), rows of 9; the residual is the symmetric transfer error.
+
+    Examples
+    --------
+    >>> square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    >>> models, _ = Homographies().solve(np.hstack([square, 2 * square])[None])
+    >>> (models / models[0, 8]).round(6).reshape(3, 3).diagonal()
+    array([2., 2., 1.])
+    """
+
+    name: str = "homography"
+    sample_size: int = 4
+    codimension: int = 2
+    locally_affine: bool = True
+
+    def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
+        """Return homographies (k, 9) of unit norm of samples (s, 4, 4) near the unit square, and the sample (k,) of each."""
+        solved = np.zeros((len(samples), 9))
+        _solve_kernel(np.ascontiguousarray(samples, np.float32), solved)
+        models = unit_norm(solved)
+        a, b, c, d, e, f, g, h, i = models.T
+        # Of what is not finite the comparison is false.
+        usable = np.flatnonzero(np.abs(a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)) > _SINGULAR)
+        return models[usable], usable
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared symmetric transfer errors (m, n) of correspondences (n, 4); infinite where a point has no image."""
+        squared = np.empty((len(models), len(data)))
+        _squared_transfer_errors(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
+        return squared
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return the normalised direct linear transform of correspondences (Hartley and Zisserman, algorithm 4.2).
+
+        Reweighted by the depths that `models` give the points, its error is the geometric one.
+        """
+        if models is None:
+            models = np.tile(np.identity(3).ravel(), (len(weights), 1))
+        fitted = np.empty((len(weights), 9))
+        _fit_kernel(*map(np.ascontiguousarray, (data, models, weights, fitted)))
+        return unit_norm(fitted)
+
+    def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
+        """Return homographies (m, 9) of pixels."""
+        return unit_norm((np.linalg.inv(into2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
+
+
+@jit("void(f4[:, :, ::1], f8[:, ::1])")
+def _solve_kernel(samples: Any, models: Any) -> None:
+    """Write homographies whose last entry is 1: Gaussian elimination of a sample's eight equations, with pivots of the column.
+
+    A singular system leaves the other entries as they are.
+    """
+    system = np.empty((8, 9))
+    for item in range(len(samples)):
+        for row in range(8):
+            x, y, target = samples[item, row % 4, 0], samples[item, row % 4, 1], samples[item, row % 4, 2 + row // 4]
+            for column in range(9):
+                system[row, column] = 0.0
+            first = 3 * (row // 4)
+            system[row, first], system[row, first + 1], system[row, first + 2] = x, y, 1.0
+            system[row, 6], system[row, 7], system[row, 8] = -x * target, -y * target, target
+        models[item, 8] = 1.0
+        for i in range(8):
+            pivot = i
+            for j in range(i + 1, 8):
+                if abs(system[j, i]) > abs(system[pivot, i]):
+                    pivot = j
+            if abs(system[pivot, i]) < _NO_PIVOT:
+                break
+            for k in range(i, 9):
+                system[i, k], system[pivot, k] = system[pivot, k], system[i, k]
+            factor = -1.0 / system[i, i]
+            for j in range(i + 1, 8):
+                share = system[j, i] * factor
+                for k in range(i + 1, 9):
+                    system[j, k] += share * system[i, k]
+        else:
+            for i in range(7, -1, -1):
+                total = system[i, 8]
+                for k in range(i + 1, 8):
+                    total -= system[i, k] * models[item, k]
+                models[item, i] = total / system[i, i]
+
+
+@jit("void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+def _fit_kernel(data: Any, models: Any, weights: Any, fitted: Any) -> None:
+    """Write the fits, of any norm. Weights are divided by squared depths; what is no number then has no weight."""
+    m, scaled = len(weights), np.empty_like(weights)
+    x, y = data[:, 0].copy(), data[:, 1].copy()
+    for item in range(m):
+        g, h, i = models[item, 6], models[item, 7], models[item, 8]
+        for row in range(len(data)):
+            depth = g * x[row] + h * y[row] + i
+            weight = weights[item, row] / (depth * depth)
+            scaled[item, row] = weight if abs(weight) < np.inf else 0.0
+    into, sums, grams = np.zeros((2, m, 3, 3)), np.zeros((m, 6, 6)), np.zeros((m, 9, 9))
+    sum_products(data, scaled, into, sums)
+    for item in range(m):
+        own, gram = sums[item], grams[item]
+        for i in range(3):
+            for j in range(3):
+                product = PRODUCT[i, j]
+                gram[i, j] = gram[3 + i, 3 + j] = own[5, product]
+                gram[6 + i, j], gram[6 + i, 3 + j] = -own[3, product], -own[4, product]
+                gram[6 + i, 6 + j] = own[0, product] + own[2, product]
+    inverse_iteration(grams, fitted, np.empty(9))
+    for item in range(m):
+        for i in range(0, 9, 3):
+            fitted[item, i + 2] += fitted[item, i] * into[0, item, 0, 2] + fitted[item, i + 1] * into[0, item, 1, 2]
+            fitted[item, i] *= into[0, item, 0, 0]
+            fitted[item, i + 1] *= into[0, item, 0, 0]
+        for i in range(6):
+            fitted[item, i] -= into[1, item, i // 3, 2] * fitted[item, 6 + i % 3]
+            fitted[item, i] /= into[1, item, 0, 0]
+
+
+@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+def _squared_transfer_errors(points: Any, models: Any, squared: Any) -> None:
+    """Loops without branches over rows of coordinates (4, n) compile to vector instructions."""
+    for item in range(len(models)):
+        a, b, c, d, e, f, g, h, i = models[item]
+        _add_transfer(points, (a, b, c, d, e, f, g, h, i), 0, squared[item])
+        # The inverse up to scale, which exists for a singular one too.
+        first = e * i - f * h, c * h - b * i, b * f - c * e
+        second = f * g - d * i, a * i - c * g, c * d - a * f
+        _add_transfer(points, (*first, *second, d * h - e * g, b * g - a * h, a * e - b * d), 2, squared[item])
+
+
+@jit
+def _add_transfer(points: Any, model: Any, source: int, squared: Any) -> None:
+    """Write the squared errors of points of one image mapped to the other: the first image's, then the larger of the two."""
+    a, b, c, d, e, f, g, h, i = model
+    for row in range(points.shape[1]):
+        x, y = points[source, row], points[source + 1, row]
+        w = 1.0 / (g * x + h * y + i)
+        dx = (a * x + b * y + c) * w - points[2 - source, row]
+        dy = (d * x + e * y + f) * w - points[3 - source, row]
+        error = dx * dx + dy * dy
+        # A comparison with NaN is false: what has no image in one of the images is infinitely far.
+        error = error if error < np.inf else np.inf
+        squared[row] = error if source == 0 or error > squared[row] else squared[row]
+
+
+@dataclass(frozen=True)
+class FundamentalMatrices:
+    """Fundamental matrices of correspondences (x1, y1, x2, y2), rows of 9; the residual is the Sampson distance.
+
+    Examples
+    --------
+    >>> sideways = np.array([[0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0]])
+    >>> FundamentalMatrices().squared_residuals(np.array([[0.0, 0.0, 5.0, 2.0]]), sideways)
+    array([[2.]])
+    """
+
+    name: str = "fundamental"
+    sample_size: int = 7
+    codimension: int = 1
+    locally_affine: bool = False
+
+    def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
+        """Return up to three fundamental matrices (k, 9) of unit norm of each sample (s, 7, 4), and the sample (k,) of each."""
+        first, second = (np.ascontiguousarray(samples[..., image : image + 2], np.float32) for image in (0, 2))
+        # OpenCV's bindings do not expect a KeyboardInterrupt while they convert arguments, and crash.
+        solved: list[Any] = uninterrupted(list, map(cv2.findFundamentalMat, first, second, repeat(cv2.FM_7POINT)))
+        stacks = [np.zeros((0, 3)) if stack is None else stack for stack, _ in solved]
+        models = unit_norm(np.vstack([np.zeros((0, 3)), *stacks]).reshape(-1, 9))
+        owner = np.repeat(np.arange(len(samples)), [len(stack) // 3 for stack in stacks])
+        usable = np.isfinite(models).all(axis=1)
+        return models[usable], owner[usable]
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared Sampson distances (m, n) of correspondences (n, 4) (Hartley and Zisserman, equation 11.9)."""
+        squared = np.empty((len(models), len(data)))
+        _squared_sampson_distances(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
+        return squared
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return the normalised 8-point algorithm's matrices, of rank 2 (Hartley and Zisserman, algorithm 11.1).
+
+        Reweighted by the gradients that `models` have at the points, its error is the Sampson distance.
+        """
+        with np.errstate(all="ignore"):
+            if models is not None:
+                weights = np.array(weights, order="C")
+                _divide_by_gradients(np.ascontiguousarray(data.T), np.ascontiguousarray(models), weights)
+            sums, into1, into2 = weighted_products(data, weights)
+            grams = sums[:, PRODUCT][..., PRODUCT].transpose(0, 1, 3, 2, 4).reshape(-1, 9, 9)
+            return self.to_pixels(of_rank_two(least_vectors(grams), grams), into1, into2)
+
+    def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
+        """Return fundamental matrices (m, 9) of pixels."""
+        return unit_norm((into2.swapaxes(-1, -2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
+
+
+def of_rank_two(models: Array, grams: Array) -> Array:
+    """Return the matrices of rank 2 whose error f'Gf is least, near the least vectors f (m, 9) of `grams` G (m, 9, 9).
+
+    A step of least cost to det F = 0 is along G^-1 times the gradient of det F, its cofactors (Kanatani and Sugaya, "Compact
+    fundamental matrix computation", IPSJ 2010). What two steps leave goes with the smallest singular triplet, F (1 - v v').
+    """
+    trace = np.trace(grams, axis1=1, axis2=2)[:, None, None]
+    costs = grams + trace * models[:, :, None] * models[:, None, :] + (1e-13 * trace + 1e-300) * np.eye(9)
+    fitted = models
+    for _ in range(2):
+        a, b, c, d = (fitted.take(entries, axis=1) for entries in _CROSSED)
+        cofactors = a * b - c * d
+        step = np.linalg.solve(costs, cofactors[:, :, None])[:, :, 0]
+        determinants = np.einsum("mi,mi->m", cofactors, fitted) / 3.0
+        moved = fitted - (determinants / np.einsum("mi,mi->m", cofactors, step))[:, None] * step
+        fitted = np.where(np.isfinite(moved).all(axis=1, keepdims=True), moved, fitted)
+    matrices = fitted.reshape(-1, 3, 3)
+    epipole = least_vectors(matrices.transpose(0, 2, 1) @ matrices)
+    return (matrices - (matrices @ epipole[:, :, None]) * epipole[:, None, :]).reshape(-1, 9)
+
+
+@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+def _divide_by_gradients(points: Any, models: Any, weights: Any) -> None:
+    """Divide weights by the squared gradients of x2' F x1 at the points (4, n); what is no number then has no weight."""
+    for item in range(len(models)):
+        a, b, c, d, e, f, g, h, _ = models[item]
+        for row in range(points.shape[1]):
+            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+            weight = weights[item, row] / (p * p + q * q + r * r + s * s)
+            weights[item, row] = weight if abs(weight) < np.inf else 0.0
+
+
+@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+def _squared_sampson_distances(points: Any, models: Any, squared: Any) -> None:
+    """Loops without branches over rows of coordinates (4, n) compile to vector instructions."""
+    for item in range(len(models)):
+        a, b, c, d, e, f, g, h, i = models[item]
+        for row in range(points.shape[1]):
+            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+            numerator = x2 * p + y2 * q + g * x1 + h * y1 + i
+            # The last term: both points in the epipoles satisfy any F, 0 / 0; no evidence for the match, but no distance either.
+            error = numerator * numerator / (p * p + q * q + r * r + s * s + 1e-300)
+            # A comparison with NaN is false: what is not finite is infinitely far.
+            squared[item, row] = error if error < np.inf else np.inf
 
 
 def squared_residuals(families: Sequence[ModelFamily], codes: NDArray[np.uint8], models: Array, data: Array) -> Array:

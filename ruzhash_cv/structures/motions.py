@@ -29,8 +29,7 @@ from ruzhash_cv.families.two_view import squared_residuals, unit_norm
 from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import RADII, TOLERANCE, Candidates, Models, Structures, count_votes, evidence
-from ruzhash_cv.structures.refinement import noise_scales, refine, refit
-from ruzhash_cv.structures.repetitions import lie_among
+from ruzhash_cv.structures.refinement import lie_among, noise_scales, refine, refit
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

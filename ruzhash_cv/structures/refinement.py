@@ -1,4 +1,19 @@
-"""Precise models: a structure is found with wide radii, and ends with a robust fit at the noise scale of its own matches."""
+"""What structures go through once they are found: refits, the loss of repetitions, the division of wide planes.
+
+Refits: a structure is found with wide radii, and ends with a robust fit at the noise scale of its own matches.
+
+Repetitions: a repeated texture yields a second plane interleaved with the true one. Its matches lie among the matches of the surface
+they are on, where of two true surfaces the nearer one hides the other. And they compete with them: some lead to keypoints that
+already have a partner. We drop a structure that does both. Parallax, window panes and fences are interleaved as well, but their
+keypoints are their own. A plane and a second one that is shifted have a fundamental matrix in common, whose lines run in the direction
+of the shift. So a texture repeated in one direction looks like a motion. It is none if what it holds beside a plane is a repetition.
+
+Division: planes a few pixels from each other may lie within one structure, wider than the widest noise scale, that has more evidence
+than each of them. Patches of its matches, each a match and its nearest, are fitted, and refitted narrowly. Parts are found among these
+as structures are, those of most -ln NFA first, with radii that are smaller than the structure's by sqrt 2 or 2 at least. It gives way
+to parts that have more -ln NFA together. As alpha is the density around a radius too, a curved surface and much noise are seldom
+divided: next to a part of it there is more of it.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +21,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from ruzhash_cv._core.jit import jit
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
+from ruzhash_cv.preferences import WIDEST_SCALE
+from ruzhash_cv.structures.evidence import RADII, Candidates, Structures, count_votes, evidence, extract, radius_steps
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Families = tuple[TwoViewFamily, ...]
 
 #: Fits of a model, each with a biweight whose radius is so many noise scales. It is wide, as labels are not exact
@@ -19,6 +38,12 @@ Families = tuple[TwoViewFamily, ...]
 N_FITS, RADIUS = 3, 6.0
 #: The median length of Gaussian noise of scale 1, by the number of its directions: that of the chi distribution.
 MEDIANS = {1: 0.6745, 2: 1.1774}
+#: Neighbours looked at. Matches lie among others if these are so often among their neighbours as this share of what chance would give.
+N_NEIGHBOURS, MIXED = 3, 0.55
+#: A structure smaller than this share of the stronger ones need not compete with them for keypoints.
+SMALL = 0.125
+#: Patches: how many, and the matches in each.
+N_PATCHES, PATCH_SIZE = 32, 20
 
 
 def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array) -> Array:
@@ -64,3 +89,111 @@ def noise_scales(squared: Array, codimension: int) -> Array:
     held = [row[row < np.inf] for row in squared]
     middle = [np.partition(row, len(row) // 2)[len(row) // 2] if len(row) else 0.0 for row in held]
     return np.sqrt(np.array(middle, np.float64)) / MEDIANS[codimension]
+
+
+def tell_repetitions(
+    data: Array, distances: Array, keypoints: NDArray[np.int64], same: float
+) -> tuple[Mask, Mask, Mask]:
+    """Tell which structures are interleaved with stronger ones and compete with them for keypoints.
+
+    `distances` (n, k) are residuals of correspondences `data` (n, 4) to the structures, strongest first, in units of their tolerances.
+    `keypoints` (2, n) number the keypoint of each image that each ends at. Neighbours as near as `same` are the same keypoint and do
+    not count.
+
+    Returns which structures are repetitions (k,), and of the matches (n,) those that the other structures hold, and those that belong
+    to repetitions only.
+    """
+    n, k = distances.shape
+    repeated, held, lost = np.zeros(k, bool), np.zeros(n, bool), np.zeros(n, bool)
+    for structure in range(k):
+        own = (distances[:, structure] <= 1.0) & ~held
+        small = bool(own.sum() < SMALL * held.sum())
+        gone = repeated_beside(data, own, held, keypoints, same, small=small)
+        repeated[structure] = gone.any()
+        lost |= gone
+        held |= own & ~gone
+    return repeated, held, lost & ~held
+
+
+def repeated_beside(
+    data: Array, own: Mask, others: Mask, keypoints: NDArray[np.int64], same: float, *, small: bool = False
+) -> Mask:
+    """Return matches `own` (n,) if they lie among `others` in an image and compete with them, or are `small`; else none."""
+    competes = small or any(np.isin(numbers[own], numbers[others]).any() for numbers in keypoints)
+    return own & (own.sum() > 1 and competes and lie_among(data, own, others, same))
+
+
+def lie_among(data: Array, own: Mask, others: Mask, same: float) -> bool:
+    """Tell whether in one of the images `others` are among the neighbours of matches `own` (n,) nearly as often as by chance."""
+    shares = [own_share(data[:, image : image + 2], own, own | others, same) for image in (0, 2)]
+    return bool(1.0 - min(shares) > MIXED * others.sum() / (own | others).sum())
+
+
+def own_share(points: Array, own: Mask, around: Mask, same: float) -> float:
+    """Return the share of a structure's `own` matches among the nearest neighbours of these, of the matches `around`."""
+    among = np.flatnonzero(around)
+    # More neighbours than are needed: some are the same keypoint.
+    wanted = min(4 * N_NEIGHBOURS, len(among))
+    apart, which = cKDTree(points[among]).query(points[own], wanted)
+    apart, which = (np.asarray(part).reshape(-1, wanted) for part in (apart, which))
+    others = apart > same
+    others &= np.cumsum(others, axis=1) <= N_NEIGHBOURS
+    return float(own[among[which[others]]].mean()) if others.any() else 1.0
+
+
+def divided(
+    structures: Structures,
+    families: Families,
+    data: Array,
+    votes: Array,
+    decoys: Array,
+    length: float,
+    n_tried: int,
+) -> Structures:
+    """Return structures with wide planes replaced by the narrower ones that explain their matches better; strongest first."""
+    wide = (RADII[structures.steps] > WIDEST_SCALE) & ~structures.still
+    if not wide.any():
+        return structures
+    squared = squared_residuals(families, structures.codes, structures.models, data)
+    distances = np.sqrt(squared) / (structures.tolerances * length)[:, None]
+    nearest = np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
+    parts = []
+    for item, code in enumerate(structures.codes):
+        whole, family, rows = structures.take(np.array([item])), families[code], np.flatnonzero(nearest == item)
+        if wide[item] and family.locally_affine and len(rows) >= 2 * PATCH_SIZE:
+            chance = Candidates.of(family, int(code), whole.models, data[:0], decoys, length).chance
+            models = np.vstack([whole.models, _patches(family, data[rows], votes[rows], length)])
+            steps = radius_steps(family.squared_residuals(data[rows], models), length)
+            found = Candidates(
+                models, np.full(len(models), code, np.uint8), steps, np.repeat(chance, len(models), axis=0)
+            )
+            whole = _better(whole, found, families, votes[rows], float(votes.sum()), n_tried)
+        parts.append(whole)
+    structures = Structures.join(parts)
+    return structures.take(np.argsort(-structures.evidences, kind="stable"))
+
+
+def _patches(family: TwoViewFamily, data: Array, votes: Array, length: float) -> Array:
+    """Return models (m, 9) of patches, fitted to them and then narrowly to all."""
+    seeds = np.linspace(0, len(data) - 1, min(N_PATCHES, len(data))).astype(np.int64)
+    near = np.asarray(cKDTree(data).query(data[seeds], PATCH_SIZE)[1])
+    weights = np.zeros((len(seeds), len(data)))
+    np.put_along_axis(weights, near, votes[near], axis=1)
+    models = family.fit(data, weights)
+    models = models[np.isfinite(models).all(axis=1)]
+    return refit(family, data, votes, models, np.full(len(models), length))
+
+
+def _better(
+    whole: Structures, found: Candidates, families: Families, votes: Array, total: float, n_tried: int
+) -> Structures:
+    """Return a structure, the first candidate, or the narrower ones that have more evidence together."""
+    step = int(whole.steps[0])
+    gains = evidence(found, count_votes(found.steps, votes), total, families, n_tried)
+    best, most = whole, float(gains[0, step])
+    patches = found.take(np.flatnonzero(gains[:, :step].max(axis=1) > 0.0))
+    for widest in (step - 1, step - 2):
+        parts, _ = extract(patches, families, votes, n_tried, total, widest)
+        if len(parts) > 1 and parts.evidences.sum() > most:
+            best, most = parts, float(parts.evidences.sum())
+    return best

@@ -32,9 +32,7 @@ from ruzhash_cv.structures.evidence import (
     extract,
     meaningful,
 )
-from ruzhash_cv.structures.partition import divided
-from ruzhash_cv.structures.refinement import refit
-from ruzhash_cv.structures.repetitions import repeated_beside, tell_repetitions
+from ruzhash_cv.structures.refinement import divided, refit, repeated_beside, tell_repetitions
 
 Array = NDArray[np.float64]
 Families = tuple[TwoViewFamily, ...]

@@ -9,7 +9,7 @@ from two_views import shifted_along_lines
 from ruzhash_cv import filter_points
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.structures.repetitions import N_NEIGHBOURS, SMALL, own_share, tell_repetitions
+from ruzhash_cv.structures.refinement import N_NEIGHBOURS, SMALL, own_share, tell_repetitions
 from ruzhash_cv.structures.search import Search
 
 OWN_KEYPOINTS = np.tile(np.arange(90), (2, 1))
