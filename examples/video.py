@@ -3,7 +3,7 @@ Camera motion and movers in a clip
 ==================================
 
 Between two frames of a video everything moves: the picture because the camera does, some things by themselves. One call per pair of
-frames tells them apart: the strongest structure is the camera's motion, every other one of some size a mover.
+frames tells them apart: the largest structure is the camera's motion, every other one of some size a mover.
 """
 
 import itertools
@@ -39,7 +39,6 @@ frames = render_shots(shots)
 # %%
 # Corners are followed from frame to frame, and each step is filtered. Corners that the optical flow does not lead back to where they
 # were are left out: along an edge they slide, all in one direction, and look like a mover of their own.
-
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.5), layout="constrained")
 for number, (before, after) in enumerate(itertools.pairwise(frames)):
     grey1, grey2 = (cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY) for frame in (before, after))
@@ -49,10 +48,11 @@ for number, (before, after) in enumerate(itertools.pairwise(frames)):
     found &= again & (np.abs(back - corners).max(axis=2) < 0.5)
     points1, points2 = (points[found.ravel() > 0].reshape(-1, 2) for points in (corners, followed))  # (n, 2), pixels
     result = filter_points(points1, points2)
-    sizes = [model.support for model in result.models]
+    models = sorted(enumerate(result.models), key=lambda numbered: -numbered[1].support)
+    sizes = [model.support for _, model in models]
     print(f"frames {number}-{number + 1}: {len(points1)} corners, camera {sizes[0]}, movers {sizes[1:]}")
     axes[number].imshow(after[:, :, ::-1])
-    for label, colour in zip(range(len(sizes)), ("silver", "orange", "lime", "cyan"), strict=False):
+    for (label, _), colour in zip(models, ("silver", "orange", "lime", "cyan"), strict=False):
         lines = np.stack([points1, points2])[:, result.labels == label]
         axes[number].plot(*lines.transpose(2, 0, 1), color=colour, linewidth=1)
     axes[number].set(title=f"frame {number + 1}", xticks=[], yticks=[], xlim=(0, SIZE[0]), ylim=(SIZE[1], 0))

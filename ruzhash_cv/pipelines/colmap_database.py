@@ -24,6 +24,8 @@ TABLES = {
     "matches": ("pair_id", "rows", "cols", "data"),
     "two_view_geometries": ("pair_id", "rows", "cols", "data", "config"),
 }
+#: COLMAP's configuration of two views of which nothing is known.
+UNDEFINED = 0
 #: Seconds to wait for another process's transaction.
 PATIENCE = 1.0
 
@@ -143,11 +145,13 @@ class Database:
             return [to_images(pair) for pair in self._database.read_num_matches()[0]]
 
     def has_geometry(self, pair: Pair) -> bool:
-        """Whether a pair has a two-view geometry, be it one without matches."""
-        # Version 4 gave the methods the name of the table.
-        exists = getattr(self._database, "exists_two_view_geometry", None) or self._database.exists_inlier_matches
+        """Whether a pair has a two-view geometry, be it one without matches.
+
+        An undefined one is none: COLMAP before 4.2 writes it where it is told to skip verification.
+        """
         with _told(self._unread):
-            return bool(exists(*pair))
+            geometry = self._database.read_two_view_geometry(*pair) if self._is_written(pair) else None
+        return geometry is not None and geometry.config != UNDEFINED
 
     def matches(self, pair: Pair) -> Matches:
         """Return the raw matches of a pair, shape (m, 2)."""
@@ -165,13 +169,15 @@ class Database:
         geometries = list(geometries)
         size = sum(geometry.inlier_matches.nbytes for _, geometry in geometries if geometry is not None)
         check_space(self._path, 2 * size)  # in the write-ahead log, and in the file
-        delete = getattr(self._database, "delete_two_view_geometry", None) or self._database.delete_inlier_matches
         with _told(f"cannot write to {self._path}"), host("pycolmap", "colmap").DatabaseTransaction(self._database):
             for pair, geometry in geometries:
-                if self.has_geometry(pair):
-                    delete(*pair)
+                if self._is_written(pair):
+                    self._database.delete_two_view_geometry(*pair)
                 if geometry is not None:
                     self._database.write_two_view_geometry(*pair, geometry)
+
+    def _is_written(self, pair: Pair) -> bool:
+        return bool(self._database.exists_two_view_geometry(*pair))
 
     def _points_of(self, image: int, rows: Matches) -> Array:
         keypoints = self._keypoints(image)

@@ -266,6 +266,14 @@ def test_pairs_that_have_a_row_are_skipped_and_overwrite_redoes_them(database: P
 # The command line, and input of no use
 
 
+def test_the_rows_of_a_skipped_verification_are_filtered(database: Path, expected: str) -> None:
+    with pycolmap.Database.open(database) as db:  # as COLMAP 4.0 and 4.1 write them
+        for pair in ((1, 2), NOTHING):
+            db.write_two_view_geometry(*pair, pycolmap.TwoViewGeometry())
+    assert verify(database, n_jobs=1).skipped == 0
+    assert fingerprint(database) == expected
+
+
 def test_command_prints_a_summary(database: Path, expected: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["colmap", str(database), "--n-jobs", "1"]) == 0
     told = dict(line.split(maxsplit=1) for line in capfd.readouterr().out.splitlines())
