@@ -28,6 +28,7 @@ from pose_measures import (
     poselib_pose,
 )
 from pose_scenes import Pair, given
+from rendered import photographed
 from report import about_this_run, markdown
 
 from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
@@ -208,6 +209,17 @@ def report(title: str, pairs: list[Pair], seeds: range, peers: dict[str, Estimat
     return "\n\n".join(text)
 
 
+def planes_told(half: str, per_cell: int, seeds: range) -> str:
+    """How many photographed planes, of which no motion can be told, are called planes."""
+    lines = []
+    for features in ("sift", "orb"):
+        planes = [*photographed(features, half, per_cell, ["one plane"])]
+        results = [filter_points(one.points1, one.points2, rng=seed) for one in planes for seed in seeds]
+        told = [bool(result.motions) and result.motions[0].kind != KIND for result in results]
+        lines.append([f"{features}, {len(planes)}", f"{np.mean(told):.1%}"])
+    return "### Single planes\n\n" + markdown(["features, pairs", "called a plane"], lines)
+
+
 def main() -> None:
     """Run all methods on all pairs of one half and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -226,6 +238,7 @@ def main() -> None:
     for name in options.set:
         pairs = list(SETS[name](options.half, options.per_cell))
         print(f"\n{report(name, pairs, seeds, peers)}", flush=True)
+    print(f"\n{planes_told(options.half, max(1, options.per_cell // 3), seeds)}")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ class SeenInPixels:
         """Return what motions are searched in, from the verdict on the distinct matches."""
         weights, tolerances = matches.votes * np.where(verdict.keep, 1.0, 1.0 - verdict.p), structures.tolerances
         seen = Seen(
-            structures, tolerances * matches.length, matches.data, weights, verdict.labels, verdict.keep, stationary,
+            structures, tolerances * matches.length, matches.data, matches.keypoints, weights, verdict.labels, verdict.keep, stationary,
             matches.length, families,
         )  # fmt: skip
         return cls(seen, matches.frame, where)

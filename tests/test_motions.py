@@ -133,6 +133,17 @@ def test_texture_matched_some_periods_off_is_no_motion_of_a_camera_that_only_tur
 
 
 @pytest.mark.parametrize("seed", range(3))
+def test_texture_of_small_periods_that_competes_for_keypoints_is_no_motion_of_a_plane(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    wall = on_plane(WALL, 260, rng)
+    wall[200:] = wall[:60] + rng.choice([-1, 1], (60, 1)) * [0.16, 0.0, 0.0]  # 20 pixels
+    first, second = views(wall, seed=seed)
+    second[:40] = views(wall[200:240], seed=seed + 1)[1]
+    second[40:60] = second[240:]
+    assert [motion.kind for motion in filtered((first, second), seed=seed).motions] == ["homography"]
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_a_surface_far_off_a_plane_tells_the_motion(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rays = np.column_stack([rng.uniform(0.05, 0.15, 30), rng.uniform(-0.1, 0.1, 30), np.ones(30)])

@@ -70,12 +70,13 @@ class Motions(Models):
 class Seen:
     """What motions are searched in: matches, those flagged weighed by what speaks for them; `labels` (n,) of structures, -1 for none.
 
-    `tolerances` (k,) of structures are in the unit of the frame.
+    `tolerances` (k,) of structures are in the unit of the frame, `keypoints` (2, n) number those of each image.
     """
 
     structures: Structures
     tolerances: Array
     data: Array
+    keypoints: Rows
     weights: Array
     labels: Rows
     keep: Mask
@@ -152,21 +153,26 @@ class MotionSearch:
         limit = INLIER * max(noise[tells].min(), _EXACT * seen.length)
         squared = self._rigid.squared_residuals(seen.data[rows], models)
         best = [int(np.argmin(np.where(tells, np.minimum(squared, limit**2) @ seen.weights[rows], np.inf)))]
-        if plane and reach == np.inf and self._repeats(rows, holds[best[0]], squared[best[0]] <= limit**2):
+        if plane and self._repeats(rows, holds[best[0]], squared[best[0]] <= limit**2, reach < np.inf):
             return None
         step = int(np.argmax(self._evidence(models[best], rows)))
         code, tolerance = np.array([self.code], np.uint8), RADII[[step + TOLERANCE]] * seen.length
         evidences = gains[best].max(axis=1) + seen.structures.evidences[[seed]] * plane
         return Motions(models[best], code, noise[best], tolerance, evidences, holds[best])
 
-    def _repeats(self, rows: Rows, holds: Mask, own: Mask) -> bool:
-        """Tell whether a motion's `own` matches lie among those of its planes wherever they are off these: repeated texture."""
+    def _repeats(self, rows: Rows, holds: Mask, own: Mask, near: bool) -> bool:
+        """Tell whether a motion's `own` matches off its planes are repeated texture: whether they lie among those of the planes.
+
+        What is `near` a plane may do so and be on a ledge or a frame; if it is texture, it competes with the plane for keypoints too.
+        """
         seen = self._seen
         on = np.append(holds, False)[seen.labels[rows]]
-        off = own & np.all(
-            [self._off(plane, rows) for plane in np.flatnonzero(holds & self._is_plane).tolist()], axis=0
+        planes = [self._off(plane, rows) for plane in np.flatnonzero(holds & self._is_plane).tolist()]
+        off = own & ~on & np.all(planes, axis=0)
+        competes = np.any([np.isin(numbers[off], numbers[on]) for numbers in seen.keypoints[:, rows]], axis=0)
+        return bool(
+            (not near or competes.sum() > FREE) and off.any() and lie_among(seen.data[rows], off, on, seen.length)
         )
-        return bool(off.any() and lie_among(seen.data[rows], off, on, seen.length))
 
     def alone(self, structure: int) -> Motions:
         """Return a structure as a motion by itself."""
