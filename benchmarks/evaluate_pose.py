@@ -92,7 +92,10 @@ def run(pair: Pair, seed: int, peers: dict[str, Estimator]) -> dict[str, Outcome
         # The motions come first, out of the result that the mask is of.
         took += seconds if name == "motions[0]" else 0.0
         found[f"matrix: {name}"] = judge(pair, matrix_pose(F, pair, kept), kept, took, F is not None)
-        if "threshold" not in name:
+        if name == "motions[0]":
+            # Where the strongest motion has no fundamental matrix its matches still have a pose.
+            others["motion_labels == 0"] = result.motion_labels == 0, took, F is not None
+        elif "threshold" not in name:
             others[name] = kept, took, F is not None
     found[OWN_MATRIX] = own_pose(pair, result, found["matrix: motions[0]"].seconds)
     masks = {"ruzhash_cv": (result.inlier_mask, seconds, any_fundamental(result))}
