@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +83,7 @@ def _pairs(options: argparse.Namespace) -> tuple[list[Names], Path]:
 
 def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, options: argparse.Namespace) -> None:
     matches = kept = undecided = 0
-    done = filter_images(pairs, images, settings, n_jobs=options.n_jobs or -1, progress=_progress)
+    done = filter_images(pairs, images, settings, n_jobs=options.n_jobs or -1)
     try:
         with contextlib.closing(done):
             for pair in done:
@@ -99,14 +98,6 @@ def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, o
         sys.exit(130)
     if not options.json:
         print(f"pairs     {len(pairs)}\nundecided {undecided}\nmatches   {matches}\nkept      {kept}")
-
-
-def _progress(items: Iterable[Any], **told: Any) -> Iterable[Any]:
-    """Show a bar, on a terminal only."""
-    from tqdm import tqdm
-
-    bar: Iterable[Any] = tqdm(items, disable=None, **told)
-    return bar
 
 
 def _line(pair: FilteredPair) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ruzhash_cv._core.validation import check_int, check_real
-from ruzhash_cv.pipelines import selection
+from ruzhash_cv.pipelines import hosts, selection
 from ruzhash_cv.pipelines.colmap_database import Database, Matches, Pair, opened
-from ruzhash_cv.pipelines.hosts import Report, UnusableFile, hidden, host, in_batches
+from ruzhash_cv.pipelines.hosts import UnusableFile, host, in_batches, with_bar
 from ruzhash_cv.pipelines.pairs import run_pairs
 from ruzhash_cv.result import FilterResult
 
@@ -132,8 +132,6 @@ def verify(
     >>> verify("database.db")  # doctest: +SKIP
     >>> pycolmap.incremental_mapping("database.db", "images", "sparse")  # doctest: +SKIP
     """
-    from tqdm import tqdm
-
     path, since = Path(database), time.perf_counter()
     check_int(min_inliers, "min_inliers")
     least_evidence = check_real(least_evidence, "least_evidence", inclusive=True)
@@ -146,15 +144,15 @@ def verify(
         "n_jobs": n_jobs,
         "batch_size": batch_size,
     }
-    rows: list[Row] = []
-    with Report(report, path, rows, COLUMNS), opened(path) as db:
+    told = None if report is None else Path(report)
+    with hosts.report(told, path, COLUMNS) as rows, opened(path) as db:
         matched = db.pairs()
         if not matched:
             raise UnusableFile(f"{path} holds no matches: match its images first")
         todo = [pair for pair in matched if overwrite or not db.has_geometry(pair)]
         points = ((pair, *db.points(pair)) for pair in todo)
         results = run_pairs(points, selection.prepare, **options)
-        for batch in in_batches(tqdm(results, total=len(todo), unit="pair", disable=hidden(progress)), batch_size):
+        for batch in in_batches(with_bar(results, progress, total=len(todo), unit="pair"), batch_size):
             found = [
                 _geometry(db, pair, result, (min_inliers, least_evidence), strongest_motion) for pair, result in batch
             ]

@@ -38,10 +38,8 @@ Matches = NDArray[np.uint32]
 def opened(path: Path) -> Iterator[Database]:
     """Open an existing COLMAP database that can be written to.
 
-    Raises
-    ------
-    UnusableFile
-        It is missing, of another kind, damaged, locked or read-only; it is as it was then. Or it cannot be closed, for a full disk.
+    `UnusableFile` where it is missing, of another kind, damaged, locked or read-only; it is as it was then. Or where it cannot be
+    closed, for a full disk.
     """
     pycolmap = host("pycolmap", "colmap")
     _check(path)
@@ -122,15 +120,7 @@ def _check(path: Path) -> None:
 
 
 class Database:
-    """An open database; all its methods are for the thread that opened it.
-
-    Parameters
-    ----------
-    path : Path
-        Its file, for messages.
-    database : pycolmap.Database
-        The open database.
-    """
+    """An open `pycolmap.Database`, and its file for messages; all its methods are for the thread that opened it."""
 
     def __init__(self, path: Path, database: Any) -> None:
         self._path, self._database, self._unread = path, database, f"cannot read {path}"

@@ -79,16 +79,6 @@ def silent_opencv() -> Iterator[None]:
         logging.setLogLevel(level)
 
 
-def detector(kind: str) -> Any:
-    """Return OpenCV's detector of "sift" or "orb" features."""
-    return (cv2.SIFT if kind == "sift" else cv2.ORB).create(MOST_KEYPOINTS[kind])
-
-
-def matcher(kind: str) -> Any:
-    """Return OpenCV's brute-force matcher of "sift" or "orb" descriptors."""
-    return cv2.BFMatcher(cv2.NORM_L2 if kind == "sift" else cv2.NORM_HAMMING)
-
-
 def detect(
     image: NDArray[np.uint8], kind: str, max_size: int | None = None, mask: NDArray[np.uint8] | None = None
 ) -> Features:
@@ -102,7 +92,8 @@ def detect(
         size = max(1, round(ratio * width)), max(1, round(ratio * height))
         image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
         mask = None if mask is None else np.asarray(cv2.resize(mask, size, interpolation=cv2.INTER_NEAREST), np.uint8)
-    keypoints, descriptors = detector(kind).detectAndCompute(image, mask)
+    detector = (cv2.SIFT if kind == "sift" else cv2.ORB).create(MOST_KEYPOINTS[kind])
+    keypoints, descriptors = detector.detectAndCompute(image, mask)
     if len(keypoints) == 0:
         return Features(np.zeros((0, 2)), np.zeros((0, 1), np.uint8), 1.0 / ratio)
     # The centre of the first pixel is (0, 0), so that its corner is at -1/2, which shrinking leaves where it is.
@@ -115,8 +106,8 @@ def match(first: Features, second: Features, kind: str, ratio: float) -> NDArray
     """Return the index pairs (n, 2) that pass Lowe's ratio test, matched from the first picture to the second."""
     if len(first.points) == 0 or len(second.points) == 0:
         return np.zeros((0, 2), np.int64)
-    number = np.float32 if kind == "sift" else np.uint8
-    rows = matcher(kind).knnMatch(first.descriptors.astype(number), second.descriptors.astype(number), k=2)
+    number, norm = (np.float32, cv2.NORM_L2) if kind == "sift" else (np.uint8, cv2.NORM_HAMMING)
+    rows = cv2.BFMatcher(norm).knnMatch(first.descriptors.astype(number), second.descriptors.astype(number), k=2)
     passed = np.isfinite(as_correspondences(first.points, second.points, rows, ratio=ratio).points1[:, 0])
     kept = select_matches(rows, passed)
     return np.array([(held.queryIdx, held.trainIdx) for held in kept], np.int64).reshape(-1, 2)

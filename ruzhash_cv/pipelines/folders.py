@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import cv2
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._core.records import Record
 from ruzhash_cv.pipelines.features import Features, detect, match, read_image
-from ruzhash_cv.pipelines.hosts import UnusableFile
+from ruzhash_cv.pipelines.hosts import UnusableFile, numbered_lines, with_bar
 from ruzhash_cv.pipelines.pairs import LOST, Task, lost_task, pair_seed, run_task
 from ruzhash_cv.pipelines.streaming import stream
 from ruzhash_cv.result import FilterResult
@@ -79,28 +79,20 @@ def read_list(path: Path, images: Path) -> list[Names]:
 
     Names are relative to the folder `images`. They are separated by a tab, or by spaces if they hold none.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UnusableFile(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UnusableFile(f"{path} is no list of pairs: it is not text") from None
     pairs: dict[Names, None] = {}
     known: set[str] = set()
-    for number, line in enumerate(lines, 1):
+    for where, line in numbered_lines(path):
         names = [name.strip() for name in line.split("\t")] if "\t" in line else line.split()
         if not names or line.lstrip().startswith("#"):
             continue
         if len(names) != 2:
-            raise UnusableFile(
-                f"{path}, line {number}: two names of pictures are needed, got {len(names)}: {line.strip()!r}"
-            )
+            raise UnusableFile(f"{where}two names of pictures are needed, got {len(names)}: {line.strip()!r}")
         for name in names:
             if name not in known and (problem := _problem(name, images)):
-                raise UnusableFile(f"{path}, line {number}: {problem}")
+                raise UnusableFile(f"{where}{problem}")
             known.add(name)
         if names[0] == names[1]:
-            raise UnusableFile(f"{path}, line {number}: {names[0]!r} is paired with itself")
+            raise UnusableFile(f"{where}{names[0]!r} is paired with itself")
         pairs[names[0], names[1]] = None
     if not pairs:
         raise UnusableFile(f"{path} lists no pairs")
@@ -119,18 +111,12 @@ def all_pairs(folder: Path) -> list[Names]:
 
 
 def filter_images(
-    pairs: Sequence[Names],
-    images: Path,
-    settings: Settings,
-    *,
-    n_jobs: int | None = None,
-    progress: Callable[..., Iterable[Any]] = lambda items, **_: items,
+    pairs: Sequence[Names], images: Path, settings: Settings, *, n_jobs: int | None = None
 ) -> Generator[FilteredPair, None, None]:
     """Match and filter pairs of pictures, and yield each as it is done.
 
     Features are looked for once in each picture, before any pair is done; `UnusableFile` tells which cannot be read. They wait in a
-    temporary folder, where workers read them: of many pictures they would not fit in memory. `progress` is called as
-    ``tqdm(iterable, desc=..., total=...)``.
+    temporary folder, where workers read them: of many pictures they would not fit in memory.
     """
     names = sorted({name for pair in pairs for name in pair})
     with tempfile.TemporaryDirectory(prefix="ruzhash_cv_") as scratch:
@@ -139,13 +125,13 @@ def filter_images(
         pictures = ((images / name, files[name]) for name in names)
         found = stream(look, pictures, _lost_picture, n_jobs=n_jobs, batch_size=BATCH_SIZE)
         with contextlib.closing(found):
-            for _ in progress(found, desc="features", total=len(names)):
+            for _ in with_bar(found, desc="features", total=len(names)):
                 pass
         items = ((pair, (files[pair[0]], files[pair[1]])) for pair in pairs)
         run = functools.partial(_filter_pair, settings=settings)
         done = stream(run, items, lost_pair, n_jobs=n_jobs, batch_size=BATCH_SIZE)
         with contextlib.closing(done):
-            yield from progress(done, desc="pairs", total=len(pairs))
+            yield from with_bar(done, desc="pairs", total=len(pairs))
 
 
 def _problem(name: str, images: Path) -> str | None:
@@ -186,10 +172,7 @@ def lost_pair(item: tuple[Names, tuple[Path, ...]]) -> FilteredPair:
     return FilteredPair(item[0], nothing, nothing, nothing.astype(np.int64), result)
 
 
-@functools.lru_cache(maxsize=8)
-def _load(file: Path) -> Features:
-    """Return features from a file; the pairs of a batch share pictures."""
-    return Features.load(file)
+_load = functools.lru_cache(maxsize=8)(Features.load)  # the pairs of a batch share pictures
 
 
 @contextlib.contextmanager

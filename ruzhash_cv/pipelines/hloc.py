@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._core.validation import check_int
 from ruzhash_cv.pipelines import selection
-from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, hidden, host
+from ruzhash_cv.pipelines.hosts import (
+    UnusableFile,
+    check_space,
+    check_writable,
+    host,
+    numbered_lines,
+    with_bar,
+    written_beside,
+)
 from ruzhash_cv.pipelines.pairs import run_pairs
 from ruzhash_cv.result import FilterResult
 
@@ -103,8 +111,6 @@ def filter_matches(
     --------
     >>> filter_matches("features.h5", "matches.h5", "pairs.txt", "filtered.h5")  # doctest: +SKIP
     """
-    from tqdm import tqdm
-
     since, target = time.perf_counter(), Path(output)
     check_int(batch_size, "batch_size")
     options: dict[str, Any] = {
@@ -123,7 +129,7 @@ def filter_matches(
             points = ((names, *source.points(group, names)) for names, group in groups.items())
             prepare = selection.prepare if strongest_motion else None
             results = run_pairs(points, prepare, batch_size=batch_size, **options)
-            for names, result in tqdm(results, total=len(groups), unit="pair", disable=hidden(progress)):
+            for names, result in with_bar(results, progress, total=len(groups), unit="pair"):
                 check_space(target)
                 entries = source.filtered(groups[names], names, result, strongest_motion)
                 for name, values in entries.items():
@@ -134,13 +140,7 @@ def filter_matches(
 
 
 class _Source:
-    """The features and matches of hloc's files.
-
-    Parameters
-    ----------
-    features, matches : h5py.File
-        Open for reading.
-    """
+    """The features and matches of hloc's files, open for reading."""
 
     def __init__(self, features: Any, matches: Any) -> None:
         self._features, self._matches = features, matches
@@ -221,14 +221,8 @@ class _Source:
 
 def _listed(path: Path) -> Iterator[tuple[Names, str]]:
     """Yield the pairs of a list, and where each stands, for messages."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UnusableFile(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UnusableFile(f"cannot read {path}: it is no text") from None
-    for number, line in enumerate(lines, start=1):
-        names, where = line.split(), f"{path}, line {number}: "
+    for where, line in numbered_lines(path):
+        names = line.split()
         if not names:
             continue
         if len(names) != 2:
@@ -254,23 +248,16 @@ def _read(path: Path) -> Iterator[Any]:
 @contextmanager
 def _written(path: Path, inputs: Sequence[Path], overwrite: bool) -> Iterator[Any]:
     """Open a new HDF5 file beside `path`, which takes its place at the end of the block."""
-    if path.is_dir():
-        raise UnusableFile(f"cannot write {path}: it is a directory")
-    if not path.parent.is_dir():
-        raise UnusableFile(f"cannot write {path}: there is no directory {path.parent}")
     if path.exists() and not overwrite:
         raise UnusableFile(f"{path} is there already")
     if path.exists() and any(path.samefile(other) for other in inputs):
         raise UnusableFile(f"cannot write {path}: it is an input")
+    check_writable(path)
     check_space(path)
-    unfinished = path.with_name(f"{path.name}.part")
-    try:
-        file = host("h5py", "hloc").File(unfinished, "w", libver="latest")
-    except OSError as error:
-        raise UnusableFile(f"cannot write {path}: {os.strerror(error.errno) if error.errno else error}") from None
-    try:
+    with written_beside(path) as part:
+        try:
+            file = host("h5py", "hloc").File(part, "w", libver="latest")
+        except OSError as error:
+            raise UnusableFile(f"cannot write {path}: {os.strerror(error.errno) if error.errno else error}") from None
         with file:
             yield file
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)

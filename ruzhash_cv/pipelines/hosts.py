@@ -1,4 +1,4 @@
-"""What every pipeline asks of its host: an installed package, a file of use, a report of all pairs."""
+"""What pipelines ask of their hosts: an installed package, files that can be read and written, a report of all pairs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import math
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice
-from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,60 +61,90 @@ def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield batch
 
 
-def hidden(progress: bool | None) -> bool | None:
-    """Return what tqdm calls `disable`; None hides the bar where stderr is no terminal."""
-    return None if progress is None else not progress
+def with_bar(items: Iterable[Item], shown: bool | None = None, **words: Any) -> Iterable[Item]:
+    """Show tqdm's progress bar on stderr; None: where that is a terminal."""
+    from tqdm import tqdm
+
+    bar: Iterable[Item] = tqdm(items, disable=None if shown is None else not shown, **words)
+    return bar
 
 
-class Report:
-    """Writes one row a pair on leaving a ``with`` block, also after an error: the pairs before it are done.
+def numbered_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield where each line of a text file stands, for messages, and the line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UnusableFile(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UnusableFile(f"{path} is no list of pairs: it is not text") from None
+    for number, line in enumerate(lines, start=1):
+        yield f"{path}, line {number}: ", line
 
-    Parameters
-    ----------
-    path : path or None
-        A file ending in .csv, or in .parquet where pyarrow is installed, `UnusableFile` if it cannot be written; None: no report.
-    database : Path
-        What it reports on, never written over.
-    rows : list of dict
-        Filled while the block runs.
-    columns : sequence of str
-        The keys of every row, in order.
+
+def check_writable(path: Path) -> None:
+    """Raise `UnusableFile` unless a file can be written, a new one or in place of an old one."""
+    if path.is_dir():
+        raise UnusableFile(f"cannot write {path}: it is a directory")
+    if not path.parent.is_dir():
+        raise UnusableFile(f"cannot write {path}: there is no directory {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UnusableFile(f"cannot write {path}: permission denied")
+
+
+def part_of(path: Path) -> Path:
+    """Return the name of a file that is not yet whole."""
+    return path.with_name(f"{path.name}.part")
+
+
+@contextmanager
+def written_beside(path: Path) -> Iterator[Path]:
+    """Give a name to write to, which takes the place of `path` at the end of the block, and goes where that fails."""
+    part = part_of(path)
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def report(path: Path | None, database: Path, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+    """Give a list for a row a pair, written at the end of the block, also after an error: the pairs before it are done.
+
+    To a file ending in .csv, or in .parquet where pyarrow is installed, `UnusableFile` if it cannot be written, or is the database
+    that is reported on; None: no report. Rows have `columns` for keys, in order.
     """
+    rows: list[dict[str, Any]] = []
+    if path is not None:
+        _check_report(path, database)
+    done = False
+    try:
+        yield rows
+        done = True
+    finally:
+        if path is not None and (rows or done):
+            _write_table(path, rows, columns)
 
-    def __init__(
-        self, path: str | PathLike[str] | None, database: Path, rows: list[dict[str, Any]], columns: Sequence[str]
-    ) -> None:
-        self.path, self.rows, self.columns = Path(path) if path else None, rows, columns
-        if self.path is None:
-            return
-        if self.path.suffix not in (".csv", ".parquet"):
-            raise UnusableFile(f"cannot tell the kind of report from {self.path.name!r}: end it in .csv or .parquet")
-        if self.path.suffix == ".parquet":
-            host("pyarrow", "parquet")
-        if not self.path.parent.is_dir():
-            raise UnusableFile(f"cannot write {self.path}: there is no directory {self.path.parent}")
-        if self.path.is_dir():
-            raise UnusableFile(f"cannot write {self.path}: it is a directory")
-        if self.path.exists() and database.exists() and self.path.samefile(database):
-            raise UnusableFile(f"cannot write {self.path}: it is the database")
-        if not os.access(self.path if self.path.exists() else self.path.parent, os.W_OK):
-            raise UnusableFile(f"cannot write {self.path}: permission denied")
 
-    def __enter__(self) -> Report:
-        return self
+def _check_report(path: Path, database: Path) -> None:
+    if path.suffix not in (".csv", ".parquet"):
+        raise UnusableFile(f"cannot tell the kind of report from {path.name!r}: end it in .csv or .parquet")
+    if path.suffix == ".parquet":
+        host("pyarrow", "parquet")
+    check_writable(path)
+    if path.exists() and database.exists() and path.samefile(database):
+        raise UnusableFile(f"cannot write {path}: it is the database")
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        if self.path is None or (kind is not None and not self.rows):
-            return
-        try:
-            if self.path.suffix == ".parquet":
-                pyarrow = host("pyarrow", "parquet")
-                table = pyarrow.table({name: [row[name] for row in self.rows] for name in self.columns})
-                host("pyarrow.parquet", "parquet").write_table(table, self.path)
-            else:
-                with self.path.open("w", newline="", encoding="utf-8") as file:
-                    writer = csv.DictWriter(file, self.columns)
-                    writer.writeheader()
-                    writer.writerows(self.rows)
-        except OSError as error:
-            raise UnusableFile(f"cannot write {self.path}: {error.strerror}") from None
+
+def _write_table(path: Path, rows: list[dict[str, Any]], columns: Sequence[str]) -> None:
+    try:
+        if path.suffix == ".parquet":
+            table = host("pyarrow", "parquet").table({name: [row[name] for row in rows] for name in columns})
+            host("pyarrow.parquet", "parquet").write_table(table, path)
+        else:
+            with path.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, columns)
+                writer.writeheader()
+                writer.writerows(rows)
+    except OSError as error:
+        raise UnusableFile(f"cannot write {path}: {error.strerror}") from None

@@ -10,25 +10,15 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ruzhash_cv.pipelines.folders import FilteredPair, Names
-from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host
+from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host, part_of, written_beside
 
 #: The file with the settings, in a folder of results.
 SETTINGS = "settings.json"
-
-
-class Output(Protocol):
-    """Where verdicts go."""
-
-    def holds(self, names: Names) -> bool:
-        """Tell whether a pair is there."""
-
-    def write(self, pair: FilteredPair) -> None:
-        """Add a pair."""
 
 
 @contextlib.contextmanager
@@ -72,12 +62,14 @@ class _Folder:
         return self._path / first / f"{second}.npz"
 
     def holds(self, names: Names) -> bool:
+        """Tell whether a pair is there."""
         return self._file(names).is_file()
 
     def write(self, pair: FilteredPair) -> None:
+        """Add a pair."""
         file = self._file(pair.names)
         file.parent.mkdir(exist_ok=True)
-        with _written_beside(file) as part, part.open("wb") as opened:
+        with written_beside(file) as part, part.open("wb") as opened:
             np.savez_compressed(opened, **contents(pair))
 
 
@@ -99,7 +91,8 @@ class _Hdf5File:
         group = self._file.create_group(None)
         for name, array in contents(pair).items():
             words = array.dtype.kind == "U"
-            group.create_dataset(name, data=array.astype(object) if words else array, dtype=_words() if words else None)
+            kind = host("h5py", "hloc").string_dtype() if words else None
+            group.create_dataset(name, data=array.astype(object) if words else array, dtype=kind)
         group.attrs["image1"], group.attrs["image2"] = pair.names
         group.attrs["whole"] = True
         # What is on the disk is pointed to last: a process that is killed between leaves a file that can be read.
@@ -108,13 +101,12 @@ class _Hdf5File:
         self._file.flush()
 
 
+Output: TypeAlias = _Folder | _Hdf5File
+
+
 def _quoted(name: str) -> str:
     """Return a picture's name as one that stands for one level of a path, different for different names."""
     return name.replace("%", "%25").replace("/", "%2F")
-
-
-def _words() -> Any:
-    return host("h5py", "hloc").string_dtype()
 
 
 @contextlib.contextmanager
@@ -123,7 +115,7 @@ def _hdf5_file(path: Path, settings: dict[str, Any]) -> Iterator[Any]:
     try:
         if not path.exists():
             check_space(path)
-            with _written_beside(path) as part, h5py.File(part, "w") as empty:
+            with written_beside(path) as part, h5py.File(part, "w") as empty:
                 empty.attrs["settings"] = json.dumps(settings)
     except OSError as error:
         raise UnusableFile(f"cannot write {path}: {os.strerror(error.errno) if error.errno else error}") from None
@@ -140,30 +132,15 @@ def _hdf5_file(path: Path, settings: dict[str, Any]) -> Iterator[Any]:
 def _folder(path: Path, settings: dict[str, Any]) -> Path:
     told = path / SETTINGS
     try:
-        if path.exists() and (not path.is_dir() or any(there != _part(told) for there in path.iterdir())):
+        if path.exists() and (not path.is_dir() or any(there != part_of(told) for there in path.iterdir())):
             _check(path, told.read_text(encoding="utf-8") if told.is_file() else None, settings)
         else:
             path.mkdir(parents=True, exist_ok=True)
-            with _written_beside(told) as part:
+            with written_beside(told) as part:
                 part.write_text(json.dumps(settings), encoding="utf-8")
     except OSError as error:
         raise UnusableFile(f"cannot write to {path}: {error.strerror}") from None
     return path
-
-
-def _part(path: Path) -> Path:
-    return path.with_name(f"{path.name}.part")
-
-
-@contextlib.contextmanager
-def _written_beside(path: Path) -> Iterator[Path]:
-    """Give a name to write to, which takes the place of `path` at the end of the block, and goes where that fails."""
-    part = _part(path)
-    try:
-        yield part
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _check(path: Path, held: Any, settings: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from ruzhash_cv._core.interrupts import held_back
 from ruzhash_cv._core.warmup import warmup
-from ruzhash_cv.pipelines.hosts import host
+from ruzhash_cv.pipelines.hosts import host, in_batches
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -47,8 +47,7 @@ def stream(
     """
     pool = _Pool(function, n_jobs)
     warmup()  # or every worker would compile the same kernels
-    rest = iter(items)
-    batches = (_Batch(read) for read in iter(lambda: list(itertools.islice(rest, batch_size)), []))
+    batches = map(_Batch, in_batches(items, batch_size))
     waiting = deque(itertools.islice(batches, BATCHES_AHEAD * pool.n_workers))
     while waiting:
         out: dict[int, _Batch[Item]] = {}
