@@ -33,6 +33,26 @@ def as_text(result: Any) -> str:
     return "\n".join(lines)
 
 
+def as_dict(result: Any) -> dict[str, Any]:
+    """Return a `FilterResult` as JSON can hold it: counts, what is known of the whole, and the structures."""
+    n, kept = len(result.inlier_mask), int(result.inlier_mask.sum())
+    return {
+        "matches": n,
+        "kept": kept,
+        "flagged": n - kept,
+        "reason": result.reason,
+        "seconds": result.seconds,
+        "evidence": result.evidence,
+        "mismatch_rate": result.mismatch_rate,
+        "structures": [structure_as_dict(model) for model in result.models],
+    }
+
+
+def structure_as_dict(structure: Any) -> dict[str, Any]:
+    """Return a `Structure` or a `Motion` as JSON can hold it."""
+    return {**vars(structure), "matrix": structure.matrix.tolist()}
+
+
 def as_html(result: Any) -> str:
     """Return a `FilterResult` as a heading and a table of its structures, for notebooks."""
     heading = f"<p>{escape(headline(result))}</p>"

@@ -17,7 +17,7 @@ import pytest
 
 from ruzhash_cv import cli, filter_points
 from ruzhash_cv.cli.common import told
-from ruzhash_cv.cli.features import match_images
+from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
 
@@ -226,7 +226,7 @@ def test_ctrl_c_ends_without_a_word(monkeypatch: pytest.MonkeyPatch, capsys: Cap
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ruzhash_cv.cli.filter.read_picture", interrupt)
+    monkeypatch.setattr("ruzhash_cv.cli.filter.read_image", interrupt)
     assert cli.main(["filter", *DESK]) == 130
     assert capsys.readouterr() == ("", "")
 

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from ruzhash_cv import __version__
 from ruzhash_cv.cli import demo, filter, hosts, pairs, warmup
 from ruzhash_cv.cli.common import InputError, Parser, complain
+from ruzhash_cv.pipelines.hosts import UnusableFile
+from ruzhash_cv.pipelines.streaming import WorkersKilled
 
 #: Each module has `add_parser(commands)`, which sets the function that runs its command as the parser's default `run`. It returns the
 #: exit status, or None for 0.
@@ -32,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         return _run(arguments)
-    except InputError as error:
+    except (InputError, UnusableFile, WorkersKilled, ImportError) as error:
         complain(str(error))
         return 2
     except KeyboardInterrupt:

@@ -1,10 +1,9 @@
-"""What the commands share: errors of one line, numbers, messages, pictures in and out."""
+"""What the commands share: options, errors of one line, messages, pictures written."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,13 +13,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv.pipelines.features import read_image, silent_opencv
-from ruzhash_cv.pipelines.hosts import UnusableFile
+from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, silent_opencv
+from ruzhash_cv.pipelines.hosts import check_writable
 
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 #: Lowe's ratio test, where nothing else is asked for.
 RATIO = 0.8
+MODELS = ("auto", "homography", "fundamental")
 
 
 class InputError(Exception):
@@ -50,11 +50,63 @@ def number(
     return parse
 
 
+#: Parses a number of things.
+count = number("a whole number above 0", convert=int)
+
+
 def file(text: str) -> Path:
     """Parse the name of a file."""
     if not text:
         raise argparse.ArgumentTypeError("must be the name of a file, got nothing")
     return Path(text)
+
+
+def add_matching_options(group: argparse._ActionsContainer) -> None:
+    """Add how features are found and matched."""
+    limits = ", ".join(f"{most} of {name.upper()}" for name, most in MOST_KEYPOINTS.items())
+    kinds = tuple(MOST_KEYPOINTS)
+    group.add_argument(
+        "--features", choices=kinds, default="sift", help=f"kind of feature, default sift; at most {limits}"
+    )
+    ratio = number("a number above 0 and at most 1", most=1)
+    group.add_argument(
+        "--ratio", type=ratio, default=RATIO, metavar="R",
+        help=f"keep a match whose descriptor distance is below R times that of the second best, default {RATIO}; 1: nearly all",
+    )  # fmt: skip
+    size = number("a whole number of at least 32", convert=int, least=32)
+    group.add_argument(
+        "--max-size", type=size, default=MAX_SIZE, metavar="PIXELS",
+        help=f"look for features in images shrunk to this longer side, default {MAX_SIZE}; SIFT takes about 0.2 GB a megapixel",
+    )  # fmt: skip
+
+
+def add_model_options(group: argparse._ActionsContainer) -> None:
+    """Add `model` and `threshold` of `filter_points`."""
+    group.add_argument(
+        "--model", choices=MODELS, default="auto",
+        help="structures to look for: planes (homography), rigid motions (fundamental), or each where the evidence asks for it (auto, "
+        "the default)",
+    )  # fmt: skip
+    group.add_argument(
+        "--threshold", type=number("a number above 0"), metavar="PIXELS",
+        help="largest distance of a kept match from its structure; default: what the matches of each structure ask for",
+    )  # fmt: skip
+
+
+def add_n_jobs_option(group: argparse._ActionsContainer, workers: str) -> None:
+    """Add how many threads or processes work."""
+    group.add_argument(
+        "--n-jobs", type=count, default=-1, metavar="N",
+        help=f"{workers}, default one for each processor; the result is the same",
+    )  # fmt: skip
+
+
+def add_seed_option(group: argparse._ActionsContainer) -> None:
+    """Add `rng` of `filter_points`."""
+    group.add_argument(
+        "--rng", type=number("a whole number from 0 on", convert=int, least=0), default=0, metavar="SEED",
+        help="seed of the random samples, default 0; the same seed gives the same result",
+    )  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -88,12 +140,7 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
             if _same_file(path, taken):
                 raise InputError(f"{option} {path} would write over {other} {taken}")
         seen[option] = path
-        if path.is_dir():
-            raise InputError(f"cannot write {path}: it is a directory")
-        if not path.parent.is_dir():
-            raise InputError(f"cannot write {path}: there is no directory {path.parent}")
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise InputError(f"cannot write {path}: permission denied")
+        check_writable(path)
 
 
 def _same_file(path: Path, other: Path) -> bool:
@@ -109,14 +156,6 @@ def check_picture_name(path: Path) -> None:
         raise InputError(f"cannot tell the kind of picture from {path.name!r}: end it in .png or .jpg")
     if _encode(path, np.zeros((64, 64, 3), np.uint8)) is None:
         raise InputError(f"{path.suffix} holds no colours: end {path.name!r} in .png or .jpg")
-
-
-def read_picture(path: Path) -> NDArray[np.uint8]:
-    """Return a picture from a file, in colour."""
-    try:
-        return read_image(path)
-    except UnusableFile as error:
-        raise InputError(str(error)) from None
 
 
 def write_picture(path: Path, picture: NDArray[np.uint8]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.cli.common import RATIO, Commands, InputError, file, say, told, write_picture
-from ruzhash_cv.cli.features import match_images
+from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.cli.warmup import prepare_kernels
 from ruzhash_cv.correspondences import as_correspondences
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
@@ -14,24 +14,33 @@ from numpy.typing import NDArray
 
 from ruzhash_cv import printing
 from ruzhash_cv.cli.common import (
+    RATIO,
     Commands,
     InputError,
+    add_matching_options,
+    add_model_options,
+    add_n_jobs_option,
+    add_seed_option,
     check_outputs,
     check_picture_name,
+    count,
     file,
-    number,
-    read_picture,
     say,
     told,
     write_picture,
 )
-from ruzhash_cv.cli.features import Image, match_images
-from ruzhash_cv.cli.options import add_matching_options, add_model_options, add_seed_option
 from ruzhash_cv.correspondences import Correspondences, as_correspondences
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.pipelines.features import MAX_SIZE, Features, detect, match, read_image
+from ruzhash_cv.pipelines.folders import FilteredPair
+from ruzhash_cv.pipelines.outputs import contents
 from ruzhash_cv.result import FilterResult
 
+Image: TypeAlias = NDArray[np.uint8]
+
+#: Grey levels between an image's darkest and its brightest hundredth. SIFT's own threshold on the contrast of a keypoint is about 3.
+LOW_CONTRAST = 30
 #: Exit status where fewer matches are kept than asked for.
 FEW_KEPT = 1
 
@@ -71,10 +80,7 @@ def _add_filtering(parser: argparse.ArgumentParser) -> None:
         help="flag what did not move while other things did: watermarks, time stamps, borders, the bonnet of the car",
     )
     add_seed_option(group)
-    group.add_argument(
-        "--n-jobs", type=number("a whole number above 0", convert=int), metavar="N",
-        help="threads, default one for each processor; the result is the same",
-    )  # fmt: skip
+    add_n_jobs_option(group, "threads")
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -91,16 +97,15 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         "--save", type=file, metavar="FILE.npz", help="save points, mask, scores and models for numpy.load"
     )
     group.add_argument("--json", action="store_true", help="print one JSON object in place of the table")
-    least = number("a whole number above 0", convert=int)
     group.add_argument(
-        "--fail-below", type=least, metavar="N", help="exit with status 1 where fewer than N matches are kept"
+        "--fail-below", type=count, metavar="N", help="exit with status 1 where fewer than N matches are kept"
     )
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit status."""
     _check(options)
-    images = [read_picture(path) for path in options.images]
+    images = [read_image(path) for path in options.images]
     masks = [_read_mask(*given) for given in zip((options.mask1, options.mask2), images, options.images, strict=True)]
     if max(max(image.shape) for image in images) > options.max_size:
         say(f"features are looked for in images shrunk to {options.max_size} pixels; --max-size changes it")
@@ -143,7 +148,7 @@ def _check(options: argparse.Namespace) -> None:
 def _read_mask(path: Path | None, image: Image, name: Path) -> Image | None:
     if path is None:
         return None
-    mask = cv2.cvtColor(read_picture(path), cv2.COLOR_BGR2GRAY)
+    mask = cv2.cvtColor(read_image(path), cv2.COLOR_BGR2GRAY)
     if mask.shape != image.shape[:2]:
         sizes = [f"{shape[1]} x {shape[0]}" for shape in (mask.shape, image.shape)]
         raise InputError(f"mask {path} has {sizes[0]} pixels, but its image {name} has {sizes[1]}")
@@ -162,18 +167,11 @@ def _print(result: FilterResult, options: argparse.Namespace, images: Sequence[I
 
 
 def _as_json(result: FilterResult, options: argparse.Namespace, images: Sequence[Image]) -> dict[str, Any]:
-    kept = int(result.inlier_mask.sum())
     return {
         "images": [str(path) for path in options.images],
         "sizes": [list(image.shape[1::-1]) for image in images],
-        "matches": len(result.inlier_mask),
-        "kept": kept,
-        "flagged": len(result.inlier_mask) - kept,
-        "reason": result.reason,
-        "seconds": result.seconds,
-        "evidence": result.evidence,
-        "structures": [{**vars(model), "matrix": model.matrix.tolist()} for model in result.models],
-        "motions": [{**vars(motion), "matrix": motion.matrix.tolist()} for motion in result.motions],
+        **printing.as_dict(result),
+        "motions": [printing.structure_as_dict(motion) for motion in result.motions],
     }
 
 
@@ -190,21 +188,43 @@ def _write(
     if options.scores is not None:
         write_picture(options.scores, draw_scores(*drawn))
     if options.save is not None:
-        _save(options.save, pairs, matches, result)
+        names = str(options.images[0]), str(options.images[1])
+        held = contents(FilteredPair(names, pairs.points1, pairs.points2, matches, result))
+        # A file, because a name would get a second suffix.
+        with told(f"cannot write {options.save}"), options.save.open("wb") as opened:
+            np.savez_compressed(opened, **held)
     written = [path for path in (options.output, options.structures, options.scores, options.save) if path is not None]
     if written:
         say(f"wrote {', '.join(map(str, written))}")
 
 
-def _save(path: Path, pairs: Correspondences, matches: NDArray[np.int64], result: FilterResult) -> None:
-    verdict = {name: getattr(result, name) for name in ("inlier_mask", "anomaly_scores", "p_values", "labels")}
-    with told(f"cannot write {path}"), path.open("wb") as opened:  # a file, because a name would get a second suffix
-        np.savez_compressed(
-            opened,
-            points1=pairs.points1,
-            points2=pairs.points2,
-            keypoint_indices=matches,
-            models=np.array([model.matrix for model in result.models]).reshape(-1, 3, 3),
-            model_kinds=np.array([model.kind for model in result.models], dtype="U11"),
-            **verdict,
-        )
+def match_images(
+    images: Sequence[Image],
+    names: Sequence[object],
+    kind: str = "sift",
+    ratio: float = RATIO,
+    max_size: int = MAX_SIZE,
+    masks: Sequence[Image | None] = (None, None),
+) -> tuple[Features, Features, NDArray[np.int64]]:
+    """Return the features of both images and the index pairs (n, 2) of the matches that pass the ratio test."""
+    found = []
+    for image, name, mask in zip(images, names, masks, strict=True):
+        found.append(detect(image, kind, max_size, mask))
+        if len(found[-1]) == 0:
+            raise InputError(f"no {kind.upper()} keypoints in image {name}: {_reason(image, mask)}")
+    return found[0], found[1], match(found[0], found[1], kind, ratio)
+
+
+def _reason(image: Image, mask: Image | None) -> str:
+    """Return what about an image may be why it has no keypoints."""
+    if mask is not None and not mask.any():
+        return "its mask is black all over"
+    grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
+    seen = grey if mask is None else grey[mask > 0]
+    low, high = np.percentile(seen, [1, 99])
+    where = "" if mask is None else " where its mask is not black"
+    if seen.min() == seen.max():
+        return f"it is blank{where}"
+    if high - low < LOW_CONTRAST:
+        return f"its contrast is low{where}, most of it between {low:.0f} and {high:.0f} of 255 grey levels; stretch it first"
+    return f"nothing stands out{where} in its {image.shape[1]} x {image.shape[0]} pixels"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ruzhash_cv.cli.common import Commands, number
-from ruzhash_cv.cli.options import add_model_options, add_seed_option, one_line
+from ruzhash_cv.cli.common import Commands, add_model_options, add_n_jobs_option, add_seed_option, count, number
+from ruzhash_cv.pipelines.colmap import verify
+from ruzhash_cv.pipelines.hloc import filter_matches
 
 
 def add_parser(commands: Commands) -> None:
-    """Add both commands to the command line. What they parse goes by the names of the pipelines' arguments."""
-    count = number("a whole number above 0", convert=int)
+    """Add both commands to the command line."""
     parser = commands.add_parser(
         "colmap",
         help="filter the matches of a COLMAP database in place",
@@ -27,7 +29,7 @@ def add_parser(commands: Commands) -> None:
         help="leave out pairs with less evidence that they share anything, default 50; 100: also many that only look alike",
     )  # fmt: skip
     parser.add_argument("--report", type=Path, metavar="FILE", help="a row for every pair, .csv or .parquet")
-    _add_common(parser, run_colmap)
+    _add_common(parser, verify)
 
     parser = commands.add_parser(
         "hloc",
@@ -38,10 +40,10 @@ def add_parser(commands: Commands) -> None:
         metavar = name.partition("_")[0].upper()
         parser.add_argument(name, type=Path, metavar=metavar, help=f"what hloc wrote, e.g. {text}")
     parser.add_argument("output", type=Path, metavar="OUTPUT", help="a new file of the same layout as MATCHES")
-    _add_common(parser, run_hloc)
+    _add_common(parser, filter_matches)
 
 
-def _add_common(parser: argparse.ArgumentParser, run: Any) -> None:
+def _add_common(parser: argparse.ArgumentParser, pipeline: Callable[..., Any]) -> None:
     add_model_options(parser)
     add_seed_option(parser)
     parser.add_argument(
@@ -52,39 +54,16 @@ def _add_common(parser: argparse.ArgumentParser, run: Any) -> None:
         "--keep-stationary", action="store_true", help="keep what did not move while the rest did, as a watermark"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
-    count = number("a whole number above 0", convert=int)
-    parser.add_argument(
-        "--n-jobs", type=count, default=-1, metavar="N",
-        help="processes, default one for each processor; the result is the same",
-    )  # fmt: skip
+    add_n_jobs_option(parser, "processes")
     parser.add_argument(
         "--batch-size", type=count, default=100, metavar="N", help="pairs a task and a transaction, default 100"
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=partial(_run, pipeline))
 
 
-def run_colmap(options: argparse.Namespace) -> None:
-    """Filter a COLMAP database in place."""
-    with one_line():
-        from ruzhash_cv.pipelines.colmap import verify
-
-        _print(verify(**_arguments(options)))
-
-
-def run_hloc(options: argparse.Namespace) -> None:
-    """Filter hloc's matches into a new file."""
-    with one_line():
-        from ruzhash_cv.pipelines.hloc import filter_matches
-
-        _print(filter_matches(**_arguments(options)))
-
-
-def _arguments(options: argparse.Namespace) -> dict[str, Any]:
-    return {name: value for name, value in vars(options).items() if name != "run"}
-
-
-def _print(done: Any) -> None:
-    """Print a pipeline's summary."""
+def _run(pipeline: Callable[..., Any], options: argparse.Namespace) -> None:
+    """Call a pipeline with the options, which go by the names of its arguments, and print its summary."""
+    done = pipeline(**{name: value for name, value in vars(options).items() if name != "run"})
     for name, value in vars(done).items():
         print(f"{name:7} {value if isinstance(value, int) else f'{value:.1f}'}")
     print(f"rate    {done.pairs / max(done.seconds, 1e-9):.1f} pairs/s")

@@ -8,14 +8,20 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-from ruzhash_cv import __version__
+from ruzhash_cv import __version__, printing
 from ruzhash_cv._core.warmup import missing_kernels
-from ruzhash_cv.cli.common import Commands, InputError, number, say, told
-from ruzhash_cv.cli.options import add_matching_options, add_model_options, one_line
+from ruzhash_cv.cli.common import (
+    Commands,
+    InputError,
+    add_matching_options,
+    add_model_options,
+    add_n_jobs_option,
+    say,
+    told,
+)
 from ruzhash_cv.cli.warmup import prepare_kernels
-from ruzhash_cv.pipelines.folders import FilteredPair, Names, Settings, all_pairs, filter_images, read_list
+from ruzhash_cv.pipelines.folders import Names, Settings, all_pairs, filter_images, read_list
 from ruzhash_cv.pipelines.hosts import host
 from ruzhash_cv.pipelines.outputs import Output, open_output
 from ruzhash_cv.pipelines.pairs import LOST
@@ -45,24 +51,18 @@ def add_parser(commands: Commands) -> None:
     )
     add_matching_options(parser)
     add_model_options(parser)
-    parser.add_argument(
-        "--n-jobs",
-        type=number("a whole number above 0", convert=int),
-        metavar="N",
-        help="processes, default one for each processor; the result is the same",
-    )
+    add_n_jobs_option(parser, "processes")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each pair")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Filter many pairs of images."""
-    with one_line():
-        host("joblib", "parallel")
-        pairs, images = _pairs(options)
+    host("joblib", "parallel")
+    pairs, images = _pairs(options)
     settings = Settings(options.features, options.ratio, options.max_size, options.model, options.threshold)
     recorded = {"ruzhash_cv": __version__, **dataclasses.asdict(settings)}
-    with one_line(), told(f"cannot write to {options.output}"), open_output(options.output, recorded) as output:
+    with told(f"cannot write to {options.output}"), open_output(options.output, recorded) as output:
         missing = [pair for pair in pairs if not output.holds(pair)]
         if len(missing) < len(pairs):
             say(f"{len(pairs) - len(missing)} of {len(pairs)} pairs are in {options.output} already")
@@ -83,7 +83,7 @@ def _pairs(options: argparse.Namespace) -> tuple[list[Names], Path]:
 
 def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, options: argparse.Namespace) -> None:
     matches = kept = undecided = 0
-    done = filter_images(pairs, images, settings, n_jobs=options.n_jobs or -1)
+    done = filter_images(pairs, images, settings, n_jobs=options.n_jobs)
     try:
         with contextlib.closing(done):
             for pair in done:
@@ -92,25 +92,9 @@ def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, o
                 matches, kept = matches + len(pair.points1), kept + int(pair.result.inlier_mask.sum())
                 undecided += pair.result.reason is not None
                 if options.json:
-                    print(json.dumps(_line(pair)), flush=True)
+                    print(json.dumps({"images": pair.names, **printing.as_dict(pair.result)}), flush=True)
     except KeyboardInterrupt:
         say(f"interrupted; the same command goes on with the pairs that are not in {options.output}")
         sys.exit(130)
     if not options.json:
         print(f"pairs     {len(pairs)}\nundecided {undecided}\nmatches   {matches}\nkept      {kept}")
-
-
-def _line(pair: FilteredPair) -> dict[str, Any]:
-    """Return what a line of JSON says about a pair."""
-    result, kept = pair.result, int(pair.result.inlier_mask.sum())
-    return {
-        "images": list(pair.names),
-        "matches": len(pair.points1),
-        "kept": kept,
-        "flagged": len(pair.points1) - kept,
-        "evidence": result.evidence,
-        "mismatch_rate": result.mismatch_rate,
-        "reason": result.reason,
-        "seconds": result.seconds,
-        "structures": [{**vars(model), "matrix": model.matrix.tolist()} for model in result.models],
-    }

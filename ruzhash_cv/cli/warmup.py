@@ -6,14 +6,13 @@ import argparse
 import time
 
 from ruzhash_cv._core.warmup import missing_kernels, warmup
-from ruzhash_cv.cli.common import Commands, InputError, number, say
+from ruzhash_cv.cli.common import Commands, InputError, count, say
 
 
 def add_parser(commands: Commands) -> None:
     """Add the command to the command line."""
     words = "compile the kernels now, so that no later call has to"
     parser = commands.add_parser("warmup", help=words, description=f"{words[0].upper()}{words[1:]}.")
-    count = number("a whole number above 0", convert=int)
     parser.add_argument(
         "--n-jobs", type=count, metavar="N", help="processes that compile, default one for each processor"
     )
