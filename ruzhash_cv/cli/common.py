@@ -64,10 +64,8 @@ def file(text: str) -> Path:
 def add_matching_options(group: argparse._ActionsContainer) -> None:
     """Add how features are found and matched."""
     limits = ", ".join(f"{most} of {name.upper()}" for name, most in MOST_KEYPOINTS.items())
-    kinds = tuple(MOST_KEYPOINTS)
-    group.add_argument(
-        "--features", choices=kinds, default="sift", help=f"kind of feature, default sift; at most {limits}"
-    )
+    words = f"kind of feature, default sift; at most {limits}"
+    group.add_argument("--features", choices=tuple(MOST_KEYPOINTS), default="sift", help=words)
     ratio = number("a number above 0 and at most 1", most=1)
     group.add_argument(
         "--ratio", type=ratio, default=RATIO, metavar="R",
@@ -80,8 +78,8 @@ def add_matching_options(group: argparse._ActionsContainer) -> None:
     )  # fmt: skip
 
 
-def add_model_options(group: argparse._ActionsContainer) -> None:
-    """Add `model` and `threshold` of `filter_points`."""
+def add_filtering_options(group: argparse._ActionsContainer, workers: str) -> None:
+    """Add `model` and `threshold` of `filter_points`, and how many threads or processes work."""
     group.add_argument(
         "--model", choices=MODELS, default="auto",
         help="structures to look for: planes (homography), rigid motions (fundamental), or each where the evidence asks for it (auto, "
@@ -91,10 +89,6 @@ def add_model_options(group: argparse._ActionsContainer) -> None:
         "--threshold", type=number("a number above 0"), metavar="PIXELS",
         help="largest distance of a kept match from its structure; default: what the matches of each structure ask for",
     )  # fmt: skip
-
-
-def add_n_jobs_option(group: argparse._ActionsContainer, workers: str) -> None:
-    """Add how many threads or processes work."""
     group.add_argument(
         "--n-jobs", type=count, default=-1, metavar="N",
         help=f"{workers}, default one for each processor; the result is the same",

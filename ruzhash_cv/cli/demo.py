@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ruzhash_cv.cli.common import RATIO, Commands, InputError, file, say, told, write_picture
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.cli.warmup import prepare_kernels
-from ruzhash_cv.correspondences import as_correspondences
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
 
@@ -64,8 +63,7 @@ def run(options: argparse.Namespace) -> None:
 def _compare(pair: ImagePair, folder: Path) -> None:
     """Print a row for every method, and draw what this package and the better MAGSAC made of the pair."""
     first, second, matches = match_images((pair.img1, pair.img2), ("1", "2"))
-    pairs = as_correspondences(first.points, second.points, matches)
-    points = pairs.points1, pairs.points2
+    points = first.points[matches[:, 0]], second.points[matches[:, 1]]
     truth = pair.labels(*points, tolerance=PIXELS) > 0
     filter_points(*points)  # a process's first call also reads the kernels from their cache
     since = time.perf_counter()
@@ -79,7 +77,7 @@ def _compare(pair: ImagePair, folder: Path) -> None:
             f1 = _print_row(pair.name, f"{method} {family}", mask, truth, time.perf_counter() - since)
             if flag == cv2.USAC_MAGSAC and f1 > best:
                 magsac, best = mask, f1
-    drawn = pair.img1, first.points, pair.img2, second.points, matches
+    drawn = pair.img1, points[0], pair.img2, points[1], None
     write_picture(folder / f"{pair.name}.jpg", draw_matches(*drawn, result))
     write_picture(folder / f"{pair.name}_structures.jpg", draw_structures(*drawn, result))
     write_picture(folder / f"{pair.name}_scores.jpg", draw_scores(*drawn, result))

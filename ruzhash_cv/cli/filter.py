@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import cv2
 import numpy as np
@@ -17,9 +17,8 @@ from ruzhash_cv.cli.common import (
     RATIO,
     Commands,
     InputError,
+    add_filtering_options,
     add_matching_options,
-    add_model_options,
-    add_n_jobs_option,
     add_seed_option,
     check_outputs,
     check_picture_name,
@@ -29,13 +28,11 @@ from ruzhash_cv.cli.common import (
     told,
     write_picture,
 )
-from ruzhash_cv.correspondences import Correspondences, as_correspondences
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.features import MAX_SIZE, Features, detect, match, read_image
 from ruzhash_cv.pipelines.folders import FilteredPair
 from ruzhash_cv.pipelines.outputs import contents
-from ruzhash_cv.result import FilterResult
 
 Image: TypeAlias = NDArray[np.uint8]
 
@@ -73,14 +70,13 @@ def _add_matching(parser: argparse.ArgumentParser) -> None:
 
 def _add_filtering(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("filtering")
-    add_model_options(group)
+    add_filtering_options(group, "threads")
     group.add_argument(
         "--drop-stationary",
         action="store_true",
         help="flag what did not move while other things did: watermarks, time stamps, borders, the bonnet of the car",
     )
     add_seed_option(group)
-    add_n_jobs_option(group, "threads")
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -109,14 +105,15 @@ def run(options: argparse.Namespace) -> int:
     masks = [_read_mask(*given) for given in zip((options.mask1, options.mask2), images, options.images, strict=True)]
     if max(max(image.shape) for image in images) > options.max_size:
         say(f"features are looked for in images shrunk to {options.max_size} pixels; --max-size changes it")
-    found = match_images(images, options.images, options.features, options.ratio, options.max_size, masks)
-    first, second, matches = found
-    kind, ratio = options.features.upper(), options.ratio
-    say(f"{len(first)} and {len(second)} {kind} keypoints, {len(matches)} matches pass the ratio test at {ratio:g}")
-    pairs = as_correspondences(first.points, second.points, matches)
+    kind, ratio = options.features, options.ratio
+    first, second, matches = match_images(images, options.images, kind, ratio, options.max_size, masks)
+    say(
+        f"{len(first)} and {len(second)} {kind.upper()} keypoints, {len(matches)} matches pass the ratio test at {ratio:g}"
+    )
+    points1, points2 = first.points[matches[:, 0]], second.points[matches[:, 1]]
     result = filter_points(
-        pairs.points1,
-        pairs.points2,
+        points1,
+        points2,
         model=options.model,
         threshold=options.threshold,
         pixel=max(first.pixel, second.pixel),
@@ -124,8 +121,10 @@ def run(options: argparse.Namespace) -> int:
         rng=options.rng,
         n_jobs=options.n_jobs,
     )
-    _print(result, options, images)
-    _write(options, images, found, pairs, result)
+    names = str(options.images[0]), str(options.images[1])
+    pair = FilteredPair(names, points1, points2, matches, result)
+    _print(pair, images, options.json)
+    _write(pair, images, options)
     kept = int(result.inlier_mask.sum())
     if options.fail_below is not None and kept < options.fail_below:
         say(f"{kept} matches are kept, fewer than {options.fail_below}")
@@ -156,31 +155,23 @@ def _read_mask(path: Path | None, image: Image, name: Path) -> Image | None:
     return np.where(mask < 128, 0, 255).astype(np.uint8)
 
 
-def _print(result: FilterResult, options: argparse.Namespace, images: Sequence[Image]) -> None:
-    if options.json:
-        print(json.dumps(_as_json(result, options, images), indent=2))
-    else:
-        print(result)
-        if result.motions:
-            print(printing.motions_as_text(result))
-        print(f"seconds {sum(result.seconds.values()):.3f}")
+def _print(pair: FilteredPair, images: Sequence[Image], as_json: bool) -> None:
+    result = pair.result
+    if as_json:
+        sizes = [image.shape[1::-1] for image in images]
+        motions = [printing.structure_as_dict(motion) for motion in result.motions]
+        held = {"images": pair.names, "sizes": sizes, **printing.as_dict(result), "motions": motions}
+        print(json.dumps(held, indent=2))
+        return
+    print(result)
+    if result.motions:
+        print(printing.motions_as_text(result))
+    print(f"seconds {sum(result.seconds.values()):.3f}")
 
 
-def _as_json(result: FilterResult, options: argparse.Namespace, images: Sequence[Image]) -> dict[str, Any]:
-    return {
-        "images": [str(path) for path in options.images],
-        "sizes": [list(image.shape[1::-1]) for image in images],
-        **printing.as_dict(result),
-        "motions": [printing.structure_as_dict(motion) for motion in result.motions],
-    }
-
-
-def _write(
-    options: argparse.Namespace, images: Sequence[Image], found: Any, pairs: Correspondences, result: FilterResult
-) -> None:
+def _write(pair: FilteredPair, images: Sequence[Image], options: argparse.Namespace) -> None:
     """Write the outputs that are asked for, and say so."""
-    first, second, matches = found
-    drawn = images[0], first.points, images[1], second.points, matches, result
+    drawn = images[0], pair.points1, images[1], pair.points2, None, pair.result
     if options.output is not None:
         write_picture(options.output, draw_matches(*drawn, show=options.show or "both"))
     if options.structures is not None:
@@ -188,11 +179,9 @@ def _write(
     if options.scores is not None:
         write_picture(options.scores, draw_scores(*drawn))
     if options.save is not None:
-        names = str(options.images[0]), str(options.images[1])
-        held = contents(FilteredPair(names, pairs.points1, pairs.points2, matches, result))
         # A file, because a name would get a second suffix.
         with told(f"cannot write {options.save}"), options.save.open("wb") as opened:
-            np.savez_compressed(opened, **held)
+            np.savez_compressed(opened, **contents(pair))
     written = [path for path in (options.output, options.structures, options.scores, options.save) if path is not None]
     if written:
         say(f"wrote {', '.join(map(str, written))}")

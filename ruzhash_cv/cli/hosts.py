@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ruzhash_cv.cli.common import Commands, add_model_options, add_n_jobs_option, add_seed_option, count, number
+from ruzhash_cv.cli.common import Commands, add_filtering_options, add_seed_option, count, number
 from ruzhash_cv.pipelines.colmap import verify
 from ruzhash_cv.pipelines.hloc import filter_matches
 
@@ -44,7 +44,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser, pipeline: Callable[..., Any]) -> None:
-    add_model_options(parser)
+    add_filtering_options(parser, "processes")
     add_seed_option(parser)
     parser.add_argument(
         "--all-structures", action="store_false", dest="strongest_motion",
@@ -54,7 +54,6 @@ def _add_common(parser: argparse.ArgumentParser, pipeline: Callable[..., Any]) -
         "--keep-stationary", action="store_true", help="keep what did not move while the rest did, as a watermark"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
-    add_n_jobs_option(parser, "processes")
     parser.add_argument(
         "--batch-size", type=count, default=100, metavar="N", help="pairs a task and a transaction, default 100"
     )

@@ -14,9 +14,8 @@ from ruzhash_cv._core.warmup import missing_kernels
 from ruzhash_cv.cli.common import (
     Commands,
     InputError,
+    add_filtering_options,
     add_matching_options,
-    add_model_options,
-    add_n_jobs_option,
     say,
     told,
 )
@@ -50,8 +49,7 @@ def add_parser(commands: Commands) -> None:
         "--images", type=Path, metavar="DIR", help="folder of the images in LIST, default that of LIST itself"
     )
     add_matching_options(parser)
-    add_model_options(parser)
-    add_n_jobs_option(parser, "processes")
+    add_filtering_options(parser, "processes")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each pair")
     parser.set_defaults(run=run)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ def all_pairs(folder: Path) -> list[Names]:
         raise UnusableFile(f"cannot read {folder}: {error.strerror}") from None
     if len(names) < 2:
         raise UnusableFile(f"{folder} holds {len(names)} pictures, and a pair needs 2")
-    return [(first, second) for place, first in enumerate(names) for second in names[place + 1 :]]
+    return list(itertools.combinations(names, 2))
 
 
 def filter_images(
