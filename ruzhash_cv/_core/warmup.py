@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
-from ruzhash_cv._core.interrupts import held_back, let_through
 from ruzhash_cv._core.jit import kernels, notice
 from ruzhash_cv._core.validation import check_n_jobs
 
@@ -40,9 +42,31 @@ def missing_kernels(package: str = "ruzhash_cv") -> list[str]:
     return [name for name in own if kernels[name].missing()]
 
 
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Hold Ctrl-C back, and let processes that are started meanwhile never get it. No help on Windows.
+
+    A terminal sends it to each of them, and one that is still importing would show where it stood.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # a process of Python's own; started later it would let Ctrl-C through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def prepare(names: list[str]) -> None:
     """Compile kernels in a process that is there for nothing else."""
-    let_through()  # files of the cache are whole or not there
+    # Ctrl-C ends this process at once and without a word: files of the cache are whole or not there.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     notice.said = True
     for name in names:
         importlib.import_module(name.partition(":")[0])

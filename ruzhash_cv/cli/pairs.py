@@ -38,13 +38,9 @@ def add_parser(commands: Commands) -> None:
         "list", type=Path, metavar="LIST", help="two names a line, or a folder: all pairs of its images"
     )
     parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        required=True,
-        metavar="OUT",
+        "-o", "--output", type=Path, required=True, metavar="OUT",
         help="FILE.h5, or a folder for one .npz a pair; pairs it holds already are not done again",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--images", type=Path, metavar="DIR", help="folder of the images in LIST, default that of LIST itself"
     )

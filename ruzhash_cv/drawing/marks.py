@@ -18,9 +18,11 @@ Colour: TypeAlias = tuple[int, int, int]
 _SHIFT = 4  # bits of sub-pixel position in OpenCV's drawing functions
 _OUTLINE = (20, 20, 20)
 _ANGLES = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+_CIRCLE = np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])
 #: Corners of the filled markers in half-widths; a cross is two lines. OpenCV's own small circles look like diamonds.
 _CORNERS = {
-    "disc": np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)]),
+    "dot": _CIRCLE / 1.5,
+    "disc": _CIRCLE,
     "square": np.array([(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
     "diamond": np.array([(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)]),
     "triangle": np.array([(0.0, -1.2), (1.2, 0.9), (-1.2, 0.9)]),
@@ -38,22 +40,21 @@ class Group:
     opacity: float = 0.8
 
 
-def draw_in_turn(canvas: Canvas, groups: Sequence[Group], max_lines: int | None) -> None:
-    """Draw one group after the other, so that the lines of a later one lie on the markers of those before."""
-    thickness = _thickness(canvas, groups, max_lines)
-    for group in groups:
-        _draw_lines(canvas, group, thickness, max_lines)
-        _draw_markers(canvas, group, _breadth(canvas, len(group.lines)))
+def draw(canvas: Canvas, groups: Sequence[Group], max_lines: int | None, *, markers_last: bool = False) -> None:
+    """Draw one group after the other, so that the lines of a later one lie on the markers of those before.
 
-
-def draw_markers_last(canvas: Canvas, groups: Sequence[Group], max_lines: int | None) -> None:
-    """Draw the lines of all groups in turn, then their markers, which are equally large."""
-    thickness = _thickness(canvas, groups, max_lines)
+    `markers_last`: first the lines of all groups, then their markers, which are equally large.
+    """
+    most = np.inf if max_lines is None else max_lines
+    thickness = _breadth(canvas, sum(min(len(group.lines), most) for group in groups))
     for group in groups:
-        _draw_lines(canvas, group, thickness, max_lines)
-    breadth = _breadth(canvas, sum(len(group.lines) for group in groups) // 3)
-    for group in groups:
-        _draw_markers(canvas, group, breadth)
+        _draw_lines(canvas, group, max(1, round(thickness)), max_lines)
+        if not markers_last:
+            _draw_markers(canvas, group, _breadth(canvas, len(group.lines)))
+    if markers_last:
+        breadth = _breadth(canvas, sum(len(group.lines) for group in groups) // 3)
+        for group in groups:
+            _draw_markers(canvas, group, breadth)
 
 
 def check_max_lines(max_lines: int | None) -> int | None:
@@ -85,14 +86,9 @@ def caption(canvas: Canvas, groups: Sequence[Group]) -> Picture:
     return strip
 
 
-def _breadth(canvas: Canvas, n_matches: int) -> float:
+def _breadth(canvas: Canvas, n_matches: float) -> float:
     """Return a line width that suits so many matches."""
     return canvas.unit * float(np.clip(np.cbrt(300 / max(n_matches, 1)), 0.55, 1.3))
-
-
-def _thickness(canvas: Canvas, groups: Sequence[Group], max_lines: int | None) -> int:
-    most = np.inf if max_lines is None else max_lines
-    return max(1, round(_breadth(canvas, int(sum(min(len(group.lines), most) for group in groups)))))
 
 
 def _spread(lines: Array, most: int | None) -> NDArray[np.intp]:
@@ -127,12 +123,11 @@ def _draw_markers(canvas: Canvas, group: Group, breadth: float) -> None:
 
 
 def _draw_marker(picture: Picture, x: int, y: int, size: int, colour: Any, thickness: int, marker: str) -> None:
-    """Draw a marker of half-width `size`; positions in fixed point. A dot is a small disc."""
+    """Draw a marker of half-width `size`; positions in fixed point."""
     if marker == "cross":
         cv2.line(picture, (x - size, y - size), (x + size, y + size), colour, thickness, cv2.LINE_AA, _SHIFT)
         cv2.line(picture, (x - size, y + size), (x + size, y - size), colour, thickness, cv2.LINE_AA, _SHIFT)
         return
-    parts = ((1.0, _OUTLINE), (0.7, colour)) if marker == "dot" else ((1.5, _OUTLINE), (1.05, colour))
-    for extent, shade in parts:
-        corners = _CORNERS["disc" if marker == "dot" else marker] * (extent * size) + [x, y]
+    for extent, shade in ((1.5, _OUTLINE), (1.05, colour)):
+        corners = _CORNERS[marker] * (extent * size) + [x, y]
         cv2.fillConvexPoly(picture, np.round(corners).astype(np.int32), shade, cv2.LINE_AA, _SHIFT)

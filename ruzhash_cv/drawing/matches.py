@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._core.validation import as_mask, check_choice
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Picture, lay_out, lines_of
-from ruzhash_cv.drawing.marks import Colour, Group, caption, check_max_lines, draw_in_turn, opacity
+from ruzhash_cv.drawing.marks import Colour, Group, caption, check_max_lines, draw, opacity
 
 # BGR. Kept is light with dots, flagged dark with crosses: they stay apart without red-green vision and in grey print.
 KEPT: Colour = (140, 230, 100)
@@ -84,7 +84,7 @@ def draw_matches(
     }
     # The fewer on top: they would be lost beneath the many.
     order = sorted(groups, key=lambda name: -len(groups[name].lines))
-    draw_in_turn(canvas, [groups[name] for name in order if show in (name, "both")], max_lines)
+    draw(canvas, [groups[name] for name in order if show in (name, "both")], max_lines)
     return np.vstack([canvas.picture, caption(canvas, list(groups.values()))])
 
 

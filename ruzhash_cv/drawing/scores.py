@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._core.validation import arrived, as_array
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Array, Canvas, Picture, lay_out, lines_of
-from ruzhash_cv.drawing.marks import Group, check_max_lines, draw_in_turn, opacity
+from ruzhash_cv.drawing.marks import Group, check_max_lines, draw, opacity
 
 #: Colours of scores: plasma without its darkest end, which is lost on a dark photograph.
 _PLASMA = cv2.applyColorMap(np.arange(38, 256, dtype=np.uint8)[None], cv2.COLORMAP_PLASMA)[0]
@@ -65,14 +65,9 @@ def draw_scores(
     layers = np.split(np.arange(len(levels)), np.searchsorted(levels, [0.25, 0.5, 0.75]))
     max_lines = check_max_lines(max_lines)
     veil = opacity(len(levels), max_lines)
-    draw_in_turn(
-        canvas,
-        [
-            Group(lines[rows], colours[rows], "dot", "", min(0.9, veil + 0.2 * number))
-            for number, rows in enumerate(layers)
-        ],
-        max_lines,
-    )
+    opaque = [min(0.9, veil + 0.2 * number) for number in range(len(layers))]
+    groups = [Group(lines[rows], colours[rows], "dot", "", share) for rows, share in zip(layers, opaque, strict=True)]
+    draw(canvas, groups, max_lines)
     return np.vstack([canvas.picture, _colour_bar(canvas, low, high)])
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Array, Picture, lay_out, lines_of
-from ruzhash_cv.drawing.marks import Colour, Group, caption, check_max_lines, draw_markers_last, opacity
+from ruzhash_cv.drawing.marks import Colour, Group, caption, check_max_lines, draw, opacity
 from ruzhash_cv.result import FilterResult, Structure
 
 Rows = NDArray[np.bool_]
@@ -79,9 +79,11 @@ def draw_structures(
     canvas = lay_out(img1, img2, max_width)
     lines, drawn = lines_of(canvas, kp1, kp2, matches, ratio)
     _check_result(result, len(lines))
-    groups = [_mismatches(lines[drawn & ~result.inlier_mask]), *_groups(result, lines, drawn)]
-    draw_markers_last(canvas, groups, check_max_lines(max_lines))
-    return np.vstack([canvas.picture, caption(canvas, groups[1:] + groups[:1])])
+    flagged = lines[drawn & ~result.inlier_mask]
+    mismatches = Group(flagged, MISMATCH, "cross", f"{len(flagged)} flagged", 0.5 * opacity(len(flagged)))
+    kept = list(_kept(result, lines, drawn))
+    draw(canvas, [mismatches, *kept], check_max_lines(max_lines), markers_last=True)
+    return np.vstack([canvas.picture, caption(canvas, [*kept, mismatches])])
 
 
 def _check_result(result: Any, n_matches: int) -> None:
@@ -91,11 +93,7 @@ def _check_result(result: Any, n_matches: int) -> None:
         raise ValueError(f"`result` must have one entry per match, {n_matches}, got {len(result.labels)}")
 
 
-def _mismatches(lines: Array) -> Group:
-    return Group(lines, MISMATCH, "cross", f"{len(lines)} flagged", 0.5 * opacity(len(lines)))
-
-
-def _groups(result: FilterResult, lines: Array, drawn: Rows) -> Iterator[Group]:
+def _kept(result: FilterResult, lines: Array, drawn: Rows) -> Iterator[Group]:
     """Yield the kept matches of no motion, then motion after motion, each before its planes."""
     labels = result.motion_labels
     # Stationary structures are part of no motion.

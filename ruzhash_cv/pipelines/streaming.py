@@ -10,8 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from ruzhash_cv._core.interrupts import held_back
-from ruzhash_cv._core.warmup import warmup
+from ruzhash_cv._core.warmup import held_back, warmup
 from ruzhash_cv.pipelines.hosts import host, in_batches
 
 Item = TypeVar("Item")
