@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from ruzhash_cv import cli, filter_points
-from ruzhash_cv.cli.common import told
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
+from ruzhash_cv.pipelines.hosts import told
 
 Captured = pytest.CaptureFixture[str]
 DESK = tuple(str(data_folder() / f"desk{number}.jpg") for number in (1, 2))

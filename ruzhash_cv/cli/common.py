@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, silent_opencv
-from ruzhash_cv.pipelines.hosts import check_writable
+from ruzhash_cv.pipelines.hosts import check_writable, told
 
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -101,17 +101,6 @@ def add_seed_option(group: argparse._ActionsContainer) -> None:
         "--rng", type=number("a whole number from 0 on", convert=int, least=0), default=0, metavar="SEED",
         help="seed of the random samples, default 0; the same seed gives the same result",
     )  # fmt: skip
-
-
-@contextlib.contextmanager
-def told(failure: str) -> Iterator[None]:
-    """Turn an error of the file system into one line for the user."""
-    try:
-        yield
-    except BrokenPipeError:  # of stdout, which nobody reads any more
-        raise
-    except OSError as error:
-        raise InputError(f"{failure}: {error.strerror}") from None
 
 
 def say(message: str) -> None:

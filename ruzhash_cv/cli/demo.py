@@ -11,11 +11,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv.cli.common import RATIO, Commands, InputError, file, say, told, write_picture
+from ruzhash_cv.cli.common import RATIO, Commands, InputError, file, say, write_picture
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.cli.warmup import prepare_kernels
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.pipelines.hosts import told
 
 if TYPE_CHECKING:
     from ruzhash_cv.datasets import ImagePair

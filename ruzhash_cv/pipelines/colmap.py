@@ -144,8 +144,7 @@ def verify(
         "n_jobs": n_jobs,
         "batch_size": batch_size,
     }
-    told = None if report is None else Path(report)
-    with hosts.report(told, path, COLUMNS) as rows, opened(path) as db:
+    with hosts.report(report, path, COLUMNS) as rows, opened(path) as db:
         matched = db.pairs()
         if not matched:
             raise UnusableFile(f"{path} holds no matches: match its images first")

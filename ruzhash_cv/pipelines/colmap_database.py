@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host
+from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host, told
 
 #: Images whose keypoints are held in memory.
 CACHED_IMAGES = 1000
@@ -72,7 +72,7 @@ def _close(path: Path, database: Any) -> None:
 
 
 @contextmanager
-def _told(failure: str) -> Iterator[None]:
+def _in_one_line(failure: str) -> Iterator[None]:
     """Turn what pycolmap raises into one line."""
     try:
         yield
@@ -89,11 +89,8 @@ def _reason(error: Exception) -> str:
 
 def _check(path: Path) -> None:
     """Ask SQLite what is wrong with a file: pycolmap makes its tables in any file, and raises one error for all faults."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(16)
-    except OSError as error:
-        raise UnusableFile(f"cannot read {path}: {error.strerror}") from None
+    with told(f"cannot read {path}"), path.open("rb") as file:
+        head = file.read(16)
     if head != b"SQLite format 3\0":
         raise UnusableFile(f"{path} is {'no SQLite file' if head else 'empty'}, so it is no COLMAP database")
     address = f"{path.resolve().as_uri()}?mode=rw"
@@ -104,7 +101,7 @@ def _check(path: Path) -> None:
             # COLMAP ends the process where a transaction fails on a damaged page. Without descriptors this takes little time.
             there = [table for table in TABLES if columns[table]]
             checks = (connection.execute(f"PRAGMA quick_check({table})").fetchone()[0] for table in there)
-            damage = next((told for told in checks if told != "ok"), None)
+            damage = next((said for said in checks if said != "ok"), None)
             connection.execute("ROLLBACK")
     except sqlite3.Error as error:
         raise UnusableFile(f"cannot write to {path}: {error}") from None
@@ -124,14 +121,14 @@ class Database:
 
     def __init__(self, path: Path, database: Any) -> None:
         self._path, self._database, self._unread = path, database, f"cannot read {path}"
-        with _told(self._unread):
+        with _in_one_line(self._unread):
             self.names = {image.image_id: image.name for image in database.read_all_images()}
         self._keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
 
     def pairs(self) -> list[Pair]:
         """Return the image ids of the pairs that have raw matches."""
         to_images = host("pycolmap", "colmap").pair_id_to_image_pair
-        with _told(self._unread):
+        with _in_one_line(self._unread):
             return [to_images(pair) for pair in self._database.read_num_matches()[0]]
 
     def has_geometry(self, pair: Pair) -> bool:
@@ -139,13 +136,13 @@ class Database:
 
         An undefined one is none: COLMAP before 4.2 writes it where it is told to skip verification.
         """
-        with _told(self._unread):
+        with _in_one_line(self._unread):
             geometry = self._database.read_two_view_geometry(*pair) if self._is_written(pair) else None
         return geometry is not None and geometry.config != UNDEFINED
 
     def matches(self, pair: Pair) -> Matches:
         """Return the raw matches of a pair, shape (m, 2)."""
-        with _told(self._unread):
+        with _in_one_line(self._unread):
             found: Matches = self._database.read_matches(*pair)
         return found
 
@@ -159,7 +156,10 @@ class Database:
         geometries = list(geometries)
         size = sum(geometry.inlier_matches.nbytes for _, geometry in geometries if geometry is not None)
         check_space(self._path, 2 * size)  # in the write-ahead log, and in the file
-        with _told(f"cannot write to {self._path}"), host("pycolmap", "colmap").DatabaseTransaction(self._database):
+        with (
+            _in_one_line(f"cannot write to {self._path}"),
+            host("pycolmap", "colmap").DatabaseTransaction(self._database),
+        ):
             for pair, geometry in geometries:
                 if self._is_written(pair):
                     self._database.delete_two_view_geometry(*pair)
@@ -178,6 +178,6 @@ class Database:
         return keypoints[rows].astype(np.float64)
 
     def _read_keypoints(self, image: int) -> NDArray[np.float32]:
-        with _told(self._unread):
+        with _in_one_line(self._unread):
             found: NDArray[np.float32] = self._database.read_keypoints(image)[:, :2].copy()
         return found

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.correspondences import as_correspondences, select_matches
-from ruzhash_cv.pipelines.hosts import UnusableFile
+from ruzhash_cv.pipelines.hosts import UnusableFile, told
 
 #: The strongest keypoints of an image, by kind of feature; brute-force matching of more takes minutes.
 MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}
@@ -55,10 +55,8 @@ class Features:
 def read_image(path: Path) -> NDArray[np.uint8]:
     """Return a picture in colour; `UnusableFile` tells what is wrong with the file."""
     # Not cv2.imread: it writes warnings of its own to stderr, and cannot open every name on Windows.
-    try:
+    with told(f"cannot read {path}"):
         contents = np.frombuffer(path.read_bytes(), np.uint8)
-    except OSError as error:
-        raise UnusableFile(f"cannot read {path}: {error.strerror}") from None
     image: Any = None
     with contextlib.suppress(cv2.error), silent_opencv():
         image = cv2.imdecode(contents, cv2.IMREAD_COLOR)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._core.records import Record
 from ruzhash_cv.pipelines.features import Features, detect, match, read_image
-from ruzhash_cv.pipelines.hosts import UnusableFile, numbered_lines, with_bar
+from ruzhash_cv.pipelines.hosts import UnusableFile, numbered_lines, told, with_bar
 from ruzhash_cv.pipelines.pairs import LOST, Task, lost_task, pair_seed, run_task
 from ruzhash_cv.pipelines.streaming import stream
 from ruzhash_cv.result import FilterResult
@@ -102,10 +102,8 @@ def read_list(path: Path, images: Path) -> list[Names]:
 
 def all_pairs(folder: Path) -> list[Names]:
     """Return all pairs of the pictures in a folder, by name; `UnusableFile` if there are fewer than two."""
-    try:
+    with told(f"cannot read {folder}"):
         names = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
-    except OSError as error:
-        raise UnusableFile(f"cannot read {folder}: {error.strerror}") from None
     if len(names) < 2:
         raise UnusableFile(f"{folder} holds {len(names)} pictures, and a pair needs 2")
     return list(itertools.combinations(names, 2))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +31,17 @@ def host(package: str, extra: str) -> Any:
     except ImportError:
         name = package.partition(".")[0]
         raise ImportError(f'this needs {name}: pip install "ruzhash-cv[{extra}]"', name=name) from None
+
+
+@contextmanager
+def told(failure: str) -> Iterator[None]:
+    """Turn an error of the file system into an `UnusableFile`."""
+    try:
+        yield
+    except BrokenPipeError:  # of stdout, which nobody reads any more
+        raise
+    except OSError as error:
+        raise UnusableFile(f"{failure}: {error.strerror}") from None
 
 
 def check_space(path: Path, size: int = 0) -> None:
@@ -72,9 +84,8 @@ def with_bar(items: Iterable[Item], shown: bool | None = None, **words: Any) -> 
 def numbered_lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yield where each line of a text file stands, for messages, and the line."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UnusableFile(f"cannot read {path}: {error.strerror}") from None
+        with told(f"cannot read {path}"):
+            lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
         raise UnusableFile(f"{path} is no list of pairs: it is not text") from None
     for number, line in enumerate(lines, start=1):
@@ -108,13 +119,14 @@ def written_beside(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def report(path: Path | None, database: Path, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+def report(place: str | PathLike[str] | None, database: Path, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
     """Give a list for a row a pair, written at the end of the block, also after an error: the pairs before it are done.
 
     To a file ending in .csv, or in .parquet where pyarrow is installed, `UnusableFile` if it cannot be written, or is the database
     that is reported on; None: no report. Rows have `columns` for keys, in order.
     """
     rows: list[dict[str, Any]] = []
+    path = None if place is None else Path(place)
     if path is not None:
         _check_report(path, database)
     done = False
@@ -137,14 +149,12 @@ def _check_report(path: Path, database: Path) -> None:
 
 
 def _write_table(path: Path, rows: list[dict[str, Any]], columns: Sequence[str]) -> None:
-    try:
+    with told(f"cannot write {path}"):
         if path.suffix == ".parquet":
             table = host("pyarrow", "parquet").table({name: [row[name] for row in rows] for name in columns})
             host("pyarrow.parquet", "parquet").write_table(table, path)
-        else:
-            with path.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, columns)
-                writer.writeheader()
-                writer.writerows(rows)
-    except OSError as error:
-        raise UnusableFile(f"cannot write {path}: {error.strerror}") from None
+            return
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, columns)
+            writer.writeheader()
+            writer.writerows(rows)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ruzhash_cv.pipelines.folders import FilteredPair, Names
-from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host, part_of, written_beside
+from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host, part_of, told, written_beside
 
 #: The file with the settings, in a folder of results.
 SETTINGS = "settings.json"
@@ -130,16 +130,14 @@ def _hdf5_file(path: Path, settings: dict[str, Any]) -> Iterator[Any]:
 
 
 def _folder(path: Path, settings: dict[str, Any]) -> Path:
-    told = path / SETTINGS
-    try:
-        if path.exists() and (not path.is_dir() or any(there != part_of(told) for there in path.iterdir())):
-            _check(path, told.read_text(encoding="utf-8") if told.is_file() else None, settings)
+    held = path / SETTINGS
+    with told(f"cannot write to {path}"):
+        if path.exists() and (not path.is_dir() or any(there != part_of(held) for there in path.iterdir())):
+            _check(path, held.read_text(encoding="utf-8") if held.is_file() else None, settings)
         else:
             path.mkdir(parents=True, exist_ok=True)
-            with written_beside(told) as part:
+            with written_beside(held) as part:
                 part.write_text(json.dumps(settings), encoding="utf-8")
-    except OSError as error:
-        raise UnusableFile(f"cannot write to {path}: {error.strerror}") from None
     return path
 
 

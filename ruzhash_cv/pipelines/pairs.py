@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
+from operator import attrgetter
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
@@ -89,14 +90,13 @@ def filter_pairs(
     a.jpg b.jpg 60 None
     a.jpg c.jpg 0 ValueError: `points1` and `points2` must have the same length, got 60 and 9
     """
-    return run_pairs(
-        pairs, _search_motions if motions else None, n_jobs=n_jobs, batch_size=batch_size, rng=rng, **options
-    )
+    search = attrgetter("motions") if motions else None  # they are kept with the result from then on
+    return run_pairs(pairs, search, n_jobs=n_jobs, batch_size=batch_size, rng=rng, **options)
 
 
 def run_pairs(
     pairs: Iterable[tuple[Any, ...]],
-    afterwards: Callable[[FilterResult], None] | None,
+    afterwards: Callable[[FilterResult], Any] | None,
     *,
     n_jobs: int | None,
     batch_size: int,
@@ -114,10 +114,6 @@ def run_pairs(
     tasks = (_as_task(pair, rng) for pair in pairs)
     run = functools.partial(run_task, options=options, afterwards=afterwards)
     return stream(run, tasks, lost_task, n_jobs=n_jobs, batch_size=batch_size)
-
-
-def _search_motions(result: FilterResult) -> None:
-    _ = result.motions  # kept with the result from now on
 
 
 def pair_seed(key: Key, rng: int = 0) -> int:
@@ -203,7 +199,7 @@ def _check_names(options: Mapping[str, Any], where: str) -> None:
 
 
 def run_task(
-    task: Task, options: Mapping[str, Any], afterwards: Callable[[FilterResult], None] | None = None
+    task: Task, options: Mapping[str, Any], afterwards: Callable[[FilterResult], Any] | None = None
 ) -> tuple[Key, FilterResult]:
     """Return a pair's key and its result, whatever happens."""
     failure = task.failure
