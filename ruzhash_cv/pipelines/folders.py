@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._core.records import Record
 from ruzhash_cv.pipelines.features import Features, detect, match, read_image
 from ruzhash_cv.pipelines.hosts import UnusableFile, numbered_lines, told, with_bar
-from ruzhash_cv.pipelines.pairs import LOST, Task, lost_task, pair_seed, run_task
+from ruzhash_cv.pipelines.pairs import LOST, Task, flagged, pair_seed, run_task
 from ruzhash_cv.pipelines.streaming import stream
 from ruzhash_cv.result import FilterResult
 
@@ -167,8 +167,7 @@ def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> F
 def lost_pair(item: tuple[Names, tuple[Path, ...]]) -> FilteredPair:
     """Return what there is to say of a pair that gets its worker killed."""
     nothing = np.zeros((0, 2))
-    _, result = lost_task(Task(item[0], 0, nothing, nothing, {}))
-    return FilteredPair(item[0], nothing, nothing, nothing.astype(np.int64), result)
+    return FilteredPair(item[0], nothing, nothing, nothing.astype(np.int64), flagged(0, LOST))
 
 
 _load = functools.lru_cache(maxsize=8)(Features.load)  # the pairs of a batch share pictures

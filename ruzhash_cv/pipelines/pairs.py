@@ -25,7 +25,7 @@ from ruzhash_cv.result import FilterResult
 Key: TypeAlias = Any
 
 _OWN = ("points1", "points2", "rng", "n_jobs")
-#: The reason of a pair that cannot be done.
+#: The reason of a pair that gets its worker killed.
 LOST = "its worker was killed each time, as where memory does not suffice"
 OPTIONS = tuple(name for name in inspect.signature(filter_points).parameters if name not in _OWN)
 
@@ -113,7 +113,9 @@ def run_pairs(
         n_jobs = check_int(n_jobs, "n_jobs")
     tasks = (_as_task(pair, rng) for pair in pairs)
     run = functools.partial(run_task, options=options, afterwards=afterwards)
-    return stream(run, tasks, lost_task, n_jobs=n_jobs, batch_size=batch_size)
+    return stream(
+        run, tasks, lambda task: (task.key, flagged(len(task.points1), LOST)), n_jobs=n_jobs, batch_size=batch_size
+    )
 
 
 def pair_seed(key: Key, rng: int = 0) -> int:
@@ -212,13 +214,13 @@ def run_task(
             return task.key, result
         except Exception as error:
             failure = _told(error)
-    nothing = np.full((len(task.points1), 2), np.nan)
-    return task.key, replace(filter_points(nothing, nothing, n_jobs=1), reason=failure)
+    return task.key, flagged(len(task.points1), failure)
 
 
-def lost_task(task: Task) -> tuple[Key, FilterResult]:
-    """Return the result of a pair that gets its worker killed."""
-    return run_task(replace(task, failure=LOST), {})
+def flagged(n_matches: int, reason: str) -> FilterResult:
+    """Return the result of a pair that cannot be done."""
+    nothing = np.full((n_matches, 2), np.nan)
+    return replace(filter_points(nothing, nothing, n_jobs=1), reason=reason)
 
 
 def _told(error: Exception) -> str:
