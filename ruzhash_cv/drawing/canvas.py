@@ -67,8 +67,9 @@ def lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None) -> Ca
     height = max(image.shape[0] for image in images)
     factors = [min(height / image.shape[0], _MOST_ENLARGED) for image in images]
     scale = _scale(sum(image.shape[1] * factor for image, factor in zip(images, factors, strict=True)), max_width)
+    # Rounded down, but not what rounding errors made a little smaller than a whole number.
     sizes = [
-        tuple(max(1, _floor(side * factor * scale)) for side in image.shape[1::-1])
+        tuple(max(1, int(side * factor * scale + 1e-6)) for side in image.shape[1::-1])
         for image, factor in zip(images, factors, strict=True)
     ]
     picture_size = max(h for _, h in sizes), max(_NARROWEST, sizes[0][0] + sizes[1][0]), 3
@@ -91,11 +92,6 @@ def _scale(width: float, max_width: int | None) -> float:
     if width > max_width:
         return max_width / width
     return max(1.0, min(_LEAST_WIDTH, max_width) // width)
-
-
-def _floor(length: float) -> int:
-    """Round down, but not what rounding errors made a little smaller than a whole number."""
-    return int(length + 1e-6)
 
 
 def _as_bgr(image: Any, name: str) -> NDArray[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,9 +22,9 @@ from ruzhash_cv.pipelines.hosts import (
     check_space,
     check_writable,
     host,
+    new_hdf5,
     numbered_lines,
     with_bar,
-    written_beside,
 )
 from ruzhash_cv.pipelines.pairs import run_pairs
 from ruzhash_cv.result import FilterResult
@@ -125,7 +124,8 @@ def filter_matches(
         groups = source.find(pairs)
         n_matches = n_inliers = 0
         inputs = [Path(path) for path in (features_h5, matches_h5, pairs) if isinstance(path, (str, PathLike))]
-        with _written(target, inputs, overwrite) as file:
+        _check_output(target, inputs, overwrite)
+        with new_hdf5(target, libver="latest") as file:
             points = ((names, *source.points(group, names)) for names, group in groups.items())
             prepare = selection.prepare if strongest_motion else None
             results = run_pairs(points, prepare, batch_size=batch_size, **options)
@@ -245,19 +245,11 @@ def _read(path: Path) -> Iterator[Any]:
         yield file
 
 
-@contextmanager
-def _written(path: Path, inputs: Sequence[Path], overwrite: bool) -> Iterator[Any]:
-    """Open a new HDF5 file beside `path`, which takes its place at the end of the block."""
-    if path.exists() and not overwrite:
-        raise UnusableFile(f"{path} is there already")
-    if path.exists() and any(path.samefile(other) for other in inputs):
-        raise UnusableFile(f"cannot write {path}: it is an input")
+def _check_output(path: Path, inputs: Sequence[Path], overwrite: bool) -> None:
+    """Raise `UnusableFile` where a file cannot be written, or one stands that must stay."""
+    if path.exists() and not path.is_dir():
+        if not overwrite:
+            raise UnusableFile(f"{path} is there already")
+        if any(path.samefile(other) for other in inputs):
+            raise UnusableFile(f"cannot write {path}: it is an input")
     check_writable(path)
-    check_space(path)
-    with written_beside(path) as part:
-        try:
-            file = host("h5py", "hloc").File(part, "w", libver="latest")
-        except OSError as error:
-            raise UnusableFile(f"cannot write {path}: {os.strerror(error.errno) if error.errno else error}") from None
-        with file:
-            yield file

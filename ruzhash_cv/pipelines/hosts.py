@@ -41,7 +41,7 @@ def told(failure: str) -> Iterator[None]:
     except BrokenPipeError:  # of stdout, which nobody reads any more
         raise
     except OSError as error:
-        raise UnusableFile(f"{failure}: {error.strerror}") from None
+        raise UnusableFile(f"{failure}: {error.strerror or error}") from None
 
 
 def check_space(path: Path, size: int = 0) -> None:
@@ -116,6 +116,19 @@ def written_beside(path: Path) -> Iterator[Path]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_hdf5(path: Path, **options: Any) -> Iterator[Any]:
+    """Give an empty HDF5 file, which takes the place of `path` at the end of the block."""
+    check_space(path)
+    with written_beside(path) as part:
+        try:
+            file = host("h5py", "hloc").File(part, "w", **options)
+        except OSError as error:
+            raise UnusableFile(f"cannot write {path}: {os.strerror(error.errno) if error.errno else error}") from None
+        with file:
+            yield file
 
 
 @contextmanager

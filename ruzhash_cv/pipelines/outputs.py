@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ruzhash_cv.pipelines.folders import FilteredPair, Names
-from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host, part_of, told, written_beside
+from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host, new_hdf5, part_of, told, written_beside
 
 #: The file with the settings, in a folder of results.
 SETTINGS = "settings.json"
@@ -27,11 +26,20 @@ def open_output(path: Path, settings: dict[str, Any]) -> Iterator[Output]:
 
     `UnusableFile` where something else is there, or pairs made with other settings: nothing of it is changed.
     """
-    if path.suffix.lower() in (".h5", ".hdf5"):
-        with _hdf5_file(path, settings) as file:
-            yield _Hdf5File(file)
-    else:
-        yield _Folder(_folder(path, settings))
+    if path.suffix.lower() not in (".h5", ".hdf5"):
+        yield _Folder(path, settings)
+        return
+    if not path.exists():
+        with told(f"cannot write {path}"), new_hdf5(path) as empty:
+            empty.attrs["settings"] = json.dumps(settings)
+    try:
+        # So much is set aside at once that the file's length is seldom written, and hardly ever with what points beyond it.
+        file = host("h5py", "hloc").File(path, "r+", meta_block_size=2**20)
+    except OSError:
+        raise UnusableFile(f"{path} is no HDF5 file, or a spoilt one; nothing is overwritten") from None
+    with file:
+        _check(path, file.attrs.get("settings"), settings)
+        yield _Hdf5File(file)
 
 
 def contents(pair: FilteredPair) -> dict[str, Any]:
@@ -54,8 +62,15 @@ def contents(pair: FilteredPair) -> dict[str, Any]:
 class _Folder:
     """One file a pair, in a folder for each first picture."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        self._path, held = path, path / SETTINGS
+        with told(f"cannot write to {path}"):
+            if path.exists() and (not path.is_dir() or any(there != part_of(held) for there in path.iterdir())):
+                _check(path, held.read_text(encoding="utf-8") if held.is_file() else None, settings)
+            else:
+                path.mkdir(parents=True, exist_ok=True)
+                with written_beside(held) as part:
+                    part.write_text(json.dumps(settings), encoding="utf-8")
 
     def _file(self, names: Names) -> Path:
         first, second = (_quoted(name) for name in names)
@@ -107,38 +122,6 @@ Output: TypeAlias = _Folder | _Hdf5File
 def _quoted(name: str) -> str:
     """Return a picture's name as one that stands for one level of a path, different for different names."""
     return name.replace("%", "%25").replace("/", "%2F")
-
-
-@contextlib.contextmanager
-def _hdf5_file(path: Path, settings: dict[str, Any]) -> Iterator[Any]:
-    h5py = host("h5py", "hloc")
-    try:
-        if not path.exists():
-            check_space(path)
-            with written_beside(path) as part, h5py.File(part, "w") as empty:
-                empty.attrs["settings"] = json.dumps(settings)
-    except OSError as error:
-        raise UnusableFile(f"cannot write {path}: {os.strerror(error.errno) if error.errno else error}") from None
-    try:
-        # So much is set aside at once that the file's length is seldom written, and hardly ever with what points beyond it.
-        file = h5py.File(path, "r+", meta_block_size=2**20)
-    except OSError:
-        raise UnusableFile(f"{path} is no HDF5 file, or a spoilt one; nothing is overwritten") from None
-    with file:
-        _check(path, file.attrs.get("settings"), settings)
-        yield file
-
-
-def _folder(path: Path, settings: dict[str, Any]) -> Path:
-    held = path / SETTINGS
-    with told(f"cannot write to {path}"):
-        if path.exists() and (not path.is_dir() or any(there != part_of(held) for there in path.iterdir())):
-            _check(path, held.read_text(encoding="utf-8") if held.is_file() else None, settings)
-        else:
-            path.mkdir(parents=True, exist_ok=True)
-            with written_beside(held) as part:
-                part.write_text(json.dumps(settings), encoding="utf-8")
-    return path
 
 
 def _check(path: Path, held: Any, settings: dict[str, Any]) -> None:
