@@ -25,11 +25,15 @@ _FAR = 2.0**20  # beyond it the fixed-point coordinates of OpenCV's drawing func
 
 @dataclass(frozen=True)
 class Canvas:
-    """The two images in one picture; `scales` are (x, y) from each image's pixels, `offset` is where the second begins."""
+    """The two images in one picture; `scales` are (x, y) from each image's pixels, `offset` is where the second begins.
+
+    `max_lines` is how many lines of a kind are drawn at most, None: all.
+    """
 
     picture: Picture
     scales: tuple[Array, Array]
     offset: int
+    max_lines: int | None
 
     @property
     def unit(self) -> float:
@@ -61,7 +65,7 @@ class Canvas:
         return 0.5 * self.unit, max(1, round(self.unit))
 
 
-def lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None) -> Canvas:
+def lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None, max_lines: int | None) -> Canvas:
     """Return the images side by side, as high as each other, darker and paler so that no colour competes with the lines."""
     images = [_as_bgr(img1, "img1"), _as_bgr(img2, "img2")]
     height = max(image.shape[0] for image in images)
@@ -79,7 +83,8 @@ def lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None) -> Ca
         grey = cv2.cvtColor(cv2.cvtColor(resized, cv2.COLOR_BGR2GRAY), cv2.COLOR_GRAY2BGR)
         picture[:h, offset : offset + w] = cv2.addWeighted(resized, 0.3, grey, 0.35, 0)
     first, second = (np.array(size) / image.shape[1::-1] for size, image in zip(sizes, images, strict=True))
-    canvas = Canvas(picture, (first, second), sizes[0][0])
+    max_lines = None if max_lines is None else check_int(max_lines, "max_lines", at_least=0)
+    canvas = Canvas(picture, (first, second), sizes[0][0], max_lines)
     seam = round(canvas.unit)
     picture[:, max(0, canvas.offset - seam) : canvas.offset + seam] = _BACKGROUND
     return canvas

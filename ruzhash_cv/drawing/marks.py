@@ -10,7 +10,6 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.validation import check_int
 from ruzhash_cv.drawing.canvas import Array, Canvas, Picture
 
 Colour: TypeAlias = tuple[int, int, int]
@@ -40,26 +39,21 @@ class Group:
     opacity: float = 0.8
 
 
-def draw(canvas: Canvas, groups: Sequence[Group], max_lines: int | None, *, markers_last: bool = False) -> None:
+def draw(canvas: Canvas, groups: Sequence[Group], *, markers_last: bool = False) -> None:
     """Draw one group after the other, so that the lines of a later one lie on the markers of those before.
 
     `markers_last`: first the lines of all groups, then their markers, which are equally large.
     """
-    most = np.inf if max_lines is None else max_lines
+    most = np.inf if canvas.max_lines is None else canvas.max_lines
     thickness = _breadth(canvas, sum(min(len(group.lines), most) for group in groups))
     for group in groups:
-        _draw_lines(canvas, group, max(1, round(thickness)), max_lines)
+        _draw_lines(canvas, group, max(1, round(thickness)))
         if not markers_last:
             _draw_markers(canvas, group, _breadth(canvas, len(group.lines)))
     if markers_last:
         breadth = _breadth(canvas, sum(len(group.lines) for group in groups) // 3)
         for group in groups:
             _draw_markers(canvas, group, breadth)
-
-
-def check_max_lines(max_lines: int | None) -> int | None:
-    """Return the most lines to draw of a kind, after checking that it is None or a whole number."""
-    return None if max_lines is None else check_int(max_lines, "max_lines", at_least=0)
 
 
 def opacity(n_lines: int, max_lines: int | None = None) -> float:
@@ -105,8 +99,8 @@ def _fixed(lines: Array) -> list[list[list[int]]]:
     return rows
 
 
-def _draw_lines(canvas: Canvas, group: Group, thickness: int, max_lines: int | None) -> None:
-    chosen = _spread(group.lines, max_lines)
+def _draw_lines(canvas: Canvas, group: Group, thickness: int) -> None:
+    chosen = _spread(group.lines, canvas.max_lines)
     colours = np.broadcast_to(group.colour, (len(group.lines), 3))[chosen].tolist()
     layer = canvas.picture.copy()
     for (start, end), colour in zip(_fixed(group.lines[chosen]), colours, strict=True):

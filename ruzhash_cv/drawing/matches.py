@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._core.validation import as_mask, check_choice
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Picture, lay_out, lines_of
-from ruzhash_cv.drawing.marks import Colour, Group, caption, check_max_lines, draw, opacity
+from ruzhash_cv.drawing.marks import Colour, Group, caption, draw, opacity
 
 # BGR. Kept is light with dots, flagged dark with crosses: they stay apart without red-green vision and in grey print.
 KEPT: Colour = (140, 230, 100)
@@ -71,12 +71,11 @@ def draw_matches(
     >>> draw_matches(img1, kp1, img2, kp2, [[0, 0], [1, 1]], [True, False]).shape[1:]
     (1280, 3)
     """
-    canvas = lay_out(img1, img2, max_width)
+    canvas = lay_out(img1, img2, max_width, max_lines)
     lines, drawn = lines_of(canvas, kp1, kp2, matches, ratio)
     mask = as_mask(result_or_mask, "result_or_mask", len(lines))
     check_choice(show, "show", ("kept", "flagged", "both"))
     kept, flagged = lines[drawn & mask], lines[drawn & ~mask]
-    max_lines = check_max_lines(max_lines)
     opaque = opacity(len(kept), max_lines), 0.25 + 0.75 * opacity(len(flagged), max_lines)
     groups = {
         "kept": Group(kept, KEPT, "dot", _words(len(kept), "kept", show, max_lines), opaque[0]),
@@ -84,7 +83,7 @@ def draw_matches(
     }
     # The fewer on top: they would be lost beneath the many.
     order = sorted(groups, key=lambda name: -len(groups[name].lines))
-    draw(canvas, [groups[name] for name in order if show in (name, "both")], max_lines)
+    draw(canvas, [groups[name] for name in order if show in (name, "both")])
     return np.vstack([canvas.picture, caption(canvas, list(groups.values()))])
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._core.validation import arrived, as_array
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Array, Canvas, Picture, lay_out, lines_of
-from ruzhash_cv.drawing.marks import Group, check_max_lines, draw, opacity
+from ruzhash_cv.drawing.marks import Group, draw, opacity
 
 #: Colours of scores: plasma without its darkest end, which is lost on a dark photograph.
 _PLASMA = cv2.applyColorMap(np.arange(38, 256, dtype=np.uint8)[None], cv2.COLORMAP_PLASMA)[0]
@@ -50,7 +50,7 @@ def draw_scores(
     >>> draw_scores(image, corners, image, corners, [[0, 0], [1, 1]], [0.4, 0.7]).shape[1:]
     (1280, 3)
     """
-    canvas = lay_out(img1, img2, max_width)
+    canvas = lay_out(img1, img2, max_width, max_lines)
     lines, drawn = lines_of(canvas, kp1, kp2, matches, ratio)
     scores = _as_scores(result_or_scores, len(lines))
     drawn &= np.isfinite(scores)
@@ -63,11 +63,10 @@ def draw_scores(
     colours = _PLASMA[np.round(levels * (len(_PLASMA) - 1)).astype(int)]
     # Layers of rising opacity: the many low scores stay a veil, the few high ones come out.
     layers = np.split(np.arange(len(levels)), np.searchsorted(levels, [0.25, 0.5, 0.75]))
-    max_lines = check_max_lines(max_lines)
     veil = opacity(len(levels), max_lines)
     opaque = [min(0.9, veil + 0.2 * number) for number in range(len(layers))]
     groups = [Group(lines[rows], colours[rows], "dot", "", share) for rows, share in zip(layers, opaque, strict=True)]
-    draw(canvas, groups, max_lines)
+    draw(canvas, groups)
     return np.vstack([canvas.picture, _colour_bar(canvas, low, high)])
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Array, Picture, lay_out, lines_of
-from ruzhash_cv.drawing.marks import Colour, Group, caption, check_max_lines, draw, opacity
+from ruzhash_cv.drawing.marks import Colour, Group, caption, draw, opacity
 from ruzhash_cv.result import FilterResult, Structure
 
 Rows = NDArray[np.bool_]
@@ -76,21 +76,17 @@ def draw_structures(
     >>> draw_structures(image, points, image, moved, None, filter_points(points, moved)).shape[1:]
     (1280, 3)
     """
-    canvas = lay_out(img1, img2, max_width)
+    canvas = lay_out(img1, img2, max_width, max_lines)
     lines, drawn = lines_of(canvas, kp1, kp2, matches, ratio)
-    _check_result(result, len(lines))
+    if not isinstance(result, FilterResult):
+        raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
+    if len(result.labels) != len(lines):
+        raise ValueError(f"`result` must have one entry per match, {len(lines)}, got {len(result.labels)}")
     flagged = lines[drawn & ~result.inlier_mask]
     mismatches = Group(flagged, MISMATCH, "cross", f"{len(flagged)} flagged", 0.5 * opacity(len(flagged)))
     kept = list(_kept(result, lines, drawn))
-    draw(canvas, [mismatches, *kept], check_max_lines(max_lines), markers_last=True)
+    draw(canvas, [mismatches, *kept], markers_last=True)
     return np.vstack([canvas.picture, caption(canvas, [*kept, mismatches])])
-
-
-def _check_result(result: Any, n_matches: int) -> None:
-    if not isinstance(result, FilterResult):
-        raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
-    if len(result.labels) != n_matches:
-        raise ValueError(f"`result` must have one entry per match, {n_matches}, got {len(result.labels)}")
 
 
 def _kept(result: FilterResult, lines: Array, drawn: Rows) -> Iterator[Group]:
