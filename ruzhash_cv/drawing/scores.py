@@ -80,7 +80,6 @@ def _as_scores(value: Any, n_matches: int) -> Array:
 
 
 def _colour_bar(canvas: Canvas, low: float, high: float) -> Picture:
-    """Return the strip with the colour bar."""
     strip = canvas.strip(56)
     height, left, right = len(strip), len(strip) // 2, strip.shape[1] - len(strip) // 2
     strip[height // 6 : height // 2, left:right] = cv2.resize(_PLASMA[None], (right - left, 1))

@@ -12,7 +12,7 @@ import numpy as np
 
 from ruzhash_cv._core.validation import check_int, check_real
 from ruzhash_cv.pipelines import hosts, selection
-from ruzhash_cv.pipelines.colmap_database import Database, Matches, Pair, opened
+from ruzhash_cv.pipelines.colmap_database import Database, Pair, opened
 from ruzhash_cv.pipelines.hosts import UnusableFile, host, in_batches, with_bar
 from ruzhash_cv.pipelines.pairs import run_pairs
 from ruzhash_cv.result import FilterResult
@@ -176,19 +176,14 @@ def _geometry(
     chosen = motion if only_strongest else result.inlier_mask
     inliers = np.unique(db.matches(pair)[chosen], axis=0)  # COLMAP wants every match once
     plane = selection.dominant_plane(result, chosen)
-    if len(inliers) < least[0] or result.evidence < least[1]:
-        return None, _row(db, pair, result, inliers, None)
     if plane is not None:
         config, matrix = PLANAR_OR_PANORAMIC, {"H": plane}
     else:
         config, matrix = UNCALIBRATED, {} if F is None else {"F": F}
-    geometry = host("pycolmap", "colmap").TwoViewGeometry(config=config, inlier_matches=inliers, **matrix)
-    return geometry, _row(db, pair, result, inliers, config)
-
-
-def _row(db: Database, pair: Pair, result: FilterResult, inliers: Matches, config: int | None) -> Row:
-    """Return a row of the report."""
-    return {
+    written = len(inliers) >= least[0] and result.evidence >= least[1]
+    two_view_geometry = host("pycolmap", "colmap").TwoViewGeometry
+    geometry = two_view_geometry(config=config, inlier_matches=inliers, **matrix) if written else None
+    return geometry, {
         "image_id1": pair[0],
         "image_id2": pair[1],
         "name1": db.names.get(pair[0]),
@@ -196,7 +191,7 @@ def _row(db: Database, pair: Pair, result: FilterResult, inliers: Matches, confi
         "matches": len(result.inlier_mask),
         "kept": int(result.inlier_mask.sum()),
         "inliers": len(inliers),
-        "config": config,
+        "config": config if written else None,
         "structures": len(result.models),
         "evidence": result.evidence,
         "mismatch_rate": result.mismatch_rate,

@@ -232,7 +232,6 @@ def _listed(path: Path) -> Iterator[tuple[Names, str]]:
 
 @contextmanager
 def _read(path: Path) -> Iterator[Any]:
-    """Open an HDF5 file for reading."""
     try:
         with path.open("rb"):
             pass
