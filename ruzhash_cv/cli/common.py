@@ -20,7 +20,6 @@ from ruzhash_cv.pipelines.hosts import check_writable, told
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 #: Lowe's ratio test, where nothing else is asked for.
 RATIO = 0.8
-MODELS = ("auto", "homography", "fundamental")
 
 
 class InputError(Exception):
@@ -81,7 +80,7 @@ def add_matching_options(group: argparse._ActionsContainer) -> None:
 def add_filtering_options(group: argparse._ActionsContainer, workers: str) -> None:
     """Add `model` and `threshold` of `filter_points`, and how many threads or processes work."""
     group.add_argument(
-        "--model", choices=MODELS, default="auto",
+        "--model", choices=("auto", "homography", "fundamental"), default="auto",
         help="structures to look for: planes (homography), rigid motions (fundamental), or each where the evidence asks for it (auto, "
         "the default)",
     )  # fmt: skip

@@ -12,7 +12,6 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv.correspondences import as_correspondences, select_matches
 from ruzhash_cv.pipelines.hosts import UnusableFile, told
 
 #: The strongest keypoints of an image, by kind of feature; brute-force matching of more takes minutes.
@@ -106,6 +105,5 @@ def match(first: Features, second: Features, kind: str, ratio: float) -> NDArray
         return np.zeros((0, 2), np.int64)
     number, norm = (np.float32, cv2.NORM_L2) if kind == "sift" else (np.uint8, cv2.NORM_HAMMING)
     rows = cv2.BFMatcher(norm).knnMatch(first.descriptors.astype(number), second.descriptors.astype(number), k=2)
-    passed = np.isfinite(as_correspondences(first.points, second.points, rows, ratio=ratio).points1[:, 0])
-    kept = select_matches(rows, passed)
-    return np.array([(held.queryIdx, held.trainIdx) for held in kept], np.int64).reshape(-1, 2)
+    passed = [row[0] for row in rows if len(row) == 2 and row[0].distance < ratio * row[1].distance]
+    return np.array([(kept.queryIdx, kept.trainIdx) for kept in passed], np.int64).reshape(-1, 2)
