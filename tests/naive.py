@@ -159,6 +159,24 @@ def fit_fundamental_matrix(data: Array, weights: Array) -> Array:
     return of_unit_norm(T2.T @ (u * [s[0], s[1], 0.0]) @ v @ T1)
 
 
+def step_fundamental_matrix(data: Array, weights: Array, F: Array) -> Array:
+    """A Gauss-Newton step of Sampson distances, whose gradients are differences, in normalised coordinates."""
+    T1, T2 = normaliser(data[:, :2], weights), normaliser(data[:, 2:], weights)
+    x1, x2 = homogeneous(data[:, :2]), homogeneous(data[:, 2:])
+
+    def distances(f: Array) -> Array:
+        line2, line1 = (matrix := T2.T @ f.reshape(3, 3) @ T1) @ x1.T, matrix.T @ x2.T
+        return (x2.T * line2).sum(axis=0) / np.sqrt((line2[:2] ** 2).sum(axis=0) + (line1[:2] ** 2).sum(axis=0))
+
+    f = of_unit_norm(np.linalg.inv(T2).T @ F @ np.linalg.inv(T1)).ravel()
+    gradients = np.array([(distances(f + step) - distances(f - step)) / 2e-6 for step in 1e-6 * np.eye(9)]).T
+    gram = gradients.T @ (weights[:, None] * gradients)
+    cost = gram + np.trace(gram) * np.outer(f, f)
+    moved = of_unit_norm(f - np.linalg.solve(cost, gradients.T @ (weights * distances(f))))
+    u, s, v = np.linalg.svd(of_rank_two(moved, gram))
+    return of_unit_norm(T2.T @ (u * [s[0], s[1], 0.0]) @ v @ T1)
+
+
 def of_rank_two(f: Array, gram: Array) -> Array:
     """Two steps to det F = 0, each of least f'Gf across the least vector (Kanatani and Sugaya 2010)."""
     cost = gram + np.trace(gram) * np.outer(f, f)

@@ -212,15 +212,23 @@ class FundamentalMatrices:
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return the normalised 8-point algorithm's matrices, of rank 2 (Hartley and Zisserman, algorithm 11.1).
 
-        Reweighted by the gradients that `models` have at the points, its error is the Sampson distance.
+        From `models`, a Gauss-Newton step towards the least squares of Sampson distances. The 8-point algorithm reweighted by gradients
+        does not end there, as these change with the model too (Chojnacki et al., "On the fitting of surfaces to data with covariances",
+        PAMI 2000).
         """
         with np.errstate(all="ignore"):
             if models is not None:
-                weights = np.array(weights, order="C")
-                _divide_by_gradients(np.ascontiguousarray(data.T), np.ascontiguousarray(models), weights)
+                return self._stepped(data, weights, models)
             sums, into1, into2 = weighted_products(data, weights)
             grams = sums[:, PRODUCT][..., PRODUCT].transpose(0, 1, 3, 2, 4).reshape(-1, 9, 9)
             return self.to_pixels(of_rank_two(least_vectors(grams), grams), into1, into2)
+
+    def _stepped(self, data: Array, weights: Array, models: Array) -> Array:
+        m, started = len(models), np.empty_like(models)
+        into, grams, slopes = np.zeros((2, m, 3, 3)), np.zeros((m, 9, 9)), np.zeros((m, 9, 1))
+        _linearise(*map(np.ascontiguousarray, (data, models, weights, into, started, grams, slopes)))
+        steps = np.linalg.solve(_without_scale(grams, started), slopes)[:, :, 0]
+        return self.to_pixels(of_rank_two(unit_norm(started - steps), grams), *into)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return fundamental matrices (m, 9) of pixels."""
@@ -233,9 +241,7 @@ def of_rank_two(models: Array, grams: Array) -> Array:
     A step of least cost to det F = 0 is along G^-1 times the gradient of det F, its cofactors (Kanatani and Sugaya, "Compact
     fundamental matrix computation", IPSJ 2010). What two steps leave goes with the smallest singular triplet, F (1 - v v').
     """
-    trace = np.trace(grams, axis1=1, axis2=2)[:, None, None]
-    costs = grams + trace * models[:, :, None] * models[:, None, :] + (1e-13 * trace + 1e-300) * np.eye(9)
-    fitted = models
+    costs, fitted = _without_scale(grams, models), models
     for _ in range(2):
         a, b, c, d = (fitted.take(entries, axis=1) for entries in _CROSSED)
         cofactors = a * b - c * d
@@ -248,17 +254,67 @@ def of_rank_two(models: Array, grams: Array) -> Array:
     return (matrices - (matrices @ epipole[:, :, None]) * epipole[:, None, :]).reshape(-1, 9)
 
 
-@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
-def _divide_by_gradients(points: Any, models: Any, weights: Any) -> None:
-    """Divide weights by the squared gradients of x2' F x1 at the points (4, n); what is no number then has no weight."""
+def _without_scale(grams: Array, models: Array) -> Array:
+    """Return `grams` (m, 9, 9) that no longer leave the length of `models` (m, 9) free, and have inverses."""
+    trace = np.trace(grams, axis1=1, axis2=2)[:, None, None]
+    costs: Array = grams + trace * models[:, :, None] * models[:, None, :] + (1e-13 * trace + 1e-300) * np.eye(9)
+    return costs
+
+
+@jit(
+    "void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, ::1], f8[:, :, :, ::1], f8[:, ::1], f8[:, :, ::1], f8[:, :, ::1])"
+)
+def _linearise(data: Any, models: Any, weights: Any, into: Any, started: Any, grams: Any, slopes: Any) -> None:
+    """Write models of unit norm in coordinates that are normalised, and sums over Sampson distances' gradients J there: J J', J d."""
+    moments, gradient = np.empty((2, 3)), np.empty(9)
     for item in range(len(models)):
-        a, b, c, d, e, f, g, h, _ = models[item]
-        for row in range(points.shape[1]):
-            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
-            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
-            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
-            weight = weights[item, row] / (p * p + q * q + r * r + s * s)
-            weights[item, row] = weight if abs(weight) < np.inf else 0.0
+        gram, slope = grams[item], slopes[item, :, 0]
+        one, two = into[0, item], into[1, item]
+        normalise(data, weights[item], moments, into[:, item])
+        _enter(models[item], one, two, started[item])
+        a, b, c, d, e, f, g, h, i = started[item]
+        square1, square2 = one[0, 0] * one[0, 0], two[0, 0] * two[0, 0]
+        for row in range(len(data)):
+            weight = weights[item, row]
+            if weight != 0.0:
+                x1, y1 = one[0, 0] * data[row, 0] + one[0, 2], one[1, 1] * data[row, 1] + one[1, 2]
+                x2, y2 = two[0, 0] * data[row, 2] + two[0, 2], two[1, 1] * data[row, 3] + two[1, 2]
+                p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+                r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+                error = x2 * p + y2 * q + g * x1 + h * y1 + i
+                square = square2 * (p * p + q * q) + square1 * (r * r + s * s)
+                share, weight = error / square, weight / square
+                p, q, r, s = (
+                    square2 * share * p,
+                    square2 * share * q,
+                    x1 - square1 * share * r,
+                    y1 - square1 * share * s,
+                )
+                gradient[0], gradient[1], gradient[2] = x2 * r - p * x1, x2 * s - p * y1, x2 - p
+                gradient[3], gradient[4], gradient[5] = y2 * r - q * x1, y2 * s - q * y1, y2 - q
+                gradient[6], gradient[7], gradient[8] = r, s, 1.0
+                if abs(weight) < np.inf:
+                    for j in range(9):
+                        factor = weight * gradient[j]
+                        slope[j] += factor * error
+                        for k in range(9):
+                            gram[j, k] += factor * gradient[k]
+
+
+@jit
+def _enter(model: Any, into1: Any, into2: Any, entered: Any) -> None:
+    """Write a model in normalised coordinates, of unit norm: points are brought back before it is applied."""
+    s1, s2, norm = into1[0, 0], into2[0, 0], 0.0
+    for j in range(3):
+        entered[3 * j], entered[3 * j + 1] = model[3 * j] / s1, model[3 * j + 1] / s1
+        entered[3 * j + 2] = model[3 * j + 2] - entered[3 * j] * into1[0, 2] - entered[3 * j + 1] * into1[1, 2]
+    for k in range(3):
+        entered[k], entered[3 + k] = entered[k] / s2, entered[3 + k] / s2
+        entered[6 + k] -= entered[k] * into2[0, 2] + entered[3 + k] * into2[1, 2]
+    for j in range(9):
+        norm += entered[j] * entered[j]
+    for j in range(9):
+        entered[j] /= np.sqrt(norm)
 
 
 @jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
@@ -308,27 +364,33 @@ def weighted_products(data: Array, weights: Array) -> tuple[Array, Array, Array]
     return sums, similarities[0], similarities[1]
 
 
+@jit
+def normalise(data: Any, weights: Any, moments: Any, similarities: Any) -> None:
+    """Write the similarities (2, 3, 3) that normalise each image; `moments` (2, 3) is room for sums."""
+    total = 0.0
+    moments[:] = 0.0
+    for row in range(len(weights)):
+        weight = weights[row]
+        if weight != 0.0:
+            total += weight
+            for image in range(2):
+                x, y = data[row, 2 * image], data[row, 2 * image + 1]
+                moments[image, 0] += weight * x
+                moments[image, 1] += weight * y
+                moments[image, 2] += weight * (x * x + y * y)
+    for image in range(2):
+        mx, my = moments[image, 0] / total, moments[image, 1] / total
+        s = np.sqrt(2.0 / max(moments[image, 2] / total - mx * mx - my * my, 1e-300))
+        into = similarities[image]
+        into[0, 0], into[1, 1], into[2, 2], into[0, 2], into[1, 2] = s, s, 1.0, -s * mx, -s * my
+
+
 @jit("void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, :, :, ::1], f8[:, :, ::1])")
 def sum_products(data: Any, weights: Any, similarities: Any, sums: Any) -> None:
     """Add up; most weights are 0, and one thread does it, where a matrix product would wake all of them."""
     moments, monomials = np.empty((2, 3)), np.ones((2, 6))
     for item in range(len(weights)):
-        total = 0.0
-        moments[:] = 0.0
-        for row in range(weights.shape[1]):
-            weight = weights[item, row]
-            if weight != 0.0:
-                total += weight
-                for image in range(2):
-                    x, y = data[row, 2 * image], data[row, 2 * image + 1]
-                    moments[image, 0] += weight * x
-                    moments[image, 1] += weight * y
-                    moments[image, 2] += weight * (x * x + y * y)
-        for image in range(2):
-            mx, my = moments[image, 0] / total, moments[image, 1] / total
-            s = np.sqrt(2.0 / max(moments[image, 2] / total - mx * mx - my * my, 1e-300))
-            into = similarities[image, item]
-            into[0, 0], into[1, 1], into[2, 2], into[0, 2], into[1, 2] = s, s, 1.0, -s * mx, -s * my
+        normalise(data, weights[item], moments, similarities[:, item])
         for row in range(weights.shape[1]):
             weight = weights[item, row]
             if weight != 0.0:

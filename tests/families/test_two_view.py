@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import cv2
 import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import least_squares
 from two_views import motion, plane, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
@@ -102,25 +104,32 @@ def test_fundamental_matrices_have_rank_two_and_models_unit_norm(family: TwoView
         assert np.abs(np.linalg.det(fitted.reshape(-1, 3, 3))).max() < 1e-14
 
 
-def factor_of_equations(family: TwoViewFamily, data: Array, model: Array) -> Array:
-    """Return the squared factor by which the residual of the equations exceeds that of the geometry."""
-    matrix, x1, x2 = model.reshape(3, 3), naive.homogeneous(data[:, :2]), naive.homogeneous(data[:, 2:])
-    if family.name == "homography":
-        return (x1 @ matrix[2]) ** 2
-    return ((x1 @ matrix.T)[:, :2] ** 2).sum(axis=1) + ((x2 @ matrix)[:, :2] ** 2).sum(axis=1)
-
-
-@both
-def test_a_model_to_begin_with_makes_the_equations_residuals_geometric(family: TwoViewFamily) -> None:
-    data = MAKE[family.name](60, 2.0)
+def test_a_homography_to_begin_with_makes_the_equations_residuals_geometric() -> None:
+    family, data = Homographies(), MAKE["homography"](60, 2.0)
     weights = np.random.default_rng(0).uniform(0.1, 1.0, (2, 60))
-    models = family.fit(MAKE[family.name](60), np.ones((2, 60)))
-    expected = [
-        TWINS[family.name](data, row / factor_of_equations(family, data, model))
-        for row, model in zip(weights, models, strict=True)
-    ]
+    models = family.fit(MAKE["homography"](60), np.ones((2, 60)))
+    depths = [naive.homogeneous(data[:, :2]) @ model[6:] for model in models]
+    expected = [TWINS["homography"](data, row / depth**2) for row, depth in zip(weights, depths, strict=True)]
     found = family.fit(data, weights, models)
     assert max(apart(*pair) for pair in zip(found, expected, strict=True)) < 1e-6
+
+
+def test_fits_of_a_fundamental_matrix_that_begin_with_the_last_end_at_least_sampson_distances() -> None:
+    family, data = FundamentalMatrices(), MAKE["fundamental"](60, 2.0)
+    weights = np.random.default_rng(0).uniform(0.1, 1.0, (1, 60))
+    model = family.fit(data, weights)
+    for _ in range(8):
+        model = family.fit(data, weights, model)
+    left, values, right = np.linalg.svd(model[0].reshape(3, 3))
+
+    def distances(change: Array) -> Array:
+        """Turned singular vectors and another ratio of singular values: all seven degrees of freedom of rank 2."""
+        one, two = (cv2.Rodrigues(part)[0] for part in (change[:3], change[3:6]))
+        turned = one @ left @ np.diag([1.0, values[1] / values[0] + change[6], 0.0]) @ right @ two
+        return np.sqrt(weights[0] * family.squared_residuals(data, turned.reshape(1, 9))[0])
+
+    least = least_squares(distances, np.zeros(7), x_scale=1e-3, xtol=1e-15, ftol=1e-15)
+    assert 0.0 <= (distances(np.zeros(7)) ** 2).sum() / (2.0 * least.cost) - 1.0 < 1e-6
 
 
 @both
