@@ -21,8 +21,8 @@ from ruzhash_cv.motions import SeenInPixels
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
 from ruzhash_cv.structures.refinement import refine
-from ruzhash_cv.structures.search import Families, Found, Search, refitted
-from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
+from ruzhash_cv.structures.search import Families, Found, Search
+from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals, nearest_structures
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 FEWEST_MATCHES = 8
@@ -231,13 +231,16 @@ def _searched(
         return found, found.scores
     scores, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)
     scores[rows], scores[others] = found.scores, found.scorer.others(matches.data[others], matches.groups[others])
-    return replace(found, structures=refitted(found.structures, matches, families)), scores
+    return found, scores
 
 
 def _refined(structures: Structures, matches: MatchSet, families: Families) -> Structures:
-    """Return structures fitted at their own noise scales to all matches, but for what stood still."""
-    radii = structures.tolerances * matches.length
-    models, noise = refine(families, structures.codes, structures.models, matches.data, matches.votes, radii)
+    """Return structures fitted at their noise scales to the matches that are nearest to them, but for what stood still."""
+    radii, codes = structures.tolerances * matches.length, structures.codes
+    squared = squared_residuals(families, codes, structures.models, matches.data)
+    nearest, _ = nearest_structures(np.sqrt(squared).T, radii, _codimensions(structures, families))
+    own = nearest == np.arange(len(structures))[:, None]
+    models, noise = refine(families, codes, structures.models, matches.data, matches.votes, radii, own)
     return replace(structures, models=np.where(structures.still[:, None], structures.models, models), noise=noise)
 
 
@@ -258,13 +261,17 @@ def _judged(
         np.sqrt(squared_residuals(families, structures.codes, structures.models, data)).T
         for data in (matches.data, found.null)
     )
-    codimensions = np.array([families[code].codimension for code in structures.codes])
+    codimensions = _codimensions(structures, families)
     verdict = decide(
         residuals, null_residuals, tolerances, codimensions, scores, found.null_scores, threshold, false_acceptance_rate
     )
     if false_acceptance_rate is not None:
         return verdict
     return verdict.without(lost_to_rivals(matches, verdict, scores, codimensions))
+
+
+def _codimensions(structures: Structures, families: Families) -> NDArray[np.int64]:
+    return np.array([families[code].codimension for code in structures.codes])
 
 
 def _stationary(structures: Structures, verdict: Verdict, matches: MatchSet) -> NDArray[np.bool_]:

@@ -46,11 +46,18 @@ SMALL = 0.125
 N_PATCHES, PATCH_SIZE = 32, 20
 
 
-def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array) -> Array:
-    """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays."""
+def refit(
+    family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array, own: Mask | None = None
+) -> Array:
+    """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays.
+
+    `own` (m, n) tells which correspondences each model is fitted to; by default to all.
+    """
     squared = np.ascontiguousarray(family.squared_residuals(data, models))
     weights = np.empty_like(squared)
     _biweight_kernel(squared, votes, radii, weights)
+    if own is not None:
+        weights *= own
     fitted = family.fit(data, weights, models)
     usable = np.isfinite(fitted).all(axis=1) & (weights.sum(axis=1) > family.sample_size + 1.0)
     return np.where(usable[:, None], fitted, models)
@@ -68,18 +75,28 @@ def _biweight_kernel(squared: Any, votes: Any, radii: Any, weights: Any) -> None
 
 
 def refine(
-    families: Families, codes: NDArray[np.uint8], models: Array, data: Array, votes: Array, tolerances: Array
+    families: Families,
+    codes: NDArray[np.uint8],
+    models: Array,
+    data: Array,
+    votes: Array,
+    tolerances: Array,
+    own: Mask | None = None,
 ) -> tuple[Array, Array]:
-    """Return models (m, 9) fitted at their noise scales, and these (m,), from what lies within `tolerances` (m,) of them."""
+    """Return models (m, 9) fitted at their noise scales, and these (m,), from what lies within `tolerances` (m,) of them.
+
+    `own` is that of `refit`: a structure fitted to what others hold as well could become one of these.
+    """
     models, noise, limits = models.copy(), np.zeros(len(models)), tolerances
+    own = np.ones((len(models), len(data)), bool) if own is None else own
     for fits in range(N_FITS + 1):
         for code in np.unique(codes):
-            own = np.flatnonzero(codes == code)
-            squared = squared_residuals(families, codes[own], models[own], data)
-            squared[squared > (limits[own] ** 2)[:, None]] = np.inf
-            noise[own] = noise_scales(squared, families[code].codimension)
+            rows = np.flatnonzero(codes == code)
+            squared = squared_residuals(families, codes[rows], models[rows], data)
+            squared[(squared > (limits[rows] ** 2)[:, None]) | ~own[rows]] = np.inf
+            noise[rows] = noise_scales(squared, families[code].codimension)
             if fits < N_FITS:
-                models[own] = refit(families[code], data, votes, models[own], RADIUS * noise[own])
+                models[rows] = refit(families[code], data, votes, models[rows], RADIUS * noise[rows], own[rows])
         limits = np.minimum(tolerances, RADIUS * noise)
     return models, noise
 

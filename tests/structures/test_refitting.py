@@ -11,7 +11,7 @@ from two_views import H, motion, plane
 
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
 from ruzhash_cv.structures.evidence import ANNULUS, RADII, radius_steps
-from ruzhash_cv.structures.refinement import refit
+from ruzhash_cv.structures.refinement import refine, refit
 from ruzhash_cv.structures.search import cover
 
 MAKE = {"homography": plane, "fundamental": motion}
@@ -66,6 +66,20 @@ def test_a_minimal_sample_and_one_more_refit_nothing(family: TwoViewFamily) -> N
         data = MAKE[family.name](family.sample_size + more, 0.5)
         found = refit(family, data, np.ones(len(data)), start, np.array([1000.0]))
         assert (found != start).any() == changes
+
+
+def test_structures_refined_by_what_is_their_own_do_not_become_one_another() -> None:
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0, 600, (240, 2))
+    shifts = np.repeat([[0.0, 0.0], [6.0, 2.0]], [200, 40], axis=0)
+    data = np.hstack([first, first + shifts + rng.normal(0, 0.1, (240, 2))])
+    shifted = [naive.of_unit_norm(np.array([[1, 0, x], [0, 1, y], [0, 0, 1.0]])).ravel() for x, y in ((0, 0), (4, 2))]
+    own = np.repeat([[True, False], [False, True]], [200, 40], axis=1)
+    codes, radii = np.zeros(2, np.uint8), np.array([12.0, 12.0])
+    for rows, expected in ((own, [6.0, 2.0]), (None, [0.0, 0.0])):
+        models, noise = refine((Homographies(),), codes, np.array(shifted), data, np.ones(240), radii, rows)
+        np.testing.assert_allclose(models[1, [2, 5]] / models[1, 8], expected, atol=0.3)
+        assert noise.max() < 0.2
 
 
 @both
