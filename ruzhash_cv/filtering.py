@@ -235,12 +235,15 @@ def _searched(
 
 
 def _refined(structures: Structures, matches: MatchSet, families: Families) -> Structures:
-    """Return structures fitted at their noise scales to the matches that are nearest to them, but for what stood still."""
+    """Return structures fitted at their own noise scales, but for what stood still.
+
+    What is left beside a stronger structure must not become it: a fit is without what is nearest to stronger ones. But motions hold
+    planes.
+    """
     radii, codes = structures.tolerances * matches.length, structures.codes
     squared = squared_residuals(families, codes, structures.models, matches.data)
     codimensions = _codimensions(structures, families)
     nearest, _ = nearest_structures(np.sqrt(squared).T, radii, codimensions)
-    # Nearest among those of its codimension: planes belong to the motion they are seen in.
     own = (nearest >= np.arange(len(structures))[:, None]) | (codimensions < codimensions[nearest][:, None]).T
     models, noise = refine(families, codes, structures.models, matches.data, matches.votes, radii, own)
     return replace(structures, models=np.where(structures.still[:, None], structures.models, models), noise=noise)
