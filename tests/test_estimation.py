@@ -90,6 +90,15 @@ def test_a_fundamental_matrix_has_rank_two() -> None:
     assert values[2] < 1e-12 * values[0]
 
 
+def test_a_plane_of_few_matches_has_one_of_the_fundamental_matrices_that_fit_it() -> None:
+    pair = draw_correspondences(plane_scene(rng=3), 40, mismatch_rate=0.7, noise=0.5, rng=4)
+    true = pair.labels > 0
+    assert true.sum() == 12
+    model, mask = find_fundamental_matrix(pair.points1, pair.points2)
+    assert sampson_distance(pair.points1, pair.points2, model)[true].max() < 3.0
+    assert mask.ravel()[true].all()
+
+
 def test_the_model_is_one_plane_alone() -> None:
     pair = draw_correspondences(facade_scene(3, rng=5), 600, mismatch_rate=0.3, noise=0.5, weights="uneven", rng=6)
     model, mask = find_homography(pair.points1, pair.points2)

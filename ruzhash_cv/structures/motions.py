@@ -118,9 +118,11 @@ class MotionSearch:
         for structure in range(len(seen.structures)) if self.tells else ():
             rows = np.flatnonzero(seen.labels == structure)
             models, noise = self._fits(structure, rows, rows)
-            if len(models) and len(rows) > 2 * self._rigid.sample_size:
-                best = np.argmin(noise)
-                self.own_models[structure] = models[best]
+            if len(models) == 0:
+                continue
+            best = np.argmin(noise)
+            self.own_models[structure] = models[best]
+            if len(rows) > 2 * self._rigid.sample_size:
                 # So many degrees of freedom went into the fit.
                 spread = np.sqrt(len(rows) / (len(rows) - self._rigid.sample_size))
                 self._least[structure] = np.clip(noise[best] * spread, _EXACT * seen.length, self._least[structure])
