@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -89,6 +90,15 @@ def test_a_plane_alone_is_a_motion_that_says_so() -> None:
     exact = [seen(points, CAMERA1, np.eye(3), np.zeros(3)), seen(points, CAMERA2, *POSE)]
     for matrix in (compatible, posed):
         assert np.median(sampson_distance(*exact, matrix)) < 0.5
+
+
+def test_flagged_matches_of_no_weight_tell_of_no_motion() -> None:
+    searched = filtered(views(on_plane(WALL, 60, np.random.default_rng(0))), n_mismatches=5)._seen().seen
+    weights = np.where(searched.labels < 0, 0.0, searched.weights)  # as where the worst of all decoys look better
+    assert (weights == 0.0).any()
+    motions, _ = replace(searched, weights=weights).motions()
+    assert len(motions) == 1
+    assert motions.holds.all()
 
 
 def test_a_camera_that_only_turns_is_a_homography() -> None:

@@ -204,7 +204,9 @@ class MotionSearch:
         """Return the best matrices (m, 9) of some matches, refined among all of them, and their noise scales (m,)."""
         seen, votes = self._seen, self._seen.weights[rows]
         data, labels = seen.data[rows], seen.labels[rows]
-        balanced = votes / np.sqrt(np.bincount(labels + 1, votes, minlength=2)[labels + 1])
+        # Of the matches flagged all may have no weight.
+        held = np.bincount(labels + 1, votes, minlength=2)[labels + 1]
+        balanced = votes / np.sqrt(np.maximum(held, 1e-300))
         samples = draw_from(data, self._rigid.sample_size, N_SEVENS, (0,), balanced, seen.length, 1, False, self._rng)
         models = [self._rigid.solve(data[samples.indices])[0], self.own_models[[seed]]]
         if self._is_plane[seed]:
