@@ -212,23 +212,28 @@ class FundamentalMatrices:
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return the normalised 8-point algorithm's matrices, of rank 2 (Hartley and Zisserman, algorithm 11.1).
 
-        From `models`, a Gauss-Newton step towards the least squares of Sampson distances. The 8-point algorithm reweighted by gradients
-        does not end there, as these change with the model too (Chojnacki et al., "On the fitting of surfaces to data with covariances",
-        PAMI 2000).
+        Reweighted by the gradients that `models` have at the points, its error is the Sampson distance.
         """
         with np.errstate(all="ignore"):
             if models is not None:
-                return self._stepped(data, weights, models)
+                weights = np.array(weights, order="C")
+                _divide_by_gradients(np.ascontiguousarray(data.T), np.ascontiguousarray(models), weights)
             sums, into1, into2 = weighted_products(data, weights)
             grams = sums[:, PRODUCT][..., PRODUCT].transpose(0, 1, 3, 2, 4).reshape(-1, 9, 9)
             return self.to_pixels(of_rank_two(least_vectors(grams), grams), into1, into2)
 
-    def _stepped(self, data: Array, weights: Array, models: Array) -> Array:
+    def step(self, data: Array, weights: Array, models: Array) -> Array:
+        """Return matrices of rank 2 after a Gauss-Newton step from `models` towards the least squares of Sampson distances.
+
+        Fits by reweighting do not end there, as gradients change with the model too (Chojnacki et al., "On the fitting of surfaces to
+        data with covariances", PAMI 2000).
+        """
         m, started = len(models), np.empty_like(models)
         into, grams, slopes = np.zeros((2, m, 3, 3)), np.zeros((m, 9, 9)), np.zeros((m, 9, 1))
-        _linearise(*map(np.ascontiguousarray, (data, models, weights, into, started, grams, slopes)))
-        steps = np.linalg.solve(_without_scale(grams, started), slopes)[:, :, 0]
-        return self.to_pixels(of_rank_two(unit_norm(started - steps), grams), *into)
+        with np.errstate(all="ignore"):
+            _linearise(*map(np.ascontiguousarray, (data, models, weights, into, started, grams, slopes)))
+            steps = np.linalg.solve(_without_scale(grams, started), slopes)[:, :, 0]
+            return self.to_pixels(of_rank_two(unit_norm(started - steps), grams), *into)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return fundamental matrices (m, 9) of pixels."""
@@ -252,6 +257,19 @@ def of_rank_two(models: Array, grams: Array) -> Array:
     matrices = fitted.reshape(-1, 3, 3)
     epipole = least_vectors(matrices.transpose(0, 2, 1) @ matrices)
     return (matrices - (matrices @ epipole[:, :, None]) * epipole[:, None, :]).reshape(-1, 9)
+
+
+@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+def _divide_by_gradients(points: Any, models: Any, weights: Any) -> None:
+    """Divide weights by the squared gradients of x2' F x1 at the points (4, n); what is no number then has no weight."""
+    for item in range(len(models)):
+        a, b, c, d, e, f, g, h, _ = models[item]
+        for row in range(points.shape[1]):
+            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+            weight = weights[item, row] / (p * p + q * q + r * r + s * s)
+            weights[item, row] = weight if abs(weight) < np.inf else 0.0
 
 
 def _without_scale(grams: Array, models: Array) -> Array:

@@ -220,7 +220,7 @@ class MotionSearch:
         tried = tried[np.argsort(-agreement, kind="stable")[:N_REFINED]]
         radii = np.full(len(tried), seen.length)
         data, votes, codes = seen.data[all_rows], seen.weights[all_rows], np.zeros(len(tried), np.uint8)
-        fitted = refit(self._rigid, data, votes, tried, radii)
+        fitted = refit(self._rigid, data, votes, tried, radii, last=True)
         return refine((self._rigid,), codes, fitted, data, votes, radii)
 
     def _evidence(self, models: Array, rows: Rows, n_free: int | None = None, chance: Array | float = 0.0) -> Array:

@@ -47,18 +47,26 @@ N_PATCHES, PATCH_SIZE = 32, 20
 
 
 def refit(
-    family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array, own: Mask | None = None
+    family: TwoViewFamily,
+    data: Array,
+    votes: Array,
+    models: Array,
+    radii: Array,
+    own: Mask | None = None,
+    last: bool = False,
 ) -> Array:
     """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays.
 
-    `own` (m, n) tells which correspondences each model is fitted to; by default to all.
+    `own` (m, n) tells which correspondences each model is fitted to; by default to all. The `last` fits of a family that has `step` are
+    its steps: near the end they are more precise, far from it they are not.
     """
     squared = np.ascontiguousarray(family.squared_residuals(data, models))
     weights = np.empty_like(squared)
     _biweight_kernel(squared, votes, radii, weights)
     if own is not None:
         weights *= own
-    fitted = family.fit(data, weights, models)
+    fit = getattr(family, "step", family.fit) if last else family.fit
+    fitted = fit(data, weights, models)
     usable = np.isfinite(fitted).all(axis=1) & (weights.sum(axis=1) > family.sample_size + 1.0)
     return np.where(usable[:, None], fitted, models)
 
@@ -96,7 +104,9 @@ def refine(
             squared[(squared > (limits[rows] ** 2)[:, None]) | ~own[rows]] = np.inf
             noise[rows] = noise_scales(squared, families[code].codimension)
             if fits < N_FITS:
-                models[rows] = refit(families[code], data, votes, models[rows], RADIUS * noise[rows], own[rows])
+                models[rows] = refit(
+                    families[code], data, votes, models[rows], RADIUS * noise[rows], own[rows], last=True
+                )
         limits = np.minimum(tolerances, RADIUS * noise)
     return models, noise
 
