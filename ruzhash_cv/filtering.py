@@ -22,7 +22,7 @@ from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
 from ruzhash_cv.structures.refinement import refine
 from ruzhash_cv.structures.search import Families, Found, Search
-from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals, nearest_structures
+from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 FEWEST_MATCHES = 8
@@ -237,14 +237,16 @@ def _searched(
 def _refined(structures: Structures, matches: MatchSet, families: Families) -> Structures:
     """Return structures fitted at their own noise scales, but for what stood still.
 
-    What is left beside a stronger structure must not become it: a fit is without what is nearest to stronger ones. But motions hold
-    planes.
+    What is left beside a stronger structure must not become it: a fit is without what stronger ones hold that are as narrow. But
+    motions hold planes.
     """
     radii, codes = structures.tolerances * matches.length, structures.codes
-    squared = squared_residuals(families, codes, structures.models, matches.data)
-    codimensions = _codimensions(structures, families)
-    nearest, _ = nearest_structures(np.sqrt(squared).T, radii, codimensions)
-    own = (nearest >= np.arange(len(structures))[:, None]) | (codimensions < codimensions[nearest][:, None]).T
+    codimensions, rank = _codimensions(structures, families), np.arange(len(structures))
+    before = (rank[:, None] > rank) & (radii[:, None] >= radii) & (codimensions[:, None] == codimensions)
+    own = None
+    if before.any():
+        held = squared_residuals(families, codes, structures.models, matches.data) <= (radii**2)[:, None]
+        own = ~(before @ held)
     models, noise = refine(families, codes, structures.models, matches.data, matches.votes, radii, own)
     return replace(structures, models=np.where(structures.still[:, None], structures.models, models), noise=noise)
 

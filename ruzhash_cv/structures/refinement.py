@@ -96,17 +96,15 @@ def refine(
     `own` is that of `refit`: a structure fitted to what others hold as well could become one of these.
     """
     models, noise, limits = models.copy(), np.zeros(len(models)), tolerances
-    own = np.ones((len(models), len(data)), bool) if own is None else own
+    parts = [(families[code], np.flatnonzero(codes == code)) for code in np.unique(codes)]
     for fits in range(N_FITS + 1):
-        for code in np.unique(codes):
-            rows = np.flatnonzero(codes == code)
-            squared = squared_residuals(families, codes[rows], models[rows], data)
-            squared[(squared > (limits[rows] ** 2)[:, None]) | ~own[rows]] = np.inf
-            noise[rows] = noise_scales(squared, families[code].codimension)
+        for family, rows in parts:
+            squared, held = family.squared_residuals(data, models[rows]), None if own is None else own[rows]
+            within = squared <= (limits[rows] ** 2)[:, None]
+            squared[~(within if held is None else within & held)] = np.inf
+            noise[rows] = noise_scales(squared, family.codimension)
             if fits < N_FITS:
-                models[rows] = refit(
-                    families[code], data, votes, models[rows], RADIUS * noise[rows], own[rows], last=True
-                )
+                models[rows] = refit(family, data, votes, models[rows], RADIUS * noise[rows], held, last=True)
         limits = np.minimum(tolerances, RADIUS * noise)
     return models, noise
 
