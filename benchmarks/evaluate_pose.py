@@ -241,7 +241,8 @@ def main() -> None:
     for name in options.set:
         pairs = list(SETS[name](options.half, options.per_cell))
         print(f"\n{report(name, pairs, seeds, peers)}", flush=True)
-    print(f"\n{planes_told(options.half, max(1, options.per_cell // 3), seeds)}")
+    if any(name != "given" for name in options.set):
+        print(f"\n{planes_told(options.half, max(1, options.per_cell // 3), seeds)}")
 
 
 if __name__ == "__main__":

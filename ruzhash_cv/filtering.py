@@ -165,9 +165,8 @@ def filter_points(
         threshold = check_real(threshold, "threshold")
     if false_acceptance_rate is not None:
         false_acceptance_rate = check_real(false_acceptance_rate, "false_acceptance_rate", above=0.0, below=1.0)
-    of_keypoints = sizes, angles, match_quality
-    given = any(each is not None for each in of_keypoints)
-    appearance = as_appearance(*of_keypoints, len(first)) if given else None
+    told = sizes, angles, match_quality
+    appearance = None if all(each is None for each in told) else as_appearance(*told, len(first))
     generator, jobs, clock = as_generator(rng), check_n_jobs(n_jobs), [time.perf_counter()]
 
     matches = MatchSet.of(first, second, check_real(pixel, "pixel"))
@@ -176,9 +175,9 @@ def filter_points(
     appearance = appearance and appearance.take(matches.first_given())
     found, scores = _searched(matches, appearance, families, admitted, generator, jobs)
     clock.append(time.perf_counter())
-    told: dict[str, Any] = {"degenerate_samples": found.rejected, "n_models": found.n_models}
+    counts: dict[str, Any] = {"degenerate_samples": found.rejected, "n_models": found.n_models}
     if len(found.structures) == 0:
-        return _undecided(len(first), reason=_why_nothing(matches), seconds=_seconds(clock), **told)
+        return _undecided(len(first), reason=_why_nothing(matches), seconds=_seconds(clock), **counts)
     structures = _refined(found.structures, matches, families)
     verdict = own = _judged(structures, found, scores, matches, families)
     if threshold is not None or false_acceptance_rate is not None:
@@ -188,7 +187,7 @@ def filter_points(
         verdict = verdict.without(np.append(stationary, False)[verdict.labels])
     result = _result(structures, matches, families, scores, verdict, own, stationary, threshold)
     clock.append(time.perf_counter())
-    return replace(result, seconds=_seconds(clock), **told)
+    return replace(result, seconds=_seconds(clock), **counts)
 
 
 def _why_too_few(matches: MatchSet) -> str:

@@ -35,11 +35,18 @@ class SeenInPixels:
         where: NDArray[np.int64],
     ) -> SeenInPixels:
         """Return what motions are searched in, from the verdict on the distinct matches."""
-        weights, tolerances = matches.votes * np.where(verdict.keep, 1.0, 1.0 - verdict.p), structures.tolerances
         seen = Seen(
-            structures, tolerances * matches.length, matches.data, matches.keypoints, weights, verdict.labels, verdict.keep, stationary,
-            matches.length, families,
-        )  # fmt: skip
+            structures=structures,
+            tolerances=structures.tolerances * matches.length,
+            data=matches.data,
+            keypoints=matches.keypoints,
+            weights=matches.votes * np.where(verdict.keep, 1.0, 1.0 - verdict.p),
+            labels=verdict.labels,
+            keep=verdict.keep,
+            stationary=stationary,
+            length=matches.length,
+            families=families,
+        )
         return cls(seen, matches.frame, where)
 
     def motions(self) -> tuple[tuple[Motion, ...], NDArray[np.int64]]:

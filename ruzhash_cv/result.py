@@ -120,6 +120,7 @@ class FilterResult(Record):
     n_models: int = 0
     reason: str | None = None
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
+    #: Makes what motions are searched in, when they are asked for.
     _seen: Any = field(default=None, compare=False)
 
     @property

@@ -46,7 +46,11 @@ class ModelFamily(Protocol):
 
 
 class TwoViewFamily(ModelFamily, Protocol):
-    """A family of models of correspondences (x1, y1, x2, y2): what `filter_points` takes as `model`."""
+    """A family of models of correspondences (x1, y1, x2, y2): what `filter_points` takes as `model`.
+
+    It may have ``step(data, weights, models)`` too, which takes the place of `fit` in a structure's last fits: a step towards the least
+    squares of its residuals.
+    """
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return models (m, 9) of pixels; `into1`, `into2` (3, 3) brought homogeneous pixels to the models' coordinates."""

@@ -302,15 +302,12 @@ def _linearise(data: Any, models: Any, weights: Any, into: Any, started: Any, gr
                 error = x2 * p + y2 * q + g * x1 + h * y1 + i
                 square = square2 * (p * p + q * q) + square1 * (r * r + s * s)
                 share, weight = error / square, weight / square
-                p, q, r, s = (
-                    square2 * share * p,
-                    square2 * share * q,
-                    x1 - square1 * share * r,
-                    y1 - square1 * share * s,
-                )
-                gradient[0], gradient[1], gradient[2] = x2 * r - p * x1, x2 * s - p * y1, x2 - p
-                gradient[3], gradient[4], gradient[5] = y2 * r - q * x1, y2 * s - q * y1, y2 - q
-                gradient[6], gradient[7], gradient[8] = r, s, 1.0
+                # Sampson's correction moves the second point by (-dx, -dy), the first one to (u, v).
+                dx, dy = square2 * share * p, square2 * share * q
+                u, v = x1 - square1 * share * r, y1 - square1 * share * s
+                gradient[0], gradient[1], gradient[2] = x2 * u - dx * x1, x2 * v - dx * y1, x2 - dx
+                gradient[3], gradient[4], gradient[5] = y2 * u - dy * x1, y2 * v - dy * y1, y2 - dy
+                gradient[6], gradient[7], gradient[8] = u, v, 1.0
                 if abs(weight) < np.inf:
                     for j in range(9):
                         factor = weight * gradient[j]

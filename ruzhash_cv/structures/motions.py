@@ -165,7 +165,8 @@ class MotionSearch:
     def _repeats(self, rows: Rows, holds: Mask, own: Mask, near: bool) -> bool:
         """Tell whether a motion's `own` matches off its planes are repeated texture: whether they lie among those of the planes.
 
-        What is `near` a plane may do so and be on a ledge or a frame; if it is texture, it competes with the plane for keypoints too.
+        What is `near` a plane may do so and be on a ledge or a frame. If it is texture, it competes with the plane for keypoints too,
+        with more of them than the two that any epipole fits.
         """
         seen = self._seen
         on = np.append(holds, False)[seen.labels[rows]]

@@ -99,9 +99,11 @@ def refine(
     parts = [(families[code], np.flatnonzero(codes == code)) for code in np.unique(codes)]
     for fits in range(N_FITS + 1):
         for family, rows in parts:
-            squared, held = family.squared_residuals(data, models[rows]), None if own is None else own[rows]
-            within = squared <= (limits[rows] ** 2)[:, None]
-            squared[~(within if held is None else within & held)] = np.inf
+            held = None if own is None else own[rows]
+            squared = family.squared_residuals(data, models[rows])
+            squared[~(squared <= (limits[rows] ** 2)[:, None])] = np.inf  # NaN too
+            if held is not None:
+                squared[~held] = np.inf
             noise[rows] = noise_scales(squared, family.codimension)
             if fits < N_FITS:
                 models[rows] = refit(family, data, votes, models[rows], RADIUS * noise[rows], held, last=True)

@@ -233,8 +233,11 @@ class Search:
         """
         matches = self._matches
         found, _ = extract(Candidates.join(candidates), self._families, self._votes, self._n_tried)
-        models = refitted(found, matches, self._families).models
-        candidates += [self._meaningful(code, models[found.codes == code]) for code in np.unique(found.codes)]
+        for code in np.unique(found.codes):
+            own = found.take(np.flatnonzero(found.codes == code))
+            radii = own.tolerances * matches.length
+            models = refit(self._families[code], matches.data, matches.votes, own.models, radii)
+            candidates.append(self._meaningful(code, models))
         joined, total, self._lost = Candidates.join(candidates), float(self._votes.sum()), np.zeros(len(matches), bool)
         structures, self._left = extract(joined, self._families, self._votes, self._n_tried)
         while (lost := self._along_lines(structures, joined) & ~self._lost).any():
@@ -396,16 +399,6 @@ def _agreement(
 ) -> NDArray[np.float32]:
     squared = squared_residuals(families, columns.codes, columns.models, data)
     return embed(squared, length, groups, columns.members) * columns.weights.astype(np.float32)[:, None]
-
-
-def refitted(structures: Structures, matches: MatchSet, families: Families) -> Structures:
-    """Return structures fitted to the matches within their tolerances."""
-    models = structures.models.copy()
-    for code in np.unique(structures.codes):
-        own = structures.codes == code
-        radii = structures.tolerances[own] * matches.length
-        models[own] = refit(families[code], matches.data, matches.votes, models[own], radii)
-    return replace(structures, models=models)
 
 
 def cover(

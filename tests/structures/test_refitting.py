@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from two_views import H, motion, plane
 
+from ruzhash_cv import filter_points
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
 from ruzhash_cv.structures.evidence import ANNULUS, RADII, radius_steps
 from ruzhash_cv.structures.refinement import refine, refit
@@ -87,6 +88,20 @@ def test_structures_refined_by_what_is_their_own_do_not_become_one_another() -> 
         models, noise = refine((Homographies(),), codes, np.array(shifted), data, np.ones(240), radii, rows)
         np.testing.assert_allclose(models[1, [2, 5]] / models[1, 8], expected, atol=0.3)
         assert noise.max() < 0.2
+
+
+@pytest.mark.parametrize("seed", [2, 4, 5, 6, 7])
+def test_a_plane_beside_a_stronger_one_is_fitted_without_its_matches(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points1 = rng.uniform(0, 600, (460, 2))
+    points1[300:360] = rng.uniform(100, 250, (60, 2))
+    points2 = 1.02 * points1 + [6.0, 3.0]
+    points2[300:360] += [12.0, 4.0] + 0.08 * (points1[300:360] - 175.0)
+    points2[:360] += rng.normal(0, 0.05, (360, 2))
+    points2[360:] = rng.uniform(0, 600, (100, 2))
+    models = filter_points(points1, points2).models
+    assert [model.support for model in models] == [300, 60]
+    assert max(model.noise_scale for model in models) < 0.1
 
 
 @both
