@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ruzhash_cv._core.jit import uninterrupted
 from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, check_choice, check_n_jobs, check_real
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.families.protocol import TwoViewFamily
@@ -173,7 +174,7 @@ def filter_points(
     if matches.n_groups < FEWEST_MATCHES:
         return _undecided(len(first), reason=_why_too_few(matches))
     appearance = appearance and appearance.take(matches.first_given())
-    found, scores = _searched(matches, appearance, families, admitted, generator, jobs)
+    found, scores = uninterrupted(_searched, matches, appearance, families, admitted, generator, jobs)
     clock.append(time.perf_counter())
     counts: dict[str, Any] = {"degenerate_samples": found.rejected, "n_models": found.n_models}
     if len(found.structures) == 0:

@@ -158,13 +158,21 @@ notice = _Notice()
 register("numba:compile", notice)
 
 
+class _Held(list[Any]):
+    """What SIGINT calls while it is held: the signals that came."""
+
+    def __call__(self, *signalled: Any) -> None:
+        self.append(signalled)
+
+
 def uninterrupted(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function that cannot bear a KeyboardInterrupt: Ctrl-C waits for its end."""
+    """Call a function that cannot bear a KeyboardInterrupt: Ctrl-C waits for its end, or for that of the one it is called within."""
     handler = _signal.getsignal(signal.SIGINT)
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+    held = isinstance(handler, _Held) or not callable(handler)
+    if held or threading.current_thread() is not threading.main_thread():
         return function(*arguments)
-    caught: list[Any] = []
-    _signal.signal(signal.SIGINT, lambda *signalled: caught.append(signalled))
+    caught = _Held()
+    _signal.signal(signal.SIGINT, caught)
     try:
         return function(*arguments)
     finally:

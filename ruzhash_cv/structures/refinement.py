@@ -146,7 +146,8 @@ def repeated_beside(
     data: Array, own: Mask, others: Mask, keypoints: NDArray[np.int64], same: float, *, small: bool = False
 ) -> Mask:
     """Return matches `own` (n,) if they lie among `others` in an image and compete with them, or are `small`; else none."""
-    competes = small or any(np.isin(numbers[own], numbers[others]).any() for numbers in keypoints)
+    ends = (np.bincount(numbers[others], minlength=len(own))[numbers[own]] for numbers in keypoints)
+    competes = small or any(shared.any() for shared in ends)
     return own & (own.sum() > 1 and competes and lie_among(data, own, others, same))
 
 
