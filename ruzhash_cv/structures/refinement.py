@@ -146,8 +146,8 @@ def repeated_beside(
     data: Array, own: Mask, others: Mask, keypoints: NDArray[np.int64], same: float, *, small: bool = False
 ) -> Mask:
     """Return matches `own` (n,) if they lie among `others` in an image and compete with them, or are `small`; else none."""
-    ends = (np.bincount(numbers[others], minlength=len(own))[numbers[own]] for numbers in keypoints)
-    competes = small or any(shared.any() for shared in ends)
+    shared = (np.bincount(numbers[others], minlength=numbers.max() + 1)[numbers[own]].any() for numbers in keypoints)
+    competes = small or any(shared)
     return own & (own.sum() > 1 and competes and lie_among(data, own, others, same))
 
 
