@@ -1,6 +1,9 @@
 """Two checkouts of the package on the same problems and seeds: paired differences of accuracy, and times taken in turn.
 
     python benchmarks/compare_versions.py ../before . --half judge --suites adelaidermf fresh --seeds 0 1
+    python benchmarks/compare_versions.py ../before . --sizes 300 1000 2084 5000 10000 50000
+
+With `--sizes` times alone, on problems of so many matches.
 
 The problems come from this checkout. Each version runs in a process of its own, on one thread, and the two answer each problem in turn.
 """
@@ -17,10 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from geometry import Points
 from measures import mask_quality, paired_difference, roc_auc
 from problems import Problem
 from report import about_this_run, markdown
 from suites import GROUPS, SUITES, problems
+from timing_problem import timing_problem
 
 MEASURES = ("f1", "auc")
 # By suite and measure, and by problem, the means over seeds of either version.
@@ -37,16 +42,7 @@ class Version:
 
     def __call__(self, problem: Problem, seed: int) -> dict[str, float]:
         """F1, AUC and milliseconds of processor time."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        pickle.dump((problem.points1, problem.points2, seed), self._process.stdin)
-        self._process.stdin.flush()
-        try:
-            mask, scores, seconds = pickle.load(self._process.stdout)
-        except EOFError:
-            raise SystemExit(
-                f"a version ended with code {self._process.wait()} on {problem.suite}, {problem.name}"
-            ) from None
+        mask, scores, seconds = self.answer(problem.points1, problem.points2, seed)
         judged = problem.judged
         true = problem.labels[judged] > 0
         return {
@@ -54,6 +50,18 @@ class Version:
             "auc": roc_auc(scores[judged], ~true),
             "ms": 1e3 * seconds,
         }
+
+    def answer(self, points1: Points, points2: Points, seed: int) -> tuple[Any, Any, float]:
+        """Mask, scores and seconds of processor time."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        pickle.dump((points1, points2, seed), self._process.stdin)
+        self._process.stdin.flush()
+        try:
+            found: tuple[Any, Any, float] = pickle.load(self._process.stdout)
+        except EOFError:
+            raise SystemExit(f"a version ended with code {self._process.wait()} on {len(points1)} matches") from None
+        return found
 
     def close(self) -> None:
         """End the process."""
@@ -87,6 +95,18 @@ def compare(versions: list[Version], found: Iterator[tuple[str, Problem]], seeds
         print(f"\r{count} problems", end="", file=sys.stderr)
     print(file=sys.stderr)
     return values
+
+
+def times(versions: list[Version], sizes: list[int], turns: int) -> str:
+    """Milliseconds of both versions on the timing problem, a line for each size, and the quotients of what ran side by side."""
+    lines = []
+    for n in sizes:
+        points1, points2 = timing_problem(n)
+        taken = [[1e3 * version.answer(points1, points2, 0)[2] for version in versions] for _ in range(turns + 2)]
+        warm = np.array(taken[2:])
+        quotients = np.quantile(warm[:, 1] / warm[:, 0], [0.25, 0.5, 0.75])
+        lines.append([str(n), *(f"{part:.2f}" for part in np.median(warm, axis=0)), *(f"{q:.3f}" for q in quotients)])
+    return markdown(["matches", "median ms of A", "of B", "B / A, lower quartile", "median", "upper quartile"], lines)
 
 
 def table(values: Found) -> str:
@@ -124,6 +144,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--suites", nargs="+", default=["all"], choices=[*SUITES, *GROUPS])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--per-cell", type=int, default=1, help="rendered problems per mismatch rate and kind")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[], help="numbers of matches, for times alone")
+    parser.add_argument("--turns", type=int, default=101, help="calls of each size by each version")
     return parser.parse_args()
 
 
@@ -134,11 +156,12 @@ def main() -> None:
     found = ((suite, problem) for suite in suites for problem in problems([suite], options.half, options.per_cell))
     versions = [Version(root) for root in (options.root_a, options.root_b)]
     try:
-        values: Any = compare(versions, found, options.seeds)
+        sizes, turns = options.sizes, options.turns
+        told = times(versions, sizes, turns) if sizes else table(compare(versions, found, options.seeds))
     finally:
         for version in versions:
             version.close()
-    print(about_this_run({}), table(values), sep="\n\n")
+    print(about_this_run({}), told, sep="\n\n")
 
 
 if __name__ == "__main__":
