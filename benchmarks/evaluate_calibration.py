@@ -13,6 +13,7 @@ import rendered
 from numpy.typing import NDArray
 from problems import Problem
 from report import about_this_run, markdown
+from variants import DEFAULT, RULES, changed
 
 from ruzhash_cv import filter_points
 
@@ -86,11 +87,14 @@ def main() -> None:
     parser.add_argument("--per-cell", type=int, default=1, help="problems of each family, mismatch rate and kind")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--model", default="auto", choices=["auto", "homography", "fundamental"])
+    parser.add_argument("--variant", default=DEFAULT, choices=list(RULES), help="of the ablation; nothing is stored")
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
-    found = collect(options.half, options.per_cell, options.seeds, options.model)
-    options.output.mkdir(parents=True, exist_ok=True)
-    write(found, options.output / f"calibration_{options.half}.csv")
+    with changed(RULES[options.variant]):
+        found = collect(options.half, options.per_cell, options.seeds, options.model)
+    if options.variant == DEFAULT:
+        options.output.mkdir(parents=True, exist_ok=True)
+        write(found, options.output / f"calibration_{options.half}.csv")
     print(about_this_run({}), table(found), sep="\n\n")
 
 
