@@ -26,6 +26,7 @@ from joblib import Parallel, delayed
 from ruzhash_cv import filter_points, solve_models
 from ruzhash_cv._core import jit as jit_module
 from ruzhash_cv._core.jit import jit
+from ruzhash_cv.structures.search import Search
 
 START_METHODS = [name for name in ("fork", "spawn", "forkserver") if name in multiprocessing.get_all_start_methods()]
 
@@ -154,6 +155,42 @@ def test_an_interruption_within_a_solver_waits_for_its_end(monkeypatch: pytest.M
         solve_models(points, points, [range(7)] * 3, kind="fundamental")
     assert solved == [True] * 3
     assert signal.getsignal(signal.SIGINT) is interruptible
+
+
+def test_an_interruption_within_a_search_waits_for_the_next_round_alone(
+    monkeypatch: pytest.MonkeyPatch, interruptible: Any
+) -> None:
+    """Between the kernels of a round it may come too, and must not cut it off."""
+    sampled, sample = [], Search._sample
+
+    def interrupted_midway(*arguments: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        sampled.append(sample(*arguments))
+        return sampled[-1]
+
+    monkeypatch.setattr(Search, "_sample", interrupted_midway)
+    monkeypatch.setattr(Search, "_is_over", lambda *_: False)
+    with pytest.raises(KeyboardInterrupt):
+        filter_points(*problem(100), model="homography")
+    assert len(sampled) == 1
+    assert signal.getsignal(signal.SIGINT) is interruptible
+
+
+def test_an_interruption_within_a_search_that_is_ignored_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, came, sample = problem(100), [], Search._sample
+    expected = filter_points(*points)
+
+    def interrupted_midway(*arguments: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return sample(*arguments)
+
+    monkeypatch.setattr(Search, "_sample", interrupted_midway)
+    before = signal.signal(signal.SIGINT, lambda *signalled: came.append(signalled))
+    try:
+        assert filter_points(*points) == expected
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert came
 
 
 def test_an_interruption_while_a_thread_starts_leaves_it_to_its_pool(

@@ -98,6 +98,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     def __call__(self, *arguments: Any) -> Any:
         if self._can_compile:
             uninterrupted(self.prepare)
+            let_through()
         for at in self._whole:
             if at < len(arguments) and isinstance(arguments[at], (float, np.floating)):  # numba would cut it off
                 self._explain_matching_error(*arguments)
@@ -159,26 +160,45 @@ register("numba:compile", notice)
 
 
 class _Held(list[Any]):
-    """What SIGINT calls while it is held: the signals that came."""
+    """What SIGINT calls while it is held back from its handler: keeps the signals that come."""
+
+    def __init__(self, handler: Callable[..., Any]) -> None:
+        self._handler = handler
 
     def __call__(self, *signalled: Any) -> None:
         self.append(signalled)
 
+    def let_through(self) -> None:
+        """Hand on the first of the signals that came."""
+        if self:
+            first = self[0]
+            self.clear()
+            self._handler(*first)
+
 
 def uninterrupted(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function that cannot bear a KeyboardInterrupt: Ctrl-C waits for its end, or for that of the one it is called within."""
+    """Call a function that cannot bear a KeyboardInterrupt: Ctrl-C waits for its end.
+
+    Within another such function it waits for that one's, or until `let_through` is called.
+    """
     handler = _signal.getsignal(signal.SIGINT)
-    held = isinstance(handler, _Held) or not callable(handler)
-    if held or threading.current_thread() is not threading.main_thread():
+    nobody = isinstance(handler, _Held) or not callable(handler)
+    if nobody or threading.current_thread() is not threading.main_thread():
         return function(*arguments)
-    caught = _Held()
-    _signal.signal(signal.SIGINT, caught)
+    held = _Held(handler)
+    _signal.signal(signal.SIGINT, held)
     try:
         return function(*arguments)
     finally:
         _signal.signal(signal.SIGINT, handler)
-        if caught:
-            handler(*caught[0])
+        held.let_through()
+
+
+def let_through() -> None:
+    """Let Ctrl-C through that is held back, where it does no harm: long work is uninterrupted in parts."""
+    handler = _signal.getsignal(signal.SIGINT)
+    if isinstance(handler, _Held) and threading.current_thread() is threading.main_thread():
+        handler.let_through()
 
 
 def run_blocks(function: Callable[[int, int], T], n_items: int, n_jobs: int, *, smallest: int = 1) -> list[T]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.jit import jit
+from ruzhash_cv._core.jit import jit, let_through
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
@@ -129,6 +129,7 @@ class Search:
         candidates: list[Candidates] = []
         led_by = None
         for turn in range(MOST_ROUNDS):
+            let_through()
             alone = turn == 0 and len(self._families) > 1 and self._families[0] in self._admitted
             for code, family in enumerate(self._families[: 1 if alone else None]):
                 plan, guides = PLANS[family.codimension], self._guides(code, led_by)
