@@ -323,17 +323,17 @@ def _result(
 ) -> FilterResult:
     """Return structures in pixels, and the verdict for all matches that were given; what is not finite is flagged."""
     finite, where, scale = matches.finite, matches.where, matches.frame.scale
-    tolerances, models = structures.tolerances * matches.length, []
-    into = matches.frame.transforms()
-    for item, code in enumerate(structures.codes):
-        matrix = families[code].to_pixels(structures.models[item : item + 1], *into)
-        support = int((verdict.labels[where] == item).sum())
-        tolerance = tolerances[item] / scale if threshold is None else threshold
-        noise, evidence = float(structures.noise[item] / scale), float(structures.evidences[item])
-        still = bool(stationary[item])
-        models.append(
-            Structure(matrix.reshape(3, 3), families[code].name, support, float(tolerance), noise, evidence, still)
-        )
+    tolerances = structures.tolerances * matches.length / scale
+    if threshold is not None:
+        tolerances = np.full(len(structures), threshold)
+    matrices, into = np.empty_like(structures.models), matches.frame.transforms()
+    for code in np.unique(structures.codes):
+        own_models = structures.codes == code
+        matrices[own_models] = families[code].to_pixels(structures.models[own_models], *into)
+    names = [families[code].name for code in structures.codes]
+    supports = np.bincount(verdict.labels[where] + 1, minlength=len(structures) + 1)[1:]
+    told = supports, tolerances, structures.noise / scale, structures.evidences, stationary
+    models = map(Structure, matrices.reshape(-1, 3, 3), names, *(each.tolist() for each in told))
     given = np.full(len(finite), -1)
     given[finite] = np.where(verdict.keep[where], where, -1)
     result = _undecided(
