@@ -341,7 +341,7 @@ def _result(
         models=tuple(models),
         score_threshold=verdict.score_threshold,
         mismatch_rate=verdict.mismatch_rate,
-        _seen=partial(SeenInPixels.of, structures, matches, families, own, stationary, given),
+        _seen=partial(SeenInPixels.of, structures, families, matches, own, stationary, given),
     )
     result.inlier_mask[finite], result.anomaly_scores[finite] = verdict.keep[where], scores[where]
     result.p_values[finite], result.labels[finite] = verdict.p[where], verdict.labels[where]

@@ -18,36 +18,29 @@ from ruzhash_cv.verdict import Verdict
 
 @dataclass(frozen=True)
 class SeenInPixels:
-    """The distinct matches, in a frame; `where` (n,) tells which of them each match given is, -1 for what is flagged."""
+    """What motions are searched in; `where` (n,) tells which distinct match each match given is, -1 for what is flagged."""
 
     seen: Seen
-    frame: Frame
     where: NDArray[np.int64]
 
     @classmethod
     def of(
         cls,
         structures: Structures,
-        matches: MatchSet,
         families: Families,
+        matches: MatchSet,
         verdict: Verdict,
         stationary: NDArray[np.bool_],
         where: NDArray[np.int64],
     ) -> SeenInPixels:
         """Return what motions are searched in, from the verdict on the distinct matches."""
-        seen = Seen(
-            structures=structures,
-            tolerances=structures.tolerances * matches.length,
-            data=matches.data,
-            keypoints=matches.keypoints,
-            weights=matches.votes * np.where(verdict.keep, 1.0, 1.0 - verdict.p),
-            labels=verdict.labels,
-            keep=verdict.keep,
-            stationary=stationary,
-            length=matches.length,
-            families=families,
-        )
-        return cls(seen, matches.frame, where)
+        weights = matches.votes * np.where(verdict.keep, 1.0, 1.0 - verdict.p)
+        return cls(Seen(structures, families, matches, weights, verdict.labels, verdict.keep, stationary), where)
+
+    @property
+    def frame(self) -> Frame:
+        """Frame of the matches."""
+        return self.seen.matches.frame
 
     def motions(self) -> tuple[tuple[Motion, ...], NDArray[np.int64]]:
         """Return motions in pixels, and which of them each match given belongs to, -1 for none."""
@@ -82,7 +75,7 @@ class SeenInPixels:
         """Return rotation and translation of the second camera as a motion sees it."""
         found = result.motions[motion]
         rows = np.unique(self.where[result.motion_labels == motion % len(result.motions)])
-        points = self.seen.data / self.frame.scale
+        points = self.seen.matches.data / self.frame.scale
         points1, points2 = points[:, :2] + self.frame.centre1, points[:, 2:] + self.frame.centre2
         models = {found.kind: found.matrix} | {
             result.models[part].kind: result.models[part].matrix for part in found.parts[:1]

@@ -120,7 +120,7 @@ class FilterResult(Record):
     n_models: int = 0
     reason: str | None = None
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
-    #: Makes what motions are searched in, when they are asked for.
+    #: Makes what motions are searched in, when they are asked for; None where nothing was found.
     _seen: Any = field(default=None, compare=False)
 
     @property
@@ -148,7 +148,6 @@ class FilterResult(Record):
 
     @cached_property
     def _searched(self) -> Any:
-        """What motions are searched in, None where nothing was found."""
         return None if self._seen is None else self._seen()
 
     def plane_motion(self, structure: int) -> Array | None:

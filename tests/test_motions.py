@@ -178,7 +178,7 @@ def test_of_matrices_that_all_tell_a_motion_the_one_of_least_residuals_has_it(
     rows = np.flatnonzero(seen.labels >= 0)
     # Hardly worse, so that it has the noise scale and the evidence of a motion too.
     changed = good + np.geomspace(1e-1, 1e-6, 60)[:, None] * rng.normal(0, 1, 9) * np.abs(good)
-    squared = FAMILIES["fundamental"].squared_residuals(seen.data[rows], np.vstack([good, changed]))
+    squared = FAMILIES["fundamental"].squared_residuals(seen.matches.data[rows], np.vstack([good, changed]))
     worse = changed[np.argmax(squared[1:].mean(axis=1) < 1.3 * squared[0].mean())]
     both, noise = np.array([good, worse])[order], np.repeat(noise_scales(squared[:1], 1), 2)
     monkeypatch.setattr(MotionSearch, "_fits", lambda *_: (both, noise))

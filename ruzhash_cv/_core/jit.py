@@ -16,7 +16,6 @@ from typing import Any, TypeVar, cast, overload
 
 import numba
 import numpy as np
-from numba.core import sigutils, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.event import TimingListener, register
 from numba.core.registry import CPUDispatcher
@@ -41,8 +40,8 @@ def jit(declared: str | F) -> Callable[[F], F] | F:
     """Compile a kernel: ``@jit("void(f8[:, ::1], i8)")`` if Python calls it, ``@jit`` if only other kernels do.
 
     A kernel that declares its signature is compiled for that one alone, at its first call and never at import. It takes Python's
-    int and float for i8 and f8, an int for f8, and no float for i8. Any other type raises TypeError, and so does a read-only array
-    in place of a mutable one: declare ``Array(f8, 1, "C", readonly=True)`` for an array that is only read and may be read-only.
+    int and float for i8 and f8, and an int for f8; a float for i8 is cut off. Any other type raises TypeError, and so does a read-only
+    array in place of a mutable one: declare ``Array(f8, 1, "C", readonly=True)`` for one that is only read and may be read-only.
 
     nogil: kernels run side by side in the threads of :func:`run_blocks`.
     error_model="numpy": division by zero gives infinity as in NumPy, and no branch in the inner loops.
@@ -63,7 +62,7 @@ def _kernel(function: F, signature: str | None) -> F:
     kernel.__class__ = _Kernel
     del kernel._cache  # found at the first call: only then do all globals exist that a kernel refers to
     if signature is not None:
-        kernel.declare(signature)
+        kernel.signature = signature
         kernels[f"{function.__module__}:{function.__qualname__}"] = kernel
     return cast(F, kernel)
 
@@ -77,31 +76,15 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
     #: None: compiled for whatever types it is called with.
     signature: str | None = None
-    _types: tuple[Any, ...] = ()
-    _whole: tuple[int, ...] = ()
 
     @functools.cached_property
     def _cache(self) -> Any:
         return find_cache(self)
 
-    def declare(self, signature: str) -> None:
-        """Set the only signature this kernel will have."""
-        self.signature = signature
-        self._types = tuple(sigutils.normalize_signature(signature)[0])
-        self._whole = tuple(at for at, kind in enumerate(self._types) if isinstance(kind, types.Integer))
-        n_arguments = self.py_func.__code__.co_argcount
-        if len(self._types) != n_arguments:
-            raise ValueError(
-                f"{self.__qualname__} takes {n_arguments} arguments, its signature {signature!r} has {len(self._types)}"
-            )
-
     def __call__(self, *arguments: Any) -> Any:
         if self._can_compile:
             uninterrupted(self.prepare)
             let_through()
-        for at in self._whole:
-            if at < len(arguments) and isinstance(arguments[at], (float, np.floating)):  # numba would cut it off
-                self._explain_matching_error(*arguments)
         return uninterrupted(CPUDispatcher.__call__, self, *arguments)
 
     def prepare(self) -> None:
@@ -119,17 +102,6 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         """Return what a kernel that calls this one compiles in."""
         self.prepare()
         return super().get_call_template(arguments, keywords)
-
-    def _explain_matching_error(self, *arguments: Any) -> None:
-        """Raise the TypeError of arguments that do not fit the declared signature; numba calls this."""
-        given = [self.typeof_pyval(value) for value in arguments]
-        wrong = [
-            f"argument {name} must be {kind}, got {there}"
-            for name, kind, there in zip(self.py_func.__code__.co_varnames, self._types, given, strict=False)
-            if self.typingctx.can_convert(there, kind) is None
-            or (isinstance(kind, types.Integer) and isinstance(there, types.Float))
-        ]
-        raise TypeError(f"{self.__qualname__}: {'; '.join(wrong) or f'no match for {given}'}")
 
 
 #: The kernels that declare their signature, by "module:name".

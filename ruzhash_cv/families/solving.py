@@ -52,8 +52,8 @@ def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, 
     samples : array_like of int, shape (m, 4) or (m, 7)
         Row numbers, as from `draw_samples`.
     kind : {"homography", "fundamental"}
-        The homography that maps 4 points to 4, or `cv2.findFundamentalMat` (FM_7POINT) on 7. Both work on float32 points, which are
-        shifted and scaled first.
+        The homography that maps 4 points to 4, or `cv2.findFundamentalMat` (FM_7POINT) on 7, as float32. Points are shifted and scaled
+        first.
 
     Returns
     -------

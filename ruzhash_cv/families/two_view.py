@@ -18,8 +18,6 @@ Array = NDArray[np.float64]
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
 _SINGULAR = 1e-9
-#: Four points whose equations have no larger pivot make no homography.
-_NO_PIVOT = 100.0 * np.finfo(np.float64).eps
 #: Where products of two of (x, y, 1) stand among (x x, x y, y y, x, y, 1).
 PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
 #: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do.
@@ -48,10 +46,17 @@ class Homographies:
     locally_affine: bool = True
 
     def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
-        """Return homographies (k, 9) of unit norm of samples (s, 4, 4) near the unit square, and the sample (k,) of each."""
-        solved = np.zeros((len(samples), 9))
-        _solve_kernel(np.ascontiguousarray(samples, np.float32), solved)
-        models = unit_norm(solved)
+        """Return homographies (k, 9) of unit norm of samples (s, 4, 4) near the unit square, and the sample (k,) of each.
+
+        H = sum of w_i q_i l_i' over three points p_i and their partners q_i: l_i is the line through the other two, so that p_i goes to
+        q_i. The fourth p goes to the fourth q if w_i is the ratio of what such lines in the second and in the first image are there.
+        """
+        x1, y1, *second = samples.transpose(2, 1, 0)
+        with np.errstate(all="ignore"):
+            (lines, own), (_, other) = _opposite_lines(x1, y1), _opposite_lines(*second)
+            weights = other * own[[1, 2, 0]] * own[[2, 0, 1]]
+            partners = np.array([*second, np.ones_like(x1)])[:, :3]
+            models = unit_norm(np.einsum("uis,vis->suv", weights * partners, lines).reshape(-1, 9))
         a, b, c, d, e, f, g, h, i = models.T
         # Of what is not finite the comparison is false.
         usable = np.flatnonzero(np.abs(a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)) > _SINGULAR)
@@ -79,42 +84,11 @@ class Homographies:
         return unit_norm((np.linalg.inv(into2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
 
 
-@jit("void(f4[:, :, ::1], f8[:, ::1])")
-def _solve_kernel(samples: Any, models: Any) -> None:
-    """Write homographies whose last entry is 1: Gaussian elimination of a sample's eight equations, with pivots of the column.
-
-    A singular system leaves the other entries as they are.
-    """
-    system = np.empty((8, 9))
-    for item in range(len(samples)):
-        for row in range(8):
-            x, y, target = samples[item, row % 4, 0], samples[item, row % 4, 1], samples[item, row % 4, 2 + row // 4]
-            for column in range(9):
-                system[row, column] = 0.0
-            first = 3 * (row // 4)
-            system[row, first], system[row, first + 1], system[row, first + 2] = x, y, 1.0
-            system[row, 6], system[row, 7], system[row, 8] = -x * target, -y * target, target
-        models[item, 8] = 1.0
-        for i in range(8):
-            pivot = i
-            for j in range(i + 1, 8):
-                if abs(system[j, i]) > abs(system[pivot, i]):
-                    pivot = j
-            if abs(system[pivot, i]) < _NO_PIVOT:
-                break
-            for k in range(i, 9):
-                system[i, k], system[pivot, k] = system[pivot, k], system[i, k]
-            factor = -1.0 / system[i, i]
-            for j in range(i + 1, 8):
-                share = system[j, i] * factor
-                for k in range(i + 1, 9):
-                    system[j, k] += share * system[i, k]
-        else:
-            for i in range(7, -1, -1):
-                total = system[i, 8]
-                for k in range(i + 1, 8):
-                    total -= system[i, k] * models[item, k]
-                models[item, i] = total / system[i, i]
+def _opposite_lines(x: Array, y: Array) -> tuple[Array, Array]:
+    """Return the lines (3, 3, s) opposite to each of the first three of points (4, s), and what they are at the fourth, (3, s)."""
+    j, k = [1, 2, 0], [2, 0, 1]
+    lines = np.array([y[j] - y[k], x[k] - x[j], x[j] * y[k] - x[k] * y[j]])
+    return lines, lines[0] * x[3] + lines[1] * y[3] + lines[2]
 
 
 @jit("void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, ::1], f8[:, ::1])")
@@ -228,10 +202,11 @@ class FundamentalMatrices:
         Fits by reweighting do not end there, as gradients change with the model too (Chojnacki et al., "On the fitting of surfaces to
         data with covariances", PAMI 2000).
         """
-        m, started = len(models), np.empty_like(models)
-        into, grams, slopes = np.zeros((2, m, 3, 3)), np.zeros((m, 9, 9)), np.zeros((m, 9, 1))
+        grams, slopes = np.zeros((len(models), 9, 9)), np.zeros((len(models), 9, 1))
         with np.errstate(all="ignore"):
-            _linearise(*map(np.ascontiguousarray, (data, models, weights, into, started, grams, slopes)))
+            _, *into = weighted_products(data, weights)
+            started = self.to_pixels(models, *np.linalg.inv(into))
+            _linearise(*map(np.ascontiguousarray, (data, started, weights, *into, grams, slopes)))
             steps = np.linalg.solve(_without_scale(grams, started), slopes)[:, :, 0]
             return self.to_pixels(of_rank_two(unit_norm(started - steps), grams), *into)
 
@@ -280,17 +255,15 @@ def _without_scale(grams: Array, models: Array) -> Array:
 
 
 @jit(
-    "void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, ::1], f8[:, :, :, ::1], f8[:, ::1], f8[:, :, ::1], f8[:, :, ::1])"
+    "void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, ::1], f8[:, :, ::1], f8[:, :, ::1], f8[:, :, ::1], f8[:, :, ::1])"
 )
-def _linearise(data: Any, models: Any, weights: Any, into: Any, started: Any, grams: Any, slopes: Any) -> None:
-    """Write models of unit norm in coordinates that are normalised, and sums over Sampson distances' gradients J there: J J', J d."""
-    moments, gradient = np.empty((2, 3)), np.empty(9)
+def _linearise(data: Any, models: Any, weights: Any, into1: Any, into2: Any, grams: Any, slopes: Any) -> None:
+    """Write sums over the gradients J of Sampson distances d to models in normalised coordinates: J J', J d."""
+    gradient = np.empty(9)
     for item in range(len(models)):
         gram, slope = grams[item], slopes[item, :, 0]
-        one, two = into[0, item], into[1, item]
-        normalise(data, weights[item], moments, into[:, item])
-        _enter(models[item], one, two, started[item])
-        a, b, c, d, e, f, g, h, i = started[item]
+        one, two = into1[item], into2[item]
+        a, b, c, d, e, f, g, h, i = models[item]
         square1, square2 = one[0, 0] * one[0, 0], two[0, 0] * two[0, 0]
         for row in range(len(data)):
             weight = weights[item, row]
@@ -314,22 +287,6 @@ def _linearise(data: Any, models: Any, weights: Any, into: Any, started: Any, gr
                         slope[j] += factor * error
                         for k in range(9):
                             gram[j, k] += factor * gradient[k]
-
-
-@jit
-def _enter(model: Any, into1: Any, into2: Any, entered: Any) -> None:
-    """Write a model in normalised coordinates, of unit norm: points are brought back before it is applied."""
-    s1, s2, norm = into1[0, 0], into2[0, 0], 0.0
-    for j in range(3):
-        entered[3 * j], entered[3 * j + 1] = model[3 * j] / s1, model[3 * j + 1] / s1
-        entered[3 * j + 2] = model[3 * j + 2] - entered[3 * j] * into1[0, 2] - entered[3 * j + 1] * into1[1, 2]
-    for k in range(3):
-        entered[k], entered[3 + k] = entered[k] / s2, entered[3 + k] / s2
-        entered[6 + k] -= entered[k] * into2[0, 2] + entered[3 + k] * into2[1, 2]
-    for j in range(9):
-        norm += entered[j] * entered[j]
-    for j in range(9):
-        entered[j] /= np.sqrt(norm)
 
 
 @jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals, unit_norm
+from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import RADII, TOLERANCE, Candidates, Models, Structures, count_votes, evidence
@@ -68,31 +69,25 @@ class Motions(Models):
 
 @dataclass(frozen=True)
 class Seen:
-    """What motions are searched in: matches, those flagged weighed by what speaks for them; `labels` (n,) of structures, -1 for none.
-
-    `tolerances` (k,) of structures are in the unit of the frame, `keypoints` (2, n) number those of each image.
-    """
+    """What motions are searched in: matches, those flagged weighed by what speaks for them; `labels` (n,) of structures, or -1."""
 
     structures: Structures
-    tolerances: Array
-    data: Array
-    keypoints: Rows
+    families: Families
+    matches: MatchSet
     weights: Array
     labels: Rows
     keep: Mask
     stationary: Mask
-    length: float
-    families: Families
 
     def motions(self) -> tuple[Motions, Rows]:
         """Return the motions, those of most votes first, and which of them each match belongs to, -1 for none."""
         search = MotionSearch(self)
-        found = search.rigid(NEAR * self.length) or search.rigid(np.inf)
+        found = search.rigid(NEAR * self.matches.length) or search.rigid(np.inf)
         single = ~np.any([motion.holds[0] for motion in found], axis=0) & np.ones(len(self.structures), bool)
         found += [search.alone(structure) for structure in np.flatnonzero(single).tolist()]
         motions = Motions.join(found)
         member = np.argmax(motions.holds, axis=0)
-        squared = squared_residuals(self.families, motions.codes, motions.models, self.data)
+        squared = squared_residuals(self.families, motions.codes, motions.models, self.matches.data)
         distances = np.sqrt(squared) / motions.tolerances[:, None]
         nearest = np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
         labels = np.where(self.labels < 0, nearest, member[self.labels])
@@ -107,12 +102,13 @@ class MotionSearch:
 
     def __init__(self, seen: Seen) -> None:
         self._seen, self._rng = seen, np.random.default_rng(_SEED)
+        self._data, self._length = seen.matches.data, seen.matches.length
         codimensions = np.array([family.codimension for family in seen.families])
         self.code = int(np.argmin(codimensions))
         self._rigid = seen.families[self.code]
         self._is_plane = (codimensions > self._rigid.codimension)[seen.structures.codes]
-        self._decoys = draw_decoys(seen.data, N_DECOYS, WIDEST_SCALE * seen.length, self._rng)
-        self._least = np.maximum(seen.structures.noise, _EXACT * seen.length)
+        self._decoys = draw_decoys(self._data, N_DECOYS, WIDEST_SCALE * self._length, self._rng)
+        self._least = np.maximum(seen.structures.noise, _EXACT * self._length)
         self.own_models = np.full((len(seen.structures), 9), np.nan)
         self.tells = self._rigid.codimension == 1
         for structure in range(len(seen.structures)) if self.tells else ():
@@ -125,7 +121,7 @@ class MotionSearch:
             if len(rows) > 2 * self._rigid.sample_size:
                 # So many degrees of freedom went into the fit.
                 spread = np.sqrt(len(rows) / (len(rows) - self._rigid.sample_size))
-                self._least[structure] = np.clip(noise[best] * spread, _EXACT * seen.length, self._least[structure])
+                self._least[structure] = np.clip(noise[best] * spread, _EXACT * self._length, self._least[structure])
 
     def rigid(self, reach: float) -> list[Motions]:
         """Return the motions that have a matrix, as told by what is off a plane by at most `reach`; the strongest structures first."""
@@ -152,13 +148,13 @@ class MotionSearch:
         tells = (gains.max(axis=1, initial=-np.inf) > 0.0) & holds[:, seed]
         if not tells.any():
             return None
-        limit = INLIER * max(noise[tells].min(), _EXACT * seen.length)
-        squared = self._rigid.squared_residuals(seen.data[rows], models)
+        limit = INLIER * max(noise[tells].min(), _EXACT * self._length)
+        squared = self._rigid.squared_residuals(self._data[rows], models)
         best = [int(np.argmin(np.where(tells, np.minimum(squared, limit**2) @ seen.weights[rows], np.inf)))]
         if plane and self._repeats(rows, holds[best[0]], squared[best[0]] <= limit**2, reach < np.inf):
             return None
         step = int(np.argmax(self._evidence(models[best], rows)))
-        code, tolerance = np.array([self.code], np.uint8), RADII[[step + TOLERANCE]] * seen.length
+        code, tolerance = np.array([self.code], np.uint8), RADII[[step + TOLERANCE]] * self._length
         evidences = gains[best].max(axis=1) + seen.structures.evidences[[seed]] * plane
         return Motions(models[best], code, noise[best], tolerance, evidences, holds[best])
 
@@ -172,43 +168,36 @@ class MotionSearch:
         on = np.append(holds, False)[seen.labels[rows]]
         planes = [self._off(plane, rows) for plane in np.flatnonzero(holds & self._is_plane).tolist()]
         off = own & ~on & np.all(planes, axis=0)
-        competes = np.any([np.isin(numbers[off], numbers[on]) for numbers in seen.keypoints[:, rows]], axis=0)
-        return bool(
-            (not near or competes.sum() > FREE) and off.any() and lie_among(seen.data[rows], off, on, seen.length)
-        )
+        competes = np.any([np.isin(numbers[off], numbers[on]) for numbers in seen.matches.keypoints[:, rows]], axis=0)
+        told = (not near or competes.sum() > FREE) and off.any()
+        return bool(told and lie_among(self._data[rows], off, on, self._length))
 
     def alone(self, structure: int) -> Motions:
         """Return a structure as a motion by itself."""
         seen, own = self._seen, self._seen.structures.take(np.array([structure]))
         holds = np.arange(len(seen.structures))[None] == structure
-        return Motions(
-            own.models,
-            own.codes,
-            seen.structures.noise[[structure]],
-            seen.tolerances[[structure]],
-            own.evidences,
-            holds,
-        )
+        tolerances = own.tolerances * self._length
+        return Motions(own.models, own.codes, own.noise, tolerances, own.evidences, holds)
 
     def _off(self, seed: int, rows: Rows) -> Mask:
         """Tell which matches are off a plane, and not by noise of what is on it; all, if it is none."""
         if not self._is_plane[seed]:
             return np.ones(len(rows), bool)
-        return np.asarray(self._distances(seed, rows) > max(INLIER * self._least[seed], self._seen.length))
+        return np.asarray(self._distances(seed, rows) > max(INLIER * self._least[seed], self._length))
 
     def _distances(self, seed: int, rows: Rows) -> Array:
         structures = self._seen.structures.take(np.array([seed]))
-        squared = squared_residuals(self._seen.families, structures.codes, structures.models, self._seen.data[rows])
+        squared = squared_residuals(self._seen.families, structures.codes, structures.models, self._data[rows])
         return np.asarray(np.sqrt(squared[0]))
 
     def _fits(self, seed: int, rows: Rows, all_rows: Rows) -> tuple[Array, Array]:
         """Return the best matrices (m, 9) of some matches, refined among all of them, and their noise scales (m,)."""
         seen, votes = self._seen, self._seen.weights[rows]
-        data, labels = seen.data[rows], seen.labels[rows]
+        data, labels = self._data[rows], seen.labels[rows]
         # Of the matches flagged all may have no weight.
         held = np.bincount(labels + 1, votes, minlength=2)[labels + 1]
         balanced = votes / np.sqrt(np.maximum(held, 1e-300))
-        samples = draw_from(data, self._rigid.sample_size, N_SEVENS, (0,), balanced, seen.length, 1, False, self._rng)
+        samples = draw_from(data, self._rigid.sample_size, N_SEVENS, (0,), balanced, self._length, 1, False, self._rng)
         models = [self._rigid.solve(data[samples.indices])[0], self.own_models[[seed]]]
         if self._is_plane[seed]:
             models.append(parallax(seen.structures.models[seed], data[self._off(seed, rows)], N_PARALLAXES, self._rng))
@@ -216,11 +205,11 @@ class MotionSearch:
             models.append(seen.structures.models[[seed]])
         tried = np.vstack(models)
         tried = tried[np.isfinite(tried).all(axis=1)]
-        scales = np.append(np.minimum(self._least, seen.length / 3.0), seen.length / 3.0)[labels]
+        scales = np.append(np.minimum(self._least, self._length / 3.0), self._length / 3.0)[labels]
         agreement = np.maximum(0.0, 1.0 - self._rigid.squared_residuals(data, tried) / (3.0 * scales) ** 2) @ balanced
         tried = tried[np.argsort(-agreement, kind="stable")[:N_REFINED]]
-        radii = np.full(len(tried), seen.length)
-        data, votes, codes = seen.data[all_rows], seen.weights[all_rows], np.zeros(len(tried), np.uint8)
+        radii = np.full(len(tried), self._length)
+        data, votes, codes = self._data[all_rows], seen.weights[all_rows], np.zeros(len(tried), np.uint8)
         fitted = refit(self._rigid, data, votes, tried, radii, last=True)
         return refine((self._rigid,), codes, fitted, data, votes, radii)
 
@@ -229,9 +218,9 @@ class MotionSearch:
 
         Chance puts at least the share `chance` (n_radii,) of matches within the radii.
         """
-        seen, votes = self._seen, self._seen.weights[rows]
+        votes = self._seen.weights[rows]
         family: Any = replace(self._rigid, sample_size=n_free or self._rigid.sample_size)  # type: ignore[type-var]
-        found = Candidates.of(family, 0, models, seen.data[rows], self._decoys, seen.length)
+        found = Candidates.of(family, 0, models, self._data[rows], self._decoys, self._length)
         found = replace(found, chance=np.maximum(found.chance, chance))
         gains = evidence(found, count_votes(found.steps, votes), float(votes.sum()), (family,), N_REFINED)
         gains[:, RADII > 1.0 + 1e-9] = -np.inf
@@ -243,20 +232,18 @@ class MotionSearch:
         A match of the plane has the line go through its place, and both images share the distance to it.
         """
         votes = self._seen.weights[rows]
-        ratios = np.sqrt(2.0) * RADII[:, None] * self._seen.length / self._distances(seed, rows)
+        ratios = np.sqrt(2.0) * RADII[:, None] * self._length / self._distances(seed, rows)
         shares = 2.0 / np.pi * np.arcsin(np.minimum(1.0, ratios))
         return np.asarray(shares @ votes / max(votes.sum(), 1e-300))
 
     def _held(self, models: Array, rows: Rows) -> Mask:
         """Tell which structures (m, k) matrices fit about as well as the best one of each does."""
         seen = self._seen
-        squared, held = (
-            self._rigid.squared_residuals(seen.data[rows], models),
-            np.zeros((len(models), len(seen.structures)), bool),
-        )
+        squared = self._rigid.squared_residuals(self._data[rows], models)
+        held = np.zeros((len(models), len(seen.structures)), bool)
         for structure in np.unique(seen.labels[rows][seen.labels[rows] >= 0]):
             noise = noise_scales(squared[:, seen.labels[rows] == structure], self._rigid.codimension)
-            held[:, structure] = noise <= AS_WELL * max(self._least[structure], LEAST_NOISE * seen.length)
+            held[:, structure] = noise <= AS_WELL * max(self._least[structure], LEAST_NOISE * self._length)
         return held
 
 

@@ -288,17 +288,12 @@ def test_a_declared_kernel_takes_python_s_numbers(factor: float, at: int) -> Non
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (
-            (VALUES.astype(np.float32), 2.0, 1),
-            r"declared: argument values must be array\(float64, 2d, C\), got array\(float32",
-        ),
-        ((VALUES[:, ::-1], 2.0, 1), r"argument values must be array\(float64, 2d, C\), got array\(float64, 2d, A\)"),
-        ((VALUES[0], 2.0, 1), "got array\\(float64, 1d, C\\)"),
-        ((VALUES, 2.0, 1.0), "argument at must be int64, got float64"),
-        ((VALUES, 2.0, np.float32(1)), "argument at must be int64, got float32"),
-        ((VALUES, 2j, 1), "argument factor must be float64, got complex128"),
-        ((VALUES, None, 1), "argument factor must be float64, got none"),
-        ((VALUES, "2", 1), "argument factor must be float64, got unicode_type"),
+        ((VALUES.astype(np.float32), 2.0, 1), r"No matching definition .*array\(float32, 2d, C\)"),
+        ((VALUES[:, ::-1], 2.0, 1), r"No matching definition .*array\(float64, 2d, A\)"),
+        ((VALUES[0], 2.0, 1), r"No matching definition .*array\(float64, 1d, C\)"),
+        ((VALUES, 2j, 1), "No matching definition .*complex128"),
+        ((VALUES, None, 1), "No matching definition .*none"),
+        ((VALUES, "2", 1), "No matching definition .*unicode_type"),
         ((VALUES, 2.0), "not enough arguments: expected 3, got 2"),
         ((VALUES, 2.0, 1, 1), "too many arguments: expected 3, got 4"),
     ],
@@ -312,7 +307,7 @@ def test_other_types_are_refused(arguments: tuple[object, ...], says: str) -> No
 def test_read_only_arrays_are_for_kernels_that_declare_them() -> None:
     frozen = np.ones(1)
     frozen.flags.writeable = False
-    with pytest.raises(TypeError, match=r"argument values must be array.*, got readonly array"):
+    with pytest.raises(TypeError, match=r"No matching definition .*readonly array"):
         writes(frozen)
     assert reads(frozen) == reads(np.ones(1)) == 1.0
 
@@ -330,14 +325,6 @@ def test_other_kernels_call_the_declared_signature_too(tmp_path: Path, monkeypat
 
     assert (outer(3), outer(np.float32(5))) == (1.5, 2.5)
     assert len(inner.signatures) == 1  # type: ignore[attr-defined]
-
-
-def test_a_signature_has_one_type_for_each_argument() -> None:
-    with pytest.raises(ValueError, match=r"lonely takes 1 arguments, its signature 'void\(f8, f8\)' has 2"):
-
-        @jit("void(f8, f8)")
-        def lonely(x):  # type: ignore[no-untyped-def]
-            pass
 
 
 def test_threads_that_come_first_at_once_compile_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
