@@ -22,7 +22,7 @@ from ruzhash_cv.motions import SeenInPixels
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
 from ruzhash_cv.structures.refinement import refine
-from ruzhash_cv.structures.search import Families, Found, Search
+from ruzhash_cv.structures.search import PLANS, Families, Found, Search
 from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
@@ -131,7 +131,8 @@ def filter_points(
         multiples of it.
     keep_stationary : bool
         Keep what did not move while the rest of the pair did: watermarks, time stamps, black borders, the bonnet of a car. Such
-        matches are a structure of their own, marked `stationary`, and never part of a motion. From a tripod all is kept.
+        matches are a structure of their own, marked `stationary`, and never part of a motion: a homography, whatever `model` is.
+        From a tripod all is kept.
     sizes, angles : tuple of two array_like, shape (n,), optional
         Sizes (any unit, above 0) and angles (degrees) of the keypoints of each match in the first and the second image. True matches
         turn and scale as their neighbours do: those that do not are seldom drawn where samples of seven are.
@@ -180,7 +181,7 @@ def filter_points(
     if len(found.structures) == 0:
         return _undecided(len(first), reason=_why_nothing(matches), seconds=_seconds(clock), **counts)
     structures = _refined(found.structures, matches, families)
-    verdict = own = _judged(structures, found, scores, matches, families)
+    own = verdict = _judged(structures, found, scores, matches, families)
     if threshold is not None or false_acceptance_rate is not None:
         verdict = _judged(structures, found, scores, matches, families, threshold, false_acceptance_rate)
     stationary = _stationary(structures, own, matches)
@@ -261,16 +262,16 @@ def _judged(
     false_acceptance_rate: float | None = None,
 ) -> Verdict:
     """Return the verdict on all matches, by their scores and their distances to the structures."""
-    scale, tolerances = matches.frame.scale, structures.tolerances * matches.length
+    tolerances, limits = structures.tolerances * matches.length, None
     if threshold is not None:
-        tolerances = np.full(len(structures), max(threshold * scale, 1e-300))  # never quite nothing
+        limits = np.full(len(structures), max(threshold * matches.frame.scale, 1e-300))  # never quite nothing
     residuals, null_residuals = (
         np.sqrt(squared_residuals(families, structures.codes, structures.models, data)).T
         for data in (matches.data, found.null)
     )
     codimensions = _codimensions(structures, families)
     verdict = decide(
-        residuals, null_residuals, tolerances, codimensions, scores, found.null_scores, threshold, false_acceptance_rate
+        residuals, null_residuals, tolerances, codimensions, scores, found.null_scores, limits, false_acceptance_rate
     )
     if false_acceptance_rate is not None:
         return verdict
@@ -292,9 +293,11 @@ def _families(model: str | TwoViewFamily) -> tuple[Families, Families]:
 
     Homographies of neighbourhoods come first, whatever is asked for: they tell which matches agree with their neighbours.
     """
-    if not isinstance(model, str) and all(hasattr(model, member) for member in ("solve", "fit", "to_pixels")):
+    if isinstance(model, TwoViewFamily) and not isinstance(model, type):
+        if model.codimension not in PLANS:
+            raise ValueError(f"`model.codimension` must be one of {sorted(PLANS)}, got {model.codimension!r}")
         return (model,), (model,)
-    check_choice(model, "model", ("auto", *FAMILIES))
+    check_choice(model, "model", ("auto", *FAMILIES), "a TwoViewFamily")
     both = FAMILIES["homography"], FAMILIES["fundamental"]
     if model == "auto":
         return both, both
@@ -302,8 +305,8 @@ def _families(model: str | TwoViewFamily) -> tuple[Families, Families]:
 
 
 def _seconds(clock: list[float]) -> dict[str, float]:
-    """Return the time of each stage from when it began, and the last one ended."""
-    return dict(zip(("search", "forest", "structures"), np.diff(clock).tolist(), strict=False))
+    """Return the time of each stage from when it began, and the last one ended; where nothing was found there is no verdict."""
+    return dict(zip(("search", "verdict"), np.diff(clock).tolist(), strict=False))
 
 
 def _undecided(n: int, **told: Any) -> FilterResult:

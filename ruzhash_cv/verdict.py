@@ -54,8 +54,8 @@ def decide(
     codimensions: NDArray[np.int64],
     scores: Array,
     null_scores: Array,
-    threshold: float | None,
-    false_acceptance_rate: float | None,
+    limits: Array | None = None,
+    false_acceptance_rate: float | None = None,
 ) -> Verdict:
     """Choose the mask.
 
@@ -65,8 +65,8 @@ def decide(
                                 <= 0.002                           up to three tolerances away, if denser than further off
 
     Residuals of matches (n, k) and of decoys (N, k) to the structures are in the unit of the tolerances (k,); scores (n,) and (N,) are
-    from one forest. With a `threshold`, which is every structure's tolerance then, nothing is kept beyond; with a
-    `false_acceptance_rate` the mask is p-value <= rate.
+    from one forest. With `limits` (k,) these are the tolerances of the mask, and nothing is kept beyond; with a
+    `false_acceptance_rate` the mask is p-value <= rate. All else is as without.
     """
     nearest, distance = nearest_structures(residuals, tolerances, codimensions)
     null_distance = nearest_structures(null_residuals, tolerances, codimensions)[1]
@@ -76,16 +76,17 @@ def decide(
     law = empirical_null(chance, len(ranked))
     p = adjust(chance, law)
     rate = mismatch_rate(p, adjust(tail_shares(ranked, ranked), law))
-    within, reach = distance <= 1.0, REACH if threshold is None else 1.0
     speaks = np.maximum(chance, better_rejected(looks, distance > REACH)) <= SURE
     speaks &= stands_out(nearest, distance, codimensions)[nearest]
-    level = ON_A_LINE ** (EQUATIONS - codimensions)[nearest]
-    keep = np.where(within, chance <= level, speaks & (distance <= reach))
-    if threshold is None:
-        p = np.maximum(p, better_rejected(looks, ~keep))
+    levels = ON_A_LINE ** (EQUATIONS - codimensions)
+    keep = np.where(distance <= 1.0, chance <= levels[nearest], speaks & (distance <= REACH))
+    p = np.maximum(p, better_rejected(looks, ~keep))
+    if limits is not None:
+        nearest, distance = nearest_structures(residuals, limits, codimensions)
+        keep = (distance <= 1.0) & (chance <= levels[nearest])
     if false_acceptance_rate is not None:
         speaks = p <= false_acceptance_rate
-        keep = speaks if threshold is None else speaks & within
+        keep = speaks if limits is None else speaks & (distance <= 1.0)
     labels = np.where(keep & (distance <= REACH), nearest, -1)
     return Verdict(keep, p, labels, float(scores[speaks].max(initial=0.0)), rate)
 

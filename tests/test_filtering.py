@@ -402,3 +402,8 @@ def test_a_result_without_structures_says_why() -> None:
         result = filter_points(first, second)
         assert reason in str(result.reason)
         assert not result.inlier_mask.any()
+
+
+def test_seconds_are_those_of_the_search_and_of_the_verdict() -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    assert list(filter_points(points, points + 5.0).seconds) == ["search", "verdict"]

@@ -275,6 +275,14 @@ def test_an_overlay_on_a_moving_scene_is_stationary_and_in_no_motion(seed: int) 
     assert not without.inlier_mask[200:260].any()
 
 
+@pytest.mark.parametrize("model", ["homography", "fundamental"])
+def test_an_overlay_is_dropped_whatever_models_are_asked_for(model: str) -> None:
+    scene = views(on_plane(WALL, 200, np.random.default_rng(0)))
+    result = filtered(scene, overlay(60, 0), n_mismatches=85, model=model, keep_stationary=False)
+    assert result.inlier_mask[:200].mean() > 0.97
+    assert not result.inlier_mask[200:260].any()
+
+
 def test_of_two_images_from_one_tripod_all_is_kept() -> None:
     points = on_plane(WALL, 200, np.random.default_rng(0))
     first = seen(points, CAMERA1, np.eye(3), np.zeros(3))

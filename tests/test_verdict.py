@@ -37,7 +37,7 @@ def verdict_of(
     null_residuals = np.full((len(null_scores), residuals.shape[1]), 1e3 * max(tolerances))
     return decide(
         residuals, null_residuals, np.array(tolerances, float), np.array(codimensions), np.asarray(scores, float),
-        null_scores, threshold, rate,
+        null_scores, None if threshold is None else np.full(len(tolerances), threshold), rate,
     )  # fmt: skip
 
 
@@ -113,7 +113,8 @@ def test_a_verdict_is_well_formed(seed: int, k: int, n: int, threshold: float | 
     rng = np.random.default_rng(seed)
     residuals, scores = rng.exponential(15, (n, k)), np.round(rng.random(n), 1) * 0.9 + 0.1
     residuals[rng.random((n, k)) < 0.1] = np.inf
-    tolerances = np.full(k, threshold) if threshold else rng.uniform(1, 30, k)
+    tolerances = rng.uniform(1, 30, k)
+    limits = REACH * tolerances if threshold is None else np.full(k, threshold)
     codimensions = rng.integers(1, 3, k)
     verdict = verdict_of(
         residuals, scores, tolerances=tolerances, codimensions=codimensions, threshold=threshold, rate=rate
@@ -124,8 +125,7 @@ def test_a_verdict_is_well_formed(seed: int, k: int, n: int, threshold: float | 
     assert 0 <= verdict.mismatch_rate <= 1
     assert 0 <= verdict.score_threshold <= 1
     own = np.flatnonzero(verdict.labels >= 0)
-    reach = REACH if threshold is None else 1.0
-    assert (residuals[own, verdict.labels[own]] <= reach * tolerances[verdict.labels[own]]).all()
+    assert (residuals[own, verdict.labels[own]] <= limits[verdict.labels[own]]).all()
     if rate is None:
         assert (verdict.labels[verdict.keep] >= 0).all()
     elif threshold is None:

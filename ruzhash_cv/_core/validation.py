@@ -208,10 +208,10 @@ def check_real(value: Any, name: str, *, above: float = 0.0, below: float = np.i
     return number
 
 
-def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
-    """Return `value` if it is one of `choices`."""
+def check_choice(value: Any, name: str, choices: Sequence[str], *others: str) -> str:
+    """Return `value` if it is one of `choices`; `others` are what else it might have been, for the message."""
     if not isinstance(value, str) or value not in choices:
-        listed = ", ".join(repr(choice) for choice in choices)
+        listed = ", ".join([*map(repr, choices), *others])
         raise ValueError(f"`{name}` must be one of {listed}, got {value!r}")
     return str(value)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ Array = NDArray[np.float64]
 class ModelFamily(Protocol):
     """A family of models: any object with these members is one.
 
-    Data are rows (n, d), models are rows (m, p). No stage of the method asks which family it holds.
+    Data are rows (n, d), models are rows (m, p). The stages of the method know a family by these members alone. Of two families
+    the one of larger codimension comes first, and its structures are called planes.
     """
 
     @property
@@ -26,7 +27,7 @@ class ModelFamily(Protocol):
 
     @property
     def codimension(self) -> int:
-        """Equations that a point on a model satisfies: the share of unrelated points within r grows as r ** codimension."""
+        """Equations that a point on a model satisfies, 1 or 2: the share of unrelated points within r grows as r ** codimension."""
 
     @property
     def locally_affine(self) -> bool:
@@ -45,6 +46,7 @@ class ModelFamily(Protocol):
         """
 
 
+@runtime_checkable
 class TwoViewFamily(ModelFamily, Protocol):
     """A family of models of correspondences (x1, y1, x2, y2): what `filter_points` takes as `model`.
 

@@ -278,13 +278,12 @@ class Search:
         gains[:, SCALES[-1] < RADII] = 0.0  # what stood still moved by less than the narrowest noise scale
         step = int(np.argmax(gains[0]))
         held = found.steps[0] <= step + TOLERANCE
-        votes = np.where(held, 0.0, matches.votes) if gains[0, step] > 0.0 else matches.votes
-        rows = np.flatnonzero(gains[:, step] > 0.0) if family in self._admitted else np.zeros(0, np.int64)
+        rows = np.flatnonzero(gains[:, step] > 0.0)
         explained = np.array([matches.votes[held].sum()])
         structure = Structures(
             models, found.codes, np.array([step]), gains[:, step], explained, np.ones(1, bool), np.zeros(1)
         )
-        return structure.take(rows), votes if len(rows) else matches.votes
+        return structure.take(rows), np.where(held & (gains[0, step] > 0.0), 0.0, matches.votes)
 
     def _score(self, columns: Columns, structures: Structures) -> tuple[Array, Array, Scorer]:
         """Return the scores of matches and of decoys by a forest of the most significant columns and the structures."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -134,3 +136,28 @@ def test_mismatches_alone_have_no_affine_structure() -> None:
 def test_an_object_that_is_no_family_is_named() -> None:
     with pytest.raises(ValueError, match="`model` must be one of 'auto'"):
         filter_points(np.zeros((9, 2)), np.zeros((9, 2)), model=object())  # type: ignore[arg-type]
+
+
+class OfCodimension3(AffineMaps):
+    """More equations than a match has coordinates."""
+
+    codimension = 3
+
+
+class Unfinished:
+    """A family without its solver."""
+
+    name, sample_size, codimension, locally_affine = "affine", 3, 2, True
+
+
+@pytest.mark.parametrize("model", [AffineMaps, Unfinished(), 3])
+def test_what_is_no_family_is_an_error(model: Any) -> None:
+    pairs, _ = two_maps_among_mismatches(0)
+    with pytest.raises(ValueError, match=r"`model` must be one of 'auto', .*, a TwoViewFamily, got "):
+        filter_points(pairs[:, :2], pairs[:, 2:], model=model)
+
+
+def test_a_family_of_any_other_codimension_is_an_error() -> None:
+    pairs, _ = two_maps_among_mismatches(0)
+    with pytest.raises(ValueError, match=r"`model.codimension` must be one of \[1, 2\], got 3"):
+        filter_points(pairs[:, :2], pairs[:, 2:], model=OfCodimension3())
