@@ -137,12 +137,12 @@ def find_fundamental_matrix(
     return _as_opencv("fundamental", matrix, first, second, given or (motions[0].tolerance if motions else 0.0))
 
 
-def _one_threshold(method: Any, opencv_s: float | None, ours: float | None) -> float | None:
+def _one_threshold(method: Any, reprojection: float | None, ours: float | None) -> float | None:
     if method is not None:
         _check_method(method)
-    if opencv_s is not None and ours is not None:
-        raise TypeError(f"`threshold` and `ransacReprojThreshold` are one, got both: {ours!r} and {opencv_s!r}")
-    for name, value in (("ransacReprojThreshold", opencv_s), ("threshold", ours)):
+    if reprojection is not None and ours is not None:
+        raise TypeError(f"`threshold` and `ransacReprojThreshold` are one, got both: {ours!r} and {reprojection!r}")
+    for name, value in (("ransacReprojThreshold", reprojection), ("threshold", ours)):
         if value is not None:
             return check_real(value, name)
     return None

@@ -186,7 +186,7 @@ def filter_points(
         verdict = _judged(structures, found, scores, matches, families, threshold, false_acceptance_rate)
     stationary = _stationary(structures, own, matches)
     if not keep_stationary:
-        verdict = verdict.without(np.append(stationary, False)[verdict.labels])
+        verdict = verdict.without(np.append(stationary, False)[verdict.labels])  # -1, for none, is the last
     result = _result(structures, matches, families, scores, verdict, own, stationary, threshold)
     clock.append(time.perf_counter())
     return replace(result, seconds=_seconds(clock), **counts)

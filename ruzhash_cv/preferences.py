@@ -58,9 +58,9 @@ def embed_preferences(
         raise ValueError(f"`residuals` must have shape (n, m), got {table.shape}")
     sigma, k = check_real(sigma, "sigma"), check_real(k, "k")
     if exclude is not None:
-        makers = as_row_numbers(exclude, "exclude", (table.shape[1], "s"), len(table))
+        members = as_row_numbers(exclude, "exclude", (table.shape[1], "s"), len(table))
         table = table.copy()
-        table[makers, np.arange(table.shape[1])[:, None]] = np.inf
+        table[members, np.arange(table.shape[1])[:, None]] = np.inf
     # NaN agrees with nothing: all comparisons with it are false. Nor does infinity, where k sigma overflows.
     rows, columns = np.nonzero((np.abs(table) <= k * sigma) & (np.abs(table) < np.inf))
     with np.errstate(over="ignore", under="ignore"):

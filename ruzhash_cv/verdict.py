@@ -114,7 +114,7 @@ def nearest_structures(
     # A line is easily nearer than a point: what lies within a plane belongs to the plane.
     most = np.where(distances <= 1.0, codimensions, 0).max(axis=1, keepdims=True)
     eligible = np.where(codimensions >= most, distances, np.inf)
-    # A wide structure holds what narrow ones hold: of those that do the narrowest.
+    # A wide structure holds what narrow ones hold: of those that do the narrowest. Ranks below 0 come before any distance.
     narrowest = np.argsort(np.argsort(tolerances)) - len(tolerances)
     nearest = np.argmin(np.where(eligible <= 1.0, narrowest, eligible), axis=1)
     return nearest, distances[np.arange(len(residuals)), nearest]
@@ -224,14 +224,14 @@ def better_rejected(scores: Array, rejected: NDArray[np.bool_]) -> Array:
     return np.asarray(better / max(1, len(ranked)), dtype=np.float64)
 
 
-def mismatch_rate(p: Array, decoy_p: Array | None = None, *, beyond: float = 0.5) -> float:
-    """Return the share of mismatches among matches, from how many p-values exceed `beyond`.
+def mismatch_rate(p: Array, decoy_p: Array) -> float:
+    """Return the share of mismatches among matches, from how many p-values are larger than 0.5.
 
     Hardly any of these are inliers': their share is the mismatches', times the share of mismatches that lie there (Storey, "A direct
-    approach to false discovery rates", JRSS B 2002). That is 1 - `beyond` where p-values are uniform; where many mismatches agree
-    with nothing and share the largest p-value it is more, as the decoys' own, `decoy_p`, tell.
+    approach to false discovery rates", JRSS B 2002). That is a half where p-values are uniform; where many mismatches agree with
+    nothing and share the largest p-value it is more, as the decoys' own, `decoy_p`, tell.
     """
     if len(p) == 0:
         return 0.0
-    share = 1.0 - beyond if decoy_p is None or len(decoy_p) == 0 else float(np.mean(decoy_p > beyond))
-    return min(1.0, float(np.mean(p > beyond)) / max(share, 1.0 - beyond))
+    share = float(np.mean(decoy_p > MIDDLE)) if len(decoy_p) > 0 else 0.0
+    return min(1.0, float(np.mean(p > MIDDLE)) / max(share, 1.0 - MIDDLE))

@@ -29,15 +29,19 @@ def test_p_values_of_mismatches_like_decoys_do_not_fall_below_their_level_too_of
             assert (p <= level).mean() < level + 4 * np.sqrt(level * (1 - level) / 4000)
 
 
+#: p-values of decoys that all look different.
+UNIFORM = np.linspace(0.001, 1.0, 1000)
+
+
 def test_mismatch_rate_of_a_mixture_is_its_share() -> None:
     rng = np.random.default_rng(0)
     for share in (0.0, 0.3, 0.8, 1.0):
         n_wrong = int(4000 * share)
         p = np.concatenate([rng.random(n_wrong), rng.uniform(0, 0.02, 4000 - n_wrong)])
         # Twice a binomial share.
-        assert abs(mismatch_rate(p) - share) < 4 * 2 * np.sqrt(0.25 / 4000)
-    assert mismatch_rate(np.zeros(0)) == 0
-    assert mismatch_rate(np.ones(5)) == 1
+        assert abs(mismatch_rate(p, UNIFORM) - share) < 4 * 2 * np.sqrt(0.25 / 4000)
+    assert mismatch_rate(np.zeros(0), UNIFORM) == 0
+    assert mismatch_rate(np.ones(5), UNIFORM) == mismatch_rate(np.ones(5), np.zeros(0)) == 1
 
 
 def test_the_rate_of_mismatches_that_share_the_largest_p_value_is_their_share() -> None:
@@ -45,7 +49,7 @@ def test_the_rate_of_mismatches_that_share_the_largest_p_value_is_their_share() 
     decoys = np.concatenate([np.ones(900), np.linspace(0.001, 0.1, 100)])
     p = np.concatenate([np.ones(180), np.linspace(0.001, 0.1, 20), np.full(300, 0.001)])
     assert abs(mismatch_rate(p, decoys) - 0.4) < 1e-9
-    assert mismatch_rate(p) > 0.7
+    assert mismatch_rate(p, UNIFORM) > 0.7
 
 
 def test_the_null_of_mismatches_like_decoys_is_hardly_shifted() -> None:

@@ -7,9 +7,9 @@ the probability of as many by chance, which by Hoeffding's bound is at most exp(
 
     -ln NFA = n KL(c / n || alpha) - ln(n * models tried)
 
-n and c are both less by the votes of a minimal sample, which fit the model whatever they are. alpha is the larger of two shares.
-Decoys tell how many mismatches lie within the largest radius, and by the law of the family, r ** codimension, within smaller ones.
-The annulus around the radius tells how dense the surroundings are: mismatches may crowd around true positions.
+In n KL n and c are both less by the votes of a minimal sample, which fit the model whatever they are. alpha is the larger of two
+shares. Decoys tell how many mismatches lie within the largest radius, and by the law of the family, r ** codimension, within
+smaller ones. The annulus around the radius tells how dense the surroundings are: mismatches may crowd around true positions.
 """
 
 from __future__ import annotations

@@ -216,7 +216,8 @@ class MotionSearch:
     def _evidence(self, models: Array, rows: Rows, n_free: int | None = None, chance: Array | float = 0.0) -> Array:
         """Return -ln NFA (m, n_radii) of matrices among some matches, of which they fit `n_free` whatever these are.
 
-        Chance puts at least the share `chance` (n_radii,) of matches within the radii.
+        Chance puts at least the share `chance` (n_radii,) of matches within the radii. Tried were the matrices that are refined: those
+        before were ranked by what all matches say.
         """
         votes = self._seen.weights[rows]
         family: Any = replace(self._rigid, sample_size=n_free or self._rigid.sample_size)  # type: ignore[type-var]

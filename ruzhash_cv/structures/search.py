@@ -195,11 +195,12 @@ class Search:
         columns = Columns(
             models[chosen], np.full(len(chosen), code, np.uint8), weights[chosen], self._padded(members[chosen])
         )
-        fits = [columns.models]
+        fitted, fits = columns.models, [np.zeros((0, 9))]
         for radius in CLOSING_RADII if family in self._admitted else ():
             radii = np.full(len(chosen), radius * matches.length)
-            fits.append(refit(family, matches.data, matches.votes, fits[-1], radii))
-        return columns, self._meaningful(code, np.vstack([np.zeros((0, 9)), *fits[1:]]))
+            fitted = refit(family, matches.data, matches.votes, fitted, radii)
+            fits.append(fitted)
+        return columns, self._meaningful(code, np.vstack(fits))
 
     def _padded(self, members: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return members of samples, -1 for those that the largest samples have more."""
