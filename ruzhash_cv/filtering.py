@@ -175,7 +175,9 @@ def filter_points(
     if matches.n_groups < FEWEST_MATCHES:
         return _undecided(len(first), reason=_why_too_few(matches))
     appearance = appearance and appearance.take(matches.first_given())
-    found, scores = uninterrupted(_searched, matches, appearance, families, admitted, generator, jobs)
+    given = matches, appearance, families, admitted, generator, jobs
+    # A family of one's own may take its time: Ctrl-C reaches it.
+    found, scores = uninterrupted(_searched, *given) if isinstance(model, str) else _searched(*given)
     clock.append(time.perf_counter())
     counts: dict[str, Any] = {"degenerate_samples": found.rejected, "n_models": found.n_models}
     if len(found.structures) == 0:

@@ -26,6 +26,7 @@ from joblib import Parallel, delayed
 from ruzhash_cv import filter_points, solve_models
 from ruzhash_cv._core import jit as jit_module
 from ruzhash_cv._core.jit import jit
+from ruzhash_cv.families import Homographies
 from ruzhash_cv.structures.search import Search
 
 START_METHODS = [name for name in ("fork", "spawn", "forkserver") if name in multiprocessing.get_all_start_methods()]
@@ -178,10 +179,12 @@ def test_an_interruption_within_a_search_waits_for_the_next_round_alone(
 
 def test_an_interruption_within_a_search_that_is_ignored_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     points, came, sample = problem(100), [], Search._sample
-    expected = filter_points(*points)
+    expected, sent = filter_points(*points), []
 
     def interrupted_midway(*arguments: Any) -> Any:
-        signal.raise_signal(signal.SIGINT)
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+            sent.append(True)
         return sample(*arguments)
 
     monkeypatch.setattr(Search, "_sample", interrupted_midway)
@@ -190,7 +193,21 @@ def test_an_interruption_within_a_search_that_is_ignored_changes_nothing(monkeyp
         assert filter_points(*points) == expected
     finally:
         signal.signal(signal.SIGINT, before)
-    assert came
+    assert len(came) == len(sent) > 0
+
+
+class Slow(Homographies):
+    """A family of one's own, whose solver is interrupted."""
+
+    def solve(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the interruption waited")
+
+
+def test_an_interruption_within_a_solver_of_one_s_own_does_not_wait(interruptible: Any) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        filter_points(*problem(100), model=Slow())
+    assert signal.getsignal(signal.SIGINT) is interruptible
 
 
 def test_an_interruption_while_a_thread_starts_leaves_it_to_its_pool(

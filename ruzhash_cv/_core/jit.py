@@ -141,11 +141,9 @@ class _Held(list[Any]):
         self.append(signalled)
 
     def let_through(self) -> None:
-        """Hand on the first of the signals that came."""
-        if self:
-            first = self[0]
-            self.clear()
-            self._handler(*first)
+        """Hand on the signals that came."""
+        while self:
+            self._handler(*self.pop(0))
 
 
 def uninterrupted(function: Callable[..., T], *arguments: Any) -> T:
