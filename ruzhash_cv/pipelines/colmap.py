@@ -106,7 +106,7 @@ def verify(
     batch_size : int
         Pairs a task and a transaction; a run that is killed loses at most one.
     report : path, optional
-        Write a row for each pair filtered in this call to this file, .csv or .parquet (needs pyarrow).
+        Write a row for each pair to this file, .csv or .parquet (needs pyarrow). Pairs that are skipped keep the rows that it has.
     progress : bool, optional
         Show a progress bar on stderr; None: where that is a terminal.
 
@@ -149,6 +149,10 @@ def verify(
         if not matched:
             raise UnusableFile(f"{path} holds no matches: match its images first")
         todo = [pair for pair in matched if overwrite or not db.has_geometry(pair)]
+        skipped = {(str(first), str(second)) for first, second in set(matched) - set(todo)}
+        earlier = hosts.earlier_rows(report, COLUMNS) if skipped else []
+        rows += [row for row in earlier if (str(row["image_id1"]), str(row["image_id2"])) in skipped]
+        n_earlier = len(rows)
         points = ((pair, *db.points(pair)) for pair in todo)
         results = run_pairs(points, selection.prepare, **options)
         for batch in in_batches(with_bar(results, progress, total=len(todo), unit="pair"), batch_size):
@@ -157,12 +161,13 @@ def verify(
             ]
             db.replace((pair, geometry) for (pair, _), (geometry, _) in zip(batch, found, strict=True))
             rows += [row for _, row in found]
-    written = [row for row in rows if row["config"] is not None]
+    filtered = rows[n_earlier:]
+    written = [row for row in filtered if row["config"] is not None]
     return Summary(
-        pairs=len(rows),
+        pairs=len(filtered),
         skipped=len(matched) - len(todo),
         kept=len(written),
-        matches=sum(row["matches"] for row in rows),
+        matches=sum(row["matches"] for row in filtered),
         inliers=sum(row["inliers"] for row in written),
         seconds=time.perf_counter() - since,
     )

@@ -161,13 +161,30 @@ def _check_report(path: Path, database: Path) -> None:
         raise UnusableFile(f"cannot write {path}: it is the database")
 
 
+def earlier_rows(place: str | PathLike[str] | None, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the rows of the report that is there already; none where there is no such table, with these columns."""
+    path = None if place is None else Path(place)
+    if path is None or not path.exists():
+        return []
+    with told(f"cannot read {path}"):
+        if path.suffix == ".csv":
+            with path.open(newline="", encoding="utf-8", errors="replace") as file:
+                reader = csv.DictReader(file)
+                return list(reader) if reader.fieldnames == list(columns) else []
+        try:
+            table = host("pyarrow.parquet", "parquet").read_table(path)
+        except ValueError:  # pyarrow's, of what is no such file
+            return []
+        return table.to_pylist() if table.column_names == list(columns) else []
+
+
 def _write_table(path: Path, rows: list[dict[str, Any]], columns: Sequence[str]) -> None:
-    with told(f"cannot write {path}"):
+    with told(f"cannot write {path}"), written_beside(path) as part:
         if path.suffix == ".parquet":
             table = host("pyarrow", "parquet").table({name: [row[name] for row in rows] for name in columns})
-            host("pyarrow.parquet", "parquet").write_table(table, path)
+            host("pyarrow.parquet", "parquet").write_table(table, part)
             return
-        with path.open("w", newline="", encoding="utf-8") as file:
+        with part.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, columns)
             writer.writeheader()
             writer.writerows(rows)

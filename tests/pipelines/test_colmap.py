@@ -27,8 +27,9 @@ from two_views import H
 from ruzhash_cv import cli
 from ruzhash_cv.families.solving import sampson_distance, transfer_error
 from ruzhash_cv.pipelines import colmap_database
-from ruzhash_cv.pipelines.colmap import Summary, verify
-from ruzhash_cv.pipelines.hosts import UnusableFile
+from ruzhash_cv.pipelines.colmap import COLUMNS, Summary, verify
+from ruzhash_cv.pipelines.colmap_database import Database
+from ruzhash_cv.pipelines.hosts import UnusableFile, earlier_rows
 
 pycolmap = pytest.importorskip("pycolmap")
 
@@ -204,6 +205,44 @@ def test_report_in_parquet(database: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     verify(database, n_jobs=1, report=tmp_path / "report.parquet")
     assert parquet.read_table(tmp_path / "report.parquet").num_rows == N_RIGID + 2
+
+
+@pytest.mark.parametrize("name", ["report.csv", "report.parquet"])
+def test_a_run_that_goes_on_keeps_the_report_s_rows(
+    database: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow.parquet")
+    path, replace, batches = tmp_path / name, Database.replace, []
+
+    def twice_and_no_more(*arguments: Any) -> None:
+        batches.append(0)
+        if len(batches) > 2:
+            raise KeyboardInterrupt
+        replace(*arguments)
+
+    monkeypatch.setattr(Database, "replace", twice_and_no_more)
+    with pytest.raises(KeyboardInterrupt):
+        verify(database, n_jobs=1, batch_size=4, report=path)
+    monkeypatch.undo()
+    first = earlier_rows(path, COLUMNS)
+    assert len(first) == 8
+    resumed = verify(database, n_jobs=1, report=path)
+    whole = earlier_rows(path, COLUMNS)
+    assert whole[:8] == first
+    assert len({(row["image_id1"], row["image_id2"]) for row in whole}) == len(whole) == 8 + resumed.pairs
+    assert verify(database, n_jobs=1, report=path).pairs == resumed.pairs - resumed.kept
+    assert len(earlier_rows(path, COLUMNS)) == len(whole)
+
+
+@pytest.mark.parametrize("name", ["report.csv", "report.parquet"])
+def test_another_file_in_the_report_s_place_is_replaced(database: Path, tmp_path: Path, name: str) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow.parquet")
+    verify(database, n_jobs=1)
+    (tmp_path / name).write_bytes(b"\xffnames,of,something\n1,2,3\n")
+    verify(database, n_jobs=1, report=tmp_path / name)
+    assert earlier_rows(tmp_path / name, ("names", "of", "something")) == []
 
 
 # The same rows, whatever happens
