@@ -14,6 +14,8 @@ from ruzhash_cv.structures.motions import INLIER
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]
 
+#: A minimal sample of an essential matrix.
+FIVE = 5
 #: Points further than this, in baselines, do not count for OpenCV's choice among the four poses of an essential matrix.
 FARTHEST = 1e9
 
@@ -30,8 +32,9 @@ def camera_pose(
     """Return rotation (3, 3) and unit translation (3,) of x2 ~ K2 (R X + t), from a motion's models and its `own` rows of all matches.
 
     OpenCV takes them from the essential matrix, and from the homography of a plane, as few matches off it leave the matrix uncertain.
-    From each of these the Sampson distance is made least over the five numbers a pose has, with the Cauchy weights of the `noise`
-    scale. The pose of least truncated squares (MSAC) among all matches (n, 2), by their `votes` (n,), is taken.
+    And it samples five of all matches, as a plane may have hidden the others. From each of these the Sampson distance is made least
+    over the five numbers a pose has, with the Cauchy weights of the `noise` scale. The pose of least truncated squares (MSAC) among
+    all matches (n, 2), by their `votes` (n,), is taken.
     """
     camera1, camera2 = cameras
     rays1 = np.hstack([points1, np.ones((len(points1), 1))]) @ np.linalg.inv(camera1).T
@@ -51,6 +54,8 @@ def camera_pose(
         start = _from_fundamental if kind == "fundamental" else _from_homography
         poses += start(matrix, _flat(rays1[own]), _flat(rays2[own]), cameras)
     scale = max(noise, 1e-3)
+    among, threshold = np.flatnonzero(votes > 0.0), INLIER * scale * into1[0, 0]
+    poses += _from_all(_flat(rays1[among]), _flat(rays2[among]), np.isin(among, own), threshold)
     fitted = []
     for pose in poses:
         fit = least_squares(distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=(*pose, own))
@@ -64,6 +69,14 @@ def camera_pose(
 def _from_fundamental(matrix: Array, rays1: Array, rays2: Array, cameras: Pose) -> list[Pose]:
     essential = cameras[1].T @ matrix @ cameras[0]
     return [_in_front(essential / np.linalg.norm(essential), rays1, rays2)]
+
+
+def _from_all(rays1: Array, rays2: Array, own: NDArray[np.bool_], threshold: float) -> list[Pose]:
+    if len(rays1) < FIVE:
+        return []
+    essential: Any = cv2.findEssentialMat(rays1, rays2, np.eye(3), cv2.USAC_ACCURATE, 0.999, threshold)[0]
+    found = essential is not None and np.isfinite(essential).all()
+    return [_in_front(essential, rays1[own], rays2[own])] if found else []
 
 
 def _in_front(essential: Array, rays1: Array, rays2: Array) -> Pose:

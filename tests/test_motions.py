@@ -319,3 +319,18 @@ def test_planes_seen_through_a_lens_that_bends_lines_are_one_motion(seed: int) -
     result = filtered(*((bent(first), bent(second)) for first, second in parts))
     assert len(result.models) == 3
     assert len(result.motions) == 1
+
+
+def test_each_of_two_motions_has_a_pose_of_its_own() -> None:
+    """Though of all matches, which five are drawn from, most belong to the larger one."""
+    rng = np.random.default_rng(0)
+    other = (
+        cv2.Rodrigues(np.array([0.1, 0.1, 0.6]))[0],
+        np.array([0.2, -0.9, 0.1]) / np.linalg.norm([0.2, -0.9, 0.1]),
+    )
+    scenes = [on_plane(WALL, n, rng) * rng.uniform(0.5, 1.2, (n, 1)) for n in (300, 100)]
+    poses = POSE, other
+    result = filtered(*(views(scene, pose, noise=0.3) for scene, pose in zip(scenes, poses, strict=True)))
+    assert len(result.motions) >= 2
+    for motion, pose in enumerate(poses):
+        assert max(angles(result.camera_pose(CAMERA1, CAMERA2, motion), pose)) < 3.0
