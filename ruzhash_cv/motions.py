@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +44,11 @@ class SeenInPixels:
         return self.seen.matches.frame
 
     def motions(self) -> tuple[tuple[Motion, ...], NDArray[np.int64]]:
-        """Return motions in pixels, and which of them each match given belongs to, -1 for none."""
+        """Return motions in pixels that have matches, and which of them each match given belongs to, -1 for none."""
         found, labels = self.seen.motions()
-        given = np.append(labels, -1)[self.where]
-        return tuple(self._motion(found, item, int((given == item).sum())) for item in range(len(found))), given
+        listed, given = np.unique(np.append(-1, np.append(labels, -1)[self.where]), return_inverse=True)
+        supports = np.bincount(given[1:], minlength=len(listed)).tolist()
+        return tuple(map(partial(self._motion, found), listed[1:].tolist(), supports[1:])), given[1:] - 1
 
     def _motion(self, found: Motions, item: int, support: int) -> Motion:
         seen, family = self.seen, self.seen.families[found.codes[item]]

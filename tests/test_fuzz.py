@@ -33,4 +33,4 @@ def test_every_public_function_is_fuzzed() -> None:
         for name, thing in vars(ruzhash_cv).items()
         if inspect.isfunction(thing) or (inspect.isclass(thing) and name.endswith("Forest"))
     }
-    assert targets == public
+    assert targets == public | {"camera_pose"}  # a method of what filter_points returns

@@ -334,3 +334,13 @@ def test_each_of_two_motions_has_a_pose_of_its_own() -> None:
     assert len(result.motions) >= 2
     for motion, pose in enumerate(poses):
         assert max(angles(result.camera_pose(CAMERA1, CAMERA2, motion), pose)) < 3.0
+
+
+def test_a_motion_that_keeps_no_match_is_not_listed() -> None:
+    matched = views(on_plane(WALL, 100, np.random.default_rng(0)))
+    result = filtered(matched, threshold=1e-9)
+    assert len(result.models) == 1
+    assert result.motions == ()
+    assert (result.motion_labels == -1).all()
+    with pytest.raises(IndexError, match="no motion to tell a pose by"):
+        result.camera_pose(CAMERA1, CAMERA2)

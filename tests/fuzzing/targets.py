@@ -87,6 +87,22 @@ def filter_points(draw: Draw) -> None:
         claim(again.anomaly_scores.tobytes() == result.anomaly_scores.tobytes(), "twice is not the same")
 
 
+def camera_pose(draw: Draw) -> None:
+    pairs = correspondences(draw, draw.pick(SIZES))
+    result = ruzhash_cv.filter_points(pairs[:, :2], pairs[:, 2:])
+    absurd = (np.zeros((3, 3)), np.full((3, 3), np.nan), np.eye(2), None, [1.0, 2.0, 3.0])
+    lengths = draw.pick(((700.0, 700.0), (1.0, 1e4), (1e-3, 1e6)))
+    cameras = [
+        draw.option((np.array([[f, 0.0, 320.0], [0.0, f, 240.0], [0.0, 0.0, 1.0]]), np.eye(3)), absurd) for f in lengths
+    ]
+    if draw.legal and not result.motions:
+        return
+    for motion in range(max(len(result.motions), 1)):
+        rotation, translation = result.camera_pose(*cameras, motion)
+        claim(np.isfinite(rotation) & (np.abs(rotation @ rotation.T - np.eye(3)) < 1e-6), f"rotation {rotation}")
+        claim(abs(np.linalg.norm(translation) - 1.0) < 1e-6, f"translation {translation}")
+
+
 def filter_matches(draw: Draw) -> None:
     kp1, kp2, matches, ratio = matched(draw)
     options = filter_options(draw)
@@ -354,6 +370,7 @@ def draw_structures(draw: Draw) -> None:
 TARGETS: dict[str, Target] = {
     "filter_points": filter_points,
     "filter_matches": filter_matches,
+    "camera_pose": camera_pose,
     "find_homography": estimate(ruzhash_cv.find_homography),
     "find_fundamental_matrix": estimate(ruzhash_cv.find_fundamental_matrix),
     "as_correspondences": as_correspondences,
