@@ -9,13 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from ruzhash_cv.families.solving import FAMILIES
+from ruzhash_cv.sampling import draw_from
 from ruzhash_cv.structures.motions import INLIER
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
 Pose = tuple[Array, Array]
 
-#: A minimal sample of an essential matrix.
-FIVE = 5
+#: Samples of five matches, which an essential matrix needs.
+FIVE, N_FIVES = 5, 50
+_SEED = 0
 #: Points further than this, in baselines, do not count for OpenCV's choice among the four poses of an essential matrix.
 FARTHEST = 1e9
 
@@ -24,7 +28,7 @@ def camera_pose(
     models: dict[str, Array],
     points1: Array,
     points2: Array,
-    own: NDArray[np.int64],
+    own: Rows,
     votes: Array,
     noise: float,
     cameras: Pose,
@@ -32,9 +36,9 @@ def camera_pose(
     """Return rotation (3, 3) and unit translation (3,) of x2 ~ K2 (R X + t), from a motion's models and its `own` rows of all matches.
 
     OpenCV takes them from the essential matrix, and from the homography of a plane, as few matches off it leave the matrix uncertain.
-    And it samples five of all matches, as a plane may have hidden the others. From each of these the Sampson distance is made least
-    over the five numbers a pose has, with the Cauchy weights of the `noise` scale. The pose of least truncated squares (MSAC) among
-    all matches (n, 2), by their `votes` (n,), is taken.
+    And it solves samples of five of all matches, as a plane may have hidden the others. From each of these the Sampson distance is made
+    least over the five numbers a pose has, with the Cauchy weights of the `noise` scale. The pose of least truncated squares (MSAC)
+    among all matches (n, 2), by their `votes` (n,), is taken.
     """
     camera1, camera2 = cameras
     rays1 = np.hstack([points1, np.ones((len(points1), 1))]) @ np.linalg.inv(camera1).T
@@ -54,8 +58,7 @@ def camera_pose(
         start = _from_fundamental if kind == "fundamental" else _from_homography
         poses += start(matrix, _flat(rays1[own]), _flat(rays2[own]), cameras)
     scale = max(noise, 1e-3)
-    among, threshold = np.flatnonzero(votes > 0.0), INLIER * scale * into1[0, 0]
-    poses += _from_all(_flat(rays1[among]), _flat(rays2[among]), np.isin(among, own), threshold)
+    poses += _from_all(np.hstack([points1, points2]), _flat(rays1), _flat(rays2), votes, own, scale, cameras)
     fitted = []
     for pose in poses:
         fit = least_squares(distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=(*pose, own))
@@ -71,12 +74,20 @@ def _from_fundamental(matrix: Array, rays1: Array, rays2: Array, cameras: Pose) 
     return [_in_front(essential / np.linalg.norm(essential), rays1, rays2)]
 
 
-def _from_all(rays1: Array, rays2: Array, own: NDArray[np.bool_], threshold: float) -> list[Pose]:
-    if len(rays1) < FIVE:
+def _from_all(
+    points: Array, rays1: Array, rays2: Array, votes: Array, own: Rows, noise: float, cameras: Pose
+) -> list[Pose]:
+    """Return the pose of the essential matrix that all correspondences (n, 4) agree with most, of those of samples of five."""
+    samples = draw_from(points, FIVE, N_FIVES, (0,), votes, noise, 1, False, np.random.default_rng(_SEED)).indices
+    solved = (cv2.findEssentialMat(rays1[rows], rays2[rows], np.eye(3))[0] for rows in samples)
+    essentials = np.vstack([np.zeros((0, 3)), *(stack for stack in solved if stack is not None)]).reshape(-1, 3, 3)
+    essentials = essentials[np.isfinite(essentials).all(axis=(1, 2))]
+    if len(essentials) == 0:
         return []
-    essential: Any = cv2.findEssentialMat(rays1, rays2, np.eye(3), cv2.USAC_ACCURATE, 0.999, threshold)[0]
-    found = essential is not None and np.isfinite(essential).all()
-    return [_in_front(essential, rays1[own], rays2[own])] if found else []
+    models = np.linalg.inv(cameras[1]).T @ essentials @ np.linalg.inv(cameras[0])
+    squared = FAMILIES["fundamental"].squared_residuals(points, models.reshape(-1, 9))
+    best = np.argmin(np.minimum(squared, (INLIER * noise) ** 2) @ votes)
+    return [_in_front(essentials[best], rays1[own], rays2[own])]
 
 
 def _in_front(essential: Array, rays1: Array, rays2: Array) -> Pose:
