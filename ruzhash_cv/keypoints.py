@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 from scipy.spatial import cKDTree
 
 from ruzhash_cv._core.validation import as_vector
@@ -65,7 +65,7 @@ def trust(data: Array, keypoints: Appearance, rng: np.random.Generator) -> Array
     if keypoints.quality is not None:
         order, mean = np.argsort(keypoints.quality, kind="stable"), float(shares.mean())
         fitted = np.empty(n)
-        fitted[order] = isotonic_regression(shares[order], increasing=False).x
+        fitted[order] = scipy.optimize.isotonic_regression(shares[order], increasing=False).x
         odds = fitted / (1.0 - fitted) * (shares / (1.0 - shares) / (mean / (1.0 - mean)) if seen else 1.0)
         shares = odds / (1.0 + odds)
     return np.maximum(LEAST_TRUST, shares)
@@ -88,7 +88,7 @@ def true_shares(own: Array, null: Array) -> Array:
     both = np.concatenate([own, null])
     order = np.argsort(both, kind="stable")
     rising = np.empty(len(both))
-    rising[order] = isotonic_regression(np.repeat([1.0, 0.0], [len(own), len(null)])[order]).x
+    rising[order] = scipy.optimize.isotonic_regression(np.repeat([1.0, 0.0], [len(own), len(null)])[order]).x
     # Half of the decoys, and of the mismatches, are below the median; true matches hardly are.
     mismatches = min(1.0, 2.0 * float(np.mean(own <= np.median(null))))
     ratio = (1.0 - rising[: len(own)]) / np.maximum(rising[: len(own)], 1e-9) * len(own) / max(len(null), 1)

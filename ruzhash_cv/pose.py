@@ -6,8 +6,8 @@ from typing import Any
 
 import cv2
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.sampling import draw_from
@@ -61,7 +61,9 @@ def camera_pose(
     poses += _from_all(np.hstack([points1, points2]), _flat(rays1), _flat(rays2), votes, own, scale, cameras)
     fitted = []
     for pose in poses:
-        fit = least_squares(distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=(*pose, own))
+        fit = scipy.optimize.least_squares(
+            distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=(*pose, own)
+        )
         fitted.append(_changed(fit.x, *pose))
     squares = [distances(np.zeros(5), *pose, slice(None)) ** 2 for pose in fitted]
     rotation, translation = fitted[int(np.argmin(np.minimum(squares, (INLIER * scale) ** 2) @ votes))]

@@ -80,3 +80,8 @@ def test_after_a_warmup_nothing_is_compiled_and_nothing_is_added_to_the_cache(tm
     assert run(COUNTED, cache) == "[]"
     assert {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()} == before
     assert run(WARM_UP, cache) == "0"
+
+
+def test_the_import_leaves_out_what_few_calls_need() -> None:
+    code = "import sys, ruzhash_cv; print([name for name in ('scipy.optimize', 'matplotlib', 'pooch') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
