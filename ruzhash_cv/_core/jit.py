@@ -152,8 +152,8 @@ def uninterrupted(function: Callable[..., T], *arguments: Any) -> T:
     Within another such function it waits for that one's, or until `let_through` is called.
     """
     handler = _signal.getsignal(signal.SIGINT)
-    nobody = isinstance(handler, _Held) or not callable(handler)
-    if nobody or threading.current_thread() is not threading.main_thread():
+    is_held = isinstance(handler, _Held)
+    if is_held or not callable(handler) or threading.current_thread() is not threading.main_thread():
         return function(*arguments)
     held = _Held(handler)
     _signal.signal(signal.SIGINT, held)

@@ -241,8 +241,8 @@ def test_another_file_in_the_report_s_place_is_replaced(database: Path, tmp_path
         pytest.importorskip("pyarrow.parquet")
     verify(database, n_jobs=1)
     (tmp_path / name).write_bytes(b"\xffnames,of,something\n1,2,3\n")
-    verify(database, n_jobs=1, report=tmp_path / name)
-    assert earlier_rows(tmp_path / name, ("names", "of", "something")) == []
+    done = verify(database, n_jobs=1, report=tmp_path / name)
+    assert len(earlier_rows(tmp_path / name, COLUMNS)) == done.pairs > 0
 
 
 # The same rows, whatever happens
