@@ -429,7 +429,7 @@ NUMBERS = [
     Number(refinement, "N_PATCHES", (), "patches of a wide plane that its parts are looked for among"),
     Number(refinement, "PATCH_SIZE", (), "matches in a patch"),
     Number(refinement, "N_FITS", (), "last fits of a structure"),
-    Number(refinement, "RADIUS", (), "their radius, in noise scales"),
+    Number(refinement, "DEGREES", (), "degrees of freedom of the laws that their residuals may have"),
     Number(search, "CLOSING_RADII", (), "radii of the refits, in lengths"),
     Number(search, "N_DECOYS", (), "decoys that models are weighed against, and others that scores are compared with"),
     Number(search, "SIGNIFICANCE", (), "exponent of a model's weight"),
@@ -471,7 +471,6 @@ NOT_TUNED = {
     "ruzhash_cv.preferences": {"SCALES", "_WIDTH"},
     "ruzhash_cv.sampling": {"_FEW_DISTANCES", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD"},
     "ruzhash_cv.structures.search": {"_MODELS_AT_ONCE", "_NOWHERE"},
-    "ruzhash_cv.structures.refinement": {"MEDIANS"},
     "ruzhash_cv.structures.evidence": {"FINEST", "MOST_STRUCTURES", "N_RADII", "RADII", "_N_STEPS"},
     "ruzhash_cv.verdict": {"EQUATIONS", "RIVALS_APART"},
 }

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.stats
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
@@ -195,6 +196,19 @@ def of_unit_norm(matrix: Array) -> Array:
 def biweights(residuals: Array, radius: float) -> Array:
     """Tukey's weights: (1 - (r / radius)^2)^2 within the radius, 0 beyond."""
     return np.where(residuals < radius, (1.0 - (residuals / radius) ** 2) ** 2, 0.0)
+
+
+def student_weights(residuals: Array, codimension: int, degrees: Sequence[float]) -> Array:
+    """Weights of the multivariate t, whose likelihood is largest, of those of the same median residual."""
+    squared, found = residuals**2, []
+    for n in degrees:
+        # The squared length of a t vector over its dimension has an F law.
+        scale = np.median(squared) / (codimension * scipy.stats.f.ppf(0.5, codimension, n))
+        law = scipy.stats.multivariate_t(np.zeros(codimension), scale * np.eye(codimension), df=n)
+        places = np.zeros((len(squared), codimension))
+        places[:, 0] = residuals
+        found.append((law.logpdf(places).sum(), 1.0 / (1.0 + squared / (n * scale))))
+    return max(found, key=lambda of: of[0])[1]
 
 
 # Preferences

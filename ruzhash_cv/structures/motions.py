@@ -30,7 +30,7 @@ from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import RADII, TOLERANCE, Candidates, Models, Structures, count_votes, evidence
-from ruzhash_cv.structures.refinement import lie_among, noise_scales, refine, refit
+from ruzhash_cv.structures.refinement import lie_among, noise_scales, refine
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -210,8 +210,7 @@ class MotionSearch:
         tried = tried[np.argsort(-agreement, kind="stable")[:N_REFINED]]
         radii = np.full(len(tried), self._length)
         data, votes, codes = self._data[all_rows], seen.weights[all_rows], np.zeros(len(tried), np.uint8)
-        fitted = refit(self._rigid, data, votes, tried, radii, last=True)
-        return refine((self._rigid,), codes, fitted, data, votes, radii)
+        return refine((self._rigid,), codes, tried, data, votes, radii)
 
     def _evidence(self, models: Array, rows: Rows, n_free: int | None = None, chance: Array | float = 0.0) -> Array:
         """Return -ln NFA (m, n_radii) of matrices among some matches, of which they fit `n_free` whatever these are.

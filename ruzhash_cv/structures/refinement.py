@@ -17,11 +17,13 @@ divided: next to a part of it there is more of it.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
+from scipy.special import chdtri, fdtri, gammaln
 
 from ruzhash_cv._core.jit import jit
 from ruzhash_cv.families.protocol import TwoViewFamily
@@ -33,11 +35,10 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Families = tuple[TwoViewFamily, ...]
 
-#: Fits of a model, each with a biweight whose radius is so many noise scales. It is wide, as labels are not exact
-#: and points not all on the plane.
-N_FITS, RADIUS = 3, 6.0
-#: The median length of Gaussian noise of scale 1, by the number of its directions: that of the chi distribution.
-MEDIANS = {1: 0.6745, 2: 1.1774}
+#: Last fits of a model.
+N_FITS = 3
+#: Degrees of freedom that the law of residuals may have: heavy tails, light ones, and as good as none.
+DEGREES = 2.0, 8.0, 1000.0
 #: Neighbours looked at. Matches lie among others if these are so often among their neighbours as this share of what chance would give.
 N_NEIGHBOURS, MIXED = 3, 0.55
 #: A structure smaller than this share of the stronger ones need not compete with them for keypoints.
@@ -52,21 +53,16 @@ def refit(
     votes: Array,
     models: Array,
     radii: Array,
-    own: Mask | None = None,
-    last: bool = False,
 ) -> Array:
-    """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays.
-
-    `own` (m, n) tells which correspondences each model is fitted to; by default to all. The `last` fits of a family that has `step` are
-    its steps: near the end they are more precise, far from it they are not.
-    """
+    """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays."""
     squared = np.ascontiguousarray(family.squared_residuals(data, models))
     weights = np.empty_like(squared)
     _biweight_kernel(squared, votes, radii, weights)
-    if own is not None:
-        weights *= own
-    fit = getattr(family, "step", family.fit) if last else family.fit
-    fitted = fit(data, weights, models)
+    return _usable(family, family.fit(data, weights, models), weights, models)
+
+
+def _usable(family: TwoViewFamily, fitted: Array, weights: Array, models: Array) -> Array:
+    """Return what was `fitted` (m, 9), and models where this failed or too few have weight."""
     usable = np.isfinite(fitted).all(axis=1) & (weights.sum(axis=1) > family.sample_size + 1.0)
     return np.where(usable[:, None], fitted, models)
 
@@ -91,31 +87,70 @@ def refine(
     tolerances: Array,
     own: Mask | None = None,
 ) -> tuple[Array, Array]:
-    """Return models (m, 9) fitted at their noise scales, and these (m,), from what lies within `tolerances` (m,) of them.
+    """Return models (m, 9) fitted to what lies within `tolerances` (m,), by the law of its residuals, and their noise scales (m,).
 
-    `own` is that of `refit`: a structure fitted to what others hold as well could become one of these.
+    `own` (m, n) tells which correspondences each model is fitted to; by default to all. A structure fitted to what others hold as well
+    could become one of these. The fits of a family that has `step` are its steps: near the end they are more precise, far from it they
+    are not.
     """
-    models, noise, limits = models.copy(), np.zeros(len(models)), tolerances
-    parts = [(families[code], np.flatnonzero(codes == code)) for code in np.unique(codes)]
-    for fits in range(N_FITS + 1):
-        for family, rows in parts:
-            held = None if own is None else own[rows]
-            squared = family.squared_residuals(data, models[rows])
-            squared[~(squared <= (limits[rows] ** 2)[:, None])] = np.inf  # NaN too
-            if held is not None:
-                squared[~held] = np.inf
+    models, noise = models.copy(), np.zeros(len(models))
+    for code in np.unique(codes):
+        family, rows = families[code], np.flatnonzero(codes == code)
+        fit, laws = getattr(family, "step", family.fit), _laws(family.codimension)
+        for fits in range(N_FITS + 1):
+            squared = np.ascontiguousarray(family.squared_residuals(data, models[rows]))
+            squared[~(squared <= (tolerances[rows] ** 2)[:, None])] = np.inf  # NaN too
+            if own is not None:
+                squared[~own[rows]] = np.inf
             noise[rows] = noise_scales(squared, family.codimension)
             if fits < N_FITS:
-                models[rows] = refit(family, data, votes, models[rows], RADIUS * noise[rows], held, last=True)
-        limits = np.minimum(tolerances, RADIUS * noise)
+                weights = np.empty_like(squared)
+                _student_kernel(squared, votes, noise[rows], laws, weights)
+                models[rows] = _usable(family, fit(data, weights, models[rows]), weights, models[rows])
     return models, noise
+
+
+@jit("void(f8[:, ::1], f8[::1], f8[::1], f8[:, ::1], f8[:, ::1])")
+def _student_kernel(squared: Any, votes: Any, noise: Any, laws: Any, weights: Any) -> None:
+    """Write votes times the weights of the likeliest law; what has no residual has no weight.
+
+    By a law of n degrees of freedom and scale s a residual r has a density in proportion to (1 + r^2 / (n s^2))^-exponent, and in a fit
+    the weight 1 / (1 + r^2 / (n s^2)).
+    """
+    for item in range(len(squared)):
+        largest, scale = -np.inf, max(noise[item] * noise[item], 1e-300)
+        weights[item] = 0.0
+        for law in range(len(laws)):
+            exponent, width, height = laws[law]
+            likelihood = 0.0
+            for row in range(squared.shape[1]):
+                if squared[item, row] < np.inf:
+                    ratio = squared[item, row] / (width * scale)
+                    likelihood += votes[row] * (height - exponent * np.log1p(ratio))
+            if likelihood > largest:
+                largest = likelihood
+                for row in range(squared.shape[1]):
+                    weights[item, row] = votes[row] / (1.0 + squared[item, row] / (width * scale))
+
+
+@cache
+def _laws(codimension: int) -> Array:
+    """Return of Student's laws the exponents, n s^2 by squared noise scales, and the logarithms of their densities at 0.
+
+    Each scale s is such that the median residual is that of Gaussian noise of scale 1.
+    """
+    n = np.array(DEGREES)
+    exponents = (n + codimension) / 2.0
+    widths = n * chdtri(codimension, 0.5) / (codimension * fdtri(codimension, n, 0.5))
+    heights = gammaln(exponents) - gammaln(n / 2.0) - codimension / 2.0 * np.log(widths)
+    return np.column_stack([exponents, widths, heights])
 
 
 def noise_scales(squared: Array, codimension: int) -> Array:
     """Return noise scales (m,) by the medians of squared residuals (m, n) that are finite, 0 where none is."""
     held = [row[row < np.inf] for row in squared]
     middle = [np.partition(row, len(row) // 2)[len(row) // 2] if len(row) else 0.0 for row in held]
-    return np.sqrt(np.array(middle, np.float64)) / MEDIANS[codimension]
+    return np.sqrt(np.array(middle, np.float64) / chdtri(codimension, 0.5))
 
 
 def tell_repetitions(

@@ -11,8 +11,9 @@ from two_views import H, motion, plane
 
 from ruzhash_cv import filter_points
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
+from ruzhash_cv.structures import refinement
 from ruzhash_cv.structures.evidence import ANNULUS, RADII, radius_steps
-from ruzhash_cv.structures.refinement import refine, refit
+from ruzhash_cv.structures.refinement import DEGREES, refine, refit
 from ruzhash_cv.structures.search import cover
 
 MAKE = {"homography": plane, "fundamental": motion}
@@ -42,10 +43,47 @@ def test_a_refit_is_the_fit_by_tukey_s_biweights_within_the_radius(family: TwoVi
     expected = FIT[family.name](data, weights / factor_of_equations(family.name, data, start)).ravel()
     found = refit(family, data, votes, start.reshape(1, 9), np.array([radius]))[0]
     np.testing.assert_allclose(found * np.sign(found @ expected), expected, atol=1e-6)
-    if family.name == "fundamental":
+
+
+@both
+@pytest.mark.parametrize(("n", "best"), [(2.0, 2.0), (8.0, 8.0), (np.inf, 1000.0)])
+def test_last_fits_have_the_weights_of_the_law_that_the_residuals_follow(
+    family: TwoViewFamily, n: float, best: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, name = np.random.default_rng(0), family.name
+    exact, votes = MAKE[name](2001), np.repeat([1.0, 0.0], [2001, 20])
+    tails = 1.0 if n == np.inf else np.sqrt(n / rng.chisquare(n, 2001))[:, None]
+    data = np.vstack([exact + 0.5 * tails * rng.normal(size=(2001, 4)), rng.uniform(0, 600, (20, 4))])
+    start = FIT[name](np.vstack([exact + 0.01 * rng.normal(size=(2001, 4)), data[2001:]]), votes)
+    residuals, own = DISTANCE[name](data, start), np.ones((1, 2021), bool)
+    own[0, 2001:] = False
+    weights = votes.copy()
+    weights[:2001] *= naive.student_weights(residuals[:2001], family.codimension, DEGREES)
+    alone = naive.student_weights(residuals[:2001], family.codimension, [best])
+    np.testing.assert_array_equal(weights[:2001], alone)
+    if name == "fundamental":
         expected = naive.step_fundamental_matrix(data, weights, start).ravel()
-        found = refit(family, data, votes, start.reshape(1, 9), np.array([radius]), last=True)[0]
-        np.testing.assert_allclose(found * np.sign(found @ expected), expected, atol=1e-6)
+    else:
+        expected = FIT[name](data, weights / factor_of_equations(name, data, start)).ravel()
+    monkeypatch.setattr(refinement, "N_FITS", 1)
+    codes, models, limits = np.zeros(1, np.uint8), start.reshape(1, 9), np.array([1e6])
+    found = refine((family,), codes, models, data, np.ones(2021), limits, own)[0][0]
+    np.testing.assert_allclose(found * np.sign(found @ expected), expected, atol=1e-6)
+
+
+@both
+def test_a_last_fit_is_to_what_lies_within_the_tolerance(family: TwoViewFamily) -> None:
+    data = MAKE[family.name](90, 0.3)
+    start = FIT[family.name](data[:70], np.ones(70)).reshape(1, 9)
+    data[70:, 2:] += 40.0
+    near = DISTANCE[family.name](data, start.reshape(3, 3)) <= 3.0
+    codes, tolerances = np.zeros(1, np.uint8), np.array([3.0])
+    found, noise = refine((family,), codes, start, data, np.ones(90), tolerances)
+    alone, same = refine((family,), codes, start, data[near], np.ones(near.sum()), tolerances)
+    assert 70 <= near.sum() < 90
+    np.testing.assert_allclose(found, alone, atol=1e-12)
+    np.testing.assert_array_equal(noise, same)
+    assert 0.1 < noise[0] < 0.6
 
 
 @both
