@@ -21,6 +21,7 @@ from pose_scenes import Pair, given
 from pose_worlds import RIGID
 from problems import Problem
 from report import about_this_run, markdown
+from variants import DEFAULT, RULES, changed
 
 from ruzhash_cv import find_fundamental_matrix, find_homography
 
@@ -191,6 +192,7 @@ def main() -> None:
     parser.add_argument("--per-cell", type=int, default=1, help="problems of each cell of a set")
     parser.add_argument("--set", nargs="+", default=list(SETS), help="names or their beginnings; default all")
     parser.add_argument("--no-peers", action="store_true", help="this package alone")
+    parser.add_argument("--variant", default=DEFAULT, choices=list(RULES), help="of the ablation")
     options = parser.parse_args()
     first = 10_000 if options.half == "judge" else 0
     chosen = [name for name in SETS if any(name.startswith(start) for start in options.set)]
@@ -201,7 +203,8 @@ def main() -> None:
         kind, make = SETS[name]
         targets = list(make(options.half, options.per_cell))
         estimators = methods(kind, peers=not options.no_peers)
-        table = measure(kind, targets, estimators, range(first, first + options.seeds))
+        with changed(RULES[options.variant]):
+            table = measure(kind, targets, estimators, range(first, first + options.seeds))
         print(f"\n### {name} ({kind}): {len(targets)} problems, {options.seeds} seeds\n\n{table}", flush=True)
 
 

@@ -315,6 +315,7 @@ RULES: dict[str, Variant] = {
         method(search.Search, "_along_lines", lambda self, structures, candidates: np.zeros(len(self._matches), bool))
     ),
     "evidence: repetitions stay": Variant(method(search.Search, "_without_repetitions", lambda self, found: found)),
+    "models: last fits by least squares": Variant(replaced(refinement, DEGREES=(1e6,))),
     "votes: one for each of several duplicates": Variant(
         replaced(matchset, duplicate_groups=lambda data, radius: np.arange(len(data)))
     ),
@@ -448,7 +449,7 @@ NUMBERS = [
     Number(evidence, "LEAST_VOTES", (), "votes in an annulus, at least"),
     Number(refinement, "N_NEIGHBOURS", (), "neighbours looked at to tell repetitions"),
     Number(refinement, "MIXED", (), "others are among the neighbours of matches that lie among them, in shares of chance", "share"),
-    Number(refinement, "SMALL", (), "a structure smaller than this share of the stronger ones needs none", "share"),
+    Number(refinement, "SMALL", (), "a structure smaller than this share of the stronger ones need not compete for keypoints", "share"),
     Number(preferences, "N_SCALES", (), "noise scales of a preference, each a third of the one before"),
     Number(preferences, "WIDEST_SCALE", (), "widest noise scale, in lengths; so far decoys keep from what could be true"),
     Number(preferences, "CUT", (), "preferences end at so many widest noise scales, and rivals are further apart"),

@@ -42,7 +42,7 @@ DEGREES = 2.0, 8.0, 1000.0
 #: Neighbours looked at. Matches lie among others if these are so often among their neighbours as this share of what chance would give.
 N_NEIGHBOURS, MIXED = 3, 0.55
 #: A structure smaller than this share of the stronger ones need not compete with them for keypoints.
-SMALL = 0.125
+SMALL = 0.25
 #: Patches: how many, and the matches in each.
 N_PATCHES, PATCH_SIZE = 32, 20
 

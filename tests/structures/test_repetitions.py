@@ -142,7 +142,7 @@ def scattered(n: int = 90) -> np.ndarray:
 @pytest.mark.parametrize("to_the_stronger", [5.0, 0.5])
 def test_the_few_matches_of_an_interleaved_structure_are_lost(to_the_stronger: float) -> None:
     """Whether or not it holds the stronger one's matches too."""
-    few = int(SMALL * 80) - 1
+    few = int(SMALL / (1.0 + SMALL) * 90) - 1
     distances = np.full((90, 2), 0.5)
     distances[90 - few :, 0], distances[: 90 - few, 1] = 5.0, to_the_stronger
     repeated, held, lost = tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0)
