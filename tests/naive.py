@@ -202,7 +202,7 @@ def student_weights(residuals: Array, codimension: int, degrees: Sequence[float]
     """Weights of the multivariate t, whose likelihood is largest, of those of the same median residual."""
     squared, found = residuals**2, []
     for n in degrees:
-        # The squared length of a t vector over its dimension has an F law.
+        # The squared length of such a vector over its dimension has an F law.
         scale = np.median(squared) / (codimension * scipy.stats.f.ppf(0.5, codimension, n))
         law = scipy.stats.multivariate_t(np.zeros(codimension), scale * np.eye(codimension), df=n)
         places = np.zeros((len(squared), codimension))

@@ -58,12 +58,12 @@ def refit(
     squared = np.ascontiguousarray(family.squared_residuals(data, models))
     weights = np.empty_like(squared)
     _biweight_kernel(squared, votes, radii, weights)
-    return _usable(family, family.fit(data, weights, models), weights, models)
+    return _usable(family, family.fit(data, weights, models), weights.sum(axis=1), models)
 
 
-def _usable(family: TwoViewFamily, fitted: Array, weights: Array, models: Array) -> Array:
-    """Return what was `fitted` (m, 9), and models where this failed or too few have weight."""
-    usable = np.isfinite(fitted).all(axis=1) & (weights.sum(axis=1) > family.sample_size + 1.0)
+def _usable(family: TwoViewFamily, fitted: Array, support: Array, models: Array) -> Array:
+    """Return what was `fitted` (m, 9), and models where this failed or had too little `support` (m,)."""
+    usable = np.isfinite(fitted).all(axis=1) & (support > family.sample_size + 1.0)
     return np.where(usable[:, None], fitted, models)
 
 
@@ -106,7 +106,8 @@ def refine(
             if fits < N_FITS:
                 weights = np.empty_like(squared)
                 _student_kernel(squared, votes, noise[rows], laws, weights)
-                models[rows] = _usable(family, fit(data, weights, models[rows]), weights, models[rows])
+                support = (squared < np.inf) @ votes
+                models[rows] = _usable(family, fit(data, weights, models[rows]), support, models[rows])
     return models, noise
 
 

@@ -112,6 +112,8 @@ def test_a_minimal_sample_and_one_more_refit_nothing(family: TwoViewFamily) -> N
         data = MAKE[family.name](family.sample_size + more, 0.5)
         found = refit(family, data, np.ones(len(data)), start, np.array([1000.0]))
         assert (found != start).any() == changes
+        last, _ = refine((family,), np.zeros(1, np.uint8), start, data, np.ones(len(data)), np.array([1000.0]))
+        assert (last != start).any() == changes
 
 
 def test_structures_refined_by_what_is_their_own_do_not_become_one_another() -> None:
