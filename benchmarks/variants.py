@@ -472,6 +472,7 @@ NOT_TUNED = {
     "ruzhash_cv.preferences": {"SCALES", "_WIDTH"},
     "ruzhash_cv.sampling": {"_FEW_DISTANCES", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD"},
     "ruzhash_cv.structures.search": {"_MODELS_AT_ONCE", "_NOWHERE"},
+    "ruzhash_cv.structures.refinement": {"EXACT"},
     "ruzhash_cv.structures.evidence": {"FINEST", "MOST_STRUCTURES", "N_RADII", "RADII", "_N_STEPS"},
     "ruzhash_cv.verdict": {"EQUATIONS", "RIVALS_APART"},
 }

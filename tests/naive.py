@@ -198,8 +198,8 @@ def biweights(residuals: Array, radius: float) -> Array:
     return np.where(residuals < radius, (1.0 - (residuals / radius) ** 2) ** 2, 0.0)
 
 
-def student_weights(residuals: Array, codimension: int, degrees: Sequence[float]) -> Array:
-    """Weights of the multivariate t, whose likelihood is largest, of those of the same median residual."""
+def student_weights(residuals: Array, votes: Array, codimension: int, degrees: Sequence[float]) -> Array:
+    """Votes times weights of the multivariate t, whose likelihood is largest, of those of the same median residual."""
     squared, found = residuals**2, []
     for n in degrees:
         # The squared length of such a vector over its dimension has an F law.
@@ -207,7 +207,7 @@ def student_weights(residuals: Array, codimension: int, degrees: Sequence[float]
         law = scipy.stats.multivariate_t(np.zeros(codimension), scale * np.eye(codimension), df=n)
         places = np.zeros((len(squared), codimension))
         places[:, 0] = residuals
-        found.append((law.logpdf(places).sum(), 1.0 / (1.0 + squared / (n * scale))))
+        found.append((votes @ law.logpdf(places), votes / (1.0 + squared / (n * scale))))
     return max(found, key=lambda of: of[0])[1]
 
 

@@ -275,7 +275,7 @@ def test_rows_that_are_not_finite_are_no_inliers_and_change_nothing(find: Finder
 
 
 def test_matches_without_noise_give_the_exact_homography() -> None:
-    """Their noise scale is zero, so there is nothing to refit by."""
+    """Their noise scale is zero."""
     points = np.random.default_rng(0).uniform(0, 500, (60, 2))
     model, mask = find_homography(points, points + [7.0, 3.0])
     assert mask.all()

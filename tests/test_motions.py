@@ -344,3 +344,18 @@ def test_a_motion_that_keeps_no_match_is_not_listed() -> None:
     assert (result.motion_labels == -1).all()
     with pytest.raises(IndexError, match="no motion to tell a pose by"):
         result.camera_pose(CAMERA1, CAMERA2)
+
+
+def test_motions_of_a_family_of_one_s_own_need_no_more_than_its_members() -> None:
+    class Own:
+        """Fundamental matrices, and no dataclass."""
+
+        def __init__(self) -> None:
+            self._of = FAMILIES["fundamental"]
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(FAMILIES["fundamental"], name)
+
+    rng = np.random.default_rng(0)
+    cloud = on_plane(WALL, 80, rng) * rng.uniform(0.5, 0.9, (80, 1))
+    assert [motion.kind for motion in filtered(views(cloud), model=Own()).motions] == ["fundamental"]

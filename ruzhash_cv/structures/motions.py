@@ -19,6 +19,7 @@ surface hides what is behind it, so that its matches have each other for neighbo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import RADII, TOLERANCE, Candidates, Models, Structures, count_votes, evidence
-from ruzhash_cv.structures.refinement import lie_among, noise_scales, refine
+from ruzhash_cv.structures.refinement import EXACT, lie_among, noise_scales, refine
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -53,8 +54,6 @@ NEAR = CUT * WIDEST_SCALE
 #: Matches that the matrix of a plane fits whatever they are: two fix the epipole.
 FREE = 2
 _SEED = 0
-#: Noise that is less, in lengths, is the rounding of exact matches.
-_EXACT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class MotionSearch:
         self._rigid = seen.families[self.code]
         self._is_plane = (codimensions > self._rigid.codimension)[seen.structures.codes]
         self._decoys = draw_decoys(self._data, N_DECOYS, WIDEST_SCALE * self._length, self._rng)
-        self._least = np.maximum(seen.structures.noise, _EXACT * self._length)
+        self._least = np.maximum(seen.structures.noise, EXACT * self._length)
         self.own_models = np.full((len(seen.structures), 9), np.nan)
         self.tells = self._rigid.codimension == 1
         for structure in range(len(seen.structures)) if self.tells else ():
@@ -121,7 +120,7 @@ class MotionSearch:
             if len(rows) > 2 * self._rigid.sample_size:
                 # So many degrees of freedom went into the fit.
                 spread = np.sqrt(len(rows) / (len(rows) - self._rigid.sample_size))
-                self._least[structure] = np.clip(noise[best] * spread, _EXACT * self._length, self._least[structure])
+                self._least[structure] = np.clip(noise[best] * spread, EXACT * self._length, self._least[structure])
 
     def rigid(self, reach: float) -> list[Motions]:
         """Return the motions that have a matrix, as told by what is off a plane by at most `reach`; the strongest structures first."""
@@ -148,7 +147,7 @@ class MotionSearch:
         tells = (gains.max(axis=1, initial=-np.inf) > 0.0) & holds[:, seed]
         if not tells.any():
             return None
-        limit = INLIER * max(noise[tells].min(), _EXACT * self._length)
+        limit = INLIER * max(noise[tells].min(), EXACT * self._length)
         squared = self._rigid.squared_residuals(self._data[rows], models)
         best = [int(np.argmin(np.where(tells, np.minimum(squared, limit**2) @ seen.weights[rows], np.inf)))]
         if plane and self._repeats(rows, holds[best[0]], squared[best[0]] <= limit**2, reach < np.inf):
@@ -219,10 +218,10 @@ class MotionSearch:
         before were ranked by what all matches say.
         """
         votes = self._seen.weights[rows]
-        family: Any = replace(self._rigid, sample_size=n_free or self._rigid.sample_size)  # type: ignore[type-var]
-        found = Candidates.of(family, 0, models, self._data[rows], self._decoys, self._length)
+        found = Candidates.of(self._rigid, 0, models, self._data[rows], self._decoys, self._length)
         found = replace(found, chance=np.maximum(found.chance, chance))
-        gains = evidence(found, count_votes(found.steps, votes), float(votes.sum()), (family,), N_REFINED)
+        law: Any = SimpleNamespace(sample_size=n_free or self._rigid.sample_size, codimension=self._rigid.codimension)
+        gains = evidence(found, count_votes(found.steps, votes), float(votes.sum()), (law,), N_REFINED)
         gains[:, RADII > 1.0 + 1e-9] = -np.inf
         return gains
 

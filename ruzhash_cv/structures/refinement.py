@@ -37,8 +37,10 @@ Families = tuple[TwoViewFamily, ...]
 
 #: Last fits of a model.
 N_FITS = 3
-#: Degrees of freedom that the law of residuals may have: heavy tails, light ones, and as good as none.
+#: Degrees of freedom that the law of residuals may have: heavy tails, lighter ones, and hardly any, as Gaussian noise.
 DEGREES = 2.0, 8.0, 1000.0
+#: Noise that is less, in lengths or tolerances, is the rounding of exact matches. They may be of one place, and no fit by themselves.
+EXACT = 1e-6
 #: Neighbours looked at. Matches lie among others if these are so often among their neighbours as this share of what chance would give.
 N_NEIGHBOURS, MIXED = 3, 0.55
 #: A structure smaller than this share of the stronger ones need not compete with them for keypoints.
@@ -47,13 +49,7 @@ SMALL = 0.25
 N_PATCHES, PATCH_SIZE = 32, 20
 
 
-def refit(
-    family: TwoViewFamily,
-    data: Array,
-    votes: Array,
-    models: Array,
-    radii: Array,
-) -> Array:
+def refit(family: TwoViewFamily, data: Array, votes: Array, models: Array, radii: Array) -> Array:
     """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays."""
     squared = np.ascontiguousarray(family.squared_residuals(data, models))
     weights = np.empty_like(squared)
@@ -87,7 +83,7 @@ def refine(
     tolerances: Array,
     own: Mask | None = None,
 ) -> tuple[Array, Array]:
-    """Return models (m, 9) fitted to what lies within `tolerances` (m,), by the law of its residuals, and their noise scales (m,).
+    """Return models (m, 9) fitted to what lies within `tolerances` (m,), by the likeliest law of residuals, and noise scales (m,).
 
     `own` (m, n) tells which correspondences each model is fitted to; by default to all. A structure fitted to what others hold as well
     could become one of these. The fits of a family that has `step` are its steps: near the end they are more precise, far from it they
@@ -105,7 +101,7 @@ def refine(
             noise[rows] = noise_scales(squared, family.codimension)
             if fits < N_FITS:
                 weights = np.empty_like(squared)
-                _student_kernel(squared, votes, noise[rows], laws, weights)
+                _student_kernel(squared, votes, np.maximum(noise[rows], EXACT * tolerances[rows]), laws, weights)
                 support = (squared < np.inf) @ votes
                 models[rows] = _usable(family, fit(data, weights, models[rows]), support, models[rows])
     return models, noise
@@ -115,11 +111,11 @@ def refine(
 def _student_kernel(squared: Any, votes: Any, noise: Any, laws: Any, weights: Any) -> None:
     """Write votes times the weights of the likeliest law; what has no residual has no weight.
 
-    By a law of n degrees of freedom and scale s a residual r has a density in proportion to (1 + r^2 / (n s^2))^-exponent, and in a fit
-    the weight 1 / (1 + r^2 / (n s^2)).
+    By a law of n degrees of freedom and scale s a residual r in c dimensions has a density in proportion to
+    (1 + r^2 / (n s^2))^-((n + c) / 2), and in a fit the weight 1 / (1 + r^2 / (n s^2)).
     """
     for item in range(len(squared)):
-        largest, scale = -np.inf, max(noise[item] * noise[item], 1e-300)
+        largest, scale = -np.inf, noise[item] * noise[item]
         weights[item] = 0.0
         for law in range(len(laws)):
             exponent, width, height = laws[law]
@@ -136,9 +132,9 @@ def _student_kernel(squared: Any, votes: Any, noise: Any, laws: Any, weights: An
 
 @cache
 def _laws(codimension: int) -> Array:
-    """Return of Student's laws the exponents, n s^2 by squared noise scales, and the logarithms of their densities at 0.
+    """Return Student's laws, a row each: (n + c) / 2, n s^2, and the logarithm of the density at 0, but for a constant.
 
-    Each scale s is such that the median residual is that of Gaussian noise of scale 1.
+    The scale s is such that the median residual is that of Gaussian noise of scale 1.
     """
     n = np.array(DEGREES)
     exponents = (n + codimension) / 2.0

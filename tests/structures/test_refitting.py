@@ -13,7 +13,7 @@ from ruzhash_cv import filter_points
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
 from ruzhash_cv.structures import refinement
 from ruzhash_cv.structures.evidence import ANNULUS, RADII, radius_steps
-from ruzhash_cv.structures.refinement import DEGREES, refine, refit
+from ruzhash_cv.structures.refinement import DEGREES, noise_scales, refine, refit
 from ruzhash_cv.structures.search import cover
 
 MAKE = {"homography": plane, "fundamental": motion}
@@ -50,25 +50,66 @@ def test_a_refit_is_the_fit_by_tukey_s_biweights_within_the_radius(family: TwoVi
 def test_last_fits_have_the_weights_of_the_law_that_the_residuals_follow(
     family: TwoViewFamily, n: float, best: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What has next to no votes, the far ones here, tells nothing of the law, and what is another's is left out."""
     rng, name = np.random.default_rng(0), family.name
-    exact, votes = MAKE[name](2001), np.repeat([1.0, 0.0], [2001, 20])
-    tails = 1.0 if n == np.inf else np.sqrt(n / rng.chisquare(n, 2001))[:, None]
-    data = np.vstack([exact + 0.5 * tails * rng.normal(size=(2001, 4)), rng.uniform(0, 600, (20, 4))])
-    start = FIT[name](np.vstack([exact + 0.01 * rng.normal(size=(2001, 4)), data[2001:]]), votes)
-    residuals, own = DISTANCE[name](data, start), np.ones((1, 2021), bool)
-    own[0, 2001:] = False
-    weights = votes.copy()
-    weights[:2001] *= naive.student_weights(residuals[:2001], family.codimension, DEGREES)
-    alone = naive.student_weights(residuals[:2001], family.codimension, [best])
-    np.testing.assert_array_equal(weights[:2001], alone)
+    exact, votes = MAKE[name](2301), np.repeat([1.0, 1e-6, 1.0], [2001, 300, 20])
+    tails = 1.0 if n == np.inf else np.sqrt(n / rng.chisquare(n, 2301))[:, None]
+    noise = 0.5 * tails * rng.normal(size=(2301, 4)) * np.repeat([1.0, 30.0], [2001, 300])[:, None]
+    data = np.vstack([exact + noise, rng.uniform(0, 600, (20, 4))])
+    own = np.arange(2321) < 2301
+    start = FIT[name](np.vstack([exact + 0.01 * rng.normal(size=(2301, 4)), data[2301:]]), votes * own)
+    residuals, weights = DISTANCE[name](data, start), np.zeros(2321)
+    weights[own] = naive.student_weights(residuals[own], votes[own], family.codimension, DEGREES)
+    alone = naive.student_weights(residuals[own], votes[own], family.codimension, [best])
+    np.testing.assert_array_equal(weights[own], alone)
     if name == "fundamental":
         expected = naive.step_fundamental_matrix(data, weights, start).ravel()
     else:
         expected = FIT[name](data, weights / factor_of_equations(name, data, start)).ravel()
     monkeypatch.setattr(refinement, "N_FITS", 1)
-    codes, models, limits = np.zeros(1, np.uint8), start.reshape(1, 9), np.array([1e6])
-    found = refine((family,), codes, models, data, np.ones(2021), limits, own)[0][0]
-    np.testing.assert_allclose(found * np.sign(found @ expected), expected, atol=1e-6)
+    codes, models, limits = np.zeros(1, np.uint8), start.reshape(1, 9), np.array([1e4])
+    found, noise = refine((family,), codes, models, data, votes, limits, own[None])
+    np.testing.assert_allclose(found[0] * np.sign(found[0] @ expected), expected, atol=1e-6)
+    last = np.where(own, family.squared_residuals(data, found), np.inf)
+    np.testing.assert_array_equal(noise, noise_scales(last, family.codimension))
+
+
+def test_models_of_two_families_are_refined_each_as_alone() -> None:
+    families = Homographies(), FundamentalMatrices()
+    data = np.vstack([plane(60, 0.5), motion(60, 0.5)])
+    planes, motions = families[0].fit(data[:60], np.ones((1, 60))), families[1].fit(data[60:], np.ones((1, 60)))
+    starts, codes = np.vstack([motions, planes, planes]), np.array([1, 0, 0], np.uint8)
+    tolerances, own = np.array([1.5, 3.0, 0.8]), np.random.default_rng(0).random((3, 120)) < 0.7
+    found, noise = refine(families, codes, starts, data, np.ones(120), tolerances, own)
+    for item in range(3):
+        one = slice(item, item + 1)
+        alone, same = refine(families, codes[one], starts[one], data, np.ones(120), tolerances[one], own[one])
+        np.testing.assert_array_equal(found[one], alone)
+        assert noise[item] == same[0]
+
+
+@both
+def test_last_fits_ask_for_votes_not_for_weights(family: TwoViewFamily) -> None:
+    size, name = family.sample_size, family.name
+    data = MAKE[name](size + 4, 0.3)
+    start = FIT[name](data, np.ones(size + 4)).reshape(1, 9)
+    data[-4:, 2:] += np.random.default_rng(0).choice([-6.0, 6.0], (4, 2))  # far out: heavy tails, and little weight
+    codes, tolerances = np.zeros(1, np.uint8), np.array([50.0])
+    for votes, changes in ((1.0, True), ((size + 0.9) / (size + 4), False)):
+        found, _ = refine((family,), codes, start, data, np.full(size + 4, votes), tolerances)
+        assert (found != start).any() == changes
+
+
+def test_matches_of_one_place_do_not_take_a_model_away() -> None:
+    """They are exact, and more than the others: the noise scale is zero."""
+    first, rng = np.random.default_rng(0).integers(0, 500, (60, 2)).astype(float), np.random.default_rng(1)
+    first[:35] = first[0]
+    exact = np.hstack([first, first + [8.0, 4.0]])
+    data = exact + np.repeat([0.0, 1.0], [35, 25])[:, None] * np.hstack([np.zeros((60, 2)), rng.normal(size=(60, 2))])
+    start = naive.of_unit_norm(np.array([[1.0, 0.0, 8.0], [0.0, 1.0, 4.0], [0.0, 0.0, 1.0]])).reshape(1, 9)
+    votes, codes = np.repeat([1 / 35, 1.0], [35, 25]), np.zeros(1, np.uint8)
+    found, _ = refine((Homographies(),), codes, start, data, votes, np.array([6.0]))
+    assert naive.transfer_error(exact, found.reshape(3, 3)).max() < 3.0
 
 
 @both

@@ -151,6 +151,13 @@ def test_the_few_matches_of_an_interleaved_structure_are_lost(to_the_stronger: f
     np.testing.assert_array_equal(lost, np.arange(90) >= 90 - few)
 
 
+def test_the_many_matches_of_an_interleaved_structure_are_not() -> None:
+    many = int(SMALL / (1.0 + SMALL) * 90) + 1
+    distances = np.full((90, 2), 0.5)
+    distances[90 - many :, 0] = distances[: 90 - many, 1] = 5.0
+    assert not tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0)[0].any()
+
+
 @pytest.mark.parametrize("image", [0, 1])
 def test_a_structure_that_competes_for_keypoints_goes(image: int) -> None:
     distances = np.full((90, 2), 5.0)
