@@ -13,7 +13,7 @@ import rendered
 from numpy.typing import NDArray
 from problems import Problem
 from report import about_this_run, markdown
-from variants import DEFAULT, RULES, changed
+from variants import CHANGES, DEFAULT, RULES, changed
 
 from ruzhash_cv import filter_points
 
@@ -87,12 +87,7 @@ def main() -> None:
     parser.add_argument("--per-cell", type=int, default=1, help="problems of each family, mismatch rate and kind")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--model", default="auto", choices=["auto", "homography", "fundamental"])
-    parser.add_argument(
-        "--variant",
-        default=DEFAULT,
-        choices=[name for name in RULES if not RULES[name].options],
-        help="of the ablation; nothing is stored",
-    )
+    parser.add_argument("--variant", default=DEFAULT, choices=CHANGES, help="of the ablation; nothing is stored")
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
     with changed(RULES[options.variant]):

@@ -21,7 +21,7 @@ from pose_scenes import Pair, given
 from pose_worlds import RIGID
 from problems import Problem
 from report import about_this_run, markdown
-from variants import DEFAULT, RULES, changed
+from variants import CHANGES, DEFAULT, RULES, changed
 
 from ruzhash_cv import find_fundamental_matrix, find_homography
 
@@ -192,12 +192,7 @@ def main() -> None:
     parser.add_argument("--per-cell", type=int, default=1, help="problems of each cell of a set")
     parser.add_argument("--set", nargs="+", default=list(SETS), help="names or their beginnings; default all")
     parser.add_argument("--no-peers", action="store_true", help="this package alone")
-    parser.add_argument(
-        "--variant",
-        default=DEFAULT,
-        choices=[name for name in RULES if not RULES[name].options],
-        help="of the ablation",
-    )
+    parser.add_argument("--variant", default=DEFAULT, choices=CHANGES, help="of the ablation")
     options = parser.parse_args()
     first = 10_000 if options.half == "judge" else 0
     chosen = [name for name in SETS if any(name.startswith(start) for start in options.set)]

@@ -340,6 +340,9 @@ RULES: dict[str, Variant] = {
     "mask: p <= 0.05": Variant(None, {"false_acceptance_rate": 0.05}),
 }
 
+#: The rules that are no options of `filter_points`: `changed` alone brings them about.
+CHANGES = [name for name, rule in RULES.items() if not rule.options]
+
 
 # --- The numbers.
 

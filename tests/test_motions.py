@@ -350,9 +350,6 @@ def test_motions_of_a_family_of_one_s_own_need_no_more_than_its_members() -> Non
     class Own:
         """Fundamental matrices, and no dataclass."""
 
-        def __init__(self) -> None:
-            self._of = FAMILIES["fundamental"]
-
         def __getattr__(self, name: str) -> Any:
             return getattr(FAMILIES["fundamental"], name)
 

@@ -185,13 +185,13 @@ def repeated_beside(
 
 def lie_among(data: Array, own: Mask, others: Mask, same: float) -> bool:
     """Tell whether in one of the images `others` are among the neighbours of matches `own` (n,) nearly as often as by chance."""
-    among = others & ~own
-    n_own, least = own.sum(), MIXED * others.sum() / (own | others).sum()
+    around, beside = own | others, others & ~own
+    n_own, least = own.sum(), MIXED * others.sum() / around.sum()
     for points in (data[:, :2], data[:, 2:]):
         low, high = points[own].min(axis=0), points[own].max(axis=0)
         # Where others are far too few within its bounds, neighbours need not be asked.
-        n_near = ((low <= points) & (points <= high)).all(axis=1)[among].sum()
-        if n_near > MIXED * least * (n_near + n_own) and 1.0 - own_share(points, own, own | others, same) > least:
+        n_near = ((low <= points) & (points <= high)).all(axis=1)[beside].sum()
+        if n_near > MIXED * least * (n_near + n_own) and 1.0 - own_share(points, own, around, same) > least:
             return True
     return False
 

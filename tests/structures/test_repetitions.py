@@ -9,7 +9,8 @@ from two_views import shifted_along_lines
 from ruzhash_cv import filter_points
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.structures.refinement import N_NEIGHBOURS, SMALL, own_share, tell_repetitions
+from ruzhash_cv.structures import refinement
+from ruzhash_cv.structures.refinement import N_NEIGHBOURS, SMALL, lie_among, own_share, tell_repetitions
 from ruzhash_cv.structures.search import Search
 
 OWN_KEYPOINTS = np.tile(np.arange(90), (2, 1))
@@ -177,6 +178,15 @@ def test_a_structure_in_a_place_of_its_own_stays_whatever_it_competes_for() -> N
     assert tell_repetitions(data, distances, shared, 1.0)[0].tolist() == [False, True]
     data[60:] += 1000.0
     assert tell_repetitions(data, distances, shared, 1.0)[0].tolist() == [False, False]
+
+
+def test_neighbours_are_asked_only_where_others_are_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, own, asked = scattered(), np.arange(90) >= 60, []
+    monkeypatch.setattr(refinement, "own_share", lambda *given: asked.append(given) or 0.0)
+    assert lie_among(data, own, ~own, 1.0)
+    data[60:] += 1000.0
+    assert not lie_among(data, own, ~own, 1.0)
+    assert len(asked) == 1
 
 
 def test_what_is_interleaved_in_one_image_alone_goes_too() -> None:
