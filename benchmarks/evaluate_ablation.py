@@ -52,7 +52,6 @@ EDGES = {
     "ruzhash_cv.correspondences",
     "ruzhash_cv.result",
     "ruzhash_cv.motions",
-    "ruzhash_cv.structures.motions",
 }
 Key = tuple[str, str, str, str]
 Row = dict[str, Any]

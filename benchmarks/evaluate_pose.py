@@ -30,6 +30,7 @@ from pose_measures import (
 from pose_scenes import Pair, given
 from rendered import photographed
 from report import about_this_run, markdown
+from variants import CHANGES, DEFAULT, RULES, changed
 
 from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
 
@@ -233,6 +234,7 @@ def main() -> None:
     )
     parser.add_argument("--set", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--no-peers", action="store_true", help="this package alone")
+    parser.add_argument("--variant", default=DEFAULT, choices=CHANGES, help="of the ablation")
     options = parser.parse_args()
     peers = {} if options.no_peers else model_peers(KIND)
     first = 10_000 if options.half == "judge" else 0
@@ -240,9 +242,11 @@ def main() -> None:
     print(about_this_run(ABSENT))
     for name in options.set:
         pairs = list(SETS[name](options.half, options.per_cell))
-        print(f"\n{report(name, pairs, seeds, peers)}", flush=True)
+        with changed(RULES[options.variant]):
+            print(f"\n{report(name, pairs, seeds, peers)}", flush=True)
     if any(name != "given" for name in options.set):
-        print(f"\n{planes_told(options.half, max(1, options.per_cell // 3), seeds)}")
+        with changed(RULES[options.variant]):
+            print(f"\n{planes_told(options.half, max(1, options.per_cell // 3), seeds)}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ruzhash_cv import filtering, matchset, preferences, sampling, verdict
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.structures import evidence, refinement, search
+from ruzhash_cv.structures import evidence, motions, refinement, search
 
 Change = Callable[[ExitStack], None]
 Array = NDArray[np.float64]
@@ -314,6 +314,9 @@ RULES: dict[str, Variant] = {
     "evidence: texture repeated in one direction stays": Variant(
         method(search.Search, "_along_lines", lambda self, structures, candidates: np.zeros(len(self._matches), bool))
     ),
+    "evidence: planes in one place stay": Variant(
+        method(search.Search, "interleaved", lambda self, structures: np.zeros((len(structures),) * 2, bool))
+    ),
     "evidence: repetitions stay": Variant(method(search.Search, "_without_repetitions", lambda self, found: found)),
     "models: last fits by least squares": Variant(replaced(refinement, DEGREES=(1e6,))),
     "votes: one for each of several duplicates": Variant(
@@ -432,9 +435,8 @@ NUMBERS = [
     Number(search, "MOST_ROUNDS", (), "rounds, each with as many samples as all before it"),
     Number(refinement, "N_PATCHES", (), "patches of a wide plane that its parts are looked for among"),
     Number(refinement, "PATCH_SIZE", (), "matches in a patch"),
-    Number(refinement, "N_FITS", (), "last fits of a structure"),
     Number(refinement, "DEGREES", (), "degrees of freedom of the laws that their residuals may have"),
-    Number(search, "CLOSING_RADII", (), "radii of the refits, in lengths"),
+    Number(refinement, "CLOSING_RADII", (), "radii of the refits, in lengths; last fits are as many"),
     Number(search, "N_DECOYS", (), "decoys that models are weighed against, and others that scores are compared with"),
     Number(search, "SIGNIFICANCE", (), "exponent of a model's weight"),
     Number(search, "N_COLUMNS", (), "models the forest's rows are made of, besides structures"),
@@ -453,6 +455,8 @@ NUMBERS = [
     Number(refinement, "N_NEIGHBOURS", (), "neighbours looked at to tell repetitions"),
     Number(refinement, "MIXED", (), "others are among the neighbours of matches that lie among them, in shares of chance", "share"),
     Number(refinement, "SMALL", (), "a structure smaller than this share of the stronger ones need not compete for keypoints", "share"),
+    Number(motions, "N_PARALLAXES", (), "matrices tried of a plane and two matches off it, where planes lie in one place"),
+    Number(motions, "INLIER", (), "a motion's inliers are within so many noise scales"),
     Number(preferences, "N_SCALES", (), "noise scales of a preference, each a third of the one before"),
     Number(preferences, "WIDEST_SCALE", (), "widest noise scale, in lengths; so far decoys keep from what could be true"),
     Number(preferences, "CUT", (), "preferences end at so many widest noise scales, and rivals are further apart"),
@@ -462,22 +466,22 @@ NUMBERS = [
     Number(sampling, "FLATTEST", (), "height of a triangle, in lengths, below which its points are collinear"),
     Number(sampling, "PRIOR_MATCHES", (), "decoys, or matches of any kind, that few mismatches count against"),
     Number(verdict, "ON_A_LINE", (), "share of decoys that may look as good as a match on a line", "share"),
-    Number(verdict, "SURE", (), "share of decoys that may look as good as a match beyond tolerance", "share"),
-    Number(verdict, "REACH", (), "and how far beyond, in tolerances"),
+    Number(verdict, "REACH", (), "how far beyond their tolerances structures keep what looks good"),
     Number(verdict, "INLIERS", (), "p-values above are hardly ever inliers'", "share"),
     Number(verdict, "MIDDLE", (), "how many of these are at most that tells the mismatches' law", "share"),
 ]  # fmt: skip
 
-#: Numbers of the same modules that are no choice: definitions, guards and names of cases.
+#: Numbers of the same modules that are no choice: definitions, guards, names of cases, and what follows from other numbers.
 NOT_TUNED = {
     "ruzhash_cv.filtering": {"FEWEST_MATCHES"},
     "ruzhash_cv.matchset": {"LARGEST_COORDINATE"},
     "ruzhash_cv.preferences": {"SCALES", "_WIDTH"},
     "ruzhash_cv.sampling": {"_FEW_DISTANCES", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD"},
     "ruzhash_cv.structures.search": {"_MODELS_AT_ONCE", "_NOWHERE"},
-    "ruzhash_cv.structures.refinement": {"EXACT"},
+    "ruzhash_cv.structures.refinement": {"EXACT", "N_FITS"},
+    "ruzhash_cv.structures.motions": {"N_SEVENS", "N_REFINED", "AS_WELL", "LEAST_NOISE", "NEAR", "FREE", "_SEED"},
     "ruzhash_cv.structures.evidence": {"FINEST", "MOST_STRUCTURES", "N_RADII", "RADII", "_N_STEPS"},
-    "ruzhash_cv.verdict": {"EQUATIONS", "RIVALS_APART"},
+    "ruzhash_cv.verdict": {"EQUATIONS", "RIVALS_APART", "SURE"},
 }
 FACTORS = {"halved": 0.5, "doubled": 2.0}
 

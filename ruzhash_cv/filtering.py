@@ -21,6 +21,7 @@ from ruzhash_cv.matchset import LENGTH, MatchSet
 from ruzhash_cv.motions import SeenInPixels
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
+from ruzhash_cv.structures.motions import Seen
 from ruzhash_cv.structures.refinement import refine
 from ruzhash_cv.structures.search import PLANS, Families, Found, Search
 from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
@@ -229,12 +230,28 @@ def _searched(
     if len(matches) > SEARCH_SIZE:
         rows = np.sort(rng.choice(len(matches), SEARCH_SIZE, replace=False))
         searched = matches.take(rows)
-    found = Search(searched, families, admitted, rng, n_jobs, appearance and appearance.take(rows)).run()
+    search = Search(searched, families, admitted, rng, n_jobs, appearance and appearance.take(rows))
+    found = search.run()
+    mixed = search.interleaved(found.structures)
+    if mixed.any():
+        # Two surfaces are not seen in one place. That is true whose motion holds more.
+        rank = _motion_ranks(found, searched, families)
+        false = np.any(mixed & (rank[:, None] < rank), axis=0)
+        found = search.without(found, np.asarray(false)) if false.any() else found
     if len(rows) == len(matches):
         return found, found.scores
     scores, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)
     scores[rows], scores[others] = found.scores, found.scorer.others(matches.data[others], matches.groups[others])
     return found, scores
+
+
+def _motion_ranks(found: Found, matches: MatchSet, families: Families) -> NDArray[np.int64]:
+    """Return which motion each structure is part of, 0 for that of most matches."""
+    structures = _refined(found.structures, matches, families)
+    verdict = _judged(structures, found, found.scores, matches, families)
+    stationary = _stationary(structures, verdict, matches)
+    seen = Seen(structures, families, matches, verdict.weigh(matches.votes), verdict.labels, stationary)
+    return np.asarray(np.argmax(seen.motions()[0].holds, axis=0))
 
 
 def _refined(structures: Structures, matches: MatchSet, families: Families) -> Structures:

@@ -35,8 +35,8 @@ class SeenInPixels:
         where: NDArray[np.int64],
     ) -> SeenInPixels:
         """Return what motions are searched in, from the verdict on the distinct matches."""
-        weights = matches.votes * np.where(verdict.keep, 1.0, 1.0 - verdict.p)
-        return cls(Seen(structures, families, matches, weights, verdict.labels, verdict.keep, stationary), where)
+        weights = verdict.weigh(matches.votes)
+        return cls(Seen(structures, families, matches, weights, verdict.labels, stationary), where)
 
     @property
     def frame(self) -> Frame:

@@ -14,6 +14,7 @@ from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import PRIOR_MATCHES
 from ruzhash_cv.structures.evidence import DENSITY_RATIO
+from ruzhash_cv.structures.search import N_DECOYS
 
 Array = NDArray[np.float64]
 
@@ -22,8 +23,8 @@ EQUATIONS = 2
 #: The largest share of decoys that may look as good as a match on a model: this to the number of equations that the match is spared, 0
 #: for homographies and 1 for fundamental matrices, whose lines pass near everything.
 ON_A_LINE = 0.02
-#: What looks better than all but this share of decoys, and of the matches further off, is kept up to so many tolerances away.
-SURE, REACH = 0.002, 3.0
+#: What looks better than all decoys but one, and as few of the matches further off, is kept up to so many tolerances away.
+SURE, REACH = 2.0 / (1.0 + N_DECOYS), 3.0
 #: Partners of one keypoint are rivals if no model could have preferences of both: if they are further apart than so many lengths.
 RIVALS_APART = CUT * WIDEST_SCALE
 #: p-values above the first of these are hardly ever inliers'; how many of them are at most the second tells the mismatches' own law.
@@ -39,6 +40,10 @@ class Verdict:
     labels: NDArray[np.int64]
     score_threshold: float
     mismatch_rate: float
+
+    def weigh(self, votes: Array) -> Array:
+        """Return votes times what speaks for matches: nothing speaks against those kept, p-values against the others."""
+        return votes * np.where(self.keep, 1.0, 1.0 - self.p)
 
     def without(self, rows: NDArray[Any]) -> Verdict:
         """Return the verdict with some matches, by number or mask, no longer kept."""

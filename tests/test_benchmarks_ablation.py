@@ -25,7 +25,7 @@ from evaluate_ablation import (
 )
 from problems import Problem
 from rendering import draw_correspondences, facade_scene
-from two_views import shifted_along_lines
+from two_views import one_window_off, shifted_along_lines
 from variants import (
     DEFAULT,
     FACTORS,
@@ -132,7 +132,14 @@ def one_way() -> Problem:
     return Problem("one way", "test", "homography", points1, points2, labels, np.ones(270, bool))
 
 
-PROBLEMS = (crowded, repeated, contested, rough, surrounded, shallow, one_way)
+@cache
+def window_off() -> Problem:
+    """A wall and things before it, and more of the wall's matches that are all one window off."""
+    points1, points2, true = one_window_off()
+    return Problem("window off", "test", "homography", points1, points2, true.astype(np.intp), np.ones(len(true), bool))
+
+
+PROBLEMS = (crowded, repeated, contested, rough, surrounded, shallow, one_way, window_off)
 
 
 @cache

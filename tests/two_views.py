@@ -27,6 +27,20 @@ def motion(n: int, noise: float = 0.0, seed: int = 0) -> Array:
     return np.hstack(views) + noise * rng.normal(size=(n, 4))
 
 
+def one_window_off(n_off: int = 110, seed: int = 0) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return matches of a wall and things before it, more of the wall that are one window off, mismatches, and which are true."""
+    rng = np.random.default_rng(seed)
+    wall = rng.uniform(-1, 1, (80 + n_off, 2))
+    wall = np.column_stack([wall, 5 + 0.5 * wall[:, 0]])
+    things = np.column_stack([rng.uniform(-1, 1, (60, 2)), rng.uniform(3, 4.2, 60)])
+    points = np.vstack([wall[:80], things, wall[80:]])
+    there = points + np.where(np.arange(140 + n_off) < 140, 0.0, 1.0)[:, None] * [0.0, 0.3, 0.0]
+    turn = np.array([[np.cos(0.2), 0, np.sin(0.2)], [0, 1, 0], [-np.sin(0.2), 0, np.cos(0.2)]])
+    views = [900 * view[:, :2] / view[:, 2:] + [400, 300] for view in (points, there @ turn.T + [-0.8, 0.1, 0.2])]
+    points1, points2 = (np.vstack([view, rng.uniform(0, 700, (80, 2))]) for view in views)
+    return points1, points2 + rng.normal(0, 0.5, points2.shape), np.arange(len(points1)) < 140
+
+
 def random_homographies(rng: np.random.Generator, m: int) -> Array:
     """Return homographies (m, 3, 3) of pixels."""
     matrices = np.eye(3) + 0.2 * rng.normal(size=(m, 3, 3))

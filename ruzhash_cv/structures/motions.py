@@ -32,20 +32,22 @@ from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import draw_decoys, draw_from
 from ruzhash_cv.structures.evidence import RADII, TOLERANCE, Candidates, Models, Structures, count_votes, evidence
 from ruzhash_cv.structures.refinement import EXACT, lie_among, noise_scales, refine
+from ruzhash_cv.structures.search import N_DECOYS, PLANS
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Families = tuple[TwoViewFamily, ...]
 
-#: Matrices tried: of seven matches, and of a plane and two matches off it; and how many of these are refined.
-N_SEVENS, N_PARALLAXES, N_REFINED = 30, 100, 12
-#: A structure is part of a motion that has at most so many times the least noise there.
-AS_WELL = 1.5
-#: ... or of this, in lengths: a lens that is not undistorted bends each plane's lines otherwise, which a matrix of its own takes up.
-LEAST_NOISE = 0.2
-#: Pairings of matches that tell how many agree with a matrix by chance.
-N_DECOYS = 1000
+#: Matrices tried, of a plane and two matches off it. Those of seven matches are as many as the search's first ones, and of all of these
+#: as many are refined as are there.
+N_PARALLAXES = 100
+N_SEVENS, N_REFINED = PLANS[1].n_samples, PLANS[1].n_refitted
+#: A structure is part of a motion that has at most so many times the least noise there: two radii more.
+AS_WELL = RADII[2] / RADII[0]
+#: ... or of this, in lengths, the smallest radius: a lens that is not undistorted bends each plane's lines otherwise, which a matrix of
+#: its own takes up.
+LEAST_NOISE = RADII[0]
 #: Inliers are within so many noise scales. Of several matrices the one of least squared residuals has it, cut there (MSAC; Torr and
 #: Zisserman, CVIU 2000): -ln NFA, which accepts them, does not tell apart what lies within its smallest radius.
 INLIER = 2.5
@@ -75,7 +77,6 @@ class Seen:
     matches: MatchSet
     weights: Array
     labels: Rows
-    keep: Mask
     stationary: Mask
 
     def motions(self) -> tuple[Motions, Rows]:
@@ -90,9 +91,7 @@ class Seen:
         distances = np.sqrt(squared) / motions.tolerances[:, None]
         nearest = np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
         labels = np.where(self.labels < 0, nearest, member[self.labels])
-        order = np.argsort(
-            -np.bincount(labels + 1, self.weights * self.keep, minlength=len(found) + 1)[1:], kind="stable"
-        )
+        order = np.argsort(-np.bincount(labels + 1, self.weights, minlength=len(found) + 1)[1:], kind="stable")
         return motions.take(order), np.append(np.argsort(order), -1)[labels]
 
 
@@ -204,8 +203,8 @@ class MotionSearch:
             models.append(seen.structures.models[[seed]])
         tried = np.vstack(models)
         tried = tried[np.isfinite(tried).all(axis=1)]
-        scales = np.append(np.minimum(self._least, self._length / 3.0), self._length / 3.0)[labels]
-        agreement = np.maximum(0.0, 1.0 - self._rigid.squared_residuals(data, tried) / (3.0 * scales) ** 2) @ balanced
+        scales = np.append(np.minimum(self._least, self._length / CUT), self._length / CUT)[labels]
+        agreement = np.maximum(0.0, 1.0 - self._rigid.squared_residuals(data, tried) / (CUT * scales) ** 2) @ balanced
         tried = tried[np.argsort(-agreement, kind="stable")[:N_REFINED]]
         radii = np.full(len(tried), self._length)
         data, votes, codes = self._data[all_rows], seen.weights[all_rows], np.zeros(len(tried), np.uint8)

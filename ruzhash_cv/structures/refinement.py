@@ -17,6 +17,7 @@ divided: next to a part of it there is more of it.
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from typing import Any
 
@@ -35,8 +36,9 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Families = tuple[TwoViewFamily, ...]
 
-#: Last fits of a model.
-N_FITS = 3
+#: Models are refitted with these radii in turn, in lengths; and as often once they are structures.
+CLOSING_RADII = (9.0, 3.0, 1.0)
+N_FITS = len(CLOSING_RADII)
 #: Degrees of freedom that the law of residuals may have: heavy tails, lighter ones, and hardly any, as Gaussian noise.
 DEGREES = 2.0, 8.0, 1000.0
 #: Noise that is less, in lengths or tolerances, is the rounding of exact matches. They may be of one place, and no fit by themselves.
@@ -150,28 +152,22 @@ def noise_scales(squared: Array, codimension: int) -> Array:
     return np.sqrt(np.array(middle, np.float64) / chdtri(codimension, 0.5))
 
 
-def tell_repetitions(
-    data: Array, distances: Array, keypoints: NDArray[np.int64], same: float
-) -> tuple[Mask, Mask, Mask]:
-    """Tell which structures are interleaved with stronger ones and compete with them for keypoints.
+def tell_repetitions(data: Array, distances: Array, keypoints: NDArray[np.int64], same: float) -> Mask:
+    """Tell which structures (k,) are interleaved with stronger ones and compete with them for keypoints.
 
     `distances` (n, k) are residuals of correspondences `data` (n, 4) to the structures, strongest first, in units of their tolerances.
     `keypoints` (2, n) number the keypoint of each image that each ends at. Neighbours as near as `same` are the same keypoint and do
     not count.
-
-    Returns which structures are repetitions (k,), and of the matches (n,) those that the other structures hold, and those that belong
-    to repetitions only.
     """
     n, k = distances.shape
-    repeated, held, lost = np.zeros(k, bool), np.zeros(n, bool), np.zeros(n, bool)
+    repeated, held = np.zeros(k, bool), np.zeros(n, bool)
     for structure in range(k):
         own = (distances[:, structure] <= 1.0) & ~held
         small = bool(own.sum() < SMALL * held.sum())
         gone = repeated_beside(data, own, held, keypoints, same, small=small)
         repeated[structure] = gone.any()
-        lost |= gone
         held |= own & ~gone
-    return repeated, held, lost & ~held
+    return repeated
 
 
 def repeated_beside(
@@ -181,6 +177,16 @@ def repeated_beside(
     shared = (np.bincount(numbers[others], minlength=numbers.max() + 1)[numbers[own]].any() for numbers in keypoints)
     competes = small or any(shared)
     return own & (own.sum() > 1 and competes and lie_among(data, own, others, same))
+
+
+def interleaved(data: Array, distances: Array, same: float) -> Mask:
+    """Tell which structures (k, k) are mixed: the smaller lies among the larger. Arguments are as for `tell_repetitions`."""
+    mixed, within = np.zeros((distances.shape[1],) * 2, bool), (distances <= 1.0).T
+    own = within & (np.cumsum(within, axis=0) == 1)
+    for pair in itertools.combinations(range(len(own)), 2):
+        smaller, larger = sorted(own[list(pair)], key=np.count_nonzero)
+        mixed[pair] = smaller.sum() > 1 and lie_among(data, smaller, larger, same)
+    return np.asarray(mixed | mixed.T)
 
 
 def lie_among(data: Array, own: Mask, others: Mask, same: float) -> bool:

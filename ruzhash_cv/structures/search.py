@@ -32,7 +32,14 @@ from ruzhash_cv.structures.evidence import (
     extract,
     meaningful,
 )
-from ruzhash_cv.structures.refinement import divided, refit, repeated_beside, tell_repetitions
+from ruzhash_cv.structures.refinement import (
+    CLOSING_RADII,
+    divided,
+    interleaved,
+    refit,
+    repeated_beside,
+    tell_repetitions,
+)
 
 Array = NDArray[np.float64]
 Families = tuple[TwoViewFamily, ...]
@@ -50,8 +57,6 @@ class Plan(NamedTuple):
 PLANS = {2: Plan(400, (5, 10, 20, 40, 0), 36), 1: Plan(48, (50, 0), 12)}
 #: Rounds; each draws as many samples as all before it.
 MOST_ROUNDS = 6
-#: Models are refitted with these radii in turn, in lengths.
-CLOSING_RADII = (9.0, 3.0, 1.0)
 #: Decoys that models are weighed against, and as many others that scores are compared with: p-values would be flattered by the same.
 N_DECOYS = 1000
 #: A model's weight is this power of the share of its support that is not chance.
@@ -339,16 +344,33 @@ class Search:
         if len(structures) == 0:
             return found
         distances = self._distances(structures)
-        repeated, held, lost = tell_repetitions(matches.data, distances, matches.keypoints, matches.length)
-        lost |= self._lost & ~held
-        if not (repeated | lost.any()).any():
+        repeated = tell_repetitions(matches.data, distances, matches.keypoints, matches.length)
+        if not (repeated.any() or (self._lost & ~(distances <= 1.0).any(axis=1)).any()):
             return found
+        return self.without(found, repeated)
+
+    def interleaved(self, structures: Structures) -> NDArray[np.bool_]:
+        """Tell which structures (k, k) are planes that lie among each other, as two surfaces seen in one place would."""
+        codimensions = np.array([family.codimension for family in self._families])
+        planes = np.flatnonzero((codimensions[structures.codes] > codimensions.min()) & ~structures.still)
+        told = np.zeros((len(structures),) * 2, bool)
+        if len(planes) > 1:
+            distances = self._distances(structures.take(planes))
+            told[np.ix_(planes, planes)] = interleaved(self._matches.data, distances, self._matches.length)
+        return told
+
+    def without(self, found: Found, gone: NDArray[np.bool_]) -> Found:
+        """Return the search's result without some structures, and without the columns that speak for these."""
+        structures, matches = found.structures, self._matches
+        within = self._distances(structures) <= 1.0
+        held = within[:, ~gone].any(axis=1)
+        lost = (within.any(axis=1) | self._lost) & ~held
         columns = found.scorer.columns
         columns = columns.take(np.arange(len(columns) - len(structures)))
         squared = squared_residuals(self._families, columns.codes, columns.models, matches.data)
         near = squared <= (CLOSING_RADII[1] * matches.length) ** 2
         fair = columns.take(np.flatnonzero(near @ (matches.votes * held) >= near @ (matches.votes * lost)))
-        structures = structures.take(np.flatnonzero(~repeated))
+        structures = structures.take(np.flatnonzero(~gone))
         scores, null_scores, scorer = self._score(fair, structures)
         return replace(
             found, structures=structures, null=self._null, scores=scores, null_scores=null_scores, scorer=scorer
