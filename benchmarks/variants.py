@@ -315,7 +315,7 @@ RULES: dict[str, Variant] = {
         method(search.Search, "_along_lines", lambda self, structures, candidates: np.zeros(len(self._matches), bool))
     ),
     "evidence: planes in one place stay": Variant(
-        method(search.Search, "interleaved", lambda self, structures: np.zeros((len(structures),) * 2, bool))
+        replaced(filtering, _motion_ranks=lambda found, *_: np.zeros(len(found.structures), np.int64))
     ),
     "evidence: repetitions stay": Variant(method(search.Search, "_without_repetitions", lambda self, found: found)),
     "models: last fits by least squares": Variant(replaced(refinement, DEGREES=(1e6,))),

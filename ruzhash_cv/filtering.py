@@ -232,12 +232,12 @@ def _searched(
         searched = matches.take(rows)
     search = Search(searched, families, admitted, rng, n_jobs, appearance and appearance.take(rows))
     found = search.run()
-    mixed = search.interleaved(found.structures)
-    if mixed.any():
+    if found.mixed.any():
         # Two surfaces are not seen in one place. That is true whose motion holds more.
         rank = _motion_ranks(found, searched, families)
-        false = np.any(mixed & (rank[:, None] < rank), axis=0)
-        found = search.without(found, np.asarray(false)) if false.any() else found
+        false = np.asarray((found.mixed & (rank[:, None] < rank)).any(axis=0))
+        found = search.without(found, false) if false.any() else found
+    found = search.divided(found)
     if len(rows) == len(matches):
         return found, found.scores
     scores, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)

@@ -17,7 +17,6 @@ divided: next to a part of it there is more of it.
 
 from __future__ import annotations
 
-import itertools
 from functools import cache
 from typing import Any
 
@@ -152,22 +151,50 @@ def noise_scales(squared: Array, codimension: int) -> Array:
     return np.sqrt(np.array(middle, np.float64) / chdtri(codimension, 0.5))
 
 
-def tell_repetitions(data: Array, distances: Array, keypoints: NDArray[np.int64], same: float) -> Mask:
-    """Tell which structures (k,) are interleaved with stronger ones and compete with them for keypoints.
+def tell_repetitions(
+    data: Array, distances: Array, keypoints: NDArray[np.int64], same: float, planes: Mask
+) -> tuple[Mask, Mask]:
+    """Tell which structures are interleaved with stronger ones and compete with them for keypoints, and which others are mixed.
 
     `distances` (n, k) are residuals of correspondences `data` (n, 4) to the structures, strongest first, in units of their tolerances.
     `keypoints` (2, n) number the keypoint of each image that each ends at. Neighbours as near as `same` are the same keypoint and do
-    not count.
+    not count. `planes` (k,) are those that may be mixed.
+
+    Returns which structures are repetitions (k,), and which are mixed (k, k): of the two the smaller lies among the larger.
     """
-    n, k = distances.shape
-    repeated, held = np.zeros(k, bool), np.zeros(n, bool)
-    for structure in range(k):
-        own = (distances[:, structure] <= 1.0) & ~held
-        small = bool(own.sum() < SMALL * held.sum())
-        gone = repeated_beside(data, own, held, keypoints, same, small=small)
-        repeated[structure] = gone.any()
-        held |= own & ~gone
-    return repeated
+    within, stronger = (distances <= 1.0).T, np.tri(len(planes), k=-1)
+    own, sizes, near = _places(data, within)
+    asked = _are_enough((near * stronger).sum(axis=2), sizes, stronger @ sizes)
+    repeated, held = np.zeros(len(planes), bool), np.zeros(len(data), bool)
+    for structure in range(len(planes)):
+        left = within[structure] & ~held
+        small = bool(left.sum() < SMALL * held.sum())
+        if asked[structure] or repeated.any():
+            repeated[structure] = repeated_beside(data, left, held, keypoints, same, small=small).any()
+        held |= left & ~repeated[structure]
+    if repeated.any():
+        own, sizes, near = _places(data, within & ~repeated[:, None])
+    pairs = _are_enough(near, sizes[:, None], sizes) & (sizes[:, None] <= sizes) & np.outer(planes, planes)
+    mixed = np.zeros_like(pairs)
+    for smaller, larger in np.argwhere(pairs & ~np.eye(len(planes), dtype=bool)).tolist():
+        mixed[smaller, larger] = lie_among(data, own[smaller], own[larger], same)
+    return repeated, np.asarray(mixed | mixed.T)
+
+
+def _places(data: Array, within: Mask) -> tuple[Mask, Array, Array]:
+    """Return matches (k, n) by the first structure that holds each, how many (k,), and how many (2, k, k) are within others' bounds."""
+    own = within & (np.cumsum(within, axis=0) == 1)
+    inside = np.ones((2, *own.shape))
+    for column, place in enumerate(data.T.copy()):
+        low, high = np.where(own, place, np.inf).min(axis=1), np.where(own, place, -np.inf).max(axis=1)
+        inside[column // 2] *= (low[:, None] <= place) & (place <= high[:, None])
+    return own, own.sum(axis=1), inside @ own.T.astype(np.float64)
+
+
+def _are_enough(n_near: Array, n_own: Array, n_others: Array) -> Mask:
+    """Tell whether in an image so many others are within the bounds of several matches that neighbours are to be asked."""
+    least = MIXED**2 * n_others / np.maximum(n_own + n_others, 1)
+    return np.asarray(((n_own > 1) & (n_near > least * (n_near + n_own))).any(axis=0))
 
 
 def repeated_beside(
@@ -176,30 +203,18 @@ def repeated_beside(
     """Return matches `own` (n,) if they lie among `others` in an image and compete with them, or are `small`; else none."""
     shared = (np.bincount(numbers[others], minlength=numbers.max() + 1)[numbers[own]].any() for numbers in keypoints)
     competes = small or any(shared)
-    return own & (own.sum() > 1 and competes and lie_among(data, own, others, same))
-
-
-def interleaved(data: Array, distances: Array, same: float) -> Mask:
-    """Tell which structures (k, k) are mixed: the smaller lies among the larger. Arguments are as for `tell_repetitions`."""
-    mixed, within = np.zeros((distances.shape[1],) * 2, bool), (distances <= 1.0).T
-    own = within & (np.cumsum(within, axis=0) == 1)
-    for pair in itertools.combinations(range(len(own)), 2):
-        smaller, larger = sorted(own[list(pair)], key=np.count_nonzero)
-        mixed[pair] = smaller.sum() > 1 and lie_among(data, smaller, larger, same)
-    return np.asarray(mixed | mixed.T)
+    return own & (competes and lie_among(data, own, others, same))
 
 
 def lie_among(data: Array, own: Mask, others: Mask, same: float) -> bool:
-    """Tell whether in one of the images `others` are among the neighbours of matches `own` (n,) nearly as often as by chance."""
-    around, beside = own | others, others & ~own
-    n_own, least = own.sum(), MIXED * others.sum() / around.sum()
-    for points in (data[:, :2], data[:, 2:]):
-        low, high = points[own].min(axis=0), points[own].max(axis=0)
-        # Where others are far too few within its bounds, neighbours need not be asked.
-        n_near = ((low <= points) & (points <= high)).all(axis=1)[beside].sum()
-        if n_near > MIXED * least * (n_near + n_own) and 1.0 - own_share(points, own, around, same) > least:
-            return True
-    return False
+    """Tell whether in one of the images `others` are among the neighbours of matches `own` (n,) nearly as often as by chance.
+
+    Of one match, or none, nothing is told.
+    """
+    around = own | others
+    least = MIXED * others.sum() / around.sum()
+    images = (data[:, :2], data[:, 2:]) if own.sum() > 1 else ()
+    return any(1.0 - own_share(points, own, around, same) > least for points in images)
 
 
 def own_share(points: Array, own: Mask, around: Mask, same: float) -> float:

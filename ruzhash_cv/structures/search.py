@@ -35,7 +35,6 @@ from ruzhash_cv.structures.evidence import (
 from ruzhash_cv.structures.refinement import (
     CLOSING_RADII,
     divided,
-    interleaved,
     refit,
     repeated_beside,
     tell_repetitions,
@@ -89,12 +88,13 @@ class Columns(Models):
 class Found:
     """What the search brings home.
 
-    `scores` are those of the correspondences searched, `null_scores` those of the decoys `null` (N, 4), which told nothing of the
-    models. `scorer` scores others; its last columns are those of the structures. `rejected` counts degenerate samples by reason, and
-    `n_models` the models sampled.
+    `mixed` (k, k) tells which structures are planes in one place, as one lies among the other. `scores` are those of the
+    correspondences searched, `null_scores` those of the decoys `null` (N, 4), which told nothing of the models. `scorer` scores others;
+    its last columns are those of the structures. `rejected` counts degenerate samples by reason, and `n_models` the models sampled.
     """
 
     structures: Structures
+    mixed: NDArray[np.bool_]
     null: Array
     scores: Array
     null_scores: Array
@@ -148,9 +148,13 @@ class Search:
             if self._is_over(structures, scores, null_scores, alone):
                 break
             led_by = scores
-        found = self._without_repetitions(
-            Found(structures, self._null, scores, null_scores, scorer, self._rejected, self._n_models)
+        mixed = np.zeros((len(structures),) * 2, bool)
+        return self._without_repetitions(
+            Found(structures, mixed, self._null, scores, null_scores, scorer, self._rejected, self._n_models)
         )
+
+    def divided(self, found: Found) -> Found:
+        """Return the search's result with wide planes replaced by the neighbouring ones that they hold."""
         matches = self._matches
         structures = divided(
             found.structures, self._families, matches.data, matches.votes, self._decoys, matches.length, self._n_tried
@@ -339,25 +343,18 @@ class Search:
         )
 
     def _without_repetitions(self, found: Found) -> Found:
-        """Return the search's result without structures of repeated texture, and without the columns that speak for these."""
+        """Return the search's result without structures of repeated texture, and which of the others are planes in one place."""
         structures, matches = found.structures, self._matches
         if len(structures) == 0:
             return found
         distances = self._distances(structures)
-        repeated = tell_repetitions(matches.data, distances, matches.keypoints, matches.length)
+        codimensions = np.array([family.codimension for family in self._families])
+        planes = (codimensions[structures.codes] > codimensions.min()) & ~structures.still
+        repeated, mixed = tell_repetitions(matches.data, distances, matches.keypoints, matches.length, planes)
+        found = replace(found, mixed=mixed)
         if not (repeated.any() or (self._lost & ~(distances <= 1.0).any(axis=1)).any()):
             return found
         return self.without(found, repeated)
-
-    def interleaved(self, structures: Structures) -> NDArray[np.bool_]:
-        """Tell which structures (k, k) are planes that lie among each other, as two surfaces seen in one place would."""
-        codimensions = np.array([family.codimension for family in self._families])
-        planes = np.flatnonzero((codimensions[structures.codes] > codimensions.min()) & ~structures.still)
-        told = np.zeros((len(structures),) * 2, bool)
-        if len(planes) > 1:
-            distances = self._distances(structures.take(planes))
-            told[np.ix_(planes, planes)] = interleaved(self._matches.data, distances, self._matches.length)
-        return told
 
     def without(self, found: Found, gone: NDArray[np.bool_]) -> Found:
         """Return the search's result without some structures, and without the columns that speak for these."""
@@ -370,10 +367,16 @@ class Search:
         squared = squared_residuals(self._families, columns.codes, columns.models, matches.data)
         near = squared <= (CLOSING_RADII[1] * matches.length) ** 2
         fair = columns.take(np.flatnonzero(near @ (matches.votes * held) >= near @ (matches.votes * lost)))
-        structures = structures.take(np.flatnonzero(~gone))
+        structures, mixed = structures.take(np.flatnonzero(~gone)), found.mixed[~gone][:, ~gone]
         scores, null_scores, scorer = self._score(fair, structures)
         return replace(
-            found, structures=structures, null=self._null, scores=scores, null_scores=null_scores, scorer=scorer
+            found,
+            structures=structures,
+            mixed=mixed,
+            null=self._null,
+            scores=scores,
+            null_scores=null_scores,
+            scorer=scorer,
         )
 
 

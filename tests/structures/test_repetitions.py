@@ -10,10 +10,11 @@ from ruzhash_cv import filter_points
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.structures import refinement
-from ruzhash_cv.structures.refinement import N_NEIGHBOURS, SMALL, interleaved, lie_among, own_share, tell_repetitions
+from ruzhash_cv.structures.refinement import N_NEIGHBOURS, SMALL, own_share, tell_repetitions
 from ruzhash_cv.structures.search import Search
 
 OWN_KEYPOINTS = np.tile(np.arange(90), (2, 1))
+NONE = np.zeros(2, bool)
 
 
 def share_twin(points: np.ndarray, own: np.ndarray, around: np.ndarray, same: float) -> float:
@@ -156,43 +157,46 @@ def test_the_few_matches_of_an_interleaved_structure_are_lost(to_the_stronger: f
     few = int(SMALL / (1.0 + SMALL) * 90) - 1
     distances = np.full((90, 2), 0.5)
     distances[90 - few :, 0], distances[: 90 - few, 1] = 5.0, to_the_stronger
-    assert tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0).tolist() == [False, True]
+    assert tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0, NONE)[0].tolist() == [False, True]
 
 
 def test_the_many_matches_of_an_interleaved_structure_are_not() -> None:
     many = int(SMALL / (1.0 + SMALL) * 90) + 1
     distances = np.full((90, 2), 0.5)
     distances[90 - many :, 0] = distances[: 90 - many, 1] = 5.0
-    assert not tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0).any()
+    assert not tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0, NONE)[0].any()
 
 
 @pytest.mark.parametrize("image", [0, 1])
 def test_a_structure_that_competes_for_keypoints_goes(image: int) -> None:
     distances = np.full((90, 2), 5.0)
     distances[:60, 0] = distances[60:, 1] = 0.5
-    assert not tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0).any()
+    assert not tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0, NONE)[0].any()
     shared = OWN_KEYPOINTS.copy()
     shared[image, 89] = 0
-    assert tell_repetitions(scattered(), distances, shared, 1.0).tolist() == [False, True]
+    assert tell_repetitions(scattered(), distances, shared, 1.0, NONE)[0].tolist() == [False, True]
     # Of some of many matches the keypoints' numbers exceed theirs.
-    assert tell_repetitions(scattered(), distances, shared + [[500], [900]], 1.0).tolist() == [False, True]
+    assert tell_repetitions(scattered(), distances, shared + [[500], [900]], 1.0, NONE)[0].tolist() == [False, True]
 
 
 def test_a_structure_in_a_place_of_its_own_stays_whatever_it_competes_for() -> None:
     data, distances, shared = scattered(), np.full((90, 2), 5.0), OWN_KEYPOINTS.copy()
     distances[:60, 0] = distances[60:, 1] = 0.5
     shared[:, 60:] = np.arange(30)
-    assert tell_repetitions(data, distances, shared, 1.0).tolist() == [False, True]
+    assert tell_repetitions(data, distances, shared, 1.0, NONE)[0].tolist() == [False, True]
     data[60:] += 1000.0
-    assert tell_repetitions(data, distances, shared, 1.0).tolist() == [False, False]
+    assert tell_repetitions(data, distances, shared, 1.0, NONE)[0].tolist() == [False, False]
 
 
 def test_neighbours_are_asked_only_where_others_are_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, own, asked = scattered(), np.arange(90) >= 60, []
+    data, distances, asked = scattered(), np.full((90, 2), 5.0), []
+    distances[:60, 0] = distances[60:, 1] = 0.5
     monkeypatch.setattr(refinement, "own_share", lambda *given: asked.append(given) or 0.0)
-    assert lie_among(data, own, ~own, 1.0)
+    shared = np.tile(np.arange(90) % 60, (2, 1))
+    assert tell_repetitions(data, distances, shared, 1.0, ~NONE)[0].tolist() == [False, True]
+    assert len(asked) == 1
     data[60:] += 1000.0
-    assert not lie_among(data, own, ~own, 1.0)
+    assert not tell_repetitions(data, distances, shared, 1.0, ~NONE)[0].any()
     assert len(asked) == 1
 
 
@@ -201,27 +205,45 @@ def test_what_is_interleaved_in_one_image_alone_goes_too() -> None:
     distances[:60, 0] = distances[60:, 1] = 0.5
     shared[:, 60:] = np.arange(30)
     data[60:, 2:] += 1000.0
-    assert tell_repetitions(data, distances, shared, 1.0).tolist() == [False, True]
+    assert tell_repetitions(data, distances, shared, 1.0, NONE)[0].tolist() == [False, True]
 
 
-def test_structures_are_mixed_where_the_smaller_lies_among_the_larger() -> None:
-    data, distances = scattered(), np.full((90, 3), 5.0)
+def test_planes_are_mixed_where_the_smaller_lies_among_the_larger() -> None:
+    data, distances, planes = scattered(), np.full((90, 3), 5.0), np.ones(3, bool)
     distances[:50, 0] = distances[50:70, 1] = distances[70:, 2] = 0.5
-    distances[60:70, 0] = 0.5  # they belong to the first structure that holds them
-    mixed = np.array([[False, True, True], [True, False, True], [True, True, False]])
-    np.testing.assert_array_equal(interleaved(data, distances, 1.0), mixed)
-    np.testing.assert_array_equal(interleaved(data, distances[:, ::-1], 1.0), mixed)
+    distances[:50, 1] = 0.5  # they belong to the first structure that holds them
+
+    def mixed(order: list[int]) -> np.ndarray:
+        repeated, told = tell_repetitions(data, distances[:, order], OWN_KEYPOINTS, 1.0, planes)
+        assert not repeated.any()
+        return told
+
+    every = ~np.eye(3, dtype=bool)
+    np.testing.assert_array_equal(mixed([0, 1, 2]), every)
+    planes[1] = False
+    np.testing.assert_array_equal(mixed([0, 1, 2]), every & np.outer(planes, planes))
+    planes[1] = True
     data[70:] += 1000.0
-    mixed[2], mixed[:, 2] = False, False
-    np.testing.assert_array_equal(interleaved(data, distances, 1.0), mixed)
-    distances[51:, 1] = 5.0
-    assert not interleaved(data, distances, 1.0).any()  # one match lies nowhere
+    np.testing.assert_array_equal(mixed([0, 1, 2]), every & (np.arange(3) < 2) & (np.arange(3) < 2)[:, None])
+    distances[51:70, 1] = 5.0
+    assert not mixed([0, 1, 2]).any()  # one match lies nowhere
+
+
+def test_a_large_plane_around_a_small_one_is_not_mixed_with_it() -> None:
+    data, distances = np.random.default_rng(0).uniform(0, 100, (90, 4)), np.full((90, 2), 5.0)
+    data[60:] = 48.0 + 0.04 * data[60:]
+    distances[:60, 0] = distances[60:, 1] = 0.5
+    assert not tell_repetitions(data, distances, OWN_KEYPOINTS, 1.0, ~NONE)[1].any()
 
 
 def test_one_match_is_not_judged_and_the_strongest_structure_never_goes() -> None:
     distances = np.full((90, 2), 5.0)
     distances[:89, 0], distances[89, 1] = 0.5, 0.5
-    assert not tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0).any()
-    assert not tell_repetitions(scattered(), np.full((90, 2), 5.0), OWN_KEYPOINTS, 1.0).any()
+    assert not tell_repetitions(scattered(), distances, OWN_KEYPOINTS, 1.0, NONE)[0].any()
+    assert not tell_repetitions(scattered(), np.full((90, 2), 5.0), OWN_KEYPOINTS, 1.0, NONE)[0].any()
     everything = np.full((90, 3), 0.5)
-    assert tell_repetitions(scattered(), everything, OWN_KEYPOINTS, 1.0).tolist() == [False, False, False]
+    assert tell_repetitions(scattered(), everything, OWN_KEYPOINTS, 1.0, np.zeros(3, bool))[0].tolist() == [
+        False,
+        False,
+        False,
+    ]
