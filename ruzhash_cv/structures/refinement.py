@@ -7,6 +7,7 @@ they are on, where of two true surfaces the nearer one hides the other. And they
 already have a partner. We drop a structure that does both. Parallax, window panes and fences are interleaved as well, but their
 keypoints are their own. A plane and a second one that is shifted have a fundamental matrix in common, whose lines run in the direction
 of the shift. So a texture repeated in one direction looks like a motion. It is none if what it holds beside a plane is a repetition.
+Of planes that lie among each other and do not compete the motions decide, see `filtering`.
 
 Division: planes a few pixels from each other may lie within one structure, wider than the widest noise scale, that has more evidence
 than each of them. Patches of its matches, each a match and its nearest, are fitted, and refitted narrowly. Parts are found among these
@@ -212,7 +213,7 @@ def lie_among(data: Array, own: Mask, others: Mask, same: float) -> bool:
     Of one match, or none, nothing is told.
     """
     around = own | others
-    least = MIXED * others.sum() / around.sum()
+    least = MIXED * others.sum() / max(around.sum(), 1)
     images = (data[:, :2], data[:, 2:]) if own.sum() > 1 else ()
     return any(1.0 - own_share(points, own, around, same) > least for points in images)
 

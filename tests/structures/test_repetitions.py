@@ -10,7 +10,7 @@ from ruzhash_cv import filter_points
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.structures import refinement
-from ruzhash_cv.structures.refinement import N_NEIGHBOURS, SMALL, own_share, tell_repetitions
+from ruzhash_cv.structures.refinement import N_NEIGHBOURS, SMALL, lie_among, own_share, tell_repetitions
 from ruzhash_cv.structures.search import Search
 
 OWN_KEYPOINTS = np.tile(np.arange(90), (2, 1))
@@ -234,6 +234,11 @@ def test_a_large_plane_around_a_small_one_is_not_mixed_with_it() -> None:
     data[60:] = 48.0 + 0.04 * data[60:]
     distances[:60, 0] = distances[60:, 1] = 0.5
     assert not tell_repetitions(data, distances, OWN_KEYPOINTS, 1.0, ~NONE)[1].any()
+
+
+def test_nothing_lies_among_nothing() -> None:
+    nobody = np.zeros(90, bool)
+    assert not lie_among(scattered(), nobody, nobody, 1.0)
 
 
 def test_one_match_is_not_judged_and_the_strongest_structure_never_goes() -> None:
