@@ -271,6 +271,12 @@ def guides(chosen: Callable[[list[np.ndarray]], list[np.ndarray]]) -> Change:
     return method(search.Search, "_guides", lambda self, *arguments: chosen(own(self, *arguments)))
 
 
+def repetitions_alone(*arguments: Any) -> tuple[Array, Array]:
+    """Planes in one place are not told."""
+    repeated, mixed = refinement.tell_repetitions(*arguments)
+    return repeated, np.zeros_like(mixed)
+
+
 RULES: dict[str, Variant] = {
     DEFAULT: Variant(),
     "model: homography": Variant(None, {"model": "homography"}),
@@ -314,9 +320,7 @@ RULES: dict[str, Variant] = {
     "evidence: texture repeated in one direction stays": Variant(
         method(search.Search, "_along_lines", lambda self, structures, candidates: np.zeros(len(self._matches), bool))
     ),
-    "evidence: planes in one place stay": Variant(
-        replaced(filtering, _motion_ranks=lambda found, *_: np.zeros(len(found.structures), np.int64))
-    ),
+    "evidence: planes in one place stay": Variant(replaced(search, tell_repetitions=repetitions_alone)),
     "evidence: repetitions stay": Variant(method(search.Search, "_without_repetitions", lambda self, found: found)),
     "models: last fits by least squares": Variant(replaced(refinement, DEGREES=(1e6,))),
     "votes: one for each of several duplicates": Variant(

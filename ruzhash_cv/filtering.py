@@ -21,7 +21,7 @@ from ruzhash_cv.matchset import LENGTH, MatchSet
 from ruzhash_cv.motions import SeenInPixels
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.structures.evidence import Structures
-from ruzhash_cv.structures.motions import Seen
+from ruzhash_cv.structures.motions import Motions, Seen
 from ruzhash_cv.structures.refinement import refine
 from ruzhash_cv.structures.search import PLANS, Families, Found, Search
 from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
@@ -233,10 +233,8 @@ def _searched(
     search = Search(searched, families, admitted, rng, n_jobs, appearance and appearance.take(rows))
     found = search.run()
     if found.mixed.any():
-        # Two surfaces are not seen in one place. That is true whose motion holds more.
-        rank = _motion_ranks(found, searched, families)
-        false = np.asarray((found.mixed & (rank[:, None] < rank)).any(axis=0))
-        found = search.without(found, false) if false.any() else found
+        false, motions = _false_planes(found, searched, families)
+        found = search.without(found, false, motions) if false.any() else found
     found = search.divided(found)
     if len(rows) == len(matches):
         return found, found.scores
@@ -245,13 +243,22 @@ def _searched(
     return found, scores
 
 
-def _motion_ranks(found: Found, matches: MatchSet, families: Families) -> NDArray[np.int64]:
-    """Return which motion each structure is part of, 0 for that of most matches."""
+def _false_planes(found: Found, matches: MatchSet, families: Families) -> tuple[NDArray[np.bool_], Motions]:
+    """Tell which structures are planes that cannot be, and return the rigid motions of the others.
+
+    Two surfaces are not seen in one place. The true one is that whose motion holds more matches, those flagged counted by what speaks
+    for them: a wall moves with what stands before it.
+    """
     structures = _refined(found.structures, matches, families)
     verdict = _judged(structures, found, found.scores, matches, families)
-    stationary = _stationary(structures, verdict, matches)
-    seen = Seen(structures, families, matches, verdict.weigh(matches.votes), verdict.labels, stationary)
-    return np.asarray(np.argmax(seen.motions()[0].holds, axis=0))
+    stationary, weights = _stationary(structures, verdict, matches), verdict.weigh(matches.votes)
+    motions, _ = Seen(structures, families, matches, weights, verdict.labels, stationary).motions()
+    rank, false = np.argmax(motions.holds, axis=0), np.zeros(len(structures), bool)
+    for plane in np.argsort(rank, kind="stable"):
+        false[plane] = (found.mixed[plane] & (rank < rank[plane]) & ~false).any()
+    codimensions = np.array([family.codimension for family in families])
+    rigid = codimensions[motions.codes] == codimensions.min()
+    return false, motions.take(np.flatnonzero(rigid & (motions.holds & ~false).any(axis=1)))
 
 
 def _refined(structures: Structures, matches: MatchSet, families: Families) -> Structures:

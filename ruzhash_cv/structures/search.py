@@ -356,8 +356,11 @@ class Search:
             return found
         return self.without(found, repeated)
 
-    def without(self, found: Found, gone: NDArray[np.bool_]) -> Found:
-        """Return the search's result without some structures, and without the columns that speak for these."""
+    def without(self, found: Found, gone: NDArray[np.bool_], motions: Models | None = None) -> Found:
+        """Return the search's result without some structures, and without the columns that speak for these.
+
+        Of the `motions` of the others those join them that hold more beside them than chance does.
+        """
         structures, matches = found.structures, self._matches
         within = self._distances(structures) <= 1.0
         held = within[:, ~gone].any(axis=1)
@@ -368,6 +371,14 @@ class Search:
         near = squared <= (CLOSING_RADII[1] * matches.length) ** 2
         fair = columns.take(np.flatnonzero(near @ (matches.votes * held) >= near @ (matches.votes * lost)))
         structures, mixed = structures.take(np.flatnonzero(~gone)), found.mixed[~gone][:, ~gone]
+        if motions is not None and len(motions) > 0:
+            code, beside = int(motions.codes[0]), np.where(held | lost, 0.0, matches.votes)
+            tried = Candidates.of(
+                self._families[code], code, motions.models, matches.data, self._decoys, matches.length
+            )
+            more, _ = extract(tried, self._families, beside, self._n_tried, float(matches.votes.sum()))
+            structures = Structures.join([structures, more])
+            structures = structures.take(np.argsort(-structures.evidences, kind="stable"))
         scores, null_scores, scorer = self._score(fair, structures)
         return replace(
             found,
