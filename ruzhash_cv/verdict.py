@@ -23,7 +23,7 @@ EQUATIONS = 2
 #: The largest share of decoys that may look as good as a match on a model: this to the number of equations that the match is spared, 0
 #: for homographies and 1 for fundamental matrices, whose lines pass near everything.
 ON_A_LINE = 0.02
-#: What looks better than all decoys but one, and as few of the matches further off, is kept up to so many tolerances away.
+#: What looks better than all decoys but one, and than the same share of the matches further off, is kept up to so many tolerances away.
 SURE, REACH = 2.0 / (1.0 + N_DECOYS), 3.0
 #: Partners of one keypoint are rivals if no model could have preferences of both: if they are further apart than so many lengths.
 RIVALS_APART = CUT * WIDEST_SCALE

@@ -39,8 +39,7 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Families = tuple[TwoViewFamily, ...]
 
-#: Matrices tried, of a plane and two matches off it. Those of seven matches are as many as the search's first ones, and of all of these
-#: as many are refined as are there.
+#: Matrices tried of a plane and two matches off it. Those of seven, and those refined, are as many as in the search's first round.
 N_PARALLAXES = 100
 N_SEVENS, N_REFINED = PLANS[1].n_samples, PLANS[1].n_refitted
 #: A structure is part of a motion that has at most so many times the least noise there: two radii more.
