@@ -163,9 +163,10 @@ def n_kept_of(database: Path, rows: slice) -> int:
 
 
 def test_strongest_motion_leaves_out_what_moves_on_its_own(database: Path, tmp_path: Path) -> None:
-    images = views()
-    # Shifted between the first two views, beside all epipolar lines.
-    images[1][:25] = images[0][:25] + [-80.0, -80.0] + np.random.default_rng(2).normal(size=(25, 2))
+    images, rng = views(), np.random.default_rng(2)
+    # In a place of their own, and shifted between the first two views, beside all epipolar lines.
+    images[0][:25] = rng.uniform([120, 120], [260, 240], (25, 2))
+    images[1][:25] = images[0][:25] + [-80.0, -80.0] + rng.normal(size=(25, 2))
     with_keypoints(database, images)
     every = Path(shutil.copy(database, tmp_path / "every.db"))
     verify(database, n_jobs=1)
