@@ -114,16 +114,20 @@ def replaced(module: ModuleType, **values: Any) -> Change:
     """Other values of a module's names, wherever the package uses them, and of the constants that are computed from them."""
 
     def change(stack: ExitStack) -> None:
-        found = _derived(module, values)
-        for name, value in found.items():
-            if not hasattr(module, name):
-                raise AttributeError(f"{module.__name__} has no {name}")
-            for room in _rooms_of(module, name):
-                stack.enter_context(patch.object(room, name, value))
-        _compile_anew(stack, module, set(found))
-        for cached in [value for value in vars(module).values() if hasattr(value, "cache_clear")]:
-            cached.cache_clear()
-            stack.callback(cached.cache_clear)
+        waiting = [(module, values)]
+        while waiting:
+            own, given = waiting.pop()
+            found = _derived(own, given)
+            for name, value in found.items():
+                if not hasattr(own, name):
+                    raise AttributeError(f"{own.__name__} has no {name}")
+                for room in _rooms_of(own, name):
+                    stack.enter_context(patch.object(room, name, value))
+                    waiting += [(room, {name: value})] if room is not own else []
+            _compile_anew(stack, own, set(found))
+            for cached in [value for value in vars(own).values() if hasattr(value, "cache_clear")]:
+                cached.cache_clear()
+                stack.callback(cached.cache_clear)
 
     return change
 

@@ -125,7 +125,7 @@ class FilterResult(Record):
 
     @property
     def motions(self) -> tuple[Motion, ...]:
-        """Motions, those of most matches first; they are searched for among the kept matches when first asked for."""
+        """Motions, those of most matches first, flagged ones counted by 1 - p; they are searched for when first asked for."""
         return self._motions[0]
 
     @property

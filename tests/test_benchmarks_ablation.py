@@ -41,7 +41,7 @@ from variants import (
 
 from ruzhash_cv import FilterResult, preferences, sampling, verdict
 from ruzhash_cv.families import two_view
-from ruzhash_cv.structures import evidence, search
+from ruzhash_cv.structures import evidence, motions, search
 
 
 @cache
@@ -238,7 +238,11 @@ def test_a_number_changes_wherever_it_is_imported_and_what_is_computed_from_it()
     n_radii, smallest = evidence.N_RADII, evidence.RADII[0]
     with changed(all_variants()["evidence.WIDEST[2] doubled"]):
         assert n_radii + 4 == evidence.N_RADII == len(evidence.RADII)
-        assert evidence.RADII[0] == pytest.approx(smallest / 2)
+        assert evidence.RADII[0] == motions.LEAST_NOISE == pytest.approx(smallest / 2)
+    sure = verdict.SURE
+    with changed(all_variants()["search.N_DECOYS doubled"]):
+        assert verdict.SURE == pytest.approx(sure / 2, rel=1e-3)
+    assert verdict.SURE == sure
 
 
 def test_a_number_within_a_kernel_is_compiled_anew() -> None:

@@ -22,9 +22,13 @@ def motion(n: int, noise: float = 0.0, seed: int = 0) -> Array:
     """Return matches (n, 4) of points in space seen from two places."""
     rng = np.random.default_rng(seed)
     points = np.column_stack([rng.uniform(-1, 1, (n, 2)), rng.uniform(3, 6, n)])
+    return np.hstack(views(points, points)) + noise * rng.normal(size=(n, 4))
+
+
+def views(first: Array, second: Array) -> list[Array]:
+    """Return pixels (n, 2) of points in space (n, 3) from each of two places."""
     turn = np.array([[np.cos(0.2), 0, np.sin(0.2)], [0, 1, 0], [-np.sin(0.2), 0, np.cos(0.2)]])
-    views = [900 * view[:, :2] / view[:, 2:] + [400, 300] for view in (points, points @ turn.T + [-0.8, 0.1, 0.2])]
-    return np.hstack(views) + noise * rng.normal(size=(n, 4))
+    return [900 * view[:, :2] / view[:, 2:] + [400, 300] for view in (first, second @ turn.T + [-0.8, 0.1, 0.2])]
 
 
 def one_window_off(n_off: int = 110, seed: int = 0) -> tuple[Array, Array, NDArray[np.bool_]]:
@@ -34,10 +38,8 @@ def one_window_off(n_off: int = 110, seed: int = 0) -> tuple[Array, Array, NDArr
     wall = np.column_stack([wall, 5 + 0.5 * wall[:, 0]])
     things = np.column_stack([rng.uniform(-1, 1, (60, 2)), rng.uniform(3, 4.2, 60)])
     points = np.vstack([wall[:80], things, wall[80:]])
-    there = points + np.where(np.arange(140 + n_off) < 140, 0.0, 1.0)[:, None] * [0.0, 0.3, 0.0]
-    turn = np.array([[np.cos(0.2), 0, np.sin(0.2)], [0, 1, 0], [-np.sin(0.2), 0, np.cos(0.2)]])
-    views = [900 * view[:, :2] / view[:, 2:] + [400, 300] for view in (points, there @ turn.T + [-0.8, 0.1, 0.2])]
-    points1, points2 = (np.vstack([view, rng.uniform(0, 700, (80, 2))]) for view in views)
+    off = np.where(np.arange(140 + n_off) < 140, 0.0, 1.0)[:, None] * [0.0, 0.3, 0.0]
+    points1, points2 = (np.vstack([view, rng.uniform(0, 700, (80, 2))]) for view in views(points, points + off))
     return points1, points2 + rng.normal(0, 0.5, points2.shape), np.arange(len(points1)) < 140
 
 

@@ -32,13 +32,7 @@ from ruzhash_cv.structures.evidence import (
     extract,
     meaningful,
 )
-from ruzhash_cv.structures.refinement import (
-    CLOSING_RADII,
-    divided,
-    refit,
-    repeated_beside,
-    tell_repetitions,
-)
+from ruzhash_cv.structures.refinement import CLOSING_RADII, divided, refit, repeated_beside, tell_repetitions
 
 Array = NDArray[np.float64]
 Families = tuple[TwoViewFamily, ...]
@@ -88,9 +82,10 @@ class Columns(Models):
 class Found:
     """What the search brings home.
 
-    `mixed` (k, k) tells which structures are planes in one place, as one lies among the other. `scores` are those of the
-    correspondences searched, `null_scores` those of the decoys `null` (N, 4), which told nothing of the models. `scorer` scores others;
-    its last columns are those of the structures. `rejected` counts degenerate samples by reason, and `n_models` the models sampled.
+    `mixed` (k, k) tells which structures are planes in one place, as one lies among the other, before wide ones are divided. `scores`
+    are those of the correspondences searched, `null_scores` those of the decoys `null` (N, 4), which told nothing of the models.
+    `scorer` scores others; its last columns are those of the structures. `rejected` counts degenerate samples by reason, and `n_models`
+    the models sampled.
     """
 
     structures: Structures
@@ -149,9 +144,8 @@ class Search:
                 break
             led_by = scores
         mixed = np.zeros((len(structures),) * 2, bool)
-        return self._without_repetitions(
-            Found(structures, mixed, self._null, scores, null_scores, scorer, self._rejected, self._n_models)
-        )
+        found = Found(structures, mixed, self._null, scores, null_scores, scorer, self._rejected, self._n_models)
+        return self._without_repetitions(found)
 
     def divided(self, found: Found) -> Found:
         """Return the search's result with wide planes replaced by the neighbouring ones that they hold."""
@@ -359,7 +353,7 @@ class Search:
     def without(self, found: Found, gone: NDArray[np.bool_], motions: Models | None = None) -> Found:
         """Return the search's result without some structures, and without the columns that speak for these.
 
-        Of the `motions` of the others those join them that hold more beside them than chance does.
+        Matrices of `motions` join the others where they have -ln NFA among the matches that neither these nor those gone hold.
         """
         structures, matches = found.structures, self._matches
         within = self._distances(structures) <= 1.0
@@ -371,7 +365,7 @@ class Search:
         near = squared <= (CLOSING_RADII[1] * matches.length) ** 2
         fair = columns.take(np.flatnonzero(near @ (matches.votes * held) >= near @ (matches.votes * lost)))
         structures, mixed = structures.take(np.flatnonzero(~gone)), found.mixed[~gone][:, ~gone]
-        if motions is not None and len(motions) > 0:
+        if motions:
             code, beside = int(motions.codes[0]), np.where(held | lost, 0.0, matches.votes)
             tried = Candidates.of(
                 self._families[code], code, motions.models, matches.data, self._decoys, matches.length
