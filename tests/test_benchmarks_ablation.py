@@ -241,8 +241,8 @@ def test_a_number_changes_wherever_it_is_imported_and_what_is_computed_from_it()
         assert evidence.RADII[0] == motions.LEAST_NOISE == pytest.approx(smallest / 2)
     sure = verdict.SURE
     with changed(all_variants()["search.N_DECOYS doubled"]):
-        assert verdict.SURE == pytest.approx(sure / 2, rel=1e-3)
-    assert verdict.SURE == sure
+        assert pytest.approx(sure / 2, rel=1e-3) == verdict.SURE
+    assert sure == verdict.SURE
 
 
 def test_a_number_within_a_kernel_is_compiled_anew() -> None:
