@@ -319,7 +319,7 @@ def _families(model: str | TwoViewFamily) -> tuple[Families, Families]:
 
     Homographies of neighbourhoods come first, whatever is asked for: they tell which matches agree with their neighbours.
     """
-    if isinstance(model, TwoViewFamily) and not isinstance(model, type):
+    if not isinstance(model, str | type) and isinstance(model, TwoViewFamily):
         if model.codimension not in PLANS:
             raise ValueError(f"`model.codimension` must be one of {sorted(PLANS)}, got {model.codimension!r}")
         return (model,), (model,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -205,12 +206,18 @@ def empirical_null(p: Array, n_decoys: int) -> float:
     n = int(np.count_nonzero(p > INLIERS))
     n_middle = np.count_nonzero((p > INLIERS) & (p <= MIDDLE))
     speaks = n_decoys / max(n_decoys + n, 1)
-    shifts = np.linspace(0.0, 3.0, 301)
-    below, middle = ndtr(ndtri(INLIERS) + shifts), ndtr(ndtri(MIDDLE) + shifts)
-    expected = (middle - below) / (1.0 - below)
+    shifts, expected = _shifted_laws(INLIERS, MIDDLE)
     share = (speaks * n_middle + PRIOR_MATCHES * expected[0]) / (speaks * n + PRIOR_MATCHES)
     # Not even by rounding is it less than the decoys' own.
     return float(np.interp(share, expected, shifts)) if share > expected[0] * (1.0 + 1e-9) else 0.0
+
+
+@cache
+def _shifted_laws(inliers: float, middle: float) -> tuple[Array, Array]:
+    """Return shifts, and of p-values so shifted the share of those above the first bound that are at most the second."""
+    shifts = np.linspace(0.0, 3.0, 301)
+    below, up_to = ndtr(ndtri(inliers) + shifts), ndtr(ndtri(middle) + shifts)
+    return shifts, (up_to - below) / (1.0 - below)
 
 
 def adjust(p: Array, shift: float) -> Array:

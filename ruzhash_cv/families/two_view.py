@@ -77,7 +77,7 @@ class Homographies:
             models = np.tile(np.identity(3).ravel(), (len(weights), 1))
         fitted = np.empty((len(weights), 9))
         _fit_kernel(*map(np.ascontiguousarray, (data, models, weights, fitted)))
-        return unit_norm(fitted)
+        return fitted
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return homographies (m, 9) of pixels."""
@@ -93,7 +93,7 @@ def _opposite_lines(x: Array, y: Array) -> tuple[Array, Array]:
 
 @jit("void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, ::1], f8[:, ::1])")
 def _fit_kernel(data: Any, models: Any, weights: Any, fitted: Any) -> None:
-    """Write the fits, of any norm. Weights are divided by squared depths; what is no number then has no weight."""
+    """Write the fits, of unit norm. Weights are divided by squared depths; what is no number then has no weight."""
     m, scaled = len(weights), np.empty_like(weights)
     x, y = data[:, 0].copy(), data[:, 1].copy()
     for item in range(m):
@@ -121,6 +121,11 @@ def _fit_kernel(data: Any, models: Any, weights: Any, fitted: Any) -> None:
         for i in range(6):
             fitted[item, i] -= into[1, item, i // 3, 2] * fitted[item, 6 + i % 3]
             fitted[item, i] /= into[1, item, 0, 0]
+        norm = 0.0
+        for i in range(9):
+            norm += fitted[item, i] * fitted[item, i]
+        for i in range(9):
+            fitted[item, i] /= np.sqrt(norm)
 
 
 @jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
@@ -337,19 +342,18 @@ def weighted_products(data: Array, weights: Array) -> tuple[Array, Array, Array]
 
 
 @jit
-def normalise(data: Any, weights: Any, moments: Any, similarities: Any) -> None:
-    """Write the similarities (2, 3, 3) that normalise each image; `moments` (2, 3) is room for sums."""
+def normalise(data: Any, weights: Any, rows: Any, moments: Any, similarities: Any) -> None:
+    """Write the similarities (2, 3, 3) that normalise each image's `rows`; `moments` (2, 3) is room for sums."""
     total = 0.0
     moments[:] = 0.0
-    for row in range(len(weights)):
+    for row in rows:
         weight = weights[row]
-        if weight != 0.0:
-            total += weight
-            for image in range(2):
-                x, y = data[row, 2 * image], data[row, 2 * image + 1]
-                moments[image, 0] += weight * x
-                moments[image, 1] += weight * y
-                moments[image, 2] += weight * (x * x + y * y)
+        total += weight
+        for image in range(2):
+            x, y = data[row, 2 * image], data[row, 2 * image + 1]
+            moments[image, 0] += weight * x
+            moments[image, 1] += weight * y
+            moments[image, 2] += weight * (x * x + y * y)
     for image in range(2):
         mx, my = moments[image, 0] / total, moments[image, 1] / total
         s = np.sqrt(2.0 / max(moments[image, 2] / total - mx * mx - my * my, 1e-300))
@@ -359,23 +363,30 @@ def normalise(data: Any, weights: Any, moments: Any, similarities: Any) -> None:
 
 @jit("void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, :, :, ::1], f8[:, :, ::1])")
 def sum_products(data: Any, weights: Any, similarities: Any, sums: Any) -> None:
-    """Add up; most weights are 0, and one thread does it, where a matrix product would wake all of them."""
-    moments, monomials = np.empty((2, 3)), np.ones((2, 6))
+    """Add up; one thread does it, where a matrix product would wake all of them.
+
+    Most weights are 0. What has one is gathered without a branch first: one could not be foreseen.
+    """
+    n = np.uint64(weights.shape[1])
+    moments, monomials, weighted = np.empty((2, 3)), np.ones((2, 6)), np.empty(n, np.uint64)
     for item in range(len(weights)):
-        normalise(data, weights[item], moments, similarities[:, item])
-        for row in range(weights.shape[1]):
-            weight = weights[item, row]
-            if weight != 0.0:
-                for image in range(2):
-                    into = similarities[image, item]
-                    x = into[0, 0] * data[row, 2 * image] + into[0, 2]
-                    y = into[1, 1] * data[row, 2 * image + 1] + into[1, 2]
-                    terms = monomials[image]
-                    terms[0], terms[1], terms[2], terms[3], terms[4] = x * x, x * y, y * y, x, y
-                for i in range(6):
-                    factor = weight * monomials[1, i]
-                    for j in range(6):
-                        sums[item, i, j] += factor * monomials[0, j]
+        n_weighted = np.uint64(0)
+        for row in range(n):
+            weighted[n_weighted] = row
+            n_weighted += np.uint64(weights[item, row] != 0.0)
+        rows = weighted[:n_weighted]
+        normalise(data, weights[item], rows, moments, similarities[:, item])
+        for row in rows:
+            for image in range(2):
+                into = similarities[image, item]
+                x = into[0, 0] * data[row, 2 * image] + into[0, 2]
+                y = into[1, 1] * data[row, 2 * image + 1] + into[1, 2]
+                terms = monomials[image]
+                terms[0], terms[1], terms[2], terms[3], terms[4] = x * x, x * y, y * y, x, y
+            for i in range(6):
+                factor = weights[item, row] * monomials[1, i]
+                for j in range(6):
+                    sums[item, i, j] += factor * monomials[0, j]
 
 
 def least_vectors(grams: Array) -> Array:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -150,16 +151,21 @@ def evidence(
 
     `counts` (m, n_steps) are the votes between one radius and the next, `total` is the number of all votes.
     """
-    codimensions = np.array([family.codimension for family in families])
-    samples = np.array([float(family.sample_size) for family in families])
-    widest = np.array([WIDEST[family.codimension] - FINEST for family in families])
-    gains = np.empty(candidates.chance.shape)
-    log_tests = math.log(max(total, 1.0) * max(n_tried, 1))
-    # The annulus is so many times as large as what it surrounds.
-    larger = math.sqrt(2.0) ** (ANNULUS * codimensions) - 1.0
-    density = DENSITY_RATIO / larger / max(total, 1e-300)
+    samples, density, widest = _laws(tuple((family.sample_size, family.codimension) for family in families))
+    gains, log_tests = np.empty(candidates.chance.shape), math.log(max(total, 1.0) * max(n_tried, 1))
+    density = density / max(total, 1e-300)
     _evidence_kernel(counts, total, candidates.chance, candidates.codes, samples, density, widest, log_tests, gains)
     return gains
+
+
+@cache
+def _laws(families: tuple[tuple[int, int], ...]) -> tuple[Array, Array, NDArray[np.int64]]:
+    """Return what evidence asks of families, given as sizes of samples and codimensions: the sizes, densities, widest radii."""
+    samples, codimensions = np.array(families).T
+    # The annulus is so many times as large as what it surrounds.
+    larger = math.sqrt(2.0) ** (ANNULUS * codimensions) - 1.0
+    widest = np.array([WIDEST[codimension] - FINEST for codimension in codimensions.tolist()])
+    return samples.astype(np.float64), DENSITY_RATIO / larger, widest
 
 
 @jit("void(f8[:, ::1], f8, f8[:, ::1], u1[::1], f8[::1], f8[::1], i8[::1], f8, f8[:, ::1])")
@@ -204,13 +210,17 @@ def count_votes(steps: Steps, votes: Array) -> Array:
 
 @jit("void(u1[:, ::1], f8[::1], f8[:, ::1])")
 def _count_kernel(steps: Any, votes: Any, counts: Any) -> None:
-    """What counts is gathered without a branch first: one could not be foreseen."""
-    near, last = np.empty(len(votes), np.uint64), np.uint8(counts.shape[1] - 1)
+    """What counts, of what has votes, is gathered without a branch first: one could not be foreseen."""
+    n_voting, last = np.uint64(0), np.uint8(counts.shape[1] - 1)
+    voting, near = np.empty((2, len(votes)), np.uint64)
+    for row in range(np.uint64(len(votes))):
+        voting[n_voting] = row
+        n_voting += np.uint64(votes[row] != 0.0)
     for item in range(len(steps)):
         n_near = np.uint64(0)
-        for row in range(np.uint64(len(votes))):
-            near[n_near] = row
-            n_near += np.uint64(steps[item, row] < last)
+        for at in range(n_voting):
+            near[n_near] = voting[at]
+            n_near += np.uint64(steps[item, voting[at]] < last)
         for at in range(n_near):
             counts[item, steps[item, near[at]]] += votes[near[at]]
 

@@ -147,8 +147,8 @@ def _laws(codimension: int) -> Array:
 
 def noise_scales(squared: Array, codimension: int) -> Array:
     """Return noise scales (m,) by the medians of squared residuals (m, n) that are finite, 0 where none is."""
-    held = [row[row < np.inf] for row in squared]
-    middle = [np.partition(row, len(row) // 2)[len(row) // 2] if len(row) else 0.0 for row in held]
+    n_finite = (squared < np.inf).sum(axis=1).tolist()
+    middle = [row[n // 2] if n > 0 else 0.0 for row, n in zip(np.sort(squared, axis=1), n_finite, strict=True)]
     return np.sqrt(np.array(middle, np.float64) / chdtri(codimension, 0.5))
 
 
@@ -185,10 +185,10 @@ def tell_repetitions(
 def _places(data: Array, within: Mask) -> tuple[Mask, Array, Array]:
     """Return matches (k, n) by the first structure that holds each, how many (k,), and how many (2, k, k) are within others' bounds."""
     own = within & (np.cumsum(within, axis=0) == 1)
-    inside = np.ones((2, *own.shape))
-    for column, place in enumerate(data.T.copy()):
-        low, high = np.where(own, place, np.inf).min(axis=1), np.where(own, place, -np.inf).max(axis=1)
-        inside[column // 2] *= (low[:, None] <= place) & (place <= high[:, None])
+    places = np.ascontiguousarray(data.T)[:, None]
+    low = np.where(own, places, np.inf).min(axis=2, keepdims=True)
+    high = np.where(own, places, -np.inf).max(axis=2, keepdims=True)
+    inside = ((low <= places) & (places <= high)).reshape(2, 2, *own.shape).all(axis=1)
     return own, own.sum(axis=1), inside @ own.T.astype(np.float64)
 
 

@@ -68,6 +68,15 @@ EVIDENCE_PER_VOTE = 3.0
 _MODELS_AT_ONCE = 320
 #: The group of decoys: no correspondence's.
 _NOWHERE = -2
+_NONE = Structures(
+    np.zeros((0, 9)),
+    np.zeros(0, np.uint8),
+    np.zeros(0, np.int64),
+    np.zeros(0),
+    np.zeros(0),
+    np.zeros(0, bool),
+    np.zeros(0),
+)
 
 
 @dataclass(frozen=True)
@@ -275,8 +284,11 @@ class Search:
 
     def _standing(self) -> tuple[Structures, Array]:
         """Return what stood still as a structure, if it is more than chance and what is around it give, and the votes beside it."""
-        matches, family = self._matches, self._families[0]
-        models = family.fit(matches.standing(), np.ones((1, len(matches))))
+        matches, family, standing = self._matches, self._families[0], self._matches.standing()
+        near = np.abs(matches.data - standing).max(axis=1) <= SCALES[-1] * matches.length
+        if matches.votes[near].sum() <= family.sample_size:
+            return _NONE, matches.votes
+        models = family.fit(standing, np.ones((1, len(matches))))
         found = Candidates.of(family, 0, models, matches.data, self._decoys, matches.length)
         gains = evidence(found, count_votes(found.steps, matches.votes), float(matches.votes.sum()), self._families, 1)
         gains[:, SCALES[-1] < RADII] = 0.0  # what stood still moved by less than the narrowest noise scale
