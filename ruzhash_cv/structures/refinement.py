@@ -167,10 +167,10 @@ def tell_repetitions(
     own, sizes, near = _places(data, within)
     asked = _are_enough((near * stronger).sum(axis=2), sizes, stronger @ sizes)
     repeated, held = np.zeros(len(planes), bool), np.zeros(len(data), bool)
-    for structure in range(len(planes)):
+    for structure in range(len(planes)) if asked.any() else ():
         left = within[structure] & ~held
-        small = bool(left.sum() < SMALL * held.sum())
         if asked[structure] or repeated.any():
+            small = bool(left.sum() < SMALL * held.sum())
             repeated[structure] = repeated_beside(data, left, held, keypoints, same, small=small).any()
         held |= left & ~repeated[structure]
     if repeated.any():
