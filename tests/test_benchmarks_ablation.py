@@ -245,6 +245,14 @@ def test_a_number_changes_wherever_it_is_imported_and_what_is_computed_from_it()
     assert sure == verdict.SURE
 
 
+def test_what_is_cached_is_computed_anew_within_a_variant() -> None:
+    planes = ((4, 2),)
+    before = evidence._laws(planes)[1].copy()
+    with changed(RULES["evidence: no annulus"]):
+        assert (evidence._laws(planes)[1] == 0.0).all()
+    np.testing.assert_array_equal(evidence._laws(planes)[1], before)
+
+
 def test_a_number_within_a_kernel_is_compiled_anew() -> None:
     squared, groups, members = np.full((1, 1), 1.0), np.zeros(1, np.int64), np.full((1, 1), -1)
     before = search.embed(squared, 1.0, groups, members)

@@ -12,6 +12,7 @@ import pytest
 from evaluate_models import Target, judge, ratio
 from evaluate_no_ratio import keypoint_arguments
 from evaluate_pairs import pair_table
+from evaluate_pose import run
 from geometry import apply_homography, residuals
 from pair_sets import look_alike, overlaid, related, still, unrelated
 from pictured import Matched, mutual
@@ -24,8 +25,9 @@ from pose_measures import (
     pose_score,
     rotation_angle,
 )
-from pose_scenes import draw, given
+from pose_scenes import Pair, draw, given
 from pose_worlds import MOTIONS, RIGID, WORLDS, turn
+from two_views import one_window_off
 
 EXACT = {(scene, motion): draw(scene, motion, 0) for scene in WORLDS for motion in MOTIONS}
 
@@ -223,6 +225,19 @@ def test_pair_table_tells_sets_apart():
     kind = "kept matches"
     table = pair_table({"related": {kind: np.array([20.0, 30])}, "unrelated": {kind: np.array([10.0, 25])}})
     assert table.splitlines()[-1] == "| kept matches | 0.7500 | 15 | 100.0% | 50.0% | 50.0% |"
+
+
+def test_the_mask_of_a_variant_stands_beside_the_default_s():
+    points1, points2, true = one_window_off()
+    K, nowhere = np.array([[900.0, 0, 400], [0, 900, 300], [0, 0, 1]]), np.zeros((0, 2))
+    angle, variant = 0.2, "evidence: planes in one place stay"
+    R = np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]])
+    pair = Pair(
+        "a wall", "wall", "wide", points1, points2, true.astype(int), np.ones(len(true), bool), nowhere, nowhere,
+        K, K, R, np.array([-0.8, 0.1, 0.2]), np.eye(3),
+    )  # fmt: skip
+    found = run(pair, 0, {}, variant)
+    assert found["findEssentialMat after ruzhash_cv"].f1 > found[f"findEssentialMat after {variant}"].f1 + 0.1
 
 
 def test_variants_are_run_where_the_filter_takes_their_arguments(monkeypatch):

@@ -275,6 +275,18 @@ def test_an_overlay_on_a_moving_scene_is_stationary_and_in_no_motion(seed: int) 
     assert not without.inlier_mask[200:260].any()
 
 
+@pytest.mark.parametrize("pixel", [1.0, 1.0 / 700.0])
+def test_few_matches_that_stood_still_are_an_overlay_in_any_unit(pixel: float) -> None:
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0, 600, (300, 2))
+    first[60:75] = rng.uniform([0, 620], [200, 660], (15, 2))
+    second = 1.05 * first + [30.0, -12.0] + rng.normal(0, 0.4, first.shape)
+    second[:60] = rng.uniform(0, 600, (60, 2))
+    second[60:75] = first[60:75] + rng.choice([-0.45, 0.45], (15, 2))
+    result = filter_points(pixel * first, pixel * second, pixel=pixel)
+    assert [(model.stationary, model.support) for model in result.models] == [(False, 225), (True, 15)]
+
+
 @pytest.mark.parametrize("model", ["homography", "fundamental"])
 def test_an_overlay_is_dropped_whatever_models_are_asked_for(model: str) -> None:
     scene = views(on_plane(WALL, 200, np.random.default_rng(0)))

@@ -365,7 +365,7 @@ def normalise(data: Any, weights: Any, rows: Any, moments: Any, similarities: An
 def sum_products(data: Any, weights: Any, similarities: Any, sums: Any) -> None:
     """Add up; one thread does it, where a matrix product would wake all of them.
 
-    Most weights are 0. What has one is gathered without a branch first: one could not be foreseen.
+    Most weights are 0. The rows of the others are listed first, without a branch to be foreseen.
     """
     n = np.uint64(weights.shape[1])
     moments, monomials, weighted = np.empty((2, 3)), np.ones((2, 6)), np.empty(n, np.uint64)

@@ -210,7 +210,7 @@ def count_votes(steps: Steps, votes: Array) -> Array:
 
 @jit("void(u1[:, ::1], f8[::1], f8[:, ::1])")
 def _count_kernel(steps: Any, votes: Any, counts: Any) -> None:
-    """What counts, of what has votes, is gathered without a branch first: one could not be foreseen."""
+    """Rows that have votes are listed once, and for each model those of them within its annuli: without branches to be foreseen."""
     n_voting, last = np.uint64(0), np.uint8(counts.shape[1] - 1)
     voting, near = np.empty((2, len(votes)), np.uint64)
     for row in range(np.uint64(len(votes))):

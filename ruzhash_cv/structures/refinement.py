@@ -146,7 +146,7 @@ def _laws(codimension: int) -> Array:
 
 
 def noise_scales(squared: Array, codimension: int) -> Array:
-    """Return noise scales (m,) by the medians of squared residuals (m, n) that are finite, 0 where none is."""
+    """Return noise scales (m,) by the upper medians of those squared residuals (m, n) that are finite, 0 where none is."""
     n_finite = (squared < np.inf).sum(axis=1).tolist()
     middle = [row[n // 2] if n > 0 else 0.0 for row, n in zip(np.sort(squared, axis=1), n_finite, strict=True)]
     return np.sqrt(np.array(middle, np.float64) / chdtri(codimension, 0.5))

@@ -68,6 +68,7 @@ EVIDENCE_PER_VOTE = 3.0
 _MODELS_AT_ONCE = 320
 #: The group of decoys: no correspondence's.
 _NOWHERE = -2
+#: No structures.
 _NONE = Structures(
     np.zeros((0, 9)),
     np.zeros(0, np.uint8),
@@ -91,10 +92,10 @@ class Columns(Models):
 class Found:
     """What the search brings home.
 
-    `mixed` (k, k) tells which structures are planes in one place, as one lies among the other, before wide ones are divided. `scores`
-    are those of the correspondences searched, `null_scores` those of the decoys `null` (N, 4), which told nothing of the models.
-    `scorer` scores others; its last columns are those of the structures. `rejected` counts degenerate samples by reason, and `n_models`
-    the models sampled.
+    `mixed` (k, k) tells which structures are planes in one place, as one lies among the other. `scores` are those of the
+    correspondences searched, `null_scores` those of the decoys `null` (N, 4), which told nothing of the models. `scorer` scores others;
+    its last columns are those of the structures. It and `mixed` know nothing of structures that join or are divided later. `rejected`
+    counts degenerate samples by reason, and `n_models` the models sampled.
     """
 
     structures: Structures
@@ -285,6 +286,7 @@ class Search:
     def _standing(self) -> tuple[Structures, Array]:
         """Return what stood still as a structure, if it is more than chance and what is around it give, and the votes beside it."""
         matches, family, standing = self._matches, self._families[0], self._matches.standing()
+        # Votes of a minimal sample are no evidence, and what lies within the radii below has moved by no more.
         near = np.abs(matches.data - standing).max(axis=1) <= SCALES[-1] * matches.length
         if matches.votes[near].sum() <= family.sample_size:
             return _NONE, matches.votes
@@ -365,7 +367,8 @@ class Search:
     def without(self, found: Found, gone: NDArray[np.bool_], motions: Models | None = None) -> Found:
         """Return the search's result without some structures, and without the columns that speak for these.
 
-        Matrices of `motions` join the others where they have -ln NFA among the matches that neither these nor those gone hold.
+        Of `motions` those join that have positive -ln NFA among the matches that no structure holds, kept or gone, and that are no
+        repeated texture.
         """
         structures, matches = found.structures, self._matches
         within = self._distances(structures) <= 1.0

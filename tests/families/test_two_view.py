@@ -67,6 +67,13 @@ def test_a_zero_matrix_has_no_unit_norm() -> None:
 # Fits
 
 
+@pytest.mark.parametrize("family", [Homographies(), FundamentalMatrices()], ids=lambda family: family.name)
+def test_a_fit_to_nothing_is_no_number(family: TwoViewFamily) -> None:
+    found = family.fit(plane(20, 1.0), np.vstack([np.zeros(20), np.ones(20)]))
+    assert np.isnan(found[0]).all()
+    assert np.isfinite(found[1]).all()
+
+
 def test_points_are_normalised_to_root_mean_square_distance_root_two() -> None:
     data, weights = plane(25), np.random.default_rng(0).uniform(0, 1, (2, 25))
     sums, into1, into2 = weighted_products(data, weights)

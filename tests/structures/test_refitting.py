@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2
 from two_views import H, motion, plane
 
 from ruzhash_cv import filter_points
@@ -30,6 +31,13 @@ def factor_of_equations(name: str, data: np.ndarray, matrix: np.ndarray) -> np.n
     if name == "homography":
         return (x1 @ matrix[2]) ** 2
     return ((x1 @ matrix.T)[:, :2] ** 2).sum(axis=1) + ((x2 @ matrix)[:, :2] ** 2).sum(axis=1)
+
+
+def test_noise_scales_are_of_the_upper_median_of_what_is_finite() -> None:
+    squared = np.array([
+        [9.0, np.inf, 1.0, 4.0, 16.0], [np.nan, 4.0, 1.0, np.inf, 9.0], [np.inf, np.nan, np.inf, np.inf, np.inf]
+    ])  # fmt: skip
+    np.testing.assert_allclose(noise_scales(squared, 2) ** 2 * chi2.ppf(0.5, 2), [9.0, 4.0, 0.0])
 
 
 @both

@@ -214,14 +214,27 @@ def test_a_structure_in_a_place_of_its_own_stays_whatever_it_competes_for() -> N
     assert tell_repetitions(data, distances, shared, 1.0, NONE)[0].tolist() == [False, False]
 
 
-def test_neighbours_are_asked_only_where_others_are_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_structure_may_be_asked() -> None:
+    data, distances = np.random.default_rng(0).uniform(0, 100, (120, 4)), np.full((120, 4), 5.0)
+    for structure, (first, last) in enumerate(((0, 50), (50, 80), (80, 100), (100, 120))):
+        distances[first:last, structure] = 0.5
+    data[50:80] += 1000.0
+    data[100:] += 2000.0
+    keypoints = np.tile(np.arange(120), (2, 1))
+    keypoints[:, 80] = 0
+    repeated, _ = tell_repetitions(data, distances, keypoints, 1.0, np.zeros(4, bool))
+    assert repeated.tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_neighbours_are_asked_only_where_others_are_within_bounds(axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
     data, distances, asked = scattered(), np.full((90, 2), 5.0), []
     distances[:60, 0] = distances[60:, 1] = 0.5
     monkeypatch.setattr(refinement, "own_share", lambda *given: asked.append(given) or 0.0)
     shared = np.tile(np.arange(90) % 60, (2, 1))
     assert tell_repetitions(data, distances, shared, 1.0, ~NONE)[0].tolist() == [False, True]
     assert len(asked) == 1
-    data[60:] += 1000.0
+    data[60:, [axis, 2 + axis]] += 1000.0
     assert not tell_repetitions(data, distances, shared, 1.0, ~NONE)[0].any()
     assert len(asked) == 1
 
