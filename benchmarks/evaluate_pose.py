@@ -108,11 +108,8 @@ def run(pair: Pair, seed: int, peers: dict[str, Estimator], variant: str = DEFAU
         with changed(RULES[variant]):
             other = filter_points(pair.points1, pair.points2, rng=seed)
             took = time.perf_counter() - start
-            masks[variant] = (
-                other.inlier_mask,
-                took,
-                any_fundamental(other),
-            )  # motions are searched for by its rules too
+            # Motions are searched for by its rules too.
+            masks[variant] = other.inlier_mask, took, any_fundamental(other)
     for name, (kept, seconds, exists) in masks.items():
         for way, estimate in (("PoseLib", poselib_pose), ("findEssentialMat", opencv_pose)):
             if poselib is None and way == "PoseLib":

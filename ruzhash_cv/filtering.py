@@ -132,9 +132,8 @@ def filter_points(
         multiples of it.
     keep_stationary : bool
         Keep what did not move while the rest of the pair did: watermarks, time stamps, black borders, the bonnet of a car. Such
-        matches are a structure of their own, marked `stationary`, and never part of a motion: a homography, whatever `model` is, but
-        for a family of one's own.
-        From a tripod all is kept.
+        matches are a structure of their own, marked `stationary`, and never part of a motion: a homography, whatever `model` is, or
+        of a family of one's own. From a tripod all is kept.
     sizes, angles : tuple of two array_like, shape (n,), optional
         Sizes (any unit, above 0) and angles (degrees) of the keypoints of each match in the first and the second image. True matches
         turn and scale as their neighbours do: those that do not are seldom drawn where samples of seven are.
