@@ -275,6 +275,12 @@ def guides(chosen: Callable[[list[np.ndarray]], list[np.ndarray]]) -> Change:
     return method(search.Search, "_guides", lambda self, *arguments: chosen(own(self, *arguments)))
 
 
+def planes_alone_stay() -> Change:
+    """Where a plane goes no motion of the others joins them."""
+    own = search.Search.without
+    return method(search.Search, "without", lambda self, found, gone, motions=None: own(self, found, gone))
+
+
 def repetitions_alone(*arguments: Any) -> tuple[Array, Array]:
     """Planes in one place are not told."""
     repeated, mixed = refinement.tell_repetitions(*arguments)
@@ -325,6 +331,7 @@ RULES: dict[str, Variant] = {
         method(search.Search, "_along_lines", lambda self, structures, candidates: np.zeros(len(self._matches), bool))
     ),
     "evidence: planes in one place stay": Variant(replaced(search, tell_repetitions=repetitions_alone)),
+    "evidence: no motion joins the planes that stay": Variant(planes_alone_stay()),
     "evidence: repetitions stay": Variant(method(search.Search, "_without_repetitions", lambda self, found: found)),
     "models: last fits by least squares": Variant(replaced(refinement, DEGREES=(1e6,))),
     "votes: one for each of several duplicates": Variant(
