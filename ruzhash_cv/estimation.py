@@ -30,6 +30,7 @@ def find_homography(
     confidence: float | None = None,
     *,
     threshold: float | None = None,
+    pixel: float = 1.0,
     rng: RNG = 0,
     n_jobs: int | None = None,
 ) -> Found:
@@ -42,13 +43,13 @@ def find_homography(
     points1, points2 : array_like, shape (n, 2) or (n, 1, 2)
         Corresponding points, pixels, of any real dtype.
     ransacReprojThreshold, threshold : float, optional
-        Pixels, one of the two: OpenCV's name and place, or ours. On the symmetric transfer error: it holds in both images. None: the
-        tolerance that the plane's own residuals ask for, up to 24 px.
+        In the points' unit, one of the two: OpenCV's name and place, or ours. On the symmetric transfer error: it holds in both images.
+        None: the tolerance that the plane's own residuals ask for, up to 24 px.
     method, mask, maxIters, confidence
         Ignored: `method` may be any of OpenCV's robust ones (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...), there is one way here, and it
         knows itself when it has sampled enough.
-    rng, n_jobs
-        See `filter_points`.
+    pixel, rng, n_jobs
+        See `filter_points`; normalised coordinates need `pixel`, 1 / focal length.
 
     Returns
     -------
@@ -77,7 +78,7 @@ def find_homography(
     """
     given = _one_threshold(method, ransacReprojThreshold, threshold)
     first, second = as_pairs(points1, points2)
-    result = filter_points(first, second, model="homography", rng=rng, n_jobs=n_jobs)
+    result = filter_points(first, second, model="homography", pixel=pixel, rng=rng, n_jobs=n_jobs)
     models = [model for model in result.models if not model.stationary] or result.models
     if not models:
         return _as_opencv("homography", None, first, second, 0.0)
@@ -94,17 +95,18 @@ def find_fundamental_matrix(
     mask: Any = None,
     *,
     threshold: float | None = None,
+    pixel: float = 1.0,
     rng: RNG = 0,
     n_jobs: int | None = None,
 ) -> Found:
     """Find the fundamental matrix of the strongest motion, in place of ``cv2.findFundamentalMat``.
 
-    `FilterResult.motions` has every motion; this is the one of most matches, planes and what is off them together. Where one plane is
-    all there is to see, it is one of the many matrices that fit it.
+    `FilterResult.motions` has every motion; this is the one of most matches, planes and what is off them together. Where that is one
+    plane alone, it is one of the many matrices that fit it.
 
     Parameters
     ----------
-    points1, points2, method, confidence, maxIters, mask, rng, n_jobs
+    points1, points2, method, confidence, maxIters, mask, pixel, rng, n_jobs
         See `find_homography`; `method` may also be `cv2.FM_RANSAC` or `cv2.FM_LMEDS`.
     ransacReprojThreshold, threshold : float, optional
         As for `find_homography`, but on the Sampson distance; None: the tolerance that the motion's own residuals ask for.
@@ -127,14 +129,12 @@ def find_fundamental_matrix(
     """
     given = _one_threshold(method, ransacReprojThreshold, threshold)
     first, second = as_pairs(points1, points2)
-    result = filter_points(first, second, rng=rng, n_jobs=n_jobs)
-    motions = [motion for motion in result.motions if not motion.stationary] or list(result.motions)
-    rigid = [motion for motion in motions if motion.kind == "fundamental"]
-    if rigid:
-        return _as_opencv("fundamental", rigid[0].matrix, first, second, given or rigid[0].tolerance)
-    plane = motions[0].parts[0] if motions else None
-    matrix = None if plane is None else result.plane_motion(plane)
-    return _as_opencv("fundamental", matrix, first, second, given or (motions[0].tolerance if motions else 0.0))
+    result = filter_points(first, second, pixel=pixel, rng=rng, n_jobs=n_jobs)
+    for motion in [motion for motion in result.motions if not motion.stationary] or result.motions:
+        matrix = motion.matrix if motion.kind == "fundamental" else result.plane_motion(motion.parts[0])
+        if matrix is not None:
+            return _as_opencv("fundamental", matrix, first, second, given or motion.tolerance)
+    return _as_opencv("fundamental", None, first, second, 0.0)
 
 
 def _one_threshold(method: Any, reprojection: float | None, ours: float | None) -> float | None:
