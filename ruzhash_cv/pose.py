@@ -93,9 +93,21 @@ def _from_all(
 
 
 def _in_front(essential: Array, rays1: Array, rays2: Array) -> Pose:
-    """Return the pose of an essential matrix that has most points in front of both cameras."""
+    """Return the pose of an essential matrix that has most points in front of both cameras.
+
+    Of a camera that did not move all points are infinitely far, on either side by rounding alone. Then it is the one of the two rotations,
+    half a turn about the baseline apart, that leaves the cameras looking at the same points.
+    """
     # Of a camera that hardly moves all points are far, and still tell which way it turned.
-    _, rotation, translation, *_ = cv2.recoverPose(essential, rays1, rays2, np.eye(3), distanceThresh=FARTHEST)
+    n_in_front, rotation, translation, *_ = cv2.recoverPose(
+        essential, rays1, rays2, np.eye(3), distanceThresh=FARTHEST
+    )
+    if 2 * n_in_front < len(rays1):
+        first, second = (cv2.convertPointsToHomogeneous(rays)[:, 0] for rays in (rays1, rays2))
+        lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+        half_turn = 2.0 * translation @ translation.T - np.eye(3)
+        cosines = [((first @ each.T * second).sum(axis=1) / lengths).sum() for each in (rotation, half_turn @ rotation)]
+        rotation = rotation if cosines[0] >= cosines[1] else half_turn @ rotation
     return np.asarray(rotation, np.float64), np.asarray(translation[:, 0], np.float64)
 
 
