@@ -156,6 +156,8 @@ def select_matches(matches: Matches, inlier_mask: Any) -> list[cv2.DMatch]:
 def _as_sequence(matches: Any) -> Sequence[Any]:
     if isinstance(matches, (str, Set, Mapping)) or not hasattr(matches, "__len__") or getattr(matches, "ndim", 1) == 0:
         raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
+    if getattr(matches, "dtype", None) == object:  # what NumPy makes of knnMatch output
+        matches = matches.tolist()
     rows: Sequence[Any] = matches if not hasattr(matches, "ndim") else as_array(matches, "matches", "(n, 2)")  # type: ignore[assignment]
     return rows
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,8 @@ class Motion(Structure):
 
     Attributes
     ----------
+    tolerance : float
+        In the points' unit: of the matches that no plane holds. Those of its planes are its own as far as they belong to these.
     parts : tuple of int
         Indices into `FilterResult.models` of the planes that are its parts.
     """
@@ -180,6 +183,8 @@ class FilterResult(Record):
         camera1, camera2 = as_matrix(camera_matrix1, "camera_matrix1"), as_matrix(camera_matrix2, "camera_matrix2")
         if not self.motions:
             raise IndexError(f"there is no motion to tell a pose by: {printing.headline(self)}")
+        if isinstance(motion, (bool, np.bool_)) or not isinstance(motion, Integral):
+            raise TypeError(f"`motion` must be an integer, got {motion!r}")
         if self._searched is None or not -len(self.motions) <= motion < len(self.motions):
             raise IndexError(f"`motion` must be an index into {len(self.motions)} motions, got {motion}")
         pose: tuple[Array, Array] = self._searched.pose(self, motion, camera1, camera2)
