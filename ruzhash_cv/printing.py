@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 Row: TypeAlias = tuple[str, str, str, str, str, str]
 
 #: Of the structures' table.
-TITLES = ("structure", "kind", "matches", "tolerance/px", "noise/px", "")
+TITLES = ("structure", "kind", "matches", "tolerance", "noise", "")
 
 
 def headline(result: Any) -> str:

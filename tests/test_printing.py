@@ -31,7 +31,7 @@ def test_a_result_prints_counts_and_a_row_for_each_structure() -> None:
         "matches 3",
         "kept    2",
         "flagged 1",
-        "structure kind        matches tolerance/px noise/px",
+        "structure kind        matches    tolerance    noise",
         "        0 homography      120         3.25     0.80",
         "        1 fundamental       9         3.25     0.80",
     ]
@@ -47,7 +47,7 @@ def test_motions_print_the_planes_they_hold() -> None:
     motion = Motion(np.eye(3), "fundamental", 200, 1.25, 0.4, 300.0, parts=(0, 2))
     searched = SimpleNamespace(motions=lambda: ((motion,), np.zeros(3, int)))
     assert printing.motions_as_text(result(_seen=lambda: searched)).splitlines() == [
-        "   motion kind        matches tolerance/px noise/px planes",
+        "   motion kind        matches    tolerance    noise planes",
         "        0 fundamental     200         1.25     0.40 0, 2",
     ]
 

@@ -115,7 +115,7 @@ def _kept(result: FilterResult, lines: Array, drawn: Rows) -> Iterator[Group]:
 
 def _words(structure: Structure, rows: Rows) -> str:
     still = "stationary " if structure.stationary else ""
-    return f"{still}{structure.kind}: {rows.sum()} within {structure.tolerance:.2g} px"
+    return f"{still}{structure.kind}: {rows.sum()}, tolerance {structure.tolerance:.2g}"
 
 
 def _shades(colour: Colour, n: int) -> list[Colour]:
