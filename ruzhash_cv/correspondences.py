@@ -8,15 +8,14 @@ from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ruzhash_cv._core.arrays import Array, Mask, Rows
 from ruzhash_cv._core.records import Record
 from ruzhash_cv._core.validation import arrived, as_array, as_mask, as_points, check_real
 
 Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
 Matches: TypeAlias = Sequence[cv2.DMatch] | Sequence[Sequence[cv2.DMatch]] | ArrayLike
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,7 +102,7 @@ def as_correspondences(
 
 
 def _of_keypoints(
-    keypoints: tuple[Any, Any], indices: Indices, present: NDArray[np.bool_], attribute: str, least: float
+    keypoints: tuple[Any, Any], indices: Rows, present: Mask, attribute: str, least: float
 ) -> tuple[Array, Array] | None:
     """Return an attribute of the keypoints of each match; None where they have none: it is below the least, or all the same."""
     columns = []
@@ -156,13 +155,13 @@ def select_matches(matches: Matches, inlier_mask: Any) -> list[cv2.DMatch]:
 def _as_sequence(matches: Any) -> Sequence[Any]:
     if isinstance(matches, (str, Set, Mapping)) or not hasattr(matches, "__len__") or getattr(matches, "ndim", 1) == 0:
         raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
-    if getattr(matches, "dtype", None) == object:  # what NumPy makes of knnMatch output
+    if isinstance(matches, np.ndarray) and matches.dtype == np.object_:  # what it makes of knnMatch output
         matches = matches.tolist()
     rows: Sequence[Any] = matches if not hasattr(matches, "ndim") else as_array(matches, "matches", "(n, 2)")  # type: ignore[assignment]
     return rows
 
 
-def _as_indices(matches: Matches, ratio: float | None) -> tuple[Indices, NDArray[np.bool_], Array | None]:
+def _as_indices(matches: Matches, ratio: float | None) -> tuple[Rows, Mask, Array | None]:
     """Return index pairs (n, 2), which rows have a match at all, and descriptor distances."""
     if ratio is not None:
         ratio = check_real(ratio, "ratio", above=0.0, below=1.0 + 1e-12)
@@ -197,7 +196,7 @@ def _best_neighbour(row: Sequence[cv2.DMatch], ratio: float | None) -> cv2.DMatc
     return row[0] if len(row) >= 2 and row[0].distance < ratio * row[1].distance else None
 
 
-def _as_index_array(rows: Sequence[Any]) -> tuple[Indices, NDArray[np.bool_]]:
+def _as_index_array(rows: Sequence[Any]) -> tuple[Rows, Mask]:
     """Return index pairs (n, 2), and which of them are a match: those of which nothing is masked or missing."""
     indices = as_array(rows, "matches", "(n, 2)")
     if indices.dtype == object:
@@ -216,7 +215,7 @@ def _as_index_array(rows: Sequence[Any]) -> tuple[Indices, NDArray[np.bool_]]:
     return indices.astype(np.int64), present
 
 
-def _look_up(positions: Array, indices: Indices, present: NDArray[np.bool_], field: str, name: str) -> Array:
+def _look_up(positions: Array, indices: Rows, present: Mask, field: str, name: str) -> Array:
     """Return the positions that `indices` number, NaN where no match is `present`."""
     outside = np.flatnonzero(present & ((indices < 0) | (indices >= len(positions))))
     if len(outside):

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ruzhash_cv._core.arrays import Array
 from ruzhash_cv._core.validation import RNG, as_pairs, check_real
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.filtering import filter_points
@@ -16,7 +17,6 @@ ROBUST_METHODS = (4, 8, 16, *range(32, 39))
 #: A last entry of a matrix of unit norm below this is zero: the matrix cannot be scaled to make it 1.
 _ZERO = 1e-12
 
-Array = NDArray[np.float64]
 Found: TypeAlias = tuple[Array | None, NDArray[np.uint8]]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ruzhash_cv._core.arrays import Array, Mask, Rows
 from ruzhash_cv._core.jit import uninterrupted
 from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, check_choice, check_n_jobs, check_real
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
@@ -31,8 +31,6 @@ FEWEST_MATCHES = 8
 #: Correspondences the models are searched in; more are only scored.
 SEARCH_SIZE = 1024
 
-Array = NDArray[np.float64]
-
 
 def filter_matches(
     kp1: Keypoints,
@@ -46,7 +44,7 @@ def filter_matches(
     keep_stationary: bool = True,
     rng: RNG = 0,
     n_jobs: int | None = None,
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Return the inlier mask of keypoint matches: True = keep.
 
     Parameters
@@ -243,7 +241,7 @@ def _searched(
     return found, scores
 
 
-def _false_planes(found: Found, matches: MatchSet, families: Families) -> tuple[NDArray[np.bool_], Motions]:
+def _false_planes(found: Found, matches: MatchSet, families: Families) -> tuple[Mask, Motions]:
     """Tell which structures are planes that cannot be, and return the rigid motions of the others.
 
     Two surfaces are not seen in one place. The true one is that whose motion holds more matches, those flagged counted by what speaks
@@ -304,11 +302,11 @@ def _judged(
     return verdict.without(lost_to_rivals(matches, verdict, scores, codimensions))
 
 
-def _codimensions(structures: Structures, families: Families) -> NDArray[np.int64]:
+def _codimensions(structures: Structures, families: Families) -> Rows:
     return np.array([families[code].codimension for code in structures.codes])
 
 
-def _stationary(structures: Structures, verdict: Verdict, matches: MatchSet) -> NDArray[np.bool_]:
+def _stationary(structures: Structures, verdict: Verdict, matches: MatchSet) -> Mask:
     """Tell which structures stood still while more matches moved."""
     votes = np.bincount(verdict.labels + 1, matches.votes, minlength=len(structures) + 1)[1:]
     return np.asarray(structures.still & (votes < votes[~structures.still].sum()))
@@ -347,7 +345,7 @@ def _result(
     scores: Array,
     verdict: Verdict,
     own: Verdict,
-    stationary: NDArray[np.bool_],
+    stationary: Mask,
     threshold: float | None,
 ) -> FilterResult:
     """Return structures in pixels, and the verdict for all matches that were given; what is not finite is flagged."""
@@ -370,7 +368,9 @@ def _result(
         models=tuple(models),
         score_threshold=verdict.score_threshold,
         mismatch_rate=verdict.mismatch_rate,
-        _seen=partial(SeenInPixels.of, structures, families, matches, own, stationary, given),
+        _seen=SeenInPixels(
+            Seen(structures, families, matches, own.weigh(matches.votes), own.labels, stationary), given
+        ),
     )
     result.inlier_mask[finite], result.anomaly_scores[finite] = verdict.keep[where], scores[where]
     result.p_values[finite], result.labels[finite] = verdict.p[where], verdict.labels[where]

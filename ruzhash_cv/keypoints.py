@@ -17,13 +17,10 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv._core.validation import as_vector
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 #: Neighbours whose turning and scaling a match is compared with, and how much these differ on one surface: radians and octaves.
 N_NEIGHBOURS, TURN, OCTAVES = 20, np.radians(20.0), 0.5

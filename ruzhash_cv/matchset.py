@@ -6,12 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Mask, Rows
 from ruzhash_cv._core.jit import jit
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 #: Pixels: the one length of the method. Matches within it of each other, in both images, are duplicates and have one vote.
 LENGTH = 3.0
@@ -60,35 +57,16 @@ class Frame:
 
 @dataclass(frozen=True)
 class MatchSet:
-    """Distinct correspondences.
-
-    Attributes
-    ----------
-    data : ndarray, shape (n, 4)
-        Rows (x1, y1, x2, y2) in the frame, sorted.
-    groups : ndarray of int64, shape (n,)
-        The duplicate group of each.
-    keypoints : ndarray of int64, shape (2, n)
-        Of each image, the number of the keypoint that each ends at.
-    votes : ndarray, shape (n,)
-        One for each group, shared by its members, and no more than one for the matches of any keypoint together.
-    frame : Frame
-    length : float
-        `LENGTH` in the frame.
-    finite : ndarray of bool, shape (N,)
-        Which of the matches given are finite.
-    where : ndarray of int64, shape (finite.sum(),)
-        The row of each of these.
-    """
+    """Distinct correspondences (x1, y1, x2, y2) in the frame, sorted; `length` is `LENGTH` there."""
 
     data: Array
-    groups: Rows
-    keypoints: Rows
-    votes: Array
+    groups: Rows  # the duplicate group of each
+    keypoints: Rows  # (2, n): of each image, the number of the keypoint that each ends at
+    votes: Array  # see `votes_of`
     frame: Frame
     length: float
-    finite: NDArray[np.bool_]
-    where: Rows
+    finite: Mask  # (N,): which of the matches given are finite
+    where: Rows  # the row of each of these
 
     @classmethod
     def of(cls, points1: Array, points2: Array, pixel: float = 1.0) -> MatchSet:

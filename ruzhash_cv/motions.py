@@ -6,15 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ruzhash_cv.families.two_view import Array
-from ruzhash_cv.matchset import Frame, MatchSet
+from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv.pose import camera_pose
 from ruzhash_cv.result import FilterResult, Motion
-from ruzhash_cv.structures.evidence import Structures
-from ruzhash_cv.structures.motions import Families, Motions, MotionSearch, Seen
-from ruzhash_cv.verdict import Verdict
+from ruzhash_cv.structures.motions import Motions, MotionSearch, Seen
 
 
 @dataclass(frozen=True)
@@ -22,28 +18,9 @@ class SeenInPixels:
     """What motions are searched in; `where` (n,) tells which distinct match each match given is, -1 for what is flagged."""
 
     seen: Seen
-    where: NDArray[np.int64]
+    where: Rows
 
-    @classmethod
-    def of(
-        cls,
-        structures: Structures,
-        families: Families,
-        matches: MatchSet,
-        verdict: Verdict,
-        stationary: NDArray[np.bool_],
-        where: NDArray[np.int64],
-    ) -> SeenInPixels:
-        """Return what motions are searched in, from the verdict on the distinct matches."""
-        weights = verdict.weigh(matches.votes)
-        return cls(Seen(structures, families, matches, weights, verdict.labels, stationary), where)
-
-    @property
-    def frame(self) -> Frame:
-        """Frame of the matches."""
-        return self.seen.matches.frame
-
-    def motions(self) -> tuple[tuple[Motion, ...], NDArray[np.int64]]:
+    def motions(self) -> tuple[tuple[Motion, ...], Rows]:
         """Return motions in pixels that have matches, and which of them each match given belongs to, -1 for none."""
         found, labels = self.seen.motions()
         listed, given = np.unique(np.append(-1, np.append(labels, -1)[self.where]), return_inverse=True)
@@ -51,14 +28,14 @@ class SeenInPixels:
         return tuple(map(partial(self._motion, found), listed[1:].tolist(), supports[1:])), given[1:] - 1
 
     def _motion(self, found: Motions, item: int, support: int) -> Motion:
-        seen, family = self.seen, self.seen.families[found.codes[item]]
+        seen, family, scale = self.seen, self.seen.families[found.codes[item]], self.seen.matches.frame.scale
         planes = found.holds[item] & np.array([seen.families[code].codimension > 1 for code in seen.structures.codes])
         return Motion(
             self._pixels(found.models[item], int(found.codes[item])),
             family.name,
             support,
-            float(found.tolerances[item] / self.frame.scale),
-            float(found.noise[item] / self.frame.scale),
+            float(found.tolerances[item] / scale),
+            float(found.noise[item] / scale),
             float(found.evidences[item]),
             stationary=bool((found.holds[item] & seen.stationary).any()),
             parts=tuple(np.flatnonzero(planes).tolist()),
@@ -71,14 +48,14 @@ class SeenInPixels:
         return self._pixels(model, search.code) if np.isfinite(model).all() else None
 
     def _pixels(self, model: Array, code: int) -> Array:
-        return self.seen.families[code].to_pixels(model[None], *self.frame.transforms()).reshape(3, 3)
+        return self.seen.families[code].to_pixels(model[None], *self.seen.matches.frame.transforms()).reshape(3, 3)
 
     def pose(self, result: FilterResult, motion: int, camera1: Array, camera2: Array) -> tuple[Array, Array]:
         """Return rotation and translation of the second camera as a motion sees it."""
         found = result.motions[motion]
         rows = np.unique(self.where[result.motion_labels == motion % len(result.motions)])
-        points = self.seen.matches.data / self.frame.scale
-        points1, points2 = points[:, :2] + self.frame.centre1, points[:, 2:] + self.frame.centre2
+        frame, points = self.seen.matches.frame, self.seen.matches.data / self.seen.matches.frame.scale
+        points1, points2 = points[:, :2] + frame.centre1, points[:, 2:] + frame.centre2
         models = {found.kind: found.matrix} | {
             result.models[part].kind: result.models[part].matrix for part in found.parts[:1]
         }

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, check_choice
 from ruzhash_cv.datasets.adelaidermf import AdelaideScene
 from ruzhash_cv.datasets.shapes import Shape
@@ -37,8 +38,6 @@ METHODS = ("PIF", "PIF-R", "PIF-B", "RHF", "RHF-B")
 BINARY_METHODS = ("PIF-B", "RHF-B")
 _METRICS = {"PIF": "tanimoto", "PIF-R": "ruzicka", "PIF-B": "jaccard"}
 _MODELS_PER_POINT = 10
-
-Array = NDArray[np.float64]
 
 
 class _Algebraic:
@@ -157,7 +156,7 @@ class Problem:
 
     name: str
     data: Array
-    labels: NDArray[np.int64]
+    labels: Rows
     family: ModelFamily
     sigma: float
     k: float

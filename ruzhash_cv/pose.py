@@ -7,14 +7,12 @@ from typing import Any
 import cv2
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.sampling import draw_from
 from ruzhash_cv.structures.motions import INLIER
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
 Pose = tuple[Array, Array]
 
 #: Samples of five matches, which an essential matrix needs.
@@ -95,13 +93,11 @@ def _from_all(
 def _in_front(essential: Array, rays1: Array, rays2: Array) -> Pose:
     """Return the pose of an essential matrix that has most points in front of both cameras.
 
-    Of a camera that did not move all points are infinitely far, on either side by rounding alone. Then it is the one of the two rotations,
-    half a turn about the baseline apart, that leaves the cameras looking at the same points.
+    Of a camera that did not move all points are infinitely far, on either side by rounding alone. Then it is the one of the two
+    rotations, half a turn about the baseline apart, that leaves the cameras looking at the same points.
     """
     # Of a camera that hardly moves all points are far, and still tell which way it turned.
-    n_in_front, rotation, translation, *_ = cv2.recoverPose(
-        essential, rays1, rays2, np.eye(3), distanceThresh=FARTHEST
-    )
+    n_in_front, rotation, translation, *_ = cv2.recoverPose(essential, rays1, rays2, np.eye(3), distanceThresh=FARTHEST)
     if 2 * n_in_front < len(rays1):
         first, second = (cv2.convertPointsToHomogeneous(rays)[:, 0] for rays in (rays1, rays2))
         lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)

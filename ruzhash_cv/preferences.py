@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv._core.jit import jit
 from ruzhash_cv._core.validation import as_array, as_reals, as_row_numbers, check_real
 
-Array = NDArray[np.float64]
 #: Rows of preferences (n, m), dense or sparse.
 Preferences: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 
@@ -79,7 +79,7 @@ SATURATION = 4.0
 _WIDTH = 8
 
 
-def embed(squared: Array, length: float, groups: NDArray[np.int64], members: NDArray[np.int64]) -> NDArray[np.float32]:
+def embed(squared: Array, length: float, groups: Rows, members: Rows) -> NDArray[np.float32]:
     """Return preferences (m, n) from squared residuals: the mean Gaussian of several noise scales, so that none need be known.
 
     `length` is that of the method, in the unit of the residuals. Self-exclusion: what is of the same duplicate group, `groups` (n,), as
@@ -91,8 +91,8 @@ def embed(squared: Array, length: float, groups: NDArray[np.int64], members: NDA
 def embed_and_sum(
     squared: Array,
     length: float,
-    groups: NDArray[np.int64],
-    members: NDArray[np.int64],
+    groups: Rows,
+    members: Rows,
     votes: Array,
     into: tuple[NDArray[np.float32], Array, Array] | None = None,
 ) -> tuple[NDArray[np.float32], Array, Array]:
@@ -136,7 +136,7 @@ def as_preferences(preferences: Any, name: str = "preferences") -> NDArray[np.fl
         return np.ascontiguousarray(table, np.float32)
 
 
-def ruzicka_distance(preferences: Preferences, others: Preferences | None = None) -> NDArray[np.float64]:
+def ruzicka_distance(preferences: Preferences, others: Preferences | None = None) -> Array:
     """Return R(p, q) = 1 - sum_i min(p_i, q_i) / sum_i max(p_i, q_i) between rows.
 
     Parameters
@@ -158,7 +158,7 @@ def ruzicka_distance(preferences: Preferences, others: Preferences | None = None
     return _distances(preferences, others, "cityblock")
 
 
-def tanimoto_distance(preferences: Preferences, others: Preferences | None = None) -> NDArray[np.float64]:
+def tanimoto_distance(preferences: Preferences, others: Preferences | None = None) -> Array:
     """Return ``1 - <p, q> / (|p|^2 + |q|^2 - <p, q>)`` between rows; see `ruzicka_distance`.
 
     Examples
@@ -169,7 +169,7 @@ def tanimoto_distance(preferences: Preferences, others: Preferences | None = Non
     return _distances(preferences, others, "sqeuclidean")
 
 
-def jaccard_distance(preferences: Preferences, others: Preferences | None = None) -> NDArray[np.float64]:
+def jaccard_distance(preferences: Preferences, others: Preferences | None = None) -> Array:
     """Return ``1 - |P & Q| / |P | Q|`` between the sets of non-zero components; see `ruzicka_distance`.
 
     Examples

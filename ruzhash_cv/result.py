@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ruzhash_cv import printing
+from ruzhash_cv._core.arrays import Array, Mask, Rows
 from ruzhash_cv._core.records import Record
-from ruzhash_cv._core.validation import as_matrix
+from ruzhash_cv._core.validation import as_matrix, check_int
 from ruzhash_cv.sampling import REJECTIONS
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +111,10 @@ class FilterResult(Record):
     True
     """
 
-    inlier_mask: NDArray[np.bool_]
+    inlier_mask: Mask
     anomaly_scores: Array
     p_values: Array
-    labels: NDArray[np.int64]
+    labels: Rows
     models: tuple[Structure, ...] = ()
     score_threshold: float = 0.0
     mismatch_rate: float = 1.0
@@ -123,7 +122,7 @@ class FilterResult(Record):
     n_models: int = 0
     reason: str | None = None
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
-    #: Makes what motions are searched in, when they are asked for; None where nothing was found.
+    #: What motions are searched in, when they are asked for; None where nothing was found.
     _seen: Any = field(default=None, compare=False)
 
     @property
@@ -132,7 +131,7 @@ class FilterResult(Record):
         return self._motions[0]
 
     @property
-    def motion_labels(self) -> NDArray[np.int64]:
+    def motion_labels(self) -> Rows:
         """Index into `motions` of the motion each kept match belongs to, -1 = none; shape (n,)."""
         return self._motions[1]
 
@@ -146,16 +145,12 @@ class FilterResult(Record):
         return max((structure.evidence for structure in self.models if not structure.stationary), default=0.0)
 
     @cached_property
-    def _motions(self) -> tuple[tuple[Motion, ...], NDArray[np.int64]]:
-        return ((), np.full(len(self.labels), -1)) if self._searched is None else self._searched.motions()
-
-    @cached_property
-    def _searched(self) -> Any:
-        return None if self._seen is None else self._seen()
+    def _motions(self) -> tuple[tuple[Motion, ...], Rows]:
+        return ((), np.full(len(self.labels), -1)) if self._seen is None else self._seen.motions()
 
     def plane_motion(self, structure: int) -> Array | None:
         """Return a fundamental matrix (3, 3) that fits one structure's matches; a plane leaves it free in part. None: there is none."""
-        return None if self._searched is None else self._searched.matrix(structure)
+        return None if self._seen is None else self._seen.matrix(structure)
 
     def camera_pose(self, camera_matrix1: ArrayLike, camera_matrix2: ArrayLike, motion: int = 0) -> tuple[Array, Array]:
         """Return the pose of the second camera as a motion sees it, x2 ~ K2 (R X + t) where x1 ~ K1 X.
@@ -183,11 +178,10 @@ class FilterResult(Record):
         camera1, camera2 = as_matrix(camera_matrix1, "camera_matrix1"), as_matrix(camera_matrix2, "camera_matrix2")
         if not self.motions:
             raise IndexError(f"there is no motion to tell a pose by: {printing.headline(self)}")
-        if isinstance(motion, (bool, np.bool_)) or not isinstance(motion, Integral):
-            raise TypeError(f"`motion` must be an integer, got {motion!r}")
-        if self._searched is None or not -len(self.motions) <= motion < len(self.motions):
+        motion = check_int(motion, "motion", at_least=-sys.maxsize)
+        if self._seen is None or not -len(self.motions) <= motion < len(self.motions):
             raise IndexError(f"`motion` must be an index into {len(self.motions)} motions, got {motion}")
-        pose: tuple[Array, Array] = self._searched.pose(self, motion, camera1, camera2)
+        pose: tuple[Array, Array] = self._seen.pose(self, motion, camera1, camera2)
         return pose
 
     def __repr__(self) -> str:

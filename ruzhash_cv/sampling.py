@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
+from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv._core.jit import below, draw_key, jit, mix, uniform
 from ruzhash_cv._core.records import Record
 from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, as_vector, check_int, check_real, check_same_length
 from ruzhash_cv.matchset import LENGTH
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 #: A sample that should be nearly affine is the most nearly affine one of so many draws.
 N_DRAWS = 4
@@ -47,7 +45,7 @@ class MinimalSamples(Record):
         than a sample needs), ``"collinear"``, ``"flipped"`` (the orientation of the points is not the same in both images).
     """
 
-    indices: NDArray[np.int64]
+    indices: Rows
     rejected: dict[str, int]
 
     def __len__(self) -> int:

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
+from ruzhash_cv._core.arrays import Array, Mask, Rows
 from ruzhash_cv._core.validation import as_vector
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import PRIOR_MATCHES
 from ruzhash_cv.structures.evidence import DENSITY_RATIO
 from ruzhash_cv.structures.search import N_DECOYS
-
-Array = NDArray[np.float64]
 
 #: Coordinates of a match's second point: a model that tells both spares it none.
 EQUATIONS = 2
@@ -36,9 +35,9 @@ INLIERS, MIDDLE = 0.05, 0.5
 class Verdict:
     """Mask, p-values and labels of the distinct correspondences, and what they rest on."""
 
-    keep: NDArray[np.bool_]
+    keep: Mask
     p: Array
-    labels: NDArray[np.int64]
+    labels: Rows
     score_threshold: float
     mismatch_rate: float
 
@@ -57,7 +56,7 @@ def decide(
     residuals: Array,
     null_residuals: Array,
     tolerances: Array,
-    codimensions: NDArray[np.int64],
+    codimensions: Rows,
     scores: Array,
     null_scores: Array,
     limits: Array | None = None,
@@ -111,9 +110,7 @@ def ranked_looks(scores: Array, distances: Array, null_scores: Array, null_dista
     return ranks[: len(scores)], ranks[len(scores) :]
 
 
-def nearest_structures(
-    residuals: Array, tolerances: Array, codimensions: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], Array]:
+def nearest_structures(residuals: Array, tolerances: Array, codimensions: Rows) -> tuple[Rows, Array]:
     """Return the structure each match belongs to, or is nearest to, and how many tolerances away it is."""
     with np.errstate(over="ignore", invalid="ignore"):
         distances = residuals / tolerances
@@ -126,7 +123,7 @@ def nearest_structures(
     return nearest, distances[np.arange(len(residuals)), nearest]
 
 
-def stands_out(nearest: NDArray[np.int64], distance: Array, codimensions: NDArray[np.int64]) -> NDArray[np.bool_]:
+def stands_out(nearest: Rows, distance: Array, codimensions: Rows) -> Mask:
     """Tell whose surroundings, from 1 to 3 tolerances away, are denser than as large an area further off, as structures are.
 
     Mismatches that crowd around a plane look good near it, and are no denser there than further off.
@@ -137,9 +134,7 @@ def stands_out(nearest: NDArray[np.int64], distance: Array, codimensions: NDArra
     return np.asarray(n_near > DENSITY_RATIO * n_far)
 
 
-def lost_to_rivals(
-    matches: MatchSet, verdict: Verdict, scores: Array, codimensions: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def lost_to_rivals(matches: MatchSet, verdict: Verdict, scores: Array, codimensions: Rows) -> Rows:
     """Return those kept whose keypoint has a better match: a point of one image has one partner in the other.
 
     Partners near each other are one, and so are any within the same plane, which has room for them.
@@ -225,7 +220,7 @@ def adjust(p: Array, shift: float) -> Array:
     return p if shift == 0.0 else np.asarray(ndtr(ndtri(p) + shift))
 
 
-def better_rejected(scores: Array, rejected: NDArray[np.bool_]) -> Array:
+def better_rejected(scores: Array, rejected: Mask) -> Array:
     """Return, for each match, the share of the rejected ones that look better than it.
 
     Mismatches crowd around true positions, as repeated corners and edges have them, and decoys do not. What was rejected is known

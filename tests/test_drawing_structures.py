@@ -46,7 +46,7 @@ def result(labels: np.ndarray = LABELS, n: int = 2, **more: Any) -> FilterResult
     motions = more.pop("motions", tuple(moved(item) for item in range(n)))
     searched = SimpleNamespace(motions=lambda: (motions, more.pop("motion_labels", labels)))
     models = tuple(structure() for _ in range(n))
-    return FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, models, _seen=lambda: searched)
+    return FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, models, _seen=searched)
 
 
 def draw(found: FilterResult, **options: Any) -> np.ndarray:

@@ -93,7 +93,7 @@ def test_a_plane_alone_is_a_motion_that_says_so() -> None:
 
 
 def test_flagged_matches_of_no_weight_tell_of_no_motion() -> None:
-    searched = filtered(views(on_plane(WALL, 60, np.random.default_rng(0))), n_mismatches=5)._seen().seen
+    searched = filtered(views(on_plane(WALL, 60, np.random.default_rng(0))), n_mismatches=5)._seen.seen
     weights = np.where(searched.labels < 0, 0.0, searched.weights)  # as where the worst of all decoys look better
     assert (weights == 0.0).any()
     motions, _ = replace(searched, weights=weights).motions()
@@ -173,7 +173,7 @@ def test_of_matrices_that_all_tell_a_motion_the_one_of_least_residuals_has_it(
 ) -> None:
     rng = np.random.default_rng(0)
     cloud = on_plane(WALL, 60, rng) * rng.uniform(0.5, 0.9, (60, 1))
-    seen = filtered(views(np.vstack([on_plane(WALL, 80, rng), cloud])))._seen().seen
+    seen = filtered(views(np.vstack([on_plane(WALL, 80, rng), cloud])))._seen.seen
     good = seen.motions()[0].models[0]
     rows = np.flatnonzero(seen.labels >= 0)
     # Hardly worse, so that it has the noise scale and the evidence of a motion too.

@@ -46,7 +46,7 @@ def test_what_is_stationary_is_said_so() -> None:
 def test_motions_print_the_planes_they_hold() -> None:
     motion = Motion(np.eye(3), "fundamental", 200, 1.25, 0.4, 300.0, parts=(0, 2))
     searched = SimpleNamespace(motions=lambda: ((motion,), np.zeros(3, int)))
-    assert printing.motions_as_text(result(_seen=lambda: searched)).splitlines() == [
+    assert printing.motions_as_text(result(_seen=searched)).splitlines() == [
         "   motion kind        matches    tolerance    noise planes",
         "        0 fundamental     200         1.25     0.40 0, 2",
     ]

@@ -15,6 +15,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Mask, Rows
+
 RNG: TypeAlias = int | np.integer[Any] | np.random.Generator | None
 _LARGEST_INT = 2**31 - 1
 
@@ -81,7 +83,7 @@ def arrived(value: Any, array: NDArray[Any]) -> str:
     return f"{type(value).__name__} of {foreign[0] if foreign else 'object'}"
 
 
-def as_reals(value: Any, name: str, shape: str) -> NDArray[np.float64]:
+def as_reals(value: Any, name: str, shape: str) -> Array:
     """Return `value` as float64 array of real numbers; NaN and infinity may stay, too large a long double becomes infinite."""
     array = as_array(value, name, shape)
     if array.dtype.kind not in "iufb":
@@ -90,7 +92,7 @@ def as_reals(value: Any, name: str, shape: str) -> NDArray[np.float64]:
         return np.asarray(array, dtype=np.float64)
 
 
-def as_points(value: Any, name: str, *, finite: bool = False) -> NDArray[np.float64]:
+def as_points(value: Any, name: str, *, finite: bool = False) -> Array:
     """Return `value` as a C-contiguous float64 array of shape (n, 2); NaN and infinity may stay unless `finite`.
 
     It may be a sequence of cv2.KeyPoint.
@@ -121,14 +123,14 @@ def _positions(value: Any, name: str) -> Any:
     return cv2.KeyPoint.convert(list(value))
 
 
-def as_pairs(points1: Any, points2: Any, *, finite: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def as_pairs(points1: Any, points2: Any, *, finite: bool = False) -> tuple[Array, Array]:
     """Return the points of two images, equally many; as `as_points`."""
     first, second = as_points(points1, "points1", finite=finite), as_points(points2, "points2", finite=finite)
     check_same_length(first, second, "`points1` and `points2`")
     return first, second
 
 
-def as_vector(value: Any, name: str, *, least: float = -np.inf) -> NDArray[np.float64]:
+def as_vector(value: Any, name: str, *, least: float = -np.inf) -> Array:
     """Return `value` as a float64 array of shape (n,), finite and at least `least`."""
     vector = as_reals(value, name, "(n,)")
     if vector.ndim != 1:
@@ -140,7 +142,7 @@ def as_vector(value: Any, name: str, *, least: float = -np.inf) -> NDArray[np.fl
     return vector
 
 
-def as_matrix(value: Any, name: str) -> NDArray[np.float64]:
+def as_matrix(value: Any, name: str) -> Array:
     """Return `value` as a finite float64 array of shape (3, 3) that has an inverse."""
     matrix = as_reals(value, name, "(3, 3)")
     if matrix.shape != (3, 3):
@@ -150,7 +152,7 @@ def as_matrix(value: Any, name: str) -> NDArray[np.float64]:
     return matrix
 
 
-def as_row_numbers(value: Any, name: str, shape: tuple[int | str, ...], n: int) -> NDArray[np.int64]:
+def as_row_numbers(value: Any, name: str, shape: tuple[int | str, ...], n: int) -> Rows:
     """Return `value` as int64 row numbers below `n` in an array of two dimensions; a str in `shape` stands for any length."""
     shown = "(" + ", ".join(str(side) for side in shape) + ")"
     rows = as_array(value, name, shown)
@@ -164,7 +166,7 @@ def as_row_numbers(value: Any, name: str, shape: tuple[int | str, ...], n: int) 
     return rows.astype(np.int64)
 
 
-def as_mask(value: Any, name: str, n: int) -> NDArray[np.bool_]:
+def as_mask(value: Any, name: str, n: int) -> Mask:
     """Return a mask of shape (n,) from bool or integers of shape (n,) or (n, 1), or from a result that has an `inlier_mask`."""
     mask = as_array(getattr(value, "inlier_mask", value), name, f"({n},)")
     if mask.dtype.kind not in "biu" and mask.size:

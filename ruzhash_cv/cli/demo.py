@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Mask
 from ruzhash_cv.cli.common import RATIO, Commands, InputError, file, say, write_picture
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.cli.warmup import prepare_kernels
@@ -21,7 +22,6 @@ from ruzhash_cv.pipelines.hosts import told
 if TYPE_CHECKING:
     from ruzhash_cv.datasets import ImagePair
 
-Mask = NDArray[np.bool_]
 
 #: RANSAC's threshold and the tolerance of the truth.
 PIXELS = 3.0

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv import printing
+from ruzhash_cv._core.arrays import Rows
 from ruzhash_cv.cli.common import (
     RATIO,
     Commands,
@@ -194,7 +195,7 @@ def match_images(
     ratio: float = RATIO,
     max_size: int = MAX_SIZE,
     masks: Sequence[Image | None] = (None, None),
-) -> tuple[Features, Features, NDArray[np.int64]]:
+) -> tuple[Features, Features, Rows]:
     """Return the features of both images and the index pairs (n, 2) of the matches that pass the ratio test."""
     found = []
     for image, name, mask in zip(images, names, masks, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 
 from ruzhash_cv._core.warmup import missing_kernels, warmup
@@ -16,12 +15,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--n-jobs", type=count, metavar="N", help="processes that compile, default one for each processor"
     )
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> None:
-    """Compile the kernels now."""
-    prepare_kernels(options.n_jobs)
+    parser.set_defaults(run=lambda options: prepare_kernels(options.n_jobs))
 
 
 def prepare_kernels(n_jobs: int | None = None) -> None:

@@ -9,11 +9,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Mask
 from ruzhash_cv._core.validation import check_int, check_same_length
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, as_positions
 
 Picture: TypeAlias = NDArray[np.uint8]
-Array: TypeAlias = NDArray[np.float64]
 
 _BACKGROUND = (28, 28, 28)
 _TEXT = (235, 235, 235)
@@ -116,7 +116,7 @@ def _as_bgr(image: Any, name: str) -> NDArray[Any]:
 
 def lines_of(
     canvas: Canvas, kp1: Keypoints, kp2: Keypoints, matches: Matches | None, ratio: float | None
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> tuple[Array, Mask]:
     """Return the matches as lines on the canvas, and which of them have finite ends; None matches row i with row i."""
     if matches is None:
         first, second = as_positions(kp1, "kp1"), as_positions(kp2, "kp2")

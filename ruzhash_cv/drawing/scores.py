@@ -8,9 +8,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array
 from ruzhash_cv._core.validation import arrived, as_array
 from ruzhash_cv.correspondences import Keypoints, Matches
-from ruzhash_cv.drawing.canvas import Array, Canvas, Picture, lay_out, lines_of
+from ruzhash_cv.drawing.canvas import Canvas, Picture, lay_out, lines_of
 from ruzhash_cv.drawing.marks import Group, draw, opacity
 
 #: Colours of scores: plasma without its darkest end, which is lost on a dark photograph.

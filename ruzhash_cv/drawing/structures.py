@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Mask
 from ruzhash_cv.correspondences import Keypoints, Matches
-from ruzhash_cv.drawing.canvas import Array, Picture, lay_out, lines_of
+from ruzhash_cv.drawing.canvas import Picture, lay_out, lines_of
 from ruzhash_cv.drawing.marks import Colour, Group, caption, draw, opacity
 from ruzhash_cv.result import FilterResult, Structure
-
-Rows = NDArray[np.bool_]
 
 #: BGR of one motion after the other, from the first again after the last. Any two, and each and the colours below, are apart by a
 #: CIE76 difference of 25 in the eyes of the colour-blind, as simulated by Machado, Oliveira and Fernandes (2009).
@@ -89,7 +88,7 @@ def draw_structures(
     return np.vstack([canvas.picture, caption(canvas, [*kept, mismatches])])
 
 
-def _kept(result: FilterResult, lines: Array, drawn: Rows) -> Iterator[Group]:
+def _kept(result: FilterResult, lines: Array, drawn: Mask) -> Iterator[Group]:
     """Yield the kept matches of no motion, then motion after motion, each before its planes."""
     labels = result.motion_labels
     # Stationary structures are part of no motion.
@@ -113,7 +112,7 @@ def _kept(result: FilterResult, lines: Array, drawn: Rows) -> Iterator[Group]:
             yield Group(lines[rows], shade, MARKERS[number % len(MARKERS)], words, OPACITY)
 
 
-def _words(structure: Structure, rows: Rows) -> str:
+def _words(structure: Structure, rows: Mask) -> str:
     still = "stationary " if structure.stationary else ""
     return f"{still}{structure.kind}: {rows.sum()}, tolerance {structure.tolerance:.2g}"
 

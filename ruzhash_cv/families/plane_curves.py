@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ruzhash_cv.families.protocol import Array
+from ruzhash_cv._core.arrays import Array, Rows
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Lines:
     codimension: int = 1
     locally_affine: bool = False
 
-    def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
+    def solve(self, samples: Array) -> tuple[Array, Rows]:
         """Return lines (k, 3) through the points of each sample (s, 2, 2), and the sample (k,) of each."""
         across = (samples[:, 1] - samples[:, 0])[:, ::-1] * [1.0, -1.0]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -71,7 +70,7 @@ class Circles:
     codimension: int = 1
     locally_affine: bool = False
 
-    def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
+    def solve(self, samples: Array) -> tuple[Array, Rows]:
         """Return circles (k, 3) through the points of each sample (s, 3, 2), and the sample (k,) of each."""
         system = np.concatenate([samples, np.ones_like(samples[..., :1])], axis=2)
         squares = -np.sum(samples**2, axis=2)[..., None]

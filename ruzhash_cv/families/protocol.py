@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
+from ruzhash_cv._core.arrays import Array, Rows
 
 
 class ModelFamily(Protocol):
@@ -33,7 +30,7 @@ class ModelFamily(Protocol):
     def locally_affine(self) -> bool:
         """Whether small samples of two images are nearly affine maps, as those of a plane are."""
 
-    def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
+    def solve(self, samples: Array) -> tuple[Array, Rows]:
         """Return finite models (k, p) of samples (s, sample_size, d), and the sample (k,) each was solved from."""
 
     def squared_residuals(self, data: Array, models: Array) -> Array:

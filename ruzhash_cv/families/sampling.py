@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv._core.validation import RNG, as_generator, check_int
 from ruzhash_cv.families.protocol import ModelFamily
 from ruzhash_cv.preferences import embed_preferences
@@ -14,9 +15,7 @@ _RESIDUALS_AT_ONCE = 4_000_000
 _DRAWS_PER_MODEL = 20
 
 
-def sample_models(
-    data: ArrayLike, family: ModelFamily, *, n_models: int, rng: RNG = 0
-) -> tuple[NDArray[np.float64], int]:
+def sample_models(data: ArrayLike, family: ModelFamily, *, n_models: int, rng: RNG = 0) -> tuple[Array, int]:
     """Return models (m, p) of uniformly drawn minimal samples, and how many samples made no model.
 
     Parameters
@@ -42,7 +41,7 @@ def sample_models(
     """
     points, generator = _as_data(data), as_generator(rng)
     check_int(n_models, "n_models", at_least=0)
-    found: list[NDArray[np.float64]] = []
+    found: list[Array] = []
     n_found = n_degenerate = n_drawn = 0
     while n_found < n_models and n_drawn < _DRAWS_PER_MODEL * n_models and len(points) >= family.sample_size:
         samples = points[_draw_uniform(len(points), family.sample_size, n_models - n_found, generator)]
@@ -57,7 +56,7 @@ def sample_models(
 def family_preferences(
     data: ArrayLike,
     family: ModelFamily,
-    models: NDArray[np.float64],
+    models: Array,
     *,
     sigma: float,
     k: float = 3.0,
@@ -118,14 +117,14 @@ def fit_noise(data: ArrayLike, labels: ArrayLike, family: ModelFamily) -> float:
     return float(np.sqrt(np.mean(np.concatenate(squared))))
 
 
-def _as_data(data: ArrayLike) -> NDArray[np.float64]:
+def _as_data(data: ArrayLike) -> Array:
     points = np.ascontiguousarray(data, dtype=np.float64)
     if points.ndim != 2:
         raise ValueError(f"`data` must have shape (n, d), got {points.shape}")
     return points
 
 
-def _draw_uniform(n: int, size: int, n_samples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _draw_uniform(n: int, size: int, n_samples: int, rng: np.random.Generator) -> Rows:
     """Return rows of `size` different numbers below n; rows with a repetition are drawn again."""
     samples = rng.integers(0, n, (n_samples, size))
     again = np.arange(n_samples)

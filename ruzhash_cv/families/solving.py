@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv._core.records import Record
 from ruzhash_cv._core.validation import as_pairs, as_reals, as_row_numbers, check_choice
 from ruzhash_cv.families.protocol import TwoViewFamily
@@ -33,8 +34,8 @@ class Models(Record):
         Samples for which the solver gave no finite, invertible model.
     """
 
-    matrices: NDArray[np.float64]
-    sample_index: NDArray[np.int64]
+    matrices: Array
+    sample_index: Rows
     kind: str
     n_degenerate: int = 0
 
@@ -80,7 +81,7 @@ def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, 
     return Models(models[usable].reshape(-1, 3, 3), owner, kind, len(rows) - len(np.unique(owner)))
 
 
-def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLike) -> NDArray[np.float64]:
+def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLike) -> Array:
     """Return symmetric transfer errors: the larger of ``|x2 - H x1|`` and ``|x1 - H^-1 x2|`` (Hartley and Zisserman, 4.2.2).
 
     The larger, not the sum of squares: a threshold on it holds in both images.
@@ -104,7 +105,7 @@ def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLi
     return _distances(points1, points2, homographies, "homographies", FAMILIES["homography"])
 
 
-def sampson_distance(points1: ArrayLike, points2: ArrayLike, fundamental_matrices: ArrayLike) -> NDArray[np.float64]:
+def sampson_distance(points1: ArrayLike, points2: ArrayLike, fundamental_matrices: ArrayLike) -> Array:
     """Return Sampson distances ``|x2' F x1| / sqrt((F x1)_1^2 + (F x1)_2^2 + (F' x2)_1^2 + (F' x2)_2^2)``, in pixels.
 
     The first-order approximation of how far both points must move, together, to satisfy the epipolar constraint
@@ -119,14 +120,12 @@ def sampson_distance(points1: ArrayLike, points2: ArrayLike, fundamental_matrice
     return _distances(points1, points2, fundamental_matrices, "fundamental_matrices", FAMILIES["fundamental"])
 
 
-def _distances(
-    points1: ArrayLike, points2: ArrayLike, matrices: ArrayLike, name: str, family: TwoViewFamily
-) -> NDArray[np.float64]:
+def _distances(points1: ArrayLike, points2: ArrayLike, matrices: ArrayLike, name: str, family: TwoViewFamily) -> Array:
     first, second = as_pairs(points1, points2)
     stack = as_reals(matrices, name, "(3, 3) or (m, 3, 3)")
     if stack.shape[-2:] != (3, 3) or stack.ndim > 3:
         raise ValueError(f"`{name}` must have shape (3, 3) or (m, 3, 3), got {stack.shape}")
     with np.errstate(all="ignore"):  # what overflows has no inverse
         squared = family.squared_residuals(np.hstack([first, second]), np.array(stack.reshape(-1, 9), order="C"))
-    residuals: NDArray[np.float64] = np.sqrt(squared).T
+    residuals: Array = np.sqrt(squared).T
     return residuals[:, 0] if stack.ndim == 2 else residuals

@@ -11,10 +11,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv._core.jit import jit, uninterrupted
 from ruzhash_cv.families.protocol import ModelFamily
-
-Array = NDArray[np.float64]
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
 _SINGULAR = 1e-9
@@ -45,7 +44,7 @@ class Homographies:
     codimension: int = 2
     locally_affine: bool = True
 
-    def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
+    def solve(self, samples: Array) -> tuple[Array, Rows]:
         """Return homographies (k, 9) of unit norm of samples (s, 4, 4) near the unit square, and the sample (k,) of each.
 
         H = sum of w_i q_i l_i' over three points p_i and their partners q_i: l_i is the line through the other two, so that p_i goes to
@@ -171,7 +170,7 @@ class FundamentalMatrices:
     codimension: int = 1
     locally_affine: bool = False
 
-    def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
+    def solve(self, samples: Array) -> tuple[Array, Rows]:
         """Return up to three fundamental matrices (k, 9) of unit norm of each sample (s, 7, 4), and the sample (k,) of each."""
         first, second = (np.ascontiguousarray(samples[..., image : image + 2], np.float32) for image in (0, 2))
         # OpenCV's bindings do not expect a KeyboardInterrupt while they convert arguments, and crash.

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Mask, Rows
 from ruzhash_cv._core.jit import below, jit, mix, run_blocks
 from ruzhash_cv._core.validation import RNG, as_generator, check_int, check_n_jobs
 from ruzhash_cv.preferences import Preferences
 
 Forest = TypeVar("Forest", bound="PreferenceForest")
-Array = NDArray[np.float64]
 
 _EULER_GAMMA = 0.5772156649
 #: Components that rows, in all trees, must have together before another thread pays.
@@ -55,7 +55,7 @@ class PreferenceForest(ABC):
         """Return the arrays of one tree per key; the last (trees, n) tells which rows trained which tree."""
 
     @abstractmethod
-    def _lengths(self, rows: Any, start: int, stop: int, trained: NDArray[np.bool_]) -> Array:
+    def _lengths(self, rows: Any, start: int, stop: int, trained: Mask) -> Array:
         """Return mean path lengths of rows start .. stop; `trained` is that of `_grow`, or (trees, 0) for new rows."""
 
     def fit(self: Forest, preferences: Preferences) -> Forest:
@@ -120,7 +120,7 @@ class PreferenceForest(ABC):
             raise ValueError(f"`preferences` must have {self._n_models} columns as in `fit`, got {rows.shape[1]}")
         return rows
 
-    def _route(self, rows: Any, trained: NDArray[np.bool_]) -> Array:
+    def _route(self, rows: Any, trained: Mask) -> Array:
         blocks = run_blocks(
             lambda start, stop: self._lengths(rows, start, stop, trained),
             rows.shape[0],
@@ -137,7 +137,7 @@ class PreferenceForest(ABC):
         nodes = np.empty(shape, np.uint64), np.full(shape, -1, np.int32), np.empty((*shape, 2))
         return *nodes, np.zeros((n_trees, n), np.bool_), self._room(n, shape[1])
 
-    def _room(self, n: int, n_nodes: int) -> NDArray[np.int64]:
+    def _room(self, n: int, n_nodes: int) -> Rows:
         return np.empty((DEPTH + 1, max(n, n_nodes, self._n_branches + 2)), np.int64)
 
     def _scores(self, lengths: Array) -> Array:

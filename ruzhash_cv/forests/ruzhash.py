@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Mask, Rows
 from ruzhash_cv._core.jit import jit, mix
 from ruzhash_cv._core.validation import RNG, as_generator, check_int
 from ruzhash_cv.forests.isolation import (
@@ -41,7 +42,7 @@ _NO_HASH, _NO_BRANCH = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint32(0xFFFFFFFF)
 _LOW_HALF, _32, _40, _UNIT = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(40), np.float32(2.0**-24)
 
 
-def ruzhash(preferences: Preferences, *, n_hashes: int = 1, rng: RNG = 0) -> NDArray[np.int64]:
+def ruzhash(preferences: Preferences, *, n_hashes: int = 1, rng: RNG = 0) -> Rows:
     """Return RuzHashes of preference rows; rows collide with a probability close to 1 - Ruzicka distance.
 
     Exactly, two rows p, q collide with probability ``sum_i min(p_i, q_i) E[1 / (1 + |U without i|)]``, where U is the union of
@@ -113,9 +114,7 @@ class RuzHashForest(PreferenceForest):
         _grow_kernel(rows, keys, *growth, *_node(rows), room, *trees)
         return tuple(trees)
 
-    def _lengths(
-        self, rows: NDArray[np.float32], start: int, stop: int, trained: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def _lengths(self, rows: NDArray[np.float32], start: int, stop: int, trained: Mask) -> Array:
         (keys, children, lengths, _), sums = self._trees, np.zeros(stop - start)
         room = *_node(rows), self._room(min(BLOCK, len(sums)), keys.shape[1])
         for begin in range(start, stop, BLOCK):

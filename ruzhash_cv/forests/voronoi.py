@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ruzhash_cv._core.arrays import Array, Mask
 from ruzhash_cv._core.jit import below, jit, mix
 from ruzhash_cv._core.validation import as_reals, check_choice
 from ruzhash_cv.forests.isolation import (
@@ -102,7 +103,7 @@ class VoronoiForest(PreferenceForest):
         _grow_kernel(tuple(rows), metric, keys, *growth, room, centres, *trees)
         return centres, *trees
 
-    def _lengths(self, rows: _Rows, start: int, stop: int, trained: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _lengths(self, rows: _Rows, start: int, stop: int, trained: Mask) -> Array:
         centres, keys, children, lengths, _ = self._trees
         return _route_kernel(
             tuple(rows), tuple(self._training), METRICS.index(self.metric), start, stop, self._n_branches, centres, keys,
@@ -118,7 +119,7 @@ class _Rows(NamedTuple):
     columns: NDArray[np.int32]
     values: NDArray[np.float32]
     #: Sums of values, of squares for Tanimoto.
-    sizes: NDArray[np.float64]
+    sizes: Array
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -204,7 +205,7 @@ def _grow_kernel(
 def _route_kernel(
     parts: Any, training_parts: Any, metric: int, start: int, stop: int, n_branches: int,
     centres: Any, keys: Any, children: Any, lengths: Any, trained: Any,
-) -> NDArray[np.float64]:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return mean path lengths of rows start .. stop; `trained` (trees, rows) tells which rows do not count themselves."""
     rows, training = _Rows(*parts), _Rows(*training_parts)
     sums = np.zeros(stop - start)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array
 from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host, told
 
 #: Images whose keypoints are held in memory.
@@ -30,7 +31,6 @@ UNDEFINED = 0
 PATIENCE = 1.0
 
 Pair: TypeAlias = tuple[int, int]
-Array = NDArray[np.float64]
 Matches = NDArray[np.uint32]
 
 

@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv.pipelines.hosts import UnusableFile, told
 
 #: The strongest keypoints of an image, by kind of feature; brute-force matching of more takes minutes.
@@ -22,18 +23,9 @@ MAX_SIZE = 2400
 
 @dataclass(frozen=True)
 class Features:
-    """Keypoints of one picture.
+    """Keypoints of a picture: points (n, 2) in pixels of the file, descriptors (n, d), a pixel's size where found."""
 
-    Attributes
-    ----------
-    points : ndarray of float64, shape (n, 2)
-        Pixel (x, y) in the picture as it is on the disk.
-    descriptors : ndarray of uint8, shape (n, d)
-    pixel : float
-        Size of a pixel of the picture they were found in, which may have been shrunk: at least 1.
-    """
-
-    points: NDArray[np.float64]
+    points: Array
     descriptors: NDArray[np.uint8]
     pixel: float
 
@@ -99,7 +91,7 @@ def detect(
     return Features(points, descriptors.astype(np.uint8), 1.0 / ratio)  # SIFT's are whole numbers up to 255
 
 
-def match(first: Features, second: Features, kind: str, ratio: float) -> NDArray[np.int64]:
+def match(first: Features, second: Features, kind: str, ratio: float) -> Rows:
     """Return the index pairs (n, 2) that pass Lowe's ratio test, matched from the first picture to the second."""
     if len(first.points) == 0 or len(second.points) == 0:
         return np.zeros((0, 2), np.int64)

@@ -13,17 +13,16 @@ from typing import TypeAlias
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv._core.records import Record
 from ruzhash_cv.pipelines.features import Features, detect, match, read_image
-from ruzhash_cv.pipelines.hosts import UnusableFile, numbered_lines, told, with_bar
+from ruzhash_cv.pipelines.hosts import UnusableFile, listed_pairs, told, with_bar
 from ruzhash_cv.pipelines.pairs import LOST, Task, flagged, pair_seed, run_task
 from ruzhash_cv.pipelines.streaming import stream
 from ruzhash_cv.result import FilterResult
 
 Names: TypeAlias = tuple[str, str]
-Array = NDArray[np.float64]
 
 #: What counts as a picture in a folder.
 SUFFIXES = (".bmp", ".jp2", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -33,18 +32,7 @@ BATCH_SIZE = 4
 
 @dataclass(frozen=True)
 class Settings:
-    """How pictures are matched and their matches filtered.
-
-    Attributes
-    ----------
-    features : {"sift", "orb"}
-    ratio : float in (0, 1]
-        Of Lowe's ratio test.
-    max_size : int or None
-        Pictures whose longer side has more pixels are shrunk before features are looked for.
-    model, threshold
-        See `filter_points`. `threshold` in pixels of the pictures as they are on the disk.
-    """
+    """How pictures are matched, as by `features.detect` and `match`, and filtered, as by `filter_points`."""
 
     features: str = "sift"
     ratio: float = 0.8
@@ -55,23 +43,12 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class FilteredPair(Record):
-    """The matches of two pictures and the verdict on them.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Of the two pictures.
-    points1, points2 : ndarray of float64, shape (n, 2)
-        Pixel (x, y) in the pictures as they are on the disk.
-    keypoint_indices : ndarray of int64, shape (n, 2)
-        The number of each match's keypoint among those of its picture.
-    result : FilterResult
-    """
+    """The matches of two pictures, in pixels (n, 2) of the files and by numbers (n, 2) of keypoints, and the verdict on them."""
 
     names: Names
     points1: Array
     points2: Array
-    keypoint_indices: NDArray[np.int64]
+    keypoint_indices: Rows
     result: FilterResult
 
 
@@ -82,19 +59,14 @@ def read_list(path: Path, images: Path) -> list[Names]:
     """
     pairs: dict[Names, None] = {}
     known: set[str] = set()
-    for where, line in numbered_lines(path):
-        names = [name.strip() for name in line.split("\t")] if "\t" in line else line.split()
-        if not names or line.lstrip().startswith("#"):
-            continue
-        if len(names) != 2:
-            raise UnusableFile(f"{where}two names of pictures are needed, got {len(names)}: {line.strip()!r}")
+    for names, where in listed_pairs(path):
         for name in names:
             if name not in known and (problem := _problem(name, images)):
                 raise UnusableFile(f"{where}{problem}")
             known.add(name)
         if names[0] == names[1]:
             raise UnusableFile(f"{where}{names[0]!r} is paired with itself")
-        pairs[names[0], names[1]] = None
+        pairs[names] = None
     if not pairs:
         raise UnusableFile(f"{path} lists no pairs")
     return list(pairs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv._core.validation import check_int
 from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.hosts import (
@@ -22,8 +23,8 @@ from ruzhash_cv.pipelines.hosts import (
     check_space,
     check_writable,
     host,
+    listed_pairs,
     new_hdf5,
-    numbered_lines,
     with_bar,
 )
 from ruzhash_cv.pipelines.pairs import run_pairs
@@ -34,7 +35,6 @@ CACHED_IMAGES = 1000
 MOST_INT16 = 32767
 
 Names: TypeAlias = tuple[str, str]
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,9 @@ def filter_matches(
         groups = source.find(pairs)
         n_matches = n_inliers = 0
         inputs = [Path(path) for path in (features_h5, matches_h5, pairs) if isinstance(path, (str, PathLike))]
-        _check_output(target, inputs, overwrite)
+        if target.is_file() and not overwrite:
+            raise UnusableFile(f"{target} is there already")
+        check_writable(target, *inputs)
         with new_hdf5(target, libver="latest") as file:
             points = ((names, *source.points(group, names)) for names, group in groups.items())
             prepare = selection.prepare if strongest_motion else None
@@ -148,7 +150,7 @@ class _Source:
 
     def find(self, pairs: str | PathLike[str] | Iterable[Names]) -> dict[Names, str]:
         """Return the stored group of every pair, by its names in the order of the group."""
-        listed = _listed(Path(pairs)) if isinstance(pairs, (str, PathLike)) else ((pair, "") for pair in pairs)
+        listed = listed_pairs(Path(pairs)) if isinstance(pairs, (str, PathLike)) else ((pair, "") for pair in pairs)
         found = {}
         for names, where in listed:
             for name in names:
@@ -188,7 +190,7 @@ class _Source:
         scores[rows] = 1.0 - result.anomaly_scores
         return {"matches0": matches, "matching_scores0": scores}
 
-    def _matched(self, group: str, names: Names) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    def _matched(self, group: str, names: Names) -> tuple[int, Rows, Rows]:
         """Return how many entries a group has, and the keypoints of both images that are matched."""
         entries = self._dataset(self._matches, f"{group}/matches0").reshape(-1)
         rows = np.flatnonzero(entries != -1)
@@ -219,17 +221,6 @@ class _Source:
             raise UnusableFile(f"cannot read {name} in {file.filename}") from None
 
 
-def _listed(path: Path) -> Iterator[tuple[Names, str]]:
-    """Yield the pairs of a list, and where each stands, for messages."""
-    for where, line in numbered_lines(path):
-        names = line.split()
-        if not names:
-            continue
-        if len(names) != 2:
-            raise UnusableFile(f"{where}must hold two names, got {len(names)}")
-        yield (names[0], names[1]), where
-
-
 @contextmanager
 def _read(path: Path) -> Iterator[Any]:
     try:
@@ -242,13 +233,3 @@ def _read(path: Path) -> Iterator[Any]:
         raise UnusableFile(f"cannot read {path}: {reason}") from None
     with file:
         yield file
-
-
-def _check_output(path: Path, inputs: Sequence[Path], overwrite: bool) -> None:
-    """Raise `UnusableFile` where a file cannot be written, or one stands that must stay."""
-    if path.exists() and not path.is_dir():
-        if not overwrite:
-            raise UnusableFile(f"{path} is there already")
-        if any(path.samefile(other) for other in inputs):
-            raise UnusableFile(f"cannot write {path}: it is an input")
-    check_writable(path)

@@ -81,25 +81,33 @@ def with_bar(items: Iterable[Item], shown: bool | None = None, **words: Any) -> 
     return bar
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield where each line of a text file stands, for messages, and the line."""
+def listed_pairs(path: Path) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the pairs of a text file, two names a line, parted by a tab or else by spaces, and where each stands, for messages."""
     try:
         with told(f"cannot read {path}"):
             lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
         raise UnusableFile(f"{path} is no list of pairs: it is not text") from None
-    for number, line in enumerate(lines, start=1):
-        yield f"{path}, line {number}: ", line
+    for number, line in enumerate(map(str.strip, lines), start=1):
+        names = [name.strip() for name in line.split("\t")] if "\t" in line else line.split()
+        if not names or line.startswith("#"):
+            continue
+        where = f"{path}, line {number}: "
+        if len(names) != 2:
+            raise UnusableFile(f"{where}two names of pictures are needed, got {len(names)}: {line!r}")
+        yield (names[0], names[1]), where
 
 
-def check_writable(path: Path) -> None:
-    """Raise `UnusableFile` unless a file can be written, a new one or in place of an old one."""
+def check_writable(path: Path, *inputs: Path) -> None:
+    """Raise `UnusableFile` unless a file can be written, a new one or in place of an old one that is no input."""
     if path.is_dir():
         raise UnusableFile(f"cannot write {path}: it is a directory")
     if not path.parent.is_dir():
         raise UnusableFile(f"cannot write {path}: there is no directory {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise UnusableFile(f"cannot write {path}: permission denied")
+    if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
+        raise UnusableFile(f"cannot write {path}: it is an input")
 
 
 def part_of(path: Path) -> Path:
@@ -156,9 +164,7 @@ def _check_report(path: Path, database: Path) -> None:
         raise UnusableFile(f"cannot tell the kind of report from {path.name!r}: end it in .csv or .parquet")
     if path.suffix == ".parquet":
         host("pyarrow", "parquet")
-    check_writable(path)
-    if path.exists() and database.exists() and path.samefile(database):
-        raise UnusableFile(f"cannot write {path}: it is the database")
+    check_writable(path, database)
 
 
 def earlier_rows(place: str | PathLike[str] | None, columns: Sequence[str]) -> list[dict[str, Any]]:

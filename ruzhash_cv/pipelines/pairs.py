@@ -13,8 +13,8 @@ from pathlib import PurePath
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array
 from ruzhash_cv._core.validation import as_pairs, as_plain, check_int
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.hosts import host
@@ -169,8 +169,8 @@ class Task:
 
     key: Key
     seed: int
-    points1: NDArray[np.float64]
-    points2: NDArray[np.float64]
+    points1: Array
+    points2: Array
     own: dict[str, Any]
     #: Why it cannot be run; its points are then NaN.
     failure: str | None = None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Mask
 from ruzhash_cv.result import FilterResult, Structure
 
-Array = NDArray[np.float64]
 #: From this share of the kept matches on, one plane or rotation holds nearly all.
 NEARLY_ALL = 0.9
 
@@ -18,7 +17,7 @@ def prepare(result: FilterResult) -> None:
         _ = result.motions  # kept with the result from now on
 
 
-def strongest_motion(result: FilterResult) -> tuple[NDArray[np.bool_], Array | None]:
+def strongest_motion(result: FilterResult) -> tuple[Mask, Array | None]:
     """Return the mask (n,) of the matches of the strongest rigid motion, and its fundamental matrix.
 
     None where only a plane or a rotation is seen.
@@ -33,7 +32,7 @@ def strongest_motion(result: FilterResult) -> tuple[NDArray[np.bool_], Array | N
     return mask, motion.matrix if motion.kind == "fundamental" else None
 
 
-def dominant_plane(result: FilterResult, kept: NDArray[np.bool_]) -> Array | None:
+def dominant_plane(result: FilterResult, kept: Mask) -> Array | None:
     """Return the homography that holds nearly all of the matches that are `kept`, None where there is none."""
     for index, model in enumerate(result.models):
         if model.kind == "homography" and np.sum(result.labels[kept] == index) >= NEARLY_ALL * kept.sum():

@@ -23,10 +23,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Mask, Rows
 from ruzhash_cv._core.jit import jit
 from ruzhash_cv.families.protocol import ModelFamily
 
-Array = NDArray[np.float64]
 Steps = NDArray[np.uint8]
 M = TypeVar("M", bound="Models")
 
@@ -71,18 +71,10 @@ class Models:
 
 @dataclass(frozen=True)
 class Candidates(Models):
-    """Models that may be structures.
+    """Models that may be structures."""
 
-    Attributes
-    ----------
-    steps : ndarray of uint8, shape (m, n)
-        The index of the smallest radius that holds each correspondence.
-    chance : ndarray, shape (m, n_radii)
-        Share of mismatches within each radius, by decoys.
-    """
-
-    steps: Steps
-    chance: Array
+    steps: Steps  # (m, n): index of the smallest radius that holds each correspondence
+    chance: Array  # (m, n_radii): share of mismatches within each radius, by decoys
 
     @classmethod
     def of(cls, family: ModelFamily, code: int, models: Array, data: Array, decoys: Array, length: float) -> Candidates:
@@ -101,10 +93,10 @@ class Candidates(Models):
 class Structures(Models):
     """Structures, strongest first: index of the radius, -ln NFA, votes explained, whether it stood still, noise scale once fitted."""
 
-    steps: NDArray[np.int64]
+    steps: Rows
     evidences: Array
     votes: Array
-    still: NDArray[np.bool_]
+    still: Mask
     noise: Array
 
     @property
@@ -159,7 +151,7 @@ def evidence(
 
 
 @cache
-def _laws(families: tuple[tuple[int, int], ...]) -> tuple[Array, Array, NDArray[np.int64]]:
+def _laws(families: tuple[tuple[int, int], ...]) -> tuple[Array, Array, Rows]:
     """Return what evidence asks of families, given as sizes of samples and codimensions: the sizes, densities, widest radii."""
     samples, codimensions = np.array(families).T
     # The annulus is so many times as large as what it surrounds.

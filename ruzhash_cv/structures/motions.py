@@ -23,8 +23,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Mask, Rows
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals, unit_norm
 from ruzhash_cv.matchset import MatchSet
@@ -34,9 +34,6 @@ from ruzhash_cv.structures.evidence import RADII, TOLERANCE, Candidates, Models,
 from ruzhash_cv.structures.refinement import EXACT, lie_among, noise_scales, refine
 from ruzhash_cv.structures.search import N_DECOYS, PLANS
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 Families = tuple[TwoViewFamily, ...]
 
 #: Matrices tried of a plane and two matches off it. Those of seven, and those refined, are as many as in the search's first round.

@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.special import chdtri, fdtri, gammaln
 
+from ruzhash_cv._core.arrays import Array, Mask, Rows
 from ruzhash_cv._core.jit import jit
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
+from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import WIDEST_SCALE
 from ruzhash_cv.structures.evidence import RADII, Candidates, Structures, count_votes, evidence, extract, radius_steps
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Families = tuple[TwoViewFamily, ...]
 
 #: Models are refitted with these radii in turn, in lengths; and as often once they are structures.
@@ -94,7 +94,7 @@ def refine(
     models, noise = models.copy(), np.zeros(len(models))
     for code in np.unique(codes):
         family, rows = families[code], np.flatnonzero(codes == code)
-        fit, laws = getattr(family, "step", family.fit), _laws(family.codimension)
+        fit, laws = getattr(family, "step", family.fit), _student_laws(family.codimension)
         for fits in range(N_FITS + 1):
             squared = np.ascontiguousarray(family.squared_residuals(data, models[rows]))
             squared[~(squared <= (tolerances[rows] ** 2)[:, None])] = np.inf  # NaN too
@@ -133,7 +133,7 @@ def _student_kernel(squared: Any, votes: Any, noise: Any, laws: Any, weights: An
 
 
 @cache
-def _laws(codimension: int) -> Array:
+def _student_laws(codimension: int) -> Array:
     """Return Student's laws, a row each: (n + c) / 2, n s^2, and the logarithm of the density at 0, but for a constant.
 
     The scale s is such that the median residual is that of Gaussian noise of scale 1.
@@ -152,9 +152,7 @@ def noise_scales(squared: Array, codimension: int) -> Array:
     return np.sqrt(np.array(middle, np.float64) / chdtri(codimension, 0.5))
 
 
-def tell_repetitions(
-    data: Array, distances: Array, keypoints: NDArray[np.int64], same: float, planes: Mask
-) -> tuple[Mask, Mask]:
+def tell_repetitions(data: Array, distances: Array, keypoints: Rows, same: float, planes: Mask) -> tuple[Mask, Mask]:
     """Tell which structures are interleaved with stronger ones and compete with them for keypoints, and which others are mixed.
 
     `distances` (n, k) are residuals of correspondences `data` (n, 4) to the structures, strongest first, in units of their tolerances.
@@ -198,9 +196,7 @@ def _are_enough(n_near: Array, n_own: Array, n_others: Array) -> Mask:
     return np.asarray(((n_own > 1) & (n_near > least * (n_near + n_own))).any(axis=0))
 
 
-def repeated_beside(
-    data: Array, own: Mask, others: Mask, keypoints: NDArray[np.int64], same: float, *, small: bool = False
-) -> Mask:
+def repeated_beside(data: Array, own: Mask, others: Mask, keypoints: Rows, same: float, *, small: bool = False) -> Mask:
     """Return matches `own` (n,) if they lie among `others` in an image and compete with them, or are `small`; else none."""
     shared = (np.bincount(numbers[others], minlength=numbers.max() + 1)[numbers[own]].any() for numbers in keypoints)
     competes = small or any(shared)
@@ -230,19 +226,12 @@ def own_share(points: Array, own: Mask, around: Mask, same: float) -> float:
     return float(own[among[which[others]]].mean()) if others.any() else 1.0
 
 
-def divided(
-    structures: Structures,
-    families: Families,
-    data: Array,
-    votes: Array,
-    decoys: Array,
-    length: float,
-    n_tried: int,
-) -> Structures:
+def divided(structures: Structures, families: Families, matches: MatchSet, decoys: Array, n_tried: int) -> Structures:
     """Return structures with wide planes replaced by the narrower ones that explain their matches better; strongest first."""
     wide = (RADII[structures.steps] > WIDEST_SCALE) & ~structures.still
     if not wide.any():
         return structures
+    data, votes, length = matches.data, matches.votes, matches.length
     squared = squared_residuals(families, structures.codes, structures.models, data)
     distances = np.sqrt(squared) / (structures.tolerances * length)[:, None]
     nearest = np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv._core.arrays import Array, Mask, Rows
 from ruzhash_cv._core.jit import jit, let_through
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
@@ -34,7 +35,6 @@ from ruzhash_cv.structures.evidence import (
 )
 from ruzhash_cv.structures.refinement import CLOSING_RADII, divided, refit, repeated_beside, tell_repetitions
 
-Array = NDArray[np.float64]
 Families = tuple[TwoViewFamily, ...]
 
 
@@ -69,15 +69,7 @@ _MODELS_AT_ONCE = 320
 #: The group of decoys: no correspondence's.
 _NOWHERE = -2
 #: No structures.
-_NONE = Structures(
-    np.zeros((0, 9)),
-    np.zeros(0, np.uint8),
-    np.zeros(0, np.int64),
-    np.zeros(0),
-    np.zeros(0),
-    np.zeros(0, bool),
-    np.zeros(0),
-)
+_NONE = Structures(np.zeros((0, 9)), *(np.zeros(0, kind) for kind in ("u1", "i8", "f8", "f8", "?", "f8")))
 
 
 @dataclass(frozen=True)
@@ -85,7 +77,7 @@ class Columns(Models):
     """Models that the forest's rows are made of: weights (m,), and the duplicate groups (m, s) of each model's sample, -1 for none."""
 
     weights: Array
-    members: NDArray[np.int64]
+    members: Rows
 
 
 @dataclass(frozen=True)
@@ -99,7 +91,7 @@ class Found:
     """
 
     structures: Structures
-    mixed: NDArray[np.bool_]
+    mixed: Mask
     null: Array
     scores: Array
     null_scores: Array
@@ -159,10 +151,7 @@ class Search:
 
     def divided(self, found: Found) -> Found:
         """Return the search's result with wide planes replaced by the neighbouring ones that they hold."""
-        matches = self._matches
-        structures = divided(
-            found.structures, self._families, matches.data, matches.votes, self._decoys, matches.length, self._n_tried
-        )
+        structures = divided(found.structures, self._families, self._matches, self._decoys, self._n_tried)
         return replace(found, structures=structures)
 
     def _guides(self, code: int, scores: Array | None) -> list[Array]:
@@ -215,7 +204,7 @@ class Search:
             fits.append(fitted)
         return columns, self._meaningful(code, np.vstack(fits))
 
-    def _padded(self, members: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _padded(self, members: Rows) -> Rows:
         """Return members of samples, -1 for those that the largest samples have more."""
         size = max(family.sample_size for family in self._families)
         return np.hstack([members, np.full((len(members), size - members.shape[1]), -1)])
@@ -262,7 +251,7 @@ class Search:
         structures = Structures.join([structures, self._still])
         return structures.take(np.argsort(-structures.evidences, kind="stable"))
 
-    def _along_lines(self, structures: Structures, candidates: Candidates) -> NDArray[np.bool_]:
+    def _along_lines(self, structures: Structures, candidates: Candidates) -> Mask:
         """Tell which matches are a texture that is repeated in one direction: all that a fundamental matrix holds beside a plane."""
         matches, lost = self._matches, np.zeros(len(self._matches), bool)
         planes, total = candidates.take(np.flatnonzero(candidates.codes == 0)), float(self._votes.sum())
@@ -288,20 +277,13 @@ class Search:
         matches, family, standing = self._matches, self._families[0], self._matches.standing()
         # Votes of a minimal sample are no evidence, and what lies within the radii below has moved by no more.
         near = np.abs(matches.data - standing).max(axis=1) <= SCALES[-1] * matches.length
-        if matches.votes[near].sum() <= family.sample_size:
+        widest = int(np.sum(SCALES[-1] >= RADII)) - 1  # what stood still moved by less than the narrowest noise scale
+        if widest < 0 or matches.votes[near].sum() <= family.sample_size:
             return _NONE, matches.votes
         models = family.fit(standing, np.ones((1, len(matches))))
-        found = Candidates.of(family, 0, models, matches.data, self._decoys, matches.length)
-        gains = evidence(found, count_votes(found.steps, matches.votes), float(matches.votes.sum()), self._families, 1)
-        gains[:, SCALES[-1] < RADII] = 0.0  # what stood still moved by less than the narrowest noise scale
-        step = int(np.argmax(gains[0]))
-        held = found.steps[0] <= step + TOLERANCE
-        rows = np.flatnonzero(gains[:, step] > 0.0)
-        explained = np.array([matches.votes[held].sum()])
-        structure = Structures(
-            models, found.codes, np.array([step]), gains[:, step], explained, np.ones(1, bool), np.zeros(1)
-        )
-        return structure.take(rows), np.where(held & (gains[0, step] > 0.0), 0.0, matches.votes)
+        tried = Candidates.of(family, 0, models, matches.data, self._decoys, matches.length)
+        found, votes = extract(tried, self._families, matches.votes, 1, widest=widest)
+        return replace(found, still=np.ones(len(found), bool)), votes
 
     def _score(self, columns: Columns, structures: Structures) -> tuple[Array, Array, Scorer]:
         """Return the scores of matches and of decoys by a forest of the most significant columns and the structures."""
@@ -364,7 +346,7 @@ class Search:
             return found
         return self.without(found, repeated)
 
-    def without(self, found: Found, gone: NDArray[np.bool_], motions: Models | None = None) -> Found:
+    def without(self, found: Found, gone: Mask, motions: Models | None = None) -> Found:
         """Return the search's result without some structures, and without the columns that speak for these.
 
         Of `motions` those join that have positive -ln NFA among the matches that no structure holds, kept or gone, and that are no
@@ -388,16 +370,8 @@ class Search:
             more, _ = extract(tried, self._families, beside, self._n_tried, float(matches.votes.sum()))
             structures = Structures.join([structures, more])
             structures = structures.take(np.argsort(-structures.evidences, kind="stable"))
-        scores, null_scores, scorer = self._score(fair, structures)
-        return replace(
-            found,
-            structures=structures,
-            mixed=mixed,
-            null=self._null,
-            scores=scores,
-            null_scores=null_scores,
-            scorer=scorer,
-        )
+        scored = self._score(fair, structures)
+        return Found(structures, mixed, self._null, *scored, found.rejected, found.n_models)
 
 
 def best_first(left: Array, scores: Array) -> Array:
@@ -421,7 +395,7 @@ class Scorer:
     length: float
     most: float
 
-    def others(self, data: Array, groups: NDArray[np.int64]) -> Array:
+    def others(self, data: Array, groups: Rows) -> Array:
         """Return anomaly scores of correspondences that the forest was not grown on."""
         agreement = _agreement(self.columns, self.families, data, groups, self.length)
         return self.forest.anomaly_scores(as_rows(agreement, self.most))
@@ -440,16 +414,12 @@ def score(
     return scores, null_scores, Scorer(forest, columns, families, matches.length, most)
 
 
-def _agreement(
-    columns: Columns, families: Families, data: Array, groups: NDArray[np.int64], length: float
-) -> NDArray[np.float32]:
+def _agreement(columns: Columns, families: Families, data: Array, groups: Rows, length: float) -> NDArray[np.float32]:
     squared = squared_residuals(families, columns.codes, columns.models, data)
     return embed(squared, length, groups, columns.members) * columns.weights.astype(np.float32)[:, None]
 
 
-def cover(
-    preferences: NDArray[np.float32], votes: Array, weights: Array, sums: Array, n_wanted: int
-) -> NDArray[np.int64]:
+def cover(preferences: NDArray[np.float32], votes: Array, weights: Array, sums: Array, n_wanted: int) -> Rows:
     """Choose models greedily by their weighted sum of preferences; what one prefers fully counts half for the next.
 
     `sums` (m,) are those by these votes or larger ones.

@@ -246,7 +246,7 @@ def test_a_missing_file_is_named(files: list[Path], capfd: pytest.CaptureFixture
     [
         ("query/0.jpg absent.jpg", "line 2: image 'absent.jpg' is not in"),
         ("query/0.jpg query/0.jpg", "line 2: no matches of 'query/0.jpg' and 'query/0.jpg' in"),
-        ("query/0.jpg", "line 2: must hold two names, got 1"),
+        ("query/0.jpg", "line 2: two names of pictures are needed, got 1"),
     ],
 )
 def test_an_unknown_pair_is_named_with_its_line(
