@@ -183,3 +183,11 @@ def test_an_array_of_keypoints_is_as_good_as_a_list() -> None:
     array[:] = keypoints
     for kp1 in (keypoints, array):
         np.testing.assert_array_equal(as_correspondences(kp1, kp1, [[0, 0]]).points1, KP1[:1])
+
+
+def test_matches_as_an_object_array_are_as_good_as_a_list() -> None:
+    knn = [(cv2.DMatch(0, 1, 0.5), cv2.DMatch(0, 0, 0.9)), (cv2.DMatch(1, 0, 0.5), cv2.DMatch(1, 1, 0.55))]
+    for matches in (knn, [row[0] for row in knn]):
+        for ratio in (None, 0.8) if matches is knn else (None,):
+            expected = as_correspondences(KP1, KP1, matches, ratio=ratio)
+            assert as_correspondences(KP1, KP1, np.array(matches, object), ratio=ratio) == expected

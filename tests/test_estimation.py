@@ -67,6 +67,14 @@ def test_the_mask_tells_mismatches_apart(find: Finder) -> None:
 
 
 @each_finder
+def test_points_in_another_unit_have_the_same_mask_with_the_size_of_a_pixel(find: Finder) -> None:
+    pair, zoom = drawn(find), 2.0**-10
+    mask = find(pair.points1, pair.points2, threshold=3.0)[1]
+    same = find(zoom * pair.points1, zoom * pair.points2, threshold=3.0 * zoom, pixel=zoom)[1]
+    np.testing.assert_array_equal(mask, same)
+
+
+@each_finder
 def test_the_mask_is_every_match_within_the_threshold_of_the_model(find: Finder) -> None:
     pair = drawn(find)
     model, mask = find(pair.points1, pair.points2, threshold=2.5)

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from ruzhash_cv import FilterResult, filter_points, sampson_distance
+from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix, sampson_distance
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.structures.motions import MotionSearch
@@ -108,6 +108,28 @@ def test_a_camera_that_only_turns_is_a_homography() -> None:
     result = filtered(views(points, pose))
     assert [motion.kind for motion in result.motions] == ["homography"]
     assert angles(result.camera_pose(CAMERA1, CAMERA2), (pose[0], np.ones(3)))[0] < 0.2
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("noise", [0.0, 1e-6])
+def test_exact_matches_of_a_camera_that_only_turned_do_not_turn_it_upside_down(noise: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = on_plane(WALL, 150, rng) * rng.uniform(0.5, 1.5, (150, 1))
+    for rotation in (np.eye(3), turned(0.02, 0.1, 0.05)):
+        result = filtered(views(points, (rotation, np.zeros(3)), seed, noise), seed=seed)
+        assert angles(result.camera_pose(CAMERA1, CAMERA2), (rotation, np.ones(3)))[0] < 0.2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_find_fundamental_matrix_returns_that_of_the_strongest_motion_also_where_it_is_a_plane(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    wall, thing = on_plane(WALL, 300, rng), np.column_stack([rng.uniform(-1.5, 1.5, (120, 2)), rng.uniform(3, 6, 120)])
+    own = turned(-0.05, -0.2, 0.1), np.array([-0.6, 0.5, 0.3])
+    points = [np.vstack(each) for each in zip(views(wall, seed=seed), views(thing, own, seed), strict=True)]
+    assert [motion.kind for motion in filter_points(*points).motions] == ["homography", "fundamental"]
+    kept = find_fundamental_matrix(*points)[1].ravel() > 0
+    assert kept[:300].mean() > 0.9
+    assert kept[300:].mean() < 0.5
 
 
 def test_mismatches_that_crowd_around_places_are_hardly_ever_parallax() -> None:
@@ -220,6 +242,13 @@ def test_without_structures_there_are_no_motions_and_no_pose() -> None:
         result.camera_pose(CAMERA1, [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="`camera_matrix1` must be finite and have an inverse"):
         result.camera_pose(np.zeros((3, 3)), CAMERA2)
+
+
+@pytest.mark.parametrize("motion", [None, "0", 0.0, True])
+def test_a_pose_of_what_is_no_index_is_an_error_that_names_the_argument(motion: Any) -> None:
+    result = filtered(views(on_plane(WALL, 60, np.random.default_rng(0))))
+    with pytest.raises(TypeError, match=f"`motion` must be an integer, got {motion!r}"):
+        result.camera_pose(CAMERA1, CAMERA2, motion)
 
 
 def test_families_of_planes_alone_have_a_motion_for_each_structure() -> None:
