@@ -55,11 +55,10 @@ class Motion(Structure):
     """What moves as one between the images, seen from the camera: a rigid scene, or an object that moves by itself.
 
     `Structure` has the other attributes. `kind` is ``"homography"`` where no match tells more: one plane, or a camera that only turns.
+    `tolerance` is that of matches off its planes; those of the planes are its own as far as they belong to these.
 
     Attributes
     ----------
-    tolerance : float
-        In the points' unit: of the matches that no plane holds. Those of its planes are its own as far as they belong to these.
     parts : tuple of int
         Indices into `FilterResult.models` of the planes that are its parts.
     """
