@@ -145,8 +145,8 @@ def filter_points(
     Returns
     -------
     FilterResult
-        Also where nothing could be decided (fewer than 8 distinct matches, nothing found): all matches are then flagged and
-        `reason` says why.
+        Also where nothing could be decided (fewer than 8 distinct matches, nothing found): all matches are then flagged, their
+        p-values are 1, and `reason` says why. Scores rank them also where nothing was found.
 
     Raises
     ------
@@ -180,7 +180,9 @@ def filter_points(
     clock.append(time.perf_counter())
     counts: dict[str, Any] = {"degenerate_samples": found.rejected, "n_models": found.n_models}
     if len(found.structures) == 0:
-        return _undecided(len(first), reason=_why_nothing(matches), seconds=_seconds(clock), **counts)
+        result = _undecided(len(first), reason=_why_nothing(matches), seconds=_seconds(clock), **counts)
+        result.anomaly_scores[matches.finite] = scores[matches.where]  # what looks best may be true all the same
+        return result
     structures = _refined(found.structures, matches, families)
     own = verdict = _judged(structures, found, scores, matches, families)
     if threshold is not None or false_acceptance_rate is not None:
