@@ -16,7 +16,6 @@ from ruzhash_cv.cli.warmup import prepare_kernels
 from ruzhash_cv.pipelines.folders import Names, Settings, all_pairs, filter_images, read_list
 from ruzhash_cv.pipelines.hosts import host, told
 from ruzhash_cv.pipelines.outputs import Output, open_output
-from ruzhash_cv.pipelines.pairs import LOST
 
 
 def add_parser(commands: Commands) -> None:
@@ -69,13 +68,18 @@ def _pairs(options: argparse.Namespace) -> tuple[list[Names], Path]:
 
 
 def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, options: argparse.Namespace) -> None:
-    matches = kept = undecided = 0
+    matches = kept = undecided = untried = 0
+    problems: set[str | None] = set()
     done = filter_images(pairs, images, settings, n_jobs=options.n_jobs)
     try:
         with contextlib.closing(done):
             for pair in done:
-                if pair.result.reason != LOST:  # the same command may have more memory next time
+                if pair.tried:
                     output.write(pair)
+                elif pair.result.reason not in problems:
+                    problems.add(pair.result.reason)
+                    say(f"left out {' and '.join(pair.names)}: {pair.result.reason}")
+                untried += not pair.tried
                 matches, kept = matches + len(pair.points1), kept + int(pair.result.inlier_mask.sum())
                 undecided += pair.result.reason is not None
                 if options.json:
@@ -85,3 +89,5 @@ def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, o
         sys.exit(130)
     if not options.json:
         print(f"pairs     {len(pairs)}\nundecided {undecided}\nmatches   {matches}\nkept      {kept}")
+    if untried:
+        raise InputError(f"{untried} of {len(pairs)} pairs are left out; the same command tries them again")

@@ -43,13 +43,17 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class FilteredPair(Record):
-    """The matches of two pictures, in pixels (n, 2) of the files and by numbers (n, 2) of keypoints, and the verdict on them."""
+    """The matches of two pictures, in pixels (n, 2) of the files and by numbers (n, 2) of keypoints, and the verdict on them.
+
+    It was not `tried` where a picture cannot be read or the worker was killed: the same command may do better next time.
+    """
 
     names: Names
     points1: Array
     points2: Array
     keypoint_indices: Rows
     result: FilterResult
+    tried: bool = True
 
 
 def read_list(path: Path, images: Path) -> list[Names]:
@@ -86,23 +90,25 @@ def filter_images(
 ) -> Generator[FilteredPair, None, None]:
     """Match and filter pairs of pictures, and yield each as it is done.
 
-    Features are looked for once in each picture, before any pair is done; `UnusableFile` tells which cannot be read. They wait in a
-    temporary folder, where workers read them: of many pictures they would not fit in memory.
+    Features are looked for once in each picture, before any pair is done. They wait in a temporary folder, where workers read them: of
+    many pictures they would not fit in memory. Pairs of a picture that cannot be read come first, not tried.
     """
     names = sorted({name for pair in pairs for name in pair})
     with tempfile.TemporaryDirectory(prefix="ruzhash_cv_") as scratch:
         files = {name: Path(scratch) / f"{number}.npz" for number, name in enumerate(names)}
         look = functools.partial(_look_for_features, settings=settings)
-        pictures = ((images / name, files[name]) for name in names)
+        pictures = ((name, images / name, files[name]) for name in names)
         found = stream(look, pictures, _lost_picture, n_jobs=n_jobs, batch_size=BATCH_SIZE)
         with contextlib.closing(found):
-            for _ in with_bar(found, desc="features", total=len(names)):
-                pass
-        items = ((pair, (files[pair[0]], files[pair[1]])) for pair in pairs)
+            problems = dict(problem for problem in with_bar(found, desc="features", total=len(names)) if problem)
+        for pair in pairs:
+            if bad := problems.keys() & pair:
+                yield _untried(pair, problems[min(bad)])
+        items = [(pair, (files[pair[0]], files[pair[1]])) for pair in pairs if problems.keys().isdisjoint(pair)]
         run = functools.partial(_filter_pair, settings=settings)
         done = stream(run, items, lost_pair, n_jobs=n_jobs, batch_size=BATCH_SIZE)
         with contextlib.closing(done):
-            yield from with_bar(done, desc="pairs", total=len(pairs))
+            yield from with_bar(done, desc="pairs", total=len(items))
 
 
 def _problem(name: str, images: Path) -> str | None:
@@ -113,14 +119,20 @@ def _problem(name: str, images: Path) -> str | None:
     return None if (images / name).is_file() else f"there is no {name!r} in {images}"
 
 
-def _look_for_features(item: tuple[Path, Path], settings: Settings) -> None:
-    image, file = item
+def _look_for_features(item: tuple[str, Path, Path], settings: Settings) -> Names | None:
+    """Write the features of a picture to a file; return its name and what is wrong, if it cannot be read."""
+    name, path, file = item
+    try:
+        image = read_image(path)
+    except UnusableFile as error:
+        return name, str(error)
     with _one_thread():
-        detect(read_image(image), settings.features, settings.max_size).save(file)
+        detect(image, settings.features, settings.max_size).save(file)
+    return None
 
 
-def _lost_picture(item: tuple[Path, Path]) -> None:
-    raise UnusableFile(f"cannot look for features in {item[0]}: {LOST}")
+def _lost_picture(item: tuple[str, Path, Path]) -> Names:
+    return item[0], f"cannot look for features in {item[1]}: {LOST}"
 
 
 def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> FilteredPair:
@@ -138,8 +150,12 @@ def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> F
 
 def lost_pair(item: tuple[Names, tuple[Path, ...]]) -> FilteredPair:
     """Return what there is to say of a pair that gets its worker killed."""
+    return _untried(item[0], LOST)
+
+
+def _untried(names: Names, reason: str) -> FilteredPair:
     nothing = np.zeros((0, 2))
-    return FilteredPair(item[0], nothing, nothing, nothing.astype(np.int64), flagged(0, LOST))
+    return FilteredPair(names, nothing, nothing, nothing.astype(np.int64), flagged(0, reason), tried=False)
 
 
 _load = functools.lru_cache(maxsize=8)(Features.load)  # the pairs of a batch share pictures

@@ -279,14 +279,38 @@ def test_what_this_command_did_not_write_stays(tmp_path: Path, run: Any, output:
 @pytest.mark.parametrize(
     ("contents", "message"), [(b"", "is empty"), (b"not a picture", "is not a picture OpenCV can read")]
 )
-def test_a_picture_that_cannot_be_read_is_named(
+def test_a_picture_that_cannot_be_read_is_named_and_the_others_pairs_are_done(
     tmp_path: Path, images: Path, run: Any, contents: bytes, message: str
 ) -> None:
+    good = (images / "desk2.jpg").read_bytes()
     (images / "desk2.jpg").write_bytes(contents)
-    status, out, err = run("-o", tmp_path / "out", "--json")
-    assert (status, out) == (2, "")
-    assert err.splitlines()[-1] == f"ruzhash-cv: error: {images / 'desk2.jpg'} {message}"
-    assert not list((tmp_path / "out").glob("*/*"))
+    status, out, err = run("-o", tmp_path / "out", "--json", listed=images)
+    told = f"{images / 'desk2.jpg'} {message}"
+    reasons = {tuple(line["images"]): line["reason"] for line in map(json.loads, out.splitlines())}
+    assert status == 2
+    assert [line for line in err.splitlines() if "desk2" in line] == [f"left out desk1.jpg and desk2.jpg: {told}"]
+    assert err.splitlines()[-1] == "ruzhash-cv: error: 2 of 3 pairs are left out; the same command tries them again"
+    assert {names for names, reason in reasons.items() if reason == told} == {NAMES[:2], NAMES[1:]}
+    assert len(reasons) == 3
+    assert len(list((tmp_path / "out").glob("*/*.npz"))) == 1
+    (images / "desk2.jpg").write_bytes(good)
+    status, out, _ = run("-o", tmp_path / "out", "--json", listed=images)
+    assert (status, len(out.splitlines())) == (0, 2)
+
+
+def test_a_picture_that_gets_its_worker_killed_leaves_out_its_pairs_alone(
+    images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream is played: it takes for lost what a worker would have been killed by."""
+
+    def lossy(function: Any, items: Any, lost: Any, **_: Any) -> Any:
+        for item in items:
+            yield lost(item) if item[0] == "plane1.jpg" else function(item)
+
+    monkeypatch.setattr(folders, "stream", lossy)
+    pairs = list(filter_images(all_pairs(images), images, Settings(max_size=160), n_jobs=1))
+    assert {pair.names: pair.tried for pair in pairs} == {NAMES[:2]: True, NAMES[::2]: False, NAMES[1:]: False}
+    assert all(LOST in str(pair.result.reason) and "plane1" in str(pair.result.reason) for pair in pairs[:2])
 
 
 def test_a_picture_that_ends_early_is_told_once(images: Path, capfd: pytest.CaptureFixture[str]) -> None:
