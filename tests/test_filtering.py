@@ -329,6 +329,26 @@ def test_a_crowd_of_nearly_equal_mismatches_is_one_vote() -> None:
     assert f1(result.inlier_mask[:300], drawn.labels) > 0.9
 
 
+def test_scores_rank_matches_also_where_nothing_is_found() -> None:
+    """Six matches of a plane in one place are no structure among 300, and look better than the others all the same."""
+    n_undecided, mean_rank = 0, []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        points1, points2 = rng.uniform(0, 1000, (2, 300, 2))
+        points1[:6] = rng.uniform(300, 450, (6, 2))
+        points2[:6] = 0.9 * points1[:6] + [30, 5] + rng.normal(0, 1, (6, 2))
+        points1[-1] = np.nan
+        result = filter_points(points1, points2)
+        if not result.models:
+            n_undecided += 1
+            assert not result.inlier_mask.any()
+            assert (result.p_values == 1.0).all()
+            assert result.anomaly_scores[-1] == 1.0
+            mean_rank.append(np.mean(result.anomaly_scores[:6, None] < result.anomaly_scores[None, 6:]))
+    assert n_undecided > 4
+    assert np.mean(mean_rank) > 0.8
+
+
 def test_all_rows_may_be_bad() -> None:
     result = filter_points(np.full((20, 2), np.nan), np.ones((20, 2)))
     assert not result.inlier_mask.any()
