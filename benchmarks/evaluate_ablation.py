@@ -73,8 +73,8 @@ def filtered(problem: Problem, variant: Variant, seed: int) -> tuple[FilterResul
             result = filter_points(problem.points1, problem.points2, rng=seed, n_jobs=1, **variant.options)
             milliseconds = 1e3 * (time.process_time() - start)
         sums = np.zeros(len(problem.points1))
-        if result.models:
-            # The last forest is the result's. It may have seen some of the matches only.
+        if calls:
+            # The last forest is the result's, also where nothing was found. It may have seen some of the matches only.
             columns, _, _, families = calls[-1][:4]
             matches = MatchSet.of(problem.points1, problem.points2)
             sums[matches.finite] = row_sums(columns, matches, families)[matches.where]
