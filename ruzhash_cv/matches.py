@@ -1,17 +1,19 @@
-"""The distinct matches of a pair near the unit square, their duplicate groups, and the votes they have."""
+"""The distinct matches of a pair near the unit square, their duplicate groups, and their weights."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ruzhash_cv._core.arrays import Array, Mask, Rows
-from ruzhash_cv._core.jit import jit
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._kernels import jit
 
-#: Pixels: the one length of the method. Matches within it of each other, in both images, are duplicates and have one vote.
-LENGTH = 3.0
+Weigh: TypeAlias = Callable[[Rows, Rows], Array]
+
 #: Pixels; anything larger is no coordinate, and beyond it a fundamental matrix of doubles is not exact to a pixel.
 LARGEST_COORDINATE = 1e9
 
@@ -55,22 +57,37 @@ class Frame:
         return np.array(first), np.array(second)
 
 
+def match_weights(groups: Rows, keypoints: Rows) -> Array:
+    """Return the weights of correspondences: one for each group, shared by its members, and at most one for each keypoint.
+
+    A keypoint matched to several others is right about one of them at most.
+    """
+    weights: Array = 1.0 / np.bincount(groups)[groups]
+    totals = np.ones(len(groups))
+    for numbers in keypoints:
+        np.maximum(totals, np.bincount(numbers, weights)[numbers], out=totals)
+    return weights / totals
+
+
 @dataclass(frozen=True)
 class MatchSet:
-    """Distinct correspondences (x1, y1, x2, y2) in the frame, sorted; `length` is `LENGTH` there."""
+    """Distinct correspondences (x1, y1, x2, y2) in the frame, sorted.
+
+    `unit` is the method's unit of length in the frame. Matches within it of each other, in both images, are duplicates.
+    """
 
     data: Array
     groups: Rows  # the duplicate group of each
     keypoints: Rows  # (2, n): of each image, the number of the keypoint that each ends at
-    votes: Array  # see `votes_of`
+    weights: Array  # see `match_weights`
     frame: Frame
-    length: float
+    unit: float
     finite: Mask  # (N,): which of the matches given are finite
     where: Rows  # the row of each of these
 
     @classmethod
-    def of(cls, points1: Array, points2: Array, pixel: float = 1.0) -> MatchSet:
-        """Return the distinct matches of points; `pixel` is the size of a pixel in their unit."""
+    def of(cls, points1: Array, points2: Array, unit: float, weigh: Weigh = match_weights) -> MatchSet:
+        """Return the distinct matches of points; `unit` is the method's unit of length in that of the points."""
         pixels = np.hstack([points1, points2])
         # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
         x1, y1, x2, y2 = (np.abs(pixels) < LARGEST_COORDINATE).T
@@ -79,11 +96,11 @@ class MatchSet:
         pixels, where = _distinct(pixels.take(np.flatnonzero(finite), axis=0))
         frame = Frame.around(pixels[:, :2], pixels[:, 2:])
         data = frame.enter(pixels[:, :2], pixels[:, 2:])
-        # A shorter or longer length is nothing or everything, and squares and quotients must not overflow.
-        length = min(max(frame.scale * pixel * LENGTH, 1e-12), 1e12)
-        groups = duplicate_groups(data, length)
+        # A shorter or longer one is nothing or everything, and squares and quotients must not overflow.
+        unit = min(max(frame.scale * unit, 1e-12), 1e12)
+        groups = duplicate_groups(data, unit)
         keypoints = np.array([_distinct(data[:, image : image + 2])[1] for image in (0, 2)]).reshape(2, len(data))
-        return cls(data, groups, keypoints, votes_of(groups, keypoints), frame, length, finite, where)
+        return cls(data, groups, keypoints, weigh(groups, keypoints), frame, unit, finite, where)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -93,23 +110,16 @@ class MatchSet:
         """Number of duplicate groups."""
         return int(self.groups.max(initial=-1)) + 1
 
-    def standing(self) -> Array:
-        """Return the correspondences (n, 4) that there were if the first points stood still in pixels."""
+    def unmoved(self) -> Array:
+        """Return the correspondences (n, 4) that there were if the first points had not moved in pixels."""
         shift = (self.frame.centre1 - self.frame.centre2) * self.frame.scale
         return np.hstack([self.data[:, :2], self.data[:, :2] + shift])
 
-    def take(self, rows: Rows) -> MatchSet:
-        """Return some of the matches, with the votes that they have among themselves."""
+    def take(self, rows: Rows, weigh: Weigh = match_weights) -> MatchSet:
+        """Return some of the matches, with the weights that they have among themselves."""
         groups, keypoints = self.groups[rows], self.keypoints[:, rows]
-        votes = votes_of(groups, keypoints)
-        return replace(self, data=self.data[rows], groups=groups, keypoints=keypoints, votes=votes)
-
-    def first_given(self) -> Rows:
-        """Return for each match the first of those given that it stands for, shape (n,)."""
-        given = np.flatnonzero(self.finite)
-        first = np.empty(len(self.data), np.int64)
-        first[self.where[::-1]] = given[::-1]
-        return first
+        weights = weigh(groups, keypoints)
+        return replace(self, data=self.data[rows], groups=groups, keypoints=keypoints, weights=weights)
 
 
 def duplicate_groups(data: Array, radius: float) -> Rows:
@@ -121,18 +131,6 @@ def duplicate_groups(data: Array, radius: float) -> Rows:
     groups = np.full(len(data), -1, np.int64)
     _follow_leaders(data, radius, groups)
     return groups
-
-
-def votes_of(groups: Rows, keypoints: Rows) -> Array:
-    """Return the votes of correspondences: one for each group, shared by its members, and at most one for each keypoint.
-
-    A keypoint matched to several others is right about one of them at most.
-    """
-    votes: Array = 1.0 / np.bincount(groups)[groups]
-    most = np.ones(len(groups))
-    for numbers in keypoints:
-        np.maximum(most, np.bincount(numbers, votes)[numbers], out=most)
-    return votes / most
 
 
 def _distinct(rows: Array) -> tuple[Array, Rows]:
@@ -160,7 +158,7 @@ def _medians(points: Array) -> Array:
     return medians
 
 
-@jit("void(f8[:, ::1], f8, i8[::1])")
+@jit
 def _follow_leaders(data: Any, radius: float, groups: Any) -> None:
     n_groups = 0
     for leader in range(len(groups)):

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._core.arrays import Array
-from ruzhash_cv._core.validation import RNG, as_pairs, check_real
-from ruzhash_cv.families.solving import FAMILIES
+from ruzhash_cv._arrays import Array
+from ruzhash_cv._validation import RNG, as_pairs, check_real
+from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.filtering import filter_points
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.
@@ -32,7 +32,6 @@ def find_homography(
     threshold: float | None = None,
     pixel: float = 1.0,
     rng: RNG = 0,
-    n_jobs: int | None = None,
 ) -> Found:
     """Find the homography of the strongest plane, in place of ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
 
@@ -48,7 +47,7 @@ def find_homography(
     method, mask, maxIters, confidence
         Ignored: `method` may be any of OpenCV's robust ones (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...), there is one way here, and it
         knows itself when it has sampled enough.
-    pixel, rng, n_jobs
+    pixel, rng
         See `filter_points`; normalised coordinates need `pixel`, 1 / focal length.
 
     Returns
@@ -78,7 +77,7 @@ def find_homography(
     """
     given = _one_threshold(method, ransacReprojThreshold, threshold)
     first, second = as_pairs(points1, points2)
-    result = filter_points(first, second, model="homography", pixel=pixel, rng=rng, n_jobs=n_jobs)
+    result = filter_points(first, second, model="homography", pixel=pixel, rng=rng)
     models = [model for model in result.models if not model.stationary] or result.models
     if not models:
         return _as_opencv("homography", None, first, second, 0.0)
@@ -97,7 +96,6 @@ def find_fundamental_matrix(
     threshold: float | None = None,
     pixel: float = 1.0,
     rng: RNG = 0,
-    n_jobs: int | None = None,
 ) -> Found:
     """Find the fundamental matrix of the strongest motion, in place of ``cv2.findFundamentalMat``.
 
@@ -106,7 +104,7 @@ def find_fundamental_matrix(
 
     Parameters
     ----------
-    points1, points2, method, confidence, maxIters, mask, pixel, rng, n_jobs
+    points1, points2, method, confidence, maxIters, mask, pixel, rng
         See `find_homography`; `method` may also be `cv2.FM_RANSAC` or `cv2.FM_LMEDS`.
     ransacReprojThreshold, threshold : float, optional
         As for `find_homography`, but on the Sampson distance; None: the tolerance that the motion's own residuals ask for.
@@ -129,7 +127,7 @@ def find_fundamental_matrix(
     """
     given = _one_threshold(method, ransacReprojThreshold, threshold)
     first, second = as_pairs(points1, points2)
-    result = filter_points(first, second, pixel=pixel, rng=rng, n_jobs=n_jobs)
+    result = filter_points(first, second, pixel=pixel, rng=rng)
     for motion in [motion for motion in result.motions if not motion.stationary] or result.motions:
         matrix = motion.matrix if motion.kind == "fundamental" else result.plane_motion(motion.parts[0])
         if matrix is not None:

@@ -1,0 +1,235 @@
+"""The door: every public function checks its arguments here, everything behind it trusts them.
+
+Errors name the argument, the requirement and what arrived.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._arrays import Array, Mask, Rows
+
+RNG: TypeAlias = int | np.integer[Any] | np.random.Generator | None
+_LARGEST_INT = 2**31 - 1
+
+
+def as_plain(value: Any) -> Any:
+    """Return tensors and tables of other libraries as NumPy arrays, and anything else as it is.
+
+    They are known by their methods, so that no library has to be there. Masked entries and missing values become NaN, and an array of
+    such things keeps its other values if doubles can hold them.
+    """
+    if isinstance(value, np.generic):
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        return _filled(value)
+    if isinstance(value, np.ndarray):  # jax's short floats have no kind in NumPy
+        return value.astype(np.float64) if value.dtype.kind == "V" and "float" in value.dtype.name else value
+    if hasattr(value, "detach") and hasattr(value, "cpu"):  # torch, of any device, with or without a gradient
+        value = value.detach().cpu()
+        short = any(kind in str(value.dtype) for kind in ("bfloat16", "float8"))
+        return (value.float() if short else value).numpy()
+    if hasattr(value, "__cuda_array_interface__") and hasattr(value, "get"):  # CuPy
+        return value.get()
+    if hasattr(value, "iloc"):  # pandas
+        return _table(value)
+    if isinstance(value, (list, tuple)) and len(value) and hasattr(value[0], "detach"):
+        return np.array([as_plain(item) for item in value])
+    return as_plain(np.asarray(value)) if hasattr(value, "__array__") else value
+
+
+def _filled(array: Any) -> NDArray[Any]:
+    """Return a masked array with NaN where it is masked."""
+    if not np.ma.is_masked(array) or array.dtype.kind not in "iufb":
+        return np.asarray(array.data)
+    return np.asarray(array.astype(np.float64).filled(np.nan))
+
+
+def _table(table: Any) -> NDArray[Any]:
+    """Return the values of a pandas table or column, NaN where they are missing."""
+    array = np.asarray(table.to_numpy())
+    if array.dtype == object:
+        with contextlib.suppress(TypeError, ValueError):  # they are no numbers
+            numbers = np.array(array.tolist())
+            array = numbers if numbers.dtype.kind in "iufb" else np.asarray(table.to_numpy(np.float64, na_value=np.nan))
+    return array
+
+
+def as_array(value: Any, name: str, shape: str) -> NDArray[Any]:
+    """Return `value` as an array; `shape` is what the message asks for where its rows differ in length."""
+    try:
+        return np.asarray(as_plain(value))
+    except (ValueError, OverflowError):
+        raise ValueError(f"`{name}` must have shape {shape}, got a ragged sequence") from None
+    except (TypeError, RuntimeError) as error:  # a sparse tensor, one without contents, values that are no numbers
+        raise TypeError(f"`{name}` must be an array of real numbers, got {type(value).__name__}: {error}") from None
+
+
+def arrived(value: Any, array: NDArray[Any]) -> str:
+    """Return words for a value that is no array of numbers: the dtype of what it became, or the types of objects."""
+    if array.ndim == 0:
+        return type(value).__name__
+    if array.dtype != object:
+        return f"dtype {array.dtype}"
+    foreign = [type(item).__name__ for item in array.flat if not isinstance(item, Real)]
+    return f"{type(value).__name__} of {foreign[0] if foreign else 'object'}"
+
+
+def as_reals(value: Any, name: str, shape: str) -> Array:
+    """Return `value` as float64 array of real numbers; NaN and infinity may stay, too large a long double becomes infinite."""
+    array = as_array(value, name, shape)
+    if array.dtype.kind not in "iufb":
+        raise TypeError(f"`{name}` must be an array of real numbers, got {arrived(value, array)}")
+    with np.errstate(over="ignore"):
+        return np.asarray(array, dtype=np.float64)
+
+
+def as_points(value: Any, name: str, *, finite: bool = False) -> Array:
+    """Return `value` as a C-contiguous float64 array of shape (n, 2); NaN and infinity may stay unless `finite`.
+
+    It may be a sequence of cv2.KeyPoint.
+    """
+    points = as_array(_positions(value, name), name, "(n, 2)")
+    if points.ndim in (1, 2) and len(points) == 0:
+        return np.zeros((0, 2))
+    # What holds no numbers goes on as it came, so that the message can name its type.
+    points = as_reals(points if points.dtype.kind in "iufb" else value, name, "(n, 2)")
+    if points.ndim == 3 and points.shape[1:] == (1, 2):  # OpenCV's own (n, 1, 2)
+        points = points[:, 0]
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(f"`{name}` must have shape (n, 2), got {points.shape}")
+    if finite and not np.isfinite(points).all():
+        raise ValueError(f"`{name}` must be finite, got {points[~np.isfinite(points)][0]}")
+    return np.ascontiguousarray(points)
+
+
+def _positions(value: Any, name: str) -> Any:
+    """Return the positions of a sequence or an array of cv2.KeyPoint, and anything else as it is."""
+    if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
+        value = value.tolist()
+    if not isinstance(value, Sequence) or len(value) == 0 or not isinstance(value[0], cv2.KeyPoint):
+        return value
+    # OpenCV itself takes None among them for a keypoint at (0, 0).
+    if not all(isinstance(keypoint, cv2.KeyPoint) for keypoint in value):
+        raise TypeError(f"`{name}` must hold only cv2.KeyPoint")
+    return cv2.KeyPoint.convert(list(value))
+
+
+def as_pairs(points1: Any, points2: Any, *, finite: bool = False) -> tuple[Array, Array]:
+    """Return the points of two images, equally many; as `as_points`."""
+    first, second = as_points(points1, "points1", finite=finite), as_points(points2, "points2", finite=finite)
+    check_same_length(first, second, "`points1` and `points2`")
+    return first, second
+
+
+def as_vector(value: Any, name: str, *, least: float = -np.inf) -> Array:
+    """Return `value` as a float64 array of shape (n,), finite and at least `least`."""
+    vector = as_reals(value, name, "(n,)")
+    if vector.ndim != 1:
+        raise ValueError(f"`{name}` must have shape (n,), got {vector.shape}")
+    bad = ~(np.isfinite(vector) & (vector >= least))
+    if bad.any():
+        requirement = "finite" if least == -np.inf else f"finite and at least {least:g}"
+        raise ValueError(f"`{name}` must be {requirement}, got {vector[bad][0]}")
+    return vector
+
+
+def as_matrix(value: Any, name: str) -> Array:
+    """Return `value` as a finite float64 array of shape (3, 3) that has an inverse."""
+    matrix = as_reals(value, name, "(3, 3)")
+    if matrix.shape != (3, 3):
+        raise ValueError(f"`{name}` must have shape (3, 3), got {matrix.shape}")
+    if not np.isfinite(matrix).all() or np.linalg.matrix_rank(matrix) < 3:
+        raise ValueError(f"`{name}` must be finite and have an inverse, got {matrix.tolist()}")
+    return matrix
+
+
+def as_row_numbers(value: Any, name: str, shape: tuple[int | str, ...], n: int) -> Rows:
+    """Return `value` as int64 row numbers below `n` in an array of two dimensions; a str in `shape` stands for any length."""
+    shown = "(" + ", ".join(str(side) for side in shape) + ")"
+    rows = as_array(value, name, shown)
+    if rows.ndim != 2 or any(want != got for want, got in zip(shape, rows.shape, strict=True) if isinstance(want, int)):
+        raise ValueError(f"`{name}` must have shape {shown}, got {rows.shape}")
+    if rows.dtype.kind not in "iu" and rows.size:
+        raise TypeError(f"`{name}` must hold integers, got dtype {rows.dtype}")
+    outside = (rows < 0) | (rows >= n)
+    if outside.any():
+        raise IndexError(f"`{name}` must hold row numbers below {n}, got {rows[outside][0]}")
+    return rows.astype(np.int64)
+
+
+def as_mask(value: Any, name: str, n: int) -> Mask:
+    """Return a mask of shape (n,) from bool or integers of shape (n,) or (n, 1), or from a result that has an `inlier_mask`."""
+    mask = as_array(getattr(value, "inlier_mask", value), name, f"({n},)")
+    if mask.dtype.kind not in "biu" and mask.size:
+        raise TypeError(f"`{name}` must be a FilterResult or a mask of bool or uint8, got {arrived(value, mask)}")
+    if mask.shape not in ((n,), (n, 1)):
+        raise ValueError(f"`{name}` must have one entry per match, shape ({n},), got {mask.shape}")
+    return mask.reshape(-1).astype(bool)
+
+
+def check_same_length(first: Sequence[Any] | NDArray[Any], second: Sequence[Any] | NDArray[Any], names: str) -> None:
+    """Raise unless both have the same number of rows; `names` reads like "`points1` and `points2`"."""
+    if len(first) != len(second):
+        raise ValueError(f"{names} must have the same length, got {len(first)} and {len(second)}")
+
+
+def check_int(value: Any, name: str, *, at_least: int = 1) -> int:
+    """Return `value` as int, at least `at_least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise TypeError(f"`{name}` must be an integer, got {value!r}")
+    if value < at_least:
+        raise ValueError(f"`{name}` must be at least {at_least}, got {value}")
+    if int(value) > _LARGEST_INT:  # kernels count in 64 bits, and products of two such must fit
+        raise ValueError(f"`{name}` must be at most {_LARGEST_INT}, got {value}")
+    return int(value)
+
+
+def check_real(value: Any, name: str, *, above: float = 0.0, below: float = np.inf, inclusive: bool = False) -> float:
+    """Return `value` as float, finite and strictly between `above` and `below` (`inclusive`: the ends count)."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"`{name}` must be a number, got {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = value = np.inf
+    inside = above <= number <= below if inclusive else above < number < below
+    if not (inside and np.isfinite(number)):
+        if np.isinf(below):
+            relation = "of at least" if inclusive else "above"
+            raise ValueError(f"`{name}` must be a finite number {relation} {above:g}, got {value}")
+        raise ValueError(f"`{name}` must lie between {above:g} and {below:g}, got {value}")
+    return number
+
+
+def check_choice(value: Any, name: str, choices: Sequence[str], *others: str) -> str:
+    """Return `value` if it is one of `choices`; `others` are what else it might have been, for the message."""
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join([*map(repr, choices), *others])
+        raise ValueError(f"`{name}` must be one of {listed}, got {value!r}")
+    return str(value)
+
+
+def as_generator(rng: RNG) -> np.random.Generator:
+    """Return a Generator from an int, a Generator or None (fresh entropy), as in SPEC 7."""
+    if rng is None or isinstance(rng, np.random.Generator):
+        return np.random.default_rng(rng)
+    if isinstance(rng, (bool, np.bool_)) or not isinstance(rng, (int, np.integer)) or rng < 0:
+        raise TypeError(f"`rng` must be a non-negative int, a numpy.random.Generator or None, got {rng!r}")
+    return np.random.default_rng(int(rng))
+
+
+def check_n_jobs(n_jobs: Any) -> int:
+    """Return the number of threads: None and -1 mean all processors this process may use."""
+    if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs == -1):
+        # macOS and Windows do not tell which.
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return check_int(n_jobs, "n_jobs")
