@@ -24,11 +24,6 @@ from ruzhash_cv.filtering import filter_matches as filter_matches
 from ruzhash_cv.filtering import filter_points as filter_points
 from ruzhash_cv.forests.ruzhash import RuzHashForest as RuzHashForest
 from ruzhash_cv.forests.ruzhash import ruzhash as ruzhash
-from ruzhash_cv.forests.voronoi import VoronoiForest as VoronoiForest
-from ruzhash_cv.preferences import embed_preferences as embed_preferences
-from ruzhash_cv.preferences import jaccard_distance as jaccard_distance
-from ruzhash_cv.preferences import ruzicka_distance as ruzicka_distance
-from ruzhash_cv.preferences import tanimoto_distance as tanimoto_distance
 from ruzhash_cv.result import FilterResult as FilterResult
 from ruzhash_cv.result import Motion as Motion
 from ruzhash_cv.result import Structure as Structure

@@ -18,20 +18,14 @@ from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, check_choice
 from ruzhash_cv.datasets.adelaidermf import AdelaideScene
 from ruzhash_cv.datasets.shapes import Shape
-from ruzhash_cv.families import (
-    Circles,
-    FundamentalMatrices,
-    Homographies,
-    Lines,
-    ModelFamily,
-    family_preferences,
-    fit_noise,
-    sample_models,
-)
+from ruzhash_cv.families import FundamentalMatrices, Homographies, ModelFamily
 from ruzhash_cv.families.two_view import unit_norm
 from ruzhash_cv.forests.isolation import PreferenceForest
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.forests.voronoi import VoronoiForest
+from ruzhash_cv.paper.curves import Circles, Lines
+from ruzhash_cv.paper.preferences import family_preferences
+from ruzhash_cv.paper.sampling import fit_noise, sample_models
+from ruzhash_cv.paper.voronoi import VoronoiForest
 
 METHODS = ("PIF", "PIF-R", "PIF-B", "RHF", "RHF-B")
 """PI-Forest with Tanimoto, Ruzicka and Jaccard distances, RuzHash-iForest on continuous and on binary preferences."""
