@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv._core.jit import below, draw_key, jit, mix, uniform
 from ruzhash_cv._core.records import Record
-from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, as_vector, check_int, check_real, check_same_length
-from ruzhash_cv.matchset import LENGTH
 
 #: A sample that should be nearly affine is the most nearly affine one of so many draws.
 N_DRAWS = 4
@@ -52,74 +49,6 @@ class MinimalSamples(Record):
         return len(self.indices)
 
 
-def draw_samples(
-    points1: ArrayLike,
-    points2: ArrayLike,
-    *,
-    sample_size: int,
-    n_samples: int,
-    neighbourhoods: Sequence[int] | None = (10, 30, 0),
-    weights: ArrayLike | None = None,
-    min_spread: float = LENGTH,
-    n_candidates: int = 1,
-    rng: RNG = 0,
-) -> MinimalSamples:
-    """Draw minimal sample sets.
-
-    Parameters
-    ----------
-    points1, points2 : array_like, shape (n, 2)
-        Corresponding points, pixels; finite.
-    sample_size : int
-        4 for homographies, 7 for fundamental matrices.
-    n_samples : int
-        Samples wanted; fewer come back where the draws are too often degenerate.
-    neighbourhoods : sequence of int, or None
-        Sizes of the neighbourhoods to draw from, in turn: a seed, and the rest among its nearest correspondences in
-        (x1, y1, x2, y2), where a true match has true neighbours more often than a mismatch has. 0 is the whole set.
-        None is (0,): uniform samples, as RANSAC draws them.
-    weights : array_like, shape (n,), optional
-        How often each correspondence is drawn, relative to the others. Default: equally often.
-    min_spread : float
-        Points of a sample are at least this many pixels apart in both images.
-    n_candidates : int
-        Each sample of 4 is the most nearly affine one of so many draws from the same neighbourhood: the one whose four triangles
-        have the most equal ratios of areas between the images. Of a plane these ratios are alike, of mismatches they are not.
-    rng : int, numpy.random.Generator or None
-
-    Returns
-    -------
-    MinimalSamples
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument is not of a form above; the message names it and what arrived.
-
-    Examples
-    --------
-    >>> points = np.random.default_rng(0).uniform(0, 100, (50, 2))
-    >>> draw_samples(points, points + 5, sample_size=4, n_samples=100).indices.shape
-    (100, 4)
-    """
-    pairs = np.hstack(as_pairs(points1, points2, finite=True))
-    check_int(sample_size, "sample_size", at_least=2)
-    check_int(n_samples, "n_samples", at_least=0)
-    if neighbourhoods is not None and not hasattr(neighbourhoods, "__len__"):
-        raise TypeError(f"`neighbourhoods` must be a sequence of int or None, got {neighbourhoods!r}")
-    asked = () if neighbourhoods is None else neighbourhoods
-    sizes = [check_int(size, "neighbourhoods", at_least=0) for size in asked] or [0]
-    generator = as_generator(rng)
-    shares = np.ones(len(pairs)) if weights is None else as_vector(weights, "weights", least=0.0)
-    check_same_length(pairs, shares, "`points1` and `weights`")
-    if len(shares) and (largest := shares.max()) > 0:
-        shares = shares / largest  # only their ratios count, and their sum must be finite
-    min_spread = check_real(min_spread, "min_spread", inclusive=True)
-    check_int(n_candidates, "n_candidates")
-    affine = sample_size == 4
-    return draw_from(pairs, sample_size, n_samples, sizes, shares, min_spread, n_candidates, affine, generator)
-
-
 def draw_from(
     data: Array,
     sample_size: int,
@@ -131,7 +60,10 @@ def draw_from(
     affine: bool,
     rng: np.random.Generator,
 ) -> MinimalSamples:
-    """Draw samples from clean arrays; `draw_samples` explains the arguments.
+    """Draw samples of rows of correspondences (n, 4) from neighbourhoods.
+
+    `sizes` are those of the neighbourhoods to draw from, in turn: a seed, and the rest among its nearest correspondences. 0 is the
+    whole set. Points of a sample are at least `min_spread` apart in both images.
 
     Only rows that have weight are drawn, and are neighbours: what is weighed out makes room. Each sample is the best of `n_draws`
     that are not degenerate, where samples should be nearly `affine`.

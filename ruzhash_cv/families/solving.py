@@ -1,84 +1,17 @@
-"""Models of samples and distances from them, in pixels: the parts of the method for use on their own."""
+"""The families of two views by name, and distances from their models in pixels."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ruzhash_cv._core.arrays import Array, Rows
-from ruzhash_cv._core.records import Record
-from ruzhash_cv._core.validation import as_pairs, as_reals, as_row_numbers, check_choice
+from ruzhash_cv._core.arrays import Array
+from ruzhash_cv._core.validation import as_pairs, as_reals
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import FundamentalMatrices, Homographies
-from ruzhash_cv.matchset import Frame
 
 #: The families of two views by name.
 FAMILIES: dict[str, TwoViewFamily] = {"homography": Homographies(), "fundamental": FundamentalMatrices()}
-
-
-@dataclass(frozen=True, eq=False)
-class Models(Record):
-    """Models of one family, and the samples they came from.
-
-    Attributes
-    ----------
-    matrices : ndarray of float64, shape (m, 3, 3)
-        Homographies (x2 ~ H x1) or fundamental matrices (x2^T F x1 = 0), of unit Frobenius norm.
-    sample_index : ndarray of int64, shape (m,)
-        The sample each model was solved from; a fundamental matrix's sample gives up to three.
-    kind : str
-        ``"homography"`` or ``"fundamental"``.
-    n_degenerate : int
-        Samples for which the solver gave no finite, invertible model.
-    """
-
-    matrices: Array
-    sample_index: Rows
-    kind: str
-    n_degenerate: int = 0
-
-    def __len__(self) -> int:
-        return len(self.matrices)
-
-
-def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, kind: str) -> Models:
-    """Solve one model (three at most for ``"fundamental"``) per minimal sample set.
-
-    Parameters
-    ----------
-    points1, points2 : array_like, shape (n, 2)
-        Corresponding points, pixels; finite.
-    samples : array_like of int, shape (m, 4) or (m, 7)
-        Row numbers, as from `draw_samples`.
-    kind : {"homography", "fundamental"}
-        The homography that maps 4 points to 4, or `cv2.findFundamentalMat` (FM_7POINT) on 7, as float32. Points are shifted and scaled
-        first.
-
-    Returns
-    -------
-    Models
-
-    Examples
-    --------
-    >>> square = np.array([[0.0, 0.0], [9.0, 0.0], [9.0, 9.0], [0.0, 9.0]])
-    >>> models = solve_models(square, 2 * square, [[0, 1, 2, 3]], kind="homography")
-    >>> H = models.matrices[0]
-    >>> np.allclose(H / H[2, 2], np.diag([2.0, 2.0, 1.0]))
-    True
-    """
-    family = FAMILIES[check_choice(kind, "kind", tuple(FAMILIES))]
-    first, second = as_pairs(points1, points2, finite=True)
-    rows = as_row_numbers(samples, "samples", ("m", family.sample_size), len(first))
-    # Points too far apart for squares leave no finite model, which is a degenerate sample as any other.
-    with np.errstate(all="ignore"):
-        frame = Frame.around(first, second)
-        models, owner = family.solve(frame.enter(first, second)[rows])
-        models = family.to_pixels(models, *frame.transforms())
-    usable = np.asarray(np.isfinite(models).all(axis=1))
-    owner = owner[usable]
-    return Models(models[usable].reshape(-1, 3, 3), owner, kind, len(rows) - len(np.unique(owner)))
 
 
 def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLike) -> Array:
