@@ -1,4 +1,7 @@
-"""The paper's preferences of one known noise, and the distances between their rows."""
+"""Preferences for models when the noise is known, and distances between rows of preferences.
+
+Section 3 of Leveni, Magri, Alippi, Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from ruzhash_cv._core.arrays import Array
-from ruzhash_cv._core.validation import as_reals, as_row_numbers, check_real
+from ruzhash_cv._core.validation import as_reals, check_real
 from ruzhash_cv.families.protocol import ModelFamily
 from ruzhash_cv.paper.sampling import as_data
 from ruzhash_cv.preferences import Preferences, as_preferences
@@ -18,12 +21,8 @@ from ruzhash_cv.preferences import Preferences, as_preferences
 _RESIDUALS_AT_ONCE = 4_000_000
 
 
-def embed_preferences(
-    residuals: ArrayLike, *, sigma: float, k: float = 3.0, binary: bool = False, exclude: ArrayLike | None = None
-) -> sparse.csr_array:
-    """Return preferences from residuals.
-
-    p = exp(-r^2 / (2 sigma^2)) where ``|r| <= k sigma``, else 0 (continuous), or 1 where ``|r| <= k sigma``, else 0 (binary).
+def embed_preferences(residuals: ArrayLike, *, sigma: float, k: float = 3.0, binary: bool = False) -> sparse.csr_array:
+    """Return preferences from residuals: p = exp(-r^2 / (2 sigma^2)) where ``|r| <= k sigma``, else 0.
 
     Parameters
     ----------
@@ -32,11 +31,9 @@ def embed_preferences(
     sigma : float
         Standard deviation of the noise, in the residuals' unit.
     k : float
-        Residuals beyond eps = k sigma count as no agreement.
+        Residuals beyond k sigma count as no agreement.
     binary : bool
-        Agreement is 1 or 0.
-    exclude : array_like of int, shape (m, s), optional
-        Rows that may not vote for a model, usually the minimal sample it was solved from (self-exclusion).
+        Agreement is 1 whatever the residual.
 
     Returns
     -------
@@ -53,11 +50,7 @@ def embed_preferences(
     if table.ndim != 2:
         raise ValueError(f"`residuals` must have shape (n, m), got {table.shape}")
     sigma, k = check_real(sigma, "sigma"), check_real(k, "k")
-    if exclude is not None:
-        members = as_row_numbers(exclude, "exclude", (table.shape[1], "s"), len(table))
-        table = table.copy()
-        table[members, np.arange(table.shape[1])[:, None]] = np.inf
-    # NaN agrees with nothing: all comparisons with it are false. Nor does infinity, where k sigma overflows.
+    # Comparisons with NaN are false. Infinity is excluded by itself, because k sigma may overflow to it.
     rows, columns = np.nonzero((np.abs(table) <= k * sigma) & (np.abs(table) < np.inf))
     with np.errstate(over="ignore", under="ignore"):
         values = np.ones(len(rows)) if binary else np.exp(-0.5 * (table[rows, columns] / sigma) ** 2)
@@ -65,17 +58,11 @@ def embed_preferences(
 
 
 def family_preferences(
-    data: ArrayLike,
-    family: ModelFamily,
-    models: Array,
-    *,
-    sigma: float,
-    k: float = 3.0,
-    binary: bool = False,
+    data: ArrayLike, family: ModelFamily, models: Array, *, sigma: float, k: float = 3.0, binary: bool = False
 ) -> sparse.csr_array:
     """Return preferences (n, m) of points (n, d) for a family's models (m, p), a block of models at a time.
 
-    They are those of `embed_preferences`, and so are `sigma` (see `fit_noise`), `k` and `binary`.
+    For `sigma`, `k` and `binary` see `embed_preferences`. `fit_noise` measures sigma.
 
     Examples
     --------
@@ -107,7 +94,7 @@ def ruzicka_distance(preferences: Preferences, others: Preferences | None = None
     Returns
     -------
     ndarray of float64, shape (n, n2)
-        In [0, 1]. Two rows of zeros agree with nothing, each other included: distance 1.
+        In [0, 1]. Two rows of zeros are at distance 1.
 
     Examples
     --------
@@ -147,8 +134,8 @@ def _distances(
 ) -> Array:
     """Return 1 - shared / union between rows.
 
-    What rows share follows from how far they are apart: sum min(p, q) = (|p| + |q| - |p - q|) / 2 with absolute values, and with
-    squares <p, q> = (|p|^2 + |q|^2 - |p - q|^2) / 2.
+    The shared part follows from `cdist`: sum min(p, q) = (|p| + |q| - |p - q|) / 2 with absolute values, and
+    <p, q> = (|p|^2 + |q|^2 - |p - q|^2) / 2 with squares.
     """
     rows1 = as_preferences(preferences)
     rows2 = rows1 if others is None else as_preferences(others, "others")

@@ -1,4 +1,4 @@
-"""Models of uniform samples, and the noise of labelled structures, whatever the family."""
+"""Models of uniform samples, and the noise of labelled structures, of any family."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sample_models(data: ArrayLike, family: ModelFamily, *, n_models: int, rng: R
     Raises
     ------
     TypeError, ValueError
-        An argument is not of a form above; so do the functions below.
+        An argument is not of a form above.
 
     Examples
     --------
@@ -57,14 +57,19 @@ def fit_noise(data: ArrayLike, labels: ArrayLike, family: ModelFamily) -> float:
     ----------
     data : array_like, shape (n, d)
     labels : array_like of int, shape (n,)
-        0 for anomalies, which are left out; structures count from 1. Those with too few points for a fit that is not exact are
-        left out too; ValueError where none is left.
+        0 for anomalies, which are left out; structures count from 1. Structures with no more points than a minimal sample are
+        left out too.
     family : ModelFamily
 
     Returns
     -------
     float
         Root of the mean squared residual, pooled over the structures.
+
+    Raises
+    ------
+    ValueError
+        No structure is left.
 
     Examples
     --------
@@ -84,6 +89,7 @@ def fit_noise(data: ArrayLike, labels: ArrayLike, family: ModelFamily) -> float:
 
 
 def as_data(data: ArrayLike) -> Array:
+    """Return points as an array (n, d) of float64."""
     points = np.ascontiguousarray(data, dtype=np.float64)
     if points.ndim != 2:
         raise ValueError(f"`data` must have shape (n, d), got {points.shape}")
