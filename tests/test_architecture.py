@@ -37,13 +37,7 @@ ORDER = (
     "cli",
 )
 # Within the room of families: what all share, one class each, and what works with any of them.
-FAMILIES = (
-    "protocol",
-    "two_view",
-    "plane_curves",
-    "solving",
-    "sampling",
-)
+FAMILIES = ("protocol", "two_view", "solving")
 # OpenCV's own robust estimators: what this package replaces. Only the command line may call them, to compare.
 ROBUST_ESTIMATORS = ("RANSAC", "USAC", "LMEDS", "RHO", "MAGSAC", "PROSAC", "findHomography", "estimateAffine")
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
@@ -112,6 +106,11 @@ def families_against_the_order(parsed: dict[str, ast.Module]) -> list[str]:
     return wrong
 
 
+def users_of(name: str, parsed: dict[str, ast.Module]) -> set[str]:
+    """Return the modules outside a room that import from it."""
+    return {module for module, others in graph(parsed).items() if room(module) != name and name in map(room, others)}
+
+
 def first_cycle(parsed: dict[str, ast.Module]) -> list[str]:
     """Return the modules of a cycle of imports, [] if there is none."""
     try:
@@ -143,16 +142,20 @@ def test_imports_point_one_way(parsed: dict[str, ast.Module]) -> None:
 
 def test_families_know_nothing_of_each_other_but_what_they_share(parsed: dict[str, ast.Module]) -> None:
     assert families_against_the_order(parsed) == []
-    homes = [parsed[f"{PACKAGE}.families.{name}"] for name in ("two_view", "plane_curves")]
-    classes = {node.name: node for home in homes for node in home.body if isinstance(node, ast.ClassDef)}
-    assert len(classes) == 4
+    home = parsed[f"{PACKAGE}.families.two_view"]
+    classes = {node.name: node for node in home.body if isinstance(node, ast.ClassDef)}
+    assert len(classes) == 2
     for name, tree in classes.items():
         assert {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & classes.keys() == set(), name
 
 
+def test_nothing_imports_the_paper_s_room(parsed: dict[str, ast.Module]) -> None:
+    assert users_of("paper", parsed) == set()
+
+
 def test_no_stage_asks_which_family_it_holds(parsed: dict[str, ast.Module]) -> None:
     """The method knows families by their members alone: the classes are named where names are looked up, and by the paper."""
-    classes = {"Homographies", "FundamentalMatrices", "Lines", "Circles"}
+    classes = {"Homographies", "FundamentalMatrices"}
     for name, tree in parsed.items():
         if room(name) in ("families", "paper"):
             continue

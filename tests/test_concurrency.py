@@ -23,10 +23,10 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
-from ruzhash_cv import filter_points, solve_models
+from ruzhash_cv import filter_points
 from ruzhash_cv._core import jit as jit_module
 from ruzhash_cv._core.jit import jit
-from ruzhash_cv.families import Homographies
+from ruzhash_cv.families import FundamentalMatrices, Homographies
 from ruzhash_cv.structures.search import Search
 
 START_METHODS = [name for name in ("fork", "spawn", "forkserver") if name in multiprocessing.get_all_start_methods()]
@@ -151,9 +151,9 @@ def test_an_interruption_within_a_solver_waits_for_its_end(monkeypatch: pytest.M
         return np.eye(3), None
 
     monkeypatch.setattr("cv2.findFundamentalMat", interrupted_midway)
-    points = np.random.default_rng(0).uniform(0, 100, (7, 2))
+    samples = np.random.default_rng(0).random((3, 7, 4))
     with pytest.raises(KeyboardInterrupt):
-        solve_models(points, points, [range(7)] * 3, kind="fundamental")
+        FundamentalMatrices().solve(samples)
     assert solved == [True] * 3
     assert signal.getsignal(signal.SIGINT) is interruptible
 

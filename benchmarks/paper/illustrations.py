@@ -12,9 +12,8 @@ from scipy.stats import pearsonr
 from sklearn.manifold import MDS
 from table import GrowingTable
 
-from ruzhash_cv import ruzhash, ruzicka_distance
-from ruzhash_cv.families import family_preferences, sample_models
-from ruzhash_cv.paper import paper_forest, paper_preferences
+from ruzhash_cv import ruzhash
+from ruzhash_cv.paper import family_preferences, paper_forest, paper_preferences, ruzicka_distance, sample_models
 
 WARM, GREY = "#d1495b", "#8d8d8d"
 PALETTE = ("#1b6ca8", "#e3a72f", "#3c8d5a", "#7a4ea3", "#b5651d")

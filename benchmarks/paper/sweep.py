@@ -18,9 +18,20 @@ from sklearn.metrics import roc_auc_score
 from table import GrowingTable
 from tqdm import tqdm
 
-from ruzhash_cv import RuzHashForest, VoronoiForest, jaccard_distance, ruzicka_distance, tanimoto_distance
-from ruzhash_cv.families import family_preferences, sample_models
-from ruzhash_cv.paper import BINARY_METHODS, METHODS, Problem, paper_forest, paper_preferences
+from ruzhash_cv import RuzHashForest
+from ruzhash_cv.paper import (
+    BINARY_METHODS,
+    METHODS,
+    Problem,
+    VoronoiForest,
+    family_preferences,
+    jaccard_distance,
+    paper_forest,
+    paper_preferences,
+    ruzicka_distance,
+    sample_models,
+    tanimoto_distance,
+)
 
 BRANCHES = (2, 4, 8, 16, 32, 64, 128, 256)
 DISTANCES = {"PIF": tanimoto_distance, "PIF-R": ruzicka_distance, "PIF-B": jaccard_distance}

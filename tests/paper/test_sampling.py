@@ -1,4 +1,4 @@
-"""Models of uniform samples, preferences and noise, whatever the family."""
+"""Models of uniform samples, and the noise of labelled structures, of any family."""
 
 from __future__ import annotations
 
@@ -8,17 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ruzhash_cv import embed_preferences
-from ruzhash_cv.families import (
-    Circles,
-    FundamentalMatrices,
-    Homographies,
-    Lines,
-    ModelFamily,
-    family_preferences,
-    fit_noise,
-    sample_models,
-)
+from ruzhash_cv.families import FundamentalMatrices, Homographies, ModelFamily
+from ruzhash_cv.paper import Circles, Lines, family_preferences, fit_noise, sample_models
 
 FAMILIES: dict[str, tuple[ModelFamily, int]] = {
     "lines": (Lines(), 2),
@@ -61,15 +52,6 @@ def test_samples_are_uniform_without_repetition() -> None:
     counts = np.unique(rows, axis=0, return_counts=True)[1]
     assert len(counts) == 20
     assert np.abs(counts - 300).max() < 5 * np.sqrt(300 * 0.95)
-
-
-def test_preferences_in_blocks_equal_preferences_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = np.random.default_rng(0).random((30, 2))
-    models, _ = sample_models(data, Lines(), n_models=47)
-    whole = embed_preferences(np.sqrt(Lines().squared_residuals(data, models)).T, sigma=0.05, k=2.0)
-    monkeypatch.setattr("ruzhash_cv.families.sampling._RESIDUALS_AT_ONCE", 100)
-    parts = family_preferences(data, Lines(), models, sigma=0.05, k=2.0)
-    np.testing.assert_array_equal(parts.toarray(), whole.toarray())
 
 
 def test_noise_is_pooled_over_structures_and_needs_one() -> None:
