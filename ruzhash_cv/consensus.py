@@ -85,7 +85,9 @@ def find_structures(problem: Problem, rng: np.random.Generator) -> Estimate:
         leading = scores.of_matches
     structures = selection.structures
     apart = np.zeros((len(structures),) * 2, bool)
-    found: Estimate = stages.drop_repetitions(Estimate(structures, selection.discarded, apart, scores, pool), problem, rng)
+    found: Estimate = stages.drop_repetitions(
+        Estimate(structures, selection.discarded, apart, scores, pool), problem, rng
+    )
     return found
 
 
@@ -172,7 +174,9 @@ def find_stationary(problem: Problem) -> Stationary:
     unmoved, scale = matches.unmoved(), float(parameters.scales[-1])
     # Weights of a minimal sample are no evidence, and what lies within the radii below has moved by no more.
     near = np.abs(matches.data - unmoved).max(axis=1) <= scale * matches.unit
-    widest = int(np.sum(scale >= parameters.radii)) - 1  # what is stationary moved by less than the narrowest noise scale
+    widest = (
+        int(np.sum(scale >= parameters.radii)) - 1
+    )  # what is stationary moved by less than the narrowest noise scale
     if widest < 0 or matches.weights[near].sum() <= family.sample_size:
         return Stationary(Structures.none(), matches.weights)
     models = family.fit(unmoved, np.ones((1, len(matches))))

@@ -37,7 +37,8 @@ from ruzhash_cv.selection import Structures
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 MIN_MATCHES = 8
-#: The stages of the method.
+#: The numbers and the stages of the method.
+PARAMETERS = Parameters()
 STAGES = Stages(
     weigh_matches=match_weights,
     propose=proposal_weights,
@@ -57,7 +58,7 @@ class Method:
     """The method: its families, its numbers, and its stages."""
 
     families: Families
-    parameters: Parameters = Parameters()
+    parameters: Parameters = PARAMETERS
     stages: Stages = STAGES
 
 
@@ -195,9 +196,7 @@ def filter_points(
     return run(first, second, Method(families), options, as_generator(rng))
 
 
-def run(
-    points1: Array, points2: Array, method: Method, options: Options, rng: np.random.Generator
-) -> FilterResult:
+def run(points1: Array, points2: Array, method: Method, options: Options, rng: np.random.Generator) -> FilterResult:
     """Return the result for checked points (n, 2): the method on one page."""
     started, stages, parameters = time.perf_counter(), method.stages, method.parameters
     matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, stages.weigh_matches)
@@ -291,7 +290,7 @@ def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, thre
         models=tuple(models),
         score_threshold=labelling.score_threshold,
         mismatch_rate=labelling.mismatch_rate,
-        _motion_problem=motions,
+        _motion_problem=motions if len(structures) > 0 else None,
         _distinct=distinct,
     )
     result.inlier_mask[finite], result.anomaly_scores[finite] = labelling.keep[where], scores[where]

@@ -72,8 +72,12 @@ class Choice(NamedTuple):
     false_acceptance_rate: float | None = None
 
 
+#: The structures' own tolerances, and no rate.
+OWN_CHOICE = Choice()
+
+
 def label_matches(
-    structures: Structures, matches: MatchSet, scores: Array, null: Scores, problem: Problem, choice: Choice = Choice()
+    structures: Structures, matches: MatchSet, scores: Array, null: Scores, problem: Problem, choice: Choice = OWN_CHOICE
 ) -> Labelling:
     """Return the labelling of matches by their scores (n,) and their distances to structures, compared with the decoys of `null`."""
     families, parameters = problem.families, problem.parameters
@@ -94,7 +98,7 @@ def is_overlay(structures: Structures, labelling: Labelling, matches: MatchSet) 
 
 
 def label(
-    matches: Agreement, decoys: Agreement, limits: Limits, parameters: Parameters, choice: Choice = Choice()
+    matches: Agreement, decoys: Agreement, limits: Limits, parameters: Parameters, choice: Choice = OWN_CHOICE
 ) -> Labelling:
     """Choose the mask.
 

@@ -226,9 +226,7 @@ def _distances(problem: MotionProblem, seed: int, rows: Rows) -> Array:
     return np.asarray(np.sqrt(problem.families.squared_residuals(structure, problem.matches.data[rows])[0]))
 
 
-def _fits(
-    rigid: _Rigid, seed: int, rows: Rows, all_rows: Rows, rng: np.random.Generator
-) -> tuple[Array, Array]:
+def _fits(rigid: _Rigid, seed: int, rows: Rows, all_rows: Rows, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return the best matrices (m, 9) of some matches, refined among all of them, and their noise scales (m,)."""
     problem, parameters, unit = rigid.problem, rigid.problem.parameters, rigid.problem.matches.unit
     weights, data, labels = problem.weights[rows], problem.matches.data[rows], problem.labels[rows]

@@ -34,9 +34,7 @@ def false_planes(estimate: Estimate, problem: Problem) -> tuple[Mask, Motions]:
     structures = refine_structures(estimate.structures, matches, problem.radii)
     labelling = label_matches(structures, matches, estimate.scores.of_matches, estimate.scores, problem)
     overlays, weights = is_overlay(structures, labelling, matches), labelling.match_weights(matches.weights)
-    motions, _ = find_motions(
-        MotionProblem(structures, problem.radii, matches, weights, labelling.labels, overlays)
-    )
+    motions, _ = find_motions(MotionProblem(structures, problem.radii, matches, weights, labelling.labels, overlays))
     rank, false = np.argmax(motions.holds, axis=0), np.zeros(len(structures), bool)
     for plane in np.argsort(rank, kind="stable"):
         false[plane] = (estimate.overlapping[plane] & (rank < rank[plane]) & ~false).any()

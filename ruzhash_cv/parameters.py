@@ -95,7 +95,9 @@ class Parameters:
     line_decoy_share: float = _number(0.02, "share of decoys that may look as good as a match on a line", "share")
     reach: float = _number(3.0, "tolerances beyond which no match is kept")
     max_inlier_p: float = _number(0.05, "p-values above are hardly ever inliers'", "share")
-    middle_p: float = _number(0.5, "how many of these p-values are at most this tells the mismatches' distribution", "share")
+    middle_p: float = _number(
+        0.5, "how many of these p-values are at most this tells the mismatches' distribution", "share"
+    )
 
     @cached_property
     def scales(self) -> Array:

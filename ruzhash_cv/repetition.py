@@ -77,9 +77,7 @@ def _are_enough(n_near: Array, n_own: Array, n_others: Array, share: float) -> M
     return np.asarray(((n_own > 1) & (n_near > least * (n_near + n_own))).any(axis=0))
 
 
-def repeated_beside(
-    matches: MatchSet, own: Mask, others: Mask, neighbours: Neighbours, *, small: bool = False
-) -> Mask:
+def repeated_beside(matches: MatchSet, own: Mask, others: Mask, neighbours: Neighbours, *, small: bool = False) -> Mask:
     """Return matches `own` (n,) if they are interleaved with `others` and compete with them, or are `small`; else none."""
     numbered = matches.keypoints
     shared = (np.bincount(numbers[others], minlength=numbers.max() + 1)[numbers[own]].any() for numbers in numbered)

@@ -185,7 +185,11 @@ class FilterResult(Record):
         camera1, camera2 = as_matrix(camera_matrix1, "camera_matrix1"), as_matrix(camera_matrix2, "camera_matrix2")
         if not self.motions:
             raise IndexError(f"there is no motion to tell a pose by: {printing.headline(self)}")
-        motion, problem, distinct = check_int(motion, "motion", at_least=-sys.maxsize), self._motion_problem, self._distinct
+        motion, problem, distinct = (
+            check_int(motion, "motion", at_least=-sys.maxsize),
+            self._motion_problem,
+            self._distinct,
+        )
         if problem is None or distinct is None or not -len(self.motions) <= motion < len(self.motions):
             raise IndexError(f"`motion` must be an index into {len(self.motions)} motions, got {motion}")
         found = self.motions[motion]

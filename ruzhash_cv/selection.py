@@ -92,7 +92,9 @@ class Radii:
     @classmethod
     def of(cls, unit: float, families: Families, parameters: Parameters) -> Radii:
         """Return the radii for families."""
-        return cls(unit, families, parameters, EvidenceRules.of(families.sample_sizes, families.codimensions, parameters))
+        return cls(
+            unit, families, parameters, EvidenceRules.of(families.sample_sizes, families.codimensions, parameters)
+        )
 
     @property
     def least_square(self) -> float:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ruzhash_cv._core.arrays import Array
-from ruzhash_cv._core.validation import as_pairs
+from ruzhash_cv._arrays import Array
+from ruzhash_cv._validation import as_pairs
 from ruzhash_cv.families import FundamentalMatrices, Homographies
-from ruzhash_cv.families.two_view import unit_norm
+from ruzhash_cv.families.normal_equations import unit_norm
 
 
 class _Algebraic:

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from ruzhash_cv._core.arrays import Array
-from ruzhash_cv._core.validation import as_reals, check_real
-from ruzhash_cv.families.protocol import ModelFamily
+from ruzhash_cv._arrays import Array
+from ruzhash_cv._validation import as_reals, check_real
+from ruzhash_cv.families.base import ModelFamily
 from ruzhash_cv.paper.sampling import as_data
 from ruzhash_cv.preferences import Preferences, as_preferences
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ruzhash_cv._core.arrays import Array, Rows
-from ruzhash_cv._core.validation import RNG, as_generator, check_int
-from ruzhash_cv.families.protocol import ModelFamily
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._validation import RNG, as_generator, check_int
+from ruzhash_cv.families.base import ModelFamily
 
 _DRAWS_PER_MODEL = 20
 
