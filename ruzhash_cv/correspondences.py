@@ -10,9 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ruzhash_cv._core.arrays import Array, Mask, Rows
-from ruzhash_cv._core.records import Record
-from ruzhash_cv._core.validation import arrived, as_array, as_mask, as_points, check_real
+from ruzhash_cv._arrays import Array, Mask, Record, Rows
+from ruzhash_cv._validation import arrived, as_array, as_mask, as_points, check_real
 
 Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
 Matches: TypeAlias = Sequence[cv2.DMatch] | Sequence[Sequence[cv2.DMatch]] | ArrayLike

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ruzhash_cv._core.arrays import Array, Mask, Rows
-from ruzhash_cv._core.jit import uninterrupted
-from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, check_choice, check_n_jobs, check_real
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_choice, check_n_jobs, check_real
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.solving import FAMILIES
@@ -93,6 +93,7 @@ def filter_matches(
     ).inlier_mask
 
 
+@uninterrupted
 def filter_points(
     points1: ArrayLike,
     points2: ArrayLike,
@@ -175,8 +176,7 @@ def filter_points(
         return _undecided(len(first), reason=_why_too_few(matches))
     appearance = appearance and appearance.take(matches.first_given())
     given = matches, appearance, families, admitted, generator, jobs
-    # A family of one's own may take its time: Ctrl-C reaches it.
-    found, scores = uninterrupted(_searched, *given) if isinstance(model, str) else _searched(*given)
+    found, scores = _searched(*given)
     clock.append(time.perf_counter())
     counts: dict[str, Any] = {"degenerate_samples": found.rejected, "n_models": found.n_models}
     if len(found.structures) == 0:

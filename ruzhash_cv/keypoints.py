@@ -19,8 +19,8 @@ import numpy as np
 import scipy
 from scipy.spatial import cKDTree
 
-from ruzhash_cv._core.arrays import Array, Rows
-from ruzhash_cv._core.validation import as_vector
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._validation import as_vector
 
 #: Neighbours whose turning and scaling a match is compared with, and how much these differ on one surface: radians and octaves.
 N_NEIGHBOURS, TURN, OCTAVES = 20, np.radians(20.0), 0.5

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ruzhash_cv._core.arrays import Array, Mask, Rows
-from ruzhash_cv._core.jit import jit
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._kernels import jit
 
 #: Pixels: the one length of the method. Matches within it of each other, in both images, are duplicates and have one vote.
 LENGTH = 3.0
@@ -160,7 +160,7 @@ def _medians(points: Array) -> Array:
     return medians
 
 
-@jit("void(f8[:, ::1], f8, i8[::1])")
+@jit
 def _follow_leaders(data: Any, radius: float, groups: Any) -> None:
     n_groups = 0
     for leader in range(len(groups)):

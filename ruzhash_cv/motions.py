@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ruzhash_cv._core.arrays import Array, Rows
+from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.pose import camera_pose
 from ruzhash_cv.result import FilterResult, Motion
 from ruzhash_cv.structures.motions import Motions, MotionSearch, Seen

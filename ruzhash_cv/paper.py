@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ruzhash_cv._core.arrays import Array, Rows
-from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, check_choice
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_choice
 from ruzhash_cv.datasets.adelaidermf import AdelaideScene
 from ruzhash_cv.datasets.shapes import Shape
 from ruzhash_cv.families import (

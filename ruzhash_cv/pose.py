@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import scipy
 
-from ruzhash_cv._core.arrays import Array, Rows
+from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.sampling import draw_from
 from ruzhash_cv.structures.motions import INLIER

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from ruzhash_cv._core.arrays import Array, Rows
-from ruzhash_cv._core.jit import jit
-from ruzhash_cv._core.validation import as_array, as_reals, as_row_numbers, check_real
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._kernels import jit
+from ruzhash_cv._validation import as_array, as_reals, as_row_numbers, check_real
 
 #: Rows of preferences (n, m), dense or sparse.
 Preferences: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
@@ -133,7 +133,8 @@ def as_preferences(preferences: Any, name: str = "preferences") -> NDArray[np.fl
     if table.size and not (table.min() >= 0 and table.max() <= 1):
         raise ValueError(f"`{name}` must lie in [0, 1], got values from {table.min()} to {table.max()}")
     with np.errstate(under="ignore"):
-        return np.ascontiguousarray(table, np.float32)
+        # An array that cannot be written is another type to a kernel.
+        return np.require(table, np.float32, ["C", "W"])
 
 
 def ruzicka_distance(preferences: Preferences, others: Preferences | None = None) -> Array:
@@ -206,7 +207,7 @@ def _distances(
     return distances
 
 
-@jit("void(f8[:, ::1], f8, f8, i8[::1], i8[:, ::1], f8[::1], f4[:, ::1], f8[::1], f8[::1])")
+@jit
 def _embed_kernel(
     squared: Any, limit: float, falloff: float, groups: Any, members: Any, votes: Any,
     preferences: Any, sums: Any, n_others: Any,

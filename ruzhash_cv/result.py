@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ruzhash_cv import printing
-from ruzhash_cv._core.arrays import Array, Mask, Rows
-from ruzhash_cv._core.records import Record
-from ruzhash_cv._core.validation import as_matrix, check_int
+from ruzhash_cv._arrays import Array, Mask, Record, Rows
+from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv._validation import as_matrix, check_int
 from ruzhash_cv.sampling import REJECTIONS
 
 
@@ -144,13 +144,16 @@ class FilterResult(Record):
         return max((structure.evidence for structure in self.models if not structure.stationary), default=0.0)
 
     @cached_property
+    @uninterrupted
     def _motions(self) -> tuple[tuple[Motion, ...], Rows]:
         return ((), np.full(len(self.labels), -1)) if self._seen is None else self._seen.motions()
 
+    @uninterrupted
     def plane_motion(self, structure: int) -> Array | None:
         """Return a fundamental matrix (3, 3) that fits one structure's matches; a plane leaves it free in part. None: there is none."""
         return None if self._seen is None else self._seen.matrix(structure)
 
+    @uninterrupted
     def camera_pose(self, camera_matrix1: ArrayLike, camera_matrix2: ArrayLike, motion: int = 0) -> tuple[Array, Array]:
         """Return the pose of the second camera as a motion sees it, x2 ~ K2 (R X + t) where x1 ~ K1 X.
 

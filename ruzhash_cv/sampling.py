@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from ruzhash_cv._core.arrays import Array, Rows
-from ruzhash_cv._core.jit import below, draw_key, jit, mix, uniform
-from ruzhash_cv._core.records import Record
-from ruzhash_cv._core.validation import RNG, as_generator, as_pairs, as_vector, check_int, check_real, check_same_length
+from ruzhash_cv._arrays import Array, Record, Rows
+from ruzhash_cv._kernels import below, draw_key, jit, mix, uniform, uninterrupted
+from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_vector, check_int, check_real, check_same_length
 from ruzhash_cv.matchset import LENGTH
 
 #: A sample that should be nearly affine is the most nearly affine one of so many draws.
@@ -52,6 +51,7 @@ class MinimalSamples(Record):
         return len(self.indices)
 
 
+@uninterrupted
 def draw_samples(
     points1: ArrayLike,
     points2: ArrayLike,
@@ -188,7 +188,7 @@ def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Gene
     return decoys
 
 
-@jit("i8(f8[:, ::1], f8[::1], i8[::1], f8[::1], i8[:, ::1], i8[::1], b1, i8, f8, u8, i8[::1], i8[:, ::1])")
+@jit
 def _draw_kernel(
     pairs: Any, cumulative: Any, guide: Any, weights: Any, nearest: Any, sizes: Any, affine: bool, n_draws: int,
     min_spread: float, key: Any, counts: Any, samples: Any,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from ruzhash_cv._core.arrays import Array, Mask, Rows
-from ruzhash_cv._core.validation import as_vector
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._validation import as_vector
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.preferences import CUT, WIDEST_SCALE
 from ruzhash_cv.sampling import PRIOR_MATCHES

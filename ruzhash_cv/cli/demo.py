@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Mask
+from ruzhash_cv._arrays import Mask
 from ruzhash_cv.cli.common import RATIO, Commands, InputError, file, say, write_picture
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.cli.warmup import prepare_kernels

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv import printing
-from ruzhash_cv._core.arrays import Rows
+from ruzhash_cv._arrays import Rows
 from ruzhash_cv.cli.common import (
     RATIO,
     Commands,

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._core.validation import as_pairs, check_choice, check_real
+from ruzhash_cv._validation import as_pairs, check_choice, check_real
 
 Array = NDArray[np.float64]
 PAIR_NAMES: tuple[str, ...] = ("facade", "desk", "rigid", "plane")

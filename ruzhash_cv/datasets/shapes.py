@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.validation import RNG, as_generator, check_choice, check_real
+from ruzhash_cv._validation import RNG, as_generator, check_choice, check_real
 from ruzhash_cv.datasets.adelaidermf import DatasetError
 
 ShapeKind: TypeAlias = Literal["line", "circle"]

@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Array, Mask
-from ruzhash_cv._core.validation import check_int, check_same_length
+from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv._validation import check_int, check_same_length
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, as_positions
 
 Picture: TypeAlias = NDArray[np.uint8]

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Array
+from ruzhash_cv._arrays import Array
 from ruzhash_cv.drawing.canvas import Canvas, Picture
 
 Colour: TypeAlias = tuple[int, int, int]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.validation import as_mask, check_choice
+from ruzhash_cv._validation import as_mask, check_choice
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Picture, lay_out, lines_of
 from ruzhash_cv.drawing.marks import Colour, Group, caption, draw, opacity

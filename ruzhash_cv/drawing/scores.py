@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Array
-from ruzhash_cv._core.validation import arrived, as_array
+from ruzhash_cv._arrays import Array
+from ruzhash_cv._validation import arrived, as_array
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Canvas, Picture, lay_out, lines_of
 from ruzhash_cv.drawing.marks import Group, draw, opacity

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Array, Mask
+from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Picture, lay_out, lines_of
 from ruzhash_cv.drawing.marks import Colour, Group, caption, draw, opacity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from ruzhash_cv._core.arrays import Array, Rows
+from ruzhash_cv._arrays import Array, Rows
 
 
 class ModelFamily(Protocol):

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ruzhash_cv._core.arrays import Array, Rows
-from ruzhash_cv._core.validation import RNG, as_generator, check_int
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv._validation import RNG, as_generator, check_int
 from ruzhash_cv.families.protocol import ModelFamily
 from ruzhash_cv.preferences import embed_preferences
 
@@ -15,6 +16,7 @@ _RESIDUALS_AT_ONCE = 4_000_000
 _DRAWS_PER_MODEL = 20
 
 
+@uninterrupted
 def sample_models(data: ArrayLike, family: ModelFamily, *, n_models: int, rng: RNG = 0) -> tuple[Array, int]:
     """Return models (m, p) of uniformly drawn minimal samples, and how many samples made no model.
 

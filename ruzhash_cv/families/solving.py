@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ruzhash_cv._core.arrays import Array, Rows
-from ruzhash_cv._core.records import Record
-from ruzhash_cv._core.validation import as_pairs, as_reals, as_row_numbers, check_choice
+from ruzhash_cv._arrays import Array, Record, Rows
+from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv._validation import as_pairs, as_reals, as_row_numbers, check_choice
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import FundamentalMatrices, Homographies
 from ruzhash_cv.matchset import Frame
@@ -43,6 +43,7 @@ class Models(Record):
         return len(self.matrices)
 
 
+@uninterrupted
 def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, kind: str) -> Models:
     """Solve one model (three at most for ``"fundamental"``) per minimal sample set.
 
@@ -81,6 +82,7 @@ def solve_models(points1: ArrayLike, points2: ArrayLike, samples: ArrayLike, *, 
     return Models(models[usable].reshape(-1, 3, 3), owner, kind, len(rows) - len(np.unique(owner)))
 
 
+@uninterrupted
 def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLike) -> Array:
     """Return symmetric transfer errors: the larger of ``|x2 - H x1|`` and ``|x1 - H^-1 x2|`` (Hartley and Zisserman, 4.2.2).
 
@@ -105,6 +107,7 @@ def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLi
     return _distances(points1, points2, homographies, "homographies", FAMILIES["homography"])
 
 
+@uninterrupted
 def sampson_distance(points1: ArrayLike, points2: ArrayLike, fundamental_matrices: ArrayLike) -> Array:
     """Return Sampson distances ``|x2' F x1| / sqrt((F x1)_1^2 + (F x1)_2^2 + (F' x2)_1^2 + (F' x2)_2^2)``, in pixels.
 

@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Array, Rows
-from ruzhash_cv._core.jit import jit, uninterrupted
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._kernels import jit
 from ruzhash_cv.families.protocol import ModelFamily
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
@@ -90,7 +90,7 @@ def _opposite_lines(x: Array, y: Array) -> tuple[Array, Array]:
     return lines, lines[0] * x[3] + lines[1] * y[3] + lines[2]
 
 
-@jit("void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+@jit
 def _fit_kernel(data: Any, models: Any, weights: Any, fitted: Any) -> None:
     """Write the fits, of unit norm. Weights are divided by squared depths; what is no number then has no weight."""
     m, scaled = len(weights), np.empty_like(weights)
@@ -127,7 +127,7 @@ def _fit_kernel(data: Any, models: Any, weights: Any, fitted: Any) -> None:
             fitted[item, i] /= np.sqrt(norm)
 
 
-@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+@jit
 def _squared_transfer_errors(points: Any, models: Any, squared: Any) -> None:
     """Loops without branches over rows of coordinates (4, n) compile to vector instructions."""
     for item in range(len(models)):
@@ -173,8 +173,7 @@ class FundamentalMatrices:
     def solve(self, samples: Array) -> tuple[Array, Rows]:
         """Return up to three fundamental matrices (k, 9) of unit norm of each sample (s, 7, 4), and the sample (k,) of each."""
         first, second = (np.ascontiguousarray(samples[..., image : image + 2], np.float32) for image in (0, 2))
-        # OpenCV's bindings do not expect a KeyboardInterrupt while they convert arguments, and crash.
-        solved: list[Any] = uninterrupted(list, map(cv2.findFundamentalMat, first, second, repeat(cv2.FM_7POINT)))
+        solved: list[Any] = list(map(cv2.findFundamentalMat, first, second, repeat(cv2.FM_7POINT)))
         stacks = [np.zeros((0, 3)) if stack is None else stack for stack, _ in solved]
         models = unit_norm(np.vstack([np.zeros((0, 3)), *stacks]).reshape(-1, 9))
         owner = np.repeat(np.arange(len(samples)), [len(stack) // 3 for stack in stacks])
@@ -238,7 +237,7 @@ def of_rank_two(models: Array, grams: Array) -> Array:
     return (matrices - (matrices @ epipole[:, :, None]) * epipole[:, None, :]).reshape(-1, 9)
 
 
-@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+@jit
 def _divide_by_gradients(points: Any, models: Any, weights: Any) -> None:
     """Divide weights by the squared gradients of x2' F x1 at the points (4, n); what is no number then has no weight."""
     for item in range(len(models)):
@@ -258,9 +257,7 @@ def _without_scale(grams: Array, models: Array) -> Array:
     return costs
 
 
-@jit(
-    "void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, ::1], f8[:, :, ::1], f8[:, :, ::1], f8[:, :, ::1], f8[:, :, ::1])"
-)
+@jit
 def _linearise(data: Any, models: Any, weights: Any, into1: Any, into2: Any, grams: Any, slopes: Any) -> None:
     """Write sums over the gradients J of Sampson distances d to models in normalised coordinates: J J', J d."""
     gradient = np.empty(9)
@@ -293,7 +290,7 @@ def _linearise(data: Any, models: Any, weights: Any, into1: Any, into2: Any, gra
                             gram[j, k] += factor * gradient[k]
 
 
-@jit("void(f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+@jit
 def _squared_sampson_distances(points: Any, models: Any, squared: Any) -> None:
     """Loops without branches over rows of coordinates (4, n) compile to vector instructions."""
     for item in range(len(models)):
@@ -360,7 +357,7 @@ def normalise(data: Any, weights: Any, rows: Any, moments: Any, similarities: An
         into[0, 0], into[1, 1], into[2, 2], into[0, 2], into[1, 2] = s, s, 1.0, -s * mx, -s * my
 
 
-@jit("void(Array(f8, 2, 'C', readonly=True), f8[:, ::1], f8[:, :, :, ::1], f8[:, :, ::1])")
+@jit
 def sum_products(data: Any, weights: Any, similarities: Any, sums: Any) -> None:
     """Add up; one thread does it, where a matrix product would wake all of them.
 
@@ -396,7 +393,7 @@ def least_vectors(grams: Array) -> Array:
     return vectors
 
 
-@jit("void(f8[:, :, ::1], f8[:, ::1], f8[::1])")
+@jit
 def inverse_iteration(grams: Any, vectors: Any, previous: Any) -> None:
     """Only the lower triangles of `grams` are read, and overwritten with Cholesky factors, inverse on the diagonal."""
     n = grams.shape[1]

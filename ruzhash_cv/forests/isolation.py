@@ -7,18 +7,21 @@ Anomaly Detection", ICIAP 2023, for more than two branches.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Array, Mask, Rows
-from ruzhash_cv._core.jit import below, jit, mix, run_blocks
-from ruzhash_cv._core.validation import RNG, as_generator, check_int, check_n_jobs
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._kernels import below, jit, mix, uninterrupted
+from ruzhash_cv._validation import RNG, as_generator, check_int, check_n_jobs
 from ruzhash_cv.preferences import Preferences
 
 Forest = TypeVar("Forest", bound="PreferenceForest")
+T = TypeVar("T")
 
 _EULER_GAMMA = 0.5772156649
 #: Components that rows, in all trees, must have together before another thread pays.
@@ -58,10 +61,12 @@ class PreferenceForest(ABC):
     def _lengths(self, rows: Any, start: int, stop: int, trained: Mask) -> Array:
         """Return mean path lengths of rows start .. stop; `trained` is that of `_grow`, or (trees, 0) for new rows."""
 
+    @uninterrupted
     def fit(self: Forest, preferences: Preferences) -> Forest:
         """Grow the trees on preference rows (n, m) in [0, 1] and return the forest itself."""
         return self._fit(self._as_rows(preferences))
 
+    @uninterrupted
     def path_lengths(self, preferences: Preferences) -> Array:
         """Return mean path lengths over the trees, shape (n,), of rows that are not the training rows."""
         return self._route(self._check_fitted(preferences), np.empty((self.n_trees, 0), np.bool_))
@@ -70,6 +75,7 @@ class PreferenceForest(ABC):
         """Return anomaly scores 2^(-h / c(psi)), shape (n,), in (0, 1], high = anomalous; rows count as new ones."""
         return self._scores(self.path_lengths(preferences))
 
+    @uninterrupted
     def fit_path_lengths(self, preferences: Preferences) -> Array:
         """Grow the trees and return the rows' own mean path lengths, no row counting itself."""
         rows = self._as_rows(preferences)
@@ -103,12 +109,8 @@ class PreferenceForest(ABC):
         self._credit = expected_depths(self._psi, self._n_branches)
         limit = depth_limit(self._psi, self._n_branches)
         keys = as_generator(self.rng).integers(0, 1 << 64, self.n_trees, dtype=np.uint64)
-        parts = run_blocks(
-            lambda start, stop: self._grow(rows, keys[start:stop], limit),
-            self.n_trees,
-            self._n_jobs,
-            smallest=max(16, _WORTH_A_THREAD // max(self._psi * rows.shape[1], 1)),
-        )
+        smallest = max(16, _WORTH_A_THREAD // max(self._psi * rows.shape[1], 1))
+        parts = self._in_threads(lambda start, stop: self._grow(rows, keys[start:stop], limit), self.n_trees, smallest)
         self._trees = tuple(np.concatenate(items) for items in zip(*parts, strict=True))
         return self
 
@@ -121,13 +123,19 @@ class PreferenceForest(ABC):
         return rows
 
     def _route(self, rows: Any, trained: Mask) -> Array:
-        blocks = run_blocks(
-            lambda start, stop: self._lengths(rows, start, stop, trained),
-            rows.shape[0],
-            self._n_jobs,
-            smallest=max(128, _WORTH_A_THREAD // max(self.n_trees * rows.shape[1], 1)),
+        smallest = max(128, _WORTH_A_THREAD // max(self.n_trees * rows.shape[1], 1))
+        return np.concatenate(
+            self._in_threads(lambda start, stop: self._lengths(rows, start, stop, trained), rows.shape[0], smallest)
         )
-        return np.concatenate(blocks)
+
+    def _in_threads(self, function: Callable[[int, int], T], n_items: int, smallest: int) -> list[T]:
+        """Return ``function(start, stop)`` of blocks of at least `smallest` items, which gives the same for any cut."""
+        n_blocks = max(1, min(self._n_jobs, n_items // smallest))
+        if n_blocks == 1:
+            return [function(0, n_items)]
+        edges = [n_items * block // n_blocks for block in range(n_blocks + 1)]
+        with ThreadPoolExecutor(n_blocks) as pool:
+            return list(pool.map(function, edges[:-1], edges[1:]))
 
     def _empty_trees(self, n_trees: int, n: int, n_children: int, limit: int) -> tuple[NDArray[Any], ...]:
         """Return keys, first children and path lengths of nodes, which rows trained which tree, and the kernels' room."""
@@ -214,7 +222,7 @@ def sort_rows(room: Any, node: int, child: int, n_children: int) -> None:
 
 @jit
 def add_children(
-    node: int, child: int, n_children: int, n_branches: int, limit: int, credit: Any, sink_credit: bool,
+    node: int, child: int, n_children: int, n_branches: int, limit: int, credit: Any, sink_credit: Any,
     room: Any, keys: Any, children: Any, lengths: Any,
 ) -> int:  # fmt: skip
     """Write the children of a node, from `child` on, and return the number of nodes; a child beyond the branches is the sink.

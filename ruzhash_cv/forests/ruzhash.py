@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Array, Mask, Rows
-from ruzhash_cv._core.jit import jit, mix
-from ruzhash_cv._core.validation import RNG, as_generator, check_int
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._kernels import jit, mix, uninterrupted
+from ruzhash_cv._validation import RNG, as_generator, check_int
 from ruzhash_cv.forests.isolation import (
     BEGIN,
     BRANCH,
@@ -42,6 +42,7 @@ _NO_HASH, _NO_BRANCH = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint32(0xFFFFFFFF)
 _LOW_HALF, _32, _40, _UNIT = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(40), np.float32(2.0**-24)
 
 
+@uninterrupted
 def ruzhash(preferences: Preferences, *, n_hashes: int = 1, rng: RNG = 0) -> Rows:
     """Return RuzHashes of preference rows; rows collide with a probability close to 1 - Ruzicka distance.
 
@@ -143,7 +144,7 @@ def smallest_rank(rows: Any, row: Any, thresholds: Any, ranks: Any, nothing: Any
     return best
 
 
-@jit("void(Array(f4, 2, 'C', readonly=True), u8[::1], f4[::1], u8[::1], i8[:, ::1])")
+@jit
 def _hash_rows(rows: Any, keys: Any, thresholds: Any, ranks: Any, hashes: Any) -> None:
     """Write hashes: 24 bits are a component's threshold, 32 its rank; of equal ranks the lower component wins."""
     for item in range(len(keys)):
@@ -168,7 +169,7 @@ def draw_node(key: Any, n_branches: int, mask: int, thresholds: Any, ranks: Any)
         ranks[i] = np.uint32((product & (_LOW_HALF ^ np.uint64(mask))) | (product >> _32))
 
 
-@jit("void(Array(f4, 2, 'C', readonly=True), u8, i8, i8, i8, f4[::1], u4[::1], i8[:, ::1])")
+@jit
 def _split(rows: Any, key: Any, n_branches: int, node: int, child: int, thresholds: Any, ranks: Any, room: Any) -> None:
     """Sort a node's rows by branch, those of the sink last, and write where its children, from `child` on, begin and end."""
     mask = 1
@@ -183,10 +184,7 @@ def _split(rows: Any, key: Any, n_branches: int, node: int, child: int, threshol
     sort_rows(room, node, child, n_branches + 1)
 
 
-@jit(
-    "void(Array(f4, 2, 'C', readonly=True), u8[::1], i8, i8, i8, f8[::1], b1, f4[::1], u4[::1], i8[:, ::1], "
-    "u8[:, ::1], i4[:, ::1], f8[:, :, ::1], b1[:, ::1])"
-)
+@jit
 def _grow_kernel(
     rows: Any, tree_keys: Any, psi: int, n_branches: int, limit: int, credit: Any, sink_credit: bool,
     thresholds: Any, ranks: Any, room: Any, keys: Any, children: Any, lengths: Any, trained: Any,
@@ -194,7 +192,8 @@ def _grow_kernel(
     """Grow trees breadth first."""
     for tree in range(len(tree_keys)):
         start_tree(tree_keys[tree], psi, credit, room, keys[tree], lengths[tree], trained[tree])
-        node, n_nodes = 0, 1
+        node: Any = np.int64(0)  # as a plain number it would compile for itself first
+        n_nodes: Any = np.int64(1)
         while node < n_nodes:
             if room[DEPTH, node] < limit and room[END, node] - room[BEGIN, node] >= n_branches:
                 _split(rows, keys[tree, node], n_branches, node, n_nodes, thresholds, ranks, room)
@@ -205,10 +204,7 @@ def _grow_kernel(
             node += 1
 
 
-@jit(
-    "void(Array(f4, 2, 'C', readonly=True), i8[::1], i8, u8[:, ::1], i4[:, ::1], f8[:, :, ::1], b1[:, ::1], i8, "
-    "f4[::1], u4[::1], i8[:, ::1], f8[::1])"
-)
+@jit
 def _route_kernel(
     rows: Any, order: Any, n_occupied: int, keys: Any, children: Any, lengths: Any, trained: Any, n_branches: int,
     thresholds: Any, ranks: Any, room: Any, sums: Any,
@@ -221,9 +217,10 @@ def _route_kernel(
         for at in range(len(rows)):  # as one assignment it would compile for a second
             room[ORDER, at] = order[at]
         room[BEGIN, 0], room[END, 0] = 0, n_occupied
-        node, n_nodes = 0, 1
+        node: Any = np.int64(0)  # as a plain number it would compile for itself first
+        n_nodes: Any = np.int64(1)
         while node < n_nodes:
-            child = children[tree, node]
+            child: Any = np.int64(children[tree, node])
             if child >= 0:
                 _split(rows, keys[tree, node], n_branches, node, child, thresholds, ranks, room)
                 n_nodes = child + n_branches + 1

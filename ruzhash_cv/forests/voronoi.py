@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ruzhash_cv._core.arrays import Array, Mask
-from ruzhash_cv._core.jit import below, jit, mix
-from ruzhash_cv._core.validation import as_reals, check_choice
+from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv._kernels import below, jit, mix
+from ruzhash_cv._validation import as_reals, check_choice
 from ruzhash_cv.forests.isolation import (
     BEGIN,
     BRANCH,
@@ -126,10 +126,6 @@ class _Rows(NamedTuple):
         return self.table.shape
 
 
-#: `_Rows` as kernels take them from Python: a signature has no names for the parts of a tuple.
-_PARTS = "Tuple((f4[:, ::1], i4[::1], i4[::1], f4[::1], f8[::1]))"
-
-
 @jit
 def _agreement(metric: int, x: Any, y: Any) -> Any:
     """Return what a component adds to what two rows share; `min` would also ask whether they are numbers."""
@@ -170,10 +166,7 @@ def _nearest(metric: int, rows: Any, row: int, training: Any, centres: Any, ties
     return chosen
 
 
-@jit(
-    f"void({_PARTS}, i8, u8[::1], i8, i8, i8, f8[::1], i8[:, ::1], i4[:, ::1], u8[:, ::1], i4[:, ::1], f8[:, :, ::1], "
-    "b1[:, ::1])"
-)
+@jit
 def _grow_kernel(
     parts: Any, metric: int, tree_keys: Any, psi: int, n_branches: int, limit: int, credit: Any,
     room: Any, centres: Any, keys: Any, children: Any, lengths: Any, trained: Any,
@@ -182,7 +175,8 @@ def _grow_kernel(
     rows = _Rows(*parts)
     for tree in range(len(tree_keys)):
         start_tree(tree_keys[tree], psi, credit, room, keys[tree], lengths[tree], trained[tree])
-        node, n_nodes = 0, 1
+        node: Any = np.int64(0)  # as a plain number it would compile for itself first
+        n_nodes: Any = np.int64(1)
         while node < n_nodes:
             own = room[ORDER, room[BEGIN, node] : room[END, node]]
             if room[DEPTH, node] < limit and len(own) >= n_branches:
@@ -195,13 +189,13 @@ def _grow_kernel(
                     room[BRANCH, at] = _nearest(metric, rows, row, rows, drawn, ties)
                 sort_rows(room, node, n_nodes, n_branches)
                 n_nodes = add_children(
-                    node, n_nodes, n_branches, n_branches, limit, credit, False,
+                    node, n_nodes, n_branches, n_branches, limit, credit, np.bool_(False),
                     room, keys[tree], children[tree], lengths[tree],
                 )  # fmt: skip
             node += 1
 
 
-@jit(f"f8[::1]({_PARTS}, {_PARTS}, i8, i8, i8, i8, i4[:, ::1], u8[:, ::1], i4[:, ::1], f8[:, :, ::1], b1[:, ::1])")
+@jit
 def _route_kernel(
     parts: Any, training_parts: Any, metric: int, start: int, stop: int, n_branches: int,
     centres: Any, keys: Any, children: Any, lengths: Any, trained: Any,

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ruzhash_cv._core.validation import check_int, check_real
+from ruzhash_cv._validation import check_int, check_real
 from ruzhash_cv.pipelines import hosts, selection
 from ruzhash_cv.pipelines.colmap_database import Database, Pair, opened
 from ruzhash_cv.pipelines.hosts import UnusableFile, host, in_batches, with_bar

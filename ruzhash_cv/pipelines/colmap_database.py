@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Array
+from ruzhash_cv._arrays import Array
 from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host, told
 
 #: Images whose keypoints are held in memory.

@@ -14,8 +14,7 @@ from typing import TypeAlias
 import cv2
 import numpy as np
 
-from ruzhash_cv._core.arrays import Array, Rows
-from ruzhash_cv._core.records import Record
+from ruzhash_cv._arrays import Array, Record, Rows
 from ruzhash_cv.pipelines.features import Features, detect, match, read_image
 from ruzhash_cv.pipelines.hosts import UnusableFile, listed_pairs, told, with_bar
 from ruzhash_cv.pipelines.pairs import LOST, Task, flagged, pair_seed, run_task

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Array, Rows
-from ruzhash_cv._core.validation import check_int
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._validation import check_int
 from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.hosts import (
     UnusableFile,

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ruzhash_cv._core.arrays import Array
-from ruzhash_cv._core.validation import as_pairs, as_plain, check_int
+from ruzhash_cv._arrays import Array
+from ruzhash_cv._validation import as_pairs, as_plain, check_int
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.hosts import host
 from ruzhash_cv.pipelines.streaming import stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv._core.arrays import Array, Mask
+from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.result import FilterResult, Structure
 
 #: From this share of the kept matches on, one plane or rotation holds nearly all.

@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Array, Mask, Rows
-from ruzhash_cv._core.jit import jit
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._kernels import jit
 from ruzhash_cv.families.protocol import ModelFamily
 
 Steps = NDArray[np.uint8]
@@ -120,14 +120,14 @@ def _least_square(length: float) -> float:
     return float(RADII[0] * length * (RADII[0] * length) * (1.0 + 1e-12))
 
 
-@jit("void(f8[:, ::1], i8, f8, i8[::1])")
+@jit
 def _count_below(squared: Any, first: int, limit: float, counts: Any) -> None:
     for item in range(len(squared)):
         for row in range(np.uint64(first), np.uint64(squared.shape[1])):  # unsigned, so that it is done by vectors
             counts[item] += squared[item, row] < limit
 
 
-@jit("void(i8[:, ::1], i8, u1[:, ::1])")
+@jit
 def _step_kernel(ratios: Any, last: int, steps: Any) -> None:
     """Powers of sqrt 2 in a residual are powers of two in its square: the exponent in the bits of a double is the index."""
     for item in range(len(ratios)):
@@ -160,7 +160,7 @@ def _laws(families: tuple[tuple[int, int], ...]) -> tuple[Array, Array, Rows]:
     return samples.astype(np.float64), DENSITY_RATIO / larger, widest
 
 
-@jit("void(f8[:, ::1], f8, f8[:, ::1], u1[::1], f8[::1], f8[::1], i8[::1], f8, f8[:, ::1])")
+@jit
 def _evidence_kernel(
     counts: Any,
     total: float,
@@ -200,7 +200,7 @@ def count_votes(steps: Steps, votes: Array) -> Array:
     return counts
 
 
-@jit("void(u1[:, ::1], f8[::1], f8[:, ::1])")
+@jit
 def _count_kernel(steps: Any, votes: Any, counts: Any) -> None:
     """Rows that have votes are listed once, and for each model those of them within its annuli: without branches to be foreseen."""
     n_voting, last = np.uint64(0), np.uint8(counts.shape[1] - 1)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ruzhash_cv._core.arrays import Array, Mask, Rows
+from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals, unit_norm
 from ruzhash_cv.matchset import MatchSet

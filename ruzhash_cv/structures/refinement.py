@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.special import chdtri, fdtri, gammaln
 
-from ruzhash_cv._core.arrays import Array, Mask, Rows
-from ruzhash_cv._core.jit import jit
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._kernels import jit
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.matchset import MatchSet
@@ -65,7 +65,7 @@ def _usable(family: TwoViewFamily, fitted: Array, support: Array, models: Array)
     return np.where(usable[:, None], fitted, models)
 
 
-@jit("void(f8[:, ::1], f8[::1], f8[::1], f8[:, ::1])")
+@jit
 def _biweight_kernel(squared: Any, votes: Any, radii: Any, weights: Any) -> None:
     """Write votes times (1 - (r / radius)^2)^2; what has no residual has no weight, nor has anything by a radius of 0."""
     for item in range(len(squared)):
@@ -109,7 +109,7 @@ def refine(
     return models, noise
 
 
-@jit("void(f8[:, ::1], f8[::1], f8[::1], f8[:, ::1], f8[:, ::1])")
+@jit
 def _student_kernel(squared: Any, votes: Any, noise: Any, laws: Any, weights: Any) -> None:
     """Write votes times the weights of the likeliest law; what has no residual has no weight.
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Array, Mask, Rows
-from ruzhash_cv._core.jit import jit, let_through
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._kernels import jit
 from ruzhash_cv.families.protocol import TwoViewFamily
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
@@ -131,7 +131,6 @@ class Search:
         candidates: list[Candidates] = []
         led_by = None
         for turn in range(MOST_ROUNDS):
-            let_through()
             alone = turn == 0 and len(self._families) > 1 and self._families[0] in self._admitted
             for code, family in enumerate(self._families[: 1 if alone else None]):
                 plan, guides = PLANS[family.codimension], self._guides(code, led_by)
@@ -432,7 +431,7 @@ def cover(preferences: NDArray[np.float32], votes: Array, weights: Array, sums: 
     return chosen[: _cover_kernel(preferences, weights, bounds, votes.copy(), np.full(m, -1), heap, chosen)]
 
 
-@jit("i8(f4[:, ::1], f8[::1], f8[::1], f8[::1], i8[::1], i8[::1], i8[::1])")
+@jit
 def _cover_kernel(preferences: Any, weights: Any, bounds: Any, left: Any, fresh: Any, heap: Any, chosen: Any) -> int:
     """A model's sum only ever falls: what was last known of it bounds it, and only the largest bounds are summed anew."""
     n_chosen = 0

@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.arrays import Array, Mask, Rows
+from ruzhash_cv._arrays import Array, Mask, Rows
 
 RNG: TypeAlias = int | np.integer[Any] | np.random.Generator | None
 _LARGEST_INT = 2**31 - 1

@@ -1,4 +1,4 @@
-"""Equality of dataclasses that hold arrays."""
+"""Arrays by what they hold, and equality of dataclasses that hold them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 class Record:

@@ -1,0 +1,29 @@
+"""The public names of the package, which `ruzhash_cv` imports when the first is asked for."""
+
+from ruzhash_cv.correspondences import Correspondences as Correspondences
+from ruzhash_cv.correspondences import as_correspondences as as_correspondences
+from ruzhash_cv.correspondences import select_matches as select_matches
+from ruzhash_cv.drawing import draw_matches as draw_matches
+from ruzhash_cv.drawing import draw_scores as draw_scores
+from ruzhash_cv.drawing import draw_structures as draw_structures
+from ruzhash_cv.estimation import find_fundamental_matrix as find_fundamental_matrix
+from ruzhash_cv.estimation import find_homography as find_homography
+from ruzhash_cv.families.solving import Models as Models
+from ruzhash_cv.families.solving import sampson_distance as sampson_distance
+from ruzhash_cv.families.solving import solve_models as solve_models
+from ruzhash_cv.families.solving import transfer_error as transfer_error
+from ruzhash_cv.filtering import filter_matches as filter_matches
+from ruzhash_cv.filtering import filter_points as filter_points
+from ruzhash_cv.forests.ruzhash import RuzHashForest as RuzHashForest
+from ruzhash_cv.forests.ruzhash import ruzhash as ruzhash
+from ruzhash_cv.forests.voronoi import VoronoiForest as VoronoiForest
+from ruzhash_cv.preferences import embed_preferences as embed_preferences
+from ruzhash_cv.preferences import jaccard_distance as jaccard_distance
+from ruzhash_cv.preferences import ruzicka_distance as ruzicka_distance
+from ruzhash_cv.preferences import tanimoto_distance as tanimoto_distance
+from ruzhash_cv.result import FilterResult as FilterResult
+from ruzhash_cv.result import Motion as Motion
+from ruzhash_cv.result import Structure as Structure
+from ruzhash_cv.sampling import MinimalSamples as MinimalSamples
+from ruzhash_cv.sampling import draw_samples as draw_samples
+from ruzhash_cv.verdict import p_values as p_values
