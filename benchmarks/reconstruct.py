@@ -27,7 +27,7 @@ from report import about_this_run, markdown
 from street import FOCAL, SIZE, true_pair, views
 
 from ruzhash_cv import cli
-from ruzhash_cv._core.warmup import warmup
+from ruzhash_cv.warmup import warmup
 
 Array = NDArray[np.float64]
 MIN_INLIERS = 15

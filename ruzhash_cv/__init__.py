@@ -1,30 +1,25 @@
 """Outlier rejection for keypoint matches by a RuzHash isolation forest in preference space."""
 
-import sys as _sys
-
-# `python -m ruzhash_cv` imports the package before all else. Until that is done `sys.argv` begins with "-m".
-if _sys.argv[:1] == ["-m"] and "ruzhash_cv" in _sys.orig_argv:
-    import ruzhash_cv_command as _command
-
-    _command.quiet()
-
-from ruzhash_cv.correspondences import Correspondences as Correspondences
-from ruzhash_cv.correspondences import as_correspondences as as_correspondences
-from ruzhash_cv.correspondences import select_matches as select_matches
-from ruzhash_cv.drawing import draw_matches as draw_matches
-from ruzhash_cv.drawing import draw_scores as draw_scores
-from ruzhash_cv.drawing import draw_structures as draw_structures
-from ruzhash_cv.families.distances import sampson_distance as sampson_distance
-from ruzhash_cv.families.distances import transfer_error as transfer_error
-from ruzhash_cv.filtering import filter_matches as filter_matches
-from ruzhash_cv.filtering import filter_points as filter_points
-from ruzhash_cv.forests.ruzhash import RuzHashForest as RuzHashForest
-from ruzhash_cv.forests.ruzhash import ruzhash as ruzhash
-from ruzhash_cv.labelling import p_values as p_values
-from ruzhash_cv.opencv import find_fundamental_matrix as find_fundamental_matrix
-from ruzhash_cv.opencv import find_homography as find_homography
-from ruzhash_cv.result import FilterResult as FilterResult
-from ruzhash_cv.result import Motion as Motion
-from ruzhash_cv.result import Structure as Structure
+import typing as _typing
+from importlib import import_module as _import_module
+from importlib.util import find_spec as _find_spec
 
 __version__ = "0.2.0"
+
+if _typing.TYPE_CHECKING:
+    from ruzhash_cv._api import *  # noqa: F403
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """Import modules and the public names when they are asked for: the command line quiets Ctrl-C before that."""
+    if _find_spec(f"{__name__}.{name}"):
+        return _import_module(f"{__name__}.{name}")
+    public = vars(_import_module(f"{__name__}._api"))
+    globals().update({key: value for key, value in public.items() if not key.startswith("_") and key not in globals()})
+    if name not in globals():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *vars(_import_module(f"{__name__}._api"))})

@@ -77,7 +77,12 @@ OWN_CHOICE = Choice()
 
 
 def label_matches(
-    structures: Structures, matches: MatchSet, scores: Array, null: Scores, problem: Problem, choice: Choice = OWN_CHOICE
+    structures: Structures,
+    matches: MatchSet,
+    scores: Array,
+    null: Scores,
+    problem: Problem,
+    choice: Choice = OWN_CHOICE,
 ) -> Labelling:
     """Return the labelling of matches by their scores (n,) and their distances to structures, compared with the decoys of `null`."""
     families, parameters = problem.families, problem.parameters

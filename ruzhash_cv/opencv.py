@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._arrays import Array
+from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_pairs, check_real
 from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.filtering import filter_points
@@ -20,6 +21,7 @@ _ZERO = 1e-12
 Found: TypeAlias = tuple[Array | None, NDArray[np.uint8]]
 
 
+@uninterrupted
 def find_homography(
     points1: ArrayLike,
     points2: ArrayLike,
@@ -84,6 +86,7 @@ def find_homography(
     return _as_opencv("homography", models[0].matrix, first, second, given or models[0].tolerance)
 
 
+@uninterrupted
 def find_fundamental_matrix(
     points1: ArrayLike,
     points2: ArrayLike,

@@ -98,7 +98,8 @@ def as_preferences(preferences: Any, name: str = "preferences") -> NDArray[np.fl
     if table.size and not (table.min() >= 0 and table.max() <= 1):
         raise ValueError(f"`{name}` must lie in [0, 1], got values from {table.min()} to {table.max()}")
     with np.errstate(under="ignore"):
-        return np.ascontiguousarray(table, np.float32)
+        # An array that cannot be written is another type to a kernel.
+        return np.require(table, np.float32, ["C", "W"])
 
 
 @jit

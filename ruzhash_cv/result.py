@@ -147,18 +147,21 @@ class FilterResult(Record):
         return max((structure.evidence for structure in self.models if not structure.stationary), default=0.0)
 
     @cached_property
+    @uninterrupted
     def _motions(self) -> tuple[tuple[Motion, ...], Rows]:
         if self._motion_problem is None or self._distinct is None:
             return (), np.full(len(self.labels), -1)
         return _motions_in_pixels(self._motion_problem, self._distinct)
 
+    @uninterrupted
     def plane_motion(self, structure: int) -> Array | None:
         """Return a fundamental matrix (3, 3) that fits one structure's matches; a plane leaves it free in part. None: there is none."""
         n = len(self.models)
         if not -n <= check_int(structure, "structure", at_least=-sys.maxsize) < n:
             raise IndexError(f"`structure` must be an index into {n} models, got {structure}")
-        return None if self._motion_problem is None else uninterrupted(motion_matrix)(self._motion_problem, structure)
+        return None if self._motion_problem is None else motion_matrix(self._motion_problem, structure)
 
+    @uninterrupted
     def camera_pose(self, camera_matrix1: ArrayLike, camera_matrix2: ArrayLike, motion: int = 0) -> tuple[Array, Array]:
         """Return the pose of the second camera as a motion sees it, x2 ~ K2 (R X + t) where x1 ~ K1 X.
 
@@ -199,7 +202,7 @@ class FilterResult(Record):
         views = Views(first, second, problem.weights, own, (camera1, camera2))
         plane = [self.models[part] for part in found.parts[:1]]
         matrices = {structure.kind: structure.matrix for structure in (found, *plane)}
-        return uninterrupted(camera_pose)(matrices, views, found.noise_scale, problem.parameters)
+        return camera_pose(matrices, views, found.noise_scale, problem.parameters)
 
     def __repr__(self) -> str:
         return f"<FilterResult: {printing.headline(self)}>"
@@ -213,7 +216,7 @@ class FilterResult(Record):
 
 def _motions_in_pixels(problem: MotionProblem, distinct: Rows) -> tuple[tuple[Motion, ...], Rows]:
     """Return motions in pixels that have matches, and which of them each match given belongs to, -1 for none."""
-    found, labels = uninterrupted(find_motions)(problem)
+    found, labels = find_motions(problem)
     listed, given = np.unique(np.append(-1, np.append(labels, -1)[distinct]), return_inverse=True)
     supports = np.bincount(given[1:], minlength=len(listed)).tolist()
     motions = [_as_motion(problem, found, *each) for each in zip(listed[1:].tolist(), supports[1:], strict=False)]

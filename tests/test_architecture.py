@@ -33,6 +33,7 @@ ORDER = (
     "drawing",
     "datasets",
     "paper",
+    "warmup",
     "pipelines",
     "cli",
 )
@@ -83,7 +84,7 @@ def arrows_against_the_order(parsed: dict[str, ast.Module]) -> list[str]:
     for module, others in graph(parsed).items():
         for other in others:
             here, there = room(module), room(other)
-            if here == "" or here == there or (there.startswith("_") and there != ""):
+            if here in ("", "_api") or here == there or (there.startswith("_") and there != ""):
                 continue
             if here == "__main__" and there == ORDER[-1]:
                 continue
@@ -167,14 +168,14 @@ def test_imports_have_no_cycle(parsed: dict[str, ast.Module]) -> None:
     assert first_cycle(parsed) == []
 
 
-def test_only_the_jit_module_and_its_cache_import_numba(parsed: dict[str, ast.Module]) -> None:
+def test_only_the_module_of_kernels_imports_numba(parsed: dict[str, ast.Module]) -> None:
     users = [name for name, tree in parsed.items() if imports_from(tree, ("numba",))]
-    assert users == [f"{PACKAGE}._core.cache", f"{PACKAGE}._core.jit"]
+    assert users == [f"{PACKAGE}._kernels"]
 
 
 def test_modules_with_kernels_know_no_pictures_and_opencv_only_as_a_solver(parsed: dict[str, ast.Module]) -> None:
     for name, tree in parsed.items():
-        if f"{PACKAGE}._core.jit" in imported(tree, set(parsed)):
+        if f"{PACKAGE}._kernels" in imported(tree, set(parsed)):
             foreign = HEAVY_AND_RARELY_NEEDED if room(name) == "families" else ("cv2", *HEAVY_AND_RARELY_NEEDED)
             assert imports_from(tree, foreign) == set(), name
 
@@ -219,7 +220,7 @@ def test_an_arrow_against_the_order_is_found(tmp_path: Path, source: str) -> Non
 
 @pytest.mark.parametrize(
     ("module", "source"),
-    [("_core", "from ruzhash_cv.families import fit"), ("families", "from ruzhash_cv import filter_points")],
+    [("_kernels", "from ruzhash_cv.families import fit"), ("families", "from ruzhash_cv import filter_points")],
 )
 def test_foundation_and_rooms_do_not_lean_on_what_stands_on_them(tmp_path: Path, module: str, source: str) -> None:
     assert len(arrows_against_the_order(package(tmp_path, **{"families": "", module: source}))) == 1
@@ -228,9 +229,10 @@ def test_foundation_and_rooms_do_not_lean_on_what_stands_on_them(tmp_path: Path,
 def test_an_arrow_along_the_order_is_allowed(tmp_path: Path) -> None:
     parsed = package(
         tmp_path,
-        __init__="from ruzhash_cv.forests import fit",
-        _core="import numba",
-        sampling="from ruzhash_cv._core import jit",
+        __init__="from ruzhash_cv._api import fit",
+        _api="from ruzhash_cv.forests import fit",
+        _kernels="import numba",
+        sampling="from ruzhash_cv._kernels import jit",
         forests="from ruzhash_cv.sampling import draw",
     )
     assert arrows_against_the_order(parsed) == []

@@ -240,7 +240,7 @@ class Interrupt:
         if name == "ruzhash_cv.filtering":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
-from ruzhash_cv_command import main
+from ruzhash_cv.__main__ import main
 main()
 """
 
@@ -252,7 +252,7 @@ def test_ctrl_c_ends_without_a_word_while_the_package_is_imported() -> None:
 
 
 #: A module that Python imports by itself as it starts. It waits for the last import of the package.
-INTERRUPTED_START = INTERRUPTED_IMPORT.partition("from ruzhash_cv_command")[0].replace("filtering", "verdict")
+INTERRUPTED_START = INTERRUPTED_IMPORT.partition("from ruzhash_cv.")[0].replace("filtering", "verdict")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
@@ -265,7 +265,9 @@ def test_ctrl_c_ends_without_a_word_while_the_module_is_imported(tmp_path: Path)
 
 
 def test_ctrl_c_raises_again_once_the_command_runs() -> None:
-    program = "import signal, ruzhash_cv_command as command\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program = (
+        "import signal, ruzhash_cv.__main__ as command\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    )
     program += "import ruzhash_cv.cli as cli\ncli.main = lambda: signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
     done = subprocess.run([sys.executable, "-c", f"{program}print(command.main())"], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("True\n", "")

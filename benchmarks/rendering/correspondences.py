@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rendering.scenes import Array, Scene
-from ruzhash_cv._core.validation import RNG, as_generator, check_choice, check_int, check_real
+from ruzhash_cv._validation import RNG, as_generator, check_choice, check_int, check_real
 from ruzhash_cv.datasets.pairs import NO_FACE, transform
 
 Ints = NDArray[np.int64]

@@ -18,7 +18,7 @@ from rendering.furnishings import (
     turn_about_vertical,
 )
 from rendering.scenes import NO_MOTION, Array, Camera, Face, Scene, Texture, look_at
-from ruzhash_cv._core.validation import RNG, as_generator, check_int
+from ruzhash_cv._validation import RNG, as_generator, check_int
 from ruzhash_cv.datasets.pairs import NO_FACE
 
 SIZE = (800, 600)

@@ -15,7 +15,7 @@ from rendering import buildings, prints, textures
 from rendering.rasters import fill_faces
 from rendering.scenes import Array, Face, Scene, enlargement
 from rendering.textures import Image
-from ruzhash_cv._core.validation import RNG, as_generator
+from ruzhash_cv._validation import RNG, as_generator
 from ruzhash_cv.datasets.pairs import NO_FACE, ImagePair
 
 OVERSAMPLING = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._core.jit import jit
+from ruzhash_cv._kernels import jit
 from ruzhash_cv.datasets.pairs import NO_FACE
 
 

@@ -10,9 +10,7 @@ import sys
 from pathlib import Path
 
 from ruzhash_cv import __version__, printing
-from ruzhash_cv._core.warmup import missing_kernels
 from ruzhash_cv.cli.common import Commands, InputError, add_filtering_options, add_matching_options, say
-from ruzhash_cv.cli.warmup import prepare_kernels
 from ruzhash_cv.pipelines.folders import Names, Settings, all_pairs, filter_images, read_list
 from ruzhash_cv.pipelines.hosts import host, told
 from ruzhash_cv.pipelines.outputs import Output, open_output
@@ -52,8 +50,6 @@ def run(options: argparse.Namespace) -> None:
         missing = [pair for pair in pairs if not output.holds(pair)]
         if len(missing) < len(pairs):
             say(f"{len(pairs) - len(missing)} of {len(pairs)} pairs are in {options.output} already")
-        if missing_kernels():
-            prepare_kernels()
         _run(missing, images, settings, output, options)
 
 

@@ -6,12 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, check_int
 from ruzhash_cv.families.base import ModelFamily
 
 _DRAWS_PER_MODEL = 20
 
 
+@uninterrupted
 def sample_models(data: ArrayLike, family: ModelFamily, *, n_models: int, rng: RNG = 0) -> tuple[Array, int]:
     """Return models (m, p) of uniformly drawn minimal samples, and how many samples made no model.
 

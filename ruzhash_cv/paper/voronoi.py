@@ -175,7 +175,8 @@ def _grow_kernel(
     rows = _Rows(*parts)
     for tree in range(len(tree_keys)):
         start_tree(tree_keys[tree], psi, credit, room, keys[tree], lengths[tree], trained[tree])
-        node, n_nodes = 0, 1
+        node: Any = np.int64(0)  # as a plain number it would compile for itself first
+        n_nodes: Any = np.int64(1)
         while node < n_nodes:
             own = room[ORDER, room[BEGIN, node] : room[END, node]]
             if room[DEPTH, node] < limit and len(own) >= n_branches:
@@ -188,7 +189,7 @@ def _grow_kernel(
                     room[BRANCH, at] = _nearest(metric, rows, row, rows, drawn, ties)
                 sort_rows(room, node, n_nodes, n_branches)
                 n_nodes = add_children(
-                    node, n_nodes, n_branches, n_branches, limit, credit, False,
+                    node, n_nodes, n_branches, n_branches, limit, credit, np.bool_(False),
                     room, keys[tree], children[tree], lengths[tree],
                 )  # fmt: skip
             node += 1

@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from ruzhash_cv._core.warmup import held_back, warmup
 from ruzhash_cv.pipelines.hosts import host, in_batches
+from ruzhash_cv.warmup import held_back, warmup
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from ruzhash_cv._core.jit import below
-from ruzhash_cv._core.jit import mix as mix_kernel
+from ruzhash_cv._kernels import below
+from ruzhash_cv._kernels import mix as mix_kernel
 from ruzhash_cv.forests.isolation import depth_limit, draw_rows, expected_depths
 from ruzhash_cv.paper import VoronoiForest, jaccard_distance, ruzicka_distance, tanimoto_distance
 from ruzhash_cv.paper import voronoi as room

@@ -17,7 +17,7 @@ from stand_ins import CudaArray, Tensor
 
 import ruzhash_cv
 from ruzhash_cv import as_correspondences, filter_matches, filter_points
-from ruzhash_cv._core.validation import as_mask, as_plain, as_points, as_vector
+from ruzhash_cv._validation import as_mask, as_plain, as_points, as_vector
 
 #: Multiples of a quarter below 128, which bfloat16 holds too.
 POINTS = np.random.default_rng(0).integers(0, 32, (40, 2)) / 4
@@ -89,7 +89,7 @@ def test_index_pairs_of_any_kind_are_the_same_pairs(kind: str) -> None:
 JAX = """
 import jax.numpy, numpy as np
 from ruzhash_cv import as_correspondences
-from ruzhash_cv._core.validation import as_points
+from ruzhash_cv._validation import as_points
 
 points, pairs = np.arange(80).reshape(40, 2) / 4, np.stack([np.arange(40)] * 2, axis=1)
 for kind in ("float32", "bfloat16", "float16"):

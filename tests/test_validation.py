@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import ruzhash_cv
-from ruzhash_cv._core.validation import as_generator, as_points, check_choice, check_int, check_n_jobs, check_real
+from ruzhash_cv._validation import as_generator, as_points, check_choice, check_int, check_n_jobs, check_real
 
 
 @pytest.mark.parametrize(

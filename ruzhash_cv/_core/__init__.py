@@ -1,1 +1,0 @@
-"""What every room stands on: checked arguments, kernels, random numbers."""

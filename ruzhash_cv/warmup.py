@@ -1,0 +1,63 @@
+"""All kernels compiled ahead, by small calls of what runs them."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+
+import numpy as np
+
+from ruzhash_cv._kernels import KERNELS, n_compiled
+from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.forests.ruzhash import ruzhash
+from ruzhash_cv.opencv import find_fundamental_matrix
+from ruzhash_cv.paper import VoronoiForest
+
+
+def warmup() -> int:
+    """Compile the kernels that are not in numba's cache, and return how many these were.
+
+    Files of the cache that cannot be read, as after a crash of the machine, are made anew.
+    """
+    before = n_compiled()
+    try:
+        _call_all()
+    except Exception:  # what unpickling raises depends on how a file is spoilt
+        for kernel in KERNELS:
+            if not kernel.signatures:
+                kernel.recompile()  # compiles nothing and empties the cache
+        _call_all()
+    return n_compiled() - before
+
+
+def _call_all() -> None:
+    rng = np.random.default_rng(0)
+    points1 = rng.uniform(0, 500, (120, 2))
+    points2 = points1 + np.where(points1[:, :1] < 250, [20.0, 5.0], rng.uniform(5, 60, (120, 1)) * [1.0, 0.0])
+    points2[:20] = rng.uniform(0, 500, (20, 2))
+    for model in ("homography", "fundamental"):
+        filter_points(points1, points2, model=model)
+    find_fundamental_matrix(points1, points2)
+    rows = rng.random((40, 8))
+    ruzhash(rows)
+    VoronoiForest(n_trees=2).fit_anomaly_scores(rows)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Hold Ctrl-C back, and let processes that are started meanwhile never get it. No help on Windows.
+
+    A terminal sends it to each of them, and one that is still importing would show where it stood.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # a process of Python's own; started later it would let Ctrl-C through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
