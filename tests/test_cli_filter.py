@@ -143,11 +143,11 @@ def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path,
 # What is asked of the filter
 
 
-def test_seed_threads_model_and_threshold_are_passed_on(small: tuple[str, str], asked: dict[str, Any]) -> None:
-    arguments = ["--rng", "7", "--n-jobs", "1", "--model", "homography", "--threshold", "2.5", "--drop-stationary"]
+def test_seed_model_and_threshold_are_passed_on(small: tuple[str, str], asked: dict[str, Any]) -> None:
+    arguments = ["--rng", "7", "--model", "homography", "--threshold", "2.5", "--drop-stationary"]
     assert cli.main(["filter", *small, *arguments]) == 0
     del asked["points"]
-    options = {"rng": 7, "n_jobs": 1, "model": "homography", "threshold": 2.5, "keep_stationary": False}
+    options = {"rng": 7, "model": "homography", "threshold": 2.5, "keep_stationary": False}
     assert asked == {**options, "pixel": 1.0}
 
 
@@ -322,7 +322,6 @@ def test_help_explains_every_option_in_words() -> None:
     ("arguments", "says"),
     [
         (["--rng", "-1"], "must be a whole number from 0 on, got -1"),
-        (["--n-jobs", "0"], "must be a whole number above 0, got 0"),
         (["--max-size", "31"], "must be a whole number of at least 32, got 31"),
         (["--fail-below", "some"], "must be a whole number above 0, got some"),
         (["--show", "all"], "invalid choice: 'all'"),

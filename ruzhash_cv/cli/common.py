@@ -77,8 +77,8 @@ def add_matching_options(group: argparse._ActionsContainer) -> None:
     )  # fmt: skip
 
 
-def add_filtering_options(group: argparse._ActionsContainer, workers: str) -> None:
-    """Add `model` and `threshold` of `filter_points`, and how many threads or processes work."""
+def add_filtering_options(group: argparse._ActionsContainer) -> None:
+    """Add `model` and `threshold` of `filter_points`."""
     group.add_argument(
         "--model", choices=("auto", "homography", "fundamental"), default="auto",
         help="structures to look for: planes (homography), rigid motions (fundamental), or each where the evidence asks for it (auto, "
@@ -88,9 +88,13 @@ def add_filtering_options(group: argparse._ActionsContainer, workers: str) -> No
         "--threshold", type=number("a number above 0"), metavar="PIXELS",
         help="largest distance of a kept match from its structure; default: what the matches of each structure ask for",
     )  # fmt: skip
+
+
+def add_jobs_option(group: argparse._ActionsContainer) -> None:
+    """Add how many processes work."""
     group.add_argument(
         "--n-jobs", type=count, default=-1, metavar="N",
-        help=f"{workers}, default one for each processor; the result is the same",
+        help="processes, default one for each processor; the result is the same",
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ruzhash_cv import __version__, printing
 from ruzhash_cv._core.warmup import missing_kernels
-from ruzhash_cv.cli.common import Commands, InputError, add_filtering_options, add_matching_options, say
+from ruzhash_cv.cli.common import Commands, InputError, add_filtering_options, add_jobs_option, add_matching_options, say
 from ruzhash_cv.cli.warmup import prepare_kernels
 from ruzhash_cv.pipelines.folders import Names, Settings, all_pairs, filter_images, read_list
 from ruzhash_cv.pipelines.hosts import host, told
@@ -37,7 +37,8 @@ def add_parser(commands: Commands) -> None:
         "--images", type=Path, metavar="DIR", help="folder of the images in LIST, default that of LIST itself"
     )
     add_matching_options(parser)
-    add_filtering_options(parser, "processes")
+    add_filtering_options(parser)
+    add_jobs_option(parser)
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each pair")
     parser.set_defaults(run=run)
 

@@ -155,7 +155,7 @@ def test_what_is_written_is_what_single_calls_give(tmp_path: Path, images: Path,
     features = [detect(read_image(images / name), "sift", 320) for name in NAMES[:2]]
     indices = match(*features, "sift", 0.8)
     points = [found.points[indices[:, side]] for side, found in enumerate(features)]
-    expected = filter_points(*points, rng=pair_seed(NAMES[:2]), pixel=features[0].pixel, n_jobs=1)
+    expected = filter_points(*points, rng=pair_seed(NAMES[:2]), pixel=features[0].pixel)
     assert arrays["keypoint_indices"].tolist() == indices.tolist()
     assert arrays["points2"].tolist() == points[1].tolist()
     assert arrays["inlier_mask"].tolist() == expected.inlier_mask.tolist()

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.fixture(scope="module")
 def expected() -> dict[Any, str]:
     """Digests of calls one after the other, without joblib."""
-    return {key: digest(filter_points(*points, rng=pair_seed(key), n_jobs=1)) for key, *points in pairs()}
+    return {key: digest(filter_points(*points, rng=pair_seed(key))) for key, *points in pairs()}
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing", "sequential"])
@@ -82,7 +82,7 @@ def test_motions_are_searched_by_the_workers_where_that_is_asked_for() -> None:
 
     assert "_motions" not in vars(searched())
     assert "_motions" in vars(searched(motions=True))
-    motions = filter_points(*problem(0), rng=pair_seed(0), n_jobs=1).motions
+    motions = filter_points(*problem(0), rng=pair_seed(0)).motions
     assert [motion.matrix.tolist() for motion in searched(motions=True).motions] == [m.matrix.tolist() for m in motions]
     assert len(motions) == 1
 
