@@ -114,6 +114,15 @@ def test_every_picture_and_file_is_written_and_named(small: tuple[str, str], tmp
         assert arrays["inlier_mask"].any()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text there")
+def test_a_name_that_is_no_text_is_written_to(small: tuple[str, str], tmp_path: Path) -> None:
+    """In a process of its own, which OpenCV would end."""
+    name = os.fsencode(tmp_path) + b"/caf\xe9.png"
+    done = subprocess.run([sys.executable, "-m", "ruzhash_cv", "filter", *small, "-o", name], capture_output=True)
+    assert (done.returncode, done.stderr.splitlines()[-1].endswith(b"caf\\udce9.png")) == (0, True)
+    assert Path(os.fsdecode(name)).stat().st_size > 10_000
+
+
 def test_show_leaves_flagged_matches_out_of_the_picture(
     small: tuple[str, str], tmp_path: Path, capsys: Captured
 ) -> None:

@@ -138,7 +138,8 @@ def _same_file(path: Path, other: Path) -> bool:
 
 def check_picture_name(path: Path) -> None:
     """Raise unless a picture can be written under this name."""
-    if not (path.suffix and cv2.haveImageWriter(path.name)):
+    # OpenCV sees the suffix alone: it ends the process where a name holds bytes that are no text.
+    if not (path.suffix.isascii() and path.suffix and cv2.haveImageWriter(f"picture{path.suffix}")):
         raise InputError(f"cannot tell the kind of picture from {path.name!r}: end it in .png or .jpg")
     if _encode(path, np.zeros((64, 64, 3), np.uint8)) is None:
         raise InputError(f"{path.suffix} holds no colours: end {path.name!r} in .png or .jpg")
