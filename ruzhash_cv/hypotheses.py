@@ -103,7 +103,7 @@ def _embed_all(problem: Problem, family: TwoViewFamily, models: Array, sample_gr
     embedded, kernel = Embedded.empty(len(models), len(matches)), Kernel.of(matches.unit, problem.parameters)
     for begin in range(0, len(models), _MODELS_AT_ONCE):
         own = slice(begin, begin + _MODELS_AT_ONCE)
-        squared, into = family.squared_residuals(data, models[own]), Embedded(*(part[own] for part in embedded))
+        squared, into = family.squared_residuals(data, models[own]), embedded.of_models(own)
         problem.stages.embed(squared, kernel, matches.groups, sample_groups[own], matches.weights, into)
     return embedded
 

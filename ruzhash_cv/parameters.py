@@ -102,7 +102,8 @@ class Parameters:
     @cached_property
     def scales(self) -> Array:
         """Noise scales of a preference, in units, the widest first."""
-        return self.widest_scale / 3.0 ** np.arange(self.n_scales)
+        scales: Array = self.widest_scale / 3.0 ** np.arange(self.n_scales)
+        return scales
 
     @property
     def preference_limit(self) -> float:

@@ -54,6 +54,10 @@ class Embedded(NamedTuple):
         """Return room for m models and n correspondences."""
         return cls(np.empty((m, n), np.float32), np.empty(m), np.empty(m))
 
+    def of_models(self, rows: slice) -> Embedded:
+        """Return the part of some of the models."""
+        return Embedded(self.preferences[rows], self.sums[rows], self.n_decoys[rows])
+
 
 def embed(
     squared: Array, kernel: Kernel, groups: Rows, sample_groups: Rows, weights: Array, into: Embedded | None = None

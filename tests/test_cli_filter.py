@@ -114,6 +114,15 @@ def test_every_picture_and_file_is_written_and_named(small: tuple[str, str], tmp
         assert arrays["inlier_mask"].any()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text there")
+def test_a_name_that_is_no_text_is_written_to(small: tuple[str, str], tmp_path: Path) -> None:
+    """In a process of its own, which OpenCV would end."""
+    name = os.fsencode(tmp_path) + b"/caf\xe9.png"
+    done = subprocess.run([sys.executable, "-m", "ruzhash_cv", "filter", *small, "-o", name], capture_output=True)
+    assert (done.returncode, done.stderr.splitlines()[-1].endswith(b"caf\\udce9.png")) == (0, True)
+    assert Path(os.fsdecode(name)).stat().st_size > 10_000
+
+
 def test_show_leaves_flagged_matches_out_of_the_picture(
     small: tuple[str, str], tmp_path: Path, capsys: Captured
 ) -> None:
@@ -143,11 +152,11 @@ def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path,
 # What is asked of the filter
 
 
-def test_seed_threads_model_and_threshold_are_passed_on(small: tuple[str, str], asked: dict[str, Any]) -> None:
-    arguments = ["--rng", "7", "--n-jobs", "1", "--model", "homography", "--threshold", "2.5", "--drop-stationary"]
+def test_seed_model_and_threshold_are_passed_on(small: tuple[str, str], asked: dict[str, Any]) -> None:
+    arguments = ["--rng", "7", "--model", "homography", "--threshold", "2.5", "--drop-stationary"]
     assert cli.main(["filter", *small, *arguments]) == 0
     del asked["points"]
-    options = {"rng": 7, "n_jobs": 1, "model": "homography", "threshold": 2.5, "keep_stationary": False}
+    options = {"rng": 7, "model": "homography", "threshold": 2.5, "keep_stationary": False}
     assert asked == {**options, "pixel": 1.0}
 
 
@@ -324,7 +333,6 @@ def test_help_explains_every_option_in_words() -> None:
     ("arguments", "says"),
     [
         (["--rng", "-1"], "must be a whole number from 0 on, got -1"),
-        (["--n-jobs", "0"], "must be a whole number above 0, got 0"),
         (["--max-size", "31"], "must be a whole number of at least 32, got 31"),
         (["--fail-below", "some"], "must be a whole number above 0, got some"),
         (["--show", "all"], "invalid choice: 'all'"),

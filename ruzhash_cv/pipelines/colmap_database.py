@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -42,6 +43,11 @@ def opened(path: Path) -> Iterator[Database]:
     closed, for a full disk.
     """
     pycolmap = host("pycolmap", "colmap")
+    if callable(on_term := signal.getsignal(signal.SIGTERM)):
+        with suppress(ValueError):  # not in the main thread
+            signal.signal(
+                signal.SIGTERM, on_term
+            )  # pycolmap's import puts its own in its place, which ends the process
     _check(path)
     level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, 4  # it would log the reason beside raising
     try:

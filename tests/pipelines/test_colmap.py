@@ -13,13 +13,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from many_pairs import ended
 from naive import apply
 from numpy.typing import NDArray
 from two_views import H
@@ -288,6 +289,39 @@ def test_a_killed_run_loses_a_batch_and_goes_on(database: Path, expected: str, n
     assert len(geometries(database)) == 8
     resumed = verify(database, n_jobs=n_jobs)
     assert (resumed.skipped, resumed.pairs) == (8, N_RIGID + 2 - 8)
+    assert fingerprint(database) == expected
+
+
+TERMINATED = """
+import os, signal, sys
+from ruzhash_cv import cli
+from ruzhash_cv.pipelines.colmap_database import Database
+
+write = Database.replace
+
+def replace(self, geometries):
+    write(self, geometries)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+Database.replace = replace
+sys.exit(cli.main(["colmap", sys.argv[1], "--n-jobs", "2", "--batch-size", "4"]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM cannot be caught there")
+def test_sigterm_ends_a_run_without_a_word_and_its_workers(database: Path, expected: str) -> None:
+    """pycolmap has a handler of its own for it, which prints where the process stood."""
+    command = [sys.executable, "-c", TERMINATED, str(database)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        said, _ = process.communicate(timeout=60)
+        assert (process.returncode, said) == (143, b"")
+        assert ended(process.pid)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert len(geometries(database)) == 4
+    verify(database, n_jobs=1)
     assert fingerprint(database) == expected
 
 

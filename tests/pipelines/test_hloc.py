@@ -115,7 +115,7 @@ def test_fifty_pairs_come_back_through_hloc_s_reader(tmp_path: Path) -> None:
     for names, partners in zip(pairs, matches, strict=True):
         rows = np.flatnonzero(partners != -1)
         points = keypoints[names[0]][rows], keypoints[names[1]][partners[rows]]
-        alone = filter_points(*points, rng=pair_seed(names), n_jobs=1)
+        alone = filter_points(*points, rng=pair_seed(names))
         kept = rows[alone.inlier_mask]
         found, scores = read_pair(output, names)
         assert found.tolist() == np.stack([kept, partners[kept]], axis=1).tolist()

@@ -26,7 +26,7 @@ def plane() -> Array:
 
 
 def filtered(points: Array) -> FilterResult:
-    return filter_points(points[:, :2], points[:, 2:], n_jobs=1)
+    return filter_points(points[:, :2], points[:, 2:])
 
 
 @pytest.mark.parametrize("points", [plane(), motion(N, noise=0.3, seed=0)], ids=["plane", "motion"])
