@@ -215,7 +215,7 @@ def run(points1: Array, points2: Array, method: Method, options: Options, rng: n
         return _with_statistics(result, estimate, {"search": search_seconds})
     structures = refine_structures(estimate.structures, matches, problem.radii)
     result = _labelled(structures, scores, matches, estimate, problem, options)
-    seconds = {"search": search_seconds, "verdict": time.perf_counter() - started - search_seconds}
+    seconds = {"search": search_seconds, "labelling": time.perf_counter() - started - search_seconds}
     return _with_statistics(result, estimate, seconds)
 
 

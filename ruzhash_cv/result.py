@@ -97,7 +97,7 @@ class FilterResult(Record):
     reason : str or None
         Why nothing could be decided; None where something was.
     seconds : dict of str to float
-        Time of each stage: ``"search"``, of models and structures, and ``"verdict"``, of last fits, p-values and mask.
+        Time of each stage: ``"search"``, of models and structures, and ``"labelling"``, of last fits, p-values and mask.
 
     Examples
     --------

@@ -58,6 +58,7 @@ def score(
         subsample_size=parameters.subsample_size,
         branching_factor=parameters.branching_factor,
         rng=rng,
+        n_jobs=1,
     )
     scores, decoy_scores = forest.fit_anomaly_scores(rows[:n], rows[n:])
     return Scores(scores, decoys, decoy_scores, columns, forest, largest)

@@ -9,7 +9,6 @@ import json
 from pathlib import Path
 
 from ruzhash_cv import __version__, printing
-from ruzhash_cv._core.warmup import missing_kernels
 from ruzhash_cv.cli.common import (
     Commands,
     InputError,
@@ -18,7 +17,6 @@ from ruzhash_cv.cli.common import (
     add_matching_options,
     say,
 )
-from ruzhash_cv.cli.warmup import prepare_kernels
 from ruzhash_cv.pipelines.folders import Names, Settings, all_pairs, filter_images, read_list
 from ruzhash_cv.pipelines.hosts import host, told
 from ruzhash_cv.pipelines.outputs import Output, open_output

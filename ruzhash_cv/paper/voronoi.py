@@ -22,11 +22,14 @@ from ruzhash_cv.forests.isolation import (
     DEPTH,
     END,
     ORDER,
+    Growth,
     PreferenceForest,
     add_children,
     draw_rows,
+    empty_trees,
     sort_rows,
     start_tree,
+    workspace,
 )
 from ruzhash_cv.preferences import as_preferences
 
@@ -95,20 +98,33 @@ class VoronoiForest(PreferenceForest):
         self._training = rows._replace(table=rows.table[:0].copy())
         return super()._fit(rows)
 
-    def _grow(self, rows: _Rows, keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
-        *trees, room = self._empty_trees(len(keys), len(rows.table), self._n_branches, limit)
-        centres = np.empty_like(trees[1])
-        metric = METRICS.index(self.metric)
-        growth = self._psi, self._n_branches, limit, self._credit
-        _grow_kernel(tuple(rows), metric, keys, *growth, room, centres, *trees)
-        return centres, *trees
+    def _grow(self, rows: _Rows, keys: NDArray[np.uint64], growth: Growth) -> _Trees:
+        empty = empty_trees(len(keys), len(rows.table), growth)
+        trees = _Trees(*empty, np.empty_like(empty.children))
+        space = workspace(len(rows.table), trees.keys.shape[1], growth)
+        _grow_kernel(rows, METRICS.index(self.metric), keys, growth, space, trees)
+        return trees
 
     def _lengths(self, rows: _Rows, start: int, stop: int, trained: Mask) -> Array:
-        centres, keys, children, lengths, _ = self._trees
-        return _route_kernel(
-            tuple(rows), tuple(self._training), METRICS.index(self.metric), start, stop, self._n_branches, centres, keys,
-            children, lengths, trained,
-        )  # fmt: skip
+        routing = _Routing(METRICS.index(self.metric), self._growth.n_branches, start, stop)
+        return _route_kernel(rows, self._training, routing, self._trees._replace(trained=trained))
+
+
+class _Trees(NamedTuple):
+    """`Trees`, and the row (trees, nodes) that is the centre of each node."""
+
+    keys: NDArray[np.uint64]
+    children: NDArray[np.int32]
+    lengths: Array
+    trained: Mask
+    centres: NDArray[np.int32]
+
+
+class _Routing(NamedTuple):
+    metric: int
+    n_branches: int
+    start: int
+    stop: int
 
 
 class _Rows(NamedTuple):
@@ -167,51 +183,43 @@ def _nearest(metric: int, rows: Any, row: int, training: Any, centres: Any, ties
 
 
 @jit
-def _grow_kernel(
-    parts: Any, metric: int, tree_keys: Any, psi: int, n_branches: int, limit: int, credit: Any,
-    room: Any, centres: Any, keys: Any, children: Any, lengths: Any, trained: Any,
-) -> None:  # fmt: skip
+def _grow_kernel(rows: Any, metric: int, tree_keys: Any, growth: Any, space: Any, trees: Any) -> None:
     """Grow trees breadth first."""
-    rows = _Rows(*parts)
+    n_branches = growth.n_branches
     for tree in range(len(tree_keys)):
-        start_tree(tree_keys[tree], psi, credit, room, keys[tree], lengths[tree], trained[tree])
+        start_tree(tree_keys[tree], tree, growth, space, trees)
         node: Any = np.int64(0)  # as a plain number it would compile for itself first
         n_nodes: Any = np.int64(1)
         while node < n_nodes:
-            own = room[ORDER, room[BEGIN, node] : room[END, node]]
-            if room[DEPTH, node] < limit and len(own) >= n_branches:
-                key, drawn = keys[tree, node], centres[tree, n_nodes : n_nodes + n_branches]
+            own = space[ORDER, space[BEGIN, node] : space[END, node]]
+            if space[DEPTH, node] < growth.limit and len(own) >= n_branches:
+                key, drawn = trees.keys[tree, node], trees.centres[tree, n_nodes : n_nodes + n_branches]
                 chosen = draw_rows(mix(key, _CENTRES), np.empty(len(own), np.int64), n_branches)
                 for branch in range(n_branches):  # as one assignment it would compile for a second
                     drawn[branch] = own[chosen[branch]]
-                for at, row in enumerate(own, room[BEGIN, node]):
+                for at, row in enumerate(own, space[BEGIN, node]):
                     ties = mix(mix(key, _OLD_TIES), np.uint64(row))
-                    room[BRANCH, at] = _nearest(metric, rows, row, rows, drawn, ties)
-                sort_rows(room, node, n_nodes, n_branches)
-                n_nodes = add_children(
-                    node, n_nodes, n_branches, n_branches, limit, credit, np.bool_(False),
-                    room, keys[tree], children[tree], lengths[tree],
-                )  # fmt: skip
+                    space[BRANCH, at] = _nearest(metric, rows, row, rows, drawn, ties)
+                sort_rows(space, node, n_nodes, n_branches)
+                n_nodes = add_children(tree, node, n_nodes, growth, space, trees)
             node += 1
 
 
 @jit
-def _route_kernel(
-    parts: Any, training_parts: Any, metric: int, start: int, stop: int, n_branches: int,
-    centres: Any, keys: Any, children: Any, lengths: Any, trained: Any,
-) -> Array:  # fmt: skip
-    """Return mean path lengths of rows start .. stop; `trained` (trees, rows) tells which rows do not count themselves."""
-    rows, training = _Rows(*parts), _Rows(*training_parts)
-    sums = np.zeros(stop - start)
+def _route_kernel(rows: Any, training: Any, routing: Any, trees: Any) -> Array:
+    """Return mean path lengths of rows start .. stop; `trees.trained` tells which rows do not count themselves."""
+    metric, n_branches, start, stop = routing
+    trained, sums = trees.trained, np.zeros(stop - start)
     for row in range(start, stop):
-        for tree in range(len(keys)):
+        for tree in range(len(trees.keys)):
             own = trained.shape[1] > 0 and trained[tree, row]
             # A training row that does not count itself follows the way it took in training.
             stream = _OLD_TIES if own else _NEW_TIES
             node = 0
-            while children[tree, node] >= 0:
-                ties = mix(mix(keys[tree, node], stream), np.uint64(row))
-                child = children[tree, node]
-                node = child + _nearest(metric, rows, row, training, centres[tree, child : child + n_branches], ties)
-            sums[row - start] += lengths[tree, node, 1 if own else 0]
-    return sums / len(keys)
+            while trees.children[tree, node] >= 0:
+                ties = mix(mix(trees.keys[tree, node], stream), np.uint64(row))
+                child = trees.children[tree, node]
+                centres = trees.centres[tree, child : child + n_branches]
+                node = child + _nearest(metric, rows, row, training, centres, ties)
+            sums[row - start] += trees.lengths[tree, node, 1 if own else 0]
+    return sums / len(trees.keys)
