@@ -102,8 +102,7 @@ class Parameters:
     @cached_property
     def scales(self) -> Array:
         """Noise scales of a preference, in units, the widest first."""
-        scales: Array = self.widest_scale / 3.0 ** np.arange(self.n_scales)
-        return scales
+        return np.asarray(self.widest_scale / 3.0 ** np.arange(self.n_scales))
 
     @property
     def preference_limit(self) -> float:
@@ -128,8 +127,7 @@ class Parameters:
     @cached_property
     def radii(self) -> Array:
         """Radii tried, in units: powers of sqrt 2."""
-        radii: Array = np.sqrt(2.0) ** np.arange(self.finest_radius, self.finest_radius + self.n_radii)
-        return radii
+        return np.asarray(np.sqrt(2.0) ** np.arange(self.finest_radius, self.finest_radius + self.n_radii))
 
     @property
     def tolerance_ratio(self) -> float:

@@ -74,7 +74,7 @@ class EvidenceRules(NamedTuple):
         larger = math.sqrt(2.0) ** (parameters.annulus_steps * codimensions) - 1.0
         exponents = {1: parameters.motion_widest_radius, 2: parameters.plane_widest_radius}
         widest = np.array([exponents[codimension] - parameters.finest_radius for codimension in codimensions.tolist()])
-        densities: Array = parameters.density_ratio / larger
+        densities = np.asarray(parameters.density_ratio / larger)
         return cls(
             sample_sizes.astype(np.float64), densities, widest, parameters.annulus_steps, parameters.min_annulus_weight
         )

@@ -275,4 +275,4 @@ def add_children(tree: int, node: int, child: int, growth: Any, space: Any, tree
         # For its own rows a node of b rows has one less, and ends there.
         ended = space[END, node] - space[BEGIN, node] == growth.n_branches
         lengths[at, 1] = lengths[node, 1] if ended else reached + growth.credit[max(held - 1, 0)]
-    return child + growth.n_children
+    return child + int(growth.n_children)
