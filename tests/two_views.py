@@ -25,6 +25,10 @@ def motion(n: int, noise: float = 0.0, seed: int = 0) -> Array:
     return np.hstack(views(points, points)) + noise * rng.normal(size=(n, 4))
 
 
+#: Matches of one model, by the name of its family.
+MAKE = {"homography": plane, "fundamental": motion}
+
+
 def views(first: Array, second: Array) -> list[Array]:
     """Return pixels (n, 2) of points in space (n, 3) from each of two places."""
     turn = np.array([[np.cos(0.2), 0, np.sin(0.2)], [0, 1, 0], [-np.sin(0.2), 0, np.cos(0.2)]])
