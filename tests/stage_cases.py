@@ -6,7 +6,7 @@ import numpy as np
 
 from ruzhash_cv.consensus import Estimate, find_structures
 from ruzhash_cv.filtering import PARAMETERS, STAGES, families_of
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.matches import Frame, MatchSet
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem, Stages
 
@@ -16,6 +16,15 @@ Array = np.ndarray
 def matches_of(data: Array, unit: float = PARAMETERS.unit) -> MatchSet:
     """Return matches (n, 4) as a set."""
     return MatchSet.of(data[:, :2], data[:, 2:], unit)
+
+
+def in_pixels(data: Array, weights: Array | None = None, keypoints: Array | None = None) -> MatchSet:
+    """Return matches (n, 4) as they are: in no frame, in their order, each a group of its own."""
+    n = len(data)
+    rows, weights = np.arange(n), np.ones(n) if weights is None else weights
+    keypoints = np.tile(rows, (2, 1)) if keypoints is None else keypoints
+    frame = Frame(np.zeros(2), np.zeros(2), 1.0)
+    return MatchSet(data, rows, keypoints, weights, frame, PARAMETERS.unit, np.ones(n, bool), rows)
 
 
 def problem_of(
