@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib
 import inspect
-import signal
 import sys
 import threading
 import warnings
@@ -16,6 +14,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
+
+from ruzhash_cv._interrupts import interrupts_held
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -31,8 +31,6 @@ _NO_CACHE = (
     "ruzhash_cv's compiled kernels can be kept neither beside the package nor in the user's cache directory: every process compiles "
     "them anew, which takes up to a minute. Set NUMBA_CACHE_DIR to a directory that can be written; `ruzhash-cv warmup` fills it."
 )
-# What `signal` wraps. Its own functions look up enumerations, which takes ten times as long.
-_signal: Any = importlib.import_module("_signal")
 
 
 def jit(function: F) -> F:
@@ -83,13 +81,6 @@ def n_compiled() -> int:
     return sum(sum(kernel.stats.cache_misses.values()) for kernel in KERNELS)
 
 
-class _Held(list[Any]):
-    """What SIGINT calls while it is held back: keeps what comes."""
-
-    def __call__(self, *signalled: Any) -> None:
-        self.append(signalled)
-
-
 def uninterrupted(function: Callable[P, T]) -> Callable[P, T]:
     """Make a public function that runs kernels or OpenCV's solvers hold Ctrl-C until its end.
 
@@ -101,30 +92,12 @@ def uninterrupted(function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         nonlocal is_warm
-        with _interrupts_held(), contextlib.nullcontext() if is_warm else _compiling_announced():
+        with interrupts_held(), contextlib.nullcontext() if is_warm else _compiling_announced():
             result = function(*args, **kwargs)
             is_warm = is_warm or any(kernel.signatures for kernel in KERNELS)
             return result
 
     return call
-
-
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold SIGINT back, unless it is held already; a handler that is set meanwhile stays, and gets the signal."""
-    handler, held = _signal.getsignal(signal.SIGINT), _Held()
-    is_main = threading.current_thread() is threading.main_thread()  # no other gets signals
-    if not is_main or isinstance(handler, _Held) or not callable(handler):
-        yield
-        return
-    _signal.signal(signal.SIGINT, held)
-    try:
-        yield
-    finally:
-        if _signal.getsignal(signal.SIGINT) is held:
-            _signal.signal(signal.SIGINT, handler)
-        if held:
-            signal.raise_signal(signal.SIGINT)
 
 
 @contextlib.contextmanager
