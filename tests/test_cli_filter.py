@@ -19,7 +19,7 @@ from ruzhash_cv import cli, filter_points
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
-from ruzhash_cv.pipelines.hosts import told
+from ruzhash_cv.pipelines.files import told
 
 Captured = pytest.CaptureFixture[str]
 DESK = tuple(str(data_folder() / f"desk{number}.jpg") for number in (1, 2))

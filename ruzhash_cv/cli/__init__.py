@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from ruzhash_cv import __version__
 from ruzhash_cv.cli import demo, filter, hosts, pairs, warmup
 from ruzhash_cv.cli.common import InputError, Parser, complain
-from ruzhash_cv.pipelines.hosts import UnusableFile
+from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.streaming import WorkersKilled
 
 #: Each module has `add_parser(commands)`, which sets the function that runs its command as the parser's default `run`. It returns the

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, silent_opencv
-from ruzhash_cv.pipelines.hosts import check_writable, told
+from ruzhash_cv.pipelines.files import check_writable, told
 
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"

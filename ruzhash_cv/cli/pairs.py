@@ -19,8 +19,9 @@ from ruzhash_cv.cli.common import (
     say,
 )
 from ruzhash_cv.cli.warmup import prepare_kernels
+from ruzhash_cv.pipelines.files import told
 from ruzhash_cv.pipelines.folders import Names, Settings, all_pairs, filter_images, read_list
-from ruzhash_cv.pipelines.hosts import host, told
+from ruzhash_cv.pipelines.hosts import host
 from ruzhash_cv.pipelines.outputs import Output, open_output
 
 

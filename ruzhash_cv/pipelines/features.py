@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._core.arrays import Array, Rows
-from ruzhash_cv.pipelines.hosts import UnusableFile, told
+from ruzhash_cv.pipelines.files import UnusableFile, told
 
 #: The strongest keypoints of an image, by kind of feature; brute-force matching of more takes minutes.
 MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}

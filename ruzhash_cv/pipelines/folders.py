@@ -17,7 +17,8 @@ import numpy as np
 from ruzhash_cv._core.arrays import Array, Rows
 from ruzhash_cv._core.records import Record
 from ruzhash_cv.pipelines.features import Features, detect, match, read_image
-from ruzhash_cv.pipelines.hosts import UnusableFile, listed_pairs, told, with_bar
+from ruzhash_cv.pipelines.files import UnusableFile, listed_pairs, told
+from ruzhash_cv.pipelines.hosts import with_bar
 from ruzhash_cv.pipelines.pairs import LOST, Task, flagged, pair_seed, run_task
 from ruzhash_cv.pipelines.streaming import stream
 from ruzhash_cv.result import FilterResult

@@ -23,8 +23,8 @@ from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
 from ruzhash_cv.pipelines import folders, pair_seed
 from ruzhash_cv.pipelines.features import detect, match, read_image
+from ruzhash_cv.pipelines.files import UnusableFile, new_hdf5
 from ruzhash_cv.pipelines.folders import Settings, all_pairs, filter_images, read_list
-from ruzhash_cv.pipelines.hosts import UnusableFile
 from ruzhash_cv.pipelines.outputs import open_output
 from ruzhash_cv.pipelines.pairs import LOST
 
@@ -274,6 +274,38 @@ def test_what_this_command_did_not_write_stays(tmp_path: Path, run: Any, output:
     assert err.endswith("nothing is overwritten\n")
     assert err.count("\n") == 1
     assert contents_of(path) == before
+
+
+@pytest.mark.parametrize("output", ["out", "out.h5"])
+def test_an_output_that_another_run_writes_is_refused(tmp_path: Path, run: Any, output: str) -> None:
+    if output.endswith("h5"):
+        pytest.importorskip("h5py")
+    path = tmp_path / output
+    assert run("-o", path)[0] == 0
+    settings = json.loads(settings_of(path))
+    with open_output(path, settings):
+        status, _, err = run("-o", path)
+        assert (status, err) == (2, f"ruzhash-cv: error: {path} is in use by another run\n")
+    assert run("-o", path)[0] == 0
+
+
+def settings_of(path: Path) -> str:
+    if path.is_dir():
+        return (path / "settings.json").read_text()
+    import h5py
+
+    with h5py.File(path) as file:
+        return str(file.attrs["settings"])
+
+
+def test_a_new_file_that_another_run_is_making_is_refused(tmp_path: Path, run: Any) -> None:
+    pytest.importorskip("h5py")
+    path = tmp_path / "out.h5"
+    with new_hdf5(path):
+        assert run("-o", path)[::2] == (2, f"ruzhash-cv: error: {path} is in use by another run\n")
+    with pytest.raises(UnusableFile, match=r"cannot write .*out\.h5: it is there already|File exists"), new_hdf5(path):
+        pass
+    assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.parametrize(
