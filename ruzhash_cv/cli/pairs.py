@@ -78,7 +78,8 @@ def _pairs(options: argparse.Namespace) -> tuple[list[Names], Path]:
 def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, options: argparse.Namespace) -> None:
     matches = kept = undecided = untried = 0
     problems: set[str | None] = set()
-    done = filter_images(pairs, images, settings, n_jobs=options.n_jobs)
+    scratch = Path(f"{options.output.resolve()}.features")
+    done = filter_images(pairs, images, settings, scratch, n_jobs=options.n_jobs)
     try:
         with contextlib.closing(done):
             for pair in done:

@@ -216,8 +216,26 @@ def test_features_are_looked_for_once_in_each_picture_that_is_missing(
 ) -> None:
     seen: list[str] = []
     monkeypatch.setattr(folders, "read_image", lambda path: seen.append(path.name) or read_image(path))
-    assert len(list(filter_images(all_pairs(images), images, Settings(max_size=160), n_jobs=1))) == 3
+    assert len(list(filter_images(all_pairs(images), images, Settings(max_size=160), images / "features", n_jobs=1))) == 3
     assert seen == list(NAMES)
+
+
+def test_a_run_that_goes_on_takes_up_the_features_it_finds(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(folders, "read_image", lambda path: seen.append(path.name) or read_image(path))
+    given = all_pairs(images), images, Settings(max_size=160), tmp_path / "out.features"
+    with contextlib.closing(filter_images(*given, n_jobs=1)) as ended:
+        first = next(ended)
+    assert len(list(given[-1].iterdir())) == 3
+    touched = images / NAMES[2]
+    touched.write_bytes(touched.read_bytes() + b"\n")
+    seen.clear()
+    again = {pair.names: pair for pair in filter_images(*given, n_jobs=1)}
+    assert seen == [NAMES[2]]
+    assert again[first.names].points1.tolist() == first.points1.tolist()
+    assert not given[-1].exists()
 
 
 def test_a_pair_that_was_written_in_part_is_done_again(tmp_path: Path, run: Any) -> None:
@@ -340,7 +358,7 @@ def test_a_picture_that_gets_its_worker_killed_leaves_out_its_pairs_alone(
             yield lost(item) if item[0] == "plane1.jpg" else function(item)
 
     monkeypatch.setattr(folders, "stream", lossy)
-    pairs = list(filter_images(all_pairs(images), images, Settings(max_size=160), n_jobs=1))
+    pairs = list(filter_images(all_pairs(images), images, Settings(max_size=160), images / "features", n_jobs=1))
     assert {pair.names: pair.tried for pair in pairs} == {NAMES[:2]: True, NAMES[::2]: False, NAMES[1:]: False}
     assert all(LOST in str(pair.result.reason) and "plane1" in str(pair.result.reason) for pair in pairs[:2])
 
