@@ -108,8 +108,7 @@ def add_seed_option(group: argparse._ActionsContainer) -> None:
 
 def say(message: str) -> None:
     """Tell the user something that is no result."""
-    if sys.stderr is not None:
-        print(message, file=sys.stderr, flush=True)
+    print(message, file=sys.stderr, flush=True)
 
 
 def complain(message: str) -> None:

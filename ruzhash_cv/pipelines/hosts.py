@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from itertools import islice
@@ -30,5 +31,6 @@ def with_bar(items: Iterable[Item], shown: bool | None = None, **words: Any) -> 
     """Show tqdm's progress bar on stderr; None: where that is a terminal."""
     from tqdm import tqdm
 
-    bar: Iterable[Item] = tqdm(items, disable=None if shown is None else not shown, **words)
+    disable = sys.stderr is None or (None if shown is None else not shown)  # `2>&-` leaves none
+    bar: Iterable[Item] = tqdm(items, disable=disable, **words)
     return bar

@@ -216,7 +216,9 @@ def test_features_are_looked_for_once_in_each_picture_that_is_missing(
 ) -> None:
     seen: list[str] = []
     monkeypatch.setattr(folders, "read_image", lambda path: seen.append(path.name) or read_image(path))
-    assert len(list(filter_images(all_pairs(images), images, Settings(max_size=160), images / "features", n_jobs=1))) == 3
+    assert (
+        len(list(filter_images(all_pairs(images), images, Settings(max_size=160), images / "features", n_jobs=1))) == 3
+    )
     assert seen == list(NAMES)
 
 
