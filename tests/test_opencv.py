@@ -11,7 +11,7 @@ import pytest
 from rendering import Correspondences, draw_correspondences, facade_scene, plane_scene, rigid_scene
 
 from ruzhash_cv import filter_points, find_fundamental_matrix, find_homography, sampson_distance, transfer_error
-from ruzhash_cv.estimation import ROBUST_METHODS
+from ruzhash_cv.opencv import ROBUST_METHODS
 
 FINDERS = (find_homography, find_fundamental_matrix)
 DISTANCES = {find_homography: transfer_error, find_fundamental_matrix: sampson_distance}
