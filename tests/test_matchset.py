@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from ruzhash_cv.matchset import LARGEST_COORDINATE, LENGTH, Frame, MatchSet, duplicate_groups, votes_of
 
 # Frames

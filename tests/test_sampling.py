@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from ruzhash_cv.matchset import LENGTH
 from two_views import H
 
-from ruzhash_cv.matchset import LENGTH
 from ruzhash_cv.sampling import MinimalSamples, draw_decoys, draw_from, nearest_rows
 
 

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
-
-from ruzhash_cv.families import FundamentalMatrices, Homographies
 from ruzhash_cv.families.protocol import ModelFamily
 from ruzhash_cv.structures import evidence as module
 from ruzhash_cv.structures.evidence import (
@@ -27,6 +24,9 @@ from ruzhash_cv.structures.evidence import (
     meaningful,
     radius_steps,
 )
+from scipy import stats
+
+from ruzhash_cv.families import FundamentalMatrices, Homographies
 
 PLANES, MOTIONS = Homographies(), FundamentalMatrices()
 BOTH: tuple[ModelFamily, ...] = (PLANES, MOTIONS)

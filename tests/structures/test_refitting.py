@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ruzhash_cv.structures import refinement
+from ruzhash_cv.structures.evidence import ANNULUS, RADII, radius_steps
+from ruzhash_cv.structures.refinement import DEGREES, noise_scales, refine, refit
+from ruzhash_cv.structures.search import cover
 from scipy.stats import chi2
 from two_views import H, motion, plane
 
 from ruzhash_cv import filter_points
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
-from ruzhash_cv.structures import refinement
-from ruzhash_cv.structures.evidence import ANNULUS, RADII, radius_steps
-from ruzhash_cv.structures.refinement import DEGREES, noise_scales, refine, refit
-from ruzhash_cv.structures.search import cover
 
 MAKE = {"homography": plane, "fundamental": motion}
 FIT = {"homography": naive.fit_homography, "fundamental": naive.fit_fundamental_matrix}

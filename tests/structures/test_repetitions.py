@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from two_views import one_window_off, shifted_along_lines
-
-from ruzhash_cv import filter_points
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.structures import refinement
 from ruzhash_cv.structures.refinement import N_NEIGHBOURS, SMALL, lie_among, own_share, tell_repetitions
 from ruzhash_cv.structures.search import Search
+from two_views import one_window_off, shifted_along_lines
+
+from ruzhash_cv import filter_points
 
 OWN_KEYPOINTS = np.tile(np.arange(90), (2, 1))
 NONE = np.zeros(2, bool)

@@ -12,13 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rendering import Correspondences, desk_scene, draw_correspondences, facade_scene, plane_scene, rigid_scene
-
-from ruzhash_cv import RuzHashForest, filter_points
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.preferences import SATURATION, embed
-from ruzhash_cv.sampling import REJECTIONS
 from ruzhash_cv.structures import search as module
 from ruzhash_cv.structures.evidence import MOST_STRUCTURES
 from ruzhash_cv.structures.search import (
@@ -37,6 +33,10 @@ from ruzhash_cv.structures.search import (
     best_first,
     score,
 )
+
+from ruzhash_cv import RuzHashForest, filter_points
+from ruzhash_cv.preferences import SATURATION, embed
+from ruzhash_cv.sampling import REJECTIONS
 
 PLANES, MOTIONS = FAMILIES["homography"], FAMILIES["fundamental"]
 BOTH = PLANES, MOTIONS
