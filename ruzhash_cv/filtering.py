@@ -287,7 +287,7 @@ def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, thre
     distinct = np.full(len(finite), -1)
     distinct[finite] = np.where(labelling.keep[where], where, -1)
     result = replace(
-        _flagged(len(finite), None),
+        _flagged(len(finite), None if len(structures) > 0 else "no match belongs to any of the structures found"),
         models=tuple(models),
         score_threshold=labelling.score_threshold,
         mismatch_rate=labelling.mismatch_rate,

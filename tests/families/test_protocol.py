@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ruzhash_cv.families.two_view import squared_residuals
 from two_views import motion, plane
 
 from ruzhash_cv.families import FundamentalMatrices, Homographies, ModelFamily
-from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.paper import AlgebraicFundamentalMatrices, AlgebraicHomographies, Circles, Lines, normalise_pairs
 
 Array = np.ndarray

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ruzhash_cv.families.solving import FAMILIES
 from two_views import motion, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv import sampson_distance, transfer_error
-from ruzhash_cv.families.solving import FAMILIES
 
 # Models
 

@@ -23,10 +23,10 @@ import pytest
 from many_pairs import ended
 from naive import apply
 from numpy.typing import NDArray
+from ruzhash_cv.families.solving import sampson_distance, transfer_error
 from two_views import H
 
 from ruzhash_cv import cli
-from ruzhash_cv.families.solving import sampson_distance, transfer_error
 from ruzhash_cv.pipelines import colmap_database
 from ruzhash_cv.pipelines.colmap import COLUMNS, Summary, verify
 from ruzhash_cv.pipelines.colmap_database import Database
