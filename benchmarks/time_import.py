@@ -25,7 +25,7 @@ start, cpu = time.perf_counter(), time.process_time()
 {code}
 print(json.dumps([time.perf_counter() - start, time.process_time() - cpu, {extra}]))
 """
-ALONE = ("numpy", "cv2", "numba", "scipy.sparse, scipy.spatial", "ruzhash_cv")
+ALONE = ("numpy", "cv2", "numba", "scipy.sparse, scipy.spatial", "ruzhash_cv.filtering")
 RECORDER = "from numba.core.event import install_recorder\n"
 COUNTED = """
 with install_recorder("numba:compile") as recorder:
@@ -53,8 +53,8 @@ def run(code: str, extra: str = "0", before: str = "", **environment: str) -> li
 
 def print_import(n_pairs: int) -> None:
     """Print what the import costs beyond its dependencies, and each dependency alone."""
-    compiled = run(COUNTED.format(code="import ruzhash_cv"), COUNT, f"{DEPENDENCIES}\n{RECORDER}")[2]
-    rows = [(run(DEPENDENCIES), run(f"{DEPENDENCIES}\nimport ruzhash_cv")) for _ in range(n_pairs)]
+    compiled = run(COUNTED.format(code="from ruzhash_cv import filter_points"), COUNT, f"{DEPENDENCIES}\n{RECORDER}")[2]
+    rows = [(run(DEPENDENCIES), run(f"{DEPENDENCIES}\nfrom ruzhash_cv import filter_points")) for _ in range(n_pairs)]
     alone = {name: [run(f"import {name}") for _ in range(n_pairs)] for name in ALONE}
     for column, kind in ((0, "clock"), (1, "processor")):
         base, both = (1e3 * statistics.median(row[part][column] for row in rows) for part in range(2))

@@ -97,16 +97,13 @@ def _compile_anew(stack: ExitStack, module: ModuleType, names: set[str]) -> None
         if name not in stale and (names | stale.keys()) & set(kernel.py_func.__code__.co_names)
     }:
         stale |= found
-    # What others call comes first.
-    for name, kernel in sorted(stale.items(), key=lambda item: item[1].signature is not None):
-        stack.enter_context(patch.object(module, name, _uncached_jit(kernel.signature)(kernel.py_func)))
+    for name, kernel in stale.items():
+        stack.enter_context(patch.object(module, name, _uncached_jit(kernel.py_func)))
 
 
-def _uncached_jit(signature: str | None) -> Callable[..., Any]:
+def _uncached_jit(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile as the package's own decorator does, which would replace the default's files in the cache."""
-    compiled: Callable[..., Any] = numba.njit(
-        *([] if signature is None else [signature]), nogil=True, error_model="numpy"
-    )
+    compiled: Callable[..., Any] = numba.njit(nogil=True, error_model="numpy")(function)
     return compiled
 
 

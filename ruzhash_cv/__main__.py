@@ -1,35 +1,22 @@
 """The command line, as ``ruzhash-cv`` and as ``python -m ruzhash_cv``."""
 
-import os
 import signal
 import sys
-from types import FrameType
+
+from ruzhash_cv._interrupts import interrupts_held
 
 
 def main() -> int:
-    """Import the command line and run it; Ctrl-C is quiet from the start."""
-    quiet()
-    from ruzhash_cv.cli import main as run
-
-    if signal.getsignal(signal.SIGINT) is _end:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Import the command line and run it. Ctrl-C is quiet, also while modules are imported and while Python ends."""
     try:
+        with interrupts_held():
+            from ruzhash_cv.cli import main as run
         return run()
+    except KeyboardInterrupt:
+        return 130  # as of programs that end by SIGINT
     finally:
-        quiet()  # while Python ends
-
-
-def quiet() -> None:
-    """Let Ctrl-C end the process without a word, unless it is ignored, as by a shell's background jobs.
-
-    An exception would be raised in whatever module is being imported, which may catch it or show it.
-    """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _end)
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    os._exit(130)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

@@ -5,66 +5,63 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib
 import inspect
-import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
 
+from ruzhash_cv._interrupts import interrupts_held
+
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: All kernels of the process.
+#: All kernels, as numba makes them.
 KERNELS: list[Any] = []
-#: Seconds that a call compiles before a line on stderr says so.
+#: Seconds of a call that compiles before a line on stderr says so.
 PATIENCE = 2.0
+#: What has been said: each of it is said once a process.
+said: set[str] = set()
 _NO_CACHE = (
     "ruzhash_cv's compiled kernels can be kept neither beside the package nor in the user's cache directory: every process compiles "
     "them anew, which takes up to a minute. Set NUMBA_CACHE_DIR to a directory that can be written; `ruzhash-cv warmup` fills it."
 )
-#: What has been said: each of it is said once a process.
-said: set[str] = set()
-# What `signal` wraps. Its own functions look up enumerations, which takes ten times as long.
-_signal: Any = importlib.import_module("_signal")
 
 
 def jit(function: F) -> F:
-    """Compile a kernel at its first call, for the types of its arguments.
+    """Compile a kernel at its first call, for the types of its arguments; other types would cost another compilation.
 
-    Each other combination of types costs a compilation. Callers always pass the same: C-contiguous arrays that can be written, of
-    one dtype, and Python's int and float.
+    Callers always pass the same ones: C-contiguous arrays that can be written, of one dtype, and Python's int, float and bool.
 
     nogil: other threads run meanwhile.
     error_model="numpy": division by zero gives infinity as in NumPy, and no branch in the inner loops.
-    cache: the first call of a process costs a file read, not a compilation. Without a place for files each process compiles.
+    cache: the first call of a process costs a file read, not a compilation.
     No parallel: numba's own thread pool aborts the process when two Python threads enter it, or after a fork.
     No fastmath: NaN and infinity mark degenerate models and must survive.
     """
-    compiled = functools.partial(numba.njit, nogil=True, error_model="numpy")
     function.__qualname__ += _digest_of_imports(function)
+    njit = functools.partial(numba.njit, nogil=True, error_model="numpy")
     try:
-        kernel = compiled(cache=True)(function)
-    except RuntimeError:
-        if "cache" not in said:
-            said.add("cache")
+        kernel = njit(cache=True)(function)
+    except RuntimeError:  # there is no place for files
+        if "no cache" not in said:
+            said.add("no cache")
             warnings.warn(_NO_CACHE, RuntimeWarning, stacklevel=2)
-        kernel = compiled()(function)
-    if kernel is not function:  # NUMBA_DISABLE_JIT
+        kernel = njit()(function)
+    if kernel is not function:  # as it is with NUMBA_DISABLE_JIT
         KERNELS.append(kernel)
     return cast(F, kernel)
 
 
 def _digest_of_imports(function: Callable[..., Any]) -> str:
-    """Return a suffix for a kernel's name that changes with the modules which the kernels it may call come from.
+    """Return a suffix for a kernel's name that changes with the modules from which it may call kernels.
 
-    numba names files of the cache by the kernel. It compiles anew where the kernel's own file changes, but not where another does.
+    numba names files of the cache by the kernel. It compiles anew where the kernel's own module changes, not where another does.
     """
     held = set(map(id, function.__globals__.values()))
     others = [kernel.py_func for kernel in KERNELS if id(kernel) in held and kernel.__module__ != function.__module__]
@@ -76,78 +73,53 @@ def _digest_of_imports(function: Callable[..., Any]) -> str:
 def _source(module: str) -> str:
     with contextlib.suppress(OSError):
         return inspect.getsource(sys.modules[module])
-    return ""
-
-
-class _Held(list[Any]):
-    """What SIGINT calls while it is held back: keeps what comes."""
-
-    def __call__(self, *signalled: Any) -> None:
-        self.append(signalled)
-
-
-def uninterrupted(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function hold Ctrl-C until its end: for public ones that run kernels or OpenCV's solvers.
-
-    Both call back into Python, and the interpreter would raise KeyboardInterrupt there. They do not expect it, and what follows is
-    a SystemError or a crash. Within another such function, or outside the main thread, where no signal comes, nothing is done. A
-    handler that is set meanwhile stays, and gets the signal.
-    """
-    announced = _announcing(function)
-
-    @functools.wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        handler = _signal.getsignal(signal.SIGINT)
-        is_main = threading.current_thread() is threading.main_thread()
-        if not is_main or isinstance(handler, _Held) or not callable(handler):
-            return announced(*args, **kwargs)
-        held = _Held()
-        _signal.signal(signal.SIGINT, held)
-        try:
-            return announced(*args, **kwargs)
-        finally:
-            if _signal.getsignal(signal.SIGINT) is held:
-                _signal.signal(signal.SIGINT, handler)
-            if held:
-                signal.raise_signal(signal.SIGINT)
-
-    return call
-
-
-def _announcing(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function's first call say that it compiles, where that takes longer than `PATIENCE`."""
-    is_warm = False
-
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        nonlocal is_warm
-        if is_warm:
-            return function(*args, **kwargs)
-        timer = threading.Timer(PATIENCE, _announce, [n_compiled()])
-        timer.daemon = True
-        timer.start()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            timer.cancel()
-            timer.join()
-            is_warm = True
-
-    return call
-
-
-def _announce(n_before: int) -> None:
-    if n_compiled() > n_before and "compiling" not in said:
-        said.add("compiling")
-        with contextlib.suppress(AttributeError, OSError, ValueError):  # there may be no stderr, or a closed one
-            sys.stderr.write(
-                "ruzhash_cv: compiling kernels, once after installation (`ruzhash-cv warmup` does it ahead)\n"
-            )
-            sys.stderr.flush()
+    return ""  # a program that is frozen has none
 
 
 def n_compiled() -> int:
-    """Return how many kernels were not in the cache, that which is being compiled included."""
+    """Return how many times a kernel was not in the cache, one that is being compiled included."""
     return sum(sum(kernel.stats.cache_misses.values()) for kernel in KERNELS)
+
+
+def uninterrupted(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a public function that runs kernels or OpenCV's solvers hold Ctrl-C until its end.
+
+    Both call back into Python, and the interpreter would raise KeyboardInterrupt there. They do not expect it, and what follows is
+    a SystemError or a crash. A first call also says if it compiles for long.
+    """
+    is_warm = False
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        nonlocal is_warm
+        with interrupts_held(), contextlib.nullcontext() if is_warm else _compiling_announced():
+            result = function(*args, **kwargs)
+            is_warm = is_warm or any(kernel.signatures for kernel in KERNELS)
+            return result
+
+    return call
+
+
+@contextlib.contextmanager
+def _compiling_announced() -> Iterator[None]:
+    """Say once a process that kernels are being compiled, if they are and that takes longer than `PATIENCE`."""
+    before = n_compiled()
+
+    def announce() -> None:
+        if n_compiled() > before and "compiling" not in said:
+            said.add("compiling")
+            words = "compiling kernels, once after installation (`ruzhash-cv warmup` does it ahead)"
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # there may be no stderr, or a closed one
+                print(f"ruzhash_cv: {words}", file=sys.stderr, flush=True)
+
+    timer = threading.Timer(PATIENCE, announce)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 # Random numbers: keyed 64-bit hashes, the same on every platform and for any number of threads. The mixing function is the finaliser

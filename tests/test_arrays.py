@@ -28,8 +28,8 @@ def filtered() -> Any:
 @pytest.mark.parametrize(
     ("make", "changed"),
     [
-        (correspondences, {"sizes": (POINTS[:, 0], POINTS[:, 1])}),
-        (correspondences, {"sizes": None}),
+        (correspondences, {"distances": np.zeros(21)}),
+        (correspondences, {"distances": None}),
         (correspondences, {"points1": POINTS}),
         (filtered, {"points2": POINTS + 1.0}),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from ruzhash_cv import cli, filter_points
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
-from ruzhash_cv.pipelines.hosts import told
+from ruzhash_cv.pipelines.files import told
 
 Captured = pytest.CaptureFixture[str]
 DESK = tuple(str(data_folder() / f"desk{number}.jpg") for number in (1, 2))
@@ -240,46 +241,40 @@ def test_ctrl_c_ends_without_a_word(monkeypatch: pytest.MonkeyPatch, capsys: Cap
     assert capsys.readouterr() == ("", "")
 
 
-#: A process whose import of the command line is interrupted, as if from a terminal.
+#: A process in which the import of numba is interrupted, as if from a terminal.
 INTERRUPTED_IMPORT = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 class Interrupt:
     def find_spec(self, name, *_):
-        if name == "ruzhash_cv.filtering":
+        if name == "numba.core.types":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
-from ruzhash_cv.__main__ import main
-main()
 """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
-def test_ctrl_c_ends_without_a_word_while_the_package_is_imported() -> None:
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
-
-
-#: A module that Python imports by itself as it starts. It waits for the last import of the package.
-INTERRUPTED_START = INTERRUPTED_IMPORT.partition("from ruzhash_cv.")[0].replace("filtering", "verdict")
-
-
-@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
-def test_ctrl_c_ends_without_a_word_while_the_module_is_imported(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(INTERRUPTED_START)
+def test_ctrl_c_ends_without_a_word_while_modules_are_imported(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        INTERRUPTED_IMPORT
+    )  # a module that Python imports by itself as it starts
     paths = os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[2])])
     command = [sys.executable, "-m", "ruzhash_cv", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_ctrl_c_raises_again_once_the_command_runs() -> None:
-    program = (
-        "import signal, ruzhash_cv.__main__ as command\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    )
-    program += "import ruzhash_cv.cli as cli\ncli.main = lambda: signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
-    done = subprocess.run([sys.executable, "-c", f"{program}print(command.main())"], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("True\n", "")
+@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
+def test_a_first_call_that_is_interrupted_leaves_whole_modules() -> None:
+    code = """
+import ruzhash_cv
+try:
+    ruzhash_cv.transfer_error
+except KeyboardInterrupt:
+    print(ruzhash_cv.transfer_error([[0.0, 0.0]], [[3.0, 4.0]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+"""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT + code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[5.]\n", "")
 
 
 def version_written_to(output: int | IO[str]) -> tuple[int, str]:
@@ -296,6 +291,15 @@ def test_a_closed_pipe_ends_without_a_word() -> None:
     os.close(reader)
     assert version_written_to(writer) == (141, "")
     os.close(writer)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+def test_pairs_are_done_where_streams_are_closed(small: tuple[str, str], tmp_path: Path, closed: str) -> None:
+    command = [sys.executable, "-m", "ruzhash_cv", "pairs", str(tmp_path), "-o", str(tmp_path / "out"), "--n-jobs", "2"]
+    done = subprocess.run(f"{shlex.join(command)} {closed}", shell=True, check=False)
+    assert done.returncode == 0
+    assert len(list((tmp_path / "out").glob("*/*.npz"))) == 1
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

@@ -30,7 +30,7 @@ def listed(room: str) -> set[str]:
 
 def public(room: types.ModuleType) -> set[str]:
     """Return the functions and classes that a room shows: of a package what it imports, of a module what it defines."""
-    own = [name for name, thing in vars(room).items() if not name.startswith("_") and callable(thing)]
+    own = [name for name in dir(room) if not name.startswith("_") and callable(getattr(room, name))]
     if not hasattr(room, "__path__"):
         own = [name for name in own if inspect.getmodule(getattr(room, name)) is room]
     return set(own)

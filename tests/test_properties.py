@@ -6,13 +6,11 @@ from typing import Any
 
 import cv2
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ruzhash_cv as rc
 from ruzhash_cv.paper import VoronoiForest
-from ruzhash_cv.sampling import draw_from
 
 few = settings(derandomize=True, max_examples=8, deadline=None)
 many = settings(derandomize=True, max_examples=40, deadline=None)
@@ -70,17 +68,6 @@ def test_scaling_points_pixel_and_threshold_together_changes_no_verdict(
     there = filtered(pairs, model=model, threshold=threshold)
     scaled = None if threshold is None else threshold * scale
     assert verdicts(there) == verdicts(filtered(scale * pairs, model=model, threshold=scaled, pixel=scale))
-
-
-@few
-@given(seeds, families, st.floats(0.1, 50.0))
-def test_a_threshold_changes_mask_labels_and_tolerances_alone(seed: int, model: str, threshold: float) -> None:
-    pairs = scene(seed)
-    without, bounded = filtered(pairs, model=model), filtered(pairs, model=model, threshold=threshold)
-    assert [found.matrix.tobytes() for found in without.models] == [found.matrix.tobytes() for found in bounded.models]
-    for name in ("anomaly_scores", "p_values", "score_threshold", "mismatch_rate"):
-        np.testing.assert_array_equal(getattr(without, name), getattr(bounded, name))
-    assert {found.tolerance for found in bounded.models} <= {threshold}
 
 
 @few
@@ -193,22 +180,6 @@ def test_estimated_models_have_opencv_s_form_and_follow_a_translation(seed: int,
 # Samples, models, residuals
 
 
-@few
-@given(seeds, shifts, powers, st.sampled_from([4, 7]))
-def test_samples_follow_neither_translation_nor_scale(seed: int, shift: Any, power: int, size: int) -> None:
-    pairs, scale = scene(seed), 2.0**power
-    moved = (pairs + np.array(shift)) * scale
-    there, back = (
-        draw_from(data, size, 50, (10, 30, 0), np.ones(len(data)), spread, 1, size == 4, np.random.default_rng(seed))
-        for data, spread in ((pairs, 2.0), (moved, 2.0 * scale))
-    )
-    assert there.indices.tobytes() == back.indices.tobytes()
-    assert there.indices.shape[1] == size
-    assert there.rejected == back.rejected
-    apart = np.abs(pairs[there.indices[:, :, None]] - pairs[there.indices[:, None]]).reshape(-1, size, size, 2, 2)
-    assert (apart.max(axis=-1) >= 2.0 * (1 - np.eye(size))[..., None]).all()
-
-
 @many
 @given(seeds)
 def test_residuals_are_those_of_the_swapped_images_and_the_turned_model(seed: int) -> None:
@@ -283,10 +254,3 @@ def test_pictures_have_a_size_that_depends_on_the_images_alone(seed: int, width:
     scored = rc.draw_scores(*drawn, np.linspace(0, 1, n), max_width=width)
     assert scored.shape[1:] == pictures[0].shape[1:]
     assert all((image == value).all() for image, value in zip(images, (90, 60), strict=True))
-
-
-@pytest.mark.parametrize("estimator", estimators)
-def test_what_cannot_be_decided_has_the_types_of_what_can(estimator: Any) -> None:
-    model, mask = estimator(np.zeros((0, 2)), np.zeros((0, 2)))
-    assert model is None
-    assert (mask.shape, mask.dtype) == ((0, 1), np.uint8)

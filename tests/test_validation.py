@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import importlib.util
+import subprocess
+import sys
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from stand_ins import CudaArray, Tensor
 
 import ruzhash_cv
-from ruzhash_cv._validation import as_generator, as_points, check_choice, check_int, check_n_jobs, check_real
+from ruzhash_cv import as_correspondences, filter_matches, filter_points
+from ruzhash_cv._validation import (
+    as_generator,
+    as_mask,
+    as_plain,
+    as_points,
+    as_vector,
+    check_choice,
+    check_int,
+    check_n_jobs,
+    check_real,
+)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +134,18 @@ ROW = np.array([[0.5, 0.0]])
         (lambda: ruzhash_cv.select_matches([()], [True]), TypeError, r"`matches\[0\]` is kept .* cv2.DMatch, got \(\)"),
         (lambda: ruzhash_cv.select_matches("ab", [True, True]), TypeError, "`matches` must be a sequence, got str"),
         (lambda: ruzhash_cv.select_matches([(), ()], [0.5, 1.0]), TypeError, "`inlier_mask` must be a FilterResult or a mask of bool"),
+        (lambda: draw_four(neighbourhoods=3), TypeError, "`neighbourhoods` must be a sequence of int or None, got 3"),
+        (lambda: draw_four(min_spread=np.nan), ValueError, "`min_spread` must be a finite number"),
+        (lambda: draw_four(weights=[1, 1, 1, -1]), ValueError, "`weights` must be finite and at least 0, got -1"),
+        (lambda: draw_four(weights=np.ones((4, 2))), ValueError, r"`weights` must have shape \(n,\), got \(4, 2\)"),
+        (lambda: draw_four(FOUR * np.nan), ValueError, "`points1` must be finite, got nan"),
+        (lambda: solve_four(FOUR + np.inf), ValueError, "`points1` must be finite, got"),
+        (lambda: solve_four(FOUR, [[1], [2, 3]]), ValueError, r"`samples` must have shape \(m, 4\), got a ragged"),
         (lambda: ruzhash_cv.transfer_error(FOUR, FOUR, np.eye(2)), ValueError, "`homographies` must have shape"),
         (lambda: ruzhash_cv.sampson_distance(FOUR, FOUR, [["a"]]), TypeError, "`fundamental_matrices` must be an array"),
+        (lambda: embed([[0j]]), TypeError, "`residuals` must be an array of real numbers"),
+        (lambda: embed([[0.0]], exclude=[[1]]), IndexError, "`exclude` must hold row numbers below 1, got 1"),
+        (lambda: embed([[0.0]], exclude=[[0], [0]]), ValueError, r"`exclude` must have shape \(1, s\), got \(2, 1\)"),
         (lambda: ruzhash_cv.ruzhash([[1e300]]), ValueError, r"`preferences` must lie in \[0, 1\], got values from 1e\+300"),
         (lambda: ruzhash_cv.ruzhash(csr_array(ROW + 1j)), ValueError, "`preferences` must be a numeric array"),
         (lambda: ruzhash_cv.ruzhash([[1], [1, 0]]), ValueError, "`preferences` must have shape .* ragged"),
@@ -132,10 +158,23 @@ def test_arguments_of_the_wrong_kind_are_named(call: Any, error: type[Exception]
         call()
 
 
+def draw_four(points: Any = FOUR, **options: Any) -> Any:
+    return ruzhash_cv.draw_samples(points, FOUR, sample_size=4, n_samples=1, **options)
+
+
+def solve_four(points: Any, samples: Any = SQUARE) -> Any:
+    return ruzhash_cv.solve_models(points, FOUR, samples, kind="homography")
+
+
+def embed(residuals: Any, **options: Any) -> Any:
+    return ruzhash_cv.embed_preferences(residuals, sigma=1.0, **options)
+
+
 @pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200, 1e308])
 def test_coordinates_of_any_size_leak_no_warning(scale: float) -> None:
     points = np.random.default_rng(0).uniform(0, 1, (30, 2)) * scale
     assert not ruzhash_cv.filter_points(points, points).inlier_mask.any()
+    assert np.isfinite(ruzhash_cv.solve_models(points, points, [[0, 1, 2, 3]], kind="homography").matrices).all()
     assert (ruzhash_cv.transfer_error(points, points, np.eye(3) * scale) >= 0).all()
 
 
@@ -145,6 +184,221 @@ def test_thresholds_of_any_size_leak_no_warning(threshold: float) -> None:
     assert ruzhash_cv.filter_points(points, points + 3.0, threshold=threshold).inlier_mask.shape == (60,)
 
 
+@pytest.mark.parametrize("weight", [1e-320, 1.0, 1e300])
+def test_only_the_ratios_of_weights_count(weight: float) -> None:
+    options: dict[str, Any] = {"sample_size": 4, "n_samples": 5, "neighbourhoods": np.array([3, 0])}
+    expected = ruzhash_cv.draw_samples(100 * FOUR, FOUR, **options).indices
+    assert (ruzhash_cv.draw_samples(100 * FOUR, FOUR, weights=np.full(4, weight), **options).indices == expected).all()
+
+
 @pytest.mark.parametrize("dtype", [">f8", "f2", ">i2", "g", "?"])
 def test_preferences_of_any_dtype_are_the_same_rows(dtype: str) -> None:
     assert ruzhash_cv.ruzhash(np.eye(3, dtype=dtype)).tolist() == ruzhash_cv.ruzhash(np.eye(3)).tolist()
+
+
+def test_repeated_entries_of_a_sparse_row_are_summed() -> None:
+    twice = csr_array((np.array([0.25, 0.25]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
+    assert ruzhash_cv.ruzicka_distance(twice, ROW).item() == 0.0
+
+
+def test_an_infinite_residual_agrees_with_nothing_however_wide_the_noise() -> None:
+    assert ruzhash_cv.embed_preferences([[np.inf, 1.0]], sigma=1e300, k=1e300).toarray().tolist() == [[0.0, 1.0]]
+
+
+# Arrays of other libraries give the bits that NumPy's give; libraries that may not be there are played by stand-ins.
+
+#: Multiples of a quarter below 128, which bfloat16 holds too.
+POINTS = np.random.default_rng(0).integers(0, 32, (40, 2)) / 4
+MATCHES = np.stack([np.arange(40), np.random.default_rng(1).permutation(40)], axis=1)
+
+
+def torch_tensor(array: np.ndarray, dtype: str | None = None, gradient: bool = False) -> Any:
+    torch = pytest.importorskip("torch")
+    tensor = torch.as_tensor(array)
+    return (tensor.to(getattr(torch, dtype)) if dtype else tensor).requires_grad_(gradient)
+
+
+def pandas_table(array: np.ndarray, dtype: str | None = None) -> Any:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(array, columns=["x", "y"], index=np.arange(len(array)) + 100)
+    return table.astype(dtype) if dtype else table
+
+
+FLOATS = {
+    "stand-in tensor": Tensor,
+    "stand-in tensor of bfloat16": lambda array: Tensor(array, "torch.bfloat16"),
+    "stand-in tensor of float8": lambda array: Tensor(array, "torch.float8_e4m3fn"),
+    "list of stand-in tensors": lambda array: [Tensor(row) for row in array],
+    "array of CUDA": CudaArray,
+    "masked, nothing masked": np.ma.MaskedArray,
+    "tuple of cv2.KeyPoint": lambda array: tuple(cv2.KeyPoint(*row, 3.0) for row in array.tolist()),
+    "torch": torch_tensor,
+    "torch with gradient": lambda array: torch_tensor(array, "float32", gradient=True),
+    "torch bfloat16 with gradient": lambda array: torch_tensor(array, "bfloat16", gradient=True),
+    "torch float16": lambda array: torch_tensor(array, "float16"),
+    "torch, not contiguous": lambda array: torch_tensor(array.T.copy()).T,
+    "list of torch rows": lambda array: list(torch_tensor(array)),
+    "pandas": pandas_table,
+    "pandas Float64": lambda array: pandas_table(array, "Float64"),
+}
+WHOLE = {
+    "stand-in tensor": lambda array: Tensor(array, "torch.int64", gradient=False),
+    "array of CUDA": CudaArray,
+    "masked, nothing masked": np.ma.MaskedArray,
+    "torch": torch_tensor,
+    "torch int32": lambda array: torch_tensor(array, "int32"),
+    "list of torch rows": lambda array: list(torch_tensor(array)),
+    "pandas": pandas_table,
+    "pandas Int64": lambda array: pandas_table(array, "Int64"),
+}
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_points_of_any_kind_are_the_same_points(kind: str) -> None:
+    points = as_points(FLOATS[kind](POINTS), "points1")
+    assert points.tolist() == POINTS.tolist()
+    assert points.dtype == np.float64
+    assert points.flags.c_contiguous
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_keypoints_of_any_kind_are_looked_up(kind: str) -> None:
+    pairs = as_correspondences(FLOATS[kind](POINTS), FLOATS[kind](POINTS), MATCHES)
+    assert pairs.points2.tolist() == POINTS[MATCHES[:, 1]].tolist()
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_index_pairs_of_any_kind_are_the_same_pairs(kind: str) -> None:
+    pairs = as_correspondences(POINTS, POINTS, WHOLE[kind](MATCHES))
+    assert pairs.points1.tolist() == POINTS[MATCHES[:, 0]].tolist()
+    assert pairs.points2.tolist() == POINTS[MATCHES[:, 1]].tolist()
+
+
+JAX = """
+import jax.numpy, numpy as np
+from ruzhash_cv import as_correspondences
+from ruzhash_cv._validation import as_points
+
+points, pairs = np.arange(80).reshape(40, 2) / 4, np.stack([np.arange(40)] * 2, axis=1)
+for kind in ("float32", "bfloat16", "float16"):
+    assert as_points(jax.numpy.asarray(points, kind), "p").tolist() == points.tolist(), kind
+assert as_correspondences(points, points, jax.numpy.asarray(pairs)).points1.tolist() == points.tolist()
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
+def test_arrays_of_jax_are_the_same_points() -> None:
+    # In a process of its own: once jax is there, it warns whenever a later test forks.
+    assert subprocess.run([sys.executable, "-c", JAX], check=False).returncode == 0
+
+
+def test_tensors_that_need_a_gradient_go_through_all_doors() -> None:
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0, 500, (60, 2))
+    second = first + [40.0, 5.0]
+    second[:20] = rng.uniform(0, 500, (20, 2))
+    expected = filter_points(first, second)
+    result = filter_points(Tensor(first), Tensor(second))
+    assert result.anomaly_scores.tolist() == expected.anomaly_scores.tolist()
+    pairs = Tensor(np.stack([np.arange(60)] * 2, axis=1), "torch.int64", gradient=False)
+    assert filter_matches(Tensor(first), Tensor(second), pairs).tolist() == expected.inlier_mask.tolist()
+    matrix, mask = ruzhash_cv.find_homography(Tensor(first), Tensor(second))
+    assert matrix.tolist() == ruzhash_cv.find_homography(first, second)[0].tolist()
+    assert mask.sum() == 40
+
+
+def test_the_mask_picks_rows_of_a_tensor() -> None:
+    first = torch_tensor(np.random.default_rng(0).uniform(0, 500, (60, 2)))
+    mask = filter_points(first, first + 5.0).inlier_mask
+    assert first[mask].shape == (60, 2)
+
+
+# What is masked or missing
+
+
+def masked(array: np.ndarray, rows: list[int], column: int) -> Any:
+    held: Any = np.ma.masked_array(array, np.zeros(array.shape, bool))
+    held[rows, column] = np.ma.masked
+    return held
+
+
+def missing(array: np.ndarray, rows: list[int], column: int) -> Any:
+    table = pandas_table(array, "Int64" if array.dtype.kind == "i" else "Float64")
+    table.iloc[rows, column] = pytest.importorskip("pandas").NA
+    return table
+
+
+@pytest.mark.parametrize("hide", [masked, missing])
+def test_masked_points_are_flagged_as_those_that_are_not_finite(hide: Any) -> None:
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0, 500, (60, 2))
+    second = first + [40.0, 5.0]
+    spoilt = second.copy()
+    spoilt[[3, 9], 1] = np.nan
+    expected = filter_points(first, spoilt)
+    result = filter_points(first, hide(second, [3, 9], 1))
+    assert np.flatnonzero(~result.inlier_mask).tolist() == [3, 9]
+    assert result.anomaly_scores.tolist() == expected.anomaly_scores.tolist()
+
+
+@pytest.mark.parametrize("hide", [masked, missing])
+def test_a_masked_index_pair_is_a_row_without_a_match(hide: Any) -> None:
+    spoilt = MATCHES.copy()
+    spoilt[5, 1] = 10**6  # what a mask hides need not be an index
+    pairs = as_correspondences(POINTS, POINTS, hide(spoilt, [5], 1))
+    assert np.flatnonzero(np.isnan(pairs.points1).any(axis=1)).tolist() == [5]
+    assert np.isnan(pairs.points2[5]).all()
+    assert pairs.points2[6].tolist() == POINTS[MATCHES[6, 1]].tolist()
+
+
+def test_masked_entries_are_refused_where_there_is_no_meaning_to_them() -> None:
+    with pytest.raises(TypeError, match=r"`inlier_mask` must be .* mask of bool or uint8, got dtype float64"):
+        as_mask(np.ma.masked_array([True, False], [False, True]), "inlier_mask", 2)
+    with pytest.raises(ValueError, match="`weights` must be finite and at least 0, got nan"):
+        as_vector(np.ma.masked_array([1, 2], [False, True]), "weights", least=0.0)
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (Tensor(POINTS[None]), ValueError, r"`p` must have shape \(n, 2\), got \(1, 40, 2\)"),
+        (Tensor(POINTS.astype(complex)), TypeError, "`p` must be an array of real numbers, got dtype complex128"),
+        (masked(POINTS.astype(complex), [0], 0), TypeError, "`p` must be an array of real numbers, got dtype complex"),
+        ([Tensor([1.0, 2.0]), Tensor([1.0])], ValueError, r"`p` must have shape \(n, 2\), got a ragged sequence"),
+        ([cv2.KeyPoint(), None], TypeError, "`p` must hold only cv2.KeyPoint"),
+    ],
+)
+def test_arrays_of_other_libraries_that_are_no_points_are_named(
+    value: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        as_points(value, "p")
+
+
+@pytest.mark.parametrize("make", ["to_sparse", "meta"])
+def test_a_tensor_without_numbers_is_named(make: str) -> None:
+    tensor = torch_tensor(POINTS)
+    spoilt = tensor.to("meta") if make == "meta" else tensor.to_sparse()
+    with pytest.raises(TypeError, match="`p` must be an array of real numbers, got Tensor: "):
+        as_points(spoilt, "p")
+
+
+@pytest.mark.parametrize("value", [[[np.nan, 0.0]], [[np.inf, np.nan]], [[0.5, np.nan], [0.5, 1.0]]])
+def test_index_pairs_that_are_no_integers_are_named(value: Any) -> None:
+    value = [*value, [0.5, 1.0]]
+    with pytest.raises(TypeError, match="`matches` must hold integer index pairs, got dtype float64"):
+        as_correspondences(POINTS, POINTS, value)
+
+
+def test_words_in_a_table_are_named() -> None:
+    table = pytest.importorskip("pandas").DataFrame({"x": ["a", "b"], "y": [1.0, 2.0]})
+    with pytest.raises(TypeError, match="`p` must be an array of real numbers, got DataFrame of str"):
+        as_points(table, "p")
+
+
+@pytest.mark.parametrize("value", [3, 2.5, "auto", None, np.float64(3.0), {"a": 1}, [1, 2]])
+def test_what_is_no_array_stays_as_it_is(value: Any) -> None:
+    assert as_plain(value) is value

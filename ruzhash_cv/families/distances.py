@@ -19,7 +19,7 @@ FAMILIES: dict[str, TwoViewFamily] = {"homography": Homographies(), "fundamental
 def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLike) -> Array:
     """Return symmetric transfer errors: the larger of ``|x2 - H x1|`` and ``|x1 - H^-1 x2|`` (Hartley and Zisserman, 4.2.2).
 
-    The larger, not the sum of squares: a threshold on it holds in both images.
+    It is the larger one, not the sum of squares, so that a threshold on it holds in both images.
 
     Parameters
     ----------
@@ -44,7 +44,19 @@ def sampson_distance(points1: ArrayLike, points2: ArrayLike, fundamental_matrice
     """Return Sampson distances ``|x2' F x1| / sqrt((F x1)_1^2 + (F x1)_2^2 + (F' x2)_1^2 + (F' x2)_2^2)``, in pixels.
 
     The first-order approximation of how far both points must move, together, to satisfy the epipolar constraint
-    (Hartley and Zisserman, equation 11.9, unsquared). Shapes: see `transfer_error`.
+    (Hartley and Zisserman, equation 11.9, unsquared).
+
+    Parameters
+    ----------
+    points1, points2 : array_like, shape (n, 2)
+        Corresponding points, pixels.
+    fundamental_matrices : array_like, shape (3, 3) or (m, 3, 3)
+        ``x2' F x1 = 0``.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,) or (n, m)
+        Pixels.
 
     Examples
     --------

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host, told
+from ruzhash_cv.pipelines.files import UnusableFile, check_space, told
+from ruzhash_cv.pipelines.hosts import host
 
 #: Images whose keypoints are held in memory.
 CACHED_IMAGES = 1000

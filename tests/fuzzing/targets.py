@@ -47,7 +47,6 @@ def filter_options(draw: Draw) -> dict[str, Any]:
         pixel=draw.option((1, 0.001, np.float32(2), 1e-300, 1e300, 1000.0), (0, -1.0, np.nan, np.inf, True, None)),
         false_acceptance_rate=draw.option((None, 1e-300, 0.01, np.float32(0.5)), (0, 1, -0.1, np.nan, np.inf, True)),
         rng=draw.seed(),
-        n_jobs=draw.n_jobs(),
     )
 
 
@@ -84,7 +83,7 @@ def filter_points(draw: Draw) -> None:
     usable = np.isfinite(before[0]).reshape(-1, 2).all(1) & np.isfinite(before[1]).reshape(-1, 2).all(1)
     claim(not result.inlier_mask[~usable].any(), "a match without a position was kept")
     if not isinstance(options.get("rng", 0), np.random.Generator | None):
-        again = ruzhash_cv.filter_points(points1, points2, **(options | {"n_jobs": 2}))
+        again = ruzhash_cv.filter_points(points1, points2, **options)
         claim(again.anomaly_scores.tobytes() == result.anomaly_scores.tobytes(), "twice is not the same")
 
 
@@ -298,7 +297,7 @@ def picture(function: Callable[..., Array], scored: bool) -> Target:
 def draw_structures(draw: Draw) -> None:
     pairs = correspondences(draw, draw.pick(SIZES[:-3]))
     points1, points2 = points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:])
-    found = ruzhash_cv.filter_points(points1, points2, n_jobs=1)
+    found = ruzhash_cv.filter_points(points1, points2)
     result = draw.option((found,), (None, found.inlier_mask, found.labels))
     width, most = draw.option((2400, 240, None), (0, -1, True)), draw.option((None, 0, 3, 100), (-1, 0.5, True))
     drawn = ruzhash_cv.draw_structures(

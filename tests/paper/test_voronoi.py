@@ -90,19 +90,6 @@ def test_path_lengths_equal_those_of_a_plain_recursive_tree(metric: str, b: int,
 
 
 @pytest.mark.parametrize("metric", DISTANCES)
-def test_likeness_is_one_minus_the_distance(metric: str) -> None:
-    rows = np.vstack([clusters(n=30, m=23, alone=12), np.zeros((2, 23))]).astype(np.float32)
-    code, data = room.METRICS.index(metric), VoronoiForest(metric=metric)._as_rows(rows)
-    found = np.ones((len(rows), len(rows)))
-    for i, whole in enumerate(data.table):
-        for j in range(len(rows)):
-            shared = room._shared(code, whole, data.columns, data.values, int(data.indptr[j]), int(data.indptr[j + 1]))
-            union = data.sizes[i] + data.sizes[j] - shared
-            found[i, j] = 1 - shared / union if union > 0 else 1.0
-    np.testing.assert_allclose(found, DISTANCES[metric](rows), atol=1e-5)
-
-
-@pytest.mark.parametrize("metric", DISTANCES)
 def test_a_matrix_of_distances_gives_the_same_scores(metric: str) -> None:
     rows, new = clusters(), clusters(seed=1)
     near = VoronoiForest(metric=metric, n_trees=30, branching_factor=4)
@@ -150,17 +137,6 @@ def test_isolated_rows_are_isolated_by_training_and_by_scoring() -> None:
                 assert ((scores > 0) & (scores <= 1)).all()
                 area = stats.mannwhitneyu(scores[100:], scores[:100]).statistic / (100 * 20)
                 assert area > 0.85, (metric, b)
-
-
-def test_centres_are_different_rows_of_their_node() -> None:
-    rows = clusters()
-    forest = VoronoiForest(n_trees=5, branching_factor=3, subsample_size=60).fit(rows)
-    centres, _, children, _, trained = forest._trees
-    for tree in range(5):
-        for first in children[tree][children[tree] >= 0]:
-            of_node = centres[tree, first : first + 3]
-            assert len(set(of_node)) == 3
-            assert trained[tree, of_node].all()
 
 
 # A training row does not count itself

@@ -23,14 +23,15 @@ import pytest
 from many_pairs import ended
 from naive import apply
 from numpy.typing import NDArray
+from ruzhash_cv.families.solving import sampson_distance, transfer_error
 from two_views import H
 
 from ruzhash_cv import cli
-from ruzhash_cv.families.solving import sampson_distance, transfer_error
 from ruzhash_cv.pipelines import colmap_database
 from ruzhash_cv.pipelines.colmap import COLUMNS, Summary, verify
 from ruzhash_cv.pipelines.colmap_database import Database
-from ruzhash_cv.pipelines.hosts import UnusableFile, earlier_rows
+from ruzhash_cv.pipelines.files import UnusableFile
+from ruzhash_cv.pipelines.report import earlier_rows
 
 pycolmap = pytest.importorskip("pycolmap")
 
@@ -510,6 +511,14 @@ def test_the_report_never_takes_the_place_of_the_database(database: Path, capfd:
     path = database.rename(database.with_suffix(".csv"))
     with unchanged(path):
         assert "it is an input" in refusal(["colmap", str(path), "--report", str(path)], capfd)
+
+
+def test_a_link_named_like_a_part_of_the_report_leads_to_nothing(database: Path, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "report.csv.part").symlink_to(tmp_path / "victim")
+    verify(database, n_jobs=1, report=tmp_path / "report.csv")
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "report.csv").is_symlink()
 
 
 @pytest.mark.parametrize(
