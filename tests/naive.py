@@ -134,6 +134,11 @@ def least_vector(gram: Array) -> Array:
     return np.linalg.eigh(gram, UPLO="L")[1][:, 0]
 
 
+def last_right_vector(system: Array) -> Array:
+    """The last right singular vector, which of few equations is in their null space."""
+    return np.linalg.svd(system, full_matrices=len(system) < system.shape[1])[2][-1]
+
+
 def normaliser(points: Array, weights: Array) -> Array:
     """The similarity to a centroid of 0 and a root mean square distance of sqrt(2) from it."""
     centre = weights @ points / weights.sum()
@@ -147,7 +152,7 @@ def fit_homography(data: Array, weights: Array) -> Array:
     x1, x2 = homogeneous(data[:, :2]) @ T1.T, homogeneous(data[:, 2:]) @ T2.T
     zero, root = np.zeros_like(x1), np.sqrt(weights)[:, None]
     first, second = np.hstack([x1, zero, -x2[:, :1] * x1]), np.hstack([zero, x1, -x2[:, 1:2] * x1])
-    H = np.linalg.svd(np.vstack([root * first, root * second]))[2][-1].reshape(3, 3)
+    H = last_right_vector(np.vstack([root * first, root * second])).reshape(3, 3)
     return of_unit_norm(np.linalg.inv(T2) @ H @ T1)
 
 
@@ -156,7 +161,7 @@ def fit_fundamental_matrix(data: Array, weights: Array) -> Array:
     T1, T2 = normaliser(data[:, :2], weights), normaliser(data[:, 2:], weights)
     x1, x2 = homogeneous(data[:, :2]) @ T1.T, homogeneous(data[:, 2:]) @ T2.T
     system = np.sqrt(weights)[:, None] * (x2[:, :, None] * x1[:, None, :]).reshape(-1, 9)
-    u, s, v = np.linalg.svd(of_rank_two(np.linalg.svd(system)[2][-1], system.T @ system))
+    u, s, v = np.linalg.svd(of_rank_two(last_right_vector(system), system.T @ system))
     return of_unit_norm(T2.T @ (u * [s[0], s[1], 0.0]) @ v @ T1)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 from stage_cases import in_pixels
-from two_views import MAKE, H, motion, plane
+from two_views import MAKE, H, beside, motion, plane
 
 from ruzhash_cv import filter_points, find_homography, transfer_error
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
@@ -214,18 +214,6 @@ def test_a_plane_beside_a_stronger_one_is_fitted_without_its_matches(seed: int) 
 
 
 # Division
-
-
-def beside(step: float, slope: float, seed: int, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two planes beside each other, the right one a step nearer and sloping, as pixels of 200 matches and 60 mismatches."""
-    rng = np.random.default_rng(seed)
-    points1 = rng.uniform(0, 600, (260, 2))
-    right = points1[:200, 0] > 300
-    points2 = 1.05 * points1 + 10.0
-    points2[:200][right] += [step, 0.0] + slope * (points1[:200][right] - 300.0)
-    points2 += rng.normal(0, noise, points2.shape)
-    points2[200:] = rng.uniform(0, 600, (60, 2))
-    return points1, points2, right
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -93,3 +93,15 @@ def two_planes(
     taken, rivals = np.flatnonzero(weaker)[:n_contested], np.flatnonzero(~weaker)[:n_contested]
     points2[rivals], points1[rivals] = points2[taken], (points2[taken] - 20.0) / 1.1
     return np.hstack([points1, points2]), np.append(weaker, np.zeros(n_wrong, bool))
+
+
+def beside(step: float, slope: float, seed: int, noise: float = 0.5) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return pixels of 200 matches of two planes and 60 mismatches, and which are the right one's, a step nearer and sloping."""
+    rng = np.random.default_rng(seed)
+    points1 = rng.uniform(0, 600, (260, 2))
+    right = points1[:200, 0] > 300
+    points2 = 1.05 * points1 + 10.0
+    points2[:200][right] += [step, 0.0] + slope * (points1[:200][right] - 300.0)
+    points2 += rng.normal(0, noise, points2.shape)
+    points2[200:] = rng.uniform(0, 600, (60, 2))
+    return points1, points2, right

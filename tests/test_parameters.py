@@ -1,0 +1,143 @@
+"""Every number of the method has a meaning, is read, and changes results; no stage has a tuned number of its own."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from dataclasses import FrozenInstanceError, fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from many_pairs import digest
+from posed_views import FLOOR, WALL, on_plane, views
+from stage_cases import mismatches
+from two_views import beside, motion, one_window_off, plane, shifted_along_lines, two_planes
+
+from ruzhash_cv import FilterResult
+from ruzhash_cv.filtering import PARAMETERS, Method, Options, families_of, run
+from ruzhash_cv.parameters import Parameters
+
+FIELDS = {field.name: field for field in fields(Parameters)}
+STAGES = (
+    "matches", "decoys", "sampling", "preferences", "problem", "hypotheses", "selection", "scoring", "consensus", "refinement",
+    "repetition", "labelling", "overlaps", "motions", "pose", "filtering",
+)  # fmt: skip
+#: What is no tuned number: guards against overflow and rounding, sizes that follow from algebra, codes, and what costs only time.
+NOT_TUNED = {
+    "LARGEST_COORDINATE", "MAX_STRUCTURES", "MIN_MATCHES", "EXACT", "FARTHEST", "PARALLAX_SIZE", "FIVE", "N_FIVES", "_SEED",
+    "_CROWDED", "_FEW_DISTANCES", "_MODELS_AT_ONCE", "_WIDTH", "_NO_GROUP", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD",
+}  # fmt: skip
+
+
+def strips() -> np.ndarray:
+    """Two planes in strips 60 pixels wide that compete for ten keypoints: neighbours are now of one and now of the other."""
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0, [640, 480], (400, 2))
+    strip = first[:, 1] // 60 % 2 == 1
+    second = first * 1.05 + [20, 10] + strip[:, None] * [60, 4] + rng.normal(0, 0.5, first.shape)
+    taken, rivals = np.flatnonzero(strip[:300])[:10], np.flatnonzero(~strip[:300])[:10]
+    second[rivals], first[rivals] = second[taken], (second[taken] - [20, 10]) / 1.05
+    second[300:] = rng.uniform(0, [640, 480], (100, 2))
+    return np.hstack([first, second])
+
+
+@functools.cache
+def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """Matches of planes and motions, of textures, of nothing, and more than are searched: on some of them each number matters."""
+    rng = np.random.default_rng(0)
+    wall = np.vstack([on_plane(WALL, 100, rng), on_plane(FLOOR, 80, rng), on_plane(WALL, 40, rng, 0.6, 0.95)])
+    crowded = np.round(mismatches(120, 1) / 40) * 40
+    return tuple((data[:, :2], data[:, 2:]) for data in (
+        np.vstack([np.hstack(views(wall, noise=1.0)), mismatches(150)]),
+        np.hstack(beside(0.0, 0.1, seed=1)[:2]),
+        np.vstack([plane(250, 5.0), motion(60, 0.4), crowded]),
+        np.hstack(shifted_along_lines(0, contested=True)),
+        two_planes(apart=False, n_contested=10)[0],
+        np.hstack(one_window_off(seed=0)[:2]),
+        strips(),
+        mismatches(300),
+        np.vstack([plane(900, 0.5), motion(300, 0.5, 1), mismatches(200, 2)]),
+    ))  # fmt: skip
+
+
+def result_of(number: int, parameters: Parameters) -> FilterResult:
+    method = Method(families_of("auto"), parameters)
+    return run(*scenes()[number], method, Options(), np.random.default_rng(0))
+
+
+@functools.cache
+def digest_of(number: int, parameters: Parameters = PARAMETERS) -> tuple[str, str]:
+    result = result_of(number, parameters)
+    return digest(result), repr(result.motions)
+
+
+def others(name: str) -> list[Any]:
+    """Return other values for a number: about half and about twice as large."""
+    value = getattr(PARAMETERS, name)
+    if FIELDS[name].metadata["kind"] == "exponent":
+        return [value - 2, value + 2]
+    scaled = [tuple(of * each for each in value) if isinstance(value, tuple) else of * value for of in (0.5, 2)]
+    if FIELDS[name].metadata["kind"] == "share":
+        scaled[1] = min(scaled[1], 1.0)
+    whole = isinstance(value, int)
+    return [
+        max(int(each), 1) if whole else tuple(map(type(value[0]), each)) if isinstance(value, tuple) else each
+        for each in scaled
+    ]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_another_value_changes_results(name: str) -> None:
+    variants = [replace(PARAMETERS, **{name: value}) for value in others(name)]
+    assert any(digest_of(at, each) != digest_of(at) for at in range(len(scenes())) for each in variants)
+
+
+def test_every_number_has_a_meaning_and_a_kind() -> None:
+    for field in FIELDS.values():
+        assert len(field.metadata["meaning"].split()) > 2
+        assert field.metadata["kind"] in ("plain", "share", "exponent")
+        if field.metadata["kind"] == "share":
+            assert 0.0 < getattr(PARAMETERS, field.name) <= 1.0
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_stage_has_a_tuned_number_of_its_own(stage: str) -> None:
+    """What stands in a module is a parameter, or is named above as none."""
+    found = vars(importlib.import_module(f"ruzhash_cv.{stage}")).items()
+    numbers = {name for name, value in found if isinstance(value, int | float | np.number | np.ndarray)}
+    numbers |= {
+        name for name, value in found if type(value) is tuple and all(isinstance(each, int | float) for each in value)
+    }
+    assert {name for name in numbers if not name.startswith("__")} <= NOT_TUNED
+
+
+def test_parameters_are_frozen_and_equal_where_their_numbers_are() -> None:
+    with pytest.raises(FrozenInstanceError):
+        PARAMETERS.unit = 2.0  # type: ignore[misc]
+    with pytest.raises(TypeError, match="units"):
+        replace(PARAMETERS, units=2.0)
+    assert replace(PARAMETERS, unit=2.0) == Parameters(unit=2.0) != PARAMETERS
+    assert hash(Parameters()) == hash(PARAMETERS)
+
+
+def test_scales_and_radii_follow_from_the_numbers() -> None:
+    parameters = Parameters(
+        n_scales=2, widest_scale=6.0, plane_widest_radius=4, motion_widest_radius=6, annulus_steps=3
+    )
+    np.testing.assert_allclose(parameters.scales, [6.0, 2.0])
+    assert parameters.preference_limit == 18.0
+    np.testing.assert_allclose(parameters.radii**2, 2.0 ** np.arange(-6, 7))
+    assert (parameters.finest_radius, parameters.n_radii, parameters.n_radius_indices) == (-6, 13, 17)
+    assert parameters.tolerance_ratio == pytest.approx(2**0.5)
+
+
+@pytest.mark.parametrize("unit", [1.5, 3.0, 6.0])
+def test_lengths_of_the_result_are_multiples_of_the_unit(unit: float) -> None:
+    """Tolerances are those of radii: from 1 / 4 unit to 8 units."""
+    parameters = replace(PARAMETERS, unit=unit)
+    ratios = [model.tolerance / unit for at in range(3) for model in result_of(at, parameters).models]
+    steps = 2.0 * np.log2(ratios)
+    np.testing.assert_allclose(steps, np.round(steps), atol=1e-9)
+    assert min(ratios) >= 0.249
+    assert max(ratios) <= 8.001
