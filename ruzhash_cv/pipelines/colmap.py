@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -16,18 +16,18 @@ from ruzhash_cv.pipelines.colmap_database import Database, Pair, opened
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.hosts import host, in_batches, with_bar
 from ruzhash_cv.pipelines.pairs import run_pairs
-from ruzhash_cv.pipelines.report import earlier_rows
-from ruzhash_cv.pipelines.report import report as open_report
+from ruzhash_cv.pipelines.report import Report, Row
 from ruzhash_cv.result import FilterResult
 
 #: Configurations of two views that COLMAP's mappers load: 0 and 1 are skipped since 4.2.1, 8 by the global mapper.
 UNCALIBRATED, PLANAR_OR_PANORAMIC = 3, 6
-COLUMNS = (
-    *("image_id1", "image_id2", "name1", "name2", "matches", "kept", "inliers", "config", "structures"),
-    *("evidence", "mismatch_rate", "reason", "seconds"),
-)
-
-Row: TypeAlias = dict[str, Any]
+COLUMNS: dict[str, type] = {
+    **dict.fromkeys(("image_id1", "image_id2"), int),
+    **dict.fromkeys(("name1", "name2"), str),
+    **dict.fromkeys(("matches", "kept", "inliers", "config", "structures"), int),
+    **dict.fromkeys(("evidence", "mismatch_rate"), float),
+    **{"reason": str, "seconds": float},
+}
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,8 @@ def verify(
     batch_size : int
         Pairs a task and a transaction; a run that is killed loses at most one.
     report : path, optional
-        Write a row for each pair to this file, .csv or .parquet (needs pyarrow). Pairs that are skipped keep the rows that it has.
+        Write a row for each pair to this file, .csv or .parquet (needs pyarrow), batch by batch. Pairs that are skipped keep the rows
+        that it has. A Parquet file is written as a whole each time: take .csv for more than 10^5 pairs.
     progress : bool, optional
         Show a progress bar on stderr; None: where that is a terminal.
 
@@ -120,7 +121,8 @@ def verify(
     Raises
     ------
     UnusableFile
-        The database cannot be used: missing, of another kind, locked, read-only, or without matches. Nothing is written then.
+        The database cannot be used: missing, of another kind, locked, read-only, or without matches; or there is something else in the
+        report's place. Nothing is written then.
     ImportError
         pycolmap is not installed.
 
@@ -147,33 +149,29 @@ def verify(
         "n_jobs": n_jobs,
         "batch_size": batch_size,
     }
-    with open_report(report, path, COLUMNS) as rows, opened(path) as db:
+    table = Report(None if report is None else Path(report), COLUMNS, path)
+    pairs = kept = n_matches = n_inliers = 0
+    with opened(path) as db:
         matched = db.pairs()
         if not matched:
             raise UnusableFile(f"{path} holds no matches: match its images first")
         todo = [pair for pair in matched if overwrite or not db.has_geometry(pair)]
-        skipped = {(str(first), str(second)) for first, second in set(matched) - set(todo)}
-        earlier = earlier_rows(report, COLUMNS) if skipped else []
-        rows += [row for row in earlier if (str(row["image_id1"]), str(row["image_id2"])) in skipped]
-        n_earlier = len(rows)
+        skipped = {tuple(map(str, pair)) for pair in set(matched) - set(todo)}
+        table.start(lambda row: (str(row["image_id1"]), str(row["image_id2"])) in skipped)
         points = ((pair, *db.points(pair)) for pair in todo)
         results = run_pairs(points, selection.prepare, **options)
         for batch in in_batches(with_bar(results, progress, total=len(todo), unit="pair"), batch_size):
             found = [
                 _geometry(db, pair, result, (min_inliers, least_evidence), strongest_motion) for pair, result in batch
             ]
+            # The report first: of a run that is killed between, the next one drops these rows and does their pairs.
+            table.add([row for _, row in found])
             db.replace((pair, geometry) for (pair, _), (geometry, _) in zip(batch, found, strict=True))
-            rows += [row for _, row in found]
-    filtered = rows[n_earlier:]
-    written = [row for row in filtered if row["config"] is not None]
-    return Summary(
-        pairs=len(filtered),
-        skipped=len(matched) - len(todo),
-        kept=len(written),
-        matches=sum(row["matches"] for row in filtered),
-        inliers=sum(row["inliers"] for row in written),
-        seconds=time.perf_counter() - since,
-    )
+            pairs += len(found)
+            n_matches += sum(row["matches"] for _, row in found)
+            kept += sum(geometry is not None for geometry, _ in found)
+            n_inliers += sum(row["inliers"] for geometry, row in found if geometry is not None)
+    return Summary(pairs, len(matched) - len(todo), kept, n_matches, n_inliers, time.perf_counter() - since)
 
 
 def _geometry(
