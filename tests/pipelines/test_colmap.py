@@ -27,7 +27,7 @@ from two_views import H
 
 from ruzhash_cv import cli
 from ruzhash_cv.families.solving import sampson_distance, transfer_error
-from ruzhash_cv.pipelines import colmap_database
+from ruzhash_cv.pipelines import colmap_database, pairs
 from ruzhash_cv.pipelines.colmap import COLUMNS, Summary, verify
 from ruzhash_cv.pipelines.colmap_database import Database
 from ruzhash_cv.pipelines.files import UnusableFile
@@ -86,8 +86,8 @@ def database(original: Path, tmp_path: Path) -> Path:
 
 def geometries(path: Path) -> dict[tuple[int, int], Any]:
     with pycolmap.Database.open(path) as db:
-        pairs, found = db.read_two_view_geometries()
-    return {tuple(pycolmap.pair_id_to_image_pair(pair)): item for pair, item in zip(pairs, found, strict=True)}
+        ids, found = db.read_two_view_geometries()
+    return {tuple(pycolmap.pair_id_to_image_pair(pair)): item for pair, item in zip(ids, found, strict=True)}
 
 
 def fingerprint(path: Path) -> str:
@@ -481,6 +481,11 @@ def test_a_database_locked_by_another_process(database: Path, capfd: pytest.Capt
     assert geometries(database) == {}
 
 
+def test_a_database_that_another_run_filters_is_refused(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with colmap_database.opened(database):
+        assert f"{database} is in use by another run" in refusal(["colmap", str(database)], capfd)
+
+
 @pytest.mark.skipif(not hasattr(os, "seteuid"), reason="needs users")
 def test_a_database_that_may_only_be_read(original: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:  # the folders of tests are for their user alone
@@ -498,11 +503,44 @@ def test_a_database_that_may_only_be_read(original: Path, capfd: pytest.CaptureF
         assert geometries(path) == {}
 
 
-def test_a_match_beyond_the_keypoints(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_pair_that_cannot_be_read_is_told_and_the_others_are_done(
+    database: Path, tmp_path: Path, expected: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     with pycolmap.Database.open(database) as db:
         db.write_matches(1, N_VIEWS + 1, np.array([[0, 0], [3, 500]], np.uint32))
-    message = refusal(["colmap", str(database), "--n-jobs", "1"], capfd)
-    assert f"names keypoint 500 of image view{N_VIEWS + 1}.jpg, which has 100" in message
+        bare = db.write_image(pycolmap.Image(name="bare.jpg", camera_id=1))
+        db.write_matches(1, bare, np.array([[0, 0], [1, 1]], np.uint32))
+    report = tmp_path / "report.csv"
+    for overwrite in ([], ["--overwrite"]):
+        arguments = ["colmap", str(database), "--n-jobs", "1", "--report", str(report), *overwrite]
+        assert cli.main(arguments) == 2
+        assert capfd.readouterr().err.splitlines() == [
+            f"left out view1.jpg and view{N_VIEWS + 1}.jpg: a match names keypoint 500 of image view{N_VIEWS + 1}.jpg, which has 100",
+            "left out view1.jpg and bare.jpg: a match names keypoint 1 of image bare.jpg, which has 0",
+            f"ruzhash-cv: error: 2 of {N_RIGID + 4} pairs are left out",
+        ]
+        assert fingerprint(database) == expected
+    reasons = {row["name2"]: row["reason"] for row in rows_of(report)}
+    assert reasons["bare.jpg"] == "a match names keypoint 1 of image bare.jpg, which has 0"
+
+
+def test_a_pair_that_gets_its_worker_killed_is_told_and_its_row_stays(
+    database: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream is played: it takes for lost what a worker would have been killed by."""
+
+    def lossy(function: Any, items: Any, lost: Any, **_: Any) -> Any:
+        for item in items:
+            yield lost(item) if item.key == (1, 2) else function(item)
+
+    foreign = pycolmap.TwoViewGeometry(config=3, inlier_matches=np.zeros((1, 2), np.uint32))
+    with pycolmap.Database.open(database) as db:
+        db.write_two_view_geometry(1, 2, foreign)
+    monkeypatch.setattr(pairs, "stream", lossy)
+    assert cli.main(["colmap", str(database), "--n-jobs", "1", "--overwrite"]) == 2
+    assert f"left out view1.jpg and view2.jpg: {pairs.LOST}\n" in capfd.readouterr().err
+    assert len(geometries(database)[1, 2].inlier_matches) == 1
+    assert len(geometries(database)) == N_RIGID + 1
 
 
 def test_damaged_pages_are_told_before_the_work(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
