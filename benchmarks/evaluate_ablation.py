@@ -34,12 +34,12 @@ from measures import mask_quality, roc_auc
 from numpy.typing import NDArray
 from problems import Problem
 from report import about_this_run, markdown
+from ruzhash_cv.matchset import MatchSet
+from ruzhash_cv.structures import search
 from suites import GROUPS, SUITES, problems
 from variants import DEFAULT, FACTORS, NUMBERS, RULES, Variant, all_variants, changed, imports, place_of, row_sums
 
 from ruzhash_cv import FilterResult, filter_points, filtering
-from ruzhash_cv.matchset import MatchSet
-from ruzhash_cv.structures import search
 
 MEASURES = ("f1", "auc", "row_sum_auc", "accepted")
 # Milliseconds are kept, and not compared: variants run one after the other, beside others.

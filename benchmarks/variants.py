@@ -18,11 +18,11 @@ import numba
 import numpy as np
 from numba.core.registry import CPUDispatcher
 from numpy.typing import NDArray
+from ruzhash_cv.families.two_view import squared_residuals
+from ruzhash_cv.structures import evidence, motions, refinement, search
 
 from ruzhash_cv import filtering, matchset, preferences, sampling, verdict
-from ruzhash_cv.families.two_view import squared_residuals
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.structures import evidence, motions, refinement, search
 
 Change = Callable[[ExitStack], None]
 Array = NDArray[np.float64]

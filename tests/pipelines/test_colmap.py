@@ -23,7 +23,6 @@ import pytest
 from many_pairs import ended
 from naive import apply
 from numpy.typing import NDArray
-from ruzhash_cv.families.distances import sampson_distance, transfer_error
 from two_views import H
 
 from ruzhash_cv import cli
