@@ -3,8 +3,8 @@
     PYTHONPATH=../before python benchmarks/digests.py -o before.txt
     python benchmarks/digests.py --compare before.txt
 
-Prints a line a scene: its name, 16 letters each of mask, labels, scores, p-values, the matrices of models and of motions, F1, milliseconds.
-The scenes are made once and kept in the cache. `--compare` names the scenes that differ, and says by how much F1 does.
+Prints a line a scene: its name, 16 letters each of mask, labels, scores, p-values, the matrices of models and of motions, F1, and
+milliseconds. The scenes are made once and kept in the cache. `--compare` names those that differ, and says by how much F1 does.
 """
 
 from __future__ import annotations

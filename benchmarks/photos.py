@@ -1,7 +1,7 @@
 """Photographed pairs with ground truth: planes of which a homography is known, and rigid scenes with hand-made validation points.
 
 Two sets of K. Lebeda, J. Matas, O. Chum, "Fixing the Locally Optimized RANSAC", BMVC 2012. They are not part of this repository:
-`RUZHASH_CV_PHOTOGRAPHED` names the directory that holds `planes` and `rigid`. Without it they are looked for beside AdelaideRMF's files.
+`RUZHASH_CV_PHOTOGRAPHED` names the directory that holds `planes` and `rigid`; without it it is looked for beside AdelaideRMF's.
 """
 
 from __future__ import annotations
