@@ -10,27 +10,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from estimators import Estimator, Found, estimators, poselib
 from measures import mask_quality, paired_difference
 from numpy.typing import NDArray
-from optional_peers import ABSENT
 from pictured import RATIO, posed
 from pose_measures import (
     THRESHOLDS,
-    Estimator,
-    Found,
     Pose,
     matrix_pose,
-    model_peers,
     opencv_pose,
     pose_error,
     pose_score,
-    poselib,
     poselib_pose,
 )
 from pose_scenes import Pair, given
 from rendered import photographed
 from report import about_this_run, markdown
-from variants import CHANGES, DEFAULT, RULES, changed
+from variants import DEFAULT, RULES
+from variants import run as run_variant
 
 from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
 
@@ -105,11 +102,9 @@ def run(pair: Pair, seed: int, peers: dict[str, Estimator], variant: str = DEFAU
     masks |= others
     if variant != DEFAULT:
         start = time.perf_counter()
-        with changed(RULES[variant]):
-            other = filter_points(pair.points1, pair.points2, rng=seed)
-            took = time.perf_counter() - start
-            # Motions are searched for by its rules too.
-            masks[variant] = other.inlier_mask, took, any_fundamental(other)
+        other = run_variant(RULES[variant], pair.points1, pair.points2, seed)
+        took = time.perf_counter() - start
+        masks[variant] = other.inlier_mask, took, any_fundamental(other)
     for name, (kept, seconds, exists) in masks.items():
         for way, estimate in (("PoseLib", poselib_pose), ("findEssentialMat", opencv_pose)):
             if poselib is None and way == "PoseLib":
@@ -242,13 +237,13 @@ def main() -> None:
     parser.add_argument("--set", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--no-peers", action="store_true", help="this package alone")
     parser.add_argument(
-        "--beside", default=DEFAULT, choices=CHANGES, help="a rule of the ablation: the mask without it as one more"
+        "--beside", default=DEFAULT, choices=RULES, help="a rule of the ablation: the mask without it as one more"
     )
     options = parser.parse_args()
-    peers = {} if options.no_peers else model_peers(KIND)
+    peers = {} if options.no_peers else estimators(KIND)
     first = 10_000 if options.half == "judge" else 0
     seeds = range(first, first + options.seeds)
-    print(about_this_run(ABSENT))
+    print(about_this_run())
     for name in options.set:
         pairs = list(SETS[name](options.half, options.per_cell))
         print(f"\n{report(name, pairs, seeds, peers, options.beside)}", flush=True)

@@ -17,8 +17,7 @@ from rendering.furnishings import (
     texture_seed,
     turn_about_vertical,
 )
-from rendering.scenes import NO_MOTION, Array, Camera, Face, Scene, Texture, look_at
-from ruzhash_cv._validation import RNG, as_generator, check_int
+from rendering.scenes import NO_MOTION, RNG, Array, Camera, Face, Scene, Texture, look_at
 from ruzhash_cv.datasets.pairs import NO_FACE
 
 SIZE = (800, 600)
@@ -40,7 +39,7 @@ def plane_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
     scene : Scene
         One plane, ``structure="plane"``.
     """
-    generator = as_generator(rng)
+    generator = np.random.default_rng(rng)
 
     def build() -> Scene:
         columns, rows = int(generator.integers(7, 11)), int(generator.integers(5, 7))
@@ -85,9 +84,9 @@ def facade_scene(n_planes: int = 4, *, rng: RNG = 0, size: tuple[int, int] = SIZ
     scene : Scene
         ``structure="plane"``; the ground is the last plane.
     """
-    if check_int(n_planes, "n_planes", at_least=2) > 8:
-        raise ValueError(f"`n_planes` must be at most 8, got {n_planes}")
-    generator = as_generator(rng)
+    if not 2 <= n_planes <= 8:
+        raise ValueError(f"`n_planes` must be from 2 to 8, got {n_planes}")
+    generator = np.random.default_rng(rng)
 
     def build() -> Scene:
         walls, extent = terrace(n_planes - 1, generator)
@@ -130,7 +129,7 @@ def rigid_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
     scene : Scene
         One body, ``structure="body"``.
     """
-    generator = as_generator(rng)
+    generator = np.random.default_rng(rng)
 
     def build() -> Scene:
         faces = store_room(generator)
@@ -160,9 +159,9 @@ def desk_scene(n_objects: int = 4, *, rng: RNG = 0, size: tuple[int, int] = SIZE
     scene : Scene
         ``structure="body"``: label 1 is the desk, label b + 1 the object b.
     """
-    if check_int(n_objects, "n_objects") > 5:
-        raise ValueError(f"`n_objects` must be at most 5, got {n_objects}")
-    generator = as_generator(rng)
+    if not 1 <= n_objects <= 5:
+        raise ValueError(f"`n_objects` must be from 1 to 5, got {n_objects}")
+    generator = np.random.default_rng(rng)
 
     def build() -> Scene:
         faces = desk_top(generator)

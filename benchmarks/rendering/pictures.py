@@ -13,9 +13,8 @@ from scipy import ndimage
 
 from rendering import buildings, prints, textures
 from rendering.rasters import fill_faces
-from rendering.scenes import Array, Face, Scene, enlargement
+from rendering.scenes import RNG, Array, Face, Scene, enlargement
 from rendering.textures import Image
-from ruzhash_cv._validation import RNG, as_generator
 from ruzhash_cv.datasets.pairs import NO_FACE, ImagePair
 
 OVERSAMPLING = 2
@@ -84,7 +83,7 @@ def render_shots(shots: Sequence[tuple[Scene, int]], *, rng: RNG = 0) -> list[Im
     list of ndarray of uint8, shape (height, width, 3)
         BGR.
     """
-    generator = as_generator(rng)
+    generator = np.random.default_rng(rng)
     faces = shots[0][0].faces
     maps = [scene.face_map(shot, scale=OVERSAMPLING)[0] for scene, shot in shots]
     canvases = [_backdrop(*taken) for taken in shots]

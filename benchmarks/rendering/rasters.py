@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._kernels import jit
 from ruzhash_cv.datasets.pairs import NO_FACE
 
 
-@jit
+@numba.njit(nogil=True, error_model="numpy", cache=True)
 def _fill(
     corners: NDArray[np.float64],
     starts: NDArray[np.int64],

@@ -6,7 +6,7 @@ The world is in metres with z up; pixel (0, 0) is the centre of the first pixel.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rendering.rasters import clip_polygon, fill_faces
 
 Array = NDArray[np.float64]
+RNG: TypeAlias = int | np.random.Generator | None
 UNIT_SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 NEAREST_DEPTH = 0.05  # metres; faces are cut here, before they pass the camera's centre
 NO_MOTION = (np.eye(3)[None], np.zeros((1, 3)))  # the static world alone
