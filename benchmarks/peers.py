@@ -25,6 +25,8 @@ from lpm import locality_preserving_matching
 from numpy.typing import NDArray
 
 OURS = "ruzhash_cv"
+#: Settings chosen because they are the best for AdelaideRMF.
+TUNED = ("sequential H USAC_MAGSAC 12 px",)
 MODELS = {"H": "homography", "F": "fundamental"}
 
 

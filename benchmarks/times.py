@@ -134,7 +134,10 @@ start, cpu = time.perf_counter(), time.process_time()
 print(json.dumps([time.perf_counter() - start, time.process_time() - cpu, {extra}]))
 """
 DEPENDENCIES = "import numpy, cv2, scipy.sparse, scipy.spatial, numba"
-COUNTED = "from numba.core.event import install_recorder\nrecorder = install_recorder('numba:compile').__enter__()\n"
+COUNTED = """from numba.core.event import install_recorder
+context = install_recorder("numba:compile")
+recorder = context.__enter__()
+"""
 COUNT = "sum(event.is_start for _, event in recorder.buffer)"
 POINTS = """import numpy as np
 from ruzhash_cv import filter_points

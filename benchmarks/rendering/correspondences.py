@@ -61,38 +61,12 @@ def draw_correspondences(
     weights: str | ArrayLike = "area",
     rng: RNG = 0,
 ) -> Correspondences:
-    """Draw true correspondences on what both images see, and mismatches.
+    """Draw true correspondences on what both images see, and mismatches, in random order.
 
-    Parameters
-    ----------
-    scene : Scene
-        Where from.
-    n_matches : int
-        How many in total, at least 1.
-    mismatch_rate : float
-        Share of mismatches, in [0, 1].
-    noise : float
-        Standard deviation of the Gaussian noise on each coordinate in each image, in pixels, at least 0.
-    mismatches : {"uniform", "nearby", "repeated"}
-        Places paired at random; the true place displaced by 10 to 50 pixels; the true place displaced by whole
-        periods of the texture, the same few displacements all over a plane.
-    weights : {"area", "even", "uneven"} or array_like of shape (n_structures,)
-        Share of each structure among the true correspondences: by the area both images see, equal, random between
-        5 % and 60 %, or as given.
-    rng : int, numpy.random.Generator or None
-        Source of randomness.
-
-    Returns
-    -------
-    correspondences : Correspondences
-        In random order.
-
-    Examples
-    --------
-    >>> from rendering import draw_correspondences, facade_scene
-    >>> drawn = draw_correspondences(facade_scene(3, rng=1), 200, mismatch_rate=0.25, rng=2)
-    >>> drawn.points1.shape, int((drawn.labels == 0).sum())
-    ((200, 2), 50)
+    A share `mismatch_rate` of `n_matches` is wrong; `noise` is the standard deviation of each coordinate in each image, pixels.
+    `mismatches`: "uniform", places paired at random; "nearby", the true place displaced by 10 to 50 pixels; "repeated", displaced by
+    whole periods of the texture, the same few all over a plane. `weights`: the share of each structure among the true ones, "area"
+    that both images see, "even", "uneven" (random, 5 to 60 %), or numbers.
     """
     if mismatches not in MISMATCHES:
         raise ValueError(f"`mismatches` must be one of {MISMATCHES}, got {mismatches!r}")

@@ -25,20 +25,7 @@ ATTEMPTS = 200
 
 
 def plane_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
-    """Build one wall of repeated windows or tiles, seen twice under strong perspective.
-
-    Parameters
-    ----------
-    rng : int, numpy.random.Generator or None
-        Source of randomness.
-    size : tuple of int
-        Width and height of both images in pixels.
-
-    Returns
-    -------
-    scene : Scene
-        One plane, ``structure="plane"``.
-    """
+    """Build one wall of repeated windows, seen twice under strong perspective: one plane."""
     generator = np.random.default_rng(rng)
 
     def build() -> Scene:
@@ -70,20 +57,7 @@ def plane_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
 
 
 def facade_scene(n_planes: int = 4, *, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
-    """Build a terrace of houses round a paved square: `n_planes` - 1 walls at different angles, and the ground.
-
-    Parameters
-    ----------
-    n_planes : int
-        From 2 to 8.
-    rng, size
-        See `plane_scene`.
-
-    Returns
-    -------
-    scene : Scene
-        ``structure="plane"``; the ground is the last plane.
-    """
+    """Build a terrace of houses round a paved square: `n_planes` - 1 walls at different angles, and the ground."""
     if not 2 <= n_planes <= 8:
         raise ValueError(f"`n_planes` must be from 2 to 8, got {n_planes}")
     generator = np.random.default_rng(rng)
@@ -118,16 +92,6 @@ def rigid_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
     """Build a store room packed with parcels: many small facets, none of which dominates.
 
     Homographies explain at most a seventh of what is seen each; one fundamental matrix explains everything.
-
-    Parameters
-    ----------
-    rng, size
-        See `plane_scene`.
-
-    Returns
-    -------
-    scene : Scene
-        One body, ``structure="body"``.
     """
     generator = np.random.default_rng(rng)
 
@@ -145,19 +109,9 @@ def rigid_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
 
 
 def desk_scene(n_objects: int = 4, *, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
-    """Build a desk with papers, on which books and boxes are moved independently between the shots.
+    """Build a desk with papers, on which 1 to 5 books and boxes are moved independently between the shots.
 
-    Parameters
-    ----------
-    n_objects : int
-        Moving bodies, from 1 to 5; the desk itself is body 0, so there are `n_objects` + 1 motions.
-    rng, size
-        See `plane_scene`.
-
-    Returns
-    -------
-    scene : Scene
-        ``structure="body"``: label 1 is the desk, label b + 1 the object b.
+    Label 1 is the desk, which is body 0, label b + 1 the object b.
     """
     if not 1 <= n_objects <= 5:
         raise ValueError(f"`n_objects` must be from 1 to 5, got {n_objects}")
