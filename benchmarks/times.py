@@ -134,6 +134,7 @@ start, cpu = time.perf_counter(), time.process_time()
 print(json.dumps([time.perf_counter() - start, time.process_time() - cpu, {extra}]))
 """
 DEPENDENCIES = "import numpy, cv2, scipy.sparse, scipy.spatial, numba"
+IMPORT = "from ruzhash_cv import filter_points"
 COUNTED = """from numba.core.event import install_recorder
 context = install_recorder("numba:compile")
 recorder = context.__enter__()
@@ -156,12 +157,12 @@ def fresh(code: str, before: str = "", extra: str = "0", **environment: str) -> 
 
 def cold_times(options: argparse.Namespace) -> None:
     """Print what the import costs beyond its dependencies', medians of pairs in turn, and what first calls cost."""
-    pairs = [(fresh(DEPENDENCIES), fresh(f"{DEPENDENCIES}\nimport ruzhash_cv")) for _ in range(options.pairs)]
+    pairs = [(fresh(DEPENDENCIES), fresh(f"{DEPENDENCIES}\n{IMPORT}")) for _ in range(options.pairs)]
     for column, kind in ((0, "clock"), (1, "processor")):
         base, both = (1e3 * statistics.median(pair[part][column] for pair in pairs) for part in range(2))
         beyond = 1e3 * statistics.median(pair[1][column] - pair[0][column] for pair in pairs)
         print(f"{kind} ms: dependencies {base:.0f}, with ruzhash_cv {both:.0f}, beyond {beyond:+.0f}")
-    compiled = fresh("import ruzhash_cv", f"{DEPENDENCIES}\n{COUNTED}", COUNT)[2]
+    compiled = fresh(IMPORT, f"{DEPENDENCIES}\n{COUNTED}", COUNT)[2]
     print(f"kernels compiled at import: {compiled:.0f}")
     for names in (("empty cache", "filled cache"), ("after warmup",)):
         with tempfile.TemporaryDirectory() as cache:
