@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,23 +24,29 @@ class ModelFamily(Protocol):
     """
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What a result calls a model."""
 
     @property
+    @abstractmethod
     def sample_size(self) -> int:
         """Points of a minimal sample. As many fit a model whatever they are."""
 
     @property
+    @abstractmethod
     def codimension(self) -> int:
         """Equations that a point on a model satisfies, 1 or 2: the share of unrelated points within r grows as r ** codimension."""
 
+    @abstractmethod
     def solve(self, samples: Array) -> tuple[Array, Rows]:
         """Return finite models (k, p) of samples (s, sample_size, d), and the sample (k,) each was solved from."""
 
+    @abstractmethod
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared residuals (m, n) of points (n, d) to models (m, p); NaN or infinity where there is none."""
 
+    @abstractmethod
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return weighted least-squares fits (m, p) to points (n, d), `weights` (m, n); NaN where there is none.
 
@@ -64,6 +71,7 @@ class TwoViewFamily(ModelFamily, Protocol):
         """Return models (m, 9) after one step towards the weighted least squares of their residuals, for a structure's last fits."""
         return self.fit(data, weights, models)
 
+    @abstractmethod
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return models (m, 9) of pixels; `into1`, `into2` (3, 3) brought homogeneous pixels to the models' coordinates."""
 
