@@ -75,6 +75,15 @@ def test_matches_within_the_radius_in_both_images_are_one_group(data: list, radi
     assert duplicate_groups(np.array(data, float), radius).tolist() == groups
 
 
+@pytest.mark.parametrize("column", [0, 1, 2, 3])
+def test_groups_of_matches_that_crowd_in_one_coordinate_equal_their_twin(column: int) -> None:
+    """More than a thousand within the radius in the first coordinate: neighbours are searched along another."""
+    data = np.random.default_rng(column).uniform(0, 2.0, (2600, 4))
+    data[:, column] *= 100.0
+    data = data[np.argsort(data[:, 0], kind="stable")]
+    np.testing.assert_array_equal(duplicate_groups(data, 1.5), naive.duplicate_groups(data, 1.5))
+
+
 # Weights
 
 

@@ -130,6 +130,31 @@ def test_a_residual_that_is_no_number_is_as_good_as_one_beyond_all(value: float)
         np.testing.assert_array_equal(getattr(results[0], name), getattr(results[1], name))
 
 
+def read_only(values: Array) -> Array:
+    values.flags.writeable = False
+    return values
+
+
+@pytest.mark.parametrize("form", [np.asfortranarray, read_only, lambda values: np.repeat(values, 2, axis=-1)[..., ::2]])
+def test_a_family_may_return_any_form_of_array(form: Any) -> None:
+    class Other(AffineMaps):
+        """The same arrays in another layout, and owners of another type."""
+
+        def solve(self, samples: Array) -> tuple[Array, Any]:
+            models, owner = super().solve(samples)
+            return form(models), owner.astype(np.int32)
+
+        def squared_residuals(self, data: Array, models: Array) -> Array:
+            return np.asarray(form(super().squared_residuals(data, models)))
+
+        def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+            return np.asarray(form(super().fit(data, weights, models)))
+
+    pairs, _ = two_maps_among_mismatches(0)
+    results = [filter_points(pairs[:, :2], pairs[:, 2:], model=family) for family in (AffineMaps(), Other())]
+    assert results[0] == results[1]
+
+
 class OfCodimension3(AffineMaps):
     """More equations than a match has coordinates."""
 
@@ -140,6 +165,17 @@ class Unfinished:
     """A family without its solver."""
 
     name, sample_size, codimension = "affine", 3, 2
+
+
+def test_a_family_that_inherits_and_lacks_a_member_cannot_be_made() -> None:
+    class WithoutSolver(TwoViewFamily):
+        """A family without its solver."""
+
+        name, sample_size, codimension = "affine", 3, 2
+        squared_residuals, fit, to_pixels = AffineMaps.squared_residuals, AffineMaps.fit, AffineMaps.to_pixels
+
+    with pytest.raises(TypeError, match=r"abstract class WithoutSolver .*'?solve'?"):
+        WithoutSolver()
 
 
 @pytest.mark.parametrize(
