@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,9 +25,7 @@ from ruzhash_cv.consensus import (
     held_by,
     proposal_weights,
     samples_wanted,
-    without,
 )
-from ruzhash_cv.families.base import Models
 from ruzhash_cv.filtering import PARAMETERS, STAGES, families_of
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.selection import MAX_STRUCTURES
@@ -296,25 +293,6 @@ def test_scores_without_repetitions_are_of_the_remaining_structures_alone() -> N
     assert np.isin(columns.models, estimate.scores.columns.models).all()
     before, after = (np.median(each.scores.of_matches[repeated]) for each in (estimate, remaining))
     assert after > 1.2 * before
-
-
-def test_motions_join_that_have_evidence_among_what_no_structure_holds() -> None:
-    """One that holds nothing but a dropped structure's matches does not."""
-    data = np.vstack([plane(150, 0.3), motion(120, 0.3), mismatches(60)])
-    estimate, problem = found_in(data)
-    matches, rng = problem.matches, np.random.default_rng(0)
-    plane_like = held_by(estimate.structures, problem)[:, matches.where][:, :150].mean(axis=1) > 0.5
-    weights = np.zeros((1, len(matches)))
-    weights[0, matches.where[150:270]] = 1.0
-    moving = Models(problem.families[1].fit(matches.data, weights), np.ones(1, np.uint8))
-    kept = estimate.structures.take(np.flatnonzero(plane_like))
-    alone = replace(estimate, structures=kept, overlapping=np.zeros((len(kept),) * 2, bool))
-    none = np.zeros(len(kept), bool)
-    joined = without(alone, none, problem, copy.deepcopy(rng), moving)
-    assert joined.structures.family_ids.tolist().count(1) == kept.family_ids.tolist().count(1) + 1
-    dropped = replace(estimate, overlapping=np.zeros((len(estimate.structures),) * 2, bool))
-    left = without(dropped, ~plane_like, problem, rng, moving)
-    assert len(left.structures) == len(kept)
 
 
 # When it ends

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stage_cases import mismatches, problem_of
-from two_views import MAKE, motion, plane
+from two_views import motion, plane
 
 from ruzhash_cv.filtering import PARAMETERS
-from ruzhash_cv.hypotheses import Columns, Pool, greedy_cover, refits, sample_hypotheses, significance
+from ruzhash_cv.hypotheses import Pool, greedy_cover, sample_hypotheses, significance
 from ruzhash_cv.preferences import Embedded
 from ruzhash_cv.problem import Problem
 
@@ -82,35 +80,3 @@ def test_rejected_samples_are_counted_by_reason() -> None:
     assert (len(pool.rejected), pool.n_models) == (4, 0)
     assert pool.rejected[1] > 0
     assert pool.sampled(5, [1, 2, 3, 4]).rejected == tuple(np.add(pool.rejected, [1, 2, 3, 4]))
-
-
-def test_each_model_tried_is_counted_with_its_refits() -> None:
-    assert Pool(n_models=50).n_tried(3) == 200
-
-
-@pytest.mark.parametrize("name", MAKE)
-def test_refits_are_of_narrower_and_narrower_radii(name: str) -> None:
-    """A round's models begin with those of the round before."""
-    problem, _ = problem_of(np.vstack([MAKE[name](80, 0.5), mismatches(40)]))
-    family = problem.families[int(name == "fundamental")]
-    asked: list[tuple[np.ndarray, float]] = []
-
-    def refit(family: object, matches: object, models: np.ndarray, radii: np.ndarray) -> np.ndarray:
-        asked.append((models, float(radii[0] / problem.matches.unit)))
-        return models + 1.0
-
-    found = refits(replace(problem, stages=replace(problem.stages, refit=refit)), family, np.zeros((2, 9)))
-    np.testing.assert_allclose([radius for _, radius in asked], PARAMETERS.refit_radii)
-    assert (np.diff(PARAMETERS.refit_radii) < 0).all()
-    np.testing.assert_array_equal(found[:, 0], [1, 1, 2, 2, 3, 3])
-
-
-def test_columns_are_taken_and_joined_row_by_row() -> None:
-    columns = Columns(
-        np.arange(36.0).reshape(4, 9), np.array([0, 1, 0, 1], np.uint8), np.arange(4.0), np.eye(4, 7, dtype=int)
-    )
-    joined = Columns.join(
-        [columns.take(np.array([2, 0])), columns.take(np.zeros(4, bool)), columns.take(np.array([3]))]
-    )
-    for name in ("models", "family_ids", "weights", "sample_groups"):
-        np.testing.assert_array_equal(getattr(joined, name), getattr(columns, name)[[2, 0, 3]])

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rendering import draw_correspondences, plane_scene
 from scipy.special import ndtr
 from stage_cases import in_pixels
 
-from ruzhash_cv import filter_points, p_values
+from ruzhash_cv import p_values
 from ruzhash_cv.filtering import PARAMETERS
 from ruzhash_cv.labelling import (
     OWN_CHOICE,
@@ -106,12 +105,6 @@ def test_on_a_line_a_match_must_look_better_than_decoys(times: float, kept: bool
     assert labelled([1.0], [score], codimensions=(POINT,)).keep.tolist() == [True]
 
 
-def test_with_a_tolerance_of_the_caller_s_nothing_is_kept_beyond_it() -> None:
-    for rate in (None, 0.5):
-        found = labelled([1.0, 3.9, 4.1, 8.0], np.full(4, 0.01), choice=Choice(4.0, rate))
-        assert found.keep.tolist() == [True, True, False, False]
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(0, 60), st.sampled_from([None, 5.0]),
@@ -173,19 +166,6 @@ def test_residuals_that_are_not_finite_or_overflow_are_far() -> None:
     residuals = np.array([[np.inf, np.inf], [np.inf, 1e300], [1.0, np.inf]])
     _, distance = nearest_structures(residuals, Limits(np.array([2.0, 1e-300]), np.array([POINT, LINE])))
     assert distance.tolist() == [np.inf, np.inf, 0.5]
-
-
-def test_a_crowd_taken_for_a_structure_leaves_the_plane_its_matches() -> None:
-    """Mismatches 12 to 25 px off make a wide copy of the plane, which holds all that the plane holds."""
-    drawn = draw_correspondences(plane_scene(rng=1), 600, mismatch_rate=0.4, noise=0.7, rng=1)
-    rng, points2, near = np.random.default_rng(1), drawn.points2.copy(), np.flatnonzero(drawn.labels == 0)[::4]
-    angle, length = rng.uniform(0, 2 * np.pi, len(near)), rng.uniform(12, 25, len(near))
-    mapped = np.column_stack([drawn.points1[near], np.ones(len(near))]) @ drawn.homographies[0].T
-    points2[near] = mapped[:, :2] / mapped[:, 2:] + length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-    result, true = filter_points(drawn.points1, points2), drawn.labels == 1
-    assert result.inlier_mask[true].mean() > 0.98
-    precise = int(np.argmin([model.tolerance for model in result.models]))
-    assert (result.labels[true] == precise).mean() > 0.95
 
 
 # One match for each keypoint

@@ -150,17 +150,6 @@ def test_models_of_two_families_are_refined_each_as_alone() -> None:
         assert noise[item] == scale[0]
 
 
-@both
-def test_last_fits_ask_for_the_weights_of_matches_not_of_residuals(family: TwoViewFamily) -> None:
-    size, name = family.sample_size, family.name
-    data = MAKE[name](size + 4, 0.3)
-    start = one_of(family, naive.FITS[name](data, np.ones(size + 4)))
-    data[-4:, 2:] += np.random.default_rng(0).choice([-6.0, 6.0], (4, 2))  # far out: heavy tails, and little weight
-    for weight, changes in ((1.0, True), ((size + 0.9) / (size + 4), False)):
-        found, _ = refined(start, data, np.full(size + 4, weight), [50.0])
-        assert (found != start.models).any() == changes
-
-
 def test_matches_of_one_place_do_not_take_a_model_away() -> None:
     """They are exact, and more than the others: the noise scale is zero."""
     first, rng = np.random.default_rng(0).integers(0, 500, (60, 2)).astype(float), np.random.default_rng(1)
@@ -184,19 +173,6 @@ def test_a_last_fit_is_to_what_lies_within_the_tolerance(family: TwoViewFamily) 
     np.testing.assert_allclose(found, alone, atol=1e-12)
     np.testing.assert_array_equal(noise, same_noise)
     assert 0.1 < noise[0] < 0.6
-
-
-def test_structures_refined_without_what_others_hold_do_not_become_one_another() -> None:
-    rng = np.random.default_rng(0)
-    first = rng.uniform(0, 600, (240, 2))
-    shifts = np.repeat([[0.0, 0.0], [6.0, 2.0]], [200, 40], axis=0)
-    data = np.hstack([first, first + shifts + rng.normal(0, 0.1, (240, 2))])
-    shifted = [naive.of_unit_norm(np.array([[1, 0, x], [0, 1, y], [0, 0, 1.0]])) for x, y in ((0, 0), (4, 2))]
-    others = np.repeat([[False, True], [True, False]], [200, 40], axis=1)
-    for excluded, expected in ((others, [6.0, 2.0]), (None, [0.0, 0.0])):
-        models, noise = refined(one_of(BOTH[0], np.array(shifted)), data, np.ones(240), [12.0, 12.0], excluded)
-        np.testing.assert_allclose(models[1, [2, 5]] / models[1, 8], expected, atol=0.3)
-        assert noise.max() < 0.2
 
 
 @pytest.mark.parametrize("seed", [2, 4, 5, 6, 7])

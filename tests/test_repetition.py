@@ -8,7 +8,7 @@ import pytest
 from stage_cases import in_pixels
 from two_views import shifted_along_lines, two_planes
 
-from ruzhash_cv import filter_points, repetition
+from ruzhash_cv import filter_points
 from ruzhash_cv.filtering import PARAMETERS
 from ruzhash_cv.repetition import Neighbours, find_repetitions, interleaved, own_share
 
@@ -92,16 +92,6 @@ def test_one_match_or_none_is_not_judged() -> None:
     for within in (one, np.zeros((2, 90), bool), np.ones((2, 90), bool)):
         assert found_in(scattered(), within)[0] == [False, False]
     assert not interleaved(scattered(), np.zeros(90, bool), np.zeros(90, bool), RULE)
-
-
-@pytest.mark.parametrize("axis", [0, 1])
-def test_neighbours_are_asked_only_where_others_are_within_bounds(axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, shared, asked, planes = scattered(), np.tile(np.arange(90) % 60, (2, 1)), [], np.ones(2, bool)
-    monkeypatch.setattr(repetition, "own_share", lambda *given: asked.append(given) or 0.0)
-    assert found_in(data, TWO, shared, planes)[0] == [False, True]
-    data[60:, [axis, 2 + axis]] += 1000.0
-    assert found_in(data, TWO, shared, planes)[0] == [False, False]
-    assert len(asked) == 1
 
 
 # What overlaps
