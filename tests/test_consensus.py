@@ -23,7 +23,6 @@ from ruzhash_cv.consensus import (
     find_stationary,
     find_structures,
     held_by,
-    proposal_weights,
     samples_wanted,
 )
 from ruzhash_cv.filtering import PARAMETERS, STAGES, families_of
@@ -131,15 +130,6 @@ def test_at_the_median_a_match_is_proposed_by_its_own_weight() -> None:
     """(1 - q) / q is 1 at q = 1/2, 3 at the first quartile and 1/3 at the third."""
     proposal = best_first(np.full(100, 0.5), np.linspace(0.1, 0.9, 100))
     np.testing.assert_allclose(proposal[[24, 49, 74]], [1.5, 0.5, 0.5 / 3], rtol=1e-6)
-
-
-def test_small_samples_are_drawn_evenly_and_larger_ones_as_scores_say() -> None:
-    weights, unexplained, scores = np.ones(9), np.repeat([0.0, 1.0], [4, 5]), np.linspace(0.1, 0.9, 9)
-    (first,) = proposal_weights(True, weights, unexplained, None)
-    np.testing.assert_array_equal(first, weights)
-    for is_first, among_all in ((True, weights), (False, best_first(weights, scores))):
-        proposals = proposal_weights(is_first, weights, unexplained, scores)
-        np.testing.assert_array_equal(proposals, [among_all, best_first(unexplained, scores)])
 
 
 def test_each_round_draws_as_many_samples_as_all_before_it() -> None:

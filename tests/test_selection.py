@@ -66,19 +66,6 @@ def counts_within(agreeing: float, total: float = 100.0) -> np.ndarray:
     return counts
 
 
-@settings(max_examples=40, deadline=None)
-@given(agreeing=st.floats(30, 98), chance=st.floats(1e-3, 0.05), times=st.integers(2, 50))
-def test_evidence_grows_with_agreement_and_shrinks_with_chance_and_models_tried(
-    agreeing: float, chance: float, times: int
-) -> None:
-    flat = np.full(N_RADII, chance)
-    gain = evidence_of(counts_within(agreeing), 100.0, flat)[0]
-    assert evidence_of(counts_within(agreeing + 1), 100.0, flat)[0] > gain
-    assert evidence_of(counts_within(agreeing), 100.0, 1.5 * flat)[0] < gain
-    more = evidence_of(counts_within(agreeing), 100.0, flat, n_tried=times * 100)[0]
-    assert gain - more == pytest.approx(math.log(times))
-
-
 @each_family
 @pytest.mark.parametrize("chance", [0.01, 0.1])
 def test_evidence_never_exceeds_minus_the_logarithm_of_the_exact_number_of_false_alarms(

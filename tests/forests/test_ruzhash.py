@@ -201,22 +201,7 @@ def test_rows_get_the_same_path_lengths_alone_and_in_blocks_with_empty_rows_amon
     np.testing.assert_array_equal(together[::97], alone)
 
 
-def test_every_tree_is_trained_on_psi_different_rows_each_as_often_as_another() -> None:
-    forest = RuzHashForest(n_trees=400, subsample_size=25).fit(clusters(n=100))
-    trained = forest._trees.trained
-    assert (trained.sum(axis=1) == 25).all()
-    # Binomial(400, 1/4), five standard deviations.
-    assert np.abs(trained.sum(axis=0) - 100).max() < 5 * math.sqrt(400 * 0.25 * 0.75)
-
-
 # The numbers of the paper
-
-
-def test_subsample_and_branches_are_no_more_than_the_rows() -> None:
-    forest = RuzHashForest(subsample_size=256, branching_factor=64, n_trees=3).fit(clusters(n=40))
-    assert forest._trees.trained.all()
-    lengths = forest.path_lengths(clusters(n=40))
-    assert lengths.max() <= 1 + naive.expected_depth(40, 40)
 
 
 @pytest.mark.parametrize("b", [2, 16])
@@ -269,15 +254,6 @@ def test_rows_and_decoys_of_one_distribution_get_scores_of_one_distribution(b: i
     # Two samples of 60: the area's standard deviation is sqrt(121 / (12 * 3600)) = 0.053 under exchangeability.
     assert abs(np.mean(areas) - 0.5) < 4 * 0.053 / math.sqrt(60)
     assert np.std(areas) < 2 * 0.053
-
-
-def test_rows_that_count_themselves_look_less_anomalous_than_they_are() -> None:
-    rng = np.random.default_rng(0)
-    rows = random_rows(60, rng)
-    forest = RuzHashForest(branching_factor=2)
-    own = forest.fit_anomaly_scores(rows)
-    assert (own >= forest.anomaly_scores(rows) - 1e-12).all()
-    assert own.mean() > forest.anomaly_scores(rows).mean() + 0.02
 
 
 # The same seed, the same scores
