@@ -275,12 +275,15 @@ def test_after_repetitions_are_dropped_decoys_are_made_of_what_the_others_do_not
         assert lent[repeated].mean() > 0.9
 
 
-def test_scores_without_repetitions_are_of_the_remaining_structures_alone() -> None:
+def test_scores_without_repetitions_are_of_columns_that_speak_for_the_remaining_structures() -> None:
     estimate, problem, rng, repeated = with_repetitions()
     remaining = drop_repetitions(estimate, problem, rng)
-    columns = remaining.scores.columns
-    np.testing.assert_array_equal(columns.models[-1:], remaining.structures.models)
-    assert np.isin(columns.models, estimate.scores.columns.models).all()
+    np.testing.assert_array_equal(remaining.scores.columns.models[-1:], remaining.structures.models)
+    held, radius = held_by(remaining.structures, problem)[0], PARAMETERS.refit_radii[1] * problem.matches.unit
+    for each, speaks_for_it in ((estimate, True), (remaining, False)):
+        near = problem.families.squared_residuals(each.scores.columns, problem.matches.data) <= radius**2
+        of_repeated = near[:, repeated].sum(axis=1) > near[:, held].sum(axis=1)
+        assert of_repeated.any() == speaks_for_it
     before, after = (np.median(each.scores.of_matches[repeated]) for each in (estimate, remaining))
     assert after > 1.2 * before
 

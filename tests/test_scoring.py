@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import naive
 import numpy as np
 import pytest
 from stage_cases import found_in, matches_of, mismatches, problem_of
-from two_views import motion, plane
+from two_views import motion
 
 from ruzhash_cv import RuzHashForest
 from ruzhash_cv.consensus import Estimate
@@ -19,7 +20,7 @@ from ruzhash_cv.problem import Problem
 from ruzhash_cv.scoring import Scores, columns_of, most_significant, score
 
 N_TRUE = 150
-DATA = np.vstack([plane(N_TRUE, 0.7), mismatches(100)])
+DATA = np.vstack([motion(N_TRUE, 0.7), mismatches(100)])
 NO_GROUP = -2
 
 
@@ -45,6 +46,10 @@ def test_scores_are_two_to_the_minus_path_length_in_one_forest_over_its_normalis
 ) -> None:
     estimate, problem = found
     matches, columns = problem.matches, estimate.scores.columns
+    # As if the first group had been in each sample: its matches have no preference, and decoys have.
+    columns = replace(
+        columns, sample_groups=np.hstack([columns.sample_groups[:, :6], np.zeros((len(columns), 1), int)])
+    )
     unexplained, rng = np.where(np.arange(len(matches)) % 3 == 0, matches.weights, 0.0), np.random.default_rng(7)
     scores = score(columns, estimate.structures, unexplained, problem, copy.deepcopy(rng))
     np.testing.assert_array_equal(scores.decoys, decoys_of_unexplained(matches, unexplained, PARAMETERS, rng))
