@@ -82,7 +82,7 @@ def sample_hypotheses(
 
 
 def refits(problem: Problem, family: TwoViewFamily, models: Array) -> Array:
-    """Return models refitted with narrower and narrower radii, those of every round."""
+    """Return models refitted with narrower and narrower radii: the fits by every radius."""
     fitted, found = models, []
     for radius in problem.parameters.refit_radii:
         radii = np.full(len(models), radius * problem.matches.unit)
@@ -92,7 +92,7 @@ def refits(problem: Problem, family: TwoViewFamily, models: Array) -> Array:
 
 
 def padded(sample_groups: Rows, problem: Problem) -> Rows:
-    """Return groups of samples, -1 for those that the largest samples have more."""
+    """Return groups of samples, filled up with -1 to the size of the largest samples."""
     size = int(problem.families.sample_sizes.max())
     return np.hstack([sample_groups, np.full((len(sample_groups), size - sample_groups.shape[1]), -1)])
 

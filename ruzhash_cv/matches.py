@@ -59,7 +59,7 @@ class Frame:
 def match_weights(groups: Rows, keypoints: Rows) -> Array:
     """Return the weights of correspondences: one for each group, shared by its members, and at most one for each keypoint.
 
-    A keypoint matched to several others is right about one of them at most.
+    At most one match of a keypoint is right.
     """
     weights: Array = 1.0 / np.bincount(groups)[groups]
     totals = np.ones(len(groups))
@@ -124,8 +124,8 @@ class MatchSet:
 def duplicate_groups(data: Array, radius: float) -> Rows:
     """Return the duplicate group of each correspondence: those within `radius` of the same leader, in both images, share one.
 
-    Rows are sorted by their first coordinate. Leaders are taken greedily in that order, and are their groups' first rows: joining
-    anything else would chain groups together.
+    Rows are sorted by their first coordinate. The first row in no group leads a new one. Rows near a member that is not the leader do
+    not join, so that groups are no chains.
     """
     groups = np.full(len(data), -1, np.int64)
     _follow_leaders(data, radius, groups)
