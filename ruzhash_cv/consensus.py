@@ -225,26 +225,26 @@ def drop_repetitions(estimate: Estimate, problem: Problem, rng: np.random.Genera
 def without(
     estimate: Estimate, dropped: Mask, problem: Problem, rng: np.random.Generator, motions: Models | None = None
 ) -> Estimate:
-    """Return the estimate without some structures, and without the columns that more of their matches agree with than of the others'.
+    """Return the estimate without the structures that are `dropped` (k,), and without the columns that agree with these.
 
-    Those of `motions` join the structures that have positive -ln NFA among the matches that neither these nor the dropped ones hold,
-    and that are not discarded.
+    A column agrees with these if the matches near it that are dropped or discarded weigh more than those that are kept. Those of `motions`
+    join the structures that have positive -ln NFA among the other matches.
     """
     structures, matches, parameters = estimate.structures, problem.matches, problem.parameters
     within = held_by(structures, problem)
     held = within[~dropped].any(axis=0)
-    lost = (within.any(axis=0) | estimate.discarded) & ~held
+    removed = (within.any(axis=0) | estimate.discarded) & ~held
     columns = estimate.scores.columns
     columns = columns.take(np.arange(len(columns) - len(structures)))
     near = problem.families.squared_residuals(columns, matches.data) <= (parameters.refit_radii[1] * matches.unit) ** 2
-    fair = near @ (matches.weights * held) >= near @ (matches.weights * lost)
+    fair = near @ (matches.weights * held) >= near @ (matches.weights * removed)
     columns = columns.take(np.flatnonzero(fair))
     structures = structures.take(np.flatnonzero(~dropped))
     overlapping = estimate.overlapping[~dropped][:, ~dropped]
     if motions:
         tests = Tests(estimate.pool.n_tried(len(parameters.refit_radii)), float(matches.weights.sum()))
         tried = problem.radii.hypotheses(motions, matches.data, problem.decoys)
-        more, _ = extract(tried, np.where(held | lost, 0.0, matches.weights), problem.radii, tests)
+        more, _ = extract(tried, np.where(held | removed, 0.0, matches.weights), problem.radii, tests)
         structures = strongest_first(Structures.join([structures, more]))
     unexplained = np.where(held_by(structures, problem).any(axis=0), 0.0, matches.weights)
     columns = most_significant(columns, parameters.n_columns)

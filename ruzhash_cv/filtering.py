@@ -147,7 +147,7 @@ def filter_points(
     ----------
     points1, points2 : array_like, shape (n, 2)
         Corresponding points, pixels (x, y). Rows with NaN or infinity are flagged and do not affect the others; exact
-        repetitions get one verdict.
+        repetitions share one result.
     model : {"auto", "homography", "fundamental"} or TwoViewFamily
         Models to look for: planes, rigid motions, or both ("auto"), each where it has more evidence; or those of a family of your own.
     threshold : float, optional

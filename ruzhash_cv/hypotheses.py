@@ -112,7 +112,7 @@ def significance(embedded: Embedded, problem: Problem, expected: Any, sample_siz
     """Return weights of models, max(0, 1 - D / S)^3, S and D being the mean preferences of matches and of mismatches.
 
     S counts matches by their weights, less `sample_sizes`, where these have preferences too. D is the share of decoys that have a
-    preference at all, one more of them so that it is never 0, times the preference `expected` of these by the law of the family.
+    preference at all, one more of them so that it is never 0, times the `expected_preference` of these.
     """
     chance = expected * (1.0 + embedded.n_decoys) / (len(problem.decoys) + 1.0)
     share = (embedded.sums - sample_sizes) / problem.matches.weights.sum()

@@ -170,7 +170,7 @@ def nearest_structures(residuals: Array, limits: Limits) -> tuple[Rows, Array]:
 def stands_out(nearest: Rows, distance: Array, codimensions: Rows, parameters: Parameters) -> Mask:
     """Tell which structures' surroundings, from 1 to 3 tolerances away, are denser than as large an area further off.
 
-    Mismatches that crowd around a plane look good near it, and are no denser there than further off.
+    Mismatches that crowd around a plane score well near it, but are no denser there than further off.
     """
     reach = parameters.reach
     further = (2.0 * reach**codimensions - 1.0) ** (1.0 / codimensions)
@@ -187,7 +187,7 @@ def break_one_to_one(
     Partners so near each other that one model may be preferred by both do not compete, nor do partners on one plane. `planes` (k,)
     tells which structures are planes.
     """
-    lost, kept = [np.zeros(0, np.int64)], np.flatnonzero(labelling.keep)
+    beaten, kept = [np.zeros(0, np.int64)], np.flatnonzero(labelling.keep)
     on_plane, apart = planes[labelling.labels], parameters.preference_limit * matches.unit
     for numbers, other in zip(matches.keypoints, (matches.data[:, 2:], matches.data[:, :2]), strict=True):
         rows = kept[np.bincount(numbers[kept])[numbers[kept]] > 1]
@@ -197,8 +197,8 @@ def break_one_to_one(
         first = np.concatenate([[True], np.diff(numbers[rows]) != 0])
         best = rows[first][np.cumsum(first) - 1]
         far = np.abs(other[rows] - other[best]).max(axis=1) > apart
-        lost.append(rows[far & ~(on_plane[rows] & (labelling.labels[rows] == labelling.labels[best]))])
-    return np.concatenate(lost)
+        beaten.append(rows[far & ~(on_plane[rows] & (labelling.labels[rows] == labelling.labels[best]))])
+    return np.concatenate(beaten)
 
 
 def p_values(scores: ArrayLike, decoy_scores: ArrayLike) -> Array:
@@ -265,12 +265,12 @@ def _shifted_laws(inliers: float, middle: float) -> tuple[Array, Array]:
 
 
 def adjust(p: Array, shift: float) -> Array:
-    """Return p-values under a law from `empirical_null`."""
+    """Return p-values under a distribution shifted as by `empirical_null`."""
     return p if shift == 0.0 else np.asarray(ndtr(ndtri(p) + shift))
 
 
 def better_rejected(scores: Array, rejected: Mask) -> Array:
-    """Return, for each match, the share of the rejected ones that look better than it.
+    """Return, for each match, the share of the rejected ones that score better.
 
     Mismatches crowd around true positions, because of repeated corners and edges, and decoys do not. Rejected matches are mismatches,
     so a p-value is no smaller than the share of them that scores better.

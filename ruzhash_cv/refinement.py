@@ -37,7 +37,7 @@ EXACT = 1e-6
 
 
 def refit(family: TwoViewFamily, matches: MatchSet, models: Array, radii: Array) -> Array:
-    """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays."""
+    """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; where one fails, the model."""
     squared = np.ascontiguousarray(family.squared_residuals(matches.data, models))
     weights = np.empty_like(squared)
     _biweight_kernel(squared, matches.weights, radii, weights)

@@ -78,7 +78,7 @@ class _Drawing(NamedTuple):
 
 
 class _Neighbourhoods(NamedTuple):
-    """Nearest rows (n_seeds, k + 1) of the first rows, each of which begins with itself, and the sizes that take turns."""
+    """Nearest rows (n_seeds, k + 1) of the first rows, each of which begins with itself, and the sizes that alternate."""
 
     nearest: Rows
     sizes: Rows

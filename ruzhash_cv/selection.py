@@ -8,7 +8,7 @@ the probability of as many by chance, which by Hoeffding's bound is at most exp(
     -ln NFA = n KL(c / n || alpha) - ln(n * models tried)
 
 Matches count by their weights. In n KL both n and c are less by those of a minimal sample, which fit the model whatever they are.
-alpha is the larger of two shares. Decoys tell how many mismatches lie within the largest radius, and by the law of the family,
+alpha is the larger of two shares. Decoys tell how many mismatches lie within the largest radius, and by the growth of this share,
 r ** codimension, within smaller ones. The annulus around the radius tells how dense the surroundings are: mismatches may crowd around
 true positions.
 """
@@ -105,7 +105,7 @@ class Radii:
     def hypotheses(self, models: Models, data: Array, decoys: Array) -> Hypotheses:
         """Return models with the radii that hold correspondences (n, 4) and the shares of decoys (N, 4) within these.
 
-        Within the largest radius decoys are counted; within smaller ones they are as many as the law of the family says.
+        Within the largest radius decoys are counted; within smaller ones their share is taken to be r ** codimension of that.
         """
         n, radii, widest = len(data), self.parameters.radii, self.parameters.n_radii - 1
         squared = self.families.squared_residuals(models, np.vstack([data, decoys]))

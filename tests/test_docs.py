@@ -48,7 +48,9 @@ def test_api_page_lists_every_public_name(room: types.ModuleType) -> None:
 
 def test_the_table_of_the_method_has_every_number() -> None:
     """`benchmarks/evaluate_ablation.py --numbers` prints it."""
-    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|", (DOCS / "method.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(\w+)` \| (.*?) \| (.*?) \|", (DOCS / "method.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     numbers = []
     for field in fields(Parameters):
         values = field.default if isinstance(field.default, tuple) else (field.default,)
