@@ -28,7 +28,6 @@ class Planes:
     name = "plane"
     sample_size = 3
     codimension = 1
-    locally_affine = False
 
     def solve(self, samples: Array) -> tuple[Array, NDArray[np.int64]]:
         """Return planes (k, 4) through the points of each sample (s, 3, 3), and the sample (k,) of each."""

@@ -49,8 +49,8 @@ class Selection:
 class Estimate:
     """What the search has found.
 
-    `overlapping` (k, k) tells which structures are planes of which one is interleaved with the other. `scores` know nothing of
-    structures that join or are divided later, nor does `overlapping`.
+    `overlapping` (k, k) tells which pairs of structures are planes of which the smaller is interleaved with the larger. Neither this
+    nor `scores` covers structures that join, or are divided, later.
     """
 
     structures: Structures
@@ -63,8 +63,8 @@ class Estimate:
 def find_structures(problem: Problem, rng: np.random.Generator) -> Estimate:
     """Sample in rounds until what no structure explains looks like decoys, or `max_rounds`.
 
-    The first family, of the most specific models, is alone in the first round: where it explains all, another one could only let
-    mismatches in.
+    The first round samples only the first family, of the most specific models: where it explains everything, others could only add
+    mismatches.
     """
     families, stages, parameters = problem.families, problem.stages, problem.parameters
     matches, stationary = problem.matches, find_stationary(problem)
@@ -99,10 +99,12 @@ def samples_wanted(problem: Problem, family_id: int, round_number: int) -> int:
 
 
 def proposal_weights(first: bool, weights: Array, unexplained: Array, scores: Array | None) -> list[Array]:
-    """Return what the samples of a family are drawn by: half of them among all matches, half among what is unexplained.
+    """Return the proposal weights (n,) by which samples of a family are drawn: one array for each share of the samples.
 
-    There a match's weight is (1 - q) / q, with q the share that scores at least as well. Among all matches the `first` family is
-    sampled evenly, as small neighbourhoods are pure. The larger samples of the others are not, and scores lead them there too.
+    Without scores all samples are drawn by `weights`. With scores half of them are drawn among all matches, half among the unexplained
+    ones. An unexplained match has the proposal weight (1 - q) / q, where q is the share of these that scores at least as well. Among
+    all matches the `first` family is drawn evenly, because its small samples are often pure. The larger samples of the others seldom
+    are, so they follow the scores there too.
     """
     if scores is None:
         return [weights]
@@ -116,15 +118,15 @@ def best_first(weights: Array, scores: Array) -> Array:
     rows = rows[np.argsort(scores[rows], kind="stable")]
     q = (np.arange(len(rows)) + 1.0) / len(rows) if len(rows) else np.zeros(0)
     proposal = np.zeros(len(weights))
-    # The last one has a little weight too: weight 0 is for what is explained.
+    # The last one has a little weight too: weight 0 means explained.
     proposal[rows] = weights[rows] * ((1.0 - q) / np.maximum(q, 1e-12) + 1e-9)
     return proposal
 
 
 def select(pool: Pool, problem: Problem, stationary: Stationary) -> tuple[Selection, Pool]:
-    """Return structures, after refits of those found among the hypotheses have joined these, and the pool with the refits.
+    """Return the structures found among the hypotheses and among refits of a first selection, and the pool with these refits.
 
-    A texture that is repeated in one direction has no weight.
+    Matches of texture that is repeated in one direction are discarded: they have no weight.
     """
     matches, radii, weights = problem.matches, problem.radii, stationary.others
     tests = Tests(pool.n_tried(len(problem.parameters.refit_radii)), float(weights.sum()))
@@ -146,7 +148,7 @@ def select(pool: Pool, problem: Problem, stationary: Stationary) -> tuple[Select
 def texture_along_lines(
     structures: Structures, hypotheses: Hypotheses, problem: Problem, weights: Array, tests: Tests
 ) -> Mask:
-    """Tell which matches are a texture that is repeated in one direction: all that a motion holds beside a plane."""
+    """Tell which matches are texture repeated in one direction: those of a motion that are off its plane and repeat it."""
     matches, families, parameters = problem.matches, problem.families, problem.parameters
     found = np.zeros(len(matches), bool)
     planes = hypotheses.take(np.flatnonzero(families.is_plane(hypotheses)))
@@ -169,7 +171,7 @@ def held_by(structures: Structures, problem: Problem) -> Mask:
 
 
 def find_stationary(problem: Problem) -> Stationary:
-    """Return what did not move as a structure, if it is more than chance and what is around it give."""
+    """Return the matches that did not move as a structure, if they are more than chance and their surroundings give."""
     matches, family, parameters = problem.matches, problem.families[0], problem.parameters
     unmoved, scale = matches.unmoved(), float(parameters.scales[-1])
     # Weights of a minimal sample are no evidence, and what lies within the radii below has moved by no more.
@@ -189,8 +191,9 @@ def find_stationary(problem: Problem) -> Stationary:
 def converged(selection: Selection, scores: Scores, problem: Problem, first_only: bool) -> bool:
     """Tell whether another round would not pay.
 
-    What is unexplained scores as decoys do, or structures explain more than half; and each explains its own well. One family alone has
-    to do the first.
+    That is so if the unexplained matches score as decoys do, or if structures explain more than half of all, and if each structure has
+    more evidence than matches. With the first family alone the unexplained matches must score as decoys do, and structures need an
+    evidence of `evidence_per_match` for each match explained.
     """
     structures, unexplained, parameters = selection.structures, selection.unexplained, problem.parameters
     explained, n_decoys = structures.weights.sum(), len(scores.of_decoys)
@@ -222,26 +225,26 @@ def drop_repetitions(estimate: Estimate, problem: Problem, rng: np.random.Genera
 def without(
     estimate: Estimate, dropped: Mask, problem: Problem, rng: np.random.Generator, motions: Models | None = None
 ) -> Estimate:
-    """Return the estimate without some structures, and without the columns that speak for these.
+    """Return the estimate without the structures that are `dropped` (k,), and without the columns that agree with these.
 
-    Of `motions` those join that have positive -ln NFA among the matches that no structure holds, kept or dropped, and that are no
-    repeated texture.
+    A column agrees with these if the matches near it that are dropped or discarded weigh more than those that are kept. Those of `motions`
+    join the structures that have positive -ln NFA among the other matches.
     """
     structures, matches, parameters = estimate.structures, problem.matches, problem.parameters
     within = held_by(structures, problem)
     held = within[~dropped].any(axis=0)
-    lost = (within.any(axis=0) | estimate.discarded) & ~held
+    removed = (within.any(axis=0) | estimate.discarded) & ~held
     columns = estimate.scores.columns
     columns = columns.take(np.arange(len(columns) - len(structures)))
     near = problem.families.squared_residuals(columns, matches.data) <= (parameters.refit_radii[1] * matches.unit) ** 2
-    fair = near @ (matches.weights * held) >= near @ (matches.weights * lost)
+    fair = near @ (matches.weights * held) >= near @ (matches.weights * removed)
     columns = columns.take(np.flatnonzero(fair))
     structures = structures.take(np.flatnonzero(~dropped))
     overlapping = estimate.overlapping[~dropped][:, ~dropped]
     if motions:
         tests = Tests(estimate.pool.n_tried(len(parameters.refit_radii)), float(matches.weights.sum()))
         tried = problem.radii.hypotheses(motions, matches.data, problem.decoys)
-        more, _ = extract(tried, np.where(held | lost, 0.0, matches.weights), problem.radii, tests)
+        more, _ = extract(tried, np.where(held | removed, 0.0, matches.weights), problem.radii, tests)
         structures = strongest_first(Structures.join([structures, more]))
     unexplained = np.where(held_by(structures, problem).any(axis=0), 0.0, matches.weights)
     columns = most_significant(columns, parameters.n_columns)

@@ -33,9 +33,9 @@ def decoys_of_matches(matches: MatchSet, parameters: Parameters, rng: np.random.
 def decoys_of_unexplained(
     matches: MatchSet, unexplained: Array, parameters: Parameters, rng: np.random.Generator
 ) -> Array:
-    """Return decoys (N, 4) made of matches that no structure explains: they stand where mismatches stand.
+    """Return decoys (N, 4) made of matches that no structure explains, so that their points are where those of mismatches are.
 
-    A few such matches could be made of little else than true ones: the fewer they are, the more decoys are made of any matches.
+    Few such matches may be true ones that were missed. So the fewer they are, the more decoys are made of all matches.
     """
     n_decoys, distance = parameters.n_decoys, parameters.widest_scale * matches.unit
     beyond = matches.data[unexplained > 0.0]

@@ -147,24 +147,25 @@ def filter_points(
     ----------
     points1, points2 : array_like, shape (n, 2)
         Corresponding points, pixels (x, y). Rows with NaN or infinity are flagged and do not affect the others; exact
-        repetitions get one verdict.
+        repetitions share one result.
     model : {"auto", "homography", "fundamental"} or TwoViewFamily
-        Which models to look for: planes, rigid motions, each where the evidence asks for it, or those of a family of one's own.
+        Models to look for: planes, rigid motions, or both ("auto"), each where it has more evidence; or those of a family of your own.
     threshold : float, optional
         The tolerance of every structure, in the unit of the points: every kept match lies within it of one of the result's `models`,
-        by symmetric transfer error for a homography and Sampson distance for a fundamental matrix. It changes nothing else. None:
-        each structure gets the tolerance its own residuals ask for, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
+        by symmetric transfer error for a homography and Sampson distance for a fundamental matrix. Models, scores and p-values are
+        as without it, but a structure that no match lies within is left out. None: each structure gets a tolerance of its own from
+        its residuals, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
     false_acceptance_rate : float in (0, 1), optional
-        Share of mismatches accepted: the mask is p-value <= rate, whatever the structures (within `threshold`, where one is
-        given). None: kept is what lies within the tolerance of a structure (of a fundamental matrix: if 98 % of decoys look
-        worse), and up to three times as far what looks better than almost all decoys; see docs/method.md.
+        Share of mismatches to accept: the mask is p-value <= rate (and within `threshold`, where one is given). None: a match is
+        kept within the tolerance of a homography, within that of a fundamental matrix if it scores better than 98 % of decoys, and up
+        to three times as far if it scores better than almost all decoys; see docs/method.md.
     pixel : float
         Size of a pixel in the unit of the points: 1 / focal length for normalised image coordinates. All lengths of the method are
         multiples of it.
     keep_stationary : bool
-        Keep what did not move while the rest of the pair did: watermarks, time stamps, black borders, the bonnet of a car. Such
-        matches are a structure of their own, marked `stationary`, and never part of a motion: a homography, whatever `model` is, or
-        of a family of one's own. From a tripod all is kept.
+        Keep matches that did not move while more others did: watermarks, time stamps, black borders, the bonnet of a car. They are a
+        structure of their own, marked `stationary`, and part of no motion. Its model is a homography, whatever `model` is, or of a
+        family of your own. If the camera did not move, its matches are kept in any case.
     rng : int, numpy.random.Generator or None
         The same int gives the same result.
 
@@ -310,7 +311,7 @@ def _with_statistics(result: FilterResult, estimate: Estimate, seconds: dict[str
 
 
 def _why_too_few(matches: MatchSet) -> str:
-    """Say what makes the matches too few: there are few, they are one, or the unit is no pixel."""
+    """Say why the matches are too few: there are few, they are all the same, or their unit is not the pixel."""
     reason = f"{matches.n_groups} distinct matches, at least {MIN_MATCHES} are needed"
     if len(matches) == 1 < len(matches.where):
         return f"{reason}: all points are the same"

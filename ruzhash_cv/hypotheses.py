@@ -82,7 +82,7 @@ def sample_hypotheses(
 
 
 def refits(problem: Problem, family: TwoViewFamily, models: Array) -> Array:
-    """Return models refitted with narrower and narrower radii, those of every round."""
+    """Return models refitted with narrower and narrower radii: the fits by every radius."""
     fitted, found = models, []
     for radius in problem.parameters.refit_radii:
         radii = np.full(len(models), radius * problem.matches.unit)
@@ -92,7 +92,7 @@ def refits(problem: Problem, family: TwoViewFamily, models: Array) -> Array:
 
 
 def padded(sample_groups: Rows, problem: Problem) -> Rows:
-    """Return groups of samples, -1 for those that the largest samples have more."""
+    """Return groups of samples, filled up with -1 to the size of the largest samples."""
     size = int(problem.families.sample_sizes.max())
     return np.hstack([sample_groups, np.full((len(sample_groups), size - sample_groups.shape[1]), -1)])
 
@@ -112,7 +112,7 @@ def significance(embedded: Embedded, problem: Problem, expected: Any, sample_siz
     """Return weights of models, max(0, 1 - D / S)^3, S and D being the mean preferences of matches and of mismatches.
 
     S counts matches by their weights, less `sample_sizes`, where these have preferences too. D is the share of decoys that have a
-    preference at all, one more of them so that it is never 0, times the preference `expected` of these by the law of the family.
+    preference at all, one more of them so that it is never 0, times the `expected_preference` of these.
     """
     chance = expected * (1.0 + embedded.n_decoys) / (len(problem.decoys) + 1.0)
     share = (embedded.sums - sample_sizes) / problem.matches.weights.sum()

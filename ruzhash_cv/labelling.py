@@ -22,7 +22,7 @@ from ruzhash_cv.selection import Structures
 
 @dataclass(frozen=True)
 class Labelling:
-    """Mask, p-values and labels (-1 = none) of the distinct correspondences, and what they rest on."""
+    """Mask, p-values and labels (-1 = none) of the distinct correspondences, and what a result says of all of them."""
 
     keep: Mask
     p: Array
@@ -107,13 +107,12 @@ def label(
 ) -> Labelling:
     """Choose the mask.
 
-    A match is kept if decoys seldom look as good, and the further off it is the seldomer:
+    A match is kept if few decoys score as well, and fewer the further off it is:
 
-        share of decoys as good <= 0.02 ** (coordinates unchecked)  within the tolerance of a structure
-                                <= 0.002                            up to three tolerances away, if denser than further off
+        share of decoys that score as well <= 0.02 ** (coordinates unchecked)  within the tolerance of a structure
+                                           <= 0.002                            up to three tolerances away, if denser than further off
 
-    With tolerances chosen by the caller nothing is kept beyond these; with a false acceptance rate the mask is p-value <= rate. All
-    else is as without.
+    With a tolerance chosen by the caller nothing is kept beyond it. With a false acceptance rate the mask is p-value <= rate.
     """
     reach, significant = parameters.reach, 2.0 / (1.0 + parameters.n_decoys)
     nearest, distance = nearest_structures(matches.residuals, limits)
@@ -171,7 +170,7 @@ def nearest_structures(residuals: Array, limits: Limits) -> tuple[Rows, Array]:
 def stands_out(nearest: Rows, distance: Array, codimensions: Rows, parameters: Parameters) -> Mask:
     """Tell which structures' surroundings, from 1 to 3 tolerances away, are denser than as large an area further off.
 
-    Mismatches that crowd around a plane look good near it, and are no denser there than further off.
+    Mismatches that crowd around a plane score well near it, but are no denser there than further off.
     """
     reach = parameters.reach
     further = (2.0 * reach**codimensions - 1.0) ** (1.0 / codimensions)
@@ -185,10 +184,10 @@ def break_one_to_one(
 ) -> Rows:
     """Return those kept whose keypoint has a better match: a point of one image has one partner in the other.
 
-    Partners so near each other that a model could have preferences of both are one, and so are any within the same plane, which has
-    room for them. `planes` (k,) tells which structures are planes.
+    Partners so near each other that one model may be preferred by both do not compete, nor do partners on one plane. `planes` (k,)
+    tells which structures are planes.
     """
-    lost, kept = [np.zeros(0, np.int64)], np.flatnonzero(labelling.keep)
+    beaten, kept = [np.zeros(0, np.int64)], np.flatnonzero(labelling.keep)
     on_plane, apart = planes[labelling.labels], parameters.preference_limit * matches.unit
     for numbers, other in zip(matches.keypoints, (matches.data[:, 2:], matches.data[:, :2]), strict=True):
         rows = kept[np.bincount(numbers[kept])[numbers[kept]] > 1]
@@ -198,8 +197,8 @@ def break_one_to_one(
         first = np.concatenate([[True], np.diff(numbers[rows]) != 0])
         best = rows[first][np.cumsum(first) - 1]
         far = np.abs(other[rows] - other[best]).max(axis=1) > apart
-        lost.append(rows[far & ~(on_plane[rows] & (labelling.labels[rows] == labelling.labels[best]))])
-    return np.concatenate(lost)
+        beaten.append(rows[far & ~(on_plane[rows] & (labelling.labels[rows] == labelling.labels[best]))])
+    return np.concatenate(beaten)
 
 
 def p_values(scores: ArrayLike, decoy_scores: ArrayLike) -> Array:
@@ -240,12 +239,12 @@ def tail_shares(scores: Array, ranked: Array) -> Array:
 
 
 def empirical_null(p: Array, n_decoys: int, parameters: Parameters) -> float:
-    """Return the shift of the law of mismatches' p-values: Phi^-1(p) + shift is standard normal.
+    """Return the shift of the distribution of mismatches' p-values: Phi^-1(p) + shift is standard normal.
 
-    0 where they are like decoys. Mismatches of real matchers look a little better: they join what looks alike and lies near each
-    other. Large p-values are theirs alone, and tell the law by which the small ones follow (Efron, "Large-scale simultaneous
-    hypothesis testing: the choice of a null hypothesis", JASA 2004). Fitted to the share of p-values above 0.05 that are at most 0.5.
-    n matches count as n N / (n + N): the `n_decoys` N that p-values come from are a sample too.
+    It is 0 where mismatches are like decoys. Those of real matchers score a little better, because they join points that look alike
+    and lie near each other. Large p-values are theirs alone, so that the distribution can be told from these (Efron, "Large-scale
+    simultaneous hypothesis testing: the choice of a null hypothesis", JASA 2004): the shift is fitted to the share of p-values above
+    0.05 that are at most 0.5. n matches count as n N / (n + N): the `n_decoys` N that p-values come from are a sample too.
     """
     above, middle, prior = parameters.max_inlier_p, parameters.middle_p, parameters.prior_matches
     n = int(np.count_nonzero(p > above))
@@ -266,15 +265,15 @@ def _shifted_laws(inliers: float, middle: float) -> tuple[Array, Array]:
 
 
 def adjust(p: Array, shift: float) -> Array:
-    """Return p-values under a law from `empirical_null`."""
+    """Return p-values under a distribution shifted as by `empirical_null`."""
     return p if shift == 0.0 else np.asarray(ndtr(ndtri(p) + shift))
 
 
 def better_rejected(scores: Array, rejected: Mask) -> Array:
-    """Return, for each match, the share of the rejected ones that look better than it.
+    """Return, for each match, the share of the rejected ones that score better.
 
-    Mismatches crowd around true positions, as repeated corners and edges have them, and decoys do not. What was rejected is known
-    to look as it does: a p-value is no smaller than the share of it.
+    Mismatches crowd around true positions, because of repeated corners and edges, and decoys do not. Rejected matches are mismatches,
+    so a p-value is no smaller than the share of them that scores better.
     """
     ranked: Array = np.sort(scores[rejected])
     better = np.searchsorted(ranked, scores, side="left")

@@ -61,7 +61,7 @@ class Frame:
 def match_weights(groups: Rows, keypoints: Rows) -> Array:
     """Return the weights of correspondences: one for each group, shared by its members, and at most one for each keypoint.
 
-    A keypoint matched to several others is right about one of them at most.
+    At most one match of a keypoint is right.
     """
     weights: Array = 1.0 / np.bincount(groups)[groups]
     totals = np.ones(len(groups))
@@ -126,9 +126,9 @@ class MatchSet:
 def duplicate_groups(data: Array, radius: float) -> Rows:
     """Return the duplicate group of each correspondence: those within `radius` of the same leader, in both images, share one.
 
-    Rows are sorted by their first coordinate. Leaders are taken greedily in that order, and are their groups' first rows: joining
-    anything else would chain groups together. Neighbours are searched along the first coordinate, or, where many are near in it, along
-    that in which the fewest are.
+    Rows are sorted by their first coordinate. The first row in no group leads a new one. Rows near a member that is not the leader do
+    not join, so that groups are no chains. Neighbours are searched along the first
+    coordinate, or, where many are near in it, along that in which the fewest are.
     """
     groups, order, column = np.full(len(data), -1, np.int64), np.arange(len(data)), 0
     if len(data) > _CROWDED and _mean_neighbours(data[:, 0], radius) > _CROWDED:

@@ -1,7 +1,7 @@
 """Motions: one fundamental matrix for the planes that move together, and for the few matches off them that tell the pose.
 
-Planes are found first, and may hide the motion. It is searched for tightly, among what the mask keeps and, with little weight, what it
-does not: a few matches off a plane are no structure. Matrices are tried
+Planes are found first, and may hide the motion, because a few matches off a plane are no structure. So it is searched for with small
+radii, among the matches that the mask keeps and, with little weight, the flagged ones. Matrices are tried
 
     of seven matches, drawn as often from a small structure as from a large one,
     [e]_x H of a plane's homography H and two matches off it: the epipole e is where the lines H x1, x2 of the two meet.
@@ -11,9 +11,10 @@ Structures are parts of one motion if its matrix fits each about as well as that
 
 A plane is a motion by itself, all there is to see or what a camera sees that only turns, unless matches off it tell more: where they
 lie off it, they all do in the direction of the epipole. Mismatches crowd around a plane in any direction: of those a distance d off,
-2 / pi asin(sqrt 2 r / d) come within r (Sampson) of an epipolar line. Surfaces join, so that matches near a plane are asked first;
-only where they tell of no motion at all are those further off. These may be repeated texture, which moves as a second plane would: a
-surface hides what is behind it, so that its matches have each other for neighbours, and texture has the plane's own.
+2 / pi asin(sqrt 2 r / d) come within r (Sampson) of an epipolar line. Surfaces are connected, so matches near a plane are used first,
+and those further off only where the first tell of no motion at all. Those further off may be repeated texture, which moves as a second
+plane would. Their neighbours tell: a surface hides what is behind it, so that its matches are each other's neighbours, while those of
+texture are the plane's matches.
 """
 
 from __future__ import annotations
@@ -255,8 +256,8 @@ def _fits(rigid: _Rigid, seed: int, rows: Rows, all_rows: Rows, rng: np.random.G
 def _evidence(rigid: _Rigid, models: Array, rows: Rows, n_free: int, background: Array | float = 0.0) -> Array:
     """Return -ln NFA (m, n_radii) of matrices among some matches, of which they fit `n_free` whatever these are.
 
-    Chance puts at least the share `background` (n_radii,) of matches within the radii. Tried were the matrices that are refined: those
-    before were ranked by what all matches say.
+    Chance puts at least the share `background` (n_radii,) of matches within the radii. The matrices that are refined count as tried.
+    The others were only ranked.
     """
     problem, parameters, weights = rigid.problem, rigid.problem.parameters, rigid.problem.weights[rows]
     given = Models(models, np.full(len(models), rigid.family_id, np.uint8))
@@ -283,10 +284,10 @@ def _by_direction(problem: MotionProblem, seed: int, rows: Rows) -> Array:
 
 
 def _held(rigid: _Rigid, models: Array, rows: Rows) -> Mask:
-    """Tell which structures (m, k) matrices fit about as well as the best one of each does.
+    """Tell which structures (m, k) matrices fit about as well as the best matrix of each does.
 
-    That is with at most so many times its noise: two radii more. Or with a noise of the smallest radius: a lens that is not undistorted
-    bends each plane's lines otherwise, which a matrix of its own takes up.
+    That is with at most twice its noise, or with twice the smallest radius: a lens that is not undistorted bends the lines of each
+    plane differently, and a matrix of its own adapts to that.
     """
     problem, radii = rigid.problem, rigid.problem.parameters.radii
     squared, labels = rigid.family.squared_residuals(problem.matches.data[rows], models), problem.labels[rows]

@@ -37,18 +37,18 @@ def find_homography(
 ) -> Found:
     """Find the homography of the strongest plane, in place of ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
 
-    `filter_points` keeps every plane; this is the one of most evidence.
+    `filter_points` keeps every plane; this one has the most evidence.
 
     Parameters
     ----------
     points1, points2 : array_like, shape (n, 2) or (n, 1, 2)
         Corresponding points, pixels, of any real dtype.
     ransacReprojThreshold, threshold : float, optional
-        In the points' unit, one of the two: OpenCV's name and place, or ours. On the symmetric transfer error: it holds in both images.
-        None: the tolerance that the plane's own residuals ask for, up to 24 px.
+        In the points' unit, under OpenCV's name or under ours. It bounds the symmetric transfer error, so it holds in both images.
+        None: a tolerance from the plane's own residuals, up to 24 px.
     method, mask, maxIters, confidence
-        Ignored: `method` may be any of OpenCV's robust ones (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...), there is one way here, and it
-        knows itself when it has sampled enough.
+        Ignored. `method` may be any of OpenCV's robust ones (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...). There is one method here, and
+        it decides by itself how much it samples.
     pixel, rng
         See `filter_points`; normalised coordinates need `pixel`, 1 / focal length.
 
@@ -102,15 +102,15 @@ def find_fundamental_matrix(
 ) -> Found:
     """Find the fundamental matrix of the strongest motion, in place of ``cv2.findFundamentalMat``.
 
-    `FilterResult.motions` has every motion; this is the one of most matches, planes and what is off them together. Where that is one
-    plane alone, it is one of the many matrices that fit it.
+    `FilterResult.motions` has every motion; this one has the most matches, on its planes and off them. If it is a single plane, the
+    matrix is one of the many that fit it.
 
     Parameters
     ----------
     points1, points2, method, confidence, maxIters, mask, pixel, rng
         See `find_homography`; `method` may also be `cv2.FM_RANSAC` or `cv2.FM_LMEDS`.
     ransacReprojThreshold, threshold : float, optional
-        As for `find_homography`, but on the Sampson distance; None: the tolerance that the motion's own residuals ask for.
+        As for `find_homography`, but on the Sampson distance. None: a tolerance from the motion's own residuals.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Overlapping planes: of two planes seen in one place only one is there.
+"""Overlapping planes: where two planes are seen in one place, only one can be there.
 
-Repeated windows need not compete for keypoints: matched one window off by the hundred, they are a plane as large as the true one. The
-true one is that whose motion holds more matches, those flagged counted by 1 - p: a wall moves with what stands before it.
+Repeated windows need not compete for keypoints. Hundreds of them, matched one window off, are a plane as large as the true one. The
+true one is the one whose motion holds more matches, where a flagged match counts 1 - p: a wall moves as the things before it do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def resolve_overlaps(
 
 
 def false_planes(estimate: Estimate, problem: Problem) -> tuple[Mask, Motions]:
-    """Tell which structures are planes that cannot be, and return the rigid motions of the others."""
+    """Tell which structures are planes that overlap with those of stronger motions, and return the rigid motions of the others."""
     matches, families = problem.matches, problem.families
     structures = refine_structures(estimate.structures, matches, problem.radii)
     labelling = label_matches(structures, matches, estimate.scores.of_matches, estimate.scores, problem)

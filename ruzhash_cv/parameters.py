@@ -45,7 +45,7 @@ class Parameters:
     min_height: float = _number(0.5, "height of a triangle, in units, below which its points are collinear")
 
     n_decoys: int = _number(1000, "decoys that models are weighed against, and others that scores are compared with")
-    prior_matches: int = _number(40, "decoys, or matches of any kind, that few mismatches count against")
+    prior_matches: int = _number(40, "pseudo-count: so many matches of any kind are added where mismatches are few")
 
     n_scales: int = _number(3, "noise scales of a preference, each a third of the one before")
     widest_scale: float = _number(3.0, "widest noise scale, in units; decoys are further from what could be true")
@@ -54,7 +54,7 @@ class Parameters:
 
     n_columns: int = _number(32, "models the forest's rows are made of, besides structures")
     structure_weight: float = _number(4.0, "weight of a structure among them")
-    saturation: float = _number(4.0, "components above their thresholds in the row that agrees most")
+    saturation: float = _number(4.0, "components of the row that agrees most that are above their thresholds")
     n_trees: int = _number(32, "trees of the forest")
     subsample_size: int = _number(64, "matches a tree is grown on, psi")
     branching_factor: int = _number(4, "branches of a node, b")
@@ -68,7 +68,7 @@ class Parameters:
     annulus_steps: int = _number(2, "width of the annulus around a radius, in radii tried")
     density_ratio: float = _number(1.5, "a structure is so many times as dense as its annulus")
     tolerance_steps: int = _number(1, "from a structure's radius to its tolerance, in radii tried")
-    min_annulus_weight: float = _number(0.05, "matches in an annulus, at least")
+    min_annulus_weight: float = _number(0.05, "matches counted in an annulus, at least")
     refit_radii: tuple[float, ...] = _number((9.0, 3.0, 1.0), "radii of the refits, in units; last fits are as many")
 
     significant_share: float = _number(
@@ -78,10 +78,12 @@ class Parameters:
 
     n_neighbours: int = _number(3, "neighbours that tell whether matches are interleaved with others")
     interleaved_share: float = _number(
-        0.55, "others are among the neighbours of interleaved matches, in shares of chance", "share"
+        0.55, "matches are interleaved with others that are their neighbours this often, as a share of chance", "share"
     )
     small_share: float = _number(
-        0.25, "a structure below this share of the stronger ones need not compete for keypoints", "share"
+        0.25,
+        "a repetition with fewer matches than this share of the stronger structures need not compete for keypoints",
+        "share",
     )
     n_patches: int = _number(32, "patches of a wide plane that its parts are looked for among")
     patch_size: int = _number(20, "matches in a patch")
@@ -94,9 +96,9 @@ class Parameters:
 
     line_decoy_share: float = _number(0.02, "share of decoys that may look as good as a match on a line", "share")
     reach: float = _number(3.0, "tolerances beyond which no match is kept")
-    max_inlier_p: float = _number(0.05, "p-values above are hardly ever inliers'", "share")
+    max_inlier_p: float = _number(0.05, "p-values above this are hardly ever those of inliers", "share")
     middle_p: float = _number(
-        0.5, "how many of these p-values are at most this tells the mismatches' distribution", "share"
+        0.5, "the share of these that are at most this tells how mismatches' p-values are distributed", "share"
     )
 
     @cached_property

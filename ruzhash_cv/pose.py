@@ -55,10 +55,10 @@ class Views:
 def camera_pose(models: dict[str, Array], views: Views, noise: float, parameters: Parameters) -> Pose:
     """Return rotation (3, 3) and unit translation (3,) of x2 ~ K2 (R X + t), from a motion's models and its matches.
 
-    OpenCV takes them from the essential matrix, and from the homography of a plane, as few matches off it leave the matrix uncertain.
-    And it solves samples of five of all matches, as a plane may have hidden the others. From each of these the Sampson distance is made
-    least over the five numbers a pose has, with the Cauchy weights of the `noise` scale. The pose of least truncated squares (MSAC)
-    among all matches, by their weights, is taken.
+    Poses come from the essential matrix; from the homography of a plane, because few matches off it leave the matrix uncertain; and
+    from samples of five of all matches, because a plane may have hidden the others. From each the Sampson distance is minimised over
+    the five numbers of a pose, with Cauchy weights of the `noise` scale. Of these the pose of least truncated squares (MSAC) among
+    all matches, by their weights, is returned.
     """
     (camera1, camera2), (rays1, rays2) = views.cameras, views.rays
     # Normals of epipolar lines in pixels.

@@ -51,7 +51,7 @@ class Embedded(NamedTuple):
 
     @classmethod
     def empty(cls, m: int, n: int) -> Embedded:
-        """Return room for m models and n correspondences."""
+        """Return empty arrays for m models and n correspondences."""
         return cls(np.empty((m, n), np.float32), np.empty(m), np.empty(m))
 
     def of_models(self, rows: slice) -> Embedded:
@@ -64,8 +64,8 @@ def embed(
 ) -> Embedded:
     """Return preferences from squared residuals (m, n + N) of n correspondences and N decoys.
 
-    The mean over several noise scales: the scale need not be known. Self-exclusion: a correspondence has no preference for a model if
-    its duplicate group, `groups` (n,), has a member in the model's sample, `sample_groups` (m, s). -1 there is no group.
+    They are means over several noise scales, so that the noise need not be known. A correspondence has no preference for a model if its
+    duplicate group, `groups` (n,), has a member in the model's sample, `sample_groups` (m, s), where -1 is no group.
     """
     found = into or Embedded.empty(len(squared), len(weights))
     _embed_kernel(squared, kernel, groups, sample_groups, weights, found)

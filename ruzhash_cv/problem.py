@@ -34,7 +34,7 @@ class Stages:
 
 @dataclass(frozen=True)
 class Problem:
-    """Matches to find structures in, decoys (N, 4) that models are weighed against, and what decides."""
+    """Matches to find structures in, decoys (N, 4) that models are weighed against, and the radii and stages of the method."""
 
     matches: MatchSet
     decoys: Array

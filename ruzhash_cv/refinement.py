@@ -3,8 +3,8 @@
 A structure also gives way to narrower ones. Planes a few pixels from each other may lie within one structure, wider than the widest
 noise scale, that has more evidence than each of them. Patches of its matches, each a match and its nearest, are fitted, and refitted
 narrowly. Parts are found among these as structures are, with radii smaller than the structure's by sqrt 2 or 2 at least. They take its
-place if they have more -ln NFA together. As alpha is the density around a radius too, a curved surface and much noise are seldom
-divided: next to a part of it there is more of it.
+place if they have more -ln NFA together. A curved surface or a noisy plane is seldom divided: the surroundings of a part are as dense
+as the part, and alpha counts these.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from ruzhash_cv.selection import (
     strongest_first,
 )
 
-#: Noise that is less, in units or tolerances, is the rounding of exact matches. They may be of one place, and no fit by themselves.
+#: Noise that is less, in units or tolerances, is the rounding of exact matches.
 EXACT = 1e-6
 
 
 def refit(family: TwoViewFamily, matches: MatchSet, models: Array, radii: Array) -> Array:
-    """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; a failed one stays."""
+    """Return least-squares fits (m, 9) to what lies within `radii` (m,) of models, by Tukey's biweight; where one fails, the model."""
     squared = np.ascontiguousarray(family.squared_residuals(matches.data, models))
     weights = np.empty_like(squared)
     _biweight_kernel(squared, matches.weights, radii, weights)
@@ -134,8 +134,8 @@ def noise_scales(squared: Array, codimension: int) -> Array:
 def refine_structures(structures: Structures, matches: MatchSet, radii: Radii) -> Structures:
     """Return structures fitted at their own noise scales; what is stationary keeps its model.
 
-    A fit leaves out what stronger structures hold that are as narrow: what is left beside one of these must not become it. But motions
-    hold planes.
+    A fit leaves out the matches of stronger structures of the same codimension that are as narrow, so that a structure beside one of
+    these does not become it. The matches of planes are not left out of motions, because motions hold planes.
     """
     tolerances, rank = structures.tolerances, np.arange(len(structures))
     codimensions = radii.families.codimensions[structures.family_ids]

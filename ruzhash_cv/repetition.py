@@ -21,7 +21,7 @@ from ruzhash_cv.parameters import Parameters
 
 
 class Neighbours(NamedTuple):
-    """What interleaving is told by: neighbours looked at, their share, and how near a neighbour is the same keypoint."""
+    """The rule of interleaving: how many neighbours are looked at, their share, and how near a neighbour is the same keypoint."""
 
     n: int
     share: float  # of others among the neighbours, in shares of chance
@@ -88,7 +88,7 @@ def repeated_beside(matches: MatchSet, own: Mask, others: Mask, neighbours: Neig
 def interleaved(data: Array, own: Mask, others: Mask, neighbours: Neighbours) -> bool:
     """Tell whether in one of the images `others` are among the neighbours of matches `own` (n,) nearly as often as by chance.
 
-    Of one match, or none, nothing is told.
+    With fewer than two matches the answer is no.
     """
     around = own | others
     least = neighbours.share * others.sum() / max(around.sum(), 1)

@@ -1,4 +1,4 @@
-"""What the filter returns: a verdict on every match, and the structures behind those it keeps."""
+"""What the filter returns: mask, scores and labels of all matches, and the structures that those kept belong to."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Structure(Record):
     support : int
         Matches labelled with it.
     tolerance : float
-        In the points' unit: a match with at most this residual belongs to it, unless it lies in a plane as well and this is none, has a
-        better rival for its keypoint, or looks no better than decoys (on an epipolar line). Without a `threshold`, up to three
-        times as far if it looks better than nearly all decoys and nearly all matches further off.
+        In the points' unit: a match with at most this residual belongs to it. Not so if it lies within a plane and this is none, if its
+        keypoint has a better match, or if (on an epipolar line) it scores no better than decoys. Without a `threshold` a match up to
+        three times as far belongs to it if it scores better than nearly all decoys and nearly all matches further off.
     noise_scale : float
-        In the points' unit: standard deviation of each coordinate's noise that its residuals ask for, by their median.
+        In the points' unit: standard deviation of the noise of each coordinate, from the median residual.
     evidence : float
         -ln NFA: minus the logarithm of how many structures as strong are expected by chance.
     stationary : bool
@@ -56,7 +56,7 @@ class Motion(Structure):
     """What moves as one between the images, seen from the camera: a rigid scene, or an object that moves by itself.
 
     `Structure` has the other attributes. `kind` is ``"homography"`` where no match tells more: one plane, or a camera that only turns.
-    `tolerance` is that of matches off its planes; those of the planes are its own as far as they belong to these.
+    `tolerance` is for matches off its planes; the matches of its planes belong to it too.
 
     Attributes
     ----------
@@ -86,8 +86,8 @@ class FilterResult(Record):
     models : tuple of Structure
         Strongest first.
     score_threshold : float
-        Highest anomaly score among the matches that look right beyond doubt, by score and distance together: with a p-value of at most
-        `false_acceptance_rate`, or, without one, better than all but 2 in 1,000 decoys. Matches near a structure may score higher.
+        Highest anomaly score among the matches that scores alone accept: those with a p-value of at most `false_acceptance_rate`, or,
+        without one, better than all but 2 in 1,000 decoys. Kept matches near a structure may score higher.
     mismatch_rate : float
         In [0, 1]: estimated share of mismatches among distinct matches.
     degenerate_samples : dict of str to int
@@ -95,9 +95,9 @@ class FilterResult(Record):
     n_models : int
         Models sampled.
     reason : str or None
-        Why nothing could be decided; None where something was.
+        Why there are no structures; None where there are.
     seconds : dict of str to float
-        Time of each stage: ``"search"``, of models and structures, and ``"labelling"``, of last fits, p-values and mask.
+        Time of two stages: ``"search"``, for models and structures, and ``"labelling"``, for last fits, p-values and mask.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class FilterResult(Record):
 
     @property
     def motions(self) -> tuple[Motion, ...]:
-        """Motions, those of most matches first, flagged ones counted by 1 - p; they are searched for when first asked for."""
+        """Motions, those of most matches first, where a flagged match counts 1 - p. They are searched for when first asked for."""
         return self._motions[0]
 
     @property
@@ -142,7 +142,8 @@ class FilterResult(Record):
         """How sure it is that the images share anything: the evidence of the strongest structure that is not stationary, 0 without one.
 
         That is minus the logarithm of how many structures as strong are expected by chance. Hardly any pair of unrelated images lies
-        above 20; docs/method.md has the figures. It is no sum over structures: repeated windows of two buildings make many small ones.
+        above 20; docs/benchmarks_geometry.md has the figures. A sum over structures would be worse: windows that two different
+        buildings share make many small ones.
         """
         return max((structure.evidence for structure in self.models if not structure.stationary), default=0.0)
 
@@ -155,7 +156,7 @@ class FilterResult(Record):
 
     @uninterrupted
     def plane_motion(self, structure: int) -> Array | None:
-        """Return a fundamental matrix (3, 3) that fits one structure's matches; a plane leaves it free in part. None: there is none."""
+        """Return a fundamental matrix (3, 3) that fits one structure's matches, or None; of a plane, one of the many that do."""
         n = len(self.models)
         if not -n <= check_int(structure, "structure", at_least=-sys.maxsize) < n:
             raise IndexError(f"`structure` must be an index into {n} models, got {structure}")

@@ -16,7 +16,7 @@ from ruzhash_cv.parameters import Parameters
 
 #: Up to so many distances are all looked at, which takes less time than a tree does; the result is the same.
 _FEW_DISTANCES = 1_500_000
-#: Why a sample makes no model; the last is the solver's verdict.
+#: Why a sample makes no model; the last is told by the solver.
 REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
 _REPEATED, _COLLINEAR, _FLIPPED, _GOOD = 0, 1, 2, 3
 
@@ -25,10 +25,10 @@ _REPEATED, _COLLINEAR, _FLIPPED, _GOOD = 0, 1, 2, 3
 class SamplePlan:
     """How samples of one family are drawn.
 
-    `neighbourhoods` are sizes that take turns: a first match, and the rest among its nearest in (x1, y1, x2, y2), where a true match
-    has true neighbours more often than a mismatch has. 0 is the whole set. Points of a sample are at least `min_spread` apart in both
-    images. An `affine` sample is the most nearly affine one of `n_candidates`: the one whose triangles have the most equal ratios of
-    areas between the images. Of a plane these ratios are alike, of mismatches they are not.
+    A sample is a first match and others among its nearest in (x1, y1, x2, y2), because a true match has true neighbours more often
+    than a mismatch has. `neighbourhoods` are their numbers, used one after the other; 0 is the whole set. Points of a sample are at
+    least `min_spread` apart in both images. An `affine` sample is the most nearly affine of `n_candidates`: the one whose triangles
+    have the most equal ratios of areas between the images. These ratios are nearly equal on a plane, and differ among mismatches.
     """
 
     sample_size: int
@@ -78,7 +78,7 @@ class _Drawing(NamedTuple):
 
 
 class _Neighbourhoods(NamedTuple):
-    """Nearest rows (n_seeds, k + 1) of the first rows, each of which begins with itself, and the sizes that take turns."""
+    """Nearest rows (n_seeds, k + 1) of the first rows, each of which begins with itself, and the sizes that alternate."""
 
     nearest: Rows
     sizes: Rows
@@ -104,7 +104,7 @@ def draw_samples(
 ) -> MinimalSamples:
     """Draw samples of correspondences (n, 4) in proportion to `weights` (n,); fewer come back where draws are degenerate too often.
 
-    Only rows that have weight are drawn, and are neighbours: what has none makes room.
+    Only rows that have weight are drawn, and only these count as neighbours.
     """
     rows, size = np.flatnonzero(weights > 0.0), plan.sample_size
     if len(rows) < size or n_samples == 0:
@@ -145,7 +145,7 @@ def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:
 def _draw_kernel(data: Any, drawing: Any, around: Any, rules: Any, key: Any, drawn: Any) -> int:
     """Write samples, as many from each size of neighbourhood, count verdicts, and return how many samples there are.
 
-    One seed serves all sizes, and the next one where it fails.
+    Each seed is used with all sizes, and the next one where a draw fails.
     """
     samples, weights = drawn.samples, drawing.weights
     size, n_drawn = samples.shape[1], 0

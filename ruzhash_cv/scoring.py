@@ -24,7 +24,7 @@ _NO_GROUP = -2
 class Scores:
     """Anomaly scores of matches (n,), decoys (N, 4) and their scores (N,), and what scores more matches.
 
-    These decoys told nothing of the models. The last columns are those of the structures.
+    The models were not weighed against these decoys. The last columns are those of the structures.
     """
 
     of_matches: Array

@@ -8,7 +8,7 @@ the probability of as many by chance, which by Hoeffding's bound is at most exp(
     -ln NFA = n KL(c / n || alpha) - ln(n * models tried)
 
 Matches count by their weights. In n KL both n and c are less by those of a minimal sample, which fit the model whatever they are.
-alpha is the larger of two shares. Decoys tell how many mismatches lie within the largest radius, and by the law of the family,
+alpha is the larger of two shares. Decoys tell how many mismatches lie within the largest radius, and by the growth of this share,
 r ** codimension, within smaller ones. The annulus around the radius tells how dense the surroundings are: mismatches may crowd around
 true positions.
 """
@@ -105,7 +105,7 @@ class Radii:
     def hypotheses(self, models: Models, data: Array, decoys: Array) -> Hypotheses:
         """Return models of one family with the radii that hold correspondences (n, 4) and the shares of decoys (N, 4) within these.
 
-        Within the largest radius decoys are counted; within smaller ones they are as many as the law of the family says.
+        Within the largest radius decoys are counted; within smaller ones their share is taken to be r ** codimension of that.
         """
         n, radii, widest = len(data), self.parameters.radii, self.parameters.n_radii - 1
         family = self.families[models.family_ids[0] if len(models) else 0]
@@ -182,7 +182,7 @@ def _evidence_kernel(counts: Any, total: float, hypotheses: Any, rules: Any, log
 def count_weights(radius_indices: RadiusIndices, weights: Array, n_radius_indices: int) -> Array:
     """Return the weights (m, n_radius_indices) of correspondences between one radius and the next.
 
-    What lies beyond all annuli is not counted: of no model are these few.
+    What lies beyond all annuli is not counted: that is most of them for any model.
     """
     counts = np.zeros((len(radius_indices), n_radius_indices))
     _count_kernel(radius_indices, weights, counts)
@@ -191,7 +191,7 @@ def count_weights(radius_indices: RadiusIndices, weights: Array, n_radius_indice
 
 @jit
 def _count_kernel(radius_indices: Any, weights: Any, counts: Any) -> None:
-    """Rows that have weight are listed once, and for each model those of them within its annuli: without branches to be foreseen."""
+    """Rows that have weight are listed once, and for each model those of them within its annuli, without branches to predict."""
     n_weighted, last = np.uint64(0), np.uint8(counts.shape[1] - 1)
     weighted, near = np.empty((2, len(weights)), np.uint64)
     for row in range(np.uint64(len(weights))):
@@ -225,8 +225,9 @@ def extract(
 ) -> tuple[Structures, Array]:
     """Return structures, and the weights that none explains.
 
-    The next structure and its radius are those of most evidence among the weights that are left, of whichever family. What it explains
-    is taken away, and so on while the expected number of false alarms is below one. `widest` is the index of the largest radius.
+    The hypothesis and radius of most evidence, of whichever family, are the next structure. The matches it explains are removed, and
+    the next one is chosen among the others, while the expected number of false alarms is below one. `widest` is the index of the
+    largest radius.
     """
     left, n_indices = weights.copy(), radii.parameters.n_radius_indices
     counts = count_weights(hypotheses.radius_indices, left, n_indices)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -68,14 +66,6 @@ def test_a_threshold_of_3_px_keeps_most_of_noisy_planes(scenes: dict[str, Corres
     drawn = scenes[name]
     result = filter_points(drawn.points1, drawn.points2, model="homography", threshold=3.0)
     assert f1(result.inlier_mask, drawn.labels) > 0.9
-
-
-def test_the_homography_of_one_plane_is_recovered(scenes: dict[str, Correspondences]) -> None:
-    drawn = scenes["plane"]
-    model = filter_points(drawn.points1, drawn.points2, model="homography").models[0]
-    genuine = drawn.points1[drawn.labels > 0]
-    truth = cv2.perspectiveTransform(genuine[:, None], drawn.homographies[0])[:, 0]
-    assert np.median(transfer_error(genuine, truth, model.matrix)) < 1.0
 
 
 def test_far_away_coordinates_are_as_good_as_near_ones(scenes: dict[str, Correspondences]) -> None:
@@ -207,7 +197,7 @@ def test_the_mask_of_a_fundamental_matrix_depends_on_scores_too() -> None:
 
 
 def test_a_keypoint_has_one_partner() -> None:
-    """Rivals of a rigid scene's matches: the same first points, the second ones 60 px along their epipolar lines."""
+    """Some matches of a rigid scene are doubled: the same first point, the second one 60 px along its epipolar line."""
     drawn = draw_correspondences(rigid_scene(rng=0), 400, mismatch_rate=0.2, noise=0.5, rng=0)
     found = filter_points(drawn.points1, drawn.points2)
     doubled = np.flatnonzero(found.inlier_mask & (drawn.labels > 0))[::5]
@@ -219,10 +209,10 @@ def test_a_keypoint_has_one_partner() -> None:
     for swap in (False, True):
         for seed in range(4):
             result = filter_points(*((points2, points1) if swap else (points1, points2)), rng=seed)
-            own, rivals = result.inlier_mask[doubled], result.inlier_mask[len(drawn.labels) :]
-            assert not (own & rivals).any()
+            own, doubles = result.inlier_mask[doubled], result.inlier_mask[len(drawn.labels) :]
+            assert not (own & doubles).any()
             assert (result.labels[~result.inlier_mask] == -1).all()
-            kept += 0.125 * own.mean(), 0.125 * rivals.mean()
+            kept += 0.125 * own.mean(), 0.125 * doubles.mean()
     assert kept[0] > max(0.6, 2 * kept[1])
     # A user who asks for a rate gets all that look as good.
     asked = filter_points(points1, points2, false_acceptance_rate=0.2)
@@ -479,13 +469,3 @@ def test_knn_rows_that_fail_the_ratio_test_are_flagged(scenes: dict[str, Corresp
     assert not mask[:3].any()
     assert mask.any()
     assert filter_matches([], [], ()).shape == (0,)
-
-
-def test_another_process_gets_the_same_bits() -> None:
-    code = (
-        "import numpy as np, hashlib; from ruzhash_cv import filter_points;"
-        "p = np.random.default_rng(0).uniform(0, 500, (120, 2)); q = p + 9.0; q[:50] = p[49::-1];"
-        "print(hashlib.sha256(filter_points(p, q).anomaly_scores.tobytes()).hexdigest())"
-    )
-    outputs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in "ab"]
-    assert outputs[0].stdout == outputs[1].stdout != ""

@@ -44,7 +44,7 @@ def filtered(pairs: np.ndarray[Any, Any], **options: Any) -> rc.FilterResult:
     return rc.filter_points(pairs[:, :2], pairs[:, 2:], **options)
 
 
-def verdicts(result: rc.FilterResult, order: Any = slice(None)) -> list[bytes]:
+def bits_of(result: rc.FilterResult, order: Any = slice(None)) -> list[bytes]:
     arrays = (result.inlier_mask, result.anomaly_scores, result.p_values, result.labels)
     return [array[order].tobytes() for array in arrays]
 
@@ -54,25 +54,25 @@ def verdicts(result: rc.FilterResult, order: Any = slice(None)) -> list[bytes]:
 
 @few
 @given(seeds, shifts, families)
-def test_translating_pixels_changes_no_verdict(seed: int, shift: tuple[int, ...], model: str) -> None:
+def test_translating_pixels_changes_no_bit(seed: int, shift: tuple[int, ...], model: str) -> None:
     pairs = scene(seed)
-    assert verdicts(filtered(pairs, model=model)) == verdicts(filtered(pairs + np.array(shift), model=model))
+    assert bits_of(filtered(pairs, model=model)) == bits_of(filtered(pairs + np.array(shift), model=model))
 
 
 @few
 @given(seeds, powers, families, st.sampled_from([None, 3.0]))
-def test_scaling_points_pixel_and_threshold_together_changes_no_verdict(
+def test_scaling_points_pixel_and_threshold_together_changes_no_bit(
     seed: int, power: int, model: str, threshold: float | None
 ) -> None:
     pairs, scale = scene(seed), 2.0**power
     there = filtered(pairs, model=model, threshold=threshold)
     scaled = None if threshold is None else threshold * scale
-    assert verdicts(there) == verdicts(filtered(scale * pairs, model=model, threshold=scaled, pixel=scale))
+    assert bits_of(there) == bits_of(filtered(scale * pairs, model=model, threshold=scaled, pixel=scale))
 
 
 @few
 @given(seeds, families)
-def test_a_rigid_motion_of_the_pixels_changes_few_verdicts(seed: int, model: str) -> None:
+def test_a_rigid_motion_of_the_pixels_changes_few_bits_of(seed: int, model: str) -> None:
     """A quarter turn of both images, and a mirror image: sums round otherwise, samples of other rows are drawn."""
     pairs = scene(seed)
     there = filtered(pairs, model=model)
@@ -93,32 +93,32 @@ def test_rows_that_are_not_finite_are_flagged_and_change_nothing(seed: int, mode
     order = rng.permutation(len(pairs) + n_bad)
     result = filtered(np.vstack([pairs, bad])[order], model=model)
     back = np.argsort(order)
-    assert verdicts(result, back[: len(pairs)]) == verdicts(filtered(pairs, model=model))
+    assert bits_of(result, back[: len(pairs)]) == bits_of(filtered(pairs, model=model))
     assert not result.inlier_mask[back[len(pairs) :]].any()
     assert (result.labels[back[len(pairs) :]] == -1).all()
 
 
 @few
 @given(seeds, families)
-def test_the_order_of_matches_changes_no_verdict(seed: int, model: str) -> None:
+def test_the_order_of_matches_changes_no_bit(seed: int, model: str) -> None:
     pairs = scene(seed) * np.pi  # sums depend on their order
     order = np.random.default_rng(seed).permutation(len(pairs))
-    assert verdicts(filtered(pairs, model=model), order) == verdicts(filtered(pairs[order], model=model))
+    assert bits_of(filtered(pairs, model=model), order) == bits_of(filtered(pairs[order], model=model))
 
 
 @few
 @given(seeds, families)
-def test_repeated_matches_share_the_verdict_they_would_have_alone(seed: int, model: str) -> None:
+def test_repeated_matches_share_what_they_would_have_alone(seed: int, model: str) -> None:
     pairs = scene(seed) * np.pi
     rows = np.random.default_rng(seed).integers(len(pairs), size=3 * len(pairs))
     once, again = filtered(pairs, model=model), filtered(np.vstack([pairs, pairs[rows]]), model=model)
-    assert verdicts(again, slice(len(pairs))) == verdicts(once)
-    assert verdicts(again, slice(len(pairs), None)) == verdicts(once, rows)
+    assert bits_of(again, slice(len(pairs))) == bits_of(once)
+    assert bits_of(again, slice(len(pairs), None)) == bits_of(once, rows)
 
 
 @few
 @given(seeds, families)
-def test_swapping_the_images_changes_few_verdicts(seed: int, model: str) -> None:
+def test_swapping_the_images_changes_few_bits_of(seed: int, model: str) -> None:
     pairs = scene(seed)
     there, back = filtered(pairs, model=model), filtered(pairs[:, [2, 3, 0, 1]], model=model)
     assert (there.inlier_mask == back.inlier_mask).mean() > 0.85
@@ -159,22 +159,6 @@ def test_filter_matches_is_filter_points_of_the_matched_points(seed: int) -> Non
     assert [match.queryIdx for match in kept] == order[mask].tolist()
     corresponding = rc.as_correspondences(pairs[:, :2], pairs[:, 2:], matches)
     assert (np.hstack([corresponding.points1, corresponding.points2]) == pairs[order]).all()
-
-
-@few
-@given(seeds, st.sampled_from(estimators), shifts)
-def test_estimated_models_have_opencv_s_form_and_follow_a_translation(seed: int, estimator: Any, shift: Any) -> None:
-    pairs = scene(seed)
-    moved = pairs + np.array(shift)
-    model, mask = estimator(pairs[:, :2], pairs[:, 2:])
-    again, mask_again = estimator(moved[:, :2], moved[:, 2:])
-    assert (mask.shape, mask.dtype) == ((len(pairs), 1), np.uint8)
-    assert (model is None) == (again is None)
-    if model is None:
-        assert not mask.any()
-    else:
-        assert (model.shape, model.dtype) == ((3, 3), np.float64)
-        assert (mask == mask_again).mean() > 0.97  # of what lies at the tolerance, rounding decides
 
 
 # Samples, models, residuals
@@ -233,24 +217,3 @@ def test_p_values_rise_with_the_score_and_are_no_smaller_than_decoys_allow(own: 
     assert ((p >= 1 / (1 + len(decoys))) & (p <= 1)).all()
     assert (np.diff(p[np.argsort(own)]) >= 0).all()
     assert (rc.p_values(own, decoys[::-1]) == p).all()
-
-
-# Pictures
-
-
-@few
-@given(seeds, st.sampled_from([None, 240, 700]), st.sampled_from([(30, 40), (50, 20, 3), (400, 900, 4)]))
-def test_pictures_have_a_size_that_depends_on_the_images_alone(seed: int, width: int | None, shape: Any) -> None:
-    pairs = scene(seed) / 16
-    n = len(pairs)
-    images = np.full(shape, 90, np.uint8), np.full(shape, 60, np.uint8)
-    drawn = (images[0], pairs[:, :2], images[1], pairs[:, 2:], np.stack([np.arange(n)] * 2, axis=1))
-    pictures = [rc.draw_matches(*drawn, mask, max_width=width) for mask in (np.ones(n, bool), np.zeros(n, bool))]
-    again = rc.draw_matches(*drawn, np.ones((n, 1), np.uint8), max_width=width)
-    assert pictures[0].shape == pictures[1].shape
-    assert pictures[0].dtype == np.uint8
-    assert (pictures[0] == again).all()
-    assert (pictures[0] != pictures[1]).any()
-    scored = rc.draw_scores(*drawn, np.linspace(0, 1, n), max_width=width)
-    assert scored.shape[1:] == pictures[0].shape[1:]
-    assert all((image == value).all() for image, value in zip(images, (90, 60), strict=True))

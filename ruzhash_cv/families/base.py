@@ -50,7 +50,7 @@ class ModelFamily(Protocol):
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return weighted least-squares fits (m, p) to points (n, d), `weights` (m, n); NaN where there is none.
 
-        `models` (m, p), where given, tell how far a residual of the equations is from one of the geometry.
+        `models` (m, p), where given, turn residuals of the equations into those of the geometry, to first order.
         """
 
 
@@ -64,7 +64,7 @@ class TwoViewFamily(ModelFamily, Protocol):
 
     @property
     def is_plane(self) -> bool:
-        """Whether a model tells both coordinates of a match, and small samples are nearly affine maps, as those of a plane are."""
+        """Whether a model predicts both coordinates of a match, and small samples are nearly affine maps, as those of a plane are."""
         return self.codimension == 2
 
     def step(self, data: Array, weights: Array, models: Array) -> Array:

@@ -289,14 +289,6 @@ def test_directory_without_the_file_is_passed_over(
     assert published.requests == []
 
 
-def test_named_directories_are_only_read(published: Server, cache: Path, tmp_path: Path) -> None:
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    fetch_adelaidermf("barrsmith", data_home=mine)
-    assert files_in(mine) == []
-    assert files_in(cache) == ["barrsmith.mat"]
-
-
 def test_corrupt_file_in_data_home_is_an_error_and_stays(published: Server, tmp_path: Path) -> None:
     file = tmp_path / "barrsmith.mat"
     file.write_bytes(MAT[:-1])
@@ -313,16 +305,6 @@ def test_file_that_cannot_be_read_is_a_dataset_error(published: Server, tmp_path
     (tmp_path / "barrsmith.mat").mkdir()
     with pytest.raises(DatasetError, match=r"barrsmith\.mat cannot be read"):
         fetch_adelaidermf("barrsmith", data_home=tmp_path)
-
-
-def test_tilde_in_data_home_is_the_home_directory(
-    published: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    (tmp_path / "barrsmith.mat").write_bytes(MAT)
-    fetch_adelaidermf("barrsmith", data_home="~")
-    assert published.requests == []
 
 
 # The real files

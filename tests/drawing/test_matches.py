@@ -92,12 +92,6 @@ def test_images_of_different_size_stand_at_one_height_and_the_lines_fit_both() -
     np.testing.assert_array_equal(picture, crossing([True, False]))
 
 
-def test_a_photograph_beside_a_small_picture_is_no_wider_than_asked() -> None:
-    picture = draw_matches(grey_image(6000, 4000), KP1, grey_image(1200, 750), KP2, None, [True, False])
-    assert 2390 < picture.shape[1] <= 2400
-    assert not (picture[: 2400 * 4000 // 12400, 1200:].max(axis=(0, 2)) < 40).any()
-
-
 def test_large_photographs_are_shrunk_and_the_lines_with_them() -> None:
     image = np.full((3000, 4000), 128, np.uint8)
     picture = draw_matches(image, KP1 * 10, image, KP2 * 10, pairs(2), [True, False])
@@ -105,16 +99,6 @@ def test_large_photographs_are_shrunk_and_the_lines_with_them() -> None:
     assert greenness(on_line(picture, (300, 150), (2100, 750))).min() > 40
     assert redness(on_line(picture, (300, 750), (2100, 150))).min() > 40
     assert draw_matches(image, KP1, image, KP2, pairs(2), [True, False], max_width=900).shape[1] <= 900
-
-
-def test_lines_grow_with_a_picture_that_is_not_shrunk() -> None:
-    small, large = np.full((600, 800), 128, np.uint8), np.full((1800, 2400), 128, np.uint8)
-    shares = []
-    for image, factor in ((small, 2), (large, 6)):
-        picture = draw_matches(image, KP1 * factor, image, KP2 * factor, pairs(2), [False, False], max_width=None)
-        assert picture.shape[1] == 2 * image.shape[1]
-        shares.append(float((redness(picture[: len(image)]) > 40).mean()))
-    assert 0.7 < shares[1] / shares[0] < 1.4
 
 
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (2, 9), (30, 20), (150, 3)])
@@ -177,15 +161,6 @@ def test_rows_without_a_match_and_rows_that_fail_the_ratio_are_left_out() -> Non
     picture = draw_matches(image, KP1, image, KP2, knn, mask, ratio=0.8)
     assert redness(picture[:HEIGHT]).max() < 10
     assert redness(draw_matches(image, KP1, image, KP2, knn, mask)[:HEIGHT]).max() > 40
-
-
-@pytest.mark.parametrize("far", [1e7, 1e12, -1.7e308])
-def test_points_far_outside_do_no_harm(far: float) -> None:
-    image = grey_image(WIDTH // 4, HEIGHT // 4)  # enlarged
-    picture = draw_matches(
-        image, np.array([[far, 0], [9, 9]]), image, np.array([[9, 9], [9, far]]), pairs(2), [True, False]
-    )
-    assert picture.shape[1] == 600
 
 
 def test_no_matches_give_the_bare_pair() -> None:
