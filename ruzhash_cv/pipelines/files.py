@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -127,16 +127,18 @@ def new_hdf5(path: Path, *, replace: bool = False, **options: Any) -> Iterator[A
         yield file
 
 
-def listed_pairs(path: Path) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the pairs of a text file, two names a line, parted by a tab or else by spaces, and where each stands, for messages."""
-    try:
-        with told(f"cannot read {path}"):
-            lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise UnusableFile(f"{path} is no list of pairs: it is not text") from None
-    for number, line in enumerate(map(str.strip, lines), start=1):
+def listed_pairs(path: Path, is_there: Callable[[str], bool]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the pairs of a text file, two names a line, parted by a tab or else by spaces, and where each stands, for messages.
+
+    A line that begins with # is a comment, unless its first name `is_there`. Names may hold bytes that are not UTF-8.
+    """
+    with told(f"cannot read {path}"):
+        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
+    if "\0" in text:
+        raise UnusableFile(f"{path} is no list of pairs: it is not text in UTF-8")
+    for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
         names = [name.strip() for name in line.split("\t")] if "\t" in line else line.split()
-        if not names or line.startswith("#"):
+        if not names or (line.startswith("#") and not is_there(names[0])):
             continue
         where = f"{path}, line {number}: "
         if len(names) != 2:
