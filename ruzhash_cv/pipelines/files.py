@@ -57,11 +57,12 @@ def _longest_file() -> float:
 
 def check_writable(path: Path, *inputs: Path) -> None:
     """Raise `UnusableFile` unless a file can be written, a new one or in place of an old one that is no input."""
+    folder = Path(os.path.realpath(path)).parent  # of what a link leads to
     if path.is_dir():
         raise UnusableFile(f"cannot write {path}: it is a directory")
-    if not path.parent.is_dir():
-        raise UnusableFile(f"cannot write {path}: there is no directory {path.parent}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
+    if not folder.is_dir():
+        raise UnusableFile(f"cannot write {path}: there is no directory {folder}")
+    if not all(os.access(place, os.W_OK) for place in (path, folder) if place.exists()):
         raise UnusableFile(f"cannot write {path}: permission denied")
     if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
         raise UnusableFile(f"cannot write {path}: it is an input")
@@ -94,8 +95,13 @@ def _part_names(path: Path) -> str:
 def written_beside(path: Path, *, replace: bool = True) -> Iterator[Path]:
     """Give a new file to write to, of a name that no other has; at the end of the block it becomes `path`.
 
-    It goes where the block fails. Without `replace` a file that is there by then stays, and FileExistsError tells so.
+    It goes where the block fails. A link stays, and what it leads to is written. Without `replace` a file that is there by then stays,
+    and FileExistsError tells so.
     """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():  # /dev/null
+        yield path
+        return
     part = path.with_name(_part_names(path).replace("*", secrets.token_hex(4)))
     part.touch(exist_ok=False)
     try:
