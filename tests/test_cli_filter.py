@@ -115,6 +115,37 @@ def test_every_picture_and_file_is_written_and_named(small: tuple[str, str], tmp
         assert arrays["inlier_mask"].any()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs limits of POSIX")
+@pytest.mark.parametrize("option", ["-o", "--structures", "--scores", "--save"])
+def test_a_full_disk_leaves_the_file_that_was_there(
+    small: tuple[str, str], tmp_path: Path, capsys: Captured, option: str
+) -> None:
+    import resource
+
+    output = tmp_path / "out.png"
+    output.write_text("a good one")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
+    try:
+        assert cli.main(["filter", *small, option, str(output)]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert f"cannot write {output}: File too large" in capsys.readouterr().err
+    assert output.read_text() == "a good one"
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs links and devices of POSIX")
+def test_a_link_and_a_device_stay_what_they_are(small: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "link.png").symlink_to(tmp_path / "out.png")
+    for path in (tmp_path / "link.png", Path(os.devnull)):
+        assert cli.main(["filter", *small, "--save", str(path)]) == 0
+    assert (tmp_path / "link.png").is_symlink()
+    assert Path(os.devnull).is_char_device()
+    with np.load(tmp_path / "out.png") as arrays:
+        assert arrays["inlier_mask"].any()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names are text there")
 def test_a_name_that_is_no_text_is_written_to(small: tuple[str, str], tmp_path: Path) -> None:
     """In a process of its own, which OpenCV would end."""
@@ -261,6 +292,28 @@ def test_ctrl_c_ends_without_a_word_while_modules_are_imported(tmp_path: Path) -
     paths = os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[2])])
     command = [sys.executable, "-m", "ruzhash_cv", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+#: A library that makes an ImportError of Ctrl-C, as extension modules do.
+INTERRUPTED_LIBRARY = """
+import os, signal
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    sum(range(1000))
+except KeyboardInterrupt:
+    raise ImportError("initialization failed") from None
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
+def test_ctrl_c_ends_without_a_word_while_a_library_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "pycolmap.py").write_text(INTERRUPTED_LIBRARY)
+    program = "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program += (
+        f"sys.path.insert(0, {str(tmp_path)!r})\nfrom ruzhash_cv.cli import main\nsys.exit(main(['colmap', 'a.db']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, silent_opencv
-from ruzhash_cv.pipelines.files import check_writable, told
+from ruzhash_cv.pipelines.files import check_writable, told, written_beside
 
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -150,8 +150,8 @@ def write_picture(path: Path, picture: NDArray[np.uint8]) -> None:
     if encoded is None:
         size = f"{picture.shape[1]} x {picture.shape[0]}"
         raise InputError(f"{path.suffix} holds no picture of {size} pixels: end {path.name!r} in .png")
-    with told(f"cannot write {path}"):
-        path.write_bytes(encoded)
+    with told(f"cannot write {path}"), written_beside(path) as part:
+        part.write_bytes(encoded)
 
 
 def _encode(path: Path, picture: NDArray[np.uint8]) -> bytes | None:

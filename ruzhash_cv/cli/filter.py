@@ -31,7 +31,7 @@ from ruzhash_cv.cli.common import (
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.features import MAX_SIZE, Features, detect, match, read_image
-from ruzhash_cv.pipelines.files import told
+from ruzhash_cv.pipelines.files import told, written_beside
 from ruzhash_cv.pipelines.folders import FilteredPair
 from ruzhash_cv.pipelines.outputs import contents
 
@@ -179,8 +179,8 @@ def _write(pair: FilteredPair, images: Sequence[Image], options: argparse.Namesp
     if options.scores is not None:
         write_picture(options.scores, draw_scores(*drawn))
     if options.save is not None:
-        # A file, because a name would get a second suffix.
-        with told(f"cannot write {options.save}"), options.save.open("wb") as opened:
+        # An open file, because a name would get a second suffix.
+        with told(f"cannot write {options.save}"), written_beside(options.save) as part, part.open("wb") as opened:
             np.savez_compressed(opened, **contents(pair))
     written = [path for path in (options.output, options.structures, options.scores, options.save) if path is not None]
     if written:

@@ -53,8 +53,8 @@ def run(options: argparse.Namespace) -> None:
     host("joblib", "parallel")
     pairs, images = _pairs(options)
     settings = Settings(options.features, options.ratio, options.max_size, options.model, options.threshold)
-    recorded = {"ruzhash_cv": __version__, **dataclasses.asdict(settings)}
-    with told(f"cannot write to {options.output}"), open_output(options.output, recorded) as output:
+    recorded = {"ruzhash_cv": __version__, **dataclasses.asdict(settings), "images": str(images.resolve())}
+    with told(f"cannot write to {options.output}"), open_output(options.output, recorded, images) as output:
         missing = [pair for pair in pairs if not output.holds(pair)]
         if len(missing) < len(pairs):
             say(f"{len(pairs) - len(missing)} of {len(pairs)} pairs are in {options.output} already")

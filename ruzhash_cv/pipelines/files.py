@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -57,11 +57,12 @@ def _longest_file() -> float:
 
 def check_writable(path: Path, *inputs: Path) -> None:
     """Raise `UnusableFile` unless a file can be written, a new one or in place of an old one that is no input."""
+    folder = Path(os.path.realpath(path)).parent  # of what a link leads to
     if path.is_dir():
         raise UnusableFile(f"cannot write {path}: it is a directory")
-    if not path.parent.is_dir():
-        raise UnusableFile(f"cannot write {path}: there is no directory {path.parent}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
+    if not folder.is_dir():
+        raise UnusableFile(f"cannot write {path}: there is no directory {folder}")
+    if not all(os.access(place, os.W_OK) for place in (path, folder) if place.exists()):
         raise UnusableFile(f"cannot write {path}: permission denied")
     if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
         raise UnusableFile(f"cannot write {path}: it is an input")
@@ -94,8 +95,13 @@ def _part_names(path: Path) -> str:
 def written_beside(path: Path, *, replace: bool = True) -> Iterator[Path]:
     """Give a new file to write to, of a name that no other has; at the end of the block it becomes `path`.
 
-    It goes where the block fails. Without `replace` a file that is there by then stays, and FileExistsError tells so.
+    It goes where the block fails. A link stays, and what it leads to is written. Without `replace` a file that is there by then stays,
+    and FileExistsError tells so.
     """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():  # /dev/null
+        yield path
+        return
     part = path.with_name(_part_names(path).replace("*", secrets.token_hex(4)))
     part.touch(exist_ok=False)
     try:
@@ -127,16 +133,18 @@ def new_hdf5(path: Path, *, replace: bool = False, **options: Any) -> Iterator[A
         yield file
 
 
-def listed_pairs(path: Path) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the pairs of a text file, two names a line, parted by a tab or else by spaces, and where each stands, for messages."""
-    try:
-        with told(f"cannot read {path}"):
-            lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise UnusableFile(f"{path} is no list of pairs: it is not text") from None
-    for number, line in enumerate(map(str.strip, lines), start=1):
+def listed_pairs(path: Path, is_there: Callable[[str], bool]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the pairs of a text file, two names a line, parted by a tab or else by spaces, and where each stands, for messages.
+
+    A line that begins with # is a comment, unless its first name `is_there`. Names may hold bytes that are not UTF-8.
+    """
+    with told(f"cannot read {path}"):
+        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
+    if "\0" in text:
+        raise UnusableFile(f"{path} is no list of pairs: it is not text in UTF-8")
+    for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
         names = [name.strip() for name in line.split("\t")] if "\t" in line else line.split()
-        if not names or line.startswith("#"):
+        if not names or (line.startswith("#") and not is_there(names[0])):
             continue
         where = f"{path}, line {number}: "
         if len(names) != 2:

@@ -63,7 +63,7 @@ def read_list(path: Path, images: Path) -> list[Names]:
     """
     pairs: dict[Names, None] = {}
     known: set[str] = set()
-    for names, where in listed_pairs(path):
+    for names, where in listed_pairs(path, lambda name: _is_file(images / name)):
         for name in names:
             if name not in known and (problem := _problem(name, images)):
                 raise UnusableFile(f"{where}{problem}")
@@ -135,7 +135,13 @@ def _problem(name: str, images: Path) -> str | None:
     pure = PurePosixPath(name)
     if pure.is_absolute() or ".." in pure.parts:
         return f"{name!r} must be relative to the folder of the pictures, and lie in it"
-    return None if (images / name).is_file() else f"there is no {name!r} in {images}"
+    return None if _is_file(images / name) else f"there is no {name!r} in {images}"
+
+
+def _is_file(path: Path) -> bool:
+    with contextlib.suppress(OSError):  # a name that is too long
+        return path.is_file()
+    return False
 
 
 def _look_for_features(item: tuple[str, Path, Path], settings: Settings) -> Names | None:

@@ -149,11 +149,15 @@ class _Source:
 
     def find(self, pairs: str | PathLike[str] | Iterable[Names]) -> dict[Names, str]:
         """Return the stored group of every pair, by its names in the order of the group."""
-        listed = listed_pairs(Path(pairs)) if isinstance(pairs, (str, PathLike)) else ((pair, "") for pair in pairs)
+        listed = (
+            listed_pairs(Path(pairs), self._has)
+            if isinstance(pairs, (str, PathLike))
+            else ((pair, "") for pair in pairs)
+        )
         found = {}
         for names, where in listed:
             for name in names:
-                if name not in self._features:
+                if not self._has(name):
                     raise UnusableFile(f"{where}image {name!r} is not in {self._features.filename}")
             group = self._group(names)
             if group is None:
@@ -162,6 +166,11 @@ class _Source:
         if not found:
             raise UnusableFile("the list of pairs is empty")
         return found
+
+    def _has(self, name: str) -> bool:
+        with suppress(UnicodeEncodeError):  # HDF5 has no names that are not UTF-8
+            return name in self._features
+        return False
 
     def _group(self, names: Names) -> tuple[str, Names] | None:
         """Return where a pair is: hloc's groups are a-b/c, formerly a-b_c, for the names a/b and c; others keep a/b/c."""

@@ -8,13 +8,15 @@ from importlib import import_module
 from itertools import islice
 from typing import Any, TypeVar
 
+from ruzhash_cv._kernels import uninterrupted
+
 Item = TypeVar("Item")
 
 
 def host(package: str, extra: str) -> Any:
     """Return an optional package; `extra` is what installs it."""
     try:
-        return import_module(package)
+        return uninterrupted(import_module)(package)  # what Ctrl-C raises in an extension module may come out as an ImportError
     except ImportError:
         name = package.partition(".")[0]
         raise ImportError(f'this needs {name}: pip install "ruzhash-cv[{extra}]"', name=name) from None

@@ -6,34 +6,47 @@ Both know which pairs they hold and with what settings these were made. A pair i
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import json
-from collections.abc import Iterator
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ruzhash_cv.pipelines.files import UnusableFile, alone, check_space, new_hdf5, told, written_beside
-from ruzhash_cv.pipelines.folders import FilteredPair, Names
+from ruzhash_cv.pipelines.folders import FilteredPair, Names, stamp
 from ruzhash_cv.pipelines.hosts import host
 
 #: The file with the settings, in a folder of results.
 SETTINGS = "settings.json"
+#: Bytes of a name on most disks, less those of ".npz" and to spare.
+LONGEST_NAME = 240
+
+#: From a picture's name to what tells its file from another one.
+Stamps: TypeAlias = Callable[[str], tuple[int, int]]
 
 
 @contextlib.contextmanager
-def open_output(path: Path, settings: dict[str, Any]) -> Iterator[Output]:
-    """Open a file named .h5 or .hdf5, or a folder, made anew or to go on with.
+def open_output(path: Path, settings: dict[str, Any], images: Path) -> Iterator[Output]:
+    """Open a file named .h5 or .hdf5, or a folder, made anew or to go on with, for pairs of the pictures in `images`.
+
+    A pair counts as held if its pictures have the size and the time they had then.
 
     `UnusableFile` where something else is there, or pairs made with other settings: nothing of it is changed.
     """
+    stamps = functools.cache(lambda name: stamp(images / name))
     if path.suffix.lower() in (".h5", ".hdf5"):
         if not path.exists():
             with new_hdf5(path) as empty:
                 empty.attrs["settings"] = json.dumps(settings)
         with alone(path), _opened(path) as file:
             _check(path, file.attrs.get("settings"), settings)
-            yield _Hdf5File(file)
+            yield _Hdf5File(file, stamps)
     else:
         held = path / SETTINGS
         with told(f"cannot write to {path}"):
@@ -43,7 +56,7 @@ def open_output(path: Path, settings: dict[str, Any]) -> Iterator[Output]:
                     part.write_text(json.dumps(settings), encoding="utf-8")
         _check(path, held.read_text(encoding="utf-8") if held.is_file() else None, settings)
         with alone(held, path):
-            yield _Folder(path)
+            yield _Folder(path, stamps)
 
 
 @contextlib.contextmanager
@@ -77,47 +90,53 @@ def contents(pair: FilteredPair) -> dict[str, Any]:
 class _Folder:
     """One file a pair, in a folder for each first picture."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, stamps: Stamps) -> None:
+        self._path, self._stamps = path, stamps
 
     def _file(self, names: Names) -> Path:
         first, second = (_quoted(name) for name in names)
         return self._path / first / f"{second}.npz"
 
     def holds(self, names: Names) -> bool:
-        """Tell whether a pair is there."""
-        return self._file(names).is_file()
+        """Tell whether a pair of these very pictures is there."""
+        with contextlib.suppress(OSError, KeyError, ValueError, zipfile.BadZipFile), np.load(self._file(names)) as held:
+            return bool(held["stamps"].tolist() == [[*self._stamps(name)] for name in names])
+        return False
 
     def write(self, pair: FilteredPair) -> None:
         """Add a pair."""
-        file = self._file(pair.names)
+        file, stamps = self._file(pair.names), [self._stamps(name) for name in pair.names]
         file.parent.mkdir(exist_ok=True)
         with written_beside(file) as part, part.open("wb") as opened:
-            np.savez_compressed(opened, **contents(pair))
+            np.savez_compressed(opened, images=np.array(pair.names), stamps=np.array(stamps), **contents(pair))
 
 
 class _Hdf5File:
-    """A group a pair, in a group for each first picture; its attribute `whole` is written last."""
+    """A group a pair, in a group for each first picture; its attribute `stamps` is written last."""
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
+    def __init__(self, file: Any, stamps: Stamps) -> None:
+        self._file, self._stamps = file, stamps
 
     def holds(self, names: Names) -> bool:
-        place = "/".join(map(_quoted, names))
-        return place in self._file and "whole" in self._file[place].attrs
+        """Tell whether a pair of these very pictures is there as a whole."""
+        group = self._file.get("/".join(map(_quoted, names)))
+        held = None if group is None else group.attrs.get("stamps")
+        return held is not None and held.tolist() == [[*self._stamps(name)] for name in names]
 
     def write(self, pair: FilteredPair) -> None:
+        """Add a pair."""
         check_space(Path(self._file.filename))
         place = "/".join(map(_quoted, pair.names))
-        if place in self._file:  # a part of it, from a run that was ended
+        if place in self._file:  # of other pictures, or a part of it, from a run that was ended
             del self._file[place]
         group = self._file.create_group(None)
         for name, array in contents(pair).items():
             words = array.dtype.kind == "U"
             kind = host("h5py", "hloc").string_dtype() if words else None
             group.create_dataset(name, data=array.astype(object) if words else array, dtype=kind)
-        group.attrs["image1"], group.attrs["image2"] = pair.names
-        group.attrs["whole"] = True
+        for key, name in zip(("image1", "image2"), pair.names, strict=True):
+            group.attrs[key] = os.fsencode(name).decode(errors="backslashreplace")
+        group.attrs["stamps"] = [self._stamps(name) for name in pair.names]
         # What is on the disk is pointed to last: a process that is killed between leaves a file that can be read.
         self._file.flush()
         self._file[place] = group
@@ -128,8 +147,11 @@ Output: TypeAlias = _Folder | _Hdf5File
 
 
 def _quoted(name: str) -> str:
-    """Return a picture's name as one that stands for one level of a path, different for different names."""
-    return name.replace("%", "%25").replace("/", "%2F")
+    """Return a picture's name as one level of a path: different for different names, in UTF-8, and not too long for a disk."""
+    quoted = re.sub("[%/\udc80-\udcff]", lambda found: f"%{ord(found[0]) & 0xFF:02X}", name)
+    if len(quoted.encode()) <= LONGEST_NAME:
+        return quoted
+    return f"{quoted[:40]}%~{hashlib.blake2b(quoted.encode(), digest_size=16).hexdigest()}"
 
 
 def _check(path: Path, held: Any, settings: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -245,10 +246,58 @@ def test_a_pair_that_was_written_in_part_is_done_again(tmp_path: Path, run: Any)
     output = tmp_path / "out.h5"
     run("-o", output)
     with h5py.File(output, "r+") as file:
-        del file["desk1.jpg/desk2.jpg"].attrs["whole"]
+        del file["desk1.jpg/desk2.jpg"].attrs["stamps"]
         del file["desk1.jpg/desk2.jpg/labels"]
     held = open_held(output, run("-o", output))
     assert len(held["desk1.jpg", "desk2.jpg"]["labels"]) > 0
+
+
+@pytest.mark.parametrize("output", ["out", "out.h5"])
+def test_pictures_of_another_folder_do_not_mix(tmp_path: Path, run: Any, images: Path, output: str) -> None:
+    if output.endswith("h5"):
+        pytest.importorskip("h5py")
+    path, other = tmp_path / output, tmp_path / "other"
+    run("-o", path, listed=images)
+    shutil.copytree(images, other)
+    before = contents_of(path)
+    status, _, err = run("-o", path, listed=other)
+    assert (status, contents_of(path)) == (2, before)
+    assert f"{path} holds pairs made with images = {images}, not {other}; nothing is overwritten" in err
+
+
+@pytest.mark.parametrize("output", ["out", "out.h5"])
+def test_pairs_of_a_picture_that_was_replaced_are_done_again(
+    tmp_path: Path, run: Any, images: Path, output: str
+) -> None:
+    if output.endswith("h5"):
+        pytest.importorskip("h5py")
+    run("-o", tmp_path / output)
+    shutil.copy(images / "desk2.jpg", images / "plane1.jpg")
+    status, out, err = run("-o", tmp_path / output, "--json")
+    assert (status, [json.loads(line)["images"][1] for line in out.splitlines()]) == (0, ["plane1.jpg"])
+    assert "1 of 2 pairs are in" in err
+    held = open_held(tmp_path / output, run("-o", tmp_path / output))
+    assert held["desk1.jpg", "plane1.jpg"]["labels"].tolist() != []
+    assert "0" in run("-o", tmp_path / output)[1].splitlines()[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text there")
+@pytest.mark.parametrize("output", ["out", "out.h5"])
+def test_names_of_every_kind_are_read_and_written(tmp_path: Path, images: Path, run: Any, output: str) -> None:
+    """Bytes that are no text, a path longer than a name may be, a mark of order, and what looks like a comment."""
+    if output.endswith("h5"):
+        pytest.importorskip("h5py")
+    names = [b"caf\xe9.jpg", b"d" * 150 + b"/" + b"e" * 150 + b".jpg", b"#a.jpg", "ä ü.jpg".encode()]
+    for name in names:
+        path = images / os.fsdecode(name)
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(images / "desk2.jpg", path)
+    listed = b"\xef\xbb\xbfdesk1.jpg\tdesk2.jpg\n#" + b"word" * 100 + b"\n# b.jpg desk2.jpg\n"
+    (tmp_path / "all.txt").write_bytes(listed + b"".join(name + b"\tdesk1.jpg\n" for name in names))
+    for n_done in (5, 0):
+        status, out, _ = run("-o", tmp_path / output, "--json", listed=tmp_path / "all.txt")
+        assert (status, len(out.splitlines())) == (0, n_done)
+    assert len(open_held(tmp_path / output, run("-o", tmp_path / output, listed=tmp_path / "all.txt"))) == 5
 
 
 def test_names_with_slashes_stay_apart(tmp_path: Path, images: Path, run: Any) -> None:
@@ -303,7 +352,7 @@ def test_an_output_that_another_run_writes_is_refused(tmp_path: Path, run: Any, 
     path = tmp_path / output
     assert run("-o", path)[0] == 0
     settings = json.loads(settings_of(path))
-    with open_output(path, settings):
+    with open_output(path, settings, tmp_path):
         status, _, err = run("-o", path)
         assert (status, err) == (2, f"ruzhash-cv: error: {path} is in use by another run\n")
     assert run("-o", path)[0] == 0
@@ -475,7 +524,7 @@ def last(self):
 h5py.File.flush = last
 points = np.zeros((2, 2))
 result = filter_points(points, points)
-with open_output(Path(sys.argv[1]), {"made": "here"}) as output:
+with open_output(Path(sys.argv[1]), {"made": "here"}, Path()) as output:
     for name in "abc":
         output.write(FilteredPair(("first", name), points, points, np.zeros((2, 2), np.int64), result))
 """
@@ -489,7 +538,7 @@ def test_a_killed_run_leaves_a_file_that_can_be_gone_on_with(tmp_path: Path, mom
     path = tmp_path / "out.h5"
     done = subprocess.run([sys.executable, "-c", KILLED, str(path), str(moment)], timeout=120, check=False)
     assert done.returncode == -signal.SIGKILL
-    with open_output(path, {"made": "here"}) as output:
+    with open_output(path, {"made": "here"}, Path()) as output:
         assert [name for name in "abc" if output.holds(("first", name))] == list(whole)
 
 
