@@ -266,10 +266,7 @@ def parts() -> dict[str, str]:
     speed = times.table(pd.read_csv(RESULTS / "time.csv"))
     plot = "![Median milliseconds over the number of matches, both axes logarithmic](images/benchmarks/time.png)"
     found = {name: section(name, table) for name in SECTIONS}
-    found |= {
-        "wins": wins(table),
-        "table": readme_table(table),
-    }
+    found |= {"wins": wins(table), "table": readme_table(table)}
     accepted = evaluate_calibration.table(pd.read_csv(RESULTS / "calibration_judge.csv"))
     found["calibration"] = (
         f"![Share of mismatches accepted over the nominal rate](images/benchmarks/calibration.png)\n\n{accepted}"
@@ -287,7 +284,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--commands", action="store_true", help="print the commands that measure the CSVs anew")
     if parser.parse_args().commands:
-        print(*(f"{command(name)} --redo {OURS}" for name in SECTIONS), sep="\n")
+        redo = f"--redo {OURS} '{OURS} homography' '{OURS} fundamental'"
+        print(*(f"{command(name)} {redo}" for name in SECTIONS), sep="\n")
         print("python benchmarks/evaluate_calibration.py --half judge --per-cell 9 --store")
         print("python benchmarks/times.py filter --repeats 3 --store")
         print("python benchmarks/evaluate_ablation.py")
