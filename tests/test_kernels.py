@@ -128,7 +128,7 @@ def test_a_warmup_makes_a_spoilt_cache_anew(tiny: Tiny, tmp_path: Path, monkeypa
 def test_long_compilation_is_announced_once(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(_kernels, "PATIENCE", 1e-3)
+    monkeypatch.setattr(_kernels, "PATIENCE", 1e-2)
     for helper in (HELPER, HELPER.replace("2.0", "3.0")):
         uninterrupted(tiny(helper))(3.0)
     captured = capsys.readouterr()
