@@ -11,10 +11,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.manifold import MDS
 
-from ruzhash_cv import ruzhash, ruzicka_distance
+from ruzhash_cv import ruzhash
 from ruzhash_cv.datasets import make_shape
-from ruzhash_cv.families import family_preferences, sample_models
-from ruzhash_cv.paper import paper_forest, pose
+from ruzhash_cv.paper import family_preferences, paper_forest, pose, ruzicka_distance, sample_models
 
 problem = pose(make_shape("star5"))
 models, _ = sample_models(problem.data, problem.family, n_models=3000, rng=0)

@@ -12,9 +12,12 @@ import sys
 import cv2
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.spatial import cKDTree
 
-from ruzhash_cv import RuzHashForest, draw_samples, embed_preferences, filter_points, solve_models, transfer_error
+from ruzhash_cv import RuzHashForest, filter_points
 from ruzhash_cv.datasets import load_pair
+from ruzhash_cv.families import Homographies
+from ruzhash_cv.paper import family_preferences
 
 pair = load_pair("desk")
 sift = cv2.SIFT.create()
@@ -26,19 +29,26 @@ points1 = np.array([kp1[match.queryIdx].pt for match in matches])
 points2 = np.array([kp2[match.trainIdx].pt for match in matches])
 
 # %%
-# **Models.** Four matches make a homography. They are drawn from neighbourhoods, where true matches have true neighbours.
+# **Models.** Four matches make a homography. They are drawn from neighbourhoods, where true matches have true neighbours. The solver
+# expects coordinates near the unit square.
 
-samples = draw_samples(points1, points2, sample_size=4, n_samples=400, n_candidates=4)
-models = solve_models(points1, points2, samples.indices, kind="homography")
+rng, unit = np.random.default_rng(0), 500.0  # pixels
+pairs = np.hstack([points1, points2]) / unit
+_, neighbours = cKDTree(pairs).query(pairs, k=20)
+seeds = rng.integers(len(pairs), size=1000)
+samples = rng.permuted(neighbours[seeds], axis=1)[:, :4]
+models, owner = Homographies().solve(pairs[samples])
+makers = samples[owner]
 
 # %%
-# **Preferences.** How well does each match agree with each model? A match has no say about a model that it made itself. Decoys, the
-# first point of one match with the second point of another, agree by chance alone.
+# **Preferences.** How well does each match agree with each model? A match has no preference for a model that it made itself. Decoys,
+# the first point of one match with the second point of another, agree by chance alone.
 
-shuffled = np.random.default_rng(0).permutation(len(points2))
-makers = samples.indices[models.sample_index]
-preferences = embed_preferences(transfer_error(points1, points2, models.matrices), sigma=3.0, exclude=makers)
-decoys = embed_preferences(transfer_error(points1, points2[shuffled], models.matrices), sigma=3.0)
+false_pairs = np.hstack([pairs[:, :2], rng.permutation(pairs[:, 2:])])
+preferences, decoys = (
+    family_preferences(data, Homographies(), models, sigma=3.0 / unit).toarray() for data in (pairs, false_pairs)
+)
+preferences[makers, np.arange(len(models))[:, None]] = 0.0
 
 # %%
 # **Scores.** Trees split the rows by a hash of their preferences. A row like no other is alone after few splits.
@@ -59,7 +69,7 @@ axes[0, 0].plot(*np.stack([points1, points2], axis=2).reshape(-1, 2, 2).transpos
 axes[0, 0].set_title("1  matches: where each point went", loc="left")
 order = np.lexsort([-result.anomaly_scores, result.labels])[::-1]
 columns = np.argsort(result.labels[makers].max(axis=1))[::-1]
-axes[0, 1].imshow(preferences.toarray()[order][:, columns], aspect="auto", cmap="Greys", interpolation="nearest")
+axes[0, 1].imshow(preferences[order][:, columns], aspect="auto", cmap="Greys", interpolation="nearest")
 axes[0, 1].set_title("2  which models does a match agree with?", loc="left")
 axes[0, 1].set(xlabel="models", ylabel="matches", xticks=[], yticks=[])
 axes[1, 0].hist([scores, decoy_scores], bins=40, label=["matches", "decoys"], color=["#1b6ca8", "#e3a72f"])

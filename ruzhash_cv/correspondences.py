@@ -28,9 +28,6 @@ class Correspondences(Record):
         fails the ratio test, or is masked).
     distances : ndarray of float64, shape (n,), or None
         Descriptor distances, None where the matches came as indices.
-    sizes, angles : tuple of two ndarray of float64, shape (n,), or None
-        Sizes in pixels and angles in degrees of the keypoints in the first and the second image; None where the keypoints came as
-        points, have none, or have all the same. Any number in rows without a match.
 
     Examples
     --------
@@ -44,8 +41,6 @@ class Correspondences(Record):
     points1: Array
     points2: Array
     distances: Array | None = None
-    sizes: tuple[Array, Array] | None = None
-    angles: tuple[Array, Array] | None = None
 
     def __len__(self) -> int:
         return len(self.points1)
@@ -93,28 +88,7 @@ def as_correspondences(
     indices, present, distances = _as_indices(matches, ratio)
     points1 = _look_up(positions1, indices[:, 0], present, "queryIdx", "kp1")
     points2 = _look_up(positions2, indices[:, 1], present, "trainIdx", "kp2")
-    sizes, angles = (
-        _of_keypoints((kp1, kp2), indices, present, attribute, least)
-        for attribute, least in (("size", 1e-6), ("angle", 0.0))
-    )
-    return Correspondences(points1, points2, distances, sizes, angles)
-
-
-def _of_keypoints(
-    keypoints: tuple[Any, Any], indices: Rows, present: Mask, attribute: str, least: float
-) -> tuple[Array, Array] | None:
-    """Return an attribute of the keypoints of each match; None where they have none: it is below the least, or all the same."""
-    columns = []
-    for held, rows in zip(keypoints, indices.T, strict=True):
-        if hasattr(held, "ndim") or len(held) == 0 or not isinstance(held[0], cv2.KeyPoint):
-            return None
-        values = np.array([getattr(keypoint, attribute) for keypoint in held], np.float64)
-        used = values[rows[present]]
-        if len(used) == 0 or not np.isfinite(used).all() or used.min() < least or used.min() == used.max():
-            return None
-        columns.append(np.full(len(indices), max(least, float(used[0]))))
-        columns[-1][present] = used
-    return columns[0], columns[1]
+    return Correspondences(points1, points2, distances)
 
 
 def as_positions(keypoints: Keypoints, name: str) -> Array:

@@ -3,33 +3,73 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import uninterrupted
-from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_choice, check_n_jobs, check_real
+from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_choice, check_real
+from ruzhash_cv.consensus import (
+    Estimate,
+    divided,
+    drop_repetitions,
+    find_structures,
+    proposal_weights,
+    texture_along_lines,
+)
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
-from ruzhash_cv.families.protocol import TwoViewFamily
-from ruzhash_cv.families.solving import FAMILIES
-from ruzhash_cv.families.two_view import squared_residuals
-from ruzhash_cv.keypoints import Appearance, as_appearance
-from ruzhash_cv.matchset import LENGTH, MatchSet
-from ruzhash_cv.motions import SeenInPixels
+from ruzhash_cv.families.base import CheckedFamily, Families, TwoViewFamily
+from ruzhash_cv.families.distances import FAMILIES
+from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label_matches
+from ruzhash_cv.matches import MatchSet, match_weights
+from ruzhash_cv.motions import MotionProblem
+from ruzhash_cv.overlaps import resolve_overlaps
+from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.preferences import as_rows, embed
+from ruzhash_cv.problem import Problem, Stages
+from ruzhash_cv.refinement import refine_structures, refit
 from ruzhash_cv.result import FilterResult, Structure
-from ruzhash_cv.structures.evidence import Structures
-from ruzhash_cv.structures.motions import Motions, Seen
-from ruzhash_cv.structures.refinement import refine
-from ruzhash_cv.structures.search import PLANS, Families, Found, Search
-from ruzhash_cv.verdict import Verdict, decide, lost_to_rivals
+from ruzhash_cv.sampling import REJECTIONS
+from ruzhash_cv.scoring import score
+from ruzhash_cv.selection import Structures
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
-FEWEST_MATCHES = 8
-#: Correspondences the models are searched in; more are only scored.
-SEARCH_SIZE = 1024
+MIN_MATCHES = 8
+#: The numbers and the stages of the method.
+PARAMETERS = Parameters()
+STAGES = Stages(
+    weigh_matches=match_weights,
+    propose=proposal_weights,
+    embed=embed,
+    as_rows=as_rows,
+    refit=refit,
+    score=score,
+    find_texture=texture_along_lines,
+    drop_repetitions=drop_repetitions,
+    resolve_overlaps=resolve_overlaps,
+    one_to_one=break_one_to_one,
+)
+
+
+@dataclass(frozen=True)
+class Method:
+    """The method: its families, its numbers, and its stages."""
+
+    families: Families
+    parameters: Parameters = PARAMETERS
+    stages: Stages = STAGES
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller asks of the result; lengths are in the points' unit."""
+
+    threshold: float | None = None
+    false_acceptance_rate: float | None = None
+    pixel: float = 1.0
+    keep_stationary: bool = True
 
 
 def filter_matches(
@@ -43,7 +83,6 @@ def filter_matches(
     false_acceptance_rate: float | None = None,
     keep_stationary: bool = True,
     rng: RNG = 0,
-    n_jobs: int | None = None,
 ) -> Mask:
     """Return the inlier mask of keypoint matches: True = keep.
 
@@ -55,7 +94,7 @@ def filter_matches(
         See `as_correspondences`.
     ratio : float in (0, 1], optional
         Run Lowe's ratio test on knnMatch output first; rows that fail it are flagged.
-    model, threshold, false_acceptance_rate, keep_stationary, rng, n_jobs
+    model, threshold, false_acceptance_rate, keep_stationary, rng
         See `filter_points`.
 
     Returns
@@ -86,10 +125,7 @@ def filter_matches(
         threshold=threshold,
         false_acceptance_rate=false_acceptance_rate,
         keep_stationary=keep_stationary,
-        sizes=pairs.sizes,
-        angles=pairs.angles,
         rng=rng,
-        n_jobs=n_jobs,
     ).inlier_mask
 
 
@@ -103,11 +139,7 @@ def filter_points(
     false_acceptance_rate: float | None = None,
     pixel: float = 1.0,
     keep_stationary: bool = True,
-    sizes: tuple[ArrayLike, ArrayLike] | None = None,
-    angles: tuple[ArrayLike, ArrayLike] | None = None,
-    match_quality: ArrayLike | None = None,
     rng: RNG = 0,
-    n_jobs: int | None = None,
 ) -> FilterResult:
     """Tell mismatches from true correspondences, however many planes or moving objects there are.
 
@@ -133,15 +165,8 @@ def filter_points(
         Keep what did not move while the rest of the pair did: watermarks, time stamps, black borders, the bonnet of a car. Such
         matches are a structure of their own, marked `stationary`, and never part of a motion: a homography, whatever `model` is, or
         of a family of one's own. From a tripod all is kept.
-    sizes, angles : tuple of two array_like, shape (n,), optional
-        Sizes (any unit, above 0) and angles (degrees) of the keypoints of each match in the first and the second image. True matches
-        turn and scale as their neighbours do: those that do not are seldom drawn where samples of seven are.
-    match_quality : array_like, shape (n,), optional
-        Lower is better: descriptor distance, or its ratio to the second best. What it tells is learnt from the pair.
     rng : int, numpy.random.Generator or None
-        The same int gives the same result, whatever `n_jobs`.
-    n_jobs : int or None
-        Threads; None for all processors.
+        The same int gives the same result.
 
     Returns
     -------
@@ -162,218 +187,146 @@ def filter_points(
     ('homography', 60)
     """
     first, second = as_pairs(points1, points2)
-    families, admitted = _families(model)
+    families = families_of(model)
     if threshold is not None:
         threshold = check_real(threshold, "threshold")
     if false_acceptance_rate is not None:
         false_acceptance_rate = check_real(false_acceptance_rate, "false_acceptance_rate", above=0.0, below=1.0)
-    told = sizes, angles, match_quality
-    appearance = None if all(each is None for each in told) else as_appearance(*told, len(first))
-    generator, jobs, clock = as_generator(rng), check_n_jobs(n_jobs), [time.perf_counter()]
+    options = Options(threshold, false_acceptance_rate, check_real(pixel, "pixel"), keep_stationary)
+    with np.errstate(under="ignore"):  # whatever the caller's settings
+        return run(first, second, Method(families), options, as_generator(rng))
 
-    matches = MatchSet.of(first, second, check_real(pixel, "pixel"))
-    if matches.n_groups < FEWEST_MATCHES:
-        return _undecided(len(first), reason=_why_too_few(matches))
-    appearance = appearance and appearance.take(matches.first_given())
-    given = matches, appearance, families, admitted, generator, jobs
-    found, scores = _searched(*given)
-    clock.append(time.perf_counter())
-    counts: dict[str, Any] = {"degenerate_samples": found.rejected, "n_models": found.n_models}
-    if len(found.structures) == 0:
-        result = _undecided(len(first), reason=_why_nothing(matches), seconds=_seconds(clock), **counts)
+
+def run(points1: Array, points2: Array, method: Method, options: Options, rng: np.random.Generator) -> FilterResult:
+    """Return the result for checked points (n, 2): the method on one page."""
+    started, stages, parameters = time.perf_counter(), method.stages, method.parameters
+    matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, stages.weigh_matches)
+    if matches.n_groups < MIN_MATCHES:
+        return _flagged(len(points1), _why_too_few(matches))
+    searched, rows = subsample(matches, parameters.max_searched, stages, rng)
+    problem = Problem.of(searched, method.families, parameters, stages, rng)
+    estimate = find_structures(problem, rng)
+    estimate = stages.resolve_overlaps(estimate, problem, rng)
+    estimate = divided(estimate, problem)
+    scores = score_all(estimate, problem, matches, rows)
+    search_seconds = time.perf_counter() - started
+    if len(estimate.structures) == 0:
+        result = _flagged(len(points1), _why_nothing(matches, options.pixel))
         result.anomaly_scores[matches.finite] = scores[matches.where]  # what looks best may be true all the same
-        return result
-    structures = _refined(found.structures, matches, families)
-    own = verdict = _judged(structures, found, scores, matches, families)
-    if threshold is not None or false_acceptance_rate is not None:
-        verdict = _judged(structures, found, scores, matches, families, threshold, false_acceptance_rate)
-    stationary = _stationary(structures, own, matches)
-    if not keep_stationary:
-        verdict = verdict.without(np.append(stationary, False)[verdict.labels])  # -1, for none, is the last
-    result = _result(structures, matches, families, scores, verdict, own, stationary, threshold)
-    clock.append(time.perf_counter())
-    return replace(result, seconds=_seconds(clock), **counts)
+        return _with_statistics(result, estimate, {"search": search_seconds})
+    structures = refine_structures(estimate.structures, matches, problem.radii)
+    result = _labelled(structures, scores, matches, estimate, problem, options)
+    seconds = {"search": search_seconds, "labelling": time.perf_counter() - started - search_seconds}
+    return _with_statistics(result, estimate, seconds)
 
 
-def _why_too_few(matches: MatchSet) -> str:
-    """Say what makes the matches too few: there are few, they are one, or the unit is no pixel."""
-    reason = f"{matches.n_groups} distinct matches, at least {FEWEST_MATCHES} are needed"
-    if len(matches) == 1 < len(matches.where):
-        return f"{reason}: all points are the same"
-    if len(matches) >= FEWEST_MATCHES:
-        span = max(np.ptp(matches.data, axis=0)) / matches.frame.scale
-        return f"{reason}: all points lie within {span:.3g} units; if the unit is not the pixel, give `pixel`, the size of one"
-    return reason
-
-
-def _why_nothing(matches: MatchSet) -> str:
-    """Say why there are no structures: all points of an image are the same or on a line, or no model is better than chance."""
-    for name, points in (("first", matches.data[:, :2]), ("second", matches.data[:, 2:])):
-        along, off = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) / np.sqrt(len(points))
-        if along < matches.length / LENGTH:
-            return f"the points of the {name} image are all the same"
-        if off < matches.length / LENGTH:
-            return f"the points of the {name} image lie on a line"
-    return "no model found that more matches agree with than chance would give"
-
-
-def _searched(
-    matches: MatchSet,
-    appearance: Appearance | None,
-    families: Families,
-    admitted: Families,
-    rng: np.random.Generator,
-    n_jobs: int,
-) -> tuple[Found, Array]:
-    """Return what a search among at most `SEARCH_SIZE` matches finds, and the anomaly scores of all matches."""
-    rows, searched = np.arange(len(matches)), matches
-    if len(matches) > SEARCH_SIZE:
-        rows = np.sort(rng.choice(len(matches), SEARCH_SIZE, replace=False))
-        searched = matches.take(rows)
-    search = Search(searched, families, admitted, rng, n_jobs, appearance and appearance.take(rows))
-    found = search.run()
-    if found.mixed.any():
-        false, motions = _false_planes(found, searched, families)
-        found = search.without(found, false, motions) if false.any() else found
-    found = search.divided(found)
-    if len(rows) == len(matches):
-        return found, found.scores
-    scores, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)
-    scores[rows], scores[others] = found.scores, found.scorer.others(matches.data[others], matches.groups[others])
-    return found, scores
-
-
-def _false_planes(found: Found, matches: MatchSet, families: Families) -> tuple[Mask, Motions]:
-    """Tell which structures are planes that cannot be, and return the rigid motions of the others.
-
-    Two surfaces are not seen in one place. The true one is that whose motion holds more matches, those flagged counted by what speaks
-    for them: a wall moves with what stands before it.
-    """
-    structures = _refined(found.structures, matches, families)
-    verdict = _judged(structures, found, found.scores, matches, families)
-    stationary, weights = _stationary(structures, verdict, matches), verdict.weigh(matches.votes)
-    motions, _ = Seen(structures, families, matches, weights, verdict.labels, stationary).motions()
-    rank, false = np.argmax(motions.holds, axis=0), np.zeros(len(structures), bool)
-    for plane in np.argsort(rank, kind="stable"):
-        false[plane] = (found.mixed[plane] & (rank < rank[plane]) & ~false).any()
-    codimensions = np.array([family.codimension for family in families])
-    rigid = codimensions[motions.codes] == codimensions.min()
-    return false, motions.take(np.flatnonzero(rigid & (motions.holds & ~false).any(axis=1)))
-
-
-def _refined(structures: Structures, matches: MatchSet, families: Families) -> Structures:
-    """Return structures fitted at their own noise scales, but for what stood still.
-
-    What is left beside a stronger structure must not become it: a fit is without what stronger ones hold that are as narrow. But
-    motions hold planes.
-    """
-    radii, codes = structures.tolerances * matches.length, structures.codes
-    codimensions, rank = _codimensions(structures, families), np.arange(len(structures))
-    before = (rank[:, None] > rank) & (radii[:, None] >= radii) & (codimensions[:, None] == codimensions)
-    own = None
-    if before.any():
-        held = squared_residuals(families, codes, structures.models, matches.data) <= (radii**2)[:, None]
-        own = ~(before @ held)
-    models, noise = refine(families, codes, structures.models, matches.data, matches.votes, radii, own)
-    return replace(structures, models=np.where(structures.still[:, None], structures.models, models), noise=noise)
-
-
-def _judged(
-    structures: Structures,
-    found: Found,
-    scores: Array,
-    matches: MatchSet,
-    families: Families,
-    threshold: float | None = None,
-    false_acceptance_rate: float | None = None,
-) -> Verdict:
-    """Return the verdict on all matches, by their scores and their distances to the structures."""
-    tolerances, limits = structures.tolerances * matches.length, None
-    if threshold is not None:
-        limits = np.full(len(structures), max(threshold * matches.frame.scale, 1e-300))  # never quite nothing
-    residuals, null_residuals = (
-        np.sqrt(squared_residuals(families, structures.codes, structures.models, data)).T
-        for data in (matches.data, found.null)
-    )
-    codimensions = _codimensions(structures, families)
-    verdict = decide(
-        residuals, null_residuals, tolerances, codimensions, scores, found.null_scores, limits, false_acceptance_rate
-    )
-    if false_acceptance_rate is not None:
-        return verdict
-    return verdict.without(lost_to_rivals(matches, verdict, scores, codimensions))
-
-
-def _codimensions(structures: Structures, families: Families) -> Rows:
-    return np.array([families[code].codimension for code in structures.codes])
-
-
-def _stationary(structures: Structures, verdict: Verdict, matches: MatchSet) -> Mask:
-    """Tell which structures stood still while more matches moved."""
-    votes = np.bincount(verdict.labels + 1, matches.votes, minlength=len(structures) + 1)[1:]
-    return np.asarray(structures.still & (votes < votes[~structures.still].sum()))
-
-
-def _families(model: str | TwoViewFamily) -> tuple[Families, Families]:
+def families_of(model: str | TwoViewFamily) -> Families:
     """Return the families to sample, and which of them may become structures.
 
     Homographies of neighbourhoods come first, whatever is asked for: they tell which matches agree with their neighbours.
     """
     if not isinstance(model, str | type) and isinstance(model, TwoViewFamily):
-        if model.codimension not in PLANS:
-            raise ValueError(f"`model.codimension` must be one of {sorted(PLANS)}, got {model.codimension!r}")
-        return (model,), (model,)
+        if model.codimension not in (1, 2):
+            raise ValueError(f"`model.codimension` must be one of [1, 2], got {model.codimension!r}")
+        return Families((CheckedFamily(model),), (True,))
     check_choice(model, "model", ("auto", *FAMILIES), "a TwoViewFamily")
     both = FAMILIES["homography"], FAMILIES["fundamental"]
-    if model == "auto":
-        return both, both
-    return (both[:1], both[:1]) if model == "homography" else (both, both[1:])
+    return Families(both[:1], (True,)) if model == "homography" else Families(both, (model == "auto", True))
 
 
-def _seconds(clock: list[float]) -> dict[str, float]:
-    """Return the time of each stage from when it began, and the last one ended; where nothing was found there is no verdict."""
-    return dict(zip(("search", "verdict"), np.diff(clock).tolist(), strict=False))
+def subsample(matches: MatchSet, most: int, stages: Stages, rng: np.random.Generator) -> tuple[MatchSet, Rows]:
+    """Return at most so many matches, drawn at random, and their rows."""
+    if len(matches) <= most:
+        return matches, np.arange(len(matches))
+    rows = np.sort(rng.choice(len(matches), most, replace=False))
+    return matches.take(rows, stages.weigh_matches), rows
 
 
-def _undecided(n: int, **told: Any) -> FilterResult:
-    """Return a result that flags all of n matches."""
-    return FilterResult(np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64), **told)
+def score_all(estimate: Estimate, problem: Problem, matches: MatchSet, rows: Rows) -> Array:
+    """Return the anomaly scores of all matches; those searched are its `rows`."""
+    if len(rows) == len(matches):
+        return estimate.scores.of_matches
+    scores, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)
+    scores[rows] = estimate.scores.of_matches
+    scores[others] = estimate.scores.of_others(problem, matches.data[others], matches.groups[others])
+    return scores
 
 
-def _result(
-    structures: Structures,
-    matches: MatchSet,
-    families: Families,
-    scores: Array,
-    verdict: Verdict,
-    own: Verdict,
-    stationary: Mask,
-    threshold: float | None,
+def _labelled(
+    structures: Structures, scores: Array, matches: MatchSet, estimate: Estimate, problem: Problem, options: Options
 ) -> FilterResult:
-    """Return structures in pixels, and the verdict for all matches that were given; what is not finite is flagged."""
+    """Return the result of the structures found, without those that hold no match."""
+    given = structures, matches, scores, estimate.scores, problem
+    own = labelling = label_matches(*given)
+    if options.threshold is not None or options.false_acceptance_rate is not None:
+        tolerance = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
+        labelling = label_matches(*given, Choice(tolerance, options.false_acceptance_rate))
+    overlays = is_overlay(structures, own, matches)
+    kept = np.isin(np.arange(len(structures)), labelling.labels)
+    structures, overlays = structures.take(np.flatnonzero(kept)), overlays[kept]
+    own, labelling = own.of_structures(kept), labelling.of_structures(kept)
+    if not options.keep_stationary:
+        labelling = labelling.without(np.append(overlays, False)[labelling.labels])  # -1, for none, is the last
+    weights = own.match_weights(matches.weights)
+    motions = MotionProblem(structures, problem.radii, matches, weights, own.labels, overlays)
+    return _in_pixels(motions, labelling, scores, options.threshold)
+
+
+def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, threshold: float | None) -> FilterResult:
+    """Return structures in pixels, and the labelling of all matches that were given; what is not finite is flagged."""
+    structures, matches, families = motions.structures, motions.matches, motions.families
     finite, where, scale = matches.finite, matches.where, matches.frame.scale
-    tolerances = structures.tolerances * matches.length / scale
+    tolerances = structures.tolerances / scale
     if threshold is not None:
         tolerances = np.full(len(structures), threshold)
-    matrices, into = np.empty_like(structures.models), matches.frame.transforms()
-    for code in np.unique(structures.codes):
-        own_models = structures.codes == code
-        matrices[own_models] = families[code].to_pixels(structures.models[own_models], *into)
-    names = [families[code].name for code in structures.codes]
-    supports = np.bincount(verdict.labels[where] + 1, minlength=len(structures) + 1)[1:]
-    told = supports, tolerances, structures.noise / scale, structures.evidences, stationary
-    models = map(Structure, matrices.reshape(-1, 3, 3), names, *(each.tolist() for each in told))
-    given = np.full(len(finite), -1)
-    given[finite] = np.where(verdict.keep[where], where, -1)
-    result = _undecided(
-        len(finite),
+    matrices = families.to_pixels(structures, matches.frame.transforms())
+    names = [families[family_id].name for family_id in structures.family_ids]
+    supports = np.bincount(labelling.labels[where] + 1, minlength=len(structures) + 1)[1:]
+    told = supports, tolerances, structures.noise / scale, structures.evidences, motions.stationary
+    models = map(Structure, matrices, names, *(each.tolist() for each in told))
+    distinct = np.full(len(finite), -1)
+    distinct[finite] = np.where(labelling.keep[where], where, -1)
+    result = replace(
+        _flagged(len(finite), None if len(structures) > 0 else "no match belongs to any of the structures found"),
         models=tuple(models),
-        score_threshold=verdict.score_threshold,
-        mismatch_rate=verdict.mismatch_rate,
-        _seen=SeenInPixels(
-            Seen(structures, families, matches, own.weigh(matches.votes), own.labels, stationary), given
-        ),
+        score_threshold=labelling.score_threshold,
+        mismatch_rate=labelling.mismatch_rate,
+        _motion_problem=motions if len(structures) > 0 else None,
+        _distinct=distinct,
     )
-    result.inlier_mask[finite], result.anomaly_scores[finite] = verdict.keep[where], scores[where]
-    result.p_values[finite], result.labels[finite] = verdict.p[where], verdict.labels[where]
+    result.inlier_mask[finite], result.anomaly_scores[finite] = labelling.keep[where], scores[where]
+    result.p_values[finite], result.labels[finite] = labelling.p[where], labelling.labels[where]
     return result
+
+
+def _flagged(n: int, reason: str | None) -> FilterResult:
+    """Return a result that flags all of n matches."""
+    return FilterResult(np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64), reason=reason)
+
+
+def _with_statistics(result: FilterResult, estimate: Estimate, seconds: dict[str, float]) -> FilterResult:
+    rejected = dict(zip(REJECTIONS, estimate.pool.rejected, strict=True))
+    return replace(result, degenerate_samples=rejected, n_models=estimate.pool.n_models, seconds=seconds)
+
+
+def _why_too_few(matches: MatchSet) -> str:
+    """Say what makes the matches too few: there are few, they are one, or the unit is no pixel."""
+    reason = f"{matches.n_groups} distinct matches, at least {MIN_MATCHES} are needed"
+    if len(matches) == 1 < len(matches.where):
+        return f"{reason}: all points are the same"
+    if len(matches) >= MIN_MATCHES:
+        span = max(np.ptp(matches.data, axis=0)) / matches.frame.scale
+        return f"{reason}: all points lie within {span:.3g} units; if the unit is not the pixel, give `pixel`, the size of one"
+    return reason
+
+
+def _why_nothing(matches: MatchSet, pixel: float) -> str:
+    """Say why there are no structures: all points of an image are the same or on a line, or no model is better than chance."""
+    pixel *= matches.frame.scale
+    for name, points in (("first", matches.data[:, :2]), ("second", matches.data[:, 2:])):
+        along, off = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) / np.sqrt(len(points))
+        if along < pixel:
+            return f"the points of the {name} image are all the same"
+        if off < pixel:
+            return f"the points of the {name} image lie on a line"
+    return "no model found that more matches agree with than chance would give"

@@ -1,62 +1,309 @@
-"""What a result tells of motions when asked: the motions behind its kept matches, in pixels, and their camera poses."""
+"""Motions: one fundamental matrix for the planes that move together, and for the few matches off them that tell the pose.
+
+Planes are found first, and may hide the motion. It is searched for tightly, among what the mask keeps and, with little weight, what it
+does not: a few matches off a plane are no structure. Matrices are tried
+
+    of seven matches, drawn as often from a small structure as from a large one,
+    [e]_x H of a plane's homography H and two matches off it: the epipole e is where the lines H x1, x2 of the two meet.
+
+Each structure first gets the matrix that fits its own matches best, whose noise scale is the least a motion could have there.
+Structures are parts of one motion if its matrix fits each about as well as that.
+
+A plane is a motion by itself, all there is to see or what a camera sees that only turns, unless matches off it tell more: where they
+lie off it, they all do in the direction of the epipole. Mismatches crowd around a plane in any direction: of those a distance d off,
+2 / pi asin(sqrt 2 r / d) come within r (Sampson) of an epipolar line. Surfaces join, so that matches near a plane are asked first;
+only where they tell of no motion at all are those further off. These may be repeated texture, which moves as a second plane would: a
+surface hides what is behind it, so that its matches have each other for neighbours, and texture has the plane's own.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv.pose import camera_pose
-from ruzhash_cv.result import FilterResult, Motion
-from ruzhash_cv.structures.motions import Motions, MotionSearch, Seen
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv.decoys import decoys_of_matches
+from ruzhash_cv.families.base import Families, Models, TwoViewFamily
+from ruzhash_cv.families.normal_equations import unit_norm
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.refinement import EXACT, noise_scales, refine
+from ruzhash_cv.repetition import Neighbours, interleaved
+from ruzhash_cv.sampling import SamplePlan, draw_samples
+from ruzhash_cv.selection import EvidenceRules, Radii, Structures, count_weights, evidence
+
+#: Matches that the matrix of a plane fits whatever they are: two fix the epipole.
+PARALLAX_SIZE = 2
+_SEED = 0
 
 
 @dataclass(frozen=True)
-class SeenInPixels:
-    """What motions are searched in; `where` (n,) tells which distinct match each match given is, -1 for what is flagged."""
+class Motions(Models):
+    """Motions: noise scales and tolerances (m,) in the frame, -ln NFA, and which structures (m, k) each holds."""
 
-    seen: Seen
-    where: Rows
+    noise: Array
+    tolerances: Array
+    evidences: Array
+    holds: Mask
 
-    def motions(self) -> tuple[tuple[Motion, ...], Rows]:
-        """Return motions in pixels that have matches, and which of them each match given belongs to, -1 for none."""
-        found, labels = self.seen.motions()
-        listed, given = np.unique(np.append(-1, np.append(labels, -1)[self.where]), return_inverse=True)
-        supports = np.bincount(given[1:], minlength=len(listed)).tolist()
-        return tuple(map(partial(self._motion, found), listed[1:].tolist(), supports[1:])), given[1:] - 1
 
-    def _motion(self, found: Motions, item: int, support: int) -> Motion:
-        seen, family, scale = self.seen, self.seen.families[found.codes[item]], self.seen.matches.frame.scale
-        planes = found.holds[item] & np.array([seen.families[code].codimension > 1 for code in seen.structures.codes])
-        return Motion(
-            self._pixels(found.models[item], int(found.codes[item])),
-            family.name,
-            support,
-            float(found.tolerances[item] / scale),
-            float(found.noise[item] / scale),
-            float(found.evidences[item]),
-            stationary=bool((found.holds[item] & seen.stationary).any()),
-            parts=tuple(np.flatnonzero(planes).tolist()),
-        )
+@dataclass(frozen=True)
+class MotionProblem:
+    """What motions are searched in.
 
-    def matrix(self, structure: int) -> Array | None:
-        """Return a fundamental matrix (3, 3) of pixels that fits a structure's matches; those of one plane leave it free in part."""
-        search = MotionSearch(self.seen)
-        model = search.own_models[structure]
-        return self._pixels(model, search.code) if np.isfinite(model).all() else None
+    `weights` (n,) are those of matches, less of those flagged; `labels` (n,) are structures, -1 = none; `stationary` (k,) tells which
+    structures are no part of a motion.
+    """
 
-    def _pixels(self, model: Array, code: int) -> Array:
-        return self.seen.families[code].to_pixels(model[None], *self.seen.matches.frame.transforms()).reshape(3, 3)
+    structures: Structures
+    radii: Radii
+    matches: MatchSet
+    weights: Array
+    labels: Rows
+    stationary: Mask
 
-    def pose(self, result: FilterResult, motion: int, camera1: Array, camera2: Array) -> tuple[Array, Array]:
-        """Return rotation and translation of the second camera as a motion sees it."""
-        found = result.motions[motion]
-        rows = np.unique(self.where[result.motion_labels == motion % len(result.motions)])
-        frame, points = self.seen.matches.frame, self.seen.matches.data / self.seen.matches.frame.scale
-        points1, points2 = points[:, :2] + frame.centre1, points[:, 2:] + frame.centre2
-        models = {found.kind: found.matrix} | {
-            result.models[part].kind: result.models[part].matrix for part in found.parts[:1]
-        }
-        return camera_pose(models, points1, points2, rows, self.seen.weights, found.noise_scale, (camera1, camera2))
+    @property
+    def families(self) -> Families:
+        """The families of models."""
+        return self.radii.families
+
+    @property
+    def parameters(self) -> Parameters:
+        """The numbers of the method."""
+        return self.radii.parameters
+
+
+@dataclass(frozen=True)
+class _Rigid:
+    """The family of motions, and of each structure the matrix (k, 9) that fits it best, NaN for none, and its noise scale (k,).
+
+    That is the least a motion could have there.
+    """
+
+    problem: MotionProblem
+    family_id: int
+    decoys: Array
+    is_plane: Mask
+    least_noise: Array
+    own_models: Array
+
+    @property
+    def family(self) -> TwoViewFamily:
+        """The family of motions."""
+        return self.problem.families[self.family_id]
+
+
+def find_motions(problem: MotionProblem) -> tuple[Motions, Rows]:
+    """Return the motions, those of most weight first, and which of them each match belongs to, -1 for none."""
+    found: list[Motions] = []
+    if problem.families.motion_id is not None:
+        rng = np.random.default_rng(_SEED)
+        rigid = _fit_structures(problem, problem.families.motion_id, rng)
+        near = problem.parameters.preference_limit * problem.matches.unit
+        found = _rigid_motions(rigid, near, rng) or _rigid_motions(rigid, np.inf, rng)
+    single = ~np.any([motion.holds[0] for motion in found], axis=0) & np.ones(len(problem.structures), bool)
+    found += [_alone(problem, structure) for structure in np.flatnonzero(single).tolist()]
+    motions = Motions.join(found)
+    member = np.argmax(motions.holds, axis=0)
+    squared = problem.families.squared_residuals(motions, problem.matches.data)
+    distances = np.sqrt(squared) / motions.tolerances[:, None]
+    nearest = np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
+    labels = np.where(problem.labels < 0, nearest, member[problem.labels])
+    weights = np.bincount(labels + 1, problem.weights, minlength=len(found) + 1)[1:]
+    order = np.argsort(-weights, kind="stable")
+    return motions.take(order), np.append(np.argsort(order), -1)[labels]
+
+
+def motion_matrix(problem: MotionProblem, structure: int) -> Array | None:
+    """Return the matrix (3, 3) of pixels that fits a structure's matches best; those of one plane leave it free in part."""
+    family_id = problem.families.motion_id
+    if family_id is None:
+        return None
+    model = _fit_structures(problem, family_id, np.random.default_rng(_SEED)).own_models[[structure]]
+    if not np.isfinite(model).all():
+        return None
+    found = Models(model, np.array([family_id], np.uint8))
+    return np.asarray(problem.families.to_pixels(found, problem.matches.frame.transforms())[0])
+
+
+def _fit_structures(problem: MotionProblem, family_id: int, rng: np.random.Generator) -> _Rigid:
+    """Return the family of motions with the matrices of single structures."""
+    structures, unit = problem.structures, problem.matches.unit
+    decoys = decoys_of_matches(problem.matches, problem.parameters, rng)
+    least, own_models = np.maximum(structures.noise, EXACT * unit), np.full((len(structures), 9), np.nan)
+    rigid = _Rigid(problem, family_id, decoys, problem.families.is_plane(structures), least, own_models)
+    size = rigid.family.sample_size
+    for structure in range(len(structures)):
+        rows = np.flatnonzero(problem.labels == structure)
+        models, noise = _fits(rigid, structure, rows, rows, rng)
+        if len(models) == 0:
+            continue
+        best = np.argmin(noise)
+        own_models[structure] = models[best]
+        if len(rows) > 2 * size:
+            # So many degrees of freedom went into the fit.
+            spread = np.sqrt(len(rows) / (len(rows) - size))
+            least[structure] = np.clip(noise[best] * spread, EXACT * unit, least[structure])
+    return rigid
+
+
+def _rigid_motions(rigid: _Rigid, reach: float, rng: np.random.Generator) -> list[Motions]:
+    """Return the motions that have a matrix, as told by what is off a plane by at most `reach`; the strongest structures first."""
+    found: list[Motions] = []
+    free = ~rigid.problem.stationary
+    for structure in range(len(free)):
+        motion = _motion_of(rigid, structure, free, reach, rng) if free[structure] else None
+        if motion is not None:
+            found.append(motion)
+            free &= ~motion.holds[0]
+    return found
+
+
+def _motion_of(rigid: _Rigid, seed: int, free: Mask, reach: float, rng: np.random.Generator) -> Motions | None:
+    """Return the motion of a structure and of which of the `free` ones it holds, None if nothing tells of one."""
+    problem, plane = rigid.problem, rigid.is_plane[seed]
+    data, parameters, unit = problem.matches.data, problem.parameters, problem.matches.unit
+    rows = np.flatnonzero(np.append(free, True)[problem.labels])
+    asked = rows[_distances(problem, seed, rows) <= reach] if plane else rows
+    off = asked[_off(rigid, seed, asked)]
+    models, noise = _fits(rigid, seed, asked, rows, rng)
+    if plane:
+        gains = _evidence(rigid, models, off, PARALLAX_SIZE, _by_direction(problem, seed, off))
+    else:
+        gains = _evidence(rigid, models, off, rigid.family.sample_size)
+    holds = _held(rigid, models, rows) & free
+    told = (gains.max(axis=1, initial=-np.inf) > 0.0) & holds[:, seed]
+    if not told.any():
+        return None
+    # Of several the one of least squares, cut at the inliers' limit, has it (MSAC; Torr and Zisserman, CVIU 2000): -ln NFA, which
+    # accepts them, does not tell apart what lies within its smallest radius.
+    limit = parameters.inlier_scales * max(noise[told].min(), EXACT * unit)
+    squared = rigid.family.squared_residuals(data[rows], models)
+    best = [int(np.argmin(np.where(told, np.minimum(squared, limit**2) @ problem.weights[rows], np.inf)))]
+    if plane and _repeats(rigid, rows, holds[best[0]], squared[best[0]] <= limit**2, reach < np.inf):
+        return None
+    step = int(np.argmax(_evidence(rigid, models[best], rows, rigid.family.sample_size)))
+    tolerance = parameters.radii[[step + parameters.tolerance_steps]] * unit
+    evidences = gains[best].max(axis=1) + problem.structures.evidences[[seed]] * plane
+    family_ids = np.array([rigid.family_id], np.uint8)
+    return Motions(models[best], family_ids, noise[best], tolerance, evidences, holds[best])
+
+
+def _repeats(rigid: _Rigid, rows: Rows, holds: Mask, own: Mask, near: bool) -> bool:
+    """Tell whether a motion's `own` matches off its planes are repeated texture: whether they are interleaved with those of the planes.
+
+    What is `near` a plane may be so and be on a ledge or a frame. If it is texture, it competes with the plane for keypoints too, with
+    more of them than the two that any epipole fits.
+    """
+    problem = rigid.problem
+    on = np.append(holds, False)[problem.labels[rows]]
+    planes = [_off(rigid, plane, rows) for plane in np.flatnonzero(holds & rigid.is_plane).tolist()]
+    off = own & ~on & np.all(planes, axis=0)
+    competes = np.any([np.isin(numbers[off], numbers[on]) for numbers in problem.matches.keypoints[:, rows]], axis=0)
+    told = (not near or competes.sum() > PARALLAX_SIZE) and off.any()
+    neighbours = Neighbours.of(problem.matches, problem.parameters)
+    return bool(told and interleaved(problem.matches.data[rows], off, on, neighbours))
+
+
+def _alone(problem: MotionProblem, structure: int) -> Motions:
+    """Return a structure as a motion by itself."""
+    own = problem.structures.take(np.array([structure]))
+    holds = np.arange(len(problem.structures))[None] == structure
+    return Motions(own.models, own.family_ids, own.noise, own.tolerances, own.evidences, holds)
+
+
+def _off(rigid: _Rigid, seed: int, rows: Rows) -> Mask:
+    """Tell which matches are off a plane, and not by noise of what is on it; all, if it is none."""
+    if not rigid.is_plane[seed]:
+        return np.ones(len(rows), bool)
+    scales, unit = rigid.problem.parameters.inlier_scales, rigid.problem.matches.unit
+    return np.asarray(_distances(rigid.problem, seed, rows) > max(scales * rigid.least_noise[seed], unit))
+
+
+def _distances(problem: MotionProblem, seed: int, rows: Rows) -> Array:
+    structure = problem.structures.take(np.array([seed]))
+    return np.asarray(np.sqrt(problem.families.squared_residuals(structure, problem.matches.data[rows])[0]))
+
+
+def _fits(rigid: _Rigid, seed: int, rows: Rows, all_rows: Rows, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return the best matrices (m, 9) of some matches, refined among all of them, and their noise scales (m,)."""
+    problem, parameters, unit = rigid.problem, rigid.problem.parameters, rigid.problem.matches.unit
+    weights, data, labels = problem.weights[rows], problem.matches.data[rows], problem.labels[rows]
+    # Of the matches flagged all may have no weight.
+    held = np.bincount(labels + 1, weights, minlength=2)[labels + 1]
+    balanced = weights / np.sqrt(np.maximum(held, 1e-300))
+    plan = SamplePlan.uniform(rigid.family.sample_size, unit, parameters)
+    samples = draw_samples(data, balanced, parameters.motion_samples, plan, rng)
+    models = [rigid.family.solve(data[samples.indices])[0], rigid.own_models[[seed]]]
+    if rigid.is_plane[seed]:
+        off = data[_off(rigid, seed, rows)]
+        models.append(parallax(problem.structures.models[seed], off, parameters.n_parallaxes, rng))
+    else:
+        models.append(problem.structures.models[[seed]])
+    tried = np.vstack(models)
+    tried = tried[np.isfinite(tried).all(axis=1)]
+    cut = parameters.preference_cut
+    scales = np.append(np.minimum(rigid.least_noise, unit / cut), unit / cut)[labels]
+    agreement = np.maximum(0.0, 1.0 - rigid.family.squared_residuals(data, tried) / (cut * scales) ** 2) @ balanced
+    tried = tried[np.argsort(-agreement, kind="stable")[: parameters.motion_refits]]
+    own = replace(problem.matches, data=problem.matches.data[all_rows], weights=problem.weights[all_rows])
+    found = Models(tried, np.full(len(tried), rigid.family_id, np.uint8))
+    return refine(found, own, np.full(len(tried), unit), problem.radii)
+
+
+def _evidence(rigid: _Rigid, models: Array, rows: Rows, n_free: int, background: Array | float = 0.0) -> Array:
+    """Return -ln NFA (m, n_radii) of matrices among some matches, of which they fit `n_free` whatever these are.
+
+    Chance puts at least the share `background` (n_radii,) of matches within the radii. Tried were the matrices that are refined: those
+    before were ranked by what all matches say.
+    """
+    problem, parameters, weights = rigid.problem, rigid.problem.parameters, rigid.problem.weights[rows]
+    given = Models(models, np.full(len(models), rigid.family_id, np.uint8))
+    found = problem.radii.hypotheses(given, problem.matches.data[rows], rigid.decoys)
+    found = replace(
+        found, background=np.maximum(found.background, background), family_ids=np.zeros_like(found.family_ids)
+    )
+    rules = EvidenceRules.of(np.array([n_free]), np.array([rigid.family.codimension]), parameters)
+    counts = count_weights(found.radius_indices, weights, parameters.n_radius_indices)
+    gains = evidence(found, counts, float(weights.sum()), rules, parameters.motion_refits)
+    gains[:, parameters.radii > 1.0 + 1e-9] = -np.inf
+    return gains
+
+
+def _by_direction(problem: MotionProblem, seed: int, rows: Rows) -> Array:
+    """Return the share (n_radii,) of matches within the radii of epipolar lines if they were off a plane in any direction.
+
+    A match of the plane has the line go through its place, and both images share the distance to it.
+    """
+    weights = problem.weights[rows]
+    ratios = np.sqrt(2.0) * problem.parameters.radii[:, None] * problem.matches.unit / _distances(problem, seed, rows)
+    shares = 2.0 / np.pi * np.arcsin(np.minimum(1.0, ratios))
+    return np.asarray(shares @ weights / max(weights.sum(), 1e-300))
+
+
+def _held(rigid: _Rigid, models: Array, rows: Rows) -> Mask:
+    """Tell which structures (m, k) matrices fit about as well as the best one of each does.
+
+    That is with at most so many times its noise: two radii more. Or with a noise of the smallest radius: a lens that is not undistorted
+    bends each plane's lines otherwise, which a matrix of its own takes up.
+    """
+    problem, radii = rigid.problem, rigid.problem.parameters.radii
+    squared, labels = rigid.family.squared_residuals(problem.matches.data[rows], models), problem.labels[rows]
+    held, as_well = np.zeros((len(models), len(problem.structures)), bool), radii[2] / radii[0]
+    for structure in np.unique(labels[labels >= 0]):
+        noise = noise_scales(squared[:, labels == structure], rigid.family.codimension)
+        held[:, structure] = noise <= as_well * max(rigid.least_noise[structure], radii[0] * problem.matches.unit)
+    return held
+
+
+def parallax(plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
+    """Return fundamental matrices (n, 9) of a plane's homography (9,) and two correspondences off it each, drawn at random."""
+    matrix, ones = plane.reshape(3, 3), np.ones((len(data), 1))
+    if len(data) < PARALLAX_SIZE:
+        return np.zeros((0, 9))
+    lines = np.cross(np.hstack([data[:, :2], ones]) @ matrix.T, np.hstack([data[:, 2:], ones]))
+    i, j = rng.integers(len(data), size=(2, n))
+    epipoles = np.cross(lines[i], lines[j])
+    # Row r of [e]_x H is the cross product of e and H's columns.
+    return unit_norm(np.cross(epipoles[:, None], matrix.T[None]).transpose(0, 2, 1).reshape(-1, 9))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import cv2
@@ -9,9 +11,9 @@ import numpy as np
 import scipy
 
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv.families.solving import FAMILIES
-from ruzhash_cv.sampling import draw_from
-from ruzhash_cv.structures.motions import INLIER
+from ruzhash_cv.families.distances import FAMILIES
+from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.sampling import SamplePlan, draw_samples
 
 Pose = tuple[Array, Array]
 
@@ -22,25 +24,43 @@ _SEED = 0
 FARTHEST = 1e9
 
 
-def camera_pose(
-    models: dict[str, Array],
-    points1: Array,
-    points2: Array,
-    own: Rows,
-    votes: Array,
-    noise: float,
-    cameras: Pose,
-) -> Pose:
-    """Return rotation (3, 3) and unit translation (3,) of x2 ~ K2 (R X + t), from a motion's models and its `own` rows of all matches.
+@dataclass(frozen=True)
+class Views:
+    """Points (n, 2) of all matches in two images, weights (n,), the rows of the motion's `own` matches, and the camera matrices."""
+
+    points1: Array
+    points2: Array
+    weights: Array
+    own: Rows
+    cameras: tuple[Array, Array]
+
+    @cached_property
+    def rays(self) -> tuple[Array, Array]:
+        """Homogeneous points (n, 3) in units of the focal length."""
+        first, second = (np.hstack([points, np.ones((len(points), 1))]) for points in (self.points1, self.points2))
+        return first @ np.linalg.inv(self.cameras[0]).T, second @ np.linalg.inv(self.cameras[1]).T
+
+    @cached_property
+    def flat(self) -> tuple[Array, Array]:
+        """Points (n, 2) in units of the focal length."""
+        first, second = (np.ascontiguousarray(rays[:, :2] / rays[:, 2:]) for rays in self.rays)
+        return first, second
+
+    @property
+    def own_flat(self) -> tuple[Array, Array]:
+        """Those of the motion's own matches."""
+        return self.flat[0][self.own], self.flat[1][self.own]
+
+
+def camera_pose(models: dict[str, Array], views: Views, noise: float, parameters: Parameters) -> Pose:
+    """Return rotation (3, 3) and unit translation (3,) of x2 ~ K2 (R X + t), from a motion's models and its matches.
 
     OpenCV takes them from the essential matrix, and from the homography of a plane, as few matches off it leave the matrix uncertain.
     And it solves samples of five of all matches, as a plane may have hidden the others. From each of these the Sampson distance is made
     least over the five numbers a pose has, with the Cauchy weights of the `noise` scale. The pose of least truncated squares (MSAC)
-    among all matches (n, 2), by their `votes` (n,), is taken.
+    among all matches, by their weights, is taken.
     """
-    camera1, camera2 = cameras
-    rays1 = np.hstack([points1, np.ones((len(points1), 1))]) @ np.linalg.inv(camera1).T
-    rays2 = np.hstack([points2, np.ones((len(points2), 1))]) @ np.linalg.inv(camera2).T
+    (camera1, camera2), (rays1, rays2) = views.cameras, views.rays
     # Normals of epipolar lines in pixels.
     into1, into2 = np.linalg.inv(camera1)[:2, :2], np.linalg.inv(camera2)[:2, :2]
 
@@ -54,40 +74,42 @@ def camera_pose(
     poses: list[Pose] = []
     for kind, matrix in models.items():
         start = _from_fundamental if kind == "fundamental" else _from_homography
-        poses += start(matrix, _flat(rays1[own]), _flat(rays2[own]), cameras)
+        poses += start(matrix, views)
     scale = max(noise, 1e-3)
-    poses += _from_all(np.hstack([points1, points2]), _flat(rays1), _flat(rays2), votes, own, scale, cameras)
+    limit = parameters.inlier_scales * scale
+    poses += _from_samples_of_five(views, scale, limit, parameters)
     fitted = []
     for pose in poses:
         fit = scipy.optimize.least_squares(
-            distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=(*pose, own)
+            distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=(*pose, views.own)
         )
         fitted.append(_changed(fit.x, *pose))
     squares = [distances(np.zeros(5), *pose, slice(None)) ** 2 for pose in fitted]
-    rotation, translation = fitted[int(np.argmin(np.minimum(squares, (INLIER * scale) ** 2) @ votes))]
+    rotation, translation = fitted[int(np.argmin(np.minimum(squares, limit**2) @ views.weights))]
     # The distance is the same for the opposite translation.
-    return _in_front(np.cross(translation, rotation.T).T, _flat(rays1[own]), _flat(rays2[own]))
+    return _in_front(np.cross(translation, rotation.T).T, *views.own_flat)
 
 
-def _from_fundamental(matrix: Array, rays1: Array, rays2: Array, cameras: Pose) -> list[Pose]:
-    essential = cameras[1].T @ matrix @ cameras[0]
-    return [_in_front(essential / np.linalg.norm(essential), rays1, rays2)]
+def _from_fundamental(matrix: Array, views: Views) -> list[Pose]:
+    essential = views.cameras[1].T @ matrix @ views.cameras[0]
+    return [_in_front(essential / np.linalg.norm(essential), *views.own_flat)]
 
 
-def _from_all(
-    points: Array, rays1: Array, rays2: Array, votes: Array, own: Rows, noise: float, cameras: Pose
-) -> list[Pose]:
-    """Return the pose of the essential matrix that all correspondences (n, 4) agree with most, of those of samples of five."""
-    samples = draw_from(points, FIVE, N_FIVES, (0,), votes, noise, 1, False, np.random.default_rng(_SEED)).indices
+def _from_samples_of_five(views: Views, noise: float, limit: float, parameters: Parameters) -> list[Pose]:
+    """Return the pose of the essential matrix that all correspondences agree with most, of those of samples of five."""
+    points, rng = np.hstack([views.points1, views.points2]), np.random.default_rng(_SEED)
+    plan = SamplePlan.uniform(FIVE, noise, parameters)
+    samples = draw_samples(points, views.weights, N_FIVES, plan, rng).indices
+    rays1, rays2 = views.flat
     solved = (cv2.findEssentialMat(rays1[rows], rays2[rows], np.eye(3))[0] for rows in samples)
     essentials = np.vstack([np.zeros((0, 3)), *(stack for stack in solved if stack is not None)]).reshape(-1, 3, 3)
     essentials = essentials[np.isfinite(essentials).all(axis=(1, 2))]
     if len(essentials) == 0:
         return []
-    models = np.linalg.inv(cameras[1]).T @ essentials @ np.linalg.inv(cameras[0])
+    models = np.linalg.inv(views.cameras[1]).T @ essentials @ np.linalg.inv(views.cameras[0])
     squared = FAMILIES["fundamental"].squared_residuals(points, models.reshape(-1, 9))
-    best = np.argmin(np.minimum(squared, (INLIER * noise) ** 2) @ votes)
-    return [_in_front(essentials[best], rays1[own], rays2[own])]
+    best = np.argmin(np.minimum(squared, limit**2) @ views.weights)
+    return [_in_front(essentials[best], *views.own_flat)]
 
 
 def _in_front(essential: Array, rays1: Array, rays2: Array) -> Pose:
@@ -107,13 +129,13 @@ def _in_front(essential: Array, rays1: Array, rays2: Array) -> Pose:
     return np.asarray(rotation, np.float64), np.asarray(translation[:, 0], np.float64)
 
 
-def _from_homography(matrix: Array, rays1: Array, rays2: Array, cameras: Pose) -> list[Pose]:
+def _from_homography(matrix: Array, views: Views) -> list[Pose]:
     """Return the poses, two as a rule, of which the plane is in front of both cameras."""
-    homography = np.linalg.inv(cameras[1]) @ matrix @ cameras[0]
+    homography = np.linalg.inv(views.cameras[1]) @ matrix @ views.cameras[0]
     # Of either sign; the one that keeps points in front of the camera has a positive determinant.
     homography *= np.sign(np.linalg.det(homography))
     _, rotations, translations, normals = cv2.decomposeHomographyMat(homography, np.eye(3))
-    single = (rays[:, None].astype(np.float32) for rays in (rays1, rays2))
+    single = (rays[:, None].astype(np.float32) for rays in views.own_flat)
     seen = cv2.filterHomographyDecompByVisibleRefpoints(rotations, normals, *single)
     chosen = range(len(rotations)) if seen is None else seen.ravel().astype(int).tolist()
     poses: list[Pose] = []
@@ -127,7 +149,3 @@ def _changed(change: Array, rotation: Array, translation: Array) -> Pose:
     """Return a pose turned by a rotation vector, the first three numbers, its translation moved along two directions across it."""
     moved = translation + change[3:] @ np.linalg.svd(translation[None])[2][1:]
     return cv2.Rodrigues(change[:3])[0] @ rotation, moved / np.linalg.norm(moved)
-
-
-def _flat(rays: Array) -> Array:
-    return np.ascontiguousarray(rays[:, :2] / rays[:, 2:])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +13,8 @@ from ruzhash_cv import printing
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import as_matrix, check_int
+from ruzhash_cv.motions import MotionProblem, Motions, find_motions, motion_matrix
+from ruzhash_cv.pose import Views, camera_pose
 from ruzhash_cv.sampling import REJECTIONS
 
 
@@ -96,7 +97,7 @@ class FilterResult(Record):
     reason : str or None
         Why nothing could be decided; None where something was.
     seconds : dict of str to float
-        Time of each stage: ``"search"``, of models and structures, and ``"verdict"``, of last fits, p-values and mask.
+        Time of each stage: ``"search"``, of models and structures, and ``"labelling"``, of last fits, p-values and mask.
 
     Examples
     --------
@@ -121,8 +122,10 @@ class FilterResult(Record):
     n_models: int = 0
     reason: str | None = None
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
-    #: What motions are searched in, when they are asked for; None where nothing was found.
-    _seen: Any = field(default=None, compare=False)
+    #: What motions are searched in, when they are asked for, and the distinct match (n,) that each match given is, -1 for what is
+    #: flagged; None where nothing was found.
+    _motion_problem: MotionProblem | None = field(default=None, compare=False)
+    _distinct: Rows | None = field(default=None, compare=False)
 
     @property
     def motions(self) -> tuple[Motion, ...]:
@@ -146,12 +149,17 @@ class FilterResult(Record):
     @cached_property
     @uninterrupted
     def _motions(self) -> tuple[tuple[Motion, ...], Rows]:
-        return ((), np.full(len(self.labels), -1)) if self._seen is None else self._seen.motions()
+        if self._motion_problem is None or self._distinct is None:
+            return (), np.full(len(self.labels), -1)
+        return _motions_in_pixels(self._motion_problem, self._distinct)
 
     @uninterrupted
     def plane_motion(self, structure: int) -> Array | None:
         """Return a fundamental matrix (3, 3) that fits one structure's matches; a plane leaves it free in part. None: there is none."""
-        return None if self._seen is None else self._seen.matrix(structure)
+        n = len(self.models)
+        if not -n <= check_int(structure, "structure", at_least=-sys.maxsize) < n:
+            raise IndexError(f"`structure` must be an index into {n} models, got {structure}")
+        return None if self._motion_problem is None else motion_matrix(self._motion_problem, structure)
 
     @uninterrupted
     def camera_pose(self, camera_matrix1: ArrayLike, camera_matrix2: ArrayLike, motion: int = 0) -> tuple[Array, Array]:
@@ -180,11 +188,21 @@ class FilterResult(Record):
         camera1, camera2 = as_matrix(camera_matrix1, "camera_matrix1"), as_matrix(camera_matrix2, "camera_matrix2")
         if not self.motions:
             raise IndexError(f"there is no motion to tell a pose by: {printing.headline(self)}")
-        motion = check_int(motion, "motion", at_least=-sys.maxsize)
-        if self._seen is None or not -len(self.motions) <= motion < len(self.motions):
+        motion, problem, distinct = (
+            check_int(motion, "motion", at_least=-sys.maxsize),
+            self._motion_problem,
+            self._distinct,
+        )
+        if problem is None or distinct is None or not -len(self.motions) <= motion < len(self.motions):
             raise IndexError(f"`motion` must be an index into {len(self.motions)} motions, got {motion}")
-        pose: tuple[Array, Array] = self._seen.pose(self, motion, camera1, camera2)
-        return pose
+        found = self.motions[motion]
+        own = np.unique(distinct[self.motion_labels == motion % len(self.motions)])
+        frame, points = problem.matches.frame, problem.matches.data / problem.matches.frame.scale
+        first, second = points[:, :2] + frame.centre1, points[:, 2:] + frame.centre2
+        views = Views(first, second, problem.weights, own, (camera1, camera2))
+        plane = [self.models[part] for part in found.parts[:1]]
+        matrices = {structure.kind: structure.matrix for structure in (found, *plane)}
+        return camera_pose(matrices, views, found.noise_scale, problem.parameters)
 
     def __repr__(self) -> str:
         return f"<FilterResult: {printing.headline(self)}>"
@@ -194,3 +212,27 @@ class FilterResult(Record):
 
     def _repr_html_(self) -> str:
         return printing.as_html(self)
+
+
+def _motions_in_pixels(problem: MotionProblem, distinct: Rows) -> tuple[tuple[Motion, ...], Rows]:
+    """Return motions in pixels that have matches, and which of them each match given belongs to, -1 for none."""
+    found, labels = find_motions(problem)
+    listed, given = np.unique(np.append(-1, np.append(labels, -1)[distinct]), return_inverse=True)
+    supports = np.bincount(given[1:], minlength=len(listed)).tolist()
+    motions = [_as_motion(problem, found, *each) for each in zip(listed[1:].tolist(), supports[1:], strict=False)]
+    return tuple(motions), given[1:] - 1
+
+
+def _as_motion(problem: MotionProblem, found: Motions, item: int, support: int) -> Motion:
+    own, scale = found.take(np.array([item])), problem.matches.frame.scale
+    planes = own.holds[0] & problem.families.is_plane(problem.structures)
+    return Motion(
+        problem.families.to_pixels(own, problem.matches.frame.transforms())[0],
+        problem.families[own.family_ids[0]].name,
+        support,
+        float(own.tolerances[0] / scale),
+        float(own.noise[0] / scale),
+        float(own.evidences[0]),
+        stationary=bool((own.holds[0] & problem.stationary).any()),
+        parts=tuple(np.flatnonzero(planes).tolist()),
+    )

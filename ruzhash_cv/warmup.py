@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from ruzhash_cv._kernels import KERNELS, n_compiled
-from ruzhash_cv.estimation import find_fundamental_matrix
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.forests.ruzhash import ruzhash
-from ruzhash_cv.forests.voronoi import VoronoiForest
+from ruzhash_cv.opencv import find_fundamental_matrix
+from ruzhash_cv.paper import VoronoiForest
 
 
 def warmup() -> int:

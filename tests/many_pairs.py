@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,3 +43,14 @@ def digests(results: Any) -> dict[Any, str]:
     listed = [(key, digest(result)) for key, result in results]
     assert len(dict(listed)) == len(listed)
     return dict(listed)
+
+
+def ended(group: int) -> bool:
+    """Tell whether all processes of a group end in some seconds."""
+    for _ in range(100):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from ruzhash_cv import as_correspondences, draw_samples, solve_models
+from ruzhash_cv import as_correspondences
 from ruzhash_cv.pipelines.folders import FilteredPair
 
 POINTS = np.random.default_rng(0).uniform(0, 500, (20, 2))
@@ -21,14 +21,6 @@ def correspondences() -> Any:
     return as_correspondences(keypoints, keypoints, [(), *((cv2.DMatch(i, i, 0.5),) for i in range(20))])
 
 
-def samples() -> Any:
-    return draw_samples(POINTS, POINTS + 3.0, sample_size=4, n_samples=5)
-
-
-def models() -> Any:
-    return solve_models(POINTS, 2.0 * POINTS, samples().indices, kind="homography")
-
-
 def filtered() -> Any:
     return FilteredPair(("1.png", "2.png"), POINTS.copy(), POINTS.copy(), np.zeros((20, 2), int), None)  # type: ignore[arg-type]
 
@@ -36,12 +28,9 @@ def filtered() -> Any:
 @pytest.mark.parametrize(
     ("make", "changed"),
     [
-        (correspondences, {"sizes": (POINTS[:, 0], POINTS[:, 1])}),
-        (correspondences, {"sizes": None}),
+        (correspondences, {"distances": np.zeros(21)}),
+        (correspondences, {"distances": None}),
         (correspondences, {"points1": POINTS}),
-        (samples, {"indices": np.zeros((5, 4), int)}),
-        (samples, {"rejected": {}}),
-        (models, {"matrices": np.zeros((5, 3, 3))}),
         (filtered, {"points2": POINTS + 1.0}),
     ],
 )

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ruzhash_cv.verdict import adjust, better_rejected, empirical_null, mismatch_rate
 from scipy.special import ndtr
 
 from ruzhash_cv import p_values
-from ruzhash_cv.verdict import adjust, better_rejected, empirical_null, mismatch_rate
 
 SCORES = st.lists(st.sampled_from([0.1, 0.25, 0.5, 0.75, 1.0]), max_size=12).map(np.array)
 

@@ -192,7 +192,7 @@ def test_blank_image_is_named(tmp_path: Path, capsys: Captured, features: str) -
     assert f"no {features.upper()} keypoints" in line
 
 
-@pytest.mark.parametrize("name", ["out", "out.xyz", "out.txt"])
+@pytest.mark.parametrize("name", ["out", "out.xyz", "out.txt", "out.pngä"])
 def test_unknown_kind_of_picture_is_refused_before_the_work(tmp_path: Path, capsys: Captured, name: str) -> None:
     assert cli.main(["filter", *DESK, "-o", str(tmp_path / name)]) == 2
     assert f"cannot tell the kind of picture from '{name}'" in one_line(capsys)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from ruzhash_cv import cli, filter_points
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
-from ruzhash_cv.pipelines.hosts import told
+from ruzhash_cv.pipelines.files import told
 
 Captured = pytest.CaptureFixture[str]
 DESK = tuple(str(data_folder() / f"desk{number}.jpg") for number in (1, 2))
@@ -114,6 +115,15 @@ def test_every_picture_and_file_is_written_and_named(small: tuple[str, str], tmp
         assert arrays["inlier_mask"].any()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text there")
+def test_a_name_that_is_no_text_is_written_to(small: tuple[str, str], tmp_path: Path) -> None:
+    """In a process of its own, which OpenCV would end."""
+    name = os.fsencode(tmp_path) + b"/caf\xe9.png"
+    done = subprocess.run([sys.executable, "-m", "ruzhash_cv", "filter", *small, "-o", name], capture_output=True)
+    assert (done.returncode, done.stderr.splitlines()[-1].endswith(b"caf\\udce9.png")) == (0, True)
+    assert Path(os.fsdecode(name)).stat().st_size > 10_000
+
+
 def test_show_leaves_flagged_matches_out_of_the_picture(
     small: tuple[str, str], tmp_path: Path, capsys: Captured
 ) -> None:
@@ -143,11 +153,11 @@ def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path,
 # What is asked of the filter
 
 
-def test_seed_threads_model_and_threshold_are_passed_on(small: tuple[str, str], asked: dict[str, Any]) -> None:
-    arguments = ["--rng", "7", "--n-jobs", "1", "--model", "homography", "--threshold", "2.5", "--drop-stationary"]
+def test_seed_model_and_threshold_are_passed_on(small: tuple[str, str], asked: dict[str, Any]) -> None:
+    arguments = ["--rng", "7", "--model", "homography", "--threshold", "2.5", "--drop-stationary"]
     assert cli.main(["filter", *small, *arguments]) == 0
     del asked["points"]
-    options = {"rng": 7, "n_jobs": 1, "model": "homography", "threshold": 2.5, "keep_stationary": False}
+    options = {"rng": 7, "model": "homography", "threshold": 2.5, "keep_stationary": False}
     assert asked == {**options, "pixel": 1.0}
 
 
@@ -283,6 +293,15 @@ def test_a_closed_pipe_ends_without_a_word() -> None:
     os.close(writer)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+def test_pairs_are_done_where_streams_are_closed(small: tuple[str, str], tmp_path: Path, closed: str) -> None:
+    command = [sys.executable, "-m", "ruzhash_cv", "pairs", str(tmp_path), "-o", str(tmp_path / "out"), "--n-jobs", "2"]
+    done = subprocess.run(f"{shlex.join(command)} {closed}", shell=True, check=False)
+    assert done.returncode == 0
+    assert len(list((tmp_path / "out").glob("*/*.npz"))) == 1
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_gets_one_line() -> None:
     with Path("/dev/full").open("w") as full:
@@ -318,7 +337,6 @@ def test_help_explains_every_option_in_words() -> None:
     ("arguments", "says"),
     [
         (["--rng", "-1"], "must be a whole number from 0 on, got -1"),
-        (["--n-jobs", "0"], "must be a whole number above 0, got 0"),
         (["--max-size", "31"], "must be a whole number of at least 32, got 31"),
         (["--fail-below", "some"], "must be a whole number above 0, got some"),
         (["--show", "all"], "invalid choice: 'all'"),

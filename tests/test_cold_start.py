@@ -19,6 +19,7 @@ CALLS = """
 import cv2
 import numpy as np
 import ruzhash_cv as rc
+from ruzhash_cv import paper
 from ruzhash_cv.datasets import load_pair
 
 pair, rng = load_pair("desk"), np.random.default_rng(0)
@@ -41,19 +42,13 @@ rc.draw_matches(*drawn, result), rc.draw_scores(*drawn, result)
 rc.filter_matches(points1, points2, [cv2.DMatch(i, i, 0.1) for i in range(400)])
 
 rows = rng.random((300, 20)) * (rng.random((300, 20)) < 0.3)
-for distance in (rc.ruzicka_distance, rc.jaccard_distance, rc.tanimoto_distance):
-    distance(rows), distance(rows, rows[:5])
 rc.ruzhash(rows, n_hashes=5)
 forest = rc.RuzHashForest(n_trees=20, sink_credit=True)
 forest.fit_anomaly_scores(rows, rows[:7]), forest.fit(rows).path_lengths(rows)
-rc.VoronoiForest(n_trees=5).fit_anomaly_scores(rows, rows[:7])
-rc.VoronoiForest(metric="precomputed", n_trees=5).fit_anomaly_scores(rc.ruzicka_distance(rows))
-rc.draw_samples(points1, points2, sample_size=7, n_samples=9), rc.draw_samples(points1, points2, sample_size=4, n_samples=9)
-samples = [[0, 1, 2, 3, 4, 5, 6]]
-rc.sampson_distance(points1, points2, rc.solve_models(points1, points2, samples, kind="fundamental").matrices)
-samples = [[0, 1, 2, 3]]
-rc.transfer_error(points1, points2, rc.solve_models(points1, points2, samples, kind="homography").matrices)
-rc.embed_preferences(rows, sigma=1.0), rc.p_values(rows[0], rows[1])
+paper.VoronoiForest(n_trees=5).fit_anomaly_scores(rows, rows[:7])
+paper.VoronoiForest(metric="precomputed", n_trees=5).fit_anomaly_scores(paper.ruzicka_distance(rows))
+rc.sampson_distance(points1, points2, np.ones((3, 3))), rc.transfer_error(points1, points2, np.eye(3))
+rc.p_values(rows[0], rows[1])
 """
 COUNTED = f"""
 exec({CALLS!r})

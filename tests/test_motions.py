@@ -9,13 +9,13 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-
-from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix, sampson_distance
 from ruzhash_cv.families.solving import FAMILIES
 from ruzhash_cv.matchset import MatchSet
 from ruzhash_cv.structures.motions import MotionSearch
 from ruzhash_cv.structures.refinement import noise_scales
 from ruzhash_cv.structures.search import Search
+
+from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix, sampson_distance
 
 Array = np.ndarray
 CAMERA1 = np.array([[800.0, 0.0, 320.0], [0.0, 800.0, 240.0], [0.0, 0.0, 1.0]])

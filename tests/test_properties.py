@@ -6,11 +6,11 @@ from typing import Any
 
 import cv2
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ruzhash_cv as rc
+from ruzhash_cv.paper import VoronoiForest
 
 few = settings(derandomize=True, max_examples=8, deadline=None)
 many = settings(derandomize=True, max_examples=40, deadline=None)
@@ -19,8 +19,7 @@ seeds = st.integers(0, 2**32 - 1)
 shifts = st.tuples(*[st.integers(-5000, 5000)] * 4)
 powers = st.sampled_from([-3, -1, 2, 5])
 families = st.sampled_from(["auto", "homography", "fundamental"])
-distances = [rc.ruzicka_distance, rc.jaccard_distance, rc.tanimoto_distance]
-forests = [rc.RuzHashForest, rc.VoronoiForest]
+forests = [rc.RuzHashForest, VoronoiForest]
 estimators = [rc.find_homography, rc.find_fundamental_matrix]
 
 
@@ -69,17 +68,6 @@ def test_scaling_points_pixel_and_threshold_together_changes_no_verdict(
     there = filtered(pairs, model=model, threshold=threshold)
     scaled = None if threshold is None else threshold * scale
     assert verdicts(there) == verdicts(filtered(scale * pairs, model=model, threshold=scaled, pixel=scale))
-
-
-@few
-@given(seeds, families, st.floats(0.1, 50.0))
-def test_a_threshold_changes_mask_labels_and_tolerances_alone(seed: int, model: str, threshold: float) -> None:
-    pairs = scene(seed)
-    without, bounded = filtered(pairs, model=model), filtered(pairs, model=model, threshold=threshold)
-    assert [found.matrix.tobytes() for found in without.models] == [found.matrix.tobytes() for found in bounded.models]
-    for name in ("anomaly_scores", "p_values", "score_threshold", "mismatch_rate"):
-        np.testing.assert_array_equal(getattr(without, name), getattr(bounded, name))
-    assert {found.tolerance for found in bounded.models} <= {threshold}
 
 
 @few
@@ -192,34 +180,6 @@ def test_estimated_models_have_opencv_s_form_and_follow_a_translation(seed: int,
 # Samples, models, residuals
 
 
-@few
-@given(seeds, shifts, powers, st.sampled_from([4, 7]))
-def test_samples_follow_neither_translation_nor_scale(seed: int, shift: Any, power: int, size: int) -> None:
-    pairs, scale = scene(seed), 2.0**power
-    moved = (pairs + np.array(shift)) * scale
-    options: dict[str, Any] = {"sample_size": size, "n_samples": 50, "rng": seed}
-    there = rc.draw_samples(pairs[:, :2], pairs[:, 2:], min_spread=2.0, **options)
-    back = rc.draw_samples(moved[:, :2], moved[:, 2:], min_spread=2.0 * scale, **options)
-    assert there.indices.tobytes() == back.indices.tobytes()
-    assert there.indices.shape[1] == size
-    assert there.rejected == back.rejected
-    apart = np.abs(pairs[there.indices[:, :, None]] - pairs[there.indices[:, None]]).reshape(-1, size, size, 2, 2)
-    assert (apart.max(axis=-1) >= 2.0 * (1 - np.eye(size))[..., None]).all()
-
-
-@few
-@given(seeds)
-def test_models_of_samples_pass_through_their_samples(seed: int) -> None:
-    pairs = scene(seed)
-    for kind, size, distance in (("homography", 4, rc.transfer_error), ("fundamental", 7, rc.sampson_distance)):
-        samples = rc.draw_samples(pairs[:, :2], pairs[:, 2:], sample_size=size, n_samples=30, min_spread=30.0).indices
-        models = rc.solve_models(pairs[:, :2], pairs[:, 2:], samples, kind=kind)
-        residuals = distance(pairs[:, :2], pairs[:, 2:], models.matrices)
-        own = residuals[samples[models.sample_index], np.arange(len(models))[:, None]]
-        assert len(own) == 0 or np.median(own) < 0.01
-        assert models.n_degenerate + len(np.unique(models.sample_index)) == len(samples)
-
-
 @many
 @given(seeds)
 def test_residuals_are_those_of_the_swapped_images_and_the_turned_model(seed: int) -> None:
@@ -235,36 +195,6 @@ def test_residuals_are_those_of_the_swapped_images_and_the_turned_model(seed: in
 
 
 # Preference space
-
-
-@many
-@given(seeds, powers, st.booleans())
-def test_preferences_depend_on_residuals_in_units_of_the_noise(seed: int, power: int, binary: bool) -> None:
-    rng = np.random.default_rng(seed)
-    residuals = rng.normal(0, 4, (12, 5))
-    there = rc.embed_preferences(residuals, sigma=1.5, binary=binary).toarray()
-    back = rc.embed_preferences(-residuals * 2.0**power, sigma=1.5 * 2.0**power, binary=binary).toarray()
-    assert there.tobytes() == back.tobytes()
-    assert ((there > 0) == (np.abs(residuals) <= 4.5)).all()
-    assert there.max() <= 1
-    assert (np.diff(there.ravel()[np.argsort(np.abs(residuals).ravel())]) <= 0).all()
-
-
-@many
-@given(seeds, st.sampled_from(distances))
-def test_distances_of_preference_rows_are_distances(seed: int, distance: Any) -> None:
-    rows = preferences(seed, 9)
-    table = distance(rows)
-    agreeing = rows.any(axis=1)
-    assert table.shape == (9, 9)
-    assert ((table >= 0) & (table <= 1)).all()
-    np.testing.assert_allclose(table, table.T, atol=1e-12)
-    np.testing.assert_allclose(np.diag(table), np.where(agreeing, 0.0, 1.0), atol=1e-12)
-    np.testing.assert_allclose(distance(rows[:, ::-1], rows[:4, ::-1]), table[:, :4], atol=1e-12)
-    if distance is not rc.tanimoto_distance:  # which is a metric on binary rows only
-        assert (table[:, None] <= table[:, :, None] + table[None] + 1e-12).all()
-    ones = (rows > 0).astype(float)
-    np.testing.assert_allclose(distance(ones), rc.jaccard_distance(rows), atol=1e-12)
 
 
 @many
@@ -324,10 +254,3 @@ def test_pictures_have_a_size_that_depends_on_the_images_alone(seed: int, width:
     scored = rc.draw_scores(*drawn, np.linspace(0, 1, n), max_width=width)
     assert scored.shape[1:] == pictures[0].shape[1:]
     assert all((image == value).all() for image, value in zip(images, (90, 60), strict=True))
-
-
-@pytest.mark.parametrize("estimator", estimators)
-def test_what_cannot_be_decided_has_the_types_of_what_can(estimator: Any) -> None:
-    model, mask = estimator(np.zeros((0, 2)), np.zeros((0, 2)))
-    assert model is None
-    assert (mask.shape, mask.dtype) == ((0, 1), np.uint8)

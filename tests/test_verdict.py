@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rendering import draw_correspondences, plane_scene
-
-from ruzhash_cv import filter_points
 from ruzhash_cv.matchset import LENGTH, MatchSet
 from ruzhash_cv.structures.evidence import DENSITY_RATIO
 from ruzhash_cv.verdict import (
@@ -23,6 +21,8 @@ from ruzhash_cv.verdict import (
     lost_to_rivals,
     nearest_structures,
 )
+
+from ruzhash_cv import filter_points
 
 POINT, LINE = 2, 1
 #: Decoys that lie far from everything, their scores evenly spread.

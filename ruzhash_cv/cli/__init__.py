@@ -7,38 +7,42 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ruzhash_cv import __version__
 from ruzhash_cv.cli import demo, filter, hosts, pairs, warmup
 from ruzhash_cv.cli.common import InputError, Parser, complain
-from ruzhash_cv.pipelines.hosts import UnusableFile
+from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.streaming import WorkersKilled
 
 #: Each module has `add_parser(commands)`, which sets the function that runs its command as the parser's default `run`. It returns the
 #: exit status, or None for 0.
 COMMANDS = (demo, filter, pairs, hosts, warmup)
-#: As of programs that end by SIGINT and by SIGPIPE.
-INTERRUPTED, PIPE_CLOSED = 130, 141
+#: As of programs that end by SIGPIPE.
+PIPE_CLOSED = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0, that of the command, or 2 for input that cannot be used.
 
-    `arguments` come without the program's name; None: those of the process. Ctrl-C and a pipe that its reader has closed end the
-    command without a word, with the status 130 and 141.
+    `arguments` come without the program's name; None: those of the process. Ctrl-C, SIGTERM and a pipe that its reader has closed
+    end the command without a word, with the status 130, 143 and 141.
 
     >>> main(["filter", "no_such_file.jpg", "neither.jpg"])
     2
     """
+    _open_closed_streams()
+    signals = [signal.SIGINT]
     try:
-        return _run(arguments)
+        with _terminated_as_interrupted(signals):
+            return _run(arguments)
     except (InputError, UnusableFile, WorkersKilled, ImportError) as error:
         complain(str(error))
         return 2
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return 128 + signals[-1]
     except BrokenPipeError:
         _drop_output()
         return PIPE_CLOSED
@@ -48,14 +52,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
+def _open_closed_streams() -> None:
+    """Open what was closed, as by ``2>&-``: libraries and workers write there all the same, or to what is opened in its place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted(signals: list[signal.Signals]) -> Iterator[None]:
+    """Treat SIGTERM as Ctrl-C, so that workers and temporary files go, and add it to `signals`."""
+
+    def end(*_: object) -> None:
+        signals.append(signal.SIGTERM)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)  # it waits where it would do harm
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # not in the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         options = _parser().parse_args(arguments)
         return int(options.run(options) or 0)
     finally:
         # What stdout holds back is written here and not at the end of the process, where its errors could not be told.
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
 
 
 def _drop_output() -> None:

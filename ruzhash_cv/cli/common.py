@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, silent_opencv
-from ruzhash_cv.pipelines.hosts import check_writable, told
+from ruzhash_cv.pipelines.files import check_writable, told
 
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -77,8 +77,8 @@ def add_matching_options(group: argparse._ActionsContainer) -> None:
     )  # fmt: skip
 
 
-def add_filtering_options(group: argparse._ActionsContainer, workers: str) -> None:
-    """Add `model` and `threshold` of `filter_points`, and how many threads or processes work."""
+def add_filtering_options(group: argparse._ActionsContainer) -> None:
+    """Add `model` and `threshold` of `filter_points`."""
     group.add_argument(
         "--model", choices=("auto", "homography", "fundamental"), default="auto",
         help="structures to look for: planes (homography), rigid motions (fundamental), or each where the evidence asks for it (auto, "
@@ -88,9 +88,13 @@ def add_filtering_options(group: argparse._ActionsContainer, workers: str) -> No
         "--threshold", type=number("a number above 0"), metavar="PIXELS",
         help="largest distance of a kept match from its structure; default: what the matches of each structure ask for",
     )  # fmt: skip
+
+
+def add_jobs_option(group: argparse._ActionsContainer) -> None:
+    """Add how many processes work."""
     group.add_argument(
         "--n-jobs", type=count, default=-1, metavar="N",
-        help=f"{workers}, default one for each processor; the result is the same",
+        help="processes, default one for each processor; the result is the same",
     )  # fmt: skip
 
 
@@ -104,8 +108,7 @@ def add_seed_option(group: argparse._ActionsContainer) -> None:
 
 def say(message: str) -> None:
     """Tell the user something that is no result."""
-    if sys.stderr is not None:
-        print(message, file=sys.stderr, flush=True)
+    print(message, file=sys.stderr, flush=True)
 
 
 def complain(message: str) -> None:
@@ -134,7 +137,8 @@ def _same_file(path: Path, other: Path) -> bool:
 
 def check_picture_name(path: Path) -> None:
     """Raise unless a picture can be written under this name."""
-    if not (path.suffix and cv2.haveImageWriter(path.name)):
+    # OpenCV sees the suffix alone: it ends the process where a name holds bytes that are no text.
+    if not (path.suffix.isascii() and path.suffix and cv2.haveImageWriter(f"picture{path.suffix}")):
         raise InputError(f"cannot tell the kind of picture from {path.name!r}: end it in .png or .jpg")
     if _encode(path, np.zeros((64, 64, 3), np.uint8)) is None:
         raise InputError(f"{path.suffix} holds no colours: end {path.name!r} in .png or .jpg")

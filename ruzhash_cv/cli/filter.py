@@ -31,8 +31,8 @@ from ruzhash_cv.cli.common import (
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.features import MAX_SIZE, Features, detect, match, read_image
+from ruzhash_cv.pipelines.files import told
 from ruzhash_cv.pipelines.folders import FilteredPair
-from ruzhash_cv.pipelines.hosts import told
 from ruzhash_cv.pipelines.outputs import contents
 
 Image: TypeAlias = NDArray[np.uint8]
@@ -71,7 +71,7 @@ def _add_matching(parser: argparse.ArgumentParser) -> None:
 
 def _add_filtering(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("filtering")
-    add_filtering_options(group, "threads")
+    add_filtering_options(group)
     group.add_argument(
         "--drop-stationary",
         action="store_true",
@@ -120,7 +120,6 @@ def run(options: argparse.Namespace) -> int:
         pixel=max(first.pixel, second.pixel),
         keep_stationary=not options.drop_stationary,
         rng=options.rng,
-        n_jobs=options.n_jobs,
     )
     names = str(options.images[0]), str(options.images[1])
     pair = FilteredPair(names, points1, points2, matches, result)

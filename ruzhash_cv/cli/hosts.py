@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ruzhash_cv.cli.common import Commands, add_filtering_options, add_seed_option, count, number
+from ruzhash_cv.cli.common import Commands, add_filtering_options, add_jobs_option, add_seed_option, count, number
 from ruzhash_cv.pipelines.colmap import verify
 from ruzhash_cv.pipelines.hloc import filter_matches
 
@@ -44,7 +44,8 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser, pipeline: Callable[..., Any]) -> None:
-    add_filtering_options(parser, "processes")
+    add_filtering_options(parser)
+    add_jobs_option(parser)
     add_seed_option(parser)
     parser.add_argument(
         "--all-structures", action="store_false", dest="strongest_motion",

@@ -6,13 +6,20 @@ import argparse
 import contextlib
 import dataclasses
 import json
-import sys
 from pathlib import Path
 
 from ruzhash_cv import __version__, printing
-from ruzhash_cv.cli.common import Commands, InputError, add_filtering_options, add_matching_options, say
+from ruzhash_cv.cli.common import (
+    Commands,
+    InputError,
+    add_filtering_options,
+    add_jobs_option,
+    add_matching_options,
+    say,
+)
+from ruzhash_cv.pipelines.files import told
 from ruzhash_cv.pipelines.folders import Names, Settings, all_pairs, filter_images, read_list
-from ruzhash_cv.pipelines.hosts import host, told
+from ruzhash_cv.pipelines.hosts import host
 from ruzhash_cv.pipelines.outputs import Output, open_output
 
 
@@ -35,7 +42,8 @@ def add_parser(commands: Commands) -> None:
         "--images", type=Path, metavar="DIR", help="folder of the images in LIST, default that of LIST itself"
     )
     add_matching_options(parser)
-    add_filtering_options(parser, "processes")
+    add_filtering_options(parser)
+    add_jobs_option(parser)
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each pair")
     parser.set_defaults(run=run)
 
@@ -66,7 +74,8 @@ def _pairs(options: argparse.Namespace) -> tuple[list[Names], Path]:
 def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, options: argparse.Namespace) -> None:
     matches = kept = undecided = untried = 0
     problems: set[str | None] = set()
-    done = filter_images(pairs, images, settings, n_jobs=options.n_jobs)
+    scratch = Path(f"{options.output.resolve()}.features")
+    done = filter_images(pairs, images, settings, scratch, n_jobs=options.n_jobs)
     try:
         with contextlib.closing(done):
             for pair in done:
@@ -82,7 +91,7 @@ def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, o
                     print(json.dumps({"images": pair.names, **printing.as_dict(pair.result)}), flush=True)
     except KeyboardInterrupt:
         say(f"interrupted; the same command goes on with the pairs that are not in {options.output}")
-        sys.exit(130)
+        raise
     if not options.json:
         print(f"pairs     {len(pairs)}\nundecided {undecided}\nmatches   {matches}\nkept      {kept}")
     if untried:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,35 @@ T = TypeVar("T")
 _EULER_GAMMA = 0.5772156649
 #: Components that rows, in all trees, must have together before another thread pays.
 _WORTH_A_THREAD = 2_000_000
-# What the kernels' room holds: rows sorted by node, those of a node before they are sorted and their branches, how many rows
+# What the kernels' workspace holds: rows sorted by node, those of a node before they are sorted and their branches, how many rows
 # take each branch, where nodes begin and end in the order, and how deep they are.
 ORDER, BEFORE, BRANCH, COUNT, BEGIN, END, DEPTH = range(7)
+
+
+class Growth(NamedTuple):
+    """How trees grow: training rows, branches and children of a node, the depth limit, and what leaves are credited.
+
+    A child beyond the branches is the sink.
+    """
+
+    psi: int
+    n_branches: int
+    n_children: int
+    limit: int
+    credit: Array
+    sink_credit: bool
+
+
+class Trees(NamedTuple):
+    """Trees as flat arrays: keys, first children (-1 for a leaf) and path lengths of nodes; which rows trained which tree.
+
+    Of path lengths the first is a new row's, the second that of a row which does not count itself.
+    """
+
+    keys: NDArray[np.uint64]  # (trees, nodes)
+    children: NDArray[np.int32]  # (trees, nodes)
+    lengths: Array  # (trees, nodes, 2)
+    trained: Mask  # (trees, n)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -40,6 +66,16 @@ class PreferenceForest(ABC):
     branching_factor: int = 16
     rng: RNG = 0
     n_jobs: int | None = None
+
+    @property
+    def _n_sinks(self) -> int:
+        """Children of a node beside its branches."""
+        return 0
+
+    @property
+    def _credits_sinks(self) -> bool:
+        """Whether rows in a sink are credited as those in a leaf are."""
+        return False
 
     def __post_init__(self) -> None:
         self.n_trees = check_int(self.n_trees, "n_trees")
@@ -54,12 +90,12 @@ class PreferenceForest(ABC):
         """Return checked rows, something with a shape (n, m)."""
 
     @abstractmethod
-    def _grow(self, rows: Any, keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
-        """Return the arrays of one tree per key; the last (trees, n) tells which rows trained which tree."""
+    def _grow(self, rows: Any, keys: NDArray[np.uint64], growth: Growth) -> Any:
+        """Return one tree per key: a named tuple with the parts of `Trees`, and others if they are needed."""
 
     @abstractmethod
     def _lengths(self, rows: Any, start: int, stop: int, trained: Mask) -> Array:
-        """Return mean path lengths of rows start .. stop; `trained` is that of `_grow`, or (trees, 0) for new rows."""
+        """Return mean path lengths of rows start .. stop; `trained` is that of the trees, or (trees, 0) for new rows."""
 
     @uninterrupted
     def fit(self: Forest, preferences: Preferences) -> Forest:
@@ -79,7 +115,7 @@ class PreferenceForest(ABC):
     def fit_path_lengths(self, preferences: Preferences) -> Array:
         """Grow the trees and return the rows' own mean path lengths, no row counting itself."""
         rows = self._as_rows(preferences)
-        return self._fit(rows)._route(rows, self._trees[-1])
+        return self._fit(rows)._route(rows, self._trees.trained)
 
     def fit_anomaly_scores(self, preferences: Preferences, decoys: Preferences | None = None) -> Any:
         """Grow the trees and return the rows' own anomaly scores.
@@ -104,14 +140,13 @@ class PreferenceForest(ABC):
 
     def _fit(self: Forest, rows: Any) -> Forest:
         n, self._n_models = rows.shape
-        self._n_branches = max(2, min(self.branching_factor, n))
-        self._psi = min(self.subsample_size, n)
-        self._credit = expected_depths(self._psi, self._n_branches)
-        limit = depth_limit(self._psi, self._n_branches)
+        n_branches, psi = max(2, min(self.branching_factor, n)), min(self.subsample_size, n)
+        credit, limit = expected_depths(psi, n_branches), depth_limit(psi, n_branches)
+        growth = self._growth = Growth(psi, n_branches, n_branches + self._n_sinks, limit, credit, self._credits_sinks)
         keys = as_generator(self.rng).integers(0, 1 << 64, self.n_trees, dtype=np.uint64)
-        smallest = max(16, _WORTH_A_THREAD // max(self._psi * rows.shape[1], 1))
-        parts = self._in_threads(lambda start, stop: self._grow(rows, keys[start:stop], limit), self.n_trees, smallest)
-        self._trees = tuple(np.concatenate(items) for items in zip(*parts, strict=True))
+        smallest = max(16, _WORTH_A_THREAD // max(psi * rows.shape[1], 1))
+        parts = self._in_threads(lambda start, stop: self._grow(rows, keys[start:stop], growth), self.n_trees, smallest)
+        self._trees = type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
         return self
 
     def _check_fitted(self, preferences: Preferences) -> Any:
@@ -137,22 +172,25 @@ class PreferenceForest(ABC):
         with ThreadPoolExecutor(n_blocks) as pool:
             return list(pool.map(function, edges[:-1], edges[1:]))
 
-    def _empty_trees(self, n_trees: int, n: int, n_children: int, limit: int) -> tuple[NDArray[Any], ...]:
-        """Return keys, first children and path lengths of nodes, which rows trained which tree, and the kernels' room."""
-        b = self._n_branches
-        # Only nodes of at least b rows split.
-        shape = n_trees, 1 + n_children * sum(min(b**depth, self._psi // b) for depth in range(limit))
-        nodes = np.empty(shape, np.uint64), np.full(shape, -1, np.int32), np.empty((*shape, 2))
-        return *nodes, np.zeros((n_trees, n), np.bool_), self._room(n, shape[1])
-
-    def _room(self, n: int, n_nodes: int) -> Rows:
-        return np.empty((DEPTH + 1, max(n, n_nodes, self._n_branches + 2)), np.int64)
-
     def _scores(self, lengths: Array) -> Array:
-        normaliser = self._credit[self._psi]
+        normaliser = self._growth.credit[self._growth.psi]
         # One training row leaves nothing to isolate from: every row is at depth 0 of 0.
         scores: Array = np.exp2(-lengths / normaliser) if normaliser > 0 else np.ones(len(lengths))
         return scores
+
+
+def empty_trees(n_trees: int, n: int, growth: Growth) -> Trees:
+    """Return room for trees of n rows."""
+    b = growth.n_branches
+    # Only nodes of at least b rows split.
+    shape = n_trees, 1 + growth.n_children * sum(min(b**depth, growth.psi // b) for depth in range(growth.limit))
+    nodes = np.empty(shape, np.uint64), np.full(shape, -1, np.int32), np.empty((*shape, 2))
+    return Trees(*nodes, np.zeros((n_trees, n), np.bool_))
+
+
+def workspace(n: int, n_nodes: int, growth: Growth) -> Rows:
+    """Return what kernels sort n rows in."""
+    return np.empty((DEPTH + 1, max(n, n_nodes, growth.n_branches + 2)), np.int64)
 
 
 def expected_depths(largest: int, n_branches: int) -> Array:
@@ -192,52 +230,49 @@ def draw_rows(key: Any, rows: Any, psi: int) -> Any:
 
 
 @jit
-def start_tree(key: Any, psi: int, credit: Any, room: Any, keys: Any, lengths: Any, trained: Any) -> None:
-    """Draw the rows of a tree, and write its root; keys, children, path lengths and training rows are those of one tree."""
-    draw_rows(mix(key, np.uint64(1)), room[ORDER, : len(trained)], psi)
+def start_tree(key: Any, tree: int, growth: Any, space: Any, trees: Any) -> None:
+    """Draw the rows of a tree, and write its root."""
+    psi, trained, lengths = growth.psi, trees.trained[tree], trees.lengths[tree]
+    draw_rows(mix(key, np.uint64(1)), space[ORDER, : len(trained)], psi)
     for at in range(psi):
-        trained[room[ORDER, at]] = True
-    keys[0], room[BEGIN, 0], room[END, 0], room[DEPTH, 0] = mix(key, np.uint64(0)), 0, psi, 0
-    lengths[0, 0], lengths[0, 1] = credit[psi], credit[max(psi - 1, 0)]
+        trained[space[ORDER, at]] = True
+    space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, psi, 0
+    trees.keys[tree, 0] = mix(key, np.uint64(0))
+    lengths[0, 0], lengths[0, 1] = growth.credit[psi], growth.credit[max(psi - 1, 0)]
 
 
 @jit
-def sort_rows(room: Any, node: int, child: int, n_children: int) -> None:
+def sort_rows(space: Any, node: int, child: int, n_children: int) -> None:
     """Sort a node's rows by branch, and write where its children, from `child` on, begin and end."""
-    begin, end = room[BEGIN, node], room[END, node]
+    begin, end = space[BEGIN, node], space[END, node]
     for branch in range(n_children + 1):
-        room[COUNT, branch] = 0
+        space[COUNT, branch] = 0
     for at in range(begin, end):
-        room[BEFORE, at] = room[ORDER, at]
-        room[COUNT, room[BRANCH, at] + 1] += 1
-    room[COUNT, 0] = begin
+        space[BEFORE, at] = space[ORDER, at]
+        space[COUNT, space[BRANCH, at] + 1] += 1
+    space[COUNT, 0] = begin
     for branch in range(n_children):
-        room[COUNT, branch + 1] += room[COUNT, branch]
-        room[BEGIN, child + branch], room[END, child + branch] = room[COUNT, branch], room[COUNT, branch + 1]
+        space[COUNT, branch + 1] += space[COUNT, branch]
+        space[BEGIN, child + branch], space[END, child + branch] = space[COUNT, branch], space[COUNT, branch + 1]
     for at in range(begin, end):
-        taken = room[BRANCH, at]
-        room[ORDER, room[COUNT, taken]] = room[BEFORE, at]
-        room[COUNT, taken] += 1
+        taken = space[BRANCH, at]
+        space[ORDER, space[COUNT, taken]] = space[BEFORE, at]
+        space[COUNT, taken] += 1
 
 
 @jit
-def add_children(
-    node: int, child: int, n_children: int, n_branches: int, limit: int, credit: Any, sink_credit: Any,
-    room: Any, keys: Any, children: Any, lengths: Any,
-) -> int:  # fmt: skip
-    """Write the children of a node, from `child` on, and return the number of nodes; a child beyond the branches is the sink.
-
-    Of path lengths the first is a new row's, the second that of a row which does not count itself.
-    """
-    children[node] = child
-    for branch in range(n_children):
-        at, is_sink = child + branch, branch == n_branches
-        held = 0 if is_sink and not sink_credit else room[END, at] - room[BEGIN, at]
-        reached = room[DEPTH, node] + (0 if is_sink else 1)
+def add_children(tree: int, node: int, child: int, growth: Any, space: Any, trees: Any) -> int:
+    """Write the children of a node, from `child` on, and return the number of nodes."""
+    keys, lengths, limit = trees.keys[tree], trees.lengths[tree], growth.limit
+    trees.children[tree, node] = child
+    for branch in range(growth.n_children):
+        at, is_sink = child + branch, branch == growth.n_branches
+        held = 0 if is_sink and not growth.sink_credit else space[END, at] - space[BEGIN, at]
+        reached = space[DEPTH, node] + (0 if is_sink else 1)
         keys[at] = mix(keys[node], np.uint64(branch))
-        room[DEPTH, at] = limit if is_sink else reached
-        lengths[at, 0] = reached + credit[held]
+        space[DEPTH, at] = limit if is_sink else reached
+        lengths[at, 0] = reached + growth.credit[held]
         # For its own rows a node of b rows has one less, and ends there.
-        ended = room[END, node] - room[BEGIN, node] == n_branches
-        lengths[at, 1] = lengths[node, 1] if ended else reached + credit[max(held - 1, 0)]
-    return child + n_children
+        ended = space[END, node] - space[BEGIN, node] == growth.n_branches
+        lengths[at, 1] = lengths[node, 1] if ended else reached + growth.credit[max(held - 1, 0)]
+    return child + int(growth.n_children)

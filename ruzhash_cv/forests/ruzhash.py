@@ -12,7 +12,7 @@ down it in blocks, node by node, so that each node is drawn once a block and a r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,14 @@ from ruzhash_cv.forests.isolation import (
     DEPTH,
     END,
     ORDER,
+    Growth,
     PreferenceForest,
+    Trees,
     add_children,
+    empty_trees,
     sort_rows,
     start_tree,
+    workspace,
 )
 from ruzhash_cv.preferences import Preferences, as_preferences
 
@@ -106,30 +110,53 @@ class RuzHashForest(PreferenceForest):
 
     sink_credit: bool = False
 
+    @property
+    def _n_sinks(self) -> int:
+        return 1
+
+    @property
+    def _credits_sinks(self) -> bool:
+        return bool(self.sink_credit)
+
     def _as_rows(self, preferences: Any) -> NDArray[np.float32]:
         return as_preferences(preferences)
 
-    def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], limit: int) -> tuple[Any, ...]:
-        *trees, room = self._empty_trees(len(keys), len(rows), self._n_branches + 1, limit)
-        growth = self._psi, self._n_branches, limit, self._credit, bool(self.sink_credit)
-        _grow_kernel(rows, keys, *growth, *_node(rows), room, *trees)
-        return tuple(trees)
+    def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], growth: Growth) -> Trees:
+        trees = empty_trees(len(keys), len(rows), growth)
+        _grow_kernel(rows, keys, growth, _Node.of(rows), workspace(len(rows), trees.keys.shape[1], growth), trees)
+        return trees
 
     def _lengths(self, rows: NDArray[np.float32], start: int, stop: int, trained: Mask) -> Array:
-        (keys, children, lengths, _), sums = self._trees, np.zeros(stop - start)
-        room = *_node(rows), self._room(min(BLOCK, len(sums)), keys.shape[1])
+        trees: Trees = self._trees
+        sums, n_branches = np.zeros(stop - start), self._growth.n_branches
+        space = workspace(min(BLOCK, len(sums)), trees.keys.shape[1], self._growth)
         for begin in range(start, stop, BLOCK):
             block = slice(begin, min(begin + BLOCK, stop))
             own, empty = np.ascontiguousarray(trained[:, block]), np.asarray(~rows[block].any(axis=1))
-            order, n_occupied = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum())
+            order = _Order(np.argsort(empty, kind="stable"), len(empty) - int(empty.sum()), n_branches)
             into = sums[begin - start :][:BLOCK]
-            _route_kernel(rows[block], order, n_occupied, keys, children, lengths, own, self._n_branches, *room, into)
+            _route_kernel(rows[block], order, trees._replace(trained=own), _Node.of(rows), space, into)
         return sums / self.n_trees
 
 
-def _node(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.uint32]]:
-    """Return room for the thresholds and the ranks of a node."""
-    return np.empty(rows.shape[1], np.float32), np.empty(rows.shape[1], np.uint32)
+class _Node(NamedTuple):
+    """What is drawn in a node: thresholds and ranks of components."""
+
+    thresholds: NDArray[np.float32]
+    ranks: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, rows: NDArray[np.float32]) -> _Node:
+        """Return room for the components of rows."""
+        return cls(np.empty(rows.shape[1], np.float32), np.empty(rows.shape[1], np.uint32))
+
+
+class _Order(NamedTuple):
+    """Rows in the order in which they are routed: those of nothing but zeros come last, after `n_occupied` others."""
+
+    rows: Rows
+    n_occupied: int
+    n_branches: int
 
 
 @jit
@@ -170,65 +197,56 @@ def draw_node(key: Any, n_branches: int, mask: int, thresholds: Any, ranks: Any)
 
 
 @jit
-def _split(rows: Any, key: Any, n_branches: int, node: int, child: int, thresholds: Any, ranks: Any, room: Any) -> None:
-    """Sort a node's rows by branch, those of the sink last, and write where its children, from `child` on, begin and end."""
+def _split(rows: Any, key: Any, n_branches: int, nodes: Any, drawn: Any, space: Any) -> None:
+    """Sort a node's rows by branch, those of the sink last, and write where its children begin and end; `nodes`: it and the first."""
+    node, child = nodes
     mask = 1
     # No branch has the mask's own number, unless it is the sink's.
     while mask < n_branches:
         mask = 2 * mask + 1
-    if room[BEGIN, node] < room[END, node]:
-        draw_node(key, n_branches, mask, thresholds, ranks)
-    for at in range(room[BEGIN, node], room[END, node]):
-        best = smallest_rank(rows, np.uint64(room[ORDER, at]), thresholds, ranks, _NO_BRANCH)
-        room[BRANCH, at] = min(np.int64(best) & mask, n_branches)
-    sort_rows(room, node, child, n_branches + 1)
+    if space[BEGIN, node] < space[END, node]:
+        draw_node(key, n_branches, mask, drawn.thresholds, drawn.ranks)
+    for at in range(space[BEGIN, node], space[END, node]):
+        best = smallest_rank(rows, np.uint64(space[ORDER, at]), drawn.thresholds, drawn.ranks, _NO_BRANCH)
+        space[BRANCH, at] = min(np.int64(best) & mask, n_branches)
+    sort_rows(space, node, child, n_branches + 1)
 
 
 @jit
-def _grow_kernel(
-    rows: Any, tree_keys: Any, psi: int, n_branches: int, limit: int, credit: Any, sink_credit: bool,
-    thresholds: Any, ranks: Any, room: Any, keys: Any, children: Any, lengths: Any, trained: Any,
-) -> None:  # fmt: skip
+def _grow_kernel(rows: Any, tree_keys: Any, growth: Any, drawn: Any, space: Any, trees: Any) -> None:
     """Grow trees breadth first."""
     for tree in range(len(tree_keys)):
-        start_tree(tree_keys[tree], psi, credit, room, keys[tree], lengths[tree], trained[tree])
+        start_tree(tree_keys[tree], tree, growth, space, trees)
         node: Any = np.int64(0)  # as a plain number it would compile for itself first
         n_nodes: Any = np.int64(1)
         while node < n_nodes:
-            if room[DEPTH, node] < limit and room[END, node] - room[BEGIN, node] >= n_branches:
-                _split(rows, keys[tree, node], n_branches, node, n_nodes, thresholds, ranks, room)
-                n_nodes = add_children(
-                    node, n_nodes, n_branches + 1, n_branches, limit, credit, sink_credit,
-                    room, keys[tree], children[tree], lengths[tree],
-                )  # fmt: skip
+            size = space[END, node] - space[BEGIN, node]
+            if space[DEPTH, node] < growth.limit and size >= growth.n_branches:
+                _split(rows, trees.keys[tree, node], growth.n_branches, (node, n_nodes), drawn, space)
+                n_nodes = add_children(tree, node, n_nodes, growth, space, trees)
             node += 1
 
 
 @jit
-def _route_kernel(
-    rows: Any, order: Any, n_occupied: int, keys: Any, children: Any, lengths: Any, trained: Any, n_branches: int,
-    thresholds: Any, ranks: Any, room: Any, sums: Any,
-) -> None:  # fmt: skip
-    """Add up rows' path lengths over the trees; `trained` (trees, rows) tells which rows do not count themselves.
-
-    In the `order` of the rows those of nothing but zeros come last, after `n_occupied` others.
-    """
-    for tree in range(len(keys)):
+def _route_kernel(rows: Any, order: Any, trees: Any, drawn: Any, space: Any, sums: Any) -> None:
+    """Add up rows' path lengths over the trees; `trees.trained` tells which rows do not count themselves."""
+    trained, n_branches = trees.trained, order.n_branches
+    for tree in range(len(trees.keys)):
         for at in range(len(rows)):  # as one assignment it would compile for a second
-            room[ORDER, at] = order[at]
-        room[BEGIN, 0], room[END, 0] = 0, n_occupied
+            space[ORDER, at] = order.rows[at]
+        space[BEGIN, 0], space[END, 0] = 0, order.n_occupied
         node: Any = np.int64(0)  # as a plain number it would compile for itself first
         n_nodes: Any = np.int64(1)
         while node < n_nodes:
-            child: Any = np.int64(children[tree, node])
+            child: Any = np.int64(trees.children[tree, node])
             if child >= 0:
-                _split(rows, keys[tree, node], n_branches, node, child, thresholds, ranks, room)
+                _split(rows, trees.keys[tree, node], n_branches, (node, child), drawn, space)
                 n_nodes = child + n_branches + 1
             if node == 0:
-                room[END, n_nodes - 1] = len(rows)  # empty rows are in the first sink without any hash
+                space[END, n_nodes - 1] = len(rows)  # empty rows are in the first sink without any hash
             if child < 0:
-                for at in range(room[BEGIN, node], room[END, node]):
-                    row = room[ORDER, at]
+                for at in range(space[BEGIN, node], space[END, node]):
+                    row = space[ORDER, at]
                     own = trained.shape[1] > 0 and trained[tree, row]
-                    sums[row] += lengths[tree, node, 1 if own else 0]
+                    sums[row] += trees.lengths[tree, node, 1 if own else 0]
             node += 1

@@ -11,10 +11,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ruzhash_cv._validation import check_int, check_real
-from ruzhash_cv.pipelines import hosts, selection
+from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.colmap_database import Database, Pair, opened
-from ruzhash_cv.pipelines.hosts import UnusableFile, host, in_batches, with_bar
+from ruzhash_cv.pipelines.files import UnusableFile
+from ruzhash_cv.pipelines.hosts import host, in_batches, with_bar
 from ruzhash_cv.pipelines.pairs import run_pairs
+from ruzhash_cv.pipelines.report import earlier_rows
+from ruzhash_cv.pipelines.report import report as open_report
 from ruzhash_cv.result import FilterResult
 
 #: Configurations of two views that COLMAP's mappers load: 0 and 1 are skipped since 4.2.1, 8 by the global mapper.
@@ -144,13 +147,13 @@ def verify(
         "n_jobs": n_jobs,
         "batch_size": batch_size,
     }
-    with hosts.report(report, path, COLUMNS) as rows, opened(path) as db:
+    with open_report(report, path, COLUMNS) as rows, opened(path) as db:
         matched = db.pairs()
         if not matched:
             raise UnusableFile(f"{path} holds no matches: match its images first")
         todo = [pair for pair in matched if overwrite or not db.has_geometry(pair)]
         skipped = {(str(first), str(second)) for first, second in set(matched) - set(todo)}
-        earlier = hosts.earlier_rows(report, COLUMNS) if skipped else []
+        earlier = earlier_rows(report, COLUMNS) if skipped else []
         rows += [row for row in earlier if (str(row["image_id1"]), str(row["image_id2"])) in skipped]
         n_earlier = len(rows)
         points = ((pair, *db.points(pair)) for pair in todo)

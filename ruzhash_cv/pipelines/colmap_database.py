@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -14,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host, told
+from ruzhash_cv.pipelines.files import UnusableFile, check_space, told
+from ruzhash_cv.pipelines.hosts import host
 
 #: Images whose keypoints are held in memory.
 CACHED_IMAGES = 1000
@@ -42,6 +44,11 @@ def opened(path: Path) -> Iterator[Database]:
     closed, for a full disk.
     """
     pycolmap = host("pycolmap", "colmap")
+    if callable(on_term := signal.getsignal(signal.SIGTERM)):
+        with suppress(ValueError):  # not in the main thread
+            signal.signal(
+                signal.SIGTERM, on_term
+            )  # pycolmap's import puts its own in its place, which ends the process
     _check(path)
     level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, 4  # it would log the reason beside raising
     try:

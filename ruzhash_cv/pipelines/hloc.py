@@ -18,15 +18,8 @@ from numpy.typing import NDArray
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._validation import check_int
 from ruzhash_cv.pipelines import selection
-from ruzhash_cv.pipelines.hosts import (
-    UnusableFile,
-    check_space,
-    check_writable,
-    host,
-    listed_pairs,
-    new_hdf5,
-    with_bar,
-)
+from ruzhash_cv.pipelines.files import UnusableFile, check_space, check_writable, listed_pairs, new_hdf5
+from ruzhash_cv.pipelines.hosts import host, with_bar
 from ruzhash_cv.pipelines.pairs import run_pairs
 from ruzhash_cv.result import FilterResult
 
@@ -127,7 +120,7 @@ def filter_matches(
         if target.is_file() and not overwrite:
             raise UnusableFile(f"{target} is there already")
         check_writable(target, *inputs)
-        with new_hdf5(target, libver="latest") as file:
+        with new_hdf5(target, replace=overwrite, libver="latest") as file:
             points = ((names, *source.points(group, names)) for names, group in groups.items())
             prepare = selection.prepare if strongest_motion else None
             results = run_pairs(points, prepare, batch_size=batch_size, **options)

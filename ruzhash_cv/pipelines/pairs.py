@@ -24,7 +24,7 @@ from ruzhash_cv.result import FilterResult
 #: What names a pair: int, str, bytes, a path, or a tuple of these.
 Key: TypeAlias = Any
 
-_OWN = ("points1", "points2", "rng", "n_jobs")
+_OWN = ("points1", "points2", "rng")
 #: The reason of a pair that gets its worker killed.
 LOST = "its worker was killed each time, as where memory does not suffice"
 OPTIONS = tuple(name for name in inspect.signature(filter_points).parameters if name not in _OWN)
@@ -106,7 +106,7 @@ def run_pairs(
     """Do as `filter_pairs` does, and have workers call `afterwards` with each result."""
     host("joblib", "parallel")
     _check_names(options, "filter_pairs")
-    filter_points(np.empty((0, 2)), np.empty((0, 2)), n_jobs=1, **options)
+    filter_points(np.empty((0, 2)), np.empty((0, 2)), **options)
     rng = check_int(rng, "rng", at_least=0)
     batch_size = check_int(batch_size, "batch_size")
     if n_jobs is not None and n_jobs != -1:
@@ -208,7 +208,7 @@ def run_task(
     if failure is None:
         try:
             own = {**options, **task.own}
-            result = filter_points(task.points1, task.points2, rng=task.seed, n_jobs=1, **own)
+            result = filter_points(task.points1, task.points2, rng=task.seed, **own)
             if afterwards is not None:
                 afterwards(result)
             return task.key, result
@@ -220,7 +220,7 @@ def run_task(
 def flagged(n_matches: int, reason: str) -> FilterResult:
     """Return the result of a pair that cannot be done."""
     nothing = np.full((n_matches, 2), np.nan)
-    return replace(filter_points(nothing, nothing, n_jobs=1), reason=reason)
+    return replace(filter_points(nothing, nothing), reason=reason)
 
 
 def _told(error: Exception) -> str:

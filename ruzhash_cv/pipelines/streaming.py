@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
+import os
+import threading
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
+from multiprocessing import current_process
 from typing import Any, Generic, TypeVar
 
 from ruzhash_cv.pipelines.hosts import host, in_batches
@@ -120,7 +125,7 @@ class _Pool(Generic[Item, Answer]):
         while waiting:
             batch = waiting.popleft()
             out[id(batch)] = batch
-            yield self._joblib.delayed(_call_each)(self._function, batch.items, id(batch))
+            yield self._joblib.delayed(_call_each)(self._function, batch.items, id(batch), os.getpid())
 
 
 def _started(parallel: Any, calls: Iterator[Any]) -> Any:
@@ -130,8 +135,25 @@ def _started(parallel: Any, calls: Iterator[Any]) -> Any:
         return parallel(calls)
 
 
-def _call_each(function: Callable[[Item], Answer], items: list[Item], number: int) -> tuple[int, list[Answer]]:
+def _call_each(
+    function: Callable[[Item], Answer], items: list[Item], number: int, parent: int
+) -> tuple[int, list[Answer]]:
+    # Workers of Dask and Ray have other parents. One of loky's may have lost its own before this first call.
+    if parent != os.getpid() and (parent == os.getppid() or current_process().name.startswith("Loky")):
+        _end_with(parent)
     return number, [function(item) for item in items]
+
+
+@functools.cache
+def _end_with(parent: int) -> None:
+    """Let this worker end when its parent does, which may be killed: joblib's would wait for work for ever. No help on Windows."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ruzhash_cv.families.two_view import squared_residuals
 from two_views import motion, plane
 
-from ruzhash_cv.families import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily
-from ruzhash_cv.families.two_view import squared_residuals
-from ruzhash_cv.paper import AlgebraicFundamentalMatrices, AlgebraicHomographies, normalise_pairs
+from ruzhash_cv.families import FundamentalMatrices, Homographies, ModelFamily
+from ruzhash_cv.paper import AlgebraicFundamentalMatrices, AlgebraicHomographies, Circles, Lines, normalise_pairs
 
 Array = np.ndarray
 
@@ -140,12 +140,6 @@ def test_degenerate_samples_give_no_model_that_is_not_finite(name: str) -> None:
     assert 1 in owner
     if family.sample_size < 7:
         assert set(owner) <= {1, 3}
-
-
-def test_three_points_on_a_line_make_no_circle() -> None:
-    samples = np.array([[[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]])
-    models, owner = Circles().solve(samples)
-    assert (len(models), owner.tolist()) == (1, [1])
 
 
 # Least squares

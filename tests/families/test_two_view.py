@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ruzhash_cv.families.two_view import least_vectors, unit_norm, weighted_products
+from ruzhash_cv.matchset import Frame
 from scipy.optimize import least_squares
 from two_views import motion, plane, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
-from ruzhash_cv.families.two_view import least_vectors, unit_norm, weighted_products
-from ruzhash_cv.matchset import Frame
 
 Array = np.ndarray
 MAKE = {"homography": plane, "fundamental": motion}

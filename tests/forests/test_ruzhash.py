@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ruzhash_cv import jaccard_distance, ruzhash, ruzicka_distance
+from ruzhash_cv import ruzhash
 from ruzhash_cv.forests.ruzhash import SINK, draw_node, smallest_rank
+from ruzhash_cv.paper import jaccard_distance, ruzicka_distance
 
 
 def exact_collision(p: np.ndarray, q: np.ndarray) -> float:

@@ -31,6 +31,7 @@ BATCH = 10
 def calls() -> dict[str, Callable[[], Any]]:
     """Return calls of the public functions that run kernels or OpenCV."""
     import ruzhash_cv as rc
+    from ruzhash_cv import paper
 
     rng, camera = np.random.default_rng(0), np.array([[800.0, 0, 400], [0, 800, 400], [0, 0, 1]])
     points1 = rng.uniform(0, 800, (400, 2))
@@ -56,7 +57,7 @@ def calls() -> dict[str, Callable[[], Any]]:
         "transfer_error": lambda: rc.transfer_error(points1, points2, np.eye(3)),
         "sampson_distance": lambda: rc.sampson_distance(points1, points2, camera),
         "RuzHashForest": lambda: rc.RuzHashForest(n_jobs=2).fit_anomaly_scores(np.vstack([rows] * 30)),
-        "VoronoiForest": lambda: rc.VoronoiForest(n_trees=20).fit(rows).anomaly_scores(rows),
+        "VoronoiForest": lambda: paper.VoronoiForest(n_trees=20).fit(rows).anomaly_scores(rows),
         "ruzhash": lambda: rc.ruzhash(rows, n_hashes=50),
         "draw_matches": lambda: rc.draw_matches(*drawn, result()),
         "draw_scores": lambda: rc.draw_scores(*drawn, result()),

@@ -23,6 +23,7 @@ from inputs import (
 from scipy import sparse
 
 import ruzhash_cv
+from ruzhash_cv import paper
 
 Target = Callable[[Draw], None]
 MODELS = ("auto", "homography", "fundamental")
@@ -46,7 +47,6 @@ def filter_options(draw: Draw) -> dict[str, Any]:
         pixel=draw.option((1, 0.001, np.float32(2), 1e-300, 1e300, 1000.0), (0, -1.0, np.nan, np.inf, True, None)),
         false_acceptance_rate=draw.option((None, 1e-300, 0.01, np.float32(0.5)), (0, 1, -0.1, np.nan, np.inf, True)),
         rng=draw.seed(),
-        n_jobs=draw.n_jobs(),
     )
 
 
@@ -83,7 +83,7 @@ def filter_points(draw: Draw) -> None:
     usable = np.isfinite(before[0]).reshape(-1, 2).all(1) & np.isfinite(before[1]).reshape(-1, 2).all(1)
     claim(not result.inlier_mask[~usable].any(), "a match without a position was kept")
     if not isinstance(options.get("rng", 0), np.random.Generator | None):
-        again = ruzhash_cv.filter_points(points1, points2, **(options | {"n_jobs": 2}))
+        again = ruzhash_cv.filter_points(points1, points2, **options)
         claim(again.anomaly_scores.tobytes() == result.anomaly_scores.tobytes(), "twice is not the same")
 
 
@@ -151,62 +151,6 @@ def select_matches(draw: Draw) -> None:
     claim(all(isinstance(match, cv2.DMatch) for match in kept), f"{kept!r} selected")
 
 
-def finite_points_of(draw: Draw, array: Array) -> Any:
-    """Return points in any form; where they are not finite they may be refused."""
-    points = points_of(draw, array)
-    draw.legal = draw.legal and bool(np.isfinite(np.asarray(points, np.float64)).all())
-    return points
-
-
-def draw_samples(draw: Draw) -> None:
-    pairs = correspondences(draw, draw.pick(SIZES), p=0.15)
-    points1, points2 = finite_points_of(draw, pairs[:, :2]), finite_points_of(draw, pairs[:, 2:])
-    n = len(pairs)
-    shares = draw.pick(
-        [np.ones(n), draw.rng.random(n), np.zeros(n), np.full(n, 1e-320), np.full(n, 1e300), np.arange(n)]
-    )
-    sizes = ((10, 30, 0), None, (0,), (1,), [5, 5000], np.array([3, 0]), ())
-    bad = (-shares - 1, shares[:-1], np.full(n, np.nan), np.full((n, 2), 1.0), shares.astype("U5"))
-    options = draw.some(
-        neighbourhoods=draw.option(sizes, ((-1,), (1.5,), 3, (HUGE,), (None,), "10")),
-        weights=draw.option((shares, None, shares.tolist()), bad),
-        min_spread=draw.option((0.0, 1e-300, 3, 1e300), (-1.0, np.nan, np.inf, True)),
-        n_candidates=draw.option((1, 2, 9), (0, 1.5, "4", None)),
-        rng=draw.seed(),
-    )
-    size, wanted = draw.integer(4, 7, 2, 5, 12, least=2), draw.integer(0, 1, 50, 1000, least=0)
-    samples = ruzhash_cv.draw_samples(points1, points2, sample_size=size, n_samples=wanted, **options)
-    rows = samples.indices
-    claim(rows.dtype == np.int64 and rows.ndim == 2 and rows.shape[1] == size and len(rows) <= wanted, f"{rows!r}")
-    claim((rows >= 0) & (rows < n), "indices point nowhere")
-    claim([len(set(row)) == size for row in rows.tolist()], "a sample holds a correspondence twice")
-    claim([count >= 0 for count in samples.rejected.values()], f"{samples.rejected}")
-
-
-def solve_models(draw: Draw) -> None:
-    n = draw.pick(SIZES)
-    pairs = correspondences(draw, n, p=0.15)
-    points1, points2 = finite_points_of(draw, pairs[:, :2]), finite_points_of(draw, pairs[:, 2:])
-    kind = draw.option(MODELS[1:], ("affine", None, 0))
-    size = 7 if isinstance(kind, str) and kind == "fundamental" else 4
-    samples: Any = draw.rng.integers(max(n, 1), size=(draw.pick([0, 1, 30]) if n else 0, size))
-    bad = (
-        samples * 0.5,
-        samples + n,
-        samples - n - 1,
-        samples[:, :2],
-        samples[0] if len(samples) else 1,
-        None,
-        [[1], [1, 2]],
-    )
-    samples = draw.option((samples, samples.tolist() if len(samples) else samples, np.asfortranarray(samples)), bad)
-    models = ruzhash_cv.solve_models(points1, points2, samples, kind=kind)
-    claim(models.matrices.shape == (len(models), 3, 3) and models.sample_index.shape == (len(models),), f"{models!r}")
-    claim(np.isfinite(models.matrices), "a model is not finite")
-    claim(np.abs(np.linalg.norm(models.matrices, axis=(1, 2)) - 1) < 1e-6, "a model is not of unit norm")
-    claim((models.sample_index >= 0) & (models.sample_index < len(samples)), "sample_index points nowhere")
-
-
 def residuals(function: Callable[..., Array]) -> Target:
     def target(draw: Draw) -> None:
         pairs = correspondences(draw, draw.pick(SIZES))
@@ -243,18 +187,13 @@ def embed_preferences(draw: Draw) -> None:
     n, m = draw.pick([0, 1, 2, 5, 40, 300]), draw.pick([0, 1, 2, 7, 60, 300])
     table = draw.rng.normal(0, 5, (n, m)) * draw.pick([1, 1e-320, 1e300])
     table[draw.rng.random((n, m)) < 0.1] = draw.pick([np.nan, np.inf, -np.inf, 0.0])
-    makers = draw.rng.integers(n, size=(m, draw.pick([0, 1, 4]))) if n else np.zeros((m, 0), int)
     options = draw.some(
         k=draw.option((3, 0.25, 1e300, 1e-300, np.float32(5)), (0, -1, np.nan, np.inf, True)),
         binary=draw.pick((True, False, np.bool_(True))),
-        exclude=draw.option(
-            (None, makers, makers.tolist() if m else makers),
-            (makers + n + 1, makers - n - 1, makers * 0.5, makers[:-1], 3),
-        ),
     )
     sigma = draw.option((3.0, 1e-300, 1e300, np.float32(1)), (0, -1, np.nan, np.inf, True))
     bad = (table[:1].ravel(), table[None], None, "residuals", [[1], [1, 2]], table.astype("U5"), table + 0j)
-    rows = ruzhash_cv.embed_preferences(draw.option((dressed(draw, table),), bad), sigma=sigma, **options)
+    rows = paper.embed_preferences(draw.option((dressed(draw, table),), bad), sigma=sigma, **options)
     claim(isinstance(rows, sparse.csr_array) and rows.dtype == np.float32 and rows.shape[1] == m, f"{rows!r}")
     claim((rows.data >= 0) & (rows.data <= 1), "a preference is out of [0, 1]")
 
@@ -358,7 +297,7 @@ def picture(function: Callable[..., Array], scored: bool) -> Target:
 def draw_structures(draw: Draw) -> None:
     pairs = correspondences(draw, draw.pick(SIZES[:-3]))
     points1, points2 = points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:])
-    found = ruzhash_cv.filter_points(points1, points2, n_jobs=1)
+    found = ruzhash_cv.filter_points(points1, points2)
     result = draw.option((found,), (None, found.inlier_mask, found.labels))
     width, most = draw.option((2400, 240, None), (0, -1, True)), draw.option((None, 0, 3, 100), (-1, 0.5, True))
     drawn = ruzhash_cv.draw_structures(
@@ -375,17 +314,15 @@ TARGETS: dict[str, Target] = {
     "find_fundamental_matrix": estimate(ruzhash_cv.find_fundamental_matrix),
     "as_correspondences": as_correspondences,
     "select_matches": select_matches,
-    "draw_samples": draw_samples,
-    "solve_models": solve_models,
     "transfer_error": residuals(ruzhash_cv.transfer_error),
     "sampson_distance": residuals(ruzhash_cv.sampson_distance),
     "embed_preferences": embed_preferences,
-    "ruzicka_distance": distance(ruzhash_cv.ruzicka_distance),
-    "jaccard_distance": distance(ruzhash_cv.jaccard_distance),
-    "tanimoto_distance": distance(ruzhash_cv.tanimoto_distance),
+    "ruzicka_distance": distance(paper.ruzicka_distance),
+    "jaccard_distance": distance(paper.jaccard_distance),
+    "tanimoto_distance": distance(paper.tanimoto_distance),
     "ruzhash": ruzhash,
     "RuzHashForest": forest(ruzhash_cv.RuzHashForest),
-    "VoronoiForest": forest(ruzhash_cv.VoronoiForest),
+    "VoronoiForest": forest(paper.VoronoiForest),
     "p_values": p_values,
     "draw_matches": picture(ruzhash_cv.draw_matches, scored=False),
     "draw_structures": draw_structures,

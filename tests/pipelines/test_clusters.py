@@ -22,7 +22,7 @@ NUMBERS = range(30)
 
 @pytest.fixture(scope="module")
 def expected() -> dict[Any, str]:
-    return {key: digest(filter_points(*points, rng=pair_seed(key), n_jobs=1)) for key, *points in pairs(NUMBERS)}
+    return {key: digest(filter_points(*points, rng=pair_seed(key))) for key, *points in pairs(NUMBERS)}
 
 
 @pytest.fixture(scope="module")

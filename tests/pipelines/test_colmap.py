@@ -13,23 +13,25 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from many_pairs import ended
 from naive import apply
 from numpy.typing import NDArray
+from ruzhash_cv.families.solving import sampson_distance, transfer_error
 from two_views import H
 
 from ruzhash_cv import cli
-from ruzhash_cv.families.solving import sampson_distance, transfer_error
 from ruzhash_cv.pipelines import colmap_database
 from ruzhash_cv.pipelines.colmap import COLUMNS, Summary, verify
 from ruzhash_cv.pipelines.colmap_database import Database
-from ruzhash_cv.pipelines.hosts import UnusableFile, earlier_rows
+from ruzhash_cv.pipelines.files import UnusableFile
+from ruzhash_cv.pipelines.report import earlier_rows
 
 pycolmap = pytest.importorskip("pycolmap")
 
@@ -291,6 +293,39 @@ def test_a_killed_run_loses_a_batch_and_goes_on(database: Path, expected: str, n
     assert fingerprint(database) == expected
 
 
+TERMINATED = """
+import os, signal, sys
+from ruzhash_cv import cli
+from ruzhash_cv.pipelines.colmap_database import Database
+
+write = Database.replace
+
+def replace(self, geometries):
+    write(self, geometries)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+Database.replace = replace
+sys.exit(cli.main(["colmap", sys.argv[1], "--n-jobs", "2", "--batch-size", "4"]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM cannot be caught there")
+def test_sigterm_ends_a_run_without_a_word_and_its_workers(database: Path, expected: str) -> None:
+    """pycolmap has a handler of its own for it, which prints where the process stood."""
+    command = [sys.executable, "-c", TERMINATED, str(database)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        said, _ = process.communicate(timeout=60)
+        assert (process.returncode, said) == (143, b"")
+        assert ended(process.pid)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert len(geometries(database)) == 4
+    verify(database, n_jobs=1)
+    assert fingerprint(database) == expected
+
+
 def test_pairs_that_have_a_row_are_skipped_and_overwrite_redoes_them(database: Path, expected: str) -> None:
     foreign = pycolmap.TwoViewGeometry(config=3, inlier_matches=np.zeros((1, 2), np.uint32))
     with pycolmap.Database.open(database) as db:
@@ -476,6 +511,14 @@ def test_the_report_never_takes_the_place_of_the_database(database: Path, capfd:
     path = database.rename(database.with_suffix(".csv"))
     with unchanged(path):
         assert "it is an input" in refusal(["colmap", str(path), "--report", str(path)], capfd)
+
+
+def test_a_link_named_like_a_part_of_the_report_leads_to_nothing(database: Path, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "report.csv.part").symlink_to(tmp_path / "victim")
+    verify(database, n_jobs=1, report=tmp_path / "report.csv")
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "report.csv").is_symlink()
 
 
 @pytest.mark.parametrize(

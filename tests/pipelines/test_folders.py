@@ -23,8 +23,8 @@ from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
 from ruzhash_cv.pipelines import folders, pair_seed
 from ruzhash_cv.pipelines.features import detect, match, read_image
+from ruzhash_cv.pipelines.files import UnusableFile, new_hdf5
 from ruzhash_cv.pipelines.folders import Settings, all_pairs, filter_images, read_list
-from ruzhash_cv.pipelines.hosts import UnusableFile
 from ruzhash_cv.pipelines.outputs import open_output
 from ruzhash_cv.pipelines.pairs import LOST
 
@@ -155,7 +155,7 @@ def test_what_is_written_is_what_single_calls_give(tmp_path: Path, images: Path,
     features = [detect(read_image(images / name), "sift", 320) for name in NAMES[:2]]
     indices = match(*features, "sift", 0.8)
     points = [found.points[indices[:, side]] for side, found in enumerate(features)]
-    expected = filter_points(*points, rng=pair_seed(NAMES[:2]), pixel=features[0].pixel, n_jobs=1)
+    expected = filter_points(*points, rng=pair_seed(NAMES[:2]), pixel=features[0].pixel)
     assert arrays["keypoint_indices"].tolist() == indices.tolist()
     assert arrays["points2"].tolist() == points[1].tolist()
     assert arrays["inlier_mask"].tolist() == expected.inlier_mask.tolist()
@@ -216,8 +216,28 @@ def test_features_are_looked_for_once_in_each_picture_that_is_missing(
 ) -> None:
     seen: list[str] = []
     monkeypatch.setattr(folders, "read_image", lambda path: seen.append(path.name) or read_image(path))
-    assert len(list(filter_images(all_pairs(images), images, Settings(max_size=160), n_jobs=1))) == 3
+    assert (
+        len(list(filter_images(all_pairs(images), images, Settings(max_size=160), images / "features", n_jobs=1))) == 3
+    )
     assert seen == list(NAMES)
+
+
+def test_a_run_that_goes_on_takes_up_the_features_it_finds(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(folders, "read_image", lambda path: seen.append(path.name) or read_image(path))
+    given = all_pairs(images), images, Settings(max_size=160), tmp_path / "out.features"
+    with contextlib.closing(filter_images(*given, n_jobs=1)) as ended:
+        first = next(ended)
+    assert len(list(given[-1].iterdir())) == 3
+    touched = images / NAMES[2]
+    touched.write_bytes(touched.read_bytes() + b"\n")
+    seen.clear()
+    again = {pair.names: pair for pair in filter_images(*given, n_jobs=1)}
+    assert seen == [NAMES[2]]
+    assert again[first.names].points1.tolist() == first.points1.tolist()
+    assert not given[-1].exists()
 
 
 def test_a_pair_that_was_written_in_part_is_done_again(tmp_path: Path, run: Any) -> None:
@@ -276,6 +296,38 @@ def test_what_this_command_did_not_write_stays(tmp_path: Path, run: Any, output:
     assert contents_of(path) == before
 
 
+@pytest.mark.parametrize("output", ["out", "out.h5"])
+def test_an_output_that_another_run_writes_is_refused(tmp_path: Path, run: Any, output: str) -> None:
+    if output.endswith("h5"):
+        pytest.importorskip("h5py")
+    path = tmp_path / output
+    assert run("-o", path)[0] == 0
+    settings = json.loads(settings_of(path))
+    with open_output(path, settings):
+        status, _, err = run("-o", path)
+        assert (status, err) == (2, f"ruzhash-cv: error: {path} is in use by another run\n")
+    assert run("-o", path)[0] == 0
+
+
+def settings_of(path: Path) -> str:
+    if path.is_dir():
+        return (path / "settings.json").read_text()
+    import h5py
+
+    with h5py.File(path) as file:
+        return str(file.attrs["settings"])
+
+
+def test_a_new_file_that_another_run_is_making_is_refused(tmp_path: Path, run: Any) -> None:
+    pytest.importorskip("h5py")
+    path = tmp_path / "out.h5"
+    with new_hdf5(path):
+        assert run("-o", path)[::2] == (2, f"ruzhash-cv: error: {path} is in use by another run\n")
+    with pytest.raises(UnusableFile, match=r"cannot write .*out\.h5: it is there already|File exists"), new_hdf5(path):
+        pass
+    assert not list(tmp_path.glob(".*"))
+
+
 @pytest.mark.parametrize(
     ("contents", "message"), [(b"", "is empty"), (b"not a picture", "is not a picture OpenCV can read")]
 )
@@ -308,7 +360,7 @@ def test_a_picture_that_gets_its_worker_killed_leaves_out_its_pairs_alone(
             yield lost(item) if item[0] == "plane1.jpg" else function(item)
 
     monkeypatch.setattr(folders, "stream", lossy)
-    pairs = list(filter_images(all_pairs(images), images, Settings(max_size=160), n_jobs=1))
+    pairs = list(filter_images(all_pairs(images), images, Settings(max_size=160), images / "features", n_jobs=1))
     assert {pair.names: pair.tried for pair in pairs} == {NAMES[:2]: True, NAMES[::2]: False, NAMES[1:]: False}
     assert all(LOST in str(pair.result.reason) and "plane1" in str(pair.result.reason) for pair in pairs[:2])
 
@@ -385,7 +437,7 @@ def test_a_blank_picture_is_a_reason_not_an_error(tmp_path: Path, images: Path, 
 
 
 def test_an_interrupted_run_keeps_what_it_has_and_says_how_to_go_on(
-    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ruzhash_cv.cli import pairs as command
 
@@ -395,10 +447,9 @@ def test_an_interrupted_run_keeps_what_it_has_and_says_how_to_go_on(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(command, "filter_images", interrupted)
-    with pytest.raises(SystemExit) as ended:
-        run("-o", tmp_path / "out")
-    assert ended.value.code == 130
-    assert "interrupted; the same command goes on" in capsys.readouterr().err
+    status, _, err = run("-o", tmp_path / "out")
+    assert status == 130
+    assert "interrupted; the same command goes on" in err
     assert len(list((tmp_path / "out").glob("*/*.npz"))) == 1
     monkeypatch.undo()
     assert len(open_held(tmp_path / "out", run("-o", tmp_path / "out"))) == 2

@@ -17,8 +17,8 @@ from two_views import motion
 
 from ruzhash_cv import cli, filter_points
 from ruzhash_cv.pipelines import pair_seed
+from ruzhash_cv.pipelines.files import UnusableFile, new_hdf5
 from ruzhash_cv.pipelines.hloc import Summary, filter_matches
-from ruzhash_cv.pipelines.hosts import UnusableFile
 
 h5py = pytest.importorskip("h5py")
 
@@ -115,7 +115,7 @@ def test_fifty_pairs_come_back_through_hloc_s_reader(tmp_path: Path) -> None:
     for names, partners in zip(pairs, matches, strict=True):
         rows = np.flatnonzero(partners != -1)
         points = keypoints[names[0]][rows], keypoints[names[1]][partners[rows]]
-        alone = filter_points(*points, rng=pair_seed(names), n_jobs=1)
+        alone = filter_points(*points, rng=pair_seed(names))
         kept = rows[alone.inlier_mask]
         found, scores = read_pair(output, names)
         assert found.tolist() == np.stack([kept, partners[kept]], axis=1).tolist()
@@ -135,7 +135,7 @@ def test_layout_is_hloc_s_own(files: list[Path]) -> None:
         before, after = source[group.name]["matches0"][()], group["matches0"][()]
         assert set(np.unique(after[before != after])) == {-1}
         assert np.all(group["matching_scores0"][()][before == -1] == 0)
-    assert not list(files[3].parent.glob("*.part"))
+    assert not list(files[3].parent.rglob(".*.part"))
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -217,7 +217,7 @@ def refusal(files: list[Path], capfd: pytest.CaptureFixture[str], *options: str)
     captured = capfd.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1, captured.err
-    assert not list(files[3].parent.glob("*.part"))
+    assert not list(files[3].parent.rglob(".*.part"))
     print(captured.err, end="")
     return captured.err
 
@@ -275,6 +275,25 @@ def test_an_input_is_never_the_output(files: list[Path], capfd: pytest.CaptureFi
     before = files[index].read_bytes()
     assert f"{files[index]}: it is an input" in refusal([*files[:3], files[index]], capfd, "--overwrite")
     assert files[index].read_bytes() == before
+
+
+def test_an_input_named_like_a_part_of_the_output_is_read_and_stays(files: list[Path]) -> None:
+    files[1] = files[1].rename(files[3].with_name(f"{files[3].name}.part"))
+    before = files[1].read_bytes()
+    filter_matches(*files)
+    assert files[1].read_bytes() == before
+
+
+def test_a_second_run_with_the_same_output_is_refused_and_the_first_goes_on(
+    files: list[Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with new_hdf5(files[3]) as first:
+        capfd.readouterr()
+        assert cli.main(["hloc", *map(str, files), "--n-jobs", "1"]) == 2
+        assert capfd.readouterr().err == f"ruzhash-cv: error: {files[3]} is in use by another run\n"
+        first.attrs["whose"] = "mine"
+    with h5py.File(files[3]) as output:
+        assert output.attrs["whose"] == "mine"
 
 
 def test_an_output_that_cannot_be_written(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import joblib
 import numpy as np
 import pytest
 from joblib.externals.loky import get_reusable_executor
-from many_pairs import N_PAIRS, digest, digests, pairs, problem
+from many_pairs import N_PAIRS, digest, digests, ended, pairs, problem
 
 from ruzhash_cv import FilterResult, filter_points
 from ruzhash_cv.pipelines import filter_pairs, pair_seed, streaming
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.fixture(scope="module")
 def expected() -> dict[Any, str]:
     """Digests of calls one after the other, without joblib."""
-    return {key: digest(filter_points(*points, rng=pair_seed(key), n_jobs=1)) for key, *points in pairs()}
+    return {key: digest(filter_points(*points, rng=pair_seed(key))) for key, *points in pairs()}
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing", "sequential"])
@@ -82,7 +83,7 @@ def test_motions_are_searched_by_the_workers_where_that_is_asked_for() -> None:
 
     assert "_motions" not in vars(searched())
     assert "_motions" in vars(searched(motions=True))
-    motions = filter_points(*problem(0), rng=pair_seed(0), n_jobs=1).motions
+    motions = filter_points(*problem(0), rng=pair_seed(0)).motions
     assert [motion.matrix.tolist() for motion in searched(motions=True).motions] == [m.matrix.tolist() for m in motions]
     assert len(motions) == 1
 
@@ -363,6 +364,22 @@ def test_ctrl_c_ends_the_call_and_its_workers() -> None:
     assert ended(process.pid)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="workers cannot tell there")
+def test_workers_end_after_their_parent_alone_was_killed() -> None:
+    code = INTERRUPTED.format(folder=str(Path(__file__).parents[1]))
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, "-c", code], text=True, start_new_session=True, **pipes)
+    for _ in range(3):
+        process.stdout.readline()
+    process.kill()
+    process.communicate()
+    try:
+        assert ended(process.pid)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def held_signals(_: object) -> set[signal.Signals]:
     return set(signal.pthread_sigmask(signal.SIG_BLOCK, []))
 
@@ -375,14 +392,3 @@ def test_ctrl_c_never_reaches_workers_that_are_starting(backend: str, workers_ho
     with joblib.parallel_config(backend=backend):
         assert list(streaming.stream(held_signals, [0], held_signals, n_jobs=2, batch_size=1)) == [workers_hold]
     assert held_signals(0) == set()
-
-
-def ended(group: int) -> bool:
-    """Tell whether all processes of a group end in some seconds."""
-    for _ in range(100):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.05)
-    return False

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from ruzhash_cv.families.solving import sampson_distance
 from two_views import H, motion
 
 from ruzhash_cv import FilterResult, filter_points
-from ruzhash_cv.families.solving import sampson_distance
 from ruzhash_cv.pipelines import selection
 
 Array = NDArray[np.float64]
@@ -26,7 +26,7 @@ def plane() -> Array:
 
 
 def filtered(points: Array) -> FilterResult:
-    return filter_points(points[:, :2], points[:, 2:], n_jobs=1)
+    return filter_points(points[:, :2], points[:, 2:])
 
 
 @pytest.mark.parametrize("points", [plane(), motion(N, noise=0.3, seed=0)], ids=["plane", "motion"])

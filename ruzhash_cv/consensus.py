@@ -1,0 +1,256 @@
+"""The search: rounds of sampling, until what no structure explains looks like mismatches.
+
+samples -> models -> preferences, weighed against decoys -> structures by evidence -> RuzHash forest -> scores
+        -> what is unexplained, and scores best, is sampled in the next round
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv.families.base import Models
+from ruzhash_cv.hypotheses import Columns, Pool, sample_hypotheses
+from ruzhash_cv.problem import Problem
+from ruzhash_cv.refinement import divide
+from ruzhash_cv.repetition import Neighbours, find_repetitions, repeated_beside
+from ruzhash_cv.scoring import Scores, most_significant
+from ruzhash_cv.selection import (
+    Hypotheses,
+    Structures,
+    Tests,
+    count_weights,
+    evidence,
+    extract,
+    strongest_first,
+)
+
+
+@dataclass(frozen=True)
+class Stationary:
+    """What did not move, as a structure if it is one, and the weights (n,) of the matches beside it."""
+
+    structure: Structures
+    others: Array
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Structures, strongest first, the weights (n,) that none explains, and the matches (n,) discarded as repeated texture."""
+
+    structures: Structures
+    unexplained: Array
+    discarded: Mask
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the search has found.
+
+    `overlapping` (k, k) tells which structures are planes of which one is interleaved with the other. `scores` know nothing of
+    structures that join or are divided later, nor does `overlapping`.
+    """
+
+    structures: Structures
+    discarded: Mask
+    overlapping: Mask
+    scores: Scores
+    pool: Pool
+
+
+def find_structures(problem: Problem, rng: np.random.Generator) -> Estimate:
+    """Sample in rounds until what no structure explains looks like decoys, or `max_rounds`.
+
+    The first family, of the most specific models, is alone in the first round: where it explains all, another one could only let
+    mismatches in.
+    """
+    families, stages, parameters = problem.families, problem.stages, problem.parameters
+    matches, stationary = problem.matches, find_stationary(problem)
+    pool, unexplained, leading = Pool(), matches.weights, None
+    for round_number in range(parameters.max_rounds):
+        first_only = round_number == 0 and len(families) > 1 and families.structural[0]
+        for family_id in range(1 if first_only else len(families)):
+            proposals = stages.propose(family_id == 0, matches.weights, unexplained, leading)
+            n_samples = samples_wanted(problem, family_id, round_number) // len(proposals)
+            for proposal in proposals:
+                pool = sample_hypotheses(pool, problem, family_id, proposal, n_samples, rng)
+        selection, pool = select(pool, problem, stationary)
+        unexplained = selection.unexplained
+        columns = most_significant(Columns.join(list(pool.columns)), parameters.n_columns)
+        scores = stages.score(columns, selection.structures, unexplained, problem, rng)
+        if converged(selection, scores, problem, first_only):
+            break
+        leading = scores.of_matches
+    structures = selection.structures
+    apart = np.zeros((len(structures),) * 2, bool)
+    found: Estimate = stages.drop_repetitions(
+        Estimate(structures, selection.discarded, apart, scores, pool), problem, rng
+    )
+    return found
+
+
+def samples_wanted(problem: Problem, family_id: int, round_number: int) -> int:
+    """Return how many samples of a family a round draws: as many as all rounds before it."""
+    parameters, is_plane = problem.parameters, problem.families[family_id].is_plane
+    n_first = parameters.plane_samples if is_plane else parameters.motion_samples
+    return min(n_first, len(problem.matches)) * int(2 ** max(round_number - 1, 0))
+
+
+def proposal_weights(first: bool, weights: Array, unexplained: Array, scores: Array | None) -> list[Array]:
+    """Return what the samples of a family are drawn by: half of them among all matches, half among what is unexplained.
+
+    There a match's weight is (1 - q) / q, with q the share that scores at least as well. Among all matches the `first` family is
+    sampled evenly, as small neighbourhoods are pure. The larger samples of the others are not, and scores lead them there too.
+    """
+    if scores is None:
+        return [weights]
+    left = best_first(unexplained, scores)
+    return [weights, left] if first else [best_first(weights, scores), left]
+
+
+def best_first(weights: Array, scores: Array) -> Array:
+    """Return weights times (1 - q) / q, q being the share of the matches that have weight and score at least as well."""
+    rows = np.flatnonzero(weights > 0.0)
+    rows = rows[np.argsort(scores[rows], kind="stable")]
+    q = (np.arange(len(rows)) + 1.0) / len(rows) if len(rows) else np.zeros(0)
+    proposal = np.zeros(len(weights))
+    # The last one has a little weight too: weight 0 is for what is explained.
+    proposal[rows] = weights[rows] * ((1.0 - q) / np.maximum(q, 1e-12) + 1e-9)
+    return proposal
+
+
+def select(pool: Pool, problem: Problem, stationary: Stationary) -> tuple[Selection, Pool]:
+    """Return structures, after refits of those found among the hypotheses have joined these, and the pool with the refits.
+
+    A texture that is repeated in one direction has no weight.
+    """
+    matches, radii, weights = problem.matches, problem.radii, stationary.others
+    tests = Tests(pool.n_tried(len(problem.parameters.refit_radii)), float(weights.sum()))
+    found, _ = extract(Hypotheses.join(list(pool.hypotheses)), weights, radii, tests)
+    for family_id in np.unique(found.family_ids):
+        own = found.take(np.flatnonzero(found.family_ids == family_id))
+        models = problem.stages.refit(problem.families[family_id], matches, own.models, own.tolerances)
+        pool = pool.with_hypotheses(problem, Models(models, own.family_ids))
+    hypotheses, discarded = Hypotheses.join(list(pool.hypotheses)), np.zeros(len(matches), bool)
+    structures, unexplained = extract(hypotheses, weights, radii, tests)
+    find_texture = problem.stages.find_texture
+    while (more := find_texture(structures, hypotheses, problem, weights, tests) & ~discarded).any():
+        discarded |= more
+        structures, unexplained = extract(hypotheses, np.where(discarded, 0.0, weights), radii, tests)
+    structures = strongest_first(Structures.join([structures, stationary.structure]))
+    return Selection(structures, unexplained, discarded), pool
+
+
+def texture_along_lines(
+    structures: Structures, hypotheses: Hypotheses, problem: Problem, weights: Array, tests: Tests
+) -> Mask:
+    """Tell which matches are a texture that is repeated in one direction: all that a motion holds beside a plane."""
+    matches, families, parameters = problem.matches, problem.families, problem.parameters
+    found = np.zeros(len(matches), bool)
+    planes = hypotheses.take(np.flatnonzero(families.is_plane(hypotheses)))
+    neighbours = Neighbours.of(matches, parameters)
+    for item in np.flatnonzero(~families.is_plane(structures)) if len(planes) > 0 else ():
+        held = held_by(structures.take(np.array([item])), problem)[0]
+        counts = count_weights(planes.radius_indices, np.where(held, weights, 0.0), parameters.n_radius_indices)
+        gains = evidence(planes, counts, tests.total, problem.radii.rules, tests.n_tried)
+        best, step = divmod(int(np.argmax(gains)), gains.shape[1])
+        if gains[best, step] > 0.0:
+            plane = planes.radius_indices[best] <= step + parameters.tolerance_steps
+            found |= repeated_beside(matches, held & ~plane, held & plane, neighbours)
+    return found
+
+
+def held_by(structures: Structures, problem: Problem) -> Mask:
+    """Tell which matches lie within the tolerances of structures, (k, n)."""
+    squared = problem.families.squared_residuals(structures, problem.matches.data)
+    return np.asarray(np.sqrt(squared) / structures.tolerances[:, None] <= 1.0)
+
+
+def find_stationary(problem: Problem) -> Stationary:
+    """Return what did not move as a structure, if it is more than chance and what is around it give."""
+    matches, family, parameters = problem.matches, problem.families[0], problem.parameters
+    unmoved, scale = matches.unmoved(), float(parameters.scales[-1])
+    # Weights of a minimal sample are no evidence, and what lies within the radii below has moved by no more.
+    near = np.abs(matches.data - unmoved).max(axis=1) <= scale * matches.unit
+    widest = (
+        int(np.sum(scale >= parameters.radii)) - 1
+    )  # what is stationary moved by less than the narrowest noise scale
+    if widest < 0 or matches.weights[near].sum() <= family.sample_size:
+        return Stationary(Structures.none(), matches.weights)
+    models = family.fit(unmoved, np.ones((1, len(matches))))
+    tried = problem.radii.hypotheses(Models(models, np.zeros(1, np.uint8)), matches.data, problem.decoys)
+    tests = Tests(1, float(matches.weights.sum()))
+    found, others = extract(tried, matches.weights, problem.radii, tests, widest)
+    return Stationary(replace(found, stationary=np.ones(len(found), bool)), others)
+
+
+def converged(selection: Selection, scores: Scores, problem: Problem, first_only: bool) -> bool:
+    """Tell whether another round would not pay.
+
+    What is unexplained scores as decoys do, or structures explain more than half; and each explains its own well. One family alone has
+    to do the first.
+    """
+    structures, unexplained, parameters = selection.structures, selection.unexplained, problem.parameters
+    explained, n_decoys = structures.weights.sum(), len(scores.of_decoys)
+    as_good = np.searchsorted(np.sort(scores.of_decoys), scores.of_matches, side="right")
+    significant = as_good <= parameters.significant_share * (1 + n_decoys) - 1
+    allowed = 1.0 + int(problem.families.sample_sizes.max()) + parameters.significant_share * unexplained.sum()
+    looks_random = unexplained[significant].sum() < allowed
+    if first_only:
+        return bool(looks_random and structures.evidences.sum() > parameters.evidence_per_match * explained)
+    enough = looks_random or explained > unexplained.sum()
+    return bool(enough and explained > 0.0 and (structures.evidences > structures.weights).all())
+
+
+def drop_repetitions(estimate: Estimate, problem: Problem, rng: np.random.Generator) -> Estimate:
+    """Return the estimate without structures of repeated texture, and which of the others are overlapping planes."""
+    structures, families = estimate.structures, problem.families
+    if len(structures) == 0:
+        return estimate
+    within, parameters = held_by(structures, problem), problem.parameters
+    planes = families.is_plane(structures) & ~structures.stationary & (families.motion_id is not None)
+    neighbours = Neighbours.of(problem.matches, parameters)
+    repeated, overlapping = find_repetitions(problem.matches, within, planes, neighbours, parameters.small_share)
+    estimate = replace(estimate, overlapping=overlapping)
+    if not (repeated.any() or (estimate.discarded & ~within.any(axis=0)).any()):
+        return estimate
+    return without(estimate, repeated, problem, rng)
+
+
+def without(
+    estimate: Estimate, dropped: Mask, problem: Problem, rng: np.random.Generator, motions: Models | None = None
+) -> Estimate:
+    """Return the estimate without some structures, and without the columns that speak for these.
+
+    Of `motions` those join that have positive -ln NFA among the matches that no structure holds, kept or dropped, and that are no
+    repeated texture.
+    """
+    structures, matches, parameters = estimate.structures, problem.matches, problem.parameters
+    within = held_by(structures, problem)
+    held = within[~dropped].any(axis=0)
+    lost = (within.any(axis=0) | estimate.discarded) & ~held
+    columns = estimate.scores.columns
+    columns = columns.take(np.arange(len(columns) - len(structures)))
+    near = problem.families.squared_residuals(columns, matches.data) <= (parameters.refit_radii[1] * matches.unit) ** 2
+    fair = near @ (matches.weights * held) >= near @ (matches.weights * lost)
+    columns = columns.take(np.flatnonzero(fair))
+    structures = structures.take(np.flatnonzero(~dropped))
+    overlapping = estimate.overlapping[~dropped][:, ~dropped]
+    if motions:
+        tests = Tests(estimate.pool.n_tried(len(parameters.refit_radii)), float(matches.weights.sum()))
+        tried = problem.radii.hypotheses(motions, matches.data, problem.decoys)
+        more, _ = extract(tried, np.where(held | lost, 0.0, matches.weights), problem.radii, tests)
+        structures = strongest_first(Structures.join([structures, more]))
+    unexplained = np.where(held_by(structures, problem).any(axis=0), 0.0, matches.weights)
+    columns = most_significant(columns, parameters.n_columns)
+    scores = problem.stages.score(columns, structures, unexplained, problem, rng)
+    return Estimate(structures, estimate.discarded, overlapping, scores, estimate.pool)
+
+
+def divided(estimate: Estimate, problem: Problem) -> Estimate:
+    """Return the estimate with wide planes replaced by the neighbouring ones that they hold."""
+    n_tried = estimate.pool.n_tried(len(problem.parameters.refit_radii))
+    structures = divide(estimate.structures, problem.matches, problem.decoys, problem.radii, n_tried)
+    return replace(estimate, structures=structures)

@@ -1,0 +1,186 @@
+"""What a family of models offers, a set of models of several families, and the table that dispatches by family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._arrays import Array, Mask, Rows
+
+FamilyIds = NDArray[np.uint8]
+M = TypeVar("M", bound="Models")
+
+
+class ModelFamily(Protocol):
+    """A family of models: any object with these members is one.
+
+    Data are rows (n, d), models are rows (m, p).
+    """
+
+    @property
+    def name(self) -> str:
+        """What a result calls a model."""
+
+    @property
+    def sample_size(self) -> int:
+        """Points of a minimal sample. As many fit a model whatever they are."""
+
+    @property
+    def codimension(self) -> int:
+        """Equations that a point on a model satisfies, 1 or 2: the share of unrelated points within r grows as r ** codimension."""
+
+    def solve(self, samples: Array) -> tuple[Array, Rows]:
+        """Return finite models (k, p) of samples (s, sample_size, d), and the sample (k,) each was solved from."""
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared residuals (m, n) of points (n, d) to models (m, p); NaN or infinity where there is none."""
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return weighted least-squares fits (m, p) to points (n, d), `weights` (m, n); NaN where there is none.
+
+        `models` (m, p), where given, tell how far a residual of the equations is from one of the geometry.
+        """
+
+
+@runtime_checkable
+class TwoViewFamily(ModelFamily, Protocol):
+    """A family of models of correspondences (x1, y1, x2, y2): what `filter_points` takes as `model`.
+
+    A class that inherits from this one has to define `name`, `sample_size`, `codimension`, `solve`, `squared_residuals`, `fit` and
+    `to_pixels`; the other members have defaults.
+    """
+
+    @property
+    def is_plane(self) -> bool:
+        """Whether a model tells both coordinates of a match, and small samples are nearly affine maps, as those of a plane are."""
+        return self.codimension == 2
+
+    def step(self, data: Array, weights: Array, models: Array) -> Array:
+        """Return models (m, 9) after one step towards the weighted least squares of their residuals, for a structure's last fits."""
+        return self.fit(data, weights, models)
+
+    def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
+        """Return models (m, 9) of pixels; `into1`, `into2` (3, 3) brought homogeneous pixels to the models' coordinates."""
+
+
+@dataclass(frozen=True)
+class CheckedFamily:
+    """A user's family whose arrays are made what kernels take: float64 or int64, C-contiguous, writable."""
+
+    family: TwoViewFamily
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "family":  # while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.family, name)
+
+    def solve(self, samples: Array) -> tuple[Array, Rows]:
+        """See `ModelFamily`; so below."""
+        models, owner = self.family.solve(samples)
+        return _for_kernels(models), np.asarray(owner, np.int64)
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared residuals (m, n)."""
+        return _for_kernels(self.family.squared_residuals(data, models))
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return fits (m, 9)."""
+        return _for_kernels(self.family.fit(data, weights, models))
+
+    def step(self, data: Array, weights: Array, models: Array) -> Array:
+        """Return models (m, 9) after a step."""
+        step = getattr(self.family, "step", self.family.fit)
+        return _for_kernels(step(data, weights, models))
+
+    def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
+        """Return models (m, 9) of pixels."""
+        return _for_kernels(self.family.to_pixels(models, into1, into2))
+
+
+def _for_kernels(values: Any) -> Array:
+    return np.require(values, np.float64, ["C", "W"])
+
+
+@dataclass(frozen=True)
+class Models:
+    """Models (m, 9) of several families, and the number (m,) of the family of each; a subclass adds more of each."""
+
+    models: Array
+    family_ids: FamilyIds
+
+    @classmethod
+    def join(cls: type[M], parts: list[M]) -> M:
+        """Return the models of several sets as one."""
+        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
+
+    def take(self: M, rows: NDArray[Any]) -> M:
+        """Return some of the models."""
+        return type(self)(*(each[rows] for each in vars(self).values()))
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+
+@dataclass(frozen=True)
+class Families:
+    """The families that are sampled, in order; a family's number is its place. `structural` tells which may become structures."""
+
+    members: tuple[TwoViewFamily, ...]
+    structural: tuple[bool, ...]
+
+    def __iter__(self) -> Iterator[TwoViewFamily]:
+        return iter(self.members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __getitem__(self, family_id: int) -> TwoViewFamily:
+        return self.members[family_id]
+
+    @cached_property
+    def codimensions(self) -> Rows:
+        """Codimension of each family."""
+        return np.array([family.codimension for family in self])
+
+    @cached_property
+    def sample_sizes(self) -> Rows:
+        """Size of a minimal sample of each family."""
+        return np.array([family.sample_size for family in self])
+
+    @cached_property
+    def _planes(self) -> Mask:
+        return np.array([family.is_plane for family in self])
+
+    @cached_property
+    def motion_id(self) -> int | None:
+        """Number of the family of rigid motions, None if all are planes."""
+        return None if self._planes.all() else int(np.argmin(self._planes))
+
+    def is_plane(self, models: Models) -> Mask:
+        """Tell which models are planes."""
+        return self._planes[models.family_ids]
+
+    def squared_residuals(self, models: Models, data: Array) -> Array:
+        """Return squared residuals (m, n) of correspondences (n, 4), infinite where there is none."""
+        squared = np.empty((len(models), len(data)))
+        for family_id, family in enumerate(self):
+            own = models.family_ids == family_id
+            # The smaller of NaN and infinity is infinity here.
+            if own.all():
+                return np.fmin(family.squared_residuals(data, models.models), np.inf)
+            if own.any():
+                squared[own] = np.fmin(family.squared_residuals(data, models.models[own]), np.inf)
+        return squared
+
+    def to_pixels(self, models: Models, into: tuple[Array, Array]) -> Array:
+        """Return matrices (m, 3, 3) of pixels; the matrices `into` brought homogeneous pixels to the models' coordinates."""
+        matrices = np.empty_like(models.models)
+        for family_id in np.unique(models.family_ids):
+            own = models.family_ids == family_id
+            matrices[own] = self[family_id].to_pixels(models.models[own], *into)
+        return matrices.reshape(-1, 3, 3)

@@ -1,0 +1,193 @@
+"""The distinct matches of a pair near the unit square, their duplicate groups, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._kernels import jit
+
+Weigh: TypeAlias = Callable[[Rows, Rows], Array]
+
+#: Where more matches are near a match in one coordinate, in the mean, neighbours are searched along another.
+_CROWDED = 1000
+#: Pixels; anything larger is no coordinate, and beyond it a fundamental matrix of doubles is not exact to a pixel.
+LARGEST_COORDINATE = 1e9
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A shift of each image and one common scale that bring pixels near the unit square.
+
+    One scale for both images keeps residuals comparable: a residual in the frame is `scale` times its pixels.
+    """
+
+    centre1: Array
+    centre2: Array
+    scale: float
+
+    @classmethod
+    def around(cls, points1: Array, points2: Array) -> Frame:
+        """Return the frame in which the points of both images have a median distance of about 1 from their centres.
+
+        Medians, so that a few coordinates far from any image change nothing.
+        """
+        if len(points1) == 0:
+            return cls(np.zeros(2), np.zeros(2), 1.0)
+        centre1, centre2 = _medians(points1), _medians(points2)
+        away = np.abs(points1 - centre1), np.abs(points2 - centre2)
+        spread = max(_medians(away[0]).mean(), _medians(away[1]).mean())
+        if spread == 0.0:  # most points are one
+            spread = max(away[0].mean(), away[1].mean())
+        # Beyond these the frame's own squares would overflow.
+        scale = 1.0 / spread if 1e-100 < spread < 1e100 else 1.0
+        return cls(centre1, centre2, float(scale))
+
+    def enter(self, points1: Array, points2: Array) -> Array:
+        """Return correspondences in the frame, shape (n, 4)."""
+        return np.hstack([(points1 - self.centre1) * self.scale, (points2 - self.centre2) * self.scale])
+
+    def transforms(self) -> tuple[Array, Array]:
+        """Return the matrices (3, 3) that bring homogeneous pixels of the first and of the second image into the frame."""
+        s, (x1, y1), (x2, y2) = self.scale, -self.scale * self.centre1, -self.scale * self.centre2
+        first, second = ([[s, 0.0, x], [0.0, s, y], [0.0, 0.0, 1.0]] for x, y in ((x1, y1), (x2, y2)))
+        return np.array(first), np.array(second)
+
+
+def match_weights(groups: Rows, keypoints: Rows) -> Array:
+    """Return the weights of correspondences: one for each group, shared by its members, and at most one for each keypoint.
+
+    A keypoint matched to several others is right about one of them at most.
+    """
+    weights: Array = 1.0 / np.bincount(groups)[groups]
+    totals = np.ones(len(groups))
+    for numbers in keypoints:
+        np.maximum(totals, np.bincount(numbers, weights)[numbers], out=totals)
+    return weights / totals
+
+
+@dataclass(frozen=True)
+class MatchSet:
+    """Distinct correspondences (x1, y1, x2, y2) in the frame, sorted.
+
+    `unit` is the method's unit of length in the frame. Matches within it of each other, in both images, are duplicates.
+    """
+
+    data: Array
+    groups: Rows  # the duplicate group of each
+    keypoints: Rows  # (2, n): of each image, the number of the keypoint that each ends at
+    weights: Array  # see `match_weights`
+    frame: Frame
+    unit: float
+    finite: Mask  # (N,): which of the matches given are finite
+    where: Rows  # the row of each of these
+
+    @classmethod
+    def of(cls, points1: Array, points2: Array, unit: float, weigh: Weigh = match_weights) -> MatchSet:
+        """Return the distinct matches of points; `unit` is the method's unit of length in that of the points."""
+        pixels = np.hstack([points1, points2])
+        # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
+        x1, y1, x2, y2 = (np.abs(pixels) < LARGEST_COORDINATE).T
+        finite = np.asarray(x1 & y1 & x2 & y2)
+        # Distinct and sorted before anything is computed: neither repetitions nor the order given change a bit.
+        pixels, where = _distinct(pixels.take(np.flatnonzero(finite), axis=0))
+        frame = Frame.around(pixels[:, :2], pixels[:, 2:])
+        data = frame.enter(pixels[:, :2], pixels[:, 2:])
+        # A shorter or longer one is nothing or everything, and squares and quotients must not overflow.
+        unit = min(max(frame.scale * unit, 1e-12), 1e12)
+        groups = duplicate_groups(data, unit)
+        keypoints = np.array([_distinct(data[:, image : image + 2])[1] for image in (0, 2)]).reshape(2, len(data))
+        return cls(data, groups, keypoints, weigh(groups, keypoints), frame, unit, finite, where)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of duplicate groups."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    def unmoved(self) -> Array:
+        """Return the correspondences (n, 4) that there were if the first points had not moved in pixels."""
+        shift = (self.frame.centre1 - self.frame.centre2) * self.frame.scale
+        return np.hstack([self.data[:, :2], self.data[:, :2] + shift])
+
+    def take(self, rows: Rows, weigh: Weigh = match_weights) -> MatchSet:
+        """Return some of the matches, with the weights that they have among themselves."""
+        groups, keypoints = self.groups[rows], self.keypoints[:, rows]
+        weights = weigh(groups, keypoints)
+        return replace(self, data=self.data[rows], groups=groups, keypoints=keypoints, weights=weights)
+
+
+def duplicate_groups(data: Array, radius: float) -> Rows:
+    """Return the duplicate group of each correspondence: those within `radius` of the same leader, in both images, share one.
+
+    Rows are sorted by their first coordinate. Leaders are taken greedily in that order, and are their groups' first rows: joining
+    anything else would chain groups together. Neighbours are searched along the first coordinate, or, where many are near in it, along
+    that in which the fewest are.
+    """
+    groups, order, column = np.full(len(data), -1, np.int64), np.arange(len(data)), 0
+    if len(data) > _CROWDED and _mean_neighbours(data[:, 0], radius) > _CROWDED:
+        orders = np.argsort(data, axis=0, kind="stable").T
+        crowds = [_mean_neighbours(data[rows, item], radius) for item, rows in enumerate(orders)]
+        column = int(np.argmin(crowds))
+        order = np.ascontiguousarray(orders[column])
+    _follow_leaders(data, radius, (column, order, np.argsort(order, kind="stable")), groups)
+    return groups
+
+
+def _mean_neighbours(ranked: Array, radius: float) -> float:
+    """Return how many of the numbers, in ascending order, lie within `radius` above one, in the mean."""
+    return float((np.searchsorted(ranked, ranked + radius, side="right") - np.arange(len(ranked))).mean())
+
+
+def _distinct(rows: Array) -> tuple[Array, Rows]:
+    """Return distinct rows, sorted, and for each row the distinct one it equals."""
+    order = np.argsort(rows[:, 0])
+    first = rows[:, 0].take(order)
+    again = np.flatnonzero(first[1:] == first[:-1])
+    tied, new = np.zeros(len(rows), bool), np.ones(len(rows), bool)
+    tied[again] = tied[again + 1] = True
+    # Only these are sorted by the other columns: few keypoints share a coordinate.
+    order[tied] = order[tied][np.lexsort(rows[order[tied]].T[::-1])]
+    ranked = rows.take(order, axis=0)
+    new[again + 1] = (ranked[again + 1] != ranked[again]).any(axis=1)
+    where = np.empty(len(rows), np.int64)
+    where[order] = np.cumsum(new) - 1
+    return ranked.take(np.flatnonzero(new), axis=0), where
+
+
+def _medians(points: Array) -> Array:
+    """Return the median of each column; numpy's own takes several times as long."""
+    low, high = (len(points) - 1) // 2, len(points) // 2
+    ranked = np.partition(np.ascontiguousarray(points.T), high, axis=1)
+    lower = ranked[:, :high].max(axis=1) if low < high else ranked[:, high]
+    medians: Array = 0.5 * lower + 0.5 * ranked[:, high]
+    return medians
+
+
+@jit
+def _follow_leaders(data: Any, radius: float, order: Any, groups: Any) -> None:
+    """Group rows around leaders; the `order` sorts rows by one coordinate, along which a leader's surroundings are searched."""
+    column, rows, places = order
+    n_groups = 0
+    for leader in range(len(groups)):
+        if groups[leader] >= 0:
+            continue
+        groups[leader] = n_groups
+        for step in (-1, 1):
+            at = places[leader] + step
+            while 0 <= at < len(rows) and abs(data[rows[at], column] - data[leader, column]) <= radius:
+                row = rows[at]
+                if groups[row] < 0:
+                    near = True
+                    for item in range(4):
+                        near = near and abs(data[row, item] - data[leader, item]) <= radius
+                    if near:
+                        groups[row] = n_groups
+                at += step
+        n_groups += 1

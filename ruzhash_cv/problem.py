@@ -1,0 +1,60 @@
+"""What is searched, and the stages of the method that can be replaced: the ablation passes others in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ruzhash_cv._arrays import Array
+from ruzhash_cv.decoys import decoys_of_matches
+from ruzhash_cv.families.base import Families
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.selection import Radii
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Functions that are stages or rules of the method, each with the signature of the default; `filtering.STAGES` has these."""
+
+    weigh_matches: Callable[..., Any]  # matches.match_weights
+    propose: Callable[..., Any]  # consensus.proposal_weights
+    embed: Callable[..., Any]  # preferences.embed
+    as_rows: Callable[..., Any]  # preferences.as_rows
+    refit: Callable[..., Any]  # refinement.refit
+    score: Callable[..., Any]  # scoring.score
+    find_texture: Callable[..., Any]  # consensus.texture_along_lines
+    drop_repetitions: Callable[..., Any]  # consensus.drop_repetitions
+    resolve_overlaps: Callable[..., Any]  # overlaps.resolve_overlaps
+    one_to_one: Callable[..., Any]  # labelling.break_one_to_one
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Matches to find structures in, decoys (N, 4) that models are weighed against, and what decides."""
+
+    matches: MatchSet
+    decoys: Array
+    radii: Radii
+    stages: Stages
+
+    @classmethod
+    def of(
+        cls, matches: MatchSet, families: Families, parameters: Parameters, stages: Stages, rng: np.random.Generator
+    ) -> Problem:
+        """Return the problem of some matches, with decoys drawn for it."""
+        radii = Radii.of(matches.unit, families, parameters)
+        return cls(matches, decoys_of_matches(matches, parameters, rng), radii, stages)
+
+    @property
+    def families(self) -> Families:
+        """The families of models."""
+        return self.radii.families
+
+    @property
+    def parameters(self) -> Parameters:
+        """The numbers of the method."""
+        return self.radii.parameters

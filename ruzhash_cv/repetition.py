@@ -1,0 +1,108 @@
+"""Repeated texture: structures that are interleaved with others and compete with them for keypoints.
+
+A repeated texture yields a second plane interleaved with the true one. Its matches lie among the matches of the surface they are on,
+where of two true surfaces the nearer one hides the other. And they compete with them: some lead to keypoints that already have a
+partner. A structure that does both is dropped. Parallax, window panes and fences are interleaved as well, but their keypoints are their
+own. A plane and a second one that is shifted have a fundamental matrix in common, whose lines run in the direction of the shift. So a
+texture repeated in one direction looks like a motion. It is none if what it holds beside a plane is a repetition. Overlapping planes
+that do not compete are decided by their motions, see `overlaps`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.parameters import Parameters
+
+
+class Neighbours(NamedTuple):
+    """What interleaving is told by: neighbours looked at, their share, and how near a neighbour is the same keypoint."""
+
+    n: int
+    share: float  # of others among the neighbours, in shares of chance
+    same: float  # in the frame
+
+    @classmethod
+    def of(cls, matches: MatchSet, parameters: Parameters) -> Neighbours:
+        """Return the rule for a set of matches."""
+        return cls(parameters.n_neighbours, parameters.interleaved_share, matches.unit)
+
+
+def find_repetitions(
+    matches: MatchSet, within: Mask, planes: Mask, neighbours: Neighbours, small_share: float
+) -> tuple[Mask, Mask]:
+    """Tell which structures are interleaved with stronger ones and compete with them for keypoints, and which planes overlap.
+
+    `within` (k, n) tells which matches structures hold, strongest first, `planes` (k,) which of these may overlap. Returns which
+    structures are repetitions (k,), and which planes overlap (k, k): the smaller of the two is interleaved with the larger.
+    """
+    data, stronger = matches.data, np.tri(len(planes), k=-1)
+    own, sizes, near = _within_bounds(data, within)
+    asked = _are_enough((near * stronger).sum(axis=2), sizes, stronger @ sizes, neighbours.share)
+    repeated, held = np.zeros(len(planes), bool), np.zeros(len(data), bool)
+    for structure in range(len(planes)) if asked.any() else ():
+        left = within[structure] & ~held
+        if asked[structure] or repeated.any():
+            small = bool(left.sum() < small_share * held.sum())
+            repeated[structure] = repeated_beside(matches, left, held, neighbours, small=small).any()
+        held |= left & ~repeated[structure]
+    if repeated.any():
+        own, sizes, near = _within_bounds(data, within & ~repeated[:, None])
+    enough = _are_enough(near, sizes[:, None], sizes, neighbours.share)
+    pairs = enough & (sizes[:, None] <= sizes) & np.outer(planes, planes)
+    overlapping = np.zeros_like(pairs)
+    for smaller, larger in np.argwhere(pairs & ~np.eye(len(planes), dtype=bool)).tolist():
+        overlapping[smaller, larger] = interleaved(data, own[smaller], own[larger], neighbours)
+    return repeated, np.asarray(overlapping | overlapping.T)
+
+
+def _within_bounds(data: Array, within: Mask) -> tuple[Mask, Array, Array]:
+    """Return matches (k, n) by the first structure that holds each, how many (k,), and how many (2, k, k) are within others' bounds."""
+    own = within & (np.cumsum(within, axis=0) == 1)
+    places = np.ascontiguousarray(data.T)[:, None]
+    low = np.where(own, places, np.inf).min(axis=2, keepdims=True)
+    high = np.where(own, places, -np.inf).max(axis=2, keepdims=True)
+    inside = ((low <= places) & (places <= high)).reshape(2, 2, *own.shape).all(axis=1)
+    return own, own.sum(axis=1), inside @ own.T.astype(np.float64)
+
+
+def _are_enough(n_near: Array, n_own: Array, n_others: Array, share: float) -> Mask:
+    """Tell whether in an image so many others are within the bounds of several matches that neighbours are to be asked."""
+    least = share**2 * n_others / np.maximum(n_own + n_others, 1)
+    return np.asarray(((n_own > 1) & (n_near > least * (n_near + n_own))).any(axis=0))
+
+
+def repeated_beside(matches: MatchSet, own: Mask, others: Mask, neighbours: Neighbours, *, small: bool = False) -> Mask:
+    """Return matches `own` (n,) if they are interleaved with `others` and compete with them, or are `small`; else none."""
+    numbered = matches.keypoints
+    shared = (np.bincount(numbers[others], minlength=numbers.max() + 1)[numbers[own]].any() for numbers in numbered)
+    competes = small or any(shared)
+    return own & (competes and interleaved(matches.data, own, others, neighbours))
+
+
+def interleaved(data: Array, own: Mask, others: Mask, neighbours: Neighbours) -> bool:
+    """Tell whether in one of the images `others` are among the neighbours of matches `own` (n,) nearly as often as by chance.
+
+    Of one match, or none, nothing is told.
+    """
+    around = own | others
+    least = neighbours.share * others.sum() / max(around.sum(), 1)
+    images = (data[:, :2], data[:, 2:]) if own.sum() > 1 else ()
+    return any(1.0 - own_share(points, own, around, neighbours) > least for points in images)
+
+
+def own_share(points: Array, own: Mask, around: Mask, neighbours: Neighbours) -> float:
+    """Return the share of a structure's `own` matches among the nearest neighbours of these, of the matches `around`."""
+    among = np.flatnonzero(around)
+    # More neighbours than are needed: some are the same keypoint.
+    wanted = min(4 * neighbours.n, len(among))
+    apart, which = cKDTree(points[among]).query(points[own], wanted)
+    apart, which = (np.asarray(part).reshape(-1, wanted) for part in (apart, which))
+    others = apart > neighbours.same
+    others &= np.cumsum(others, axis=1) <= neighbours.n
+    return float(own[among[which[others]]].mean()) if others.any() else 1.0

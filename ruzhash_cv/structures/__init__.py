@@ -1,1 +1,0 @@
-"""The models behind the matches: the search for them, their evidence, repeated texture."""

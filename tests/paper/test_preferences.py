@@ -1,0 +1,147 @@
+"""The paper's preferences and distances between their rows, against dense NumPy."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+
+from ruzhash_cv.paper import (
+    Lines,
+    embed_preferences,
+    family_preferences,
+    jaccard_distance,
+    ruzicka_distance,
+    sample_models,
+    tanimoto_distance,
+)
+
+PREFERENCES = st.integers(1, 7).flatmap(
+    lambda m: arrays(np.float32, st.tuples(st.integers(1, 6), st.just(m)), elements=st.floats(0, 1, width=32))
+)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (600, 40), (0, 4), (4, 0)])
+def test_preferences_equal_the_dense_formula(shape: tuple[int, int], binary: bool) -> None:
+    residuals = np.random.default_rng(0).normal(0, 4, shape)
+    rows = embed_preferences(residuals, sigma=1.5, k=2.0, binary=binary)
+    assert (rows.shape, rows.dtype) == (shape, np.float32)
+    values = np.ones(shape) if binary else np.exp(-(residuals**2) / (2 * 1.5**2))
+    np.testing.assert_allclose(rows.toarray(), np.where(np.abs(residuals) <= 2.0 * 1.5, values, 0.0), rtol=1e-6)
+
+
+def test_residuals_that_are_not_numbers_agree_with_nothing() -> None:
+    rows = embed_preferences([[np.nan, np.inf, -np.inf, 0.0]], sigma=1.0)
+    assert rows.toarray().tolist() == [[0, 0, 0, 1]]
+
+
+def test_an_infinite_residual_agrees_with_nothing_however_wide_the_noise() -> None:
+    assert embed_preferences([[np.inf, 1.0]], sigma=1e300, k=1e300).toarray().tolist() == [[0.0, 1.0]]
+
+
+def test_a_residual_of_exactly_eps_still_counts() -> None:
+    rows = embed_preferences([[3.0, np.nextafter(3.0, 4.0)]], sigma=1.0, k=3.0, binary=True)
+    assert rows.toarray().tolist() == [[1, 0]]
+
+
+def test_preferences_in_blocks_equal_preferences_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = np.random.default_rng(0).random((30, 2))
+    models, _ = sample_models(data, Lines(), n_models=47)
+    whole = embed_preferences(np.sqrt(Lines().squared_residuals(data, models)).T, sigma=0.05, k=2.0)
+    monkeypatch.setattr("ruzhash_cv.paper.preferences._RESIDUALS_AT_ONCE", 100)
+    parts = family_preferences(data, Lines(), models, sigma=0.05, k=2.0)
+    np.testing.assert_array_equal(parts.toarray(), whole.toarray())
+
+
+# Distances
+
+
+@settings(max_examples=60, deadline=None)
+@given(PREFERENCES)
+def test_distances_equal_their_numpy_twins(rows: np.ndarray) -> None:
+    wide = rows.astype(np.float64)
+    for distance, twin in ((ruzicka_distance, naive.ruzicka_distance), (tanimoto_distance, naive.tanimoto_distance)):
+        expected = [[twin(p, q) for q in wide] for p in wide]
+        np.testing.assert_allclose(distance(rows), expected, atol=1e-6)
+    expected = [[naive.ruzicka_distance(p, q) for q in (wide > 0) * 1.0] for p in (wide > 0) * 1.0]
+    np.testing.assert_allclose(jaccard_distance(rows), expected, atol=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(PREFERENCES)
+def test_distances_are_symmetric_bounded_and_the_same_for_sparse_rows(rows: np.ndarray) -> None:
+    for distance in (ruzicka_distance, tanimoto_distance, jaccard_distance):
+        full = distance(rows)
+        np.testing.assert_allclose(full, full.T, atol=1e-12)
+        assert full.min() >= 0
+        assert full.max() <= 1
+        np.testing.assert_allclose(np.diag(full)[rows.any(axis=1)], 0, atol=1e-12)
+        np.testing.assert_array_equal(distance(sparse.csr_array(rows), rows[:1]), distance(rows, rows[:1]))
+        np.testing.assert_array_equal(distance(sparse.coo_array(rows)), full)
+
+
+def test_rows_that_share_nothing_are_at_distance_one() -> None:
+    rows = np.random.default_rng(0).random((40, 30)).astype(np.float32)
+    first, second = rows * ([1, 0] * 15), rows * ([0, 1] * 15)
+    for distance in (ruzicka_distance, tanimoto_distance, jaccard_distance):
+        found = distance(first, second)
+        assert found.max() <= 1.0
+        np.testing.assert_allclose(found, 1.0, atol=1e-14)
+
+
+def test_repeated_entries_of_a_sparse_row_are_summed() -> None:
+    twice = sparse.csr_array((np.array([0.25, 0.25]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
+    assert ruzicka_distance(twice, [[0.5, 0.0]]).item() == 0.0
+
+
+def test_two_rows_of_zeros_are_at_distance_one() -> None:
+    for distance in (ruzicka_distance, tanimoto_distance, jaccard_distance):
+        assert distance(np.zeros((2, 3))).tolist() == [[1, 1], [1, 1]]
+
+
+def test_all_three_distances_agree_on_binary_rows() -> None:
+    rows = (np.random.default_rng(0).random((9, 12)) < 0.4).astype(float)
+    np.testing.assert_allclose(ruzicka_distance(rows), jaccard_distance(rows), atol=1e-12)
+    np.testing.assert_allclose(tanimoto_distance(rows), jaccard_distance(rows), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[0.2, 1.5]], r"`preferences` must lie in \[0, 1\], got values from 0.2\d* to 1.5"),
+        ([[0.0, -0.5]], r"`preferences` must lie in \[0, 1\], got values from -0.5"),
+        ([[0.0, np.nan]], r"`preferences` must lie in \[0, 1\], got values from nan"),
+        ([0.0, 1.0], r"`preferences` must be a numeric array of shape \(n, m\), got float64 \(2,\)"),
+        ([["a"]], "`preferences` must be a numeric array"),
+    ],
+)
+def test_rows_that_are_no_preferences_are_named(rows: object, message: str) -> None:
+    for distance in (ruzicka_distance, tanimoto_distance, jaccard_distance):
+        with pytest.raises(ValueError, match=message):
+            distance(rows)
+
+
+def test_rows_of_unequal_width_are_named() -> None:
+    with pytest.raises(ValueError, match="as many columns, got 3 and 2"):
+        ruzicka_distance(np.zeros((1, 3)), np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"sigma": 0.0}, ValueError, "`sigma` must be a finite number above 0, got 0.0"),
+        ({"sigma": "1"}, TypeError, "`sigma` must be a number, got '1'"),
+        ({"sigma": 1.0, "k": -1}, ValueError, "`k` must be a finite number above 0, got -1"),
+        ({"sigma": 1.0, "binray": True}, TypeError, "binray"),
+    ],
+)
+def test_bad_options_are_named(arguments: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        embed_preferences(np.zeros((2, 2)), **arguments)
+    with pytest.raises(ValueError, match=r"`residuals` must have shape \(n, m\), got \(2,\)"):
+        embed_preferences(np.zeros(2), sigma=1.0)

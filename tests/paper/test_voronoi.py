@@ -1,0 +1,214 @@
+"""The Voronoi forest: path lengths against a plain recursive twin, ties, and what scores may depend on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from ruzhash_cv._kernels import below
+from ruzhash_cv._kernels import mix as mix_kernel
+from ruzhash_cv.forests.isolation import depth_limit, draw_rows, expected_depths
+from ruzhash_cv.paper import VoronoiForest, jaccard_distance, ruzicka_distance, tanimoto_distance
+from ruzhash_cv.paper import voronoi as room
+
+DISTANCES: dict[str, Callable[..., np.ndarray]] = {
+    "tanimoto": tanimoto_distance,
+    "ruzicka": ruzicka_distance,
+    "jaccard": jaccard_distance,
+}
+
+
+def clusters(seed: int = 0, n: int = 120, m: int = 40, alone: int = 20) -> np.ndarray:
+    """Rows of four groups that prefer the same models, then `alone` rows that prefer some at random or none."""
+    rng = np.random.default_rng(seed)
+    rows = np.zeros((n, m))
+    group = np.arange(n - alone) * 4 // (n - alone)
+    rows[: n - alone] = (np.arange(m) * 4 // m == group[:, None]) * rng.uniform(0.3, 1, (n - alone, m))
+    rows[n - alone :] = (rng.random((alone, m)) < 0.04) * rng.random((alone, m))
+    return rows.astype(np.float32)
+
+
+# A plain twin: distances in full, trees grown recursively with the forest's keys.
+
+
+def mix(key: np.uint64, counter: int | np.uint64) -> np.uint64:
+    return np.uint64(mix_kernel(key, np.uint64(counter)))
+
+
+def nearest_twin(distances: np.ndarray, ties: np.uint64) -> int:
+    """Return a random one of the nearest centres: each next one replaces the choice with probability 1 / (how many so far)."""
+    nearest = np.flatnonzero(np.isclose(distances, distances.min(), rtol=0, atol=1e-6))
+    chosen = nearest[0]
+    for n_equal, branch in enumerate(nearest[1:], start=2):
+        if below(ties, np.uint64(n_equal), n_equal) == 0:
+            chosen = branch
+    return int(chosen)
+
+
+def length_twin(forest: VoronoiForest, tree: int, x: int, own: bool, between: np.ndarray, across: np.ndarray) -> float:
+    """Return the path length of row x of `across` (to the training rows); `own`: it trained the tree and does not count."""
+    _, keys, _, _, trained = forest._trees
+    b, psi = forest._n_branches, forest._psi
+    own_key = np.random.default_rng(forest.rng).integers(0, 1 << 64, forest.n_trees, dtype=np.uint64)[tree]
+    rows = list(draw_rows(mix(own_key, 1), np.empty(len(trained[tree]), np.int64), psi))
+    key, depth = keys[tree, 0], 0
+    credit = expected_depths(psi, b)
+    while depth < depth_limit(psi, b) and len(rows) - own >= b:
+        centres = [rows[at] for at in draw_rows(mix(key, room._CENTRES), np.empty(len(rows), np.int64), b)]
+        stream = room._OLD_TIES if own else room._NEW_TIES
+        branch = nearest_twin(across[x, centres], mix(mix(key, stream), x))
+        cells = [nearest_twin(between[row, centres], mix(mix(key, room._OLD_TIES), row)) for row in rows]
+        rows = [row for row, cell in zip(rows, cells, strict=True) if cell == branch]
+        key, depth = mix(key, branch), depth + 1
+    return float(depth + credit[len(rows) - own])
+
+
+def lengths_twin(forest: VoronoiForest, between: np.ndarray, across: np.ndarray, themselves: bool) -> np.ndarray:
+    trained = forest._trees[-1]
+    lengths = [
+        [length_twin(forest, tree, x, bool(themselves and members[x]), between, across) for x in range(len(across))]
+        for tree, members in enumerate(trained)
+    ]
+    return np.mean(lengths, axis=0)
+
+
+@pytest.mark.parametrize("metric", DISTANCES)
+@pytest.mark.parametrize(("b", "psi"), [(2, 1), (2, 2), (2, 30), (3, 7), (3, 30), (16, 30)])
+def test_path_lengths_equal_those_of_a_plain_recursive_tree(metric: str, b: int, psi: int) -> None:
+    rows, new = clusters(n=30, m=12, alone=12), clusters(seed=1, n=14, m=12, alone=6)
+    forest = VoronoiForest(metric=metric, n_trees=2, subsample_size=psi, branching_factor=b, n_jobs=1)
+    own = forest.fit_path_lengths(rows)
+    between, across = DISTANCES[metric](rows), DISTANCES[metric](new, rows)
+    np.testing.assert_allclose(own, lengths_twin(forest, between, between, themselves=True), atol=1e-12)
+    np.testing.assert_allclose(
+        forest.path_lengths(new), lengths_twin(forest, between, across, themselves=False), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("metric", DISTANCES)
+def test_a_matrix_of_distances_gives_the_same_scores(metric: str) -> None:
+    rows, new = clusters(), clusters(seed=1)
+    near = VoronoiForest(metric=metric, n_trees=30, branching_factor=4)
+    far = VoronoiForest(metric="precomputed", n_trees=30, branching_factor=4)
+    own = near.fit_anomaly_scores(rows)
+    np.testing.assert_array_equal(far.fit_anomaly_scores(DISTANCES[metric](rows)), own)
+    np.testing.assert_array_equal(far.anomaly_scores(DISTANCES[metric](new, rows)), near.anomaly_scores(new))
+
+
+# Ties
+
+
+def test_rows_that_share_nothing_with_any_centre_spread_over_the_cells() -> None:
+    """Zero rows are at distance 1 from all: each of 4 cells gets a quarter, in training and in scoring."""
+    forest = VoronoiForest(n_trees=200, subsample_size=64, branching_factor=4).fit(np.zeros((64, 5)))
+    _, _, children, lengths, _ = forest._trees
+    assert (children[:, 0] == 1).all()
+    # A new row's length in a cell is 1 + c(size); cells of four rows or fewer are not told apart, and rare: P < 2e-4.
+    first = np.abs(lengths[:, 1:5, :1] - 1 - forest._credit).argmin(axis=2)
+    whole = lengths[:, 1:5, 0].min(axis=1) > 2
+    assert whole.mean() > 0.99
+    assert (first[whole].sum(axis=1) == 64).all()
+    # Binomial(64 * 200, 1/4) per cell, and its spread over trees: five and four standard deviations.
+    assert np.abs(first.sum(axis=0) - 3200).max() < 5 * math.sqrt(12800 * 0.25 * 0.75)
+    assert abs(first.var() / (64 * 0.25 * 0.75) - 1) < 4 * math.sqrt(2 / 800)
+    lengths = forest.path_lengths(np.zeros((500, 5)))
+    assert lengths.std() > 0
+    expected = VoronoiForest(n_trees=200, subsample_size=64, branching_factor=4, rng=1).fit_path_lengths(
+        np.zeros((64, 5))
+    )
+    assert abs(lengths.mean() - expected.mean()) < 0.15
+
+
+def test_duplicates_of_one_row_spread_too() -> None:
+    scores = VoronoiForest(metric="ruzicka").fit_anomaly_scores(np.ones((100, 3)))
+    assert np.ptp(scores) < 0.1
+
+
+def test_isolated_rows_are_isolated_by_training_and_by_scoring() -> None:
+    rows = clusters()
+    for metric in DISTANCES:
+        for b in (2, 8):
+            forest = VoronoiForest(metric=metric, branching_factor=b)
+            for scores in (forest.fit_anomaly_scores(rows), forest.anomaly_scores(rows)):
+                assert ((scores > 0) & (scores <= 1)).all()
+                area = stats.mannwhitneyu(scores[100:], scores[:100]).statistic / (100 * 20)
+                assert area > 0.85, (metric, b)
+
+
+# A training row does not count itself
+
+
+@pytest.mark.parametrize("b", [2, 8])
+def test_new_rows_score_lower_than_the_rows_like_them_whose_cells_they_share(b: int) -> None:
+    """Only where rows count themselves, as in the paper, is it the other way round."""
+    rng = np.random.default_rng(0)
+    rows = ((rng.random((120, 25)) < 0.25) * rng.random((120, 25))).astype(np.float32)
+    forest = VoronoiForest(metric="ruzicka", branching_factor=b)
+    own, other = forest.fit_anomaly_scores(rows[:60], rows[60:])
+    assert stats.mannwhitneyu(own, other).statistic / 3600 > 0.6
+    assert stats.mannwhitneyu(forest.anomaly_scores(rows[:60]), other).statistic / 3600 < 0.4
+
+
+# The same seed, the same scores
+
+
+@pytest.mark.parametrize("metric", ["tanimoto", "jaccard"])
+def test_scores_do_not_depend_on_the_number_of_threads(metric: str) -> None:
+    rows, decoys = clusters(n=2300), clusters(seed=1, n=2100)
+    options = {"metric": metric, "n_trees": 40, "branching_factor": 16, "rng": 5}
+    once = VoronoiForest(n_jobs=1, **options).fit_anomaly_scores(rows, decoys)
+    for n_jobs in (2, 4):
+        again = VoronoiForest(n_jobs=n_jobs, **options).fit_anomaly_scores(rows, decoys)
+        for first, second in zip(once, again, strict=True):
+            np.testing.assert_array_equal(first, second)
+    assert (VoronoiForest(**{**options, "rng": 6}).fit_anomaly_scores(rows) != once[0]).any()
+
+
+def test_the_forest_keeps_its_centres_when_the_caller_s_rows_change() -> None:
+    rows = sparse.csr_array(clusters())
+    forest = VoronoiForest(n_trees=10).fit(rows)
+    new = clusters(seed=1)
+    before = forest.anomaly_scores(new)
+    rows.data[:] = 0.5
+    np.testing.assert_array_equal(forest.anomaly_scores(new), before)
+
+
+# Edges and errors
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+@pytest.mark.parametrize("metric", DISTANCES)
+def test_few_rows_get_scores_too(n: int, metric: str) -> None:
+    for rows in (np.ones((n, 5)), np.zeros((n, 5)), np.zeros((n, 0))):
+        forest = VoronoiForest(metric=metric, n_trees=5)
+        scores, decoy_scores = forest.fit_anomaly_scores(rows, np.ones((2, rows.shape[1])))
+        assert (scores.shape, decoy_scores.shape) == ((n,), (2,))
+        assert ((scores > 0) & (scores <= 1)).all()
+        assert ((decoy_scores > 0) & (decoy_scores <= 1)).all()
+
+
+def test_bad_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match=r"`metric` must be one of 'tanimoto', .* got 'cosine'"):
+        VoronoiForest(metric="cosine")
+    with pytest.raises(TypeError, match="sink_credit"):
+        VoronoiForest(sink_credit=True)
+    with pytest.raises(ValueError, match="`branching_factor` must be at least 2, got 1"):
+        VoronoiForest(branching_factor=1)
+    with pytest.raises(RuntimeError, match="this VoronoiForest has no trees yet"):
+        VoronoiForest().anomaly_scores(np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"must be a square matrix of distances in `fit`, got \(3, 2\)"):
+        VoronoiForest(metric="precomputed").fit(np.ones((3, 2)))
+    with pytest.raises(ValueError, match=r"must hold distances of shape \(n, n_training\)"):
+        VoronoiForest(metric="precomputed").fit(-np.ones((3, 3)))
+    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+        VoronoiForest().fit(np.full((4, 3), 2.0))
+
+
+def test_sparse_distances_are_refused_by_name() -> None:
+    """Zeros that a sparse array leaves out would be distances too."""
+    with pytest.raises(TypeError, match="`preferences` must be an array of real numbers"):
+        VoronoiForest(metric="precomputed").fit(sparse.csr_array(np.ones((9, 9))))

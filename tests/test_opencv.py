@@ -1,0 +1,245 @@
+"""One model in OpenCV's form: its contract, on every form of input OpenCV takes, and its accuracy against the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from rendering import Correspondences, draw_correspondences, facade_scene, plane_scene, rigid_scene
+
+from ruzhash_cv import filter_points, find_fundamental_matrix, find_homography, sampson_distance, transfer_error
+from ruzhash_cv.opencv import ROBUST_METHODS
+
+FINDERS = (find_homography, find_fundamental_matrix)
+DISTANCES = {find_homography: transfer_error, find_fundamental_matrix: sampson_distance}
+KINDS = {find_homography: "homography", find_fundamental_matrix: "fundamental"}
+NAMES = ["homography", "fundamental"]
+
+Finder = Callable[..., tuple[Any, np.ndarray]]
+each_finder = pytest.mark.parametrize("find", FINDERS, ids=NAMES)
+
+
+def drawn(find: Finder, **options: Any) -> Correspondences:
+    """Matches of one plane, or of one rigid scene, a third of them mismatches."""
+    scene = plane_scene(rng=3) if find is find_homography else rigid_scene(rng=3)
+    return draw_correspondences(scene, 300, **{"mismatch_rate": 0.3, "noise": 0.7, "rng": 4} | options)
+
+
+def well_formed(model: Any, mask: np.ndarray, n: int) -> bool:
+    """OpenCV's contract."""
+    if (mask.shape, mask.dtype) != ((n, 1), np.uint8) or not np.isin(mask, (0, 1)).all():
+        return False
+    if model is None:
+        return not mask.any()
+    return (model.shape, model.dtype) == ((3, 3), np.float64) and bool(np.isfinite(model).all())
+
+
+# What comes out
+
+
+@each_finder
+@pytest.mark.parametrize("threshold", [None, 3.0])
+def test_model_and_mask_have_opencv_s_form(find: Finder, threshold: float | None) -> None:
+    pair = drawn(find)
+    model, mask = find(pair.points1, pair.points2, threshold=threshold)
+    assert model is not None
+    assert well_formed(model, mask, 300)
+    assert model[2, 2] == 1.0
+    opencv, its_mask = (
+        cv2.findHomography(pair.points1, pair.points2, cv2.RANSAC, 3.0)
+        if find is find_homography
+        else cv2.findFundamentalMat(pair.points1, pair.points2, cv2.FM_RANSAC, 3.0)
+    )
+    assert (model.shape, model.dtype) == (opencv.shape, opencv.dtype)
+    assert (mask.shape, mask.dtype) == (its_mask.shape, its_mask.dtype)
+
+
+@each_finder
+def test_the_mask_tells_mismatches_apart(find: Finder) -> None:
+    pair = drawn(find)
+    for threshold in (None, 3.0):
+        kept = find(pair.points1, pair.points2, threshold=threshold)[1].ravel() > 0
+        true = pair.labels > 0
+        assert 2 * (kept & true).sum() / (kept.sum() + true.sum()) > 0.93
+
+
+@each_finder
+def test_the_mask_is_every_match_within_the_threshold_of_the_model(find: Finder) -> None:
+    pair = drawn(find)
+    model, mask = find(pair.points1, pair.points2, threshold=2.5)
+    within = DISTANCES[find](pair.points1, pair.points2, model) <= 2.5
+    assert ((mask.ravel() > 0) == within).all()
+
+
+@each_finder
+def test_without_a_threshold_the_mask_is_what_lies_within_the_structure_s_tolerance(find: Finder) -> None:
+    pair = drawn(find)
+    model, mask = find(pair.points1, pair.points2)
+    strongest = filter_points(pair.points1, pair.points2, model=KINDS[find]).models[0]
+    within = DISTANCES[find](pair.points1, pair.points2, model) <= strongest.tolerance
+    assert ((mask.ravel() > 0) == within).all()
+
+
+def test_a_fundamental_matrix_has_rank_two() -> None:
+    pair = drawn(find_fundamental_matrix)
+    model, _ = find_fundamental_matrix(pair.points1, pair.points2)
+    values = np.linalg.svd(model, compute_uv=False)
+    assert values[2] < 1e-12 * values[0]
+
+
+def test_a_plane_of_few_matches_has_one_of_the_fundamental_matrices_that_fit_it() -> None:
+    pair = draw_correspondences(plane_scene(rng=3), 40, mismatch_rate=0.7, noise=0.5, rng=4)
+    true = pair.labels > 0
+    assert true.sum() == 12
+    model, mask = find_fundamental_matrix(pair.points1, pair.points2)
+    assert sampson_distance(pair.points1, pair.points2, model)[true].max() < 3.0
+    assert mask.ravel()[true].all()
+
+
+def test_the_model_is_one_plane_alone() -> None:
+    pair = draw_correspondences(facade_scene(3, rng=5), 600, mismatch_rate=0.3, noise=0.5, weights="uneven", rng=6)
+    model, mask = find_homography(pair.points1, pair.points2)
+    held = [mask.ravel()[pair.labels == label].mean() for label in range(4)]
+    own = int(np.argmax(held))
+    assert own > 0
+    assert held[own] > 0.9
+    assert mask.ravel()[pair.labels != own].mean() < 0.3
+    assert np.median(transfer_error(pair.points1, pair.points2, model)[pair.labels == own]) < 2.0
+
+
+@each_finder
+def test_the_model_is_about_as_accurate_as_a_fit_to_the_true_matches(find: Finder) -> None:
+    """In the geometric mean over scenes; beside OpenCV's least squares on the matches that are known to be true."""
+    fit = {find_homography: cv2.findHomography, find_fundamental_matrix: cv2.findFundamentalMat}[find]
+    ratios = []
+    for seed in range(8):
+        scene = plane_scene(rng=seed) if find is find_homography else rigid_scene(rng=seed)
+        exact = draw_correspondences(scene, 300, mismatch_rate=0.0, noise=0.0, rng=seed)
+        pair = draw_correspondences(scene, 300, mismatch_rate=0.4, noise=1.0, rng=seed)
+        true = pair.labels > 0
+        best, _ = fit(pair.points1[true], pair.points2[true], 0 if find is find_homography else cv2.FM_8POINT)
+        models = find(pair.points1, pair.points2)[0], best
+        errors = [DISTANCES[find](exact.points1, exact.points2, model).mean() for model in models]
+        ratios.append(errors[0] / errors[1])
+    assert np.exp(np.mean(np.log(ratios))) < 1.2
+
+
+def test_a_homography_that_sends_the_origin_to_infinity_keeps_unit_norm() -> None:
+    rng = np.random.default_rng(0)
+    points1 = rng.uniform(100, 500, (100, 2))
+    points2 = 3e4 / points1[:, :1] * np.column_stack([np.ones(100), points1[:, 1] / 100])
+    model, mask = find_homography(points1, points2)
+    assert mask.all()
+    assert np.linalg.norm(model) == pytest.approx(1.0)
+    assert transfer_error(points1, points2, model).max() < 1e-3
+
+
+# What goes in
+
+
+@each_finder
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda points: points[:, None],
+        lambda points: points.astype(np.float32),
+        lambda points: points[:, None].astype(np.float32),
+        lambda points: points.tolist(),
+        lambda points: [tuple(point) for point in points],
+        lambda points: list(points[:, None].astype(np.float32)),
+        lambda points: np.asfortranarray(points),
+        lambda points: np.repeat(points, 2, axis=0)[::2],
+    ],
+    ids=["n12", "float32", "n12 float32", "lists", "tuples", "list of rows", "fortran", "strided"],
+)
+def test_every_form_of_points_gives_the_same_answer(find: Finder, form: Callable[[np.ndarray], Any]) -> None:
+    pair = drawn(find)
+    points1, points2 = (points.astype(np.float32).astype(np.float64) for points in (pair.points1, pair.points2))
+    model, mask = find(form(points1), form(points2))
+    expected, expected_mask = find(points1, points2)
+    np.testing.assert_array_equal(model, expected)
+    np.testing.assert_array_equal(mask, expected_mask)
+
+
+@each_finder
+def test_the_arguments_of_an_opencv_call_need_no_change(find: Finder) -> None:
+    pair = drawn(find)
+    expected, expected_mask = find(pair.points1, pair.points2, threshold=3.0)
+    for method in (cv2.RANSAC, cv2.LMEDS, cv2.RHO, cv2.FM_RANSAC, cv2.FM_LMEDS, cv2.USAC_MAGSAC):
+        model, mask = find(pair.points1, pair.points2, method, 3.0)
+        np.testing.assert_array_equal(model, expected)
+        np.testing.assert_array_equal(mask, expected_mask)
+
+
+def test_the_robust_methods_are_opencv_s() -> None:
+    named = {value for name, value in vars(cv2).items() if name.startswith(("RANSAC", "LMEDS", "RHO", "FM_", "USAC_"))}
+    usac_methods = set(range(cv2.USAC_DEFAULT, cv2.USAC_MAGSAC + 1))
+    assert set(ROBUST_METHODS) == {cv2.LMEDS, cv2.RANSAC, cv2.RHO} | usac_methods
+    assert set(ROBUST_METHODS) <= named
+
+
+@each_finder
+@pytest.mark.parametrize("method", [3.0, "RANSAC", True, cv2.UsacParams()], ids=["float", "str", "bool", "UsacParams"])
+def test_a_method_that_is_no_int_is_a_type_error(find: Finder, method: Any) -> None:
+    points = np.zeros((10, 2))
+    with pytest.raises(TypeError, match=r"`method` must be one of OpenCV's robust methods.*`threshold=`"):
+        find(points, points, method)
+
+
+@each_finder
+@pytest.mark.parametrize("method", [0, cv2.FM_7POINT, cv2.FM_8POINT, 5, -1])
+def test_a_method_that_rejects_nothing_is_a_value_error(find: Finder, method: int) -> None:
+    points = np.zeros((10, 2))
+    with pytest.raises(ValueError, match=f"`method` must be one of OpenCV's robust methods.*got {method}"):
+        find(points, points, method)
+
+
+@each_finder
+def test_opencv_s_further_arguments_make_no_difference(find: Finder) -> None:
+    pair = drawn(find)
+    points, mask = (pair.points1, pair.points2), np.zeros((300, 1), np.uint8)
+    further = (mask, 2000, 0.99) if find is find_homography else (0.99, 2000, mask)
+    expected = find(*points, threshold=3.0)
+    named = {"maxIters": 2000, "confidence": 0.99, "mask": mask}
+    for model, inliers in (
+        find(*points, cv2.RANSAC, 3.0, *further),
+        find(*points, method=cv2.RANSAC, ransacReprojThreshold=3.0, **named),
+    ):
+        np.testing.assert_array_equal(model, expected[0])
+        np.testing.assert_array_equal(inliers, expected[1])
+    with pytest.raises(TypeError, match=r"`threshold` and `ransacReprojThreshold` are one, got both: 2.0 and 3.0"):
+        find(*points, cv2.RANSAC, 3.0, threshold=2.0)
+
+
+# Where there is no answer
+
+
+@each_finder
+@pytest.mark.parametrize("n", [0, 1, 3, 7])
+def test_too_few_matches_give_no_model_and_an_empty_mask(find: Finder, n: int) -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (n, 2))
+    model, mask = find(points, points + 5.0)
+    assert model is None
+    assert well_formed(model, mask, n)
+
+
+@each_finder
+def test_points_that_agree_on_nothing_give_no_model(find: Finder) -> None:
+    points1, points2 = np.random.default_rng(1).uniform(0, 500, (2, 100, 2))
+    model, mask = find(points1, points2)
+    assert model is None
+    assert well_formed(model, mask, 100)
+
+
+@each_finder
+def test_rows_that_are_not_finite_are_no_inliers_and_change_nothing(find: Finder) -> None:
+    pair = drawn(find)
+    expected, expected_mask = find(pair.points1, pair.points2)
+    bad = np.array([[np.nan, 1.0], [1.0, np.inf]])
+    model, mask = find(np.vstack([pair.points1, bad]), np.vstack([pair.points2, bad]))
+    assert not mask[300:].any()
+    np.testing.assert_array_equal(mask[:300], expected_mask)
+    np.testing.assert_allclose(model, expected, rtol=1e-6, atol=1e-9)
