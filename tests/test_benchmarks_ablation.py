@@ -25,7 +25,6 @@ from evaluate_ablation import (
 )
 from problems import Problem
 from rendering import draw_correspondences, facade_scene
-from ruzhash_cv.structures import evidence, motions, search
 from two_views import one_window_off, shifted_along_lines
 from variants import (
     DEFAULT,
@@ -42,6 +41,7 @@ from variants import (
 
 from ruzhash_cv import FilterResult, preferences, sampling, verdict
 from ruzhash_cv.families import two_view
+from ruzhash_cv.structures import evidence, motions, search
 
 
 @cache
