@@ -2,7 +2,7 @@
 
     nox                                # all of it
     nox -s lowest-3.10                 # the lowest versions pyproject.toml allows
-    nox -s "newest-3.13(opencv='5')" -- tests/test_pipeline.py
+    nox -s "newest-3.13(opencv='5')" -- tests/test_filtering.py
 
 Interpreters are those on the PATH; a Python that is not there is skipped.
 """

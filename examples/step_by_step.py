@@ -34,7 +34,7 @@ points2 = np.array([kp2[match.trainIdx].pt for match in matches])
 
 rng, unit = np.random.default_rng(0), 500.0  # pixels
 pairs = np.hstack([points1, points2]) / unit
-_, neighbours = cKDTree(pairs).query(pairs, k=20)
+neighbours = np.asarray(cKDTree(pairs).query(pairs, k=20)[1])
 seeds = rng.integers(len(pairs), size=1000)
 samples = rng.permuted(neighbours[seeds], axis=1)[:, :4]
 models, owner = Homographies().solve(pairs[samples])

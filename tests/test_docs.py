@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 import types
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import ruzhash_cv
 from ruzhash_cv import datasets, families, paper, pipelines
+from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.pipelines import colmap, hloc
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -42,3 +44,15 @@ ROOMS = [ruzhash_cv, pipelines, colmap, hloc, families, datasets, paper]
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
 def test_api_page_lists_every_public_name(room: types.ModuleType) -> None:
     assert listed(room.__name__) == public(room)
+
+
+def test_the_table_of_the_method_has_every_number() -> None:
+    """`benchmarks/evaluate_ablation.py --numbers` prints it."""
+    rows = re.findall(
+        r"^\| `(\w+)` \| (.*?) \| (.*?) \|", (DOCS / "method.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    numbers = []
+    for field in fields(Parameters):
+        values = field.default if isinstance(field.default, tuple) else (field.default,)
+        numbers.append((field.name, ", ".join(f"{value:g}" for value in values), field.metadata["meaning"]))
+    assert rows == numbers

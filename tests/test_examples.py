@@ -35,11 +35,6 @@ def measures(output: str) -> dict[str, float]:
     return {name: float(value) for name, value in re.findall(r"(AUC|precision|recall|F1) ([\d.]+)", output)}
 
 
-@pytest.mark.parametrize("name", ["stitching", "video", "photos_to_colmap", "hloc_files"])
-def test_examples_of_pipelines_are_read_at_a_glance(name: str) -> None:
-    assert len((EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 60
-
-
 def test_replace_ransac_loses_fewer_matches_than_ransac() -> None:
     done = run("replace_ransac.py")
     assert done.returncode == 0, done.stderr

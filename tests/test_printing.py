@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -45,8 +44,9 @@ def test_what_is_stationary_is_said_so() -> None:
 
 def test_motions_print_the_planes_they_hold() -> None:
     motion = Motion(np.eye(3), "fundamental", 200, 1.25, 0.4, 300.0, parts=(0, 2))
-    searched = SimpleNamespace(motions=lambda: ((motion,), np.zeros(3, int)))
-    assert printing.motions_as_text(result(_seen=searched)).splitlines() == [
+    found = result()
+    vars(found)["_motions"] = (motion,), np.zeros(3, int)  # as once they have been searched for
+    assert printing.motions_as_text(found).splitlines() == [
         "   motion kind        matches    tolerance    noise planes",
         "        0 fundamental     200         1.25     0.40 0, 2",
     ]

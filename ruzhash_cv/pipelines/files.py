@@ -75,7 +75,7 @@ def alone(path: Path, output: Path | None = None) -> Iterator[None]:
     except ImportError:
         yield
         return
-    with path.open("r+b") as file:
+    with path.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -165,7 +165,7 @@ def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> F
     blank = [name for name, held in zip(names, (first, second), strict=True) if len(held.points) == 0]
     failure = f"no keypoints in {blank[0]}" if blank else None
     task = Task(names, pair_seed(names), points1, points2, {"pixel": max(first.pixel, second.pixel)}, failure)
-    _, result = run_task(task, {"model": settings.model, "threshold": settings.threshold})
+    _, result, _ = run_task(task, {"model": settings.model, "threshold": settings.threshold})
     return FilteredPair(names, points1, points2, indices, result)
 
 

@@ -312,16 +312,37 @@ def test_a_full_disk_is_told_before_hdf5_meets_it(
     assert not files[3].exists()
 
 
-def test_a_match_beyond_the_keypoints_leaves_no_file(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
-    write_matches(files[1], {as_group(*scene()[1][0]): np.full(N, 500, np.int16)})
-    assert "names keypoint 500 of 'query/0.jpg', which has 60" in refusal(files, capfd)
-    assert not files[3].exists()
-
-
-def test_a_features_file_without_keypoints(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
-    with h5py.File(files[0], "a") as file:
-        del file["query/0.jpg/keypoints"]
-    assert "cannot read query/0.jpg/keypoints in" in refusal(files, capfd)
+@pytest.mark.parametrize("fault", ["match", "keypoints", "matches"])
+def test_a_pair_that_cannot_be_read_is_told_and_the_others_are_done(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], fault: str
+) -> None:
+    keypoints, pairs, matches = scene(3)
+    groups = {as_group(*names): partners for names, partners in zip(pairs, matches, strict=True)}
+    features = write_features(tmp_path / "features.h5", keypoints)
+    source = write_matches(tmp_path / "matches.h5", groups)
+    group, output = as_group(*pairs[1]), tmp_path / "out.h5"
+    with h5py.File(source, "a") as found, h5py.File(features, "a") as held:
+        if fault == "match":
+            found[group]["matches0"][1] = 500
+        elif fault == "keypoints":
+            del held["query/1.jpg/keypoints"]
+        else:
+            del found[group]["matches0"]
+            found[group].create_group("matches0")
+    says = {
+        "match": f"{source}: {group} names keypoint 500 of 'query/1.jpg', which has 60",
+        "keypoints": f"cannot read query/1.jpg/keypoints in {features}",
+        "matches": f"cannot read {group}/matches0 in {source}",
+    }[fault]
+    files = [features, source, write_pairs(tmp_path / "pairs.txt", pairs), output]
+    capfd.readouterr()
+    assert cli.main(["hloc", *map(str, files), "--n-jobs", "1"]) == 2
+    assert capfd.readouterr().err.splitlines() == [
+        f"left out {' and '.join(pairs[1])}: {says}",
+        "ruzhash-cv: error: 1 of 3 pairs are left out",
+    ]
+    assert [len(read_pair(output, names)[0]) > 30 for names in pairs] == [True, False, True]
+    assert len(read_pair(output, pairs[1])[0]) == 0
 
 
 def test_without_h5py_one_line_says_what_to_install(

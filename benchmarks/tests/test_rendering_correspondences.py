@@ -98,9 +98,7 @@ def test_all_or_no_mismatches_are_allowed(facade, rate):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mismatch_rate": 1.5}, "`mismatch_rate` must lie between 0 and 1, got 1.5"),
-        ({"mismatches": "none"}, "`mismatches` must be one of 'uniform', 'nearby', 'repeated', got 'none'"),
-        ({"noise": -1.0}, "`noise` must lie between"),
+        ({"mismatches": "none"}, "`mismatches` must be one of"),
         ({"weights": [1.0]}, "`weights` must be 4 non-negative numbers"),
         ({"weights": "odd"}, "`weights` must be one of"),
     ],

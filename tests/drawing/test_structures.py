@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
-from types import SimpleNamespace
 from typing import Any
 
 import cv2
@@ -44,9 +43,10 @@ def result(labels: np.ndarray = LABELS, n: int = 2, **more: Any) -> FilterResult
     """Return a result of `n` structures, which move apart unless `motions` says otherwise."""
     kept = np.repeat([True, True, True, False], 10)
     motions = more.pop("motions", tuple(moved(item) for item in range(n)))
-    searched = SimpleNamespace(motions=lambda: (motions, more.pop("motion_labels", labels)))
-    models = tuple(structure() for _ in range(n))
-    return FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, models, _seen=searched)
+    models = more.pop("models", tuple(structure() for _ in range(n)))
+    found = FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, models)
+    vars(found)["_motions"] = motions, more.pop("motion_labels", labels)  # as once they have been searched for
+    return found
 
 
 def draw(found: FilterResult, **options: Any) -> np.ndarray:
@@ -87,8 +87,8 @@ def test_a_motion_of_one_plane_alone_is_drawn_as_one() -> None:
 
 def test_stationary_structures_are_of_no_motion_and_white() -> None:
     labels = np.where(LABELS == 0, -1, LABELS - 1)
-    found = result(motions=(moved(1),), motion_labels=labels)
-    picture = draw(replace(found, models=(structure(stationary=True), structure())))
+    models = structure(stationary=True), structure()
+    picture = draw(result(models=models, motions=(moved(1),), motion_labels=labels))
     assert distance(np.median(colours_at(picture, 0), axis=0), structures.NO_STRUCTURE) < 12
     assert distance(np.median(colours_at(picture, 1), axis=0), structures.MOTIONS[0]) < 12
 

@@ -1,13 +1,9 @@
 """The pairs that ship with the package are what the renderer makes of their seeds."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import rendering
-from rendering.bundle import BUILDERS, save_pair
+from bundle_pairs import BUILDERS, save_pair
 
 from ruzhash_cv.datasets import PAIR_NAMES, load_pair
 
@@ -44,10 +40,3 @@ def test_saved_pair_loads_as_it_was(tmp_path, monkeypatch):
     loaded = load_pair("desk")
     np.testing.assert_array_equal(loaded.face_map1, pair.face_map1)
     np.testing.assert_array_equal(loaded.homographies, pair.homographies)
-
-
-def test_the_script_finds_the_renderer_from_any_folder(tmp_path):
-    script = Path(rendering.__file__).with_name("bundle.py")
-    done = subprocess.run([sys.executable, script, "--help"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "--write DIR" in done.stdout

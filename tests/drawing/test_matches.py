@@ -1,7 +1,7 @@
+"""Kept and flagged matches in two colours."""
+
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -9,46 +9,15 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from drawn_pairs import HEIGHT, KP1, KP2, WIDTH, greenness, grey_image, on_line, pairs, redness
 
 from ruzhash_cv.datasets import AdelaideScene
 from ruzhash_cv.drawing import draw_matches, draw_scores
-
-WIDTH, HEIGHT = 400, 300
-
-
-def grey_image(width: int = WIDTH, height: int = HEIGHT) -> np.ndarray:
-    return np.full((height, width), 128, np.uint8)
-
-
-def pairs(n: int) -> np.ndarray:
-    return np.repeat(np.arange(n)[:, None], 2, axis=1)
-
-
-# Two matches that cross in the middle of the picture, at (400, 150).
-KP1 = np.array([[100.0, 50.0], [100.0, 250.0]])
-KP2 = np.array([[300.0, 250.0], [300.0, 50.0]])
 
 
 def crossing(mask: Any, **options: Any) -> np.ndarray:
     image = grey_image()
     return draw_matches(image, KP1, image, KP2, pairs(2), mask, **options)
-
-
-def redness(picture: np.ndarray) -> np.ndarray:
-    blue, green, red = (picture[..., channel].astype(int) for channel in range(3))
-    return np.asarray(red - np.maximum(blue, green))
-
-
-def greenness(picture: np.ndarray) -> np.ndarray:
-    blue, green, red = (picture[..., channel].astype(int) for channel in range(3))
-    return np.asarray(green - np.maximum(blue, red))
-
-
-def on_line(picture: np.ndarray, start: tuple[float, float], end: tuple[float, float]) -> np.ndarray:
-    """Pixels along a segment, its ends and its middle left out."""
-    shares = np.r_[np.linspace(0.1, 0.4, 40), np.linspace(0.6, 0.9, 40)][:, None]
-    x, y = np.round((1 - shares) * start + shares * np.array(end)).astype(int).T
-    return np.asarray(picture[y, x])
 
 
 def test_kept_matches_are_green_and_flagged_ones_red() -> None:
@@ -69,11 +38,6 @@ def test_picture_holds_both_images_and_a_caption() -> None:
     assert picture.shape[1:] == (2 * WIDTH, 3)
     assert HEIGHT < picture.shape[0] < HEIGHT + 60
     assert picture.flags.writeable
-
-
-def test_matches_of_one_kind_only_leave_the_other_colour_to_the_caption() -> None:
-    assert redness(crossing([True, True])[:HEIGHT]).max() < 10
-    assert greenness(crossing([False, False])[:HEIGHT]).max() < 10
 
 
 @pytest.mark.parametrize(
@@ -119,7 +83,6 @@ def test_images_are_left_as_they_were() -> None:
     image = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
     before = image.copy()
     draw_matches(image, KP1, image, KP2, pairs(2), [True, False])
-    draw_scores(image, KP1, image, KP2, pairs(2), [0.3, 0.6])
     np.testing.assert_array_equal(image, before)
 
 
@@ -133,12 +96,6 @@ def test_a_photograph_beside_a_small_picture_is_no_wider_than_asked() -> None:
     picture = draw_matches(grey_image(6000, 4000), KP1, grey_image(1200, 750), KP2, None, [True, False])
     assert 2390 < picture.shape[1] <= 2400
     assert not (picture[: 2400 * 4000 // 12400, 1200:].max(axis=(0, 2)) < 40).any()
-
-
-def test_a_strip_is_not_enlarged_beyond_measure() -> None:
-    picture = draw_matches(grey_image(3000, 2), KP1, grey_image(), KP2, None, [True, False], max_width=None)
-    assert picture.shape[1] == 8 * 3000 + WIDTH
-    assert HEIGHT < picture.shape[0] < 2 * HEIGHT + 300
 
 
 def test_large_photographs_are_shrunk_and_the_lines_with_them() -> None:
@@ -275,15 +232,6 @@ def test_of_many_matches_all_markers_and_some_lines_are_drawn() -> None:
     assert (every != some).any()
 
 
-def test_chosen_lines_come_from_all_over_the_image() -> None:
-    y = np.repeat(np.linspace(5, 295, 30), 20)
-    points = np.column_stack([np.full(600, 5.0), y])
-    image = grey_image()
-    picture = draw_matches(image, points, image, points, None, np.ones(600, bool), max_lines=30)
-    column = greenness(picture[:HEIGHT, 200:201])[:, 0] > 10
-    assert all(column[max(0, int(row) - 12) : int(row) + 13].any() for row in np.linspace(5, 295, 30))
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -295,79 +243,6 @@ def test_chosen_lines_come_from_all_over_the_image() -> None:
 def test_bad_option_is_named(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         crossing([True, False], **options)
-
-
-# Scores
-
-
-def scored(scores: Any) -> np.ndarray:
-    image = grey_image()
-    return draw_scores(image, KP1, image, KP2, pairs(2), scores)
-
-
-def test_high_scores_are_bright_and_on_top() -> None:
-    for scores, high, low in (
-        ([0.3, 0.7], ((100, 250), (700, 50)), ((100, 50), (700, 250))),
-        ([0.7, 0.3], ((100, 50), (700, 250)), ((100, 250), (700, 50))),
-    ):
-        picture = scored(scores)
-        assert on_line(picture, *high)[:, 2].min() > on_line(picture, *low)[:, 2].max()
-        middle = picture[150, 400].astype(int)
-        assert middle[2] - middle[0] > 80  # yellow, not violet
-
-
-def test_scores_come_from_an_array_or_a_result() -> None:
-    np.testing.assert_array_equal(scored(SimpleNamespace(anomaly_scores=np.array([0.3, 0.7]))), scored([0.3, 0.7]))
-
-
-def test_scores_picture_has_a_colour_bar_below() -> None:
-    strip = scored([0.3, 0.7])[HEIGHT:].astype(int)
-    row = strip[np.argmax(np.ptp(strip, axis=2).sum(1))]
-    coloured = np.flatnonzero(np.ptp(row, axis=1) > 50)
-    assert len(coloured) > WIDTH
-    assert row[coloured[0], 0] > row[coloured[0], 2]  # violet
-    assert row[coloured[-1], 2] > row[coloured[-1], 0] + 100  # yellow
-
-
-def test_equal_scores_and_scores_that_are_not_finite_are_drawn_or_left_out() -> None:
-    assert np.ptp(scored([0.5, 0.5])[:HEIGHT].astype(int), axis=2).max() > 50
-    assert np.ptp(scored([np.nan, np.inf])[:HEIGHT].astype(int), axis=2).max() == 0
-    alone = draw_scores(grey_image(), KP1[:1], grey_image(), KP2[:1], pairs(1), [0.4])
-    for missing in (np.nan, np.inf):
-        np.testing.assert_array_equal(scored([0.4, missing]), alone)
-
-
-def test_drawing_needs_no_matplotlib() -> None:
-    code = (
-        "import sys, numpy as np\n"
-        "from ruzhash_cv.drawing import draw_scores\n"
-        "image = np.zeros((90, 90), np.uint8)\n"
-        "draw_scores(image, [[1, 2]], image, [[3, 4]], [[0, 0]], [0.5])\n"
-        "assert 'matplotlib' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-# Bad input
-
-
-@pytest.mark.parametrize(
-    ("image", "error", "message"),
-    [
-        (None, TypeError, "`img1` must be an image, got None, which cv2.imread returns"),
-        ("a.png", TypeError, "`img1` must be an array of uint8, got str; read a file by cv2.imread"),
-        ((image for image in ()), TypeError, "`img1` must be an array of uint8, got generator"),
-        (np.zeros((9, 9)), TypeError, "`img1` must be an array of uint8, got dtype float64"),
-        (np.zeros(9, np.uint8), ValueError, r"`img1` must have shape \(h, w\), .* got \(9,\)"),
-        (np.zeros((9, 9, 2), np.uint8), ValueError, r"`img1` must have shape .* got \(9, 9, 2\)"),
-        (np.zeros((0, 9, 3), np.uint8), ValueError, r"`img1` must .* not empty, got \(0, 9, 3\)"),
-    ],
-)
-def test_bad_image_is_named(image: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        draw_matches(image, KP1, grey_image(), KP2, pairs(2), [True, False])
-    with pytest.raises(error, match=message.replace("img1", "img2")):
-        draw_scores(grey_image(), KP1, image, KP2, pairs(2), [0.4, 0.5])
 
 
 @pytest.mark.parametrize(
@@ -388,34 +263,11 @@ def test_bad_mask_is_named(mask: Any, error: type[Exception], message: str) -> N
         crossing(mask)
 
 
-@pytest.mark.parametrize(
-    ("scores", "error", "message"),
-    [
-        ([0.5], ValueError, r"`result_or_scores` must have one entry per match, shape \(2,\), got \(1,\)"),
-        ([True, False], TypeError, "`result_or_scores` must be a FilterResult or scores of float, got dtype bool"),
-        (None, TypeError, "got NoneType"),
-    ],
-)
-def test_bad_scores_are_named(scores: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        scored(scores)
-
-
 def test_bad_max_width_is_named() -> None:
     with pytest.raises(ValueError, match="`max_width` must be at least 240, got 239"):
         crossing([True, False], max_width=239)
     with pytest.raises(TypeError, match=r"`max_width` must be an integer, got 800\.0"):
         crossing([True, False], max_width=800.0)
-
-
-def test_misspelt_option_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="maxwidth"):
-        crossing([True, False], maxwidth=800)
-
-
-def test_index_out_of_range_is_an_index_error() -> None:
-    with pytest.raises(IndexError, match="matches"):
-        draw_matches(grey_image(), KP1, grey_image(), KP2, [[0, 7]], [True])
 
 
 # Real data

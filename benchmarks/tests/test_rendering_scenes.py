@@ -125,12 +125,12 @@ def test_desk_has_its_objects_as_bodies(n_objects):
 
 
 def test_facade_refuses_nine_planes():
-    with pytest.raises(ValueError, match="`n_planes` must be at most 8, got 9"):
+    with pytest.raises(ValueError, match="`n_planes` must be from 2 to 8, got 9"):
         facade_scene(9)
 
 
 def test_desk_refuses_six_objects():
-    with pytest.raises(ValueError, match="`n_objects` must be at most 5, got 6"):
+    with pytest.raises(ValueError, match="`n_objects` must be from 1 to 5, got 6"):
         desk_scene(6)
 
 

@@ -1,20 +1,17 @@
-"""Render the pairs that ship with the package: ``python benchmarks/rendering/bundle.py --write data``."""
+"""Render the pairs that ship with the package: ``python benchmarks/bundle_pairs.py --write data``."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import cv2
 import numpy as np
-
-if __name__ == "__main__":  # Python looks in this script's own folder, not in the one above
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from rendering.layouts import desk_scene, facade_scene, plane_scene, rigid_scene
 from rendering.pictures import render_pair
 from rendering.scenes import Scene
+
 from ruzhash_cv.datasets import ImagePair
 
 BUILDERS: dict[str, Callable[[], Scene]] = {
