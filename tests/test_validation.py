@@ -123,6 +123,8 @@ ROW = np.array([[0.5, 0.0]])
         (lambda: ruzhash_cv.filter_points([[10**400, 1.0]], [[1, 1]]), TypeError, "`points1` must be an array of real"),
         (lambda: ruzhash_cv.filter_points(np.zeros((5, 0)), FOUR), ValueError, r"`points1` .*\(n, 2\), got \(5, 0\)"),
         (lambda: ruzhash_cv.filter_points(FOUR, FOUR, threshold=10**600), ValueError, "`threshold` must be .*got inf"),
+        (lambda: ruzhash_cv.RuzHashForest(n_jobs=np.zeros(2)), TypeError, "`n_jobs` must be an integer"),
+        (lambda: ruzhash_cv.RuzHashForest(n_jobs=10**30), ValueError, "`n_jobs` must be at most 2147483647"),
         (lambda: ruzhash_cv.RuzHashForest(n_trees=10**30), ValueError, "`n_trees` must be at most 2147483647"),
         (lambda: ruzhash_cv.filter_matches({"x": 1}, FOUR, SQUARE), TypeError, "`kp1` must be a sequence"),
         (lambda: ruzhash_cv.filter_matches(csr_array(FOUR), FOUR, SQUARE), TypeError, "`kp1` must be an array of real"),

@@ -51,8 +51,8 @@ def nearest_twin(distances: np.ndarray, ties: np.uint64) -> int:
 
 def length_twin(forest: VoronoiForest, tree: int, x: int, own: bool, between: np.ndarray, across: np.ndarray) -> float:
     """Return the path length of row x of `across` (to the training rows); `own`: it trained the tree and does not count."""
-    _, keys, _, _, trained = forest._trees
-    b, psi = forest._n_branches, forest._psi
+    keys, trained = forest._trees.keys, forest._trees.trained
+    b, psi = forest._growth.n_branches, forest._growth.psi
     own_key = np.random.default_rng(forest.rng).integers(0, 1 << 64, forest.n_trees, dtype=np.uint64)[tree]
     rows = list(draw_rows(mix(own_key, 1), np.empty(len(trained[tree]), np.int64), psi))
     key, depth = keys[tree, 0], 0
@@ -68,7 +68,7 @@ def length_twin(forest: VoronoiForest, tree: int, x: int, own: bool, between: np
 
 
 def lengths_twin(forest: VoronoiForest, between: np.ndarray, across: np.ndarray, themselves: bool) -> np.ndarray:
-    trained = forest._trees[-1]
+    trained = forest._trees.trained
     lengths = [
         [length_twin(forest, tree, x, bool(themselves and members[x]), between, across) for x in range(len(across))]
         for tree, members in enumerate(trained)
@@ -105,10 +105,10 @@ def test_a_matrix_of_distances_gives_the_same_scores(metric: str) -> None:
 def test_rows_that_share_nothing_with_any_centre_spread_over_the_cells() -> None:
     """Zero rows are at distance 1 from all: each of 4 cells gets a quarter, in training and in scoring."""
     forest = VoronoiForest(n_trees=200, subsample_size=64, branching_factor=4).fit(np.zeros((64, 5)))
-    _, _, children, lengths, _ = forest._trees
+    children, lengths = forest._trees.children, forest._trees.lengths
     assert (children[:, 0] == 1).all()
     # A new row's length in a cell is 1 + c(size); cells of four rows or fewer are not told apart, and rare: P < 2e-4.
-    first = np.abs(lengths[:, 1:5, :1] - 1 - forest._credit).argmin(axis=2)
+    first = np.abs(lengths[:, 1:5, :1] - 1 - forest._growth.credit).argmin(axis=2)
     whole = lengths[:, 1:5, 0].min(axis=1) > 2
     assert whole.mean() > 0.99
     assert (first[whole].sum(axis=1) == 64).all()
