@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._arrays import Array, Mask
 
 RNG: TypeAlias = int | np.integer[Any] | np.random.Generator | None
 _LARGEST_INT = 2**31 - 1
@@ -130,15 +130,13 @@ def as_pairs(points1: Any, points2: Any, *, finite: bool = False) -> tuple[Array
     return first, second
 
 
-def as_vector(value: Any, name: str, *, least: float = -np.inf) -> Array:
-    """Return `value` as a float64 array of shape (n,), finite and at least `least`."""
+def as_vector(value: Any, name: str) -> Array:
+    """Return `value` as a finite float64 array of shape (n,)."""
     vector = as_reals(value, name, "(n,)")
     if vector.ndim != 1:
         raise ValueError(f"`{name}` must have shape (n,), got {vector.shape}")
-    bad = ~(np.isfinite(vector) & (vector >= least))
-    if bad.any():
-        requirement = "finite" if least == -np.inf else f"finite and at least {least:g}"
-        raise ValueError(f"`{name}` must be {requirement}, got {vector[bad][0]}")
+    if not np.isfinite(vector).all():
+        raise ValueError(f"`{name}` must be finite, got {vector[~np.isfinite(vector)][0]}")
     return vector
 
 
@@ -150,20 +148,6 @@ def as_matrix(value: Any, name: str) -> Array:
     if not np.isfinite(matrix).all() or np.linalg.matrix_rank(matrix) < 3:
         raise ValueError(f"`{name}` must be finite and have an inverse, got {matrix.tolist()}")
     return matrix
-
-
-def as_row_numbers(value: Any, name: str, shape: tuple[int | str, ...], n: int) -> Rows:
-    """Return `value` as int64 row numbers below `n` in an array of two dimensions; a str in `shape` stands for any length."""
-    shown = "(" + ", ".join(str(side) for side in shape) + ")"
-    rows = as_array(value, name, shown)
-    if rows.ndim != 2 or any(want != got for want, got in zip(shape, rows.shape, strict=True) if isinstance(want, int)):
-        raise ValueError(f"`{name}` must have shape {shown}, got {rows.shape}")
-    if rows.dtype.kind not in "iu" and rows.size:
-        raise TypeError(f"`{name}` must hold integers, got dtype {rows.dtype}")
-    outside = (rows < 0) | (rows >= n)
-    if outside.any():
-        raise IndexError(f"`{name}` must hold row numbers below {n}, got {rows[outside][0]}")
-    return rows.astype(np.int64)
 
 
 def as_mask(value: Any, name: str, n: int) -> Mask:

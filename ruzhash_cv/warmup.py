@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-from collections.abc import Iterator
-
 import numpy as np
 
 from ruzhash_cv._kernels import KERNELS, n_compiled
@@ -42,22 +38,3 @@ def _call_all() -> None:
     rows = rng.random((40, 8))
     ruzhash(rows)
     VoronoiForest(n_trees=2).fit_anomaly_scores(rows)
-
-
-@contextlib.contextmanager
-def held_back() -> Iterator[None]:
-    """Hold Ctrl-C back, and let processes that are started meanwhile never get it. No help on Windows.
-
-    A terminal sends it to each of them, and one that is still importing would show where it stood.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # a process of Python's own; started later it would let Ctrl-C through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -20,7 +20,7 @@ import cv2
 import numpy as np
 import ruzhash_cv as rc
 from ruzhash_cv import paper
-from ruzhash_cv.datasets import load_pair
+from ruzhash_cv.datasets import load_pair, make_shape
 
 pair, rng = load_pair("desk"), np.random.default_rng(0)
 points1 = rng.uniform(0, 600, (400, 2))
@@ -28,9 +28,11 @@ depths = np.column_stack([rng.uniform(5, 80, 400), np.zeros(400)])
 for points2 in (points1 + np.where(points1[:, :1] < 300, [30.0, 5.0], [-40.0, 60.0]), points1 + depths):
     points2[:80] = rng.uniform(0, 600, (80, 2))
     for options in ({}, {"model": "homography"}, {"model": "fundamental"}, {"threshold": 3.0}, {"pixel": 2.0},
-                    {"false_acceptance_rate": 0.05}):
+                    {"false_acceptance_rate": 0.05}, {}):
         result = rc.filter_points(points1, points2, **options)
     rc.find_homography(points1, points2), rc.find_fundamental_matrix(points1, points2, threshold=3.0)
+camera = np.diag([800.0, 800.0, 1.0])
+result.motions, result.plane_motion(0), result.camera_pose(camera, camera)
 many = rng.uniform(0, 900, (2500, 2))
 rc.filter_points(many, many + rng.normal(0, 1, many.shape))
 rc.filter_points(many, rng.uniform(0, 900, many.shape))
@@ -38,7 +40,7 @@ rc.filter_points(many[:5], many[:5]), rc.filter_points(np.zeros((50, 2)), np.zer
 
 matches = np.stack([np.arange(400)] * 2, axis=1)
 drawn = pair.img1, points1, pair.img2, points2, matches
-rc.draw_matches(*drawn, result), rc.draw_scores(*drawn, result)
+rc.draw_matches(*drawn, result), rc.draw_scores(*drawn, result), rc.draw_structures(*drawn, result)
 rc.filter_matches(points1, points2, [cv2.DMatch(i, i, 0.1) for i in range(400)])
 
 rows = rng.random((300, 20)) * (rng.random((300, 20)) < 0.3)
@@ -49,6 +51,8 @@ paper.VoronoiForest(n_trees=5).fit_anomaly_scores(rows, rows[:7])
 paper.VoronoiForest(metric="precomputed", n_trees=5).fit_anomaly_scores(paper.ruzicka_distance(rows))
 rc.sampson_distance(points1, points2, np.ones((3, 3))), rc.transfer_error(points1, points2, np.eye(3))
 rc.p_values(rows[0], rows[1])
+for method in paper.METHODS:
+    paper.paper_scores(paper.pose(make_shape("stair4")), method)
 """
 COUNTED = f"""
 exec({CALLS!r})

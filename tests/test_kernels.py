@@ -19,6 +19,7 @@ import naive
 import numba
 import numpy as np
 import pytest
+from fuzzing.interrupts import calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -128,7 +129,7 @@ def test_a_warmup_makes_a_spoilt_cache_anew(tiny: Tiny, tmp_path: Path, monkeypa
 def test_long_compilation_is_announced_once(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(_kernels, "PATIENCE", 1e-3)
+    monkeypatch.setattr(_kernels, "PATIENCE", 1e-2)
     for helper in (HELPER, HELPER.replace("2.0", "3.0")):
         uninterrupted(tiny(helper))(3.0)
     captured = capsys.readouterr()
@@ -218,6 +219,30 @@ def test_an_interruption_that_is_ignored_changes_nothing(interruptible: Any, han
     interrupted_call(ended)()
     assert ended == [True]
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_no_kernel_runs_where_an_interruption_could_reach_it(
+    monkeypatch: pytest.MonkeyPatch, interruptible: Any
+) -> None:
+    warmup.warmup()  # what is compiled calls the kernels themselves
+    held: dict[str, bool] = {}
+
+    def watched(kernel: Any) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            is_held = signal.getsignal(signal.SIGINT) is not interruptible
+            held[kernel.__qualname__] = held.get(kernel.__qualname__, True) and is_held
+            return kernel(*arguments)
+
+        return call
+
+    for module in [module for name, module in sys.modules.items() if name.startswith("ruzhash_cv.")]:
+        for name, value in list(vars(module).items()):
+            if any(value is kernel for kernel in _kernels.KERNELS):
+                monkeypatch.setattr(module, name, watched(value))
+    for call in calls().values():
+        call()
+    assert len(held) > 15
+    assert [name for name, is_held in held.items() if not is_held] == []
 
 
 def test_other_threads_touch_no_handler(interruptible: Any) -> None:

@@ -315,8 +315,8 @@ def test_a_masked_index_pair_is_a_row_without_a_match(hide: Any) -> None:
 def test_masked_entries_are_refused_where_there_is_no_meaning_to_them() -> None:
     with pytest.raises(TypeError, match=r"`inlier_mask` must be .* mask of bool or uint8, got dtype float64"):
         as_mask(np.ma.masked_array([True, False], [False, True]), "inlier_mask", 2)
-    with pytest.raises(ValueError, match="`weights` must be finite and at least 0, got nan"):
-        as_vector(np.ma.masked_array([1, 2], [False, True]), "weights", least=0.0)
+    with pytest.raises(ValueError, match="`scores` must be finite, got nan"):
+        as_vector(np.ma.masked_array([1, 2], [False, True]), "scores")
 
 
 # What cannot be

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from multiprocessing import current_process
 from typing import Any, Generic, TypeVar
 
+from ruzhash_cv._interrupts import interrupts_held_from_children
 from ruzhash_cv.pipelines.hosts import host, in_batches
-from ruzhash_cv.warmup import held_back, warmup
+from ruzhash_cv.warmup import warmup
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -131,7 +132,7 @@ class _Pool(Generic[Item, Answer]):
 def _started(parallel: Any, calls: Iterator[Any]) -> Any:
     """Start calls, and the workers if there are none yet, which Ctrl-C does not reach: this process ends them."""
     # Where there is no generator all calls are over when this returns, and Ctrl-C must not wait for that.
-    with held_back() if parallel.return_generator else contextlib.nullcontext():
+    with interrupts_held_from_children() if parallel.return_generator else contextlib.nullcontext():
         return parallel(calls)
 
 
