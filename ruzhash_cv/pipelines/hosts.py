@@ -16,7 +16,9 @@ Item = TypeVar("Item")
 def host(package: str, extra: str) -> Any:
     """Return an optional package; `extra` is what installs it."""
     try:
-        return uninterrupted(import_module)(package)  # what Ctrl-C raises in an extension module may come out as an ImportError
+        return uninterrupted(import_module)(
+            package
+        )  # what Ctrl-C raises in an extension module may come out as an ImportError
     except ImportError:
         name = package.partition(".")[0]
         raise ImportError(f'this needs {name}: pip install "ruzhash-cv[{extra}]"', name=name) from None
