@@ -13,7 +13,7 @@ from ruzhash_cv._kernels import jit
 
 Weigh: TypeAlias = Callable[[Rows, Rows], Array]
 
-#: Where more matches are near a match in one coordinate, in the mean, neighbours are searched along another.
+#: Where half of the matches have more than so many near them in one coordinate, neighbours are searched along another.
 _CROWDED = 1000
 #: Pixels; anything larger is no coordinate, and beyond it a fundamental matrix of doubles is not exact to a pixel.
 LARGEST_COORDINATE = 1e9
@@ -131,12 +131,13 @@ def duplicate_groups(data: Array, radius: float) -> Rows:
     coordinate, or, where many are near in it, along that in which the fewest are.
     """
     groups, order, column = np.full(len(data), -1, np.int64), np.arange(len(data)), 0
-    if len(data) > _CROWDED and _mean_neighbours(data[:, 0], radius) > _CROWDED:
+    if (data[_CROWDED:, 0] - data[:-_CROWDED, 0] <= radius).sum() > len(data) // 2:
         orders = np.argsort(data, axis=0, kind="stable").T
         crowds = [_mean_neighbours(data[rows, item], radius) for item, rows in enumerate(orders)]
         column = int(np.argmin(crowds))
         order = np.ascontiguousarray(orders[column])
-    _follow_leaders(data, radius, (column, order, np.argsort(order, kind="stable")), groups)
+    places = order if column == 0 else np.argsort(order, kind="stable")
+    _follow_leaders(data, radius, (column, order, places), groups)
     return groups
 
 
@@ -172,14 +173,16 @@ def _medians(points: Array) -> Array:
 
 @jit
 def _follow_leaders(data: Any, radius: float, order: Any, groups: Any) -> None:
-    """Group rows around leaders; the `order` sorts rows by one coordinate, along which a leader's surroundings are searched."""
+    """Group rows around leaders; the `order` is a column, the rows sorted by it, along which neighbours are, and their places there."""
     column, rows, places = order
     n_groups = 0
     for leader in range(len(groups)):
         if groups[leader] >= 0:
             continue
         groups[leader] = n_groups
-        for step in (-1, 1):
+        for step in (1, -1):
+            if column == 0 and step < 0:
+                break  # all before the leader are in groups
             at = places[leader] + step
             while 0 <= at < len(rows) and abs(data[rows[at], column] - data[leader, column]) <= radius:
                 row = rows[at]
