@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import csv
-from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import rendered
-from numpy.typing import NDArray
 from problems import Problem
-from report import about_this_run, markdown
-from variants import CHANGES, DEFAULT, RULES, changed
-
-from ruzhash_cv import filter_points
+from report import RESULTS, about_this_run, markdown
+from variants import DEFAULT, RULES, run
 
 NOMINAL = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 SHOWN = (0.01, 0.05, 0.1)
-Samples = dict[str, list[NDArray[np.float64]]]
 
 
 def situations(half: str, per_cell: int) -> Iterator[tuple[str, Problem]]:
@@ -34,50 +29,40 @@ def situations(half: str, per_cell: int) -> Iterator[tuple[str, Problem]]:
             yield f"natural {features.upper()} mismatches", problem
 
 
-def collect(half: str, per_cell: int, seeds: int, model: str) -> Samples:
-    """p-values of the true mismatches of each situation, one array per problem and seed."""
-    found: Samples = defaultdict(list)
-    for situation, problem in situations(half, per_cell):
+def collect(options: argparse.Namespace) -> pd.DataFrame:
+    """For each problem and seed how many true mismatches there are, and how many have a p-value of at most each nominal rate."""
+    variant, rows = replace(RULES[options.variant], model=options.model), []
+    for situation, problem in situations(options.half, options.per_cell):
         wrong = problem.judged & (problem.labels == 0)
-        for seed in range(seeds):
-            result = filter_points(problem.points1, problem.points2, model=model, rng=seed)
-            if wrong.any():
-                found[situation].append(np.asarray(result.p_values)[wrong])
-    return found
+        for seed in range(options.seeds if wrong.any() else 0):
+            p = run(variant, problem.points1, problem.points2, seed).p_values[wrong]
+            accepted = {rate: np.sum(p <= rate) for rate in NOMINAL}
+            rows.append({"mismatches": situation, "count": len(p), **accepted})
+    return pd.DataFrame(rows)
 
 
-def accepted(samples: list[NDArray[np.float64]], nominal: float) -> tuple[float, float]:
-    """Share of all mismatches with p <= `nominal`, and its standard error over problems."""
-    kept = np.array([np.sum(p <= nominal) for p in samples], dtype=float)
-    count = np.array([len(p) for p in samples], dtype=float)
-    share = kept.sum() / count.sum()
-    # Ratio estimator: the mismatches of one problem stand or fall together.
-    error = np.sqrt(np.sum((kept - share * count) ** 2)) / count.sum()
-    return float(share), float(error)
+def rates(rows: pd.DataFrame) -> pd.DataFrame:
+    """Measured rates and their standard errors over problems: the mismatches of one problem stand or fall together."""
+    found = []
+    for situation, own in rows.groupby("mismatches", sort=False):
+        for rate in NOMINAL:
+            share = own[rate].sum() / own["count"].sum()
+            error = np.sqrt(np.sum((own[rate] - share * own["count"]) ** 2)) / own["count"].sum()
+            found.append((situation, rate, share, error, len(own), own["count"].sum()))
+    return pd.DataFrame(found, columns=["mismatches", "nominal", "measured", "standard_error", "runs", "count"])
 
 
-def table(found: Samples) -> str:
+def table(found: pd.DataFrame) -> str:
     """Measured rates at the nominal ones, with how often they are off by a factor."""
     lines = []
-    for situation, samples in found.items():
-        line = [situation, str(len(samples)), str(sum(len(p) for p in samples))]
-        for nominal in SHOWN:
-            share, error = accepted(samples, nominal)
-            line.append(f"{share:.2%} ± {error:.2%} ({share / nominal:.2f}x)")
-        lines.append(line)
-    return markdown(["mismatches", "runs", "count", *(f"nominal {nominal:.0%}" for nominal in SHOWN)], lines)
-
-
-def write(found: Samples, path: Path) -> None:
-    """One row for each situation and nominal rate."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["mismatches", "nominal", "measured", "standard_error", "runs", "count"])
-        for situation, samples in found.items():
-            for nominal in NOMINAL:
-                share, error = accepted(samples, nominal)
-                runs, count = len(samples), sum(len(p) for p in samples)
-                writer.writerow([situation, nominal, f"{share:.5g}", f"{error:.5g}", runs, count])
+    for situation, own in found.groupby("mismatches", sort=False):
+        own = own.set_index("nominal")
+        line = [str(situation), f"{own.runs.iloc[0]:.0f}", f"{own['count'].iloc[0]:.0f}"]
+        cells = ((rate, own.loc[rate]) for rate in SHOWN)
+        lines.append(
+            [*line, *(f"{c.measured:.2%} ± {c.standard_error:.2%} ({c.measured / rate:.2f}x)" for rate, c in cells)]
+        )
+    return markdown(["mismatches", "runs", "count", *(f"nominal {rate:.0%}" for rate in SHOWN)], lines)
 
 
 def main() -> None:
@@ -87,15 +72,13 @@ def main() -> None:
     parser.add_argument("--per-cell", type=int, default=1, help="problems of each family, mismatch rate and kind")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--model", default="auto", choices=["auto", "homography", "fundamental"])
-    parser.add_argument("--variant", default=DEFAULT, choices=CHANGES, help="of the ablation; nothing is stored")
-    parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--variant", default=DEFAULT, choices=RULES, help="of the ablation")
+    parser.add_argument("--store", action="store_true", help="write the CSV of docs/benchmarks.md")
     options = parser.parse_args()
-    with changed(RULES[options.variant]):
-        found = collect(options.half, options.per_cell, options.seeds, options.model)
-    if options.variant == DEFAULT:
-        options.output.mkdir(parents=True, exist_ok=True)
-        write(found, options.output / f"calibration_{options.half}.csv")
-    print(about_this_run({}), table(found), sep="\n\n")
+    found = rates(collect(options))
+    if options.store:
+        found.to_csv(RESULTS / f"calibration_{options.half}.csv", index=False, float_format="%.5g")
+    print(about_this_run(), table(found), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -11,17 +11,19 @@ from functools import partial
 import adelaide
 import numpy as np
 import rendered
+from estimators import Estimator, Found, estimators
 from geometry import Matrix, Points, apply_homography, residuals
 from measures import mask_quality, paired_difference
 from numpy.typing import NDArray
-from optional_peers import ABSENT
+from peers import OURS
+from photos import KINDS, photos
 from pictured import RATIO, matched, pictured, posed
-from pose_measures import Estimator, Found, model_errors, model_peers
+from pose_measures import model_errors
 from pose_scenes import Pair, given
 from pose_worlds import RIGID
 from problems import Problem
 from report import about_this_run, markdown
-from variants import CHANGES, DEFAULT, RULES, changed
+from variants import DEFAULT, RULES, run
 
 from ruzhash_cv import find_fundamental_matrix, find_homography
 
@@ -29,7 +31,6 @@ THRESHOLD = 3.0  # pixels, for all that take one
 PRECISE = 1.0  # pixels
 LIMITS = 1e-3, 1e3  # pixels; errors beyond count as these in ratios
 FLAGS = ("RANSAC", "LMEDS", "USAC_DEFAULT", "USAC_ACCURATE", "USAC_MAGSAC")
-OURS = "ruzhash_cv"
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,13 @@ def known(scenes: tuple[str, ...], motions: tuple[str, ...], half: str, per_cell
     return map(of_pair, given(half, 5 * per_cell, scenes, motions))
 
 
+def photographed(scenes: str, features: str, half: str, per_cell: int) -> Iterator[Target]:
+    """Photographed pairs; the error is that on the hand-made validation points."""
+    for problem in photos(scenes, features, half):
+        exact = {1: (np.asarray(problem.exact1), np.asarray(problem.exact2))}
+        yield Target(problem.points1, problem.points2, problem.labels, problem.judged, exact)
+
+
 def labelled(half: str, per_cell: int) -> Iterator[Target]:
     """AdelaideRMF's scenes of planes."""
     return (of_labelled(problem) for problem in adelaide.labelled(half) if problem.kind == "homography")
@@ -113,6 +121,11 @@ SETS: dict[str, tuple[str, Callable[[str, int], Iterator[Target]]]] = {
     "SIFT, one plane": ("homography", with_ratio),
     "SIFT without ratio test, one plane": ("homography", without_ratio),
     "AdelaideRMF, planes": ("homography", labelled),
+    **{
+        f"photographed {scenes}, {features}": (kind, partial(photographed, scenes, features))
+        for scenes, kind in KINDS.items()
+        for features in ("given", "sift", "mutual")
+    },
     "given, rigid": ("fundamental", partial(known, RIGID, ("wide", "narrow", "forward"))),
     "drawn, one rigid": ("fundamental", partial(drawn, "one rigid")),
     "SIFT, rigid": ("fundamental", partial(moving, RATIO)),
@@ -127,14 +140,24 @@ def own(kind: str, threshold: float | None, points1: Points, points2: Points, se
     return model, mask.ravel() > 0
 
 
-def methods(kind: str, peers: bool) -> dict[str, Estimator]:
+def of_variant(kind: str, variant: str, points1: Points, points2: Points, seed: int) -> Found:
+    """The strongest structure or motion of a variant of the ablation."""
+    result = run(RULES[variant], points1, points2, seed)
+    models, labels = (result.models, result.labels) if kind == "homography" else (result.motions, result.motion_labels)
+    numbers = [number for number, model in enumerate(models) if model.kind == kind]
+    return (models[numbers[0]].matrix, labels == numbers[0]) if numbers else (None, np.zeros(len(points1), bool))
+
+
+def methods(kind: str, peers: bool, variant: str | None) -> dict[str, Estimator]:
     """All estimators of one kind of model by name."""
     flags = (*FLAGS, "RHO") if kind == "homography" else FLAGS
     ours: dict[str, Estimator] = {
         OURS: partial(own, kind, None),
         f"{OURS} {THRESHOLD:g} px": partial(own, kind, THRESHOLD),
     }
-    return ours | (model_peers(kind, flags, THRESHOLD) if peers else {})
+    if variant is not None:
+        ours |= {f"strongest, {name}": partial(of_variant, kind, name) for name in (DEFAULT, variant)}
+    return ours | (estimators(kind, flags, THRESHOLD) if peers else {})
 
 
 def judge(kind: str, target: Target, model: Matrix | None, mask: NDArray[np.bool_]) -> tuple[float, float, float]:
@@ -192,19 +215,22 @@ def main() -> None:
     parser.add_argument("--per-cell", type=int, default=1, help="problems of each cell of a set")
     parser.add_argument("--set", nargs="+", default=list(SETS), help="names or their beginnings; default all")
     parser.add_argument("--no-peers", action="store_true", help="this package alone")
-    parser.add_argument("--variant", default=DEFAULT, choices=CHANGES, help="of the ablation")
+    parser.add_argument(
+        "--beside", choices=RULES, help="a rule of the ablation: the strongest model without it, and with it"
+    )
     options = parser.parse_args()
     first = 10_000 if options.half == "judge" else 0
     chosen = [name for name in SETS if any(name.startswith(start) for start in options.set)]
     if not chosen:
         raise SystemExit(f"no set {' '.join(options.set)!r}; there are: {', '.join(SETS)}")
-    print(about_this_run(ABSENT))
+    print(about_this_run())
     for name in chosen:
         kind, make = SETS[name]
         targets = list(make(options.half, options.per_cell))
-        estimators = methods(kind, peers=not options.no_peers)
-        with changed(RULES[options.variant]):
-            table = measure(kind, targets, estimators, range(first, first + options.seeds))
+        if not targets:  # its files are not here
+            continue
+        chosen_methods = methods(kind, not options.no_peers, options.beside)
+        table = measure(kind, targets, chosen_methods, range(first, first + options.seeds))
         print(f"\n### {name} ({kind}): {len(targets)} problems, {options.seeds} seeds\n\n{table}", flush=True)
 
 

@@ -6,15 +6,14 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import cv2
 import numpy as np
+from estimators import of_poselib, opencv, poselib
 from geometry import Points
 from measures import roc_auc
 from numpy.typing import NDArray
-from optional_peers import ABSENT
 from pair_sets import Overlaid, look_alike, overlaid, photographs, related, still, unrelated
 from pictured import RATIO
-from pose_measures import opencv_model, pose_error, pose_score, poselib, poselib_model, poselib_pose
+from pose_measures import pose_error, pose_score, poselib_pose
 from report import about_this_run, markdown
 
 from ruzhash_cv import FilterResult, filter_points
@@ -38,15 +37,14 @@ def inliers_peers() -> dict[str, Callable[[Points, Points], float]]:
     peers: dict[str, Callable[[Points, Points], float]] = {
         "inliers of USAC_MAGSAC 3 px": lambda points1, points2: float(
             max(
-                opencv_model(kind, cv2.USAC_MAGSAC, 3.0, points1, points2, 0)[1].sum()
-                for kind in ("homography", "fundamental")
+                opencv(kind, "USAC_MAGSAC", 3.0, points1, points2, 0)[1].sum() for kind in ("homography", "fundamental")
             )
         )
     }
     if poselib is not None:
         peers[f"inliers of PoseLib, {ROUNDS:,} rounds"] = lambda points1, points2: float(
             max(
-                poselib_model(kind, points1, points2, 0, max_iterations=ROUNDS)[1].sum()
+                of_poselib(kind, points1, points2, 0, max_iterations=ROUNDS)[1].sum()
                 for kind in ("homography", "fundamental")
             )
         )
@@ -144,7 +142,7 @@ def main() -> None:
     if seed is None:
         seed = 10_000 if half == "judge" else 0
     peers = {} if options.no_peers else inliers_peers()
-    print(about_this_run(ABSENT))
+    print(about_this_run())
     print(f"\n### overlays\n\n{overlay_table(half, max(1, options.count // 10), seed)}", flush=True)
     makers = {"related": related, "unrelated": unrelated, "alike": look_alike}
     sets = {kind: scores_of(list(make(half, options.count)), peers, seed) for kind, make in makers.items()}

@@ -5,6 +5,7 @@ A call is a tuple (points1, points2, seed); a result is a tuple (mask, scores, s
 
 from __future__ import annotations
 
+import inspect
 import os
 import pickle
 import sys
@@ -23,13 +24,14 @@ def main() -> None:
 
     if root not in Path(ruzhash_cv.__file__).resolve().parents:
         raise SystemExit(f"{root} holds no ruzhash_cv: {ruzhash_cv.__file__} was imported")
+    one_thread = {"n_jobs": 1} if "n_jobs" in inspect.signature(ruzhash_cv.filter_points).parameters else {}
     while True:
         try:
             points1, points2, seed = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
         start = time.process_time()
-        result = ruzhash_cv.filter_points(points1, points2, rng=seed, n_jobs=1)
+        result = ruzhash_cv.filter_points(points1, points2, rng=seed, **one_thread)
         seconds = time.process_time() - start
         pickle.dump((result.inlier_mask, result.anomaly_scores, seconds), output)
         output.flush()

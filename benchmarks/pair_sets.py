@@ -141,4 +141,4 @@ def photographs(half: str, per_family: int, ratio: float | None) -> Iterator[tup
         pairs, ratios = mutual(sides[0], sides[1], "sift")
         pairs = pairs if ratio is None else pairs[ratios < ratio]
         kind = "related" if one == two else "alike" if one[0] == two[0] == "one plane" else "unrelated"
-        yield kind, sides[0]["keypoints"][pairs[:, 0], :2], sides[1]["keypoints"][pairs[:, 1], :2]
+        yield kind, sides[0]["keypoints"][pairs[:, 0]], sides[1]["keypoints"][pairs[:, 1]]

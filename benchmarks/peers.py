@@ -1,73 +1,46 @@
-"""Every method under comparison behind one call, and the names of those this machine lacks, with the reason."""
+"""Every method under comparison behind one call that returns a mask."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-import cv2
 import numpy as np
-from geometry import Matrix, Points, residuals
+from estimators import (
+    Estimator,
+    Found,
+    of_poselib,
+    of_pydegensac,
+    of_superansac,
+    opencv,
+    optional,
+    poselib,
+    pydegensac,
+    pysuperansac,
+)
+from geometry import Points, residuals
 from lpm import locality_preserving_matching
 from numpy.typing import NDArray
-from optional_peers import ABSENT, optional_peers
-from sequential import extract
-from verdict import Peer, Verdict
 
-__all__ = ["ABSENT", "all_peers"]
-
-
-def _estimate(
-    kind: str, method: int, threshold: float, points1: Points, points2: Points, **options: float
-) -> tuple[Matrix | None, NDArray[np.bool_]]:
-    """One OpenCV estimate; on failure the mask is empty (OpenCV leaves it uninitialised)."""
-    nothing = np.zeros(len(points1), dtype=bool)
-    fewest = 4 if kind == "homography" else 8
-    if len(points1) < fewest:
-        return None, nothing
-    find = cv2.findHomography if kind == "homography" else cv2.findFundamentalMat
-    try:
-        model, mask = find(points1, points2, method, threshold, **options)
-    except cv2.error:
-        return None, nothing
-    if model is None or model.shape != (3, 3) or mask is None:
-        return None, nothing
-    return model, mask.ravel().astype(bool)
+OURS = "ruzhash_cv"
+#: Settings chosen because they are the best for AdelaideRMF.
+TUNED = ("sequential H USAC_MAGSAC 12 px",)
+MODELS = {"H": "homography", "F": "fundamental"}
 
 
-def single(
-    points1: Points,
-    points2: Points,
-    seed: int,
-    *,
-    kind: str,
-    method: int,
-    threshold: float,
-    options: dict[str, float] | None = None,
-) -> Verdict:
-    """One model by OpenCV; the legacy methods take the seed, USAC's flags offer no way to (rows are shuffled)."""
-    cv2.setRNGSeed(seed)
-    model, mask = _estimate(kind, method, threshold, points1, points2, **(options or {}))
-    if model is None:
-        return Verdict(mask, None, None)
-    return Verdict(mask, residuals(kind, model, points1, points2), np.where(mask, 0, -1))
+@dataclass(frozen=True)
+class Verdict:
+    """A method's answer: `mask` True = keep; `scores` high = mismatch; `labels` -1 = mismatch, else the structure."""
+
+    mask: NDArray[np.bool_]
+    scores: NDArray[np.float64] | None = None
+    labels: NDArray[np.intp] | None = None
 
 
-def sequential_usac(points1: Points, points2: Points, seed: int, *, threshold: float, **options: float) -> Verdict:
-    """Sequential USAC_MAGSAC homographies of at least 12 matches each."""
-    estimate = partial(_estimate, "homography", cv2.USAC_MAGSAC, threshold, **options)
-    return extract(points1, points2, estimate, fewest=12)
-
-
-def keep_everything(points1: Points, points2: Points, seed: int) -> Verdict:
-    """The ratio test alone."""
-    return Verdict(np.ones(len(points1), dtype=bool))
-
-
-def lpm(points1: Points, points2: Points, seed: int, *, first: float = 0.8) -> Verdict:
-    """Locality Preserving Matching."""
-    mask, cost = locality_preserving_matching(points1, points2, thresholds=(first, 0.5))
-    return Verdict(mask, cost)
+Peer = Callable[[Points, Points, int], Verdict]
+"""Points of both images and a seed."""
 
 
 def ruzhash(points1: Points, points2: Points, seed: int, *, model: str) -> Verdict:
@@ -75,58 +48,99 @@ def ruzhash(points1: Points, points2: Points, seed: int, *, model: str) -> Verdi
     from ruzhash_cv import filter_points
 
     result = filter_points(points1, points2, model=model, rng=seed)
-    labels = getattr(result, "labels", None)
-    return Verdict(result.inlier_mask, result.anomaly_scores, None if labels is None else np.asarray(labels))
+    return Verdict(result.inlier_mask, result.anomaly_scores, np.asarray(result.labels))
 
 
-def _opencv_peers() -> list[Peer]:
-    flags = {
-        "RANSAC": cv2.RANSAC,
-        "LMEDS": cv2.LMEDS,
-        "USAC_MAGSAC": cv2.USAC_MAGSAC,
-        "USAC_ACCURATE": cv2.USAC_ACCURATE,
+def single(kind: str, estimate: Estimator, points1: Points, points2: Points, seed: int) -> Verdict:
+    """The inliers of one model; scores are residuals to it."""
+    model, mask = estimate(points1, points2, seed)
+    if model is None:
+        return Verdict(mask)
+    return Verdict(mask, residuals(kind, model, points1, points2), np.where(mask, 0, -1))
+
+
+def in_turn(estimate: Estimator, fewest: int, points1: Points, points2: Points, seed: int, most: int = 30) -> Verdict:
+    """Find a homography, set its inliers aside, repeat until fewer than `fewest` agree; scores are residuals to the nearest one."""
+    labels, scores = np.full(len(points1), -1), np.full(len(points1), np.inf)
+    for index in range(most):
+        left = np.flatnonzero(labels < 0)
+        if len(left) < fewest:
+            break
+        model, inliers = estimate(points1[left], points2[left], seed)
+        if model is None or inliers.sum() < fewest:
+            break
+        labels[left[inliers]] = index
+        scores = np.minimum(scores, residuals("homography", model, points1, points2))
+    return Verdict(labels >= 0, scores, labels)
+
+
+def keep_everything(points1: Points, points2: Points, seed: int) -> Verdict:
+    """The ratio test alone."""
+    return Verdict(np.ones(len(points1), bool))
+
+
+def lpm(points1: Points, points2: Points, seed: int) -> Verdict:
+    """Locality Preserving Matching."""
+    return Verdict(*locality_preserving_matching(points1, points2))
+
+
+def isolation_forest(module: Any, points1: Points, points2: Points, seed: int) -> Verdict:
+    """scikit-learn's isolation forest on places and displacements."""
+    features = np.column_stack([points1, points2 - points1])
+    forest = module.IsolationForest(random_state=seed % 2**32).fit(features)
+    return Verdict(forest.predict(features) > 0, -forest.score_samples(features))
+
+
+def adalam(module: Any, torch: Any, points1: Points, points2: Points, seed: int) -> Verdict:
+    """AdaLAM. Bare coordinates carry neither orientation nor scale, so both checks are off, and its seeds are ranked at random."""
+    config = module.get_adalam_default_config()
+    config.update(orientation_difference_threshold=None, scale_rate_threshold=None, force_seed_mnn=False)
+    torch.manual_seed(seed)
+    ratio, matches = torch.rand(len(points1)), torch.arange(len(points1))
+    first, second = (torch.as_tensor(points, dtype=torch.float32) for points in (points1, points2))
+    mask = np.zeros(len(points1), bool)
+    mask[module.AdalamFilter(config).filter_matches(first, second, matches, ratio)[:, 0].numpy()] = True
+    return Verdict(mask)
+
+
+def single_models(kind: str) -> dict[str, Estimator]:
+    """Estimators of one model at their usual thresholds; fundamental matrices of some at 1.5 px too."""
+    found: dict[str, Estimator] = {
+        flag: partial(opencv, kind, flag, 3.0) for flag in ("RANSAC", "LMEDS", "USAC_MAGSAC", "USAC_ACCURATE")
     }
-    peers = []
-    for letter, kind in (("H", "homography"), ("F", "fundamental")):
-        for name, flag in flags.items():
-            run = partial(single, kind=kind, method=flag, threshold=3.0)
-            peers.append(Peer(f"{letter} {name}", run))
-    wide = {"H": 16.0, "F": 8.0}
-    for letter, kind in (("H", "homography"), ("F", "fundamental")):
-        run = partial(single, kind=kind, method=cv2.USAC_MAGSAC, threshold=wide[letter])
-        peers.append(Peer(f"{letter} USAC_MAGSAC {wide[letter]:.0f} px", run, tuned=True))
-    patient = {"maxIters": 20_000, "confidence": 0.999}
-    for letter, kind in (("H", "homography"), ("F", "fundamental")):
-        run = partial(single, kind=kind, method=cv2.USAC_MAGSAC, threshold=3.0, options=patient)
-        peers.append(Peer(f"{letter} USAC_MAGSAC 20,000 rounds", run))
-    return peers
+    if kind == "fundamental":
+        found |= {f"{flag} 1.5 px": partial(opencv, kind, flag, 1.5) for flag in ("RANSAC", "USAC_MAGSAC")}
+    if poselib is not None:
+        found["PoseLib"] = partial(of_poselib, kind)
+    if pydegensac is not None:
+        found["pydegensac"] = partial(of_pydegensac, kind, 1.0 if kind == "homography" else 0.5)
+    if pysuperansac is not None:
+        found["SupeRANSAC"] = partial(of_superansac, kind, 3.0 if kind == "homography" else 1.5)
+    return found
 
 
-def _ruzhash_peers() -> list[Peer]:
-    try:
-        from ruzhash_cv import filter_points  # noqa: F401
-    except ImportError as error:
-        ABSENT["ruzhash_cv"] = str(error)
-        return []
-    names: dict[str, str] = {
-        "ruzhash_cv": "auto",
-        "ruzhash_cv homography": "homography",
-        "ruzhash_cv fundamental": "fundamental",
-    }
-    return [Peer(name, partial(ruzhash, model=model)) for name, model in names.items()]
+def _magsac_12(points1: Points, points2: Points, seed: int) -> Found:
+    return opencv("homography", "USAC_MAGSAC", 12.0, points1, points2, seed)
+
+
+def _poselib_12(points1: Points, points2: Points, seed: int) -> Found:
+    # PoseLib's default of 100,000 rounds costs half a minute on 5,000 matches, as every sequence ends in a failure; on
+    # AdelaideRMF 20,000 are as accurate.
+    return of_poselib("homography", points1, points2, seed, max_reproj_error=12.0, max_iterations=20_000)
 
 
 def all_peers() -> dict[str, Peer]:
-    """Every method this machine can run, by name; :data:`ABSENT` says which are missing and why."""
-    makers: list[Callable[[], list[Peer]]] = [_ruzhash_peers, _opencv_peers, optional_peers]
-    peers = [peer for maker in makers for peer in maker()]
-    peers.append(Peer("sequential H USAC_MAGSAC 3 px", partial(sequential_usac, threshold=3.0)))
-    for threshold in (6.0, 12.0, 24.0):
-        run = partial(sequential_usac, threshold=threshold)
-        peers.append(Peer(f"sequential H USAC_MAGSAC {threshold:.0f} px", run, tuned=threshold > 6))
-    run = partial(sequential_usac, threshold=12.0, maxIters=10_000, confidence=0.999)
-    peers.append(Peer("sequential H USAC_MAGSAC 12 px, 10,000 rounds", run, tuned=True))
-    peers.append(Peer("LPM", lpm))
-    peers.append(Peer("LPM 0.7", partial(lpm, first=0.7), tuned=True))
-    peers.append(Peer("keep everything", keep_everything))
-    return {peer.name: peer for peer in peers}
+    """Every method this machine can run, by name; `estimators.ABSENT` says which are missing and why."""
+    peers: dict[str, Peer] = {OURS: partial(ruzhash, model="auto")}
+    peers |= {f"{OURS} {kind}": partial(ruzhash, model=kind) for kind in MODELS.values()}
+    for letter, kind in MODELS.items():
+        peers |= {f"{letter} {name}": partial(single, kind, one) for name, one in single_models(kind).items()}
+    if poselib is not None:
+        peers["sequential H PoseLib"] = partial(in_turn, _poselib_12, 16)
+    peers["sequential H USAC_MAGSAC 12 px"] = partial(in_turn, _magsac_12, 12)
+    if module := optional("sklearn.ensemble", "isolation forest on displacements"):
+        peers["isolation forest on displacements"] = partial(isolation_forest, module)
+    torch = optional("torch", "AdaLAM")
+    if torch and (module := optional("kornia.feature.adalam.adalam", "AdaLAM")):
+        peers["AdaLAM"] = partial(adalam, module, torch)
+    return peers | {"LPM": lpm, "keep everything": keep_everything}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from geometry import Points
 from numpy.typing import NDArray
 from pose_scenes import N_EXACT, Pair
 from pose_worlds import MOTIONS, move
+from problems import Problem
 from rendering import Scene, draw_correspondences, render_pair
 from rendering.scenes import NO_MOTION, Camera
 
@@ -28,30 +29,11 @@ RATIO = 0.8
 POSED = {"facade": ("planes", 4), "parcels": ("one rigid", 1), "desk": ("motions", 4)}
 
 
-@dataclass(frozen=True)
-class Matched:
-    """Mutual nearest neighbours of two images.
-
-    `sizes`, `angles` (degrees): those of the keypoints in each image. `ratio`: distance to the best over that to the second best
-    descriptor. `labels`, `judged`: as in `Problem`.
-    """
-
-    name: str
-    suite: str
-    points1: Points
-    points2: Points
-    sizes: tuple[NDArray[np.float64], NDArray[np.float64]]
-    angles: tuple[NDArray[np.float64], NDArray[np.float64]]
-    ratio: NDArray[np.float64]
-    labels: NDArray[np.intp]
-    judged: NDArray[np.bool_]
-
-
 def detect(image: NDArray[np.uint8], features: str) -> Arrays:
-    """Places, sizes, angles and descriptors of SIFT or ORB keypoints, one row each."""
+    """Places and descriptors of SIFT or ORB keypoints, one row each."""
     detector = cv2.SIFT_create() if features == "sift" else cv2.ORB_create(nfeatures=2000)
     keypoints, descriptors = detector.detectAndCompute(image, None)
-    rows = np.array([(*point.pt, point.size, point.angle) for point in keypoints], dtype=np.float64).reshape(-1, 4)
+    rows = np.array([point.pt for point in keypoints], dtype=np.float64).reshape(-1, 2)
     width = 128 if features == "sift" else 32
     return {
         "keypoints": rows,
@@ -72,13 +54,12 @@ def mutual(first: Arrays, second: Arrays, features: str) -> tuple[NDArray[np.int
     return pairs[kept, :2].astype(np.intp), pairs[kept, 2]
 
 
-def matched(name: str, suite: str, arrays: Arrays, features: str) -> Matched:
-    """The matches of one pair out of cached arrays."""
-    pairs = arrays[f"{features}_pairs"]
-    rows = [arrays[f"{features}_keypoints{side}"][pairs[:, side - 1]] for side in (1, 2)]
-    labels, judged = arrays[f"{features}_labels"], arrays[f"{features}_judged"]
-    (a, b), ratio = rows, arrays[f"{features}_ratio"]
-    return Matched(name, suite, a[:, :2], b[:, :2], (a[:, 2], b[:, 2]), (a[:, 3], b[:, 3]), ratio, labels, judged)
+def matched(name: str, suite: str, arrays: Arrays, features: str, ratio: float | None = None) -> Problem:
+    """The mutual nearest neighbours of one pair out of cached arrays, those that pass a ratio test where one is asked for."""
+    kept = np.ones(len(arrays[f"{features}_ratio"]), bool) if ratio is None else arrays[f"{features}_ratio"] < ratio
+    rows = *points_of(arrays, features), arrays[f"{features}_labels"], arrays[f"{features}_judged"]
+    kind = "homography" if suite.endswith((" H", "plane", "planes")) else "fundamental"
+    return Problem(name, suite, kind, *(row[kept] for row in rows))
 
 
 def features_of(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
@@ -95,7 +76,7 @@ def features_of(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
 def points_of(arrays: Arrays, features: str) -> tuple[Points, Points]:
     """Places of the matched keypoints."""
     pairs = arrays[f"{features}_pairs"]
-    return arrays[f"{features}_keypoints1"][pairs[:, 0], :2], arrays[f"{features}_keypoints2"][pairs[:, 1], :2]
+    return arrays[f"{features}_keypoints1"][pairs[:, 0]], arrays[f"{features}_keypoints2"][pairs[:, 1]]
 
 
 def worn(image: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.uint8]:
@@ -156,24 +137,23 @@ def posed(half: str, per_cell: int, ratio: float | None, features: str = "sift")
         for motion in MOTIONS:
             for seed in range(rendered.first_seed(half), rendered.first_seed(half) + per_cell):
                 arrays = pictured(family, structures, seed, motion)
-                found = matched("", "", arrays, features)
-                kept = np.ones(len(found.ratio), bool) if ratio is None else found.ratio < ratio
-                rows = (side[kept] for side in (found.points1, found.points2, found.labels > 0, found.judged))
+                found = matched("", "", arrays, features, ratio)
+                rows = found.points1, found.points2, found.labels > 0, found.judged
                 cameras = (arrays[field] for field in ("exact1", "exact2", "K1", "K2", "R", "t", "model"))
                 yield Pair(f"{scene} {motion} {seed}", scene, motion, *rows, *cameras)
 
 
-def unfiltered(half: str, per_cell: int, features: str) -> Iterator[Matched]:
+def unfiltered(features: str, half: str, per_cell: int) -> Iterator[Problem]:
     """Mutual nearest neighbours of rendered scenes of all families, and of the images of AdelaideRMF."""
     for family, choices in rendered.STRUCTURES.items():
         for index in range(per_cell):
             seed, structures = rendered.first_seed(half) + index, choices[index % len(choices)]
             arrays = pictured(family, structures, seed)
-            yield matched(str(seed), f"{features} on rendered {family}", arrays, features)
+            yield matched(str(seed), f"mutual {features} on rendered {family}", arrays, features)
     for name in adelaide.scene_names(half):
         scene = fetch_adelaidermf(name)
         # partial, not a lambda: a closure would see the loop's last scene.
         arrays = stored(f"mutual_{name}_opencv{cv2.__version__}", partial(features_of, scene.img1, scene.img2))
         labels, judged, _ = adelaide.judge_fresh(scene, *points_of(arrays, features))
         arrays |= {f"{features}_labels": labels, f"{features}_judged": judged}
-        yield matched(name, f"{features} on adelaidermf {scene.kind[0].upper()}", arrays, features)
+        yield matched(name, f"mutual {features} on adelaidermf {scene.kind[0].upper()}", arrays, features)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import cv2
 import numpy as np
+from estimators import Mask, poselib
 from geometry import Matrix, Points, residuals
 from numpy.typing import NDArray
-from optional_peers import _module
 from pose_scenes import SIZE, Pair
 
-Mask = NDArray[np.bool_]
 Pose: TypeAlias = tuple[Matrix, NDArray[np.float64]] | None
-Found: TypeAlias = tuple[Matrix | None, Mask]
-Estimator = Callable[[Points, Points, int], Found]
 THRESHOLDS = (5.0, 10.0, 20.0)  # degrees
-FEWEST = {"homography": 4, "fundamental": 8}
 FAR = 1e6  # baselines; OpenCV takes no point beyond 50 for one before the camera unless told
-
-poselib = _module("poselib", "PoseLib")
-pydegensac = _module("pydegensac", "pydegensac")
 
 
 def rotation_angle(R: Matrix, true: Matrix) -> float:
@@ -109,55 +101,3 @@ def model_errors(kind: str, model: Matrix | None, exact1: Points, exact2: Points
     if model is None or not np.isfinite(model).all():
         return np.full(len(exact1), np.inf)
     return residuals(kind, model, exact1, exact2)
-
-
-def opencv_model(kind: str, method: int, threshold: float, points1: Points, points2: Points, seed: int) -> Found:
-    """`cv2.findHomography` or `cv2.findFundamentalMat`; on failure the mask is empty (OpenCV leaves it uninitialised)."""
-    nothing = None, np.zeros(len(points1), bool)
-    if len(points1) < FEWEST[kind]:
-        return nothing
-    cv2.setRNGSeed(seed)
-    find = cv2.findHomography if kind == "homography" else cv2.findFundamentalMat
-    try:
-        model, mask = find(points1, points2, method, threshold)
-    except cv2.error:
-        return nothing
-    if model is None or model.shape != (3, 3) or mask is None:
-        return nothing
-    return model, mask.ravel() > 0
-
-
-def poselib_model(kind: str, points1: Points, points2: Points, seed: int, **options: float) -> Found:
-    """PoseLib's `estimate_homography` or `estimate_fundamental`, its own settings unless told."""
-    if len(points1) < FEWEST[kind]:
-        return None, np.zeros(len(points1), bool)
-    estimate = poselib.estimate_homography if kind == "homography" else poselib.estimate_fundamental
-    model, info = estimate(points1, points2, {"seed": seed, **options})
-    mask = np.asarray(info["inliers"], bool)
-    return (model if mask.any() else None), mask
-
-
-def pydegensac_model(kind: str, threshold: float, points1: Points, points2: Points, seed: int) -> Found:
-    """`pydegensac.findHomography` or `findFundamentalMatrix`."""
-    if len(points1) < FEWEST[kind]:
-        return None, np.zeros(len(points1), bool)
-    find = pydegensac.findHomography if kind == "homography" else pydegensac.findFundamentalMatrix
-    model, mask = find(points1, points2, threshold, seed=seed)
-    return (np.asarray(model) if np.any(mask) else None), np.asarray(mask, bool).ravel()
-
-
-def model_peers(kind: str, flags: Sequence[str] = ("USAC_MAGSAC",), threshold: float = 1.0) -> dict[str, Estimator]:
-    """Peers that estimate one model, by name; what is not installed is left out and named in :data:`ABSENT`."""
-    peers: dict[str, Estimator] = {}
-    if poselib is not None:
-        peers["PoseLib"] = lambda points1, points2, seed: poselib_model(kind, points1, points2, seed)
-    for flag in flags:
-        method = getattr(cv2, flag)
-        peers[f"{flag} {threshold:g} px"] = (
-            lambda points1, points2, seed, method=method: opencv_model(kind, method, threshold, points1, points2, seed)
-        )  # fmt: skip
-    if pydegensac is not None:
-        peers[f"pydegensac {threshold:g} px"] = (
-            lambda points1, points2, seed: pydegensac_model(kind, threshold, points1, points2, seed)
-        )  # fmt: skip
-    return peers

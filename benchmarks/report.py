@@ -1,4 +1,4 @@
-"""Markdown tables out of the rows of `evaluate_accuracy.py`."""
+"""What rows say: means over problems with standard errors, paired differences, and tables in Markdown."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import os
 import platform
 import shlex
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import numpy as np
-from measures import paired_difference
-from numpy.typing import NDArray
+import pandas as pd
+from estimators import ABSENT
+from peers import OURS, TUNED
 
-OURS = "ruzhash_cv"
-Rows = Sequence[dict[str, str]]
-PACKAGES = ("opencv-python", "numpy", "scipy", "numba", "poselib", "pydegensac", "scikit-learn", "torch", "kornia")
+MEASURES = ["f1", "precision", "recall", "balanced_accuracy", "auc", "label_error", "refit_error", "ms"]
+PACKAGES = (
+    "opencv-python", "numpy", "scipy", "numba", "poselib", "pydegensac", "pysuperansac", "scikit-learn", "torch", "kornia",
+)  # fmt: skip
+RESULTS = Path(__file__).parent / "results"
+ROWS = RESULTS / "rows"
+"""Single measurements stay on the machine that made them; their means are in `RESULTS`."""
 
 
-def about_this_run(absent: dict[str, str]) -> str:
+def about_this_run() -> str:
     """Command, versions, machine, and the methods that could not run."""
-    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     versions = []
     for name in PACKAGES:
         try:
@@ -30,11 +32,10 @@ def about_this_run(absent: dict[str, str]) -> str:
         except PackageNotFoundError:
             versions.append(f"{name} absent")
     lines = [
-        f"Command: `python benchmarks/{command}`",
+        f"Command: `python benchmarks/{shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])}`",
         f"Machine: {os.cpu_count()} CPUs, Python {platform.python_version()}, {', '.join(versions)}",
     ]
-    lines += [f"Absent: {name} ({reason})" for name, reason in absent.items()]
-    return "\n\n".join(lines)
+    return "\n\n".join([*lines, *(f"Absent: {name} ({reason})" for name, reason in ABSENT.items())])
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -43,109 +44,64 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def per_problem(rows: Rows, field: str) -> dict[str, dict[tuple[str, ...], float]]:
-    """Method -> problem -> mean over seeds of one field; undefined values are left out."""
-    values: dict[str, dict[tuple[str, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        value = float(row[field])
-        if not np.isnan(value):
-            values[row["method"]][(row["suite"], row["half"], row["problem"])].append(value)
-    return {method: {name: float(np.mean(v)) for name, v in found.items()} for method, found in values.items()}
+def shown(value: float, digits: int = 3, error: float | None = None, sign: str = "") -> str:
+    """A number for a table, with its standard error where that is given; nothing for NaN."""
+    text = "" if pd.isna(value) else f"{value:{sign}.{digits}f}"
+    return text if error is None or not text else f"{text} ± {error:.{digits}f}"
 
 
-def _values(found: dict[tuple[str, ...], float]) -> NDArray[np.float64]:
-    return np.array(list(found.values()))
+def read_rows(path: Path, key: list[str]) -> pd.DataFrame:
+    """Rows of earlier runs, empty where there are none; a later row replaces an earlier one of the same key."""
+    if not path.exists():
+        return pd.DataFrame(columns=key)
+    return pd.read_csv(path, dtype={"problem": str}).drop_duplicates(key, keep="last")
 
 
-def _number(values: NDArray[np.float64], digits: int = 3, reduce: str = "mean") -> str:
-    if len(values) == 0:
-        return ""
-    return f"{getattr(np, reduce)(values):.{digits}f}"
+def append_row(path: Path, row: dict[str, object]) -> None:
+    """Write one more row, below a header."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame([row]).to_csv(path, mode="a", header=not path.exists(), index=False, float_format="%.5g")
 
 
-def paired(ours: dict[tuple[str, ...], float], peer: dict[tuple[str, ...], float]) -> tuple[float, float] | None:
-    """Mean paired difference over the problems both have, and its standard error."""
-    common = [name for name in ours if name in peer]
-    if not common:
-        return None
-    return paired_difference(np.array([ours[n] for n in common]), np.array([peer[n] for n in common]))
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line for each suite, half and method: means over the problems that all methods answered, with errors where they matter.
+
+    `refit_error` and `ms` are medians. `lead` is the paired difference in F1 of this package's default to the method.
+    """
+    found = []
+    for (suite, half), own in rows.groupby(["suite", "half"], sort=False):
+        means = own.groupby(["method", "problem"], sort=False)[MEASURES].mean()
+        f1 = means.f1.unstack("method").dropna()
+        kept = means[means.index.get_level_values("problem").isin(f1.index)]
+        table = kept.groupby("method").mean()
+        middle = kept.groupby("method").median()
+        table["refit_error"], table["ms"] = middle.refit_error, middle.ms
+        lead = f1.rsub(f1[OURS], axis=0) if OURS in f1 else f1 * float("nan")
+        table.insert(0, "problems", len(f1))
+        table.insert(2, "f1_error", f1.sem())
+        table.insert(3, "lowest_f1", f1.min())
+        table = table.assign(lead=lead.mean(), lead_error=lead.sem(), suite=suite, half=half)
+        found.append(table.reset_index())
+    return pd.concat(found).set_index(["suite", "half", "method"])
 
 
-def difference(ours: dict[tuple[str, ...], float], peer: dict[tuple[str, ...], float]) -> str:
-    """`paired` as a table shows it."""
-    found = paired(ours, peer)
-    return "" if found is None else f"{found[0]:+.3f} ± {found[1]:.3f}"
+def by_rate(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean F1 of each method at each nominal share of mismatches, judge half; the problems that all methods answered."""
+    drawn = rows[(rows.half == "judge") & rows.rate.notna()]
+    means = drawn.groupby(["suite", "rate", "problem", "method"]).f1.mean().unstack("method").dropna(axis=1, how="all")
+    f1 = means.stack().groupby(["suite", "rate", "method"])
+    return pd.DataFrame({"problems": f1.size(), "f1": f1.mean(), "f1_error": f1.sem()})
 
 
-def ahead(rows: Rows, methods: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Methods with a higher mean F1 than this package's default, by how much: beyond two standard errors, and within."""
-    f1 = per_problem(rows, "f1")
-    beyond: list[tuple[float, str]] = []
-    within: list[tuple[float, str]] = []
-    for method in methods:
-        found = paired(f1[OURS], f1[method]) if method in f1 and method != OURS else None
-        if found is not None and found[0] < -0.0005:
-            text = f"{method} by {-found[0]:.3f} ± {found[1]:.3f}"
-            (beyond if -found[0] > 2 * found[1] else within).append((found[0], text))
-    return [text for _, text in sorted(beyond)], [text for _, text in sorted(within)]
-
-
-def suite_table(rows: Rows, methods: dict[str, bool]) -> str:
-    """One row per method, best mean F1 first, the settings tuned on AdelaideRMF marked."""
-    fields = ("f1", "precision", "recall", "balanced_accuracy", "auc", "label_error", "refit_error", "ms")
-    means = {field: per_problem(rows, field) for field in fields}
-    f1 = means["f1"]
+def accuracy_table(table: pd.DataFrame) -> str:
+    """One suite and half of `summary`, by method."""
     header = ["method", "F1", "lowest F1", "precision", "recall", "balanced accuracy", "AUC", "label error"]
     header += ["median refit error (px)", "median ms", f"F1 of {OURS} minus this"]
     lines = []
-    for method in sorted((m for m in methods if m in f1), key=lambda m: -np.mean(_values(f1[m]))):
-        column = {field: _values(means[field].get(method, {})) for field in fields}
-        line = [method + (" (tuned)" if methods[method] else ""), _number(column["f1"]), f"{column['f1'].min():.3f}"]
-        line += [_number(column[field]) for field in fields[1:6]]
-        line += [_number(column["refit_error"], 2, "median"), _number(column["ms"], 1, "median")]
-        line.append(difference(f1[OURS], f1[method]) if OURS in f1 and method != OURS else "")
-        lines.append(line)
+    for method, row in table.sort_values("f1", ascending=False, kind="stable").iterrows():
+        title = f"{method} (tuned)" if method in TUNED else str(method)
+        line = [title, shown(row.f1, 3, row.f1_error), shown(row.lowest_f1)]
+        line += [shown(row[name]) for name in MEASURES[1:6]]
+        line += [shown(row.refit_error, 2), shown(row.ms, 1)]
+        lines.append([*line, "" if method == OURS else shown(row.lead, 3, row.lead_error, "+")])
     return markdown(header, lines)
-
-
-def rate_table(rows: Rows, methods: dict[str, bool], field: str) -> str:
-    """Mean F1, or median refit error, of each method at each nominal mismatch rate."""
-    rates = sorted({row["rate"] for row in rows}, key=float)
-    by_rate = {rate: per_problem([row for row in rows if row["rate"] == rate], field) for rate in rates}
-    reduce, digits = ("mean", 3) if field == "f1" else ("median", 2)
-    lines = []
-    for method in methods:
-        columns = [_values(by_rate[rate].get(method, {})) for rate in rates]
-        if any(len(column) for column in columns):
-            lines.append([method, *(_number(column, digits, reduce) for column in columns)])
-    return markdown([f"{reduce} {field.replace('_', ' ')} at", *(f"{float(rate):.0%}" for rate in rates)], lines)
-
-
-def accuracy_tables(rows: Rows, methods: dict[str, bool]) -> str:
-    """All tables, suite by suite and half by half."""
-    parts = []
-    for suite in dict.fromkeys(row["suite"] for row in rows):
-        for half in dict.fromkeys(row["half"] for row in rows if row["suite"] == suite):
-            own = [row for row in rows if row["suite"] == suite and row["half"] == half]
-            count = len({row["problem"] for row in own})
-            seeds = len({row["seed"] for row in own})
-            parts.append(f"### {suite}, {half} half: {count} problems, {seeds} seeds\n\n{suite_table(own, methods)}")
-            if own[0].get("rate"):
-                parts.append(rate_table(own, methods, "f1"))
-                if own[0]["structures"] == "1":
-                    parts.append(rate_table(own, methods, "refit_error"))
-                if len({row["mismatches"] for row in own}) > 1:
-                    parts.append(mismatch_table(own, methods))
-    return "\n\n".join(parts)
-
-
-def mismatch_table(rows: Rows, methods: dict[str, bool]) -> str:
-    """Mean F1 of each method for each way mismatches arise."""
-    kinds = sorted({row["mismatches"] for row in rows})
-    found = {kind: per_problem([row for row in rows if row["mismatches"] == kind], "f1") for kind in kinds}
-    lines = [
-        [method, *(_number(_values(found[kind].get(method, {}))) for kind in kinds)]
-        for method in methods
-        if any(method in found[kind] for kind in kinds)
-    ]
-    return markdown(["mean F1 with mismatches", *kinds], lines)

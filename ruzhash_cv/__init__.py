@@ -10,22 +10,21 @@ __version__ = "0.2.0"
 
 if _typing.TYPE_CHECKING:
     from ruzhash_cv._api import *  # noqa: F403
+else:
 
+    def __getattr__(name: str) -> _typing.Any:
+        """Import modules and the public names when they are asked for, so that the command line starts before.
 
-def __getattr__(name: str) -> _typing.Any:
-    """Import modules and the public names when they are asked for, so that the command line starts before.
+        Ctrl-C waits: where numba's import is interrupted, its modules are of no use afterwards.
+        """
+        with _interrupts_held():
+            if _find_spec(f"{__name__}.{name}"):
+                return _import_module(f"{__name__}.{name}")
+            public = vars(_import_module(f"{__name__}._api"))
+        globals().update({key: public[key] for key in public.keys() - globals().keys() if not key.startswith("_")})
+        if name not in globals():
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals()[name]
 
-    Modules that numba's import is interrupted in are of no use afterwards: Ctrl-C waits.
-    """
-    with _interrupts_held():
-        if _find_spec(f"{__name__}.{name}"):
-            return _import_module(f"{__name__}.{name}")
-        public = vars(_import_module(f"{__name__}._api"))
-    globals().update({key: value for key, value in public.items() if not key.startswith("_") and key not in globals()})
-    if name not in globals():
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals()[name]
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *vars(__getattr__("_api"))})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *vars(_import_module(f"{__name__}._api"))})

@@ -13,26 +13,25 @@ from typing import Any
 _signal: Any = importlib.import_module("_signal")
 
 
-class _Held(list[Any]):
-    """What SIGINT calls while it is held back: keeps what comes."""
-
-    def __call__(self, *signalled: Any) -> None:
-        self.append(signalled)
-
-
 @contextlib.contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold SIGINT back until the end, unless it is held already; a handler that is set meanwhile stays, and gets the signal."""
-    handler, held = _signal.getsignal(signal.SIGINT), _Held()
-    is_main = threading.current_thread() is threading.main_thread()  # no other gets signals
-    if not is_main or isinstance(handler, _Held) or not callable(handler):
+    """Hold SIGINT back until the end; a handler that is set meanwhile stays, and gets the signal."""
+    handler, came = _signal.getsignal(signal.SIGINT), False
+    if threading.current_thread() is not threading.main_thread() or not callable(
+        handler
+    ):  # no other thread gets signals
         yield
         return
-    _signal.signal(signal.SIGINT, held)
+
+    def hold(*_: Any) -> None:
+        nonlocal came
+        came = True
+
+    _signal.signal(signal.SIGINT, hold)
     try:
         yield
     finally:
-        if _signal.getsignal(signal.SIGINT) is held:
+        if _signal.getsignal(signal.SIGINT) is hold:
             _signal.signal(signal.SIGINT, handler)
-        if held:
+        if came:
             signal.raise_signal(signal.SIGINT)

@@ -20,7 +20,7 @@ from ruzhash_cv.consensus import (
     texture_along_lines,
 )
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
-from ruzhash_cv.families.base import Families, TwoViewFamily
+from ruzhash_cv.families.base import CheckedFamily, Families, TwoViewFamily
 from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label_matches
 from ruzhash_cv.matches import MatchSet, match_weights
@@ -194,7 +194,8 @@ def filter_points(
     if false_acceptance_rate is not None:
         false_acceptance_rate = check_real(false_acceptance_rate, "false_acceptance_rate", above=0.0, below=1.0)
     options = Options(threshold, false_acceptance_rate, check_real(pixel, "pixel"), keep_stationary)
-    return run(first, second, Method(families), options, as_generator(rng))
+    with np.errstate(under="ignore"):  # whatever the caller's settings
+        return run(first, second, Method(families), options, as_generator(rng))
 
 
 def run(points1: Array, points2: Array, method: Method, options: Options, rng: np.random.Generator) -> FilterResult:
@@ -228,7 +229,7 @@ def families_of(model: str | TwoViewFamily) -> Families:
     if not isinstance(model, str | type) and isinstance(model, TwoViewFamily):
         if model.codimension not in (1, 2):
             raise ValueError(f"`model.codimension` must be one of [1, 2], got {model.codimension!r}")
-        return Families((model,), (True,))
+        return Families((CheckedFamily(model),), (True,))
     check_choice(model, "model", ("auto", *FAMILIES), "a TwoViewFamily")
     both = FAMILIES["homography"], FAMILIES["fundamental"]
     return Families(both[:1], (True,)) if model == "homography" else Families(both, (model == "auto", True))

@@ -13,6 +13,8 @@ from ruzhash_cv._kernels import jit
 
 Weigh: TypeAlias = Callable[[Rows, Rows], Array]
 
+#: Where more matches are near a match in one coordinate, in the mean, neighbours are searched along another.
+_CROWDED = 1000
 #: Pixels; anything larger is no coordinate, and beyond it a fundamental matrix of doubles is not exact to a pixel.
 LARGEST_COORDINATE = 1e9
 
@@ -125,11 +127,22 @@ def duplicate_groups(data: Array, radius: float) -> Rows:
     """Return the duplicate group of each correspondence: those within `radius` of the same leader, in both images, share one.
 
     Rows are sorted by their first coordinate. The first row in no group leads a new one. Rows near a member that is not the leader do
-    not join, so that groups are no chains.
+    not join, so that groups are no chains. Neighbours are searched along the first coordinate, or, where many are near in it, along
+    the coordinate in which the fewest are.
     """
-    groups = np.full(len(data), -1, np.int64)
-    _follow_leaders(data, radius, groups)
+    groups, order, column = np.full(len(data), -1, np.int64), np.arange(len(data)), 0
+    if len(data) > _CROWDED and _mean_neighbours(data[:, 0], radius) > _CROWDED:
+        orders = np.argsort(data, axis=0, kind="stable").T
+        crowds = [_mean_neighbours(data[rows, item], radius) for item, rows in enumerate(orders)]
+        column = int(np.argmin(crowds))
+        order = np.ascontiguousarray(orders[column])
+    _follow_leaders(data, radius, (column, order, np.argsort(order, kind="stable")), groups)
     return groups
+
+
+def _mean_neighbours(ranked: Array, radius: float) -> float:
+    """Return how many of the numbers, in ascending order, lie within `radius` above one, in the mean."""
+    return float((np.searchsorted(ranked, ranked + radius, side="right") - np.arange(len(ranked))).mean())
 
 
 def _distinct(rows: Array) -> tuple[Array, Rows]:
@@ -158,18 +171,23 @@ def _medians(points: Array) -> Array:
 
 
 @jit
-def _follow_leaders(data: Any, radius: float, groups: Any) -> None:
+def _follow_leaders(data: Any, radius: float, order: Any, groups: Any) -> None:
+    """Group rows around leaders; the `order` sorts rows by one coordinate, along which a leader's surroundings are searched."""
+    column, rows, places = order
     n_groups = 0
     for leader in range(len(groups)):
         if groups[leader] >= 0:
             continue
-        for row in range(leader, len(groups)):
-            if data[row, 0] - data[leader, 0] > radius:
-                break
-            if groups[row] < 0:
-                near = True
-                for item in range(1, 4):
-                    near = near and abs(data[row, item] - data[leader, item]) <= radius
-                if near:
-                    groups[row] = n_groups
+        groups[leader] = n_groups
+        for step in (-1, 1):
+            at = places[leader] + step
+            while 0 <= at < len(rows) and abs(data[rows[at], column] - data[leader, column]) <= radius:
+                row = rows[at]
+                if groups[row] < 0:
+                    near = True
+                    for item in range(4):
+                        near = near and abs(data[row, item] - data[leader, item]) <= radius
+                    if near:
+                        groups[row] = n_groups
+                at += step
         n_groups += 1

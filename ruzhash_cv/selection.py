@@ -103,18 +103,18 @@ class Radii:
         return radius * self.unit * (radius * self.unit) * (1.0 + 1e-12)
 
     def hypotheses(self, models: Models, data: Array, decoys: Array) -> Hypotheses:
-        """Return models with the radii that hold correspondences (n, 4) and the shares of decoys (N, 4) within these.
+        """Return models of one family with the radii that hold correspondences (n, 4) and the shares of decoys (N, 4) within these.
 
         Within the largest radius decoys are counted; within smaller ones their share is taken to be r ** codimension of that.
         """
         n, radii, widest = len(data), self.parameters.radii, self.parameters.n_radii - 1
-        squared = self.families.squared_residuals(models, np.vstack([data, decoys]))
+        family = self.families[models.family_ids[0] if len(models) else 0]
+        squared = family.squared_residuals(np.vstack([data, decoys]), models.models)
         within = np.zeros(len(models), np.int64)
         _count_below(squared, n, 2.0**widest * self.least_square, within)
         # One decoy more, so that the share is never 0.
         share = (1.0 + within) / (len(decoys) + 1.0)
-        powers = np.array([(radii / radii[-1]) ** family.codimension for family in self.families])
-        background = share[:, None] * powers[models.family_ids]
+        background = share[:, None] * (radii / radii[-1]) ** family.codimension
         return Hypotheses(models.models, models.family_ids, self.radius_indices(squared[:, :n]), background)
 
     def radius_indices(self, squared: Array) -> RadiusIndices:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,9 +13,6 @@ import pytest
 from ruzhash_cv.datasets import ADELAIDERMF_NAMES, AdelaideScene, fetch_adelaidermf
 
 matplotlib.use("Agg")
-# Tests import the renderer and parts of the benchmarks, and what they share: `naive`, the kernels' twins, and `two_views`.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-sys.path.append(str(Path(__file__).resolve().parent))
 
 _BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[1] / ".." / "shared" / "adelaidermf"
 

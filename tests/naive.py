@@ -32,8 +32,8 @@ def duplicate_groups(data: Array, radius: float) -> Rows:
     return groups
 
 
-def votes(groups: Rows, keypoints: Rows) -> Array:
-    """One vote a group, shared by its members; then divided by the larger sum of votes at either keypoint, if above one."""
+def match_weights(groups: Rows, keypoints: Rows) -> Array:
+    """One for a group, shared by its members; then divided by the larger sum of weights at either keypoint, if above one."""
     shares = np.array([1.0 / np.sum(groups == group) for group in groups])
     sums = [[shares[numbers == number].sum() for number in numbers] for numbers in keypoints]
     return shares / np.max([np.ones(len(groups)), *sums], axis=0)
@@ -86,7 +86,7 @@ def is_flipped(sample: Array) -> bool:
     return bool((signs != signs[0]).any())
 
 
-def bend(sample: Array) -> float:
+def affine_deviation(sample: Array) -> float:
     """The largest ratio of areas by the smallest: 1 for an affine map."""
     ratios = np.abs(area_ratios(sample))
     return float(ratios.max() / ratios.min())
@@ -193,13 +193,25 @@ def of_unit_norm(matrix: Array) -> Array:
     return matrix / np.linalg.norm(matrix)
 
 
+FITS = {"homography": fit_homography, "fundamental": fit_fundamental_matrix}
+RESIDUALS = {"homography": transfer_error, "fundamental": sampson_distance}
+
+
+def factor_of_equations(name: str, data: Array, matrix: Array) -> Array:
+    """The squared factor by which the residual of a family's equations exceeds that of the geometry."""
+    x1, x2 = homogeneous(data[:, :2]), homogeneous(data[:, 2:])
+    if name == "homography":
+        return (x1 @ matrix[2]) ** 2
+    return ((x1 @ matrix.T)[:, :2] ** 2).sum(axis=1) + ((x2 @ matrix)[:, :2] ** 2).sum(axis=1)
+
+
 def biweights(residuals: Array, radius: float) -> Array:
     """Tukey's weights: (1 - (r / radius)^2)^2 within the radius, 0 beyond."""
     return np.where(residuals < radius, (1.0 - (residuals / radius) ** 2) ** 2, 0.0)
 
 
-def student_weights(residuals: Array, votes: Array, codimension: int, degrees: Sequence[float]) -> Array:
-    """Votes times weights of the multivariate t, whose likelihood is largest, of those of the same median residual."""
+def student_weights(residuals: Array, weights: Array, codimension: int, degrees: Sequence[float]) -> Array:
+    """Matches' weights times those of the multivariate t, whose likelihood is largest, of those of the same median residual."""
     squared, found = residuals**2, []
     for n in degrees:
         # The squared length of such a vector over its dimension has an F law.
@@ -207,19 +219,19 @@ def student_weights(residuals: Array, votes: Array, codimension: int, degrees: S
         law = scipy.stats.multivariate_t(np.zeros(codimension), scale * np.eye(codimension), df=n)
         places = np.zeros((len(squared), codimension))
         places[:, 0] = residuals
-        found.append((votes @ law.logpdf(places), votes / (1.0 + squared / (n * scale))))
+        found.append((weights @ law.logpdf(places), weights / (1.0 + squared / (n * scale))))
     return max(found, key=lambda of: of[0])[1]
 
 
 # Preferences
 
 
-def embed(residuals: Array, sigmas: Sequence[float], limit: float, groups: Rows, members: Rows) -> Array:
+def embed(residuals: Array, sigmas: Sequence[float], limit: float, groups: Rows, sample_groups: Rows) -> Array:
     """Preferences (m, n): the mean Gaussian of the noise scales up to a limit, and none for the groups of the own sample."""
     with np.errstate(invalid="ignore", over="ignore"):
         gaussians = [np.exp(-(residuals**2) / (2.0 * sigma**2)) for sigma in sigmas]
         preferences = np.where(residuals <= limit, np.mean(gaussians, axis=0), 0.0)
-    own = (groups[None, :, None] == members[:, None, :]).any(axis=2)
+    own = (groups[None, :, None] == sample_groups[:, None, :]).any(axis=2)
     return np.where(own, 0.0, preferences)
 
 
@@ -301,9 +313,9 @@ def path_length(
 # Structures
 
 
-def cover(preferences: Array, votes: Array, weights: Array, n_wanted: int) -> list[int]:
-    """Again and again the model of most weighted preference; of a row's votes it takes half where it is preferred fully."""
-    left, chosen = votes.copy(), list[int]()
+def greedy_cover(preferences: Array, match_weights: Array, weights: Array, n_wanted: int) -> list[int]:
+    """Again and again the model of most weighted preference; it takes half of a match's weight where it is preferred fully."""
+    left, chosen = match_weights.copy(), list[int]()
     while len(chosen) < min(n_wanted, len(preferences)):
         gains = (preferences @ left) * weights
         gains[chosen] = -1.0
@@ -314,6 +326,35 @@ def cover(preferences: Array, votes: Array, weights: Array, n_wanted: int) -> li
     return chosen
 
 
-def radius_steps(residuals: Array, radii: Array) -> NDArray[Any]:
+def evidence(counts: Array, total: float, background: Array, rules: Sequence[float], n_tried: int) -> list[float]:
+    """-ln NFA of one model, one radius after the other; `rules`: sample size, codimension, steps and least weight of an
+    annulus, density ratio, and the index of the widest radius.
+    """
+    size, codimension, annulus_steps, least, ratio, widest = rules
+    found = list[float]()
+    for at in range(len(background)):
+        within, around = counts[: at + 1].sum(), counts[at + 1 : at + 1 + int(annulus_steps)].sum()
+        area = math.sqrt(2.0) ** (annulus_steps * codimension) - 1.0
+        alpha = min(max(background[at], ratio * max(around, least) / area / total), 1.0 - 1e-9)
+        n = total - size
+        share, gain = min((within - size) / n, 1.0 - 1e-9), 0.0
+        if share > alpha:
+            gain = n * (share * math.log(share / alpha) + (1.0 - share) * math.log((1.0 - share) / (1.0 - alpha)))
+        found.append(gain - math.log(total * n_tried) if at <= widest else -math.inf)
+    return found
+
+
+def own_share(
+    points: Array, own: NDArray[np.bool_], around: NDArray[np.bool_], same: float, n_neighbours: int
+) -> float:
+    """The share of own matches among the nearest of these around, but for what is the same keypoint."""
+    said, among = list[bool](), np.flatnonzero(around)
+    for row in np.flatnonzero(own):
+        lengths = np.linalg.norm(points[among] - points[row], axis=1)
+        said += list(own[among[lengths > same][np.argsort(lengths[lengths > same])][:n_neighbours]])
+    return float(np.mean(said)) if said else 1.0
+
+
+def radius_indices(residuals: Array, radii: Array) -> NDArray[Any]:
     """The index of the first radius that holds each residual; as many as there are radii if none does."""
     return (~(residuals[..., None] <= radii)).sum(axis=-1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from ruzhash_cv import cli, filter_points
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
-from ruzhash_cv.pipelines.hosts import told
+from ruzhash_cv.pipelines.files import told
 
 Captured = pytest.CaptureFixture[str]
 DESK = tuple(str(data_folder() / f"desk{number}.jpg") for number in (1, 2))
@@ -290,6 +291,15 @@ def test_a_closed_pipe_ends_without_a_word() -> None:
     os.close(reader)
     assert version_written_to(writer) == (141, "")
     os.close(writer)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+def test_pairs_are_done_where_streams_are_closed(small: tuple[str, str], tmp_path: Path, closed: str) -> None:
+    command = [sys.executable, "-m", "ruzhash_cv", "pairs", str(tmp_path), "-o", str(tmp_path / "out"), "--n-jobs", "2"]
+    done = subprocess.run(f"{shlex.join(command)} {closed}", shell=True, check=False)
+    assert done.returncode == 0
+    assert len(list((tmp_path / "out").glob("*/*.npz"))) == 1
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

@@ -4,74 +4,77 @@ from __future__ import annotations
 
 import naive
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruzhash_cv.preferences import _WIDTH, CUT, N_SCALES, SATURATION, WIDEST_SCALE, as_rows, embed, embed_and_sum
+from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.preferences import Kernel, as_rows, embed, expected_preference
+
+PARAMETERS = Parameters()
+LIMIT = PARAMETERS.preference_limit
+seeds = st.integers(0, 2**32)
+
+
+def preferences_of(squared: np.ndarray, groups: np.ndarray, sample_groups: np.ndarray, unit: float = 1.0) -> np.ndarray:
+    kernel = Kernel.of(unit, PARAMETERS)
+    return embed(squared, kernel, groups, sample_groups, np.zeros(len(groups))).preferences
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**32), m=st.integers(0, 6), n=st.integers(0, 30), length=st.floats(1e-3, 1e3))
-def test_embedding_equals_its_twin(seed: int, m: int, n: int, length: float) -> None:
+@given(seed=seeds, m=st.integers(0, 6), n=st.integers(0, 30), n_decoys=st.integers(0, 20), unit=st.floats(1e-3, 1e3))
+def test_embedding_equals_its_twin(seed: int, m: int, n: int, n_decoys: int, unit: float) -> None:
     rng = np.random.default_rng(seed)
-    residuals = length * WIDEST_SCALE * CUT * rng.uniform(0.0, 1.3, (m, n)) ** 2
-    residuals[rng.random((m, n)) < 0.1] = np.inf
-    residuals[rng.random((m, n)) < 0.1] = np.nan
-    groups, members = rng.integers(0, 12, n), rng.integers(-1, 12, (m, 4))
-    widest = WIDEST_SCALE * length
-    expected = naive.embed(residuals, [widest / 3.0**scale for scale in range(N_SCALES)], CUT * widest, groups, members)
+    residuals = unit * LIMIT * rng.uniform(0.0, 1.3, (m, n + n_decoys)) ** 2
+    residuals[rng.random(residuals.shape) < 0.1] = np.inf
+    residuals[rng.random(residuals.shape) < 0.1] = np.nan
+    groups, sample_groups, weights = rng.integers(0, 12, n), rng.integers(-1, 12, (m, 4)), rng.random(n)
+    found = embed(residuals**2, Kernel.of(unit, PARAMETERS), groups, sample_groups, weights)
+    every = np.append(groups, np.full(n_decoys, -2))
+    expected = naive.embed(residuals, list(unit * PARAMETERS.scales), unit * LIMIT, every, sample_groups)
     # Single precision; the powers of the kernel lose a digit.
-    np.testing.assert_allclose(embed(residuals**2, length, groups, members), expected, rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(found.preferences, expected[:, :n], rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(found.sums, found.preferences @ weights)
+    np.testing.assert_array_equal(found.n_decoys, (expected[:, n:] > 0).sum(axis=1))
 
 
-@settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 2**32), m=st.integers(0, 5), n=st.integers(0, 20), n_others=st.integers(0, 20))
-def test_sums_are_by_votes_and_of_others_those_with_a_preference_are_counted(
-    seed: int, m: int, n: int, n_others: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    squared, members = 90.0 * rng.random((m, n + n_others)), rng.integers(-1, 12, (m, 4))
-    groups, votes = rng.integers(0, 12, n), rng.random(n)
-    all_groups = np.append(groups, np.full(n_others, -2))
-    expected = embed(squared, 1.0, all_groups, members)
-    preferences, sums, counts = embed_and_sum(squared, 1.0, groups, members, votes)
-    np.testing.assert_array_equal(preferences, expected[:, :n])
-    np.testing.assert_allclose(sums, preferences @ votes)
-    np.testing.assert_array_equal(counts, (expected[:, n:] > 0).sum(axis=1))
-
-
-def test_groups_beyond_the_residuals_are_left_alone() -> None:
-    squared, nobody = np.zeros((3, 5)), np.full((3, 1), -1)
-    many = embed(squared, 1.0, np.arange(900), nobody)
-    np.testing.assert_array_equal(many, embed(squared, 1.0, np.arange(5), nobody))
-
-
-def test_nearer_is_never_preferred_less_and_nothing_beyond_the_cut() -> None:
-    residuals = np.linspace(0.0, 2.0 * CUT * WIDEST_SCALE, 500)
-    nobody, groups = np.full((1, 1), -1), np.arange(500)
-    preferences = embed(residuals[None] ** 2, 1.0, groups, nobody)[0]
+def test_nearer_is_never_preferred_less_and_nothing_beyond_the_limit() -> None:
+    residuals = np.linspace(0.0, 2.0 * LIMIT, 500)
+    preferences = preferences_of(residuals[None] ** 2, np.arange(500), np.full((1, 1), -1))[0]
     assert preferences[0] == 1.0
     assert (np.diff(preferences) <= 0).all()
-    np.testing.assert_array_equal(preferences > 0, residuals <= CUT * WIDEST_SCALE)
+    np.testing.assert_array_equal(preferences > 0, residuals <= LIMIT)
 
 
 def test_all_of_a_sample_s_duplicate_groups_have_no_preference_for_its_model() -> None:
-    groups = np.array([0, 0, 1, 2, 2, 3])
-    preferences = embed(np.zeros((2, 6)), 1.0, groups, np.array([[0, 1], [2, -1]]))
+    preferences = preferences_of(np.zeros((2, 6)), np.array([0, 0, 1, 2, 2, 3]), np.array([[0, 1], [2, -1]]))
     assert (preferences > 0).tolist() == [
         [False, False, False, True, True, True],
         [True, True, True, False, False, True],
     ]
 
 
+@pytest.mark.parametrize("codimension", [1, 2])
+def test_the_expected_preference_is_the_mean_of_what_is_spread_evenly(codimension: int) -> None:
+    """On a strip of 2 LIMIT, or a disc of that diameter."""
+    points = np.random.default_rng(0).uniform(-LIMIT, LIMIT, (200_000, codimension))
+    residuals = np.linalg.norm(points, axis=1)
+    residuals = residuals[residuals <= LIMIT]
+    preferences = preferences_of(residuals[None] ** 2, np.arange(len(residuals)), np.full((1, 1), -1))
+    assert expected_preference(codimension, PARAMETERS) == pytest.approx(preferences.mean(), rel=0.02)
+
+
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 2**32), m=st.integers(1, _WIDTH), n=st.integers(1, 12))
-def test_a_row_passes_a_node_with_a_probability_that_tells_its_agreement(seed: int, m: int, n: int) -> None:
-    """1 - prod(1 - p) = 1 - exp(-c sum(w g) / Lambda), Lambda being the sum of the row that agrees most."""
+@given(seed=seeds, m=st.integers(1, 20), n=st.integers(1, 12), saturation=st.floats(0.5, 8.0))
+def test_a_row_passes_a_node_with_a_probability_that_tells_its_agreement(
+    seed: int, m: int, n: int, saturation: float
+) -> None:
+    """1 - prod(1 - p) = 1 - exp(-s sum(w g) / Lambda), Lambda being the sum of the row that agrees most."""
     rng = np.random.default_rng(seed)
     preferences, weights = rng.random((m, n)).astype(np.float32), rng.uniform(0.0, 1.0, m)
     agreement = weights @ preferences
-    rows = as_rows(preferences * weights.astype(np.float32)[:, None], agreement.max())
-    assert rows.shape == (n, _WIDTH)
+    rows = as_rows(preferences * weights.astype(np.float32)[:, None], agreement.max(), saturation)
+    assert len(rows) == n
     passing = 1.0 - np.prod(1.0 - rows.astype(np.float64), axis=1)
-    np.testing.assert_allclose(passing, 1.0 - np.exp(-SATURATION * agreement / agreement.max()), rtol=1e-4)
+    np.testing.assert_allclose(passing, 1.0 - np.exp(-saturation * agreement / agreement.max()), rtol=1e-4)
+    assert not rows[:, m:].any()

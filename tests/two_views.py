@@ -25,6 +25,10 @@ def motion(n: int, noise: float = 0.0, seed: int = 0) -> Array:
     return np.hstack(views(points, points)) + noise * rng.normal(size=(n, 4))
 
 
+#: Matches of one model, by the name of its family.
+MAKE = {"homography": plane, "fundamental": motion}
+
+
 def views(first: Array, second: Array) -> list[Array]:
     """Return pixels (n, 2) of points in space (n, 3) from each of two places."""
     turn = np.array([[np.cos(0.2), 0, np.sin(0.2)], [0, 1, 0], [-np.sin(0.2), 0, np.cos(0.2)]])
@@ -71,3 +75,21 @@ def shifted_along_lines(seed: int, contested: bool) -> tuple[np.ndarray, np.ndar
         points2[100:120] = points2[:20]
     wrong1, wrong2 = rng.uniform(0, 500, (2, 60, 2))
     return np.vstack([points1, wrong1]), np.vstack([points2, wrong2])
+
+
+def two_planes(
+    apart: bool, n: int = 200, n_weaker: int = 60, n_wrong: int = 40, n_contested: int = 0
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return matches of two planes beside each other, or of one and some of its own a period off, and which are the weaker one's.
+
+    Mismatches come last. Of the stronger plane `n_contested` matches end at second points of the weaker one's.
+    """
+    rng = np.random.default_rng(5)
+    points1 = rng.uniform(0, 500, (n + n_wrong, 2))
+    points2 = points1 * 1.1 + 20.0 + rng.normal(0, 0.3, points1.shape)
+    weaker = points1[:n, 0] < np.sort(points1[:n, 0])[n_weaker] if apart else np.arange(n) < n_weaker
+    points2[:n][weaker] += [70.0, 0.0]
+    points2[n:] = rng.uniform(0, 550, (n_wrong, 2))
+    taken, rivals = np.flatnonzero(weaker)[:n_contested], np.flatnonzero(~weaker)[:n_contested]
+    points2[rivals], points1[rivals] = points2[taken], (points2[taken] - 20.0) / 1.1
+    return np.hstack([points1, points2]), np.append(weaker, np.zeros(n_wrong, bool))

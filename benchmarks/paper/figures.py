@@ -11,7 +11,7 @@ import illustrations
 import matplotlib
 import numpy as np
 from complexity import STEPS
-from sweep import BRANCHES
+from sweep import BRANCHES, read_auc
 from table import Row, read
 
 matplotlib.use("Agg")
@@ -84,7 +84,7 @@ def save(figure: Any, out: Path, name: str) -> None:
 
 def draw_auc(out: Path) -> None:
     """AUC over b, a panel for each kind of data."""
-    rows = read(out / "auc.csv")
+    rows = read_auc(out)
     means = mean_by(rows, "auc", "group", "tolerance", "method", "b")
     panels = [panel for panel in TITLES if any(key[:2] == panel for key in means)]
     if not panels:

@@ -35,7 +35,7 @@ def _save(figure: Any, out: Path, name: str) -> None:
 
 def draw_overview(out: Path, name: str) -> None:
     """The paper's figure 1 (input, preference space, scores) and the scores all over the plane."""
-    problem, _ = load(name, 0)
+    problem = load(name, 0)
     models, _ = sample_models(problem.data, problem.family, n_models=10 * len(problem.data), rng=0)
     rows = family_preferences(problem.data, problem.family, models, sigma=problem.sigma, k=problem.k)
     forest = paper_forest("RHF", branching_factor=16, n_trees=1000).fit(rows)
@@ -144,7 +144,7 @@ def _draw_tree(axis: Any, names: list[str], branch: Any, b: int) -> None:
 
 def draw_binarisation(out: Path) -> None:
     """One row of preferences, one draw of thresholds, and what is left; a component passes as often as its preference says."""
-    problem, _ = load("star5", 0)
+    problem = load("star5", 0)
     rows = paper_preferences(problem, rng=0)
     row = rows[[0]].toarray()[0]
     row = row[np.flatnonzero(row)[:60]]
@@ -171,7 +171,7 @@ def draw_estimate(out: Path) -> None:
         out / "estimate.csv", ("scene", "binary"), ("n_pairs", "n_hashes", "correlation", "mean_error", "rms_error")
     )
     for axis, (name, binary) in zip(axes, (("star5", False), ("circle5", False), ("star5", True)), strict=True):
-        problem, _ = load(name, 0)
+        problem = load(name, 0)
         rows = paper_preferences(problem, binary=binary, rng=0)
         rng = np.random.default_rng(0)
         kept = rng.permutation(len(problem.data))[:150]

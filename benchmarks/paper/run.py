@@ -55,6 +55,7 @@ def main() -> None:
         sweep.sweep_scores(out, scenes, min(runs, 2), until)
     if "auc" in options.only:
         sweep.sweep_auc(out, scenes, runs, branches, until)
+        sweep.summarise_auc(out)
     if "figures" in options.only:
         figures.draw_all(out)
         print(tables.write(out))

@@ -42,15 +42,15 @@ def adelaidermf_is_here() -> bool:
 
 
 @functools.cache
-def load(name: str, seed: int) -> tuple[Problem, str]:
-    """Return a problem and where it came from: "file" or "drawn". The seed draws the anomalies of a shape."""
+def load(name: str, seed: int) -> Problem:
+    """Return a problem. The seed draws the anomalies of a shape, and the whole shape where its file is absent."""
     if GROUP_OF[name] in REAL:
         beside = ROOT / ".." / "shared" / "adelaidermf"
-        return pose(fetch_adelaidermf(name, data_home=beside if beside.is_dir() else None)), "file"
+        return pose(fetch_adelaidermf(name, data_home=beside if beside.is_dir() else None))
     try:
-        return pose(load_shape(name, SHAPES_FOLDER, rng=seed)), "file"
+        return pose(load_shape(name, SHAPES_FOLDER, rng=seed))
     except DatasetError:
-        return pose(make_shape(name, rng=seed)), "drawn"
+        return pose(make_shape(name, rng=seed))
 
 
 def widened(problem: Problem, tolerance: str) -> Problem:

@@ -7,6 +7,7 @@ the same rows, so that other load on the machine changes them little and their r
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from scenes import GROUP_OF, GROUPS, REAL, TOLERANCES, load, widened
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
-from table import GrowingTable
+from table import GrowingTable, Row, read
 from tqdm import tqdm
 
 from ruzhash_cv import RuzHashForest
@@ -36,6 +37,8 @@ from ruzhash_cv.paper import (
 BRANCHES = (2, 4, 8, 16, 32, 64, 128, 256)
 DISTANCES = {"PIF": tanimoto_distance, "PIF-R": ruzicka_distance, "PIF-B": jaccard_distance}
 TIMED = ("stair4", "circle4", "ladysymon", "biscuitbook", "circle5", "breadcube")
+#: All runs of the sweep, from which it continues. Not in git, which has their means.
+ROWS = "auc_rows.csv"
 CUTS = (0.25, 1.0, 3.0, 5.0, 12.0, 24.0, 48.0)
 
 
@@ -61,20 +64,17 @@ def jobs(scenes: list[str], runs: int) -> Iterator[tuple[int, str, str]]:
 def sweep_auc(out: Path, scenes: list[str], runs: int, branches: tuple[int, ...], until: float) -> None:
     """Append the AUC of each method and b; a scene is done as a whole or not at all."""
     key = ("run", "scene", "tolerance", "method", "b")
-    table = GrowingTable(out / "auc.csv", key, ("group", "source", "n", "m", "density", "auc"))
+    table = GrowingTable(out / ROWS, key, ("auc",))
     todo = [
         job for job in jobs(scenes, runs) if dict(zip(key, (*job, METHODS[-1], branches[-1]), strict=True)) not in table
     ]
     for run, scene, tolerance in tqdm(todo, desc="AUC over b", unit="scene"):
         if time.monotonic() > until:
             break
-        problem, source = load(scene, run)
-        problem = widened(problem, tolerance)
+        problem = widened(load(scene, run), tolerance)
         rows = both_rows(problem, run)
         tables = {name: distance(rows[name in BINARY_METHODS]) for name, distance in DISTANCES.items()}
-        common = {"run": run, "scene": scene, "tolerance": tolerance, "group": GROUP_OF[scene], "source": source}
-        shape = rows[False].shape
-        common |= {"n": shape[0], "m": shape[1], "density": round(rows[False].nnz / max(1, shape[0] * shape[1]), 4)}
+        common = {"run": run, "scene": scene, "tolerance": tolerance}
         for b in branches:
             for method in METHODS:
                 forest: Any = paper_forest(method, branching_factor=b, rng=run)
@@ -84,6 +84,31 @@ def sweep_auc(out: Path, scenes: list[str], runs: int, branches: tuple[int, ...]
                 row = common | {"method": method, "b": b, "auc": auc(problem, forest.fit(given).anomaly_scores(given))}
                 if row not in table:
                     table.append(row)
+
+
+def summarise_auc(out: Path) -> None:
+    """Write ``auc.csv``, a line for each scene, tolerance and method with its mean AUC over runs at each b."""
+    found: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in read(out / ROWS):
+        found[row["scene"], row["tolerance"], row["method"]][row["b"]].append(float(row["auc"]))
+    if not found:
+        return
+    branches = list(next(iter(found.values())))
+    lines = [["scene", "tolerance", "method", "runs", *branches]]
+    for key, of_b in found.items():
+        means = (f"{np.mean(of_b[b]):.6f}" for b in branches)
+        lines.append([*key, str(len(of_b[branches[-1]])), *means])
+    (out / "auc.csv").write_text("".join(",".join(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def read_auc(out: Path) -> list[Row]:
+    """Return a row for each scene, tolerance, method and b of ``auc.csv``."""
+    return [
+        {**line, "group": GROUP_OF[line["scene"]], "b": b, "auc": line[b]}
+        for line in read(out / "auc.csv")
+        for b in line
+        if b.isdigit()
+    ]
 
 
 def sweep_times(out: Path, scenes: list[str], runs: int, branches: tuple[int, ...], until: float) -> None:
@@ -96,7 +121,7 @@ def sweep_times(out: Path, scenes: list[str], runs: int, branches: tuple[int, ..
     for run, scene, b in tqdm(todo, desc="times over b", unit="b"):
         if time.monotonic() > until:
             break
-        problem, _ = load(scene, run)
+        problem = load(scene, run)
         rows = both_rows(problem, run)
         for method in METHODS:
             given = rows[method in BINARY_METHODS]
@@ -125,7 +150,7 @@ def sweep_scores(out: Path, scenes: list[str], runs: int, until: float) -> None:
     for run, scene, tolerance in tqdm(todo, desc="isolation forests", unit="scene"):
         if time.monotonic() > until:
             break
-        problem = widened(load(scene, run)[0], tolerance)
+        problem = widened(load(scene, run), tolerance)
         rows = paper_preferences(problem, rng=run)
         distances = ruzicka_distance(rows)
         common = {"run": run, "scene": scene, "tolerance": tolerance, "group": GROUP_OF[scene]}
@@ -156,7 +181,7 @@ def sweep_tolerance(out: Path, scenes: list[str], cuts: tuple[float, ...], until
     for scene in tqdm(todo, desc="tolerance", unit="scene"):
         if time.monotonic() > until:
             break
-        problem = load(scene, 0)[0]
+        problem = load(scene, 0)
         models, _ = sample_models(problem.data, problem.family, n_models=10 * len(problem.data), rng=0)
         for cut in cuts:
             rows = family_preferences(problem.data, problem.family, models, sigma=problem.sigma, k=cut, binary=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from complexity import exponents
 from figures import KINDS, TITLES, mean_by
-from sweep import BRANCHES
+from sweep import BRANCHES, read_auc
 from table import Row, read
 
 from ruzhash_cv.paper import METHODS
@@ -49,7 +49,7 @@ def write(out: Path) -> str:
 
 
 def auc(out: Path) -> str:
-    rows = read(out / "auc.csv")
+    rows = read_auc(out)
     means = mean_by(rows, "auc", "group", "tolerance", "method", "b")
     text = []
     for (group, tolerance), title in TITLES.items():
@@ -60,19 +60,15 @@ def auc(out: Path) -> str:
         lines = [
             [method, *(means.get((group, tolerance, method, str(b)), float("nan")) for b in bs)] for method in METHODS
         ]
-        counts = [
-            len({row["scene"] for row in own if row["run"] == run}) for run in sorted({row["run"] for row in own})
-        ]
-        text.append(
-            f"**ROC AUC, {title}** (scenes in each run: {', '.join(map(str, counts))})\n\n"
-            + markdown(["b", *bs], lines)
-        )
+        runs = sorted({int(row["runs"]) for row in own})
+        counts = f"scenes: {len({row['scene'] for row in own})}; runs: {' to '.join(map(str, runs))}"
+        text.append(f"**ROC AUC, {title}** ({counts})\n\n" + markdown(["b", *bs], lines))
     return "## AUC over b\n\n" + "\n\n".join(text) if text else ""
 
 
 def spread(out: Path) -> str:
     """The best AUC of each method, and how much it varies with b."""
-    rows = read(out / "auc.csv")
+    rows = read_auc(out)
     means = mean_by(rows, "auc", "group", "tolerance", "method", "b")
     lines: list[list[Any]] = []
     for (group, tolerance), title in TITLES.items():
@@ -105,7 +101,7 @@ PAIRS = (
 
 def paired(out: Path) -> str:
     """Differences in AUC, paired by scene (each the mean of its runs), with standard errors over scenes."""
-    means = mean_by(read(out / "auc.csv"), "auc", "group", "tolerance", "method", "b", "scene")
+    means = mean_by(read_auc(out), "auc", "group", "tolerance", "method", "b", "scene")
     lines: list[list[Any]] = []
     for where, title in TITLES.items():
         found = {key[2:]: value for key, value in means.items() if key[:2] == where}

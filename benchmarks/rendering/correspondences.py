@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rendering.scenes import Array, Scene
-from ruzhash_cv._validation import RNG, as_generator, check_choice, check_int, check_real
+from rendering.scenes import RNG, Array, Scene
 from ruzhash_cv.datasets.pairs import NO_FACE, transform
 
 Ints = NDArray[np.int64]
@@ -62,53 +61,25 @@ def draw_correspondences(
     weights: str | ArrayLike = "area",
     rng: RNG = 0,
 ) -> Correspondences:
-    """Draw true correspondences on what both images see, and mismatches.
+    """Draw true correspondences on what both images see, and mismatches, in random order.
 
-    Parameters
-    ----------
-    scene : Scene
-        Where from.
-    n_matches : int
-        How many in total, at least 1.
-    mismatch_rate : float
-        Share of mismatches, in [0, 1].
-    noise : float
-        Standard deviation of the Gaussian noise on each coordinate in each image, in pixels, at least 0.
-    mismatches : {"uniform", "nearby", "repeated"}
-        Places paired at random; the true place displaced by 10 to 50 pixels; the true place displaced by whole
-        periods of the texture, the same few displacements all over a plane.
-    weights : {"area", "even", "uneven"} or array_like of shape (n_structures,)
-        Share of each structure among the true correspondences: by the area both images see, equal, random between
-        5 % and 60 %, or as given.
-    rng : int, numpy.random.Generator or None
-        Source of randomness.
-
-    Returns
-    -------
-    correspondences : Correspondences
-        In random order.
-
-    Examples
-    --------
-    >>> from rendering import draw_correspondences, facade_scene
-    >>> drawn = draw_correspondences(facade_scene(3, rng=1), 200, mismatch_rate=0.25, rng=2)
-    >>> drawn.points1.shape, int((drawn.labels == 0).sum())
-    ((200, 2), 50)
+    A share `mismatch_rate` of `n_matches` is wrong; `noise` is the standard deviation of each coordinate in each image, pixels.
+    `mismatches`: "uniform", places paired at random; "nearby", the true place displaced by 10 to 50 pixels; "repeated", displaced by
+    whole periods of the texture, the same few all over a plane. `weights`: the share of each structure among the true ones, "area"
+    that both images see, "even", "uneven" (random, 5 to 60 %), or numbers.
     """
-    n_matches = check_int(n_matches, "n_matches")
-    mismatch_rate = check_real(mismatch_rate, "mismatch_rate", below=1.0, inclusive=True)
-    noise = check_real(noise, "noise", below=1e6, inclusive=True)
-    kind = check_choice(mismatches, "mismatches", MISMATCHES)
-    generator = as_generator(rng)
+    if mismatches not in MISMATCHES:
+        raise ValueError(f"`mismatches` must be one of {MISMATCHES}, got {mismatches!r}")
+    generator = np.random.default_rng(rng)
     views = _Views(scene, generator)
     shares = _shares(weights, views.areas, generator)
     n_false = round(n_matches * mismatch_rate)
     first, faces = views.draw(generator.multinomial(n_matches - n_false, shares), generator)
-    if kind == "repeated":
+    if mismatches == "repeated":
         wrong1, sources, wrong2 = _periods_off(views, shares, n_false, generator)
     else:
         wrong1, sources = views.draw(generator.multinomial(n_false, shares), generator)
-        displace = _anywhere if kind == "uniform" else _nearby
+        displace = _anywhere if mismatches == "uniform" else _nearby
         wrong2 = displace(views.maps[1], transform(views.H[sources], wrong1), generator)
     points1 = np.concatenate([first, wrong1])
     points2 = np.concatenate([transform(views.H[faces], first), wrong2])
@@ -182,10 +153,12 @@ def _shares(weights: str | ArrayLike, areas: list[float], rng: np.random.Generat
                 f"`weights` must be {len(areas)} non-negative numbers, one for each structure, got {weights!r}"
             )
         share = given * seen
-    elif check_choice(weights, "weights", ("area", "even", "uneven")) == "area":
+    elif weights == "area":
         share = np.array(areas)
-    elif weights == "even" or k == 1:
+    elif weights == "even" or (weights == "uneven" and k == 1):
         share[seen] = 1.0
+    elif weights != "uneven":
+        raise ValueError(f"`weights` must be one of 'area', 'even', 'uneven' or numbers, got {weights!r}")
     else:
         while share.max() == 0 or share.max() > 0.6:
             share[seen] = 0.05 + (1 - 0.05 * k) * rng.dirichlet(np.full(k, 0.8))

@@ -17,8 +17,7 @@ from rendering.furnishings import (
     texture_seed,
     turn_about_vertical,
 )
-from rendering.scenes import NO_MOTION, Array, Camera, Face, Scene, Texture, look_at
-from ruzhash_cv._validation import RNG, as_generator, check_int
+from rendering.scenes import NO_MOTION, RNG, Array, Camera, Face, Scene, Texture, look_at
 from ruzhash_cv.datasets.pairs import NO_FACE
 
 SIZE = (800, 600)
@@ -26,21 +25,8 @@ ATTEMPTS = 200
 
 
 def plane_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
-    """Build one wall of repeated windows or tiles, seen twice under strong perspective.
-
-    Parameters
-    ----------
-    rng : int, numpy.random.Generator or None
-        Source of randomness.
-    size : tuple of int
-        Width and height of both images in pixels.
-
-    Returns
-    -------
-    scene : Scene
-        One plane, ``structure="plane"``.
-    """
-    generator = as_generator(rng)
+    """Build one wall of repeated windows, seen twice under strong perspective: one plane."""
+    generator = np.random.default_rng(rng)
 
     def build() -> Scene:
         columns, rows = int(generator.integers(7, 11)), int(generator.integers(5, 7))
@@ -71,23 +57,10 @@ def plane_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
 
 
 def facade_scene(n_planes: int = 4, *, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
-    """Build a terrace of houses round a paved square: `n_planes` - 1 walls at different angles, and the ground.
-
-    Parameters
-    ----------
-    n_planes : int
-        From 2 to 8.
-    rng, size
-        See `plane_scene`.
-
-    Returns
-    -------
-    scene : Scene
-        ``structure="plane"``; the ground is the last plane.
-    """
-    if check_int(n_planes, "n_planes", at_least=2) > 8:
-        raise ValueError(f"`n_planes` must be at most 8, got {n_planes}")
-    generator = as_generator(rng)
+    """Build a terrace of houses round a paved square: `n_planes` - 1 walls at different angles, and the ground."""
+    if not 2 <= n_planes <= 8:
+        raise ValueError(f"`n_planes` must be from 2 to 8, got {n_planes}")
+    generator = np.random.default_rng(rng)
 
     def build() -> Scene:
         walls, extent = terrace(n_planes - 1, generator)
@@ -119,18 +92,8 @@ def rigid_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
     """Build a store room packed with parcels: many small facets, none of which dominates.
 
     Homographies explain at most a seventh of what is seen each; one fundamental matrix explains everything.
-
-    Parameters
-    ----------
-    rng, size
-        See `plane_scene`.
-
-    Returns
-    -------
-    scene : Scene
-        One body, ``structure="body"``.
     """
-    generator = as_generator(rng)
+    generator = np.random.default_rng(rng)
 
     def build() -> Scene:
         faces = store_room(generator)
@@ -146,23 +109,13 @@ def rigid_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
 
 
 def desk_scene(n_objects: int = 4, *, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
-    """Build a desk with papers, on which books and boxes are moved independently between the shots.
+    """Build a desk with papers, on which 1 to 5 books and boxes are moved independently between the shots.
 
-    Parameters
-    ----------
-    n_objects : int
-        Moving bodies, from 1 to 5; the desk itself is body 0, so there are `n_objects` + 1 motions.
-    rng, size
-        See `plane_scene`.
-
-    Returns
-    -------
-    scene : Scene
-        ``structure="body"``: label 1 is the desk, label b + 1 the object b.
+    Label 1 is the desk, which is body 0, label b + 1 the object b.
     """
-    if check_int(n_objects, "n_objects") > 5:
-        raise ValueError(f"`n_objects` must be at most 5, got {n_objects}")
-    generator = as_generator(rng)
+    if not 1 <= n_objects <= 5:
+        raise ValueError(f"`n_objects` must be from 1 to 5, got {n_objects}")
+    generator = np.random.default_rng(rng)
 
     def build() -> Scene:
         faces = desk_top(generator)

@@ -13,9 +13,8 @@ from scipy import ndimage
 
 from rendering import buildings, prints, textures
 from rendering.rasters import fill_faces
-from rendering.scenes import Array, Face, Scene, enlargement
+from rendering.scenes import RNG, Array, Face, Scene, enlargement
 from rendering.textures import Image
-from ruzhash_cv._validation import RNG, as_generator
 from ruzhash_cv.datasets.pairs import NO_FACE, ImagePair
 
 OVERSAMPLING = 2
@@ -51,40 +50,17 @@ def paint(face: Face, texels: float) -> Image:
 
 
 def render(scene: Scene, *, rng: RNG = 0) -> tuple[Image, Image]:
-    """Take both pictures of a scene.
-
-    Parameters
-    ----------
-    scene : Scene
-        What to show; textures depend on the scene alone.
-    rng : int, numpy.random.Generator or None
-        Source of the camera's noise and exposure.
-
-    Returns
-    -------
-    img1, img2 : ndarray of uint8, shape (height, width, 3)
-        BGR. Pixels agree with the geometry of the scene to a small fraction of a pixel.
-    """
+    """Take both pictures of a scene, BGR; textures depend on the scene alone, noise and exposure on `rng`."""
     img1, img2 = render_shots([(scene, 0), (scene, 1)], rng=rng)
     return img1, img2
 
 
 def render_shots(shots: Sequence[tuple[Scene, int]], *, rng: RNG = 0) -> list[Image]:
-    """Take any number of pictures of the same faces: a clip, or many views.
+    """Take any number of pictures (BGR) of the same faces: a clip, or many views.
 
-    Parameters
-    ----------
-    shots : sequence of (Scene, {0, 1})
-        Which shot of which scene; the scenes have the same faces and differ in cameras and motions. Each face is painted once.
-    rng : int, numpy.random.Generator or None
-        Source of the camera's noise and exposure.
-
-    Returns
-    -------
-    list of ndarray of uint8, shape (height, width, 3)
-        BGR.
+    `shots` are which shot (0 or 1) of which scene; the scenes have the same faces and differ in cameras and motions.
     """
-    generator = as_generator(rng)
+    generator = np.random.default_rng(rng)
     faces = shots[0][0].faces
     maps = [scene.face_map(shot, scale=OVERSAMPLING)[0] for scene, shot in shots]
     canvases = [_backdrop(*taken) for taken in shots]
@@ -104,21 +80,7 @@ def render_shots(shots: Sequence[tuple[Scene, int]], *, rng: RNG = 0) -> list[Im
 
 
 def render_pair(scene: Scene, *, name: str = "", rng: RNG = 0) -> ImagePair:
-    """Render a scene and attach its exact truth.
-
-    Parameters
-    ----------
-    scene : Scene
-        From :mod:`rendering.layouts` or made by hand.
-    name : str
-        What to call the pair.
-    rng : int, numpy.random.Generator or None
-        Source of the camera's noise and exposure; the truth does not depend on it.
-
-    Returns
-    -------
-    pair : ImagePair
-    """
+    """Render a scene and attach its exact truth."""
     img1, img2 = render(scene, rng=rng)
     return ImagePair(
         name,

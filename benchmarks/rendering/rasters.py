@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._kernels import jit
 from ruzhash_cv.datasets.pairs import NO_FACE
 
 
-@jit
+@numba.njit(nogil=True, error_model="numpy", cache=True)
 def _fill(
     corners: NDArray[np.float64],
     starts: NDArray[np.int64],
@@ -54,24 +54,7 @@ def _fill(
 def fill_faces(
     polygons: list[NDArray[np.float64]], keys: NDArray[np.float64], size: tuple[int, int]
 ) -> tuple[NDArray[np.uint16], NDArray[np.float64]]:
-    """Return the index of the nearest face at each pixel centre, and its key.
-
-    Parameters
-    ----------
-    polygons : list of ndarray of shape (m_i, 2)
-        Convex outlines in pixels; fewer than three corners draw nothing.
-    keys : ndarray of shape (n, 3)
-        Nearness of face i at pixel (x, y) is ``keys[i] @ (x, y, 1)``, e.g. the inverse depth. Largest wins.
-    size : tuple of int
-        Width and height in pixels.
-
-    Returns
-    -------
-    ids : ndarray of uint16, shape (height, width)
-        Index of the face, 65535 where there is none.
-    nearest : ndarray of float64, shape (height, width)
-        The winning key, ``-inf`` where there is no face.
-    """
+    """Return the index of the nearest face at each pixel centre, and its key."""
     width, height = size
     ids = np.full((height, width), NO_FACE, np.uint16)
     nearest = np.full((height, width), -1e300)

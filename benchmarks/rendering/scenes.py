@@ -6,7 +6,7 @@ The world is in metres with z up; pixel (0, 0) is the centre of the first pixel.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rendering.rasters import clip_polygon, fill_faces
 
 Array = NDArray[np.float64]
+RNG: TypeAlias = int | np.random.Generator | None
 UNIT_SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 NEAREST_DEPTH = 0.05  # metres; faces are cut here, before they pass the camera's centre
 NO_MOTION = (np.eye(3)[None], np.zeros((1, 3)))  # the static world alone
@@ -52,19 +53,7 @@ def look_at(
     size: tuple[int, int] = (800, 600),
     roll: float = 0.0,
 ) -> Camera:
-    """Return a camera at `eye` with `target` in the image centre.
-
-    Parameters
-    ----------
-    eye, target : array_like of shape (3,)
-        Positions in metres; the view may not be vertical.
-    focal : float
-        Focal length in pixels.
-    size : tuple of int
-        Width and height in pixels.
-    roll : float
-        Rotation about the viewing direction in radians.
-    """
+    """Return a camera at `eye` (metres) with `target` in the image centre; `focal` in pixels, `roll` about the view in radians."""
     centre = np.asarray(eye, dtype=np.float64)
     forward = np.asarray(target, dtype=np.float64) - centre
     forward = forward / np.linalg.norm(forward)
@@ -205,21 +194,9 @@ class Scene:
         return np.array(matrices)
 
     def face_map(self, shot: int, *, scale: int = 1) -> tuple[NDArray[np.uint16], Array]:
-        """Return which face is seen at each pixel of a shot, and the inverse depth there.
+        """Return which face is seen at each pixel of a shot, `NO_FACE` where none is, and the inverse depth there, 1 / metres or -inf.
 
-        Parameters
-        ----------
-        shot : {0, 1}
-            Which of the two.
-        scale : int
-            The image is enlarged by it: pixel x becomes the `scale` pixels around ``scale x + (scale - 1) / 2``.
-
-        Returns
-        -------
-        ids : ndarray of uint16, shape (height, width)
-            Index of the face, 65535 where there is none.
-        inverse_depth : ndarray of float64, shape (height, width)
-            In 1/metres; ``-inf`` where there is no face.
+        The image is enlarged by `scale`: pixel x becomes the `scale` pixels around ``scale x + (scale - 1) / 2``.
         """
         width, height = self.cameras[shot].size
         to_pixel = enlargement(scale) @ self.face_to_pixel(shot)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from ruzhash_cv import __version__
 from ruzhash_cv.cli import demo, filter, hosts, pairs, warmup
 from ruzhash_cv.cli.common import InputError, Parser, complain
-from ruzhash_cv.pipelines.hosts import UnusableFile
+from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.streaming import WorkersKilled
 
 #: Each module has `add_parser(commands)`, which sets the function that runs its command as the parser's default `run`. It returns the
@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["filter", "no_such_file.jpg", "neither.jpg"])
     2
     """
+    _open_closed_streams()
     signals = [signal.SIGINT]
     try:
         with _terminated_as_interrupted(signals):
@@ -49,6 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         complain(str(error))
         return 2
+
+
+def _open_closed_streams() -> None:
+    """Open what was closed, as by ``2>&-``: libraries and workers write there all the same, or to what is opened in its place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
 
 
 @contextlib.contextmanager
@@ -78,8 +88,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return int(options.run(options) or 0)
     finally:
         # What stdout holds back is written here and not at the end of the process, where its errors could not be told.
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
 
 
 def _drop_output() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, silent_opencv
-from ruzhash_cv.pipelines.hosts import check_writable, told
+from ruzhash_cv.pipelines.files import check_writable, told
 
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -108,8 +108,7 @@ def add_seed_option(group: argparse._ActionsContainer) -> None:
 
 def say(message: str) -> None:
     """Tell the user something that is no result."""
-    if sys.stderr is not None:
-        print(message, file=sys.stderr, flush=True)
+    print(message, file=sys.stderr, flush=True)
 
 
 def complain(message: str) -> None:

@@ -17,7 +17,7 @@ from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.cli.warmup import prepare_kernels
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
-from ruzhash_cv.pipelines.hosts import told
+from ruzhash_cv.pipelines.files import told
 
 if TYPE_CHECKING:
     from ruzhash_cv.datasets import ImagePair

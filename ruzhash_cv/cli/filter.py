@@ -31,8 +31,8 @@ from ruzhash_cv.cli.common import (
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.features import MAX_SIZE, Features, detect, match, read_image
+from ruzhash_cv.pipelines.files import told
 from ruzhash_cv.pipelines.folders import FilteredPair
-from ruzhash_cv.pipelines.hosts import told
 from ruzhash_cv.pipelines.outputs import contents
 
 Image: TypeAlias = NDArray[np.uint8]

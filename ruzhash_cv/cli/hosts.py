@@ -5,12 +5,25 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ruzhash_cv.cli.common import Commands, add_filtering_options, add_jobs_option, add_seed_option, count, number
+from ruzhash_cv.cli.common import (
+    Commands,
+    InputError,
+    add_filtering_options,
+    add_jobs_option,
+    add_seed_option,
+    count,
+    number,
+    say,
+)
 from ruzhash_cv.pipelines.colmap import verify
 from ruzhash_cv.pipelines.hloc import filter_matches
+
+#: Pairs whose reasons are printed where some could not be filtered.
+MOST_TOLD = 20
 
 
 def add_parser(commands: Commands) -> None:
@@ -65,5 +78,10 @@ def _run(pipeline: Callable[..., Any], options: argparse.Namespace) -> None:
     """Call a pipeline with the options, which go by the names of its arguments, and print its summary."""
     done = pipeline(**{name: value for name, value in vars(options).items() if name != "run"})
     for name, value in vars(done).items():
-        print(f"{name:7} {value if isinstance(value, int) else f'{value:.1f}'}")
+        if name != "left_out":
+            print(f"{name:7} {value if isinstance(value, int) else f'{value:.1f}'}")
     print(f"rate    {done.pairs / max(done.seconds, 1e-9):.1f} pairs/s")
+    for names, reason in islice(done.left_out.items(), MOST_TOLD):
+        say(f"left out {' and '.join(names)}: {reason}")
+    if done.left_out:
+        raise InputError(f"{len(done.left_out)} of {done.pairs} pairs are left out")

@@ -17,8 +17,9 @@ from ruzhash_cv.cli.common import (
     add_matching_options,
     say,
 )
+from ruzhash_cv.pipelines.files import told
 from ruzhash_cv.pipelines.folders import Names, Settings, all_pairs, filter_images, read_list
-from ruzhash_cv.pipelines.hosts import host, told
+from ruzhash_cv.pipelines.hosts import host
 from ruzhash_cv.pipelines.outputs import Output, open_output
 
 
@@ -73,7 +74,8 @@ def _pairs(options: argparse.Namespace) -> tuple[list[Names], Path]:
 def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, options: argparse.Namespace) -> None:
     matches = kept = undecided = untried = 0
     problems: set[str | None] = set()
-    done = filter_images(pairs, images, settings, n_jobs=options.n_jobs)
+    scratch = Path(f"{options.output.resolve()}.features")
+    done = filter_images(pairs, images, settings, scratch, n_jobs=options.n_jobs)
     try:
         with contextlib.closing(done):
             for pair in done:

@@ -69,6 +69,44 @@ class TwoViewFamily(ModelFamily, Protocol):
 
 
 @dataclass(frozen=True)
+class CheckedFamily:
+    """A user's family whose arrays are made what kernels take: float64 or int64, C-contiguous, writable."""
+
+    family: TwoViewFamily
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "family":  # while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.family, name)
+
+    def solve(self, samples: Array) -> tuple[Array, Rows]:
+        """See `ModelFamily`; so below."""
+        models, owner = self.family.solve(samples)
+        return _for_kernels(models), np.asarray(owner, np.int64)
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared residuals (m, n)."""
+        return _for_kernels(self.family.squared_residuals(data, models))
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return fits (m, 9)."""
+        return _for_kernels(self.family.fit(data, weights, models))
+
+    def step(self, data: Array, weights: Array, models: Array) -> Array:
+        """Return models (m, 9) after a step."""
+        step = getattr(self.family, "step", self.family.fit)
+        return _for_kernels(step(data, weights, models))
+
+    def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
+        """Return models (m, 9) of pixels."""
+        return _for_kernels(self.family.to_pixels(models, into1, into2))
+
+
+def _for_kernels(values: Any) -> Array:
+    return np.require(values, np.float64, ["C", "W"])
+
+
+@dataclass(frozen=True)
 class Models:
     """Models (m, 9) of several families, and the number (m,) of the family of each; a subclass adds more of each."""
 

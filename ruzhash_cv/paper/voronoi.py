@@ -1,13 +1,13 @@
-"""The Voronoi isolation forest: nodes split by the nearest of b centres drawn from their own rows.
+"""PI-Forest, an isolation forest whose nodes split their rows by the nearest of b centres.
 
-Leveni, Magri, Boracchi, Alippi, "PIF: Anomaly detection via preference embedding", ICPR 2020. The predecessor of RuzHash:
-each split costs b distances in preference space where RuzHash costs one hash.
+Leveni, Magri, Boracchi, Alippi, "PIF: Anomaly detection via preference embedding", ICPR 2020. A split costs b distances in
+preference space for each row, where RuzHash costs one hash.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,34 +33,33 @@ from ruzhash_cv.forests.isolation import (
 )
 from ruzhash_cv.preferences import as_preferences
 
-Self = TypeVar("Self", bound="VoronoiForest")
-
 METRICS = ("tanimoto", "ruzicka", "jaccard", "precomputed")
 _TANIMOTO, _PRECOMPUTED = 0, 3
-# Streams of a node's key: which rows become centres, and how training rows and new ones break ties.
+# Streams of a node's key: for drawing centres, and for breaking ties of training rows and of new ones.
 _CENTRES, _OLD_TIES, _NEW_TIES = np.uint64(1 << 40), np.uint64(2 << 40), np.uint64(3 << 40)
 
 
 @dataclass(kw_only=True, eq=False)
 class VoronoiForest(PreferenceForest):
-    """Isolation forest by nested Voronoi cells in preference space; same interface as `RuzHashForest`.
+    """Isolation forest by nested Voronoi cells in preference space, with the interface of `RuzHashForest`.
 
-    At each node b of its rows are drawn as centres, and each row goes to the nearest; equally near ones (a row that shares
-    nothing with any centre is at distance 1 from all) share it out at random, in training and in scoring. The stopping rule and
-    the scores are those of `RuzHashForest`; there is no sink, every row has a nearest centre.
+    Each node draws b of its rows as centres, and each row goes to the nearest. A row goes to a random one of equally near
+    centres, in training and in scoring: a row that shares nothing with any centre is at distance 1 from all. The stopping rule
+    and the scores are those of `RuzHashForest`. There is no sink.
 
-    A row drawn as a centre has a cell around itself, which a new row never has: even though it does not count itself in
-    `fit_anomaly_scores`, it scores higher than a new row like it. Decoys give no p-values here.
+    A training row drawn as a centre has a cell around itself, which a new row never has. So it scores higher than a new row
+    like it, even in `fit_anomaly_scores`, and decoys give no p-values here.
 
     Attributes
     ----------
     metric : {"tanimoto", "ruzicka", "jaccard", "precomputed"}
-        Distance between preference rows: PIF, PIF-R and, on what is not zero, PIF-B in the paper's terms. "precomputed": `fit` takes
-        the matrix (n, n) of distances between the training rows, scoring the distances (n2, n) from new rows to them.
+        Distance between preference rows. The first three are the paper's PIF, PIF-R and PIF-B; "jaccard" takes entries above 0
+        as 1. "precomputed": `fit` takes the distances (n, n) between the training rows, scoring those (n2, n) from new rows to
+        training rows.
     branching_factor : int
         b: centres of a node.
     n_trees, subsample_size, rng, n_jobs
-        See `RuzHashForest`. Ties are broken by a row's number: rows in another order get other scores, of the same distribution.
+        See `RuzHashForest`. Rows in another order get other scores, of the same distribution: a row's number breaks its ties.
 
     Examples
     --------
@@ -92,7 +91,7 @@ class VoronoiForest(PreferenceForest):
         indptr, columns = taken.indptr.astype(np.int32), taken.indices.astype(np.int32)
         return _Rows(taken.toarray(), indptr, columns, taken.data, sizes)
 
-    def _fit(self: Self, rows: Any) -> Self:
+    def _fit(self, rows: Any) -> Any:
         if self.metric == "precomputed" and rows.shape[0] != rows.shape[1]:
             raise ValueError(f"`preferences` must be a square matrix of distances in `fit`, got {rows.shape}")
         self._training = rows._replace(table=rows.table[:0].copy())
@@ -128,14 +127,13 @@ class _Routing(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Rows as the kernels take them: written out, and in sparse form; of distances, only written out."""
+    """Preference rows as a dense table and in sparse form. Distances have the table alone."""
 
     table: NDArray[np.float32]
     indptr: NDArray[np.int32]
     columns: NDArray[np.int32]
     values: NDArray[np.float32]
-    #: Sums of values, of squares for Tanimoto.
-    sizes: Array
+    sizes: Array  # sums of the values, or of their squares for Tanimoto
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -143,35 +141,31 @@ class _Rows(NamedTuple):
 
 
 @jit
-def _agreement(metric: int, x: Any, y: Any) -> Any:
-    """Return what a component adds to what two rows share; `min` would also ask whether they are numbers."""
-    if metric == _TANIMOTO:
-        return x * y
-    return x if x < y else y
-
-
-@jit
-def _shared(metric: int, whole: Any, columns: Any, values: Any, begin: int, stop: int) -> float:
-    """Return the sum of minima (or products) of a row written out `whole` and the sparse row `begin` .. `stop`."""
+def _shared(metric: int, dense: Any, training: Any, centre: int) -> float:
+    """Return the sum of minima, of products for Tanimoto, of a dense row and a sparse training row."""
     total = np.float32(0.0)
-    for at in range(np.uint64(begin), np.uint64(stop)):  # unsigned: a signed index costs a test for negative ones
-        total += _agreement(metric, whole[np.uint64(columns[at])], values[at])
+    # Unsigned: a signed index costs a test for negative ones.
+    for at in range(np.uint64(training.indptr[centre]), np.uint64(training.indptr[centre + 1])):
+        x, y = dense[np.uint64(training.columns[at])], training.values[at]
+        if metric == _TANIMOTO:
+            total += x * y
+        else:
+            total += x if x < y else y  # `min` would also test for NaN
     return float(total)
 
 
 @jit
 def _nearest(metric: int, rows: Any, row: int, training: Any, centres: Any, ties: Any) -> int:
-    """Return the number of the centre nearest to a row; `ties` is the key that equally near ones are drawn by."""
-    whole = rows.table[row]
+    """Return the number of the centre nearest to a row. Ties are drawn with the key `ties`."""
+    dense = rows.table[row]
     best, chosen, n_equal = -np.inf, 0, 1
     for branch in range(len(centres)):
         centre = centres[branch]
         if metric == _PRECOMPUTED:
-            likeness = -float(whole[centre])
+            likeness = -float(dense[centre])
         else:
-            begin, stop = training.indptr[centre], training.indptr[centre + 1]
-            shared = _shared(metric, whole, training.columns, training.values, begin, stop)
-            # Sharing nothing is distance 1, for two rows of zeros too.
+            shared = _shared(metric, dense, training, centre)
+            # Rows that share nothing are at distance 1, two rows of zeros too.
             likeness = shared / (rows.sizes[row] + training.sizes[centre] - shared) if shared > 0.0 else 0.0
         if likeness > best:
             best, chosen, n_equal = likeness, branch, 1
@@ -213,7 +207,7 @@ def _route_kernel(rows: Any, training: Any, routing: Any, trees: Any) -> Array:
     for row in range(start, stop):
         for tree in range(len(trees.keys)):
             own = trained.shape[1] > 0 and trained[tree, row]
-            # A training row that does not count itself follows the way it took in training.
+            # A training row that does not count itself goes the way it went in training.
             stream = _OLD_TIES if own else _NEW_TIES
             node = 0
             while trees.children[tree, node] >= 0:

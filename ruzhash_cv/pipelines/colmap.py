@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ruzhash_cv._validation import check_int, check_real
-from ruzhash_cv.pipelines import hosts, selection
+from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.colmap_database import Database, Pair, opened
-from ruzhash_cv.pipelines.hosts import UnusableFile, host, in_batches, with_bar
-from ruzhash_cv.pipelines.pairs import run_pairs
+from ruzhash_cv.pipelines.files import UnusableFile
+from ruzhash_cv.pipelines.hosts import host, in_batches, with_bar
+from ruzhash_cv.pipelines.pairs import Task, failed_task, run_pairs
+from ruzhash_cv.pipelines.report import Report, Row
 from ruzhash_cv.result import FilterResult
 
 #: Configurations of two views that COLMAP's mappers load: 0 and 1 are skipped since 4.2.1, 8 by the global mapper.
 UNCALIBRATED, PLANAR_OR_PANORAMIC = 3, 6
-COLUMNS = (
-    *("image_id1", "image_id2", "name1", "name2", "matches", "kept", "inliers", "config", "structures"),
-    *("evidence", "mismatch_rate", "reason", "seconds"),
-)
-
-Row: TypeAlias = dict[str, Any]
+COLUMNS: dict[str, type] = {
+    **dict.fromkeys(("image_id1", "image_id2"), int),
+    **dict.fromkeys(("name1", "name2"), str),
+    **dict.fromkeys(("matches", "kept", "inliers", "config", "structures"), int),
+    **dict.fromkeys(("evidence", "mismatch_rate"), float),
+    **{"reason": str, "seconds": float},
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,8 @@ class Summary:
         Matches written.
     seconds : float
         Wall time.
+    left_out : dict
+        The pairs that could not be filtered, by the names of their images, and why; the next run tries them again.
     """
 
     pairs: int
@@ -53,6 +59,7 @@ class Summary:
     matches: int
     inliers: int
     seconds: float
+    left_out: dict[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def pairs_per_second(self) -> float:
@@ -106,7 +113,8 @@ def verify(
     batch_size : int
         Pairs a task and a transaction; a run that is killed loses at most one.
     report : path, optional
-        Write a row for each pair to this file, .csv or .parquet (needs pyarrow). Pairs that are skipped keep the rows that it has.
+        Write a row for each pair to this file, .csv or .parquet (needs pyarrow), batch by batch. Pairs that are skipped keep the rows
+        that it has. A Parquet file is written as a whole each time: take .csv for more than 10^5 pairs.
     progress : bool, optional
         Show a progress bar on stderr; None: where that is a terminal.
 
@@ -117,7 +125,8 @@ def verify(
     Raises
     ------
     UnusableFile
-        The database cannot be used: missing, of another kind, locked, read-only, or without matches. Nothing is written then.
+        The database cannot be used: missing, of another kind, locked, read-only, or without matches; or there is something else in the
+        report's place. Nothing is written then.
     ImportError
         pycolmap is not installed.
 
@@ -144,33 +153,41 @@ def verify(
         "n_jobs": n_jobs,
         "batch_size": batch_size,
     }
-    with hosts.report(report, path, COLUMNS) as rows, opened(path) as db:
+    table = Report(None if report is None else Path(report), COLUMNS, path)
+    pairs = kept = n_matches = n_inliers = 0
+    left_out: dict[tuple[str, str], str] = {}
+    with opened(path) as db:
         matched = db.pairs()
         if not matched:
             raise UnusableFile(f"{path} holds no matches: match its images first")
         todo = [pair for pair in matched if overwrite or not db.has_geometry(pair)]
-        skipped = {(str(first), str(second)) for first, second in set(matched) - set(todo)}
-        earlier = hosts.earlier_rows(report, COLUMNS) if skipped else []
-        rows += [row for row in earlier if (str(row["image_id1"]), str(row["image_id2"])) in skipped]
-        n_earlier = len(rows)
-        points = ((pair, *db.points(pair)) for pair in todo)
-        results = run_pairs(points, selection.prepare, **options)
+        skipped = {tuple(map(str, pair)) for pair in set(matched) - set(todo)}
+        table.start(lambda row: (str(row["image_id1"]), str(row["image_id2"])) in skipped)
+        results = run_pairs(_tasks(db, todo), selection.prepare, **options)
         for batch in in_batches(with_bar(results, progress, total=len(todo), unit="pair"), batch_size):
-            found = [
-                _geometry(db, pair, result, (min_inliers, least_evidence), strongest_motion) for pair, result in batch
-            ]
-            db.replace((pair, geometry) for (pair, _), (geometry, _) in zip(batch, found, strict=True))
-            rows += [row for _, row in found]
-    filtered = rows[n_earlier:]
-    written = [row for row in filtered if row["config"] is not None]
-    return Summary(
-        pairs=len(filtered),
-        skipped=len(matched) - len(todo),
-        kept=len(written),
-        matches=sum(row["matches"] for row in filtered),
-        inliers=sum(row["inliers"] for row in written),
-        seconds=time.perf_counter() - since,
-    )
+            found = {
+                pair: _geometry(db, pair, result, (min_inliers, least_evidence), strongest_motion)
+                for pair, result, _ in batch
+            }
+            # The report first: of a run that is killed between, the next one drops these rows and does their pairs.
+            table.add([row for _, row in found.values()])
+            db.replace((pair, found[pair][0]) for pair, _, failed in batch if not failed)
+            left_out |= {db.names_of(pair): str(result.reason) for pair, result, failed in batch if failed}
+            pairs += len(found)
+            n_matches += sum(row["matches"] for _, row in found.values())
+            kept += sum(geometry is not None for geometry, _ in found.values())
+            n_inliers += sum(row["inliers"] for geometry, row in found.values() if geometry is not None)
+    seconds = time.perf_counter() - since
+    return Summary(pairs, len(matched) - len(todo), kept, n_matches, n_inliers, seconds, left_out)
+
+
+def _tasks(db: Database, pairs: list[Pair]) -> Iterator[tuple[Any, ...] | Task]:
+    """Yield the points of pairs, or what is wrong with them."""
+    for pair in pairs:
+        try:
+            yield pair, *db.points(pair)
+        except UnusableFile as error:
+            yield failed_task(pair, str(error))
 
 
 def _geometry(
@@ -179,20 +196,22 @@ def _geometry(
     """Return what to write of a pair, None for less than the `least` inliers and evidence, and its row of the report."""
     motion, F = selection.strongest_motion(result)
     chosen = motion if only_strongest else result.inlier_mask
-    inliers = np.unique(db.matches(pair)[chosen], axis=0)  # COLMAP wants every match once
+    # COLMAP wants every match once. Those of a pair that failed may be none that can be read.
+    inliers = np.unique(db.matches(pair)[chosen], axis=0) if chosen.any() else np.zeros((0, 2), np.uint32)
     plane = selection.dominant_plane(result, chosen)
     if plane is not None:
         config, matrix = PLANAR_OR_PANORAMIC, {"H": plane}
     else:
         config, matrix = UNCALIBRATED, {} if F is None else {"F": F}
+    names = db.names_of(pair)
     written = len(inliers) >= least[0] and result.evidence >= least[1]
     two_view_geometry = host("pycolmap", "colmap").TwoViewGeometry
     geometry = two_view_geometry(config=config, inlier_matches=inliers, **matrix) if written else None
     return geometry, {
         "image_id1": pair[0],
         "image_id2": pair[1],
-        "name1": db.names.get(pair[0]),
-        "name2": db.names.get(pair[1]),
+        "name1": names[0],
+        "name2": names[1],
         "matches": len(result.inlier_mask),
         "kept": int(result.inlier_mask.sum()),
         "inliers": len(inliers),

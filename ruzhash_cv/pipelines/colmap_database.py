@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host, told
+from ruzhash_cv.pipelines.files import UnusableFile, alone, check_space, told
+from ruzhash_cv.pipelines.hosts import host
 
 #: Images whose keypoints are held in memory.
 CACHED_IMAGES = 1000
@@ -49,22 +50,23 @@ def opened(path: Path) -> Iterator[Database]:
                 signal.SIGTERM, on_term
             )  # pycolmap's import puts its own in its place, which ends the process
     _check(path)
-    level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, 4  # it would log the reason beside raising
-    try:
-        database = pycolmap.Database.open(path)
-    except RuntimeError:
-        raise UnusableFile(
-            f"{path} is damaged, or of a schema that pycolmap {pycolmap.__version__} cannot read"
-        ) from None
-    finally:
-        pycolmap.logging.minloglevel = level
-    try:
-        yield Database(path, database)
-    except BaseException:
-        with suppress(UnusableFile):
-            _close(path, database)
-        raise
-    _close(path, database)
+    with alone(path):
+        level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, 4  # it would log the reason beside raising
+        try:
+            database = pycolmap.Database.open(path)
+        except RuntimeError:
+            raise UnusableFile(
+                f"{path} is damaged, or of a schema that pycolmap {pycolmap.__version__} cannot read"
+            ) from None
+        finally:
+            pycolmap.logging.minloglevel = level
+        try:
+            yield Database(path, database)
+        except BaseException:
+            with suppress(UnusableFile):
+                _close(path, database)
+            raise
+        _close(path, database)
 
 
 def _close(path: Path, database: Any) -> None:
@@ -128,8 +130,13 @@ class Database:
     def __init__(self, path: Path, database: Any) -> None:
         self._path, self._database, self._unread = path, database, f"cannot read {path}"
         with _in_one_line(self._unread):
-            self.names = {image.image_id: image.name for image in database.read_all_images()}
+            self._names = {image.image_id: image.name for image in database.read_all_images()}
         self._keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
+
+    def names_of(self, pair: Pair) -> tuple[str, str]:
+        """Return the names of a pair's images, the number of one that is missing."""
+        first, second = (str(self._names.get(image, image)) for image in pair)
+        return first, second
 
     def pairs(self) -> list[Pair]:
         """Return the image ids of the pairs that have raw matches."""
@@ -178,9 +185,8 @@ class Database:
     def _points_of(self, image: int, rows: Matches) -> Array:
         keypoints = self._keypoints(image)
         if len(rows) and rows.max() >= len(keypoints):
-            image_name = self.names.get(image, image)
-            message = f"a match names keypoint {rows.max()} of image {image_name}, which has {len(keypoints)}"
-            raise UnusableFile(f"{self._path} is inconsistent: {message}")
+            name = self._names.get(image, image)
+            raise UnusableFile(f"a match names keypoint {rows.max()} of image {name}, which has {len(keypoints)}")
         return keypoints[rows].astype(np.float64)
 
     def _read_keypoints(self, image: int) -> NDArray[np.float32]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv.pipelines.hosts import UnusableFile, told
+from ruzhash_cv.pipelines.files import UnusableFile, told, written_beside
 
 #: The strongest keypoints of an image, by kind of feature; brute-force matching of more takes minutes.
 MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}
@@ -33,8 +33,9 @@ class Features:
         return len(self.points)
 
     def save(self, path: Path) -> None:
-        """Write them to a file of NumPy."""
-        np.savez(path, points=self.points, descriptors=self.descriptors, pixel=self.pixel)
+        """Write them to a file of NumPy, in whole or not at all."""
+        with written_beside(path) as part, part.open("wb") as file:
+            np.savez(file, points=self.points, descriptors=self.descriptors, pixel=self.pixel)
 
     @classmethod
     def load(cls, path: Path) -> Features:

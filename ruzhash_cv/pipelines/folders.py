@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import itertools
-import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,7 +16,8 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Record, Rows
 from ruzhash_cv.pipelines.features import Features, detect, match, read_image
-from ruzhash_cv.pipelines.hosts import UnusableFile, listed_pairs, told, with_bar
+from ruzhash_cv.pipelines.files import UnusableFile, listed_pairs, told
+from ruzhash_cv.pipelines.hosts import with_bar
 from ruzhash_cv.pipelines.pairs import LOST, Task, flagged, pair_seed, run_task
 from ruzhash_cv.pipelines.streaming import stream
 from ruzhash_cv.result import FilterResult
@@ -85,29 +86,48 @@ def all_pairs(folder: Path) -> list[Names]:
 
 
 def filter_images(
-    pairs: Sequence[Names], images: Path, settings: Settings, *, n_jobs: int | None = None
+    pairs: Sequence[Names], images: Path, settings: Settings, scratch: Path, *, n_jobs: int | None = None
 ) -> Generator[FilteredPair, None, None]:
     """Match and filter pairs of pictures, and yield each as it is done.
 
-    Features are looked for once in each picture, before any pair is done. They wait in a temporary folder, where workers read them: of
-    many pictures they would not fit in memory. Pairs of a picture that cannot be read come first, not tried.
+    Features are looked for once in each picture, before any pair is done. They wait in the folder `scratch`, where workers read them:
+    of many pictures they would not fit in memory. A run that goes on after another finds them there, and one that ends removes them.
+    Pairs of a picture that cannot be read come first, not tried.
     """
     names = sorted({name for pair in pairs for name in pair})
-    with tempfile.TemporaryDirectory(prefix="ruzhash_cv_") as scratch:
-        files = {name: Path(scratch) / f"{number}.npz" for number, name in enumerate(names)}
-        look = functools.partial(_look_for_features, settings=settings)
-        pictures = ((name, images / name, files[name]) for name in names)
-        found = stream(look, pictures, _lost_picture, n_jobs=n_jobs, batch_size=BATCH_SIZE)
-        with contextlib.closing(found):
-            problems = dict(problem for problem in with_bar(found, desc="features", total=len(names)) if problem)
-        for pair in pairs:
-            if bad := problems.keys() & pair:
-                yield _untried(pair, problems[min(bad)])
-        items = [(pair, (files[pair[0]], files[pair[1]])) for pair in pairs if problems.keys().isdisjoint(pair)]
-        run = functools.partial(_filter_pair, settings=settings)
-        done = stream(run, items, lost_pair, n_jobs=n_jobs, batch_size=BATCH_SIZE)
-        with contextlib.closing(done):
-            yield from with_bar(done, desc="pairs", total=len(items))
+    scratch.mkdir(exist_ok=True)
+    files = {name: scratch / f"{_digest(name, images, settings)}.features" for name in names}
+    look = functools.partial(_look_for_features, settings=settings)
+    pictures = ((name, images / name, files[name]) for name in names)
+    found = stream(look, pictures, _lost_picture, n_jobs=n_jobs, batch_size=BATCH_SIZE)
+    with contextlib.closing(found):
+        problems = dict(problem for problem in with_bar(found, desc="features", total=len(names)) if problem)
+    for pair in pairs:
+        if bad := problems.keys() & pair:
+            yield _untried(pair, problems[min(bad)])
+    items = [(pair, (files[pair[0]], files[pair[1]])) for pair in pairs if problems.keys().isdisjoint(pair)]
+    run = functools.partial(_filter_pair, settings=settings)
+    done = stream(run, items, lost_pair, n_jobs=n_jobs, batch_size=BATCH_SIZE)
+    with contextlib.closing(done):
+        yield from with_bar(done, desc="pairs", total=len(items))
+    for file in (*scratch.glob("*.features"), *scratch.glob(".*.part")):
+        file.unlink()
+    with contextlib.suppress(OSError):  # where it is not this command's alone
+        scratch.rmdir()
+
+
+def stamp(picture: Path) -> tuple[int, int]:
+    """Return the size and the time of a picture's file, by which another one of the same name is told; 0 where there is none."""
+    with contextlib.suppress(OSError):
+        held = picture.stat()
+        return held.st_size, held.st_mtime_ns
+    return 0, 0
+
+
+def _digest(name: str, images: Path, settings: Settings) -> str:
+    """Return a name for the features of a picture, another one where the picture or how they are looked for is another."""
+    told = name, *stamp(images / name), settings.features, settings.max_size
+    return hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
 
 
 def _problem(name: str, images: Path) -> str | None:
@@ -121,6 +141,8 @@ def _problem(name: str, images: Path) -> str | None:
 def _look_for_features(item: tuple[str, Path, Path], settings: Settings) -> Names | None:
     """Write the features of a picture to a file; return its name and what is wrong, if it cannot be read."""
     name, path, file = item
+    if file.exists():
+        return None
     try:
         image = read_image(path)
     except UnusableFile as error:
@@ -143,7 +165,7 @@ def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> F
     blank = [name for name, held in zip(names, (first, second), strict=True) if len(held.points) == 0]
     failure = f"no keypoints in {blank[0]}" if blank else None
     task = Task(names, pair_seed(names), points1, points2, {"pixel": max(first.pixel, second.pixel)}, failure)
-    _, result = run_task(task, {"model": settings.model, "threshold": settings.threshold})
+    _, result, _ = run_task(task, {"model": settings.model, "threshold": settings.threshold})
     return FilteredPair(names, points1, points2, indices, result)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -18,16 +18,9 @@ from numpy.typing import NDArray
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._validation import check_int
 from ruzhash_cv.pipelines import selection
-from ruzhash_cv.pipelines.hosts import (
-    UnusableFile,
-    check_space,
-    check_writable,
-    host,
-    listed_pairs,
-    new_hdf5,
-    with_bar,
-)
-from ruzhash_cv.pipelines.pairs import run_pairs
+from ruzhash_cv.pipelines.files import UnusableFile, check_space, check_writable, listed_pairs, new_hdf5
+from ruzhash_cv.pipelines.hosts import host, with_bar
+from ruzhash_cv.pipelines.pairs import Task, failed_task, run_pairs
 from ruzhash_cv.result import FilterResult
 
 #: Images whose keypoints are held in memory.
@@ -49,12 +42,15 @@ class Summary:
         Matches read, and those that are left.
     seconds : float
         Wall time.
+    left_out : dict
+        The pairs that could not be filtered, by the names of their images, and why; they are written without a match.
     """
 
     pairs: int
     matches: int
     inliers: int
     seconds: float
+    left_out: dict[Names, str] = field(default_factory=dict)
 
 
 def filter_matches(
@@ -102,7 +98,7 @@ def filter_matches(
     Raises
     ------
     UnusableFile
-        A file cannot be read, a pair is in none, or `output` is there already. Nothing is written then.
+        A file cannot be read, a pair is in none, or `output` is there already or being written. Nothing is written then.
     ImportError
         h5py is not installed.
 
@@ -123,22 +119,25 @@ def filter_matches(
         source = _Source(features, matches)
         groups = source.find(pairs)
         n_matches = n_inliers = 0
+        left_out: dict[Names, str] = {}
         inputs = [Path(path) for path in (features_h5, matches_h5, pairs) if isinstance(path, (str, PathLike))]
         if target.is_file() and not overwrite:
             raise UnusableFile(f"{target} is there already")
         check_writable(target, *inputs)
-        with new_hdf5(target, libver="latest") as file:
-            points = ((names, *source.points(group, names)) for names, group in groups.items())
+        with new_hdf5(target, replace=overwrite, libver="latest") as file:
             prepare = selection.prepare if strongest_motion else None
-            results = run_pairs(points, prepare, batch_size=batch_size, **options)
-            for names, result in with_bar(results, progress, total=len(groups), unit="pair"):
+            results = run_pairs(source.tasks(groups), prepare, batch_size=batch_size, **options)
+            for names, result, failed in with_bar(results, progress, total=len(groups), unit="pair"):
                 check_space(target)
-                entries = source.filtered(groups[names], names, result, strongest_motion)
+                if failed:
+                    left_out[names], entries = str(result.reason), source.rejected(groups[names])
+                else:
+                    entries = source.filtered(groups[names], names, result, strongest_motion)
                 for name, values in entries.items():
                     file.create_dataset(f"{groups[names]}/{name}", data=values)
                 n_matches += len(result.inlier_mask)
                 n_inliers += int((entries["matches0"] >= 0).sum())
-    return Summary(len(groups), n_matches, n_inliers, time.perf_counter() - since)
+    return Summary(len(groups), n_matches, n_inliers, time.perf_counter() - since, left_out)
 
 
 class _Source:
@@ -175,10 +174,21 @@ class _Source:
                     return group, (first, second)
         return None
 
-    def points(self, group: str, names: Names) -> tuple[Array, Array]:
-        """Return the matched keypoints of a group, (m, 2) each."""
-        _, rows, partners = self._matched(group, names)
-        return self._keypoints(names[0])[rows], self._keypoints(names[1])[partners]
+    def tasks(self, groups: dict[Names, str]) -> Iterator[tuple[Any, ...] | Task]:
+        """Yield the matched keypoints of pairs, (m, 2) each, or what is wrong with them."""
+        for names, group in groups.items():
+            try:
+                _, rows, partners = self._matched(group, names)
+                yield names, self._keypoints(names[0])[rows], self._keypoints(names[1])[partners]
+            except UnusableFile as error:
+                yield failed_task(names, str(error))
+
+    def rejected(self, group: str) -> dict[str, NDArray[Any]]:
+        """Return the datasets of a group that keeps no match."""
+        size = 0
+        with suppress(UnusableFile):
+            size = self._dataset(self._matches, f"{group}/matches0").size
+        return {"matches0": np.full(size, -1, np.int16), "matching_scores0": np.zeros(size, np.float16)}
 
     def filtered(self, group: str, names: Names, result: FilterResult, only_strongest: bool) -> dict[str, NDArray[Any]]:
         """Return the datasets of a group: its matches with -1 for the rejected, and their scores."""

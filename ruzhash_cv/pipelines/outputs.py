@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ruzhash_cv.pipelines.files import UnusableFile, alone, check_space, new_hdf5, told, written_beside
 from ruzhash_cv.pipelines.folders import FilteredPair, Names
-from ruzhash_cv.pipelines.hosts import UnusableFile, check_space, host, new_hdf5, part_of, told, written_beside
+from ruzhash_cv.pipelines.hosts import host
 
 #: The file with the settings, in a folder of results.
 SETTINGS = "settings.json"
@@ -26,20 +27,34 @@ def open_output(path: Path, settings: dict[str, Any]) -> Iterator[Output]:
 
     `UnusableFile` where something else is there, or pairs made with other settings: nothing of it is changed.
     """
-    if path.suffix.lower() not in (".h5", ".hdf5"):
-        yield _Folder(path, settings)
-        return
-    if not path.exists():
-        with told(f"cannot write {path}"), new_hdf5(path) as empty:
-            empty.attrs["settings"] = json.dumps(settings)
+    if path.suffix.lower() in (".h5", ".hdf5"):
+        if not path.exists():
+            with new_hdf5(path) as empty:
+                empty.attrs["settings"] = json.dumps(settings)
+        with alone(path), _opened(path) as file:
+            _check(path, file.attrs.get("settings"), settings)
+            yield _Hdf5File(file)
+    else:
+        held = path / SETTINGS
+        with told(f"cannot write to {path}"):
+            path.mkdir(parents=True, exist_ok=True)
+            if all(there.suffix == ".part" for there in path.iterdir()):  # of a run that was killed
+                with written_beside(held, replace=False) as part:
+                    part.write_text(json.dumps(settings), encoding="utf-8")
+        _check(path, held.read_text(encoding="utf-8") if held.is_file() else None, settings)
+        with alone(held, path):
+            yield _Folder(path)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
         # So much is set aside at once that the file's length is seldom written, and hardly ever with what points beyond it.
-        file = host("h5py", "hloc").File(path, "r+", meta_block_size=2**20)
+        file = host("h5py", "hloc").File(path, "r+", locking=False, meta_block_size=2**20)
     except OSError:
         raise UnusableFile(f"{path} is no HDF5 file, or a spoilt one; nothing is overwritten") from None
     with file:
-        _check(path, file.attrs.get("settings"), settings)
-        yield _Hdf5File(file)
+        yield file
 
 
 def contents(pair: FilteredPair) -> dict[str, Any]:
@@ -62,15 +77,8 @@ def contents(pair: FilteredPair) -> dict[str, Any]:
 class _Folder:
     """One file a pair, in a folder for each first picture."""
 
-    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
-        self._path, held = path, path / SETTINGS
-        with told(f"cannot write to {path}"):
-            if path.exists() and (not path.is_dir() or any(there != part_of(held) for there in path.iterdir())):
-                _check(path, held.read_text(encoding="utf-8") if held.is_file() else None, settings)
-            else:
-                path.mkdir(parents=True, exist_ok=True)
-                with written_beside(held) as part:
-                    part.write_text(json.dumps(settings), encoding="utf-8")
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
     def _file(self, names: Names) -> Path:
         first, second = (_quoted(name) for name in names)

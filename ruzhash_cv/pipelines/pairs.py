@@ -23,6 +23,8 @@ from ruzhash_cv.result import FilterResult
 
 #: What names a pair: int, str, bytes, a path, or a tuple of these.
 Key: TypeAlias = Any
+#: A pair's key, its result, and whether it failed: its result is then `flagged`.
+Answer: TypeAlias = tuple[Key, FilterResult, bool]
 
 _OWN = ("points1", "points2", "rng")
 #: The reason of a pair that gets its worker killed.
@@ -91,19 +93,20 @@ def filter_pairs(
     a.jpg c.jpg 0 ValueError: `points1` and `points2` must have the same length, got 60 and 9
     """
     search = attrgetter("motions") if motions else None  # they are kept with the result from then on
-    return run_pairs(pairs, search, n_jobs=n_jobs, batch_size=batch_size, rng=rng, **options)
+    done = run_pairs(pairs, search, n_jobs=n_jobs, batch_size=batch_size, rng=rng, **options)
+    return ((key, result) for key, result, _ in done)
 
 
 def run_pairs(
-    pairs: Iterable[tuple[Any, ...]],
+    pairs: Iterable[tuple[Any, ...] | Task],
     afterwards: Callable[[FilterResult], Any] | None,
     *,
     n_jobs: int | None,
     batch_size: int,
     rng: int,
     **options: Any,
-) -> Iterator[tuple[Key, FilterResult]]:
-    """Do as `filter_pairs` does, and have workers call `afterwards` with each result."""
+) -> Iterator[Answer]:
+    """Do as `filter_pairs` does, have workers call `afterwards` with each result, and tell which pairs failed."""
     host("joblib", "parallel")
     _check_names(options, "filter_pairs")
     filter_points(np.empty((0, 2)), np.empty((0, 2)), **options)
@@ -111,11 +114,9 @@ def run_pairs(
     batch_size = check_int(batch_size, "batch_size")
     if n_jobs is not None and n_jobs != -1:
         n_jobs = check_int(n_jobs, "n_jobs")
-    tasks = (_as_task(pair, rng) for pair in pairs)
+    tasks = (pair if isinstance(pair, Task) else _as_task(pair, rng) for pair in pairs)
     run = functools.partial(run_task, options=options, afterwards=afterwards)
-    return stream(
-        run, tasks, lambda task: (task.key, flagged(len(task.points1), LOST)), n_jobs=n_jobs, batch_size=batch_size
-    )
+    return stream(run, tasks, lost_task, n_jobs=n_jobs, batch_size=batch_size)
 
 
 def pair_seed(key: Key, rng: int = 0) -> int:
@@ -200,10 +201,8 @@ def _check_names(options: Mapping[str, Any], where: str) -> None:
         raise TypeError(f"{where} got an unexpected option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
 
 
-def run_task(
-    task: Task, options: Mapping[str, Any], afterwards: Callable[[FilterResult], Any] | None = None
-) -> tuple[Key, FilterResult]:
-    """Return a pair's key and its result, whatever happens."""
+def run_task(task: Task, options: Mapping[str, Any], afterwards: Callable[[FilterResult], Any] | None = None) -> Answer:
+    """Return the answer to a pair, whatever happens."""
     failure = task.failure
     if failure is None:
         try:
@@ -211,10 +210,20 @@ def run_task(
             result = filter_points(task.points1, task.points2, rng=task.seed, **own)
             if afterwards is not None:
                 afterwards(result)
-            return task.key, result
+            return task.key, result, False
         except Exception as error:
             failure = _told(error)
-    return task.key, flagged(len(task.points1), failure)
+    return task.key, flagged(len(task.points1), failure), True
+
+
+def lost_task(task: Task) -> Answer:
+    """Return the answer to a pair that gets its worker killed."""
+    return task.key, flagged(len(task.points1), LOST), True
+
+
+def failed_task(key: Key, reason: str) -> Task:
+    """Return the task of a pair that has no points."""
+    return Task(key, 0, np.empty((0, 2)), np.empty((0, 2)), {}, reason)
 
 
 def flagged(n_matches: int, reason: str) -> FilterResult:

@@ -21,8 +21,6 @@ from ruzhash_cv.paper import (
     METHODS,
     AlgebraicFundamentalMatrices,
     AlgebraicHomographies,
-    Circles,
-    Lines,
     Problem,
     VoronoiForest,
     fit_noise,
@@ -219,13 +217,6 @@ def test_preferences_are_of_ten_models_a_point_and_every_point_votes_for_its_own
     binary = paper_preferences(problem, binary=True, rng=2)
     np.testing.assert_array_equal(binary.toarray() > 0, rows.toarray() > 0)
     assert rows.data.min() >= math.exp(-(problem.k**2) / 2) - 1e-6
-
-
-@pytest.mark.parametrize("name", ["stair4", "circle3"])
-def test_shapes_are_posed_with_three_sigma(name: str) -> None:
-    problem = pose(make_shape(name))
-    assert problem.k == 3
-    assert problem.family == (Lines() if name == "stair4" else Circles())
 
 
 def test_scenes_are_posed_in_normalised_coordinates(scene: Callable[[str], AdelaideScene]) -> None:

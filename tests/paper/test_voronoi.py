@@ -51,8 +51,8 @@ def nearest_twin(distances: np.ndarray, ties: np.uint64) -> int:
 
 def length_twin(forest: VoronoiForest, tree: int, x: int, own: bool, between: np.ndarray, across: np.ndarray) -> float:
     """Return the path length of row x of `across` (to the training rows); `own`: it trained the tree and does not count."""
-    _, keys, _, _, trained = forest._trees
-    b, psi = forest._n_branches, forest._psi
+    keys, trained = forest._trees.keys, forest._trees.trained
+    b, psi = forest._growth.n_branches, forest._growth.psi
     own_key = np.random.default_rng(forest.rng).integers(0, 1 << 64, forest.n_trees, dtype=np.uint64)[tree]
     rows = list(draw_rows(mix(own_key, 1), np.empty(len(trained[tree]), np.int64), psi))
     key, depth = keys[tree, 0], 0
@@ -68,7 +68,7 @@ def length_twin(forest: VoronoiForest, tree: int, x: int, own: bool, between: np
 
 
 def lengths_twin(forest: VoronoiForest, between: np.ndarray, across: np.ndarray, themselves: bool) -> np.ndarray:
-    trained = forest._trees[-1]
+    trained = forest._trees.trained
     lengths = [
         [length_twin(forest, tree, x, bool(themselves and members[x]), between, across) for x in range(len(across))]
         for tree, members in enumerate(trained)
@@ -90,19 +90,6 @@ def test_path_lengths_equal_those_of_a_plain_recursive_tree(metric: str, b: int,
 
 
 @pytest.mark.parametrize("metric", DISTANCES)
-def test_likeness_is_one_minus_the_distance(metric: str) -> None:
-    rows = np.vstack([clusters(n=30, m=23, alone=12), np.zeros((2, 23))]).astype(np.float32)
-    code, data = room.METRICS.index(metric), VoronoiForest(metric=metric)._as_rows(rows)
-    found = np.ones((len(rows), len(rows)))
-    for i, whole in enumerate(data.table):
-        for j in range(len(rows)):
-            shared = room._shared(code, whole, data.columns, data.values, int(data.indptr[j]), int(data.indptr[j + 1]))
-            union = data.sizes[i] + data.sizes[j] - shared
-            found[i, j] = 1 - shared / union if union > 0 else 1.0
-    np.testing.assert_allclose(found, DISTANCES[metric](rows), atol=1e-5)
-
-
-@pytest.mark.parametrize("metric", DISTANCES)
 def test_a_matrix_of_distances_gives_the_same_scores(metric: str) -> None:
     rows, new = clusters(), clusters(seed=1)
     near = VoronoiForest(metric=metric, n_trees=30, branching_factor=4)
@@ -118,10 +105,10 @@ def test_a_matrix_of_distances_gives_the_same_scores(metric: str) -> None:
 def test_rows_that_share_nothing_with_any_centre_spread_over_the_cells() -> None:
     """Zero rows are at distance 1 from all: each of 4 cells gets a quarter, in training and in scoring."""
     forest = VoronoiForest(n_trees=200, subsample_size=64, branching_factor=4).fit(np.zeros((64, 5)))
-    _, _, children, lengths, _ = forest._trees
+    children, lengths = forest._trees.children, forest._trees.lengths
     assert (children[:, 0] == 1).all()
     # A new row's length in a cell is 1 + c(size); cells of four rows or fewer are not told apart, and rare: P < 2e-4.
-    first = np.abs(lengths[:, 1:5, :1] - 1 - forest._credit).argmin(axis=2)
+    first = np.abs(lengths[:, 1:5, :1] - 1 - forest._growth.credit).argmin(axis=2)
     whole = lengths[:, 1:5, 0].min(axis=1) > 2
     assert whole.mean() > 0.99
     assert (first[whole].sum(axis=1) == 64).all()
@@ -150,17 +137,6 @@ def test_isolated_rows_are_isolated_by_training_and_by_scoring() -> None:
                 assert ((scores > 0) & (scores <= 1)).all()
                 area = stats.mannwhitneyu(scores[100:], scores[:100]).statistic / (100 * 20)
                 assert area > 0.85, (metric, b)
-
-
-def test_centres_are_different_rows_of_their_node() -> None:
-    rows = clusters()
-    forest = VoronoiForest(n_trees=5, branching_factor=3, subsample_size=60).fit(rows)
-    centres, _, children, _, trained = forest._trees
-    for tree in range(5):
-        for first in children[tree][children[tree] >= 0]:
-            of_node = centres[tree, first : first + 3]
-            assert len(set(of_node)) == 3
-            assert trained[tree, of_node].all()
 
 
 # A training row does not count itself

@@ -23,14 +23,14 @@ import pytest
 from many_pairs import ended
 from naive import apply
 from numpy.typing import NDArray
-from ruzhash_cv.families.solving import sampson_distance, transfer_error
 from two_views import H
 
 from ruzhash_cv import cli
-from ruzhash_cv.pipelines import colmap_database
+from ruzhash_cv.families.distances import sampson_distance, transfer_error
+from ruzhash_cv.pipelines import colmap_database, pairs
 from ruzhash_cv.pipelines.colmap import COLUMNS, Summary, verify
 from ruzhash_cv.pipelines.colmap_database import Database
-from ruzhash_cv.pipelines.hosts import UnusableFile, earlier_rows
+from ruzhash_cv.pipelines.files import UnusableFile
 
 pycolmap = pytest.importorskip("pycolmap")
 
@@ -86,8 +86,8 @@ def database(original: Path, tmp_path: Path) -> Path:
 
 def geometries(path: Path) -> dict[tuple[int, int], Any]:
     with pycolmap.Database.open(path) as db:
-        pairs, found = db.read_two_view_geometries()
-    return {tuple(pycolmap.pair_id_to_image_pair(pair)): item for pair, item in zip(pairs, found, strict=True)}
+        ids, found = db.read_two_view_geometries()
+    return {tuple(pycolmap.pair_id_to_image_pair(pair)): item for pair, item in zip(ids, found, strict=True)}
 
 
 def fingerprint(path: Path) -> str:
@@ -226,32 +226,73 @@ def test_a_run_that_goes_on_keeps_the_report_s_rows(
     with pytest.raises(KeyboardInterrupt):
         verify(database, n_jobs=1, batch_size=4, report=path)
     monkeypatch.undo()
-    first = earlier_rows(path, COLUMNS)
-    assert len(first) == 8
+    first = rows_of(path)
+    assert len(first) == 12  # 4 of them without their pairs
+    with path.open("ab") as file:
+        file.write(b"1,2,view" if name.endswith("csv") else b"")  # as of a killed run
     resumed = verify(database, n_jobs=1, report=path)
-    whole = earlier_rows(path, COLUMNS)
-    assert whole[:8] == first
+    whole = rows_of(path)
+    assert whole[:8] == first[:8]
     assert len({(row["image_id1"], row["image_id2"]) for row in whole}) == len(whole) == 8 + resumed.pairs
     assert verify(database, n_jobs=1, report=path).pairs == resumed.pairs - resumed.kept
-    assert len(earlier_rows(path, COLUMNS)) == len(whole)
+    assert len(rows_of(path)) == len(whole)
 
 
-@pytest.mark.parametrize("name", ["report.csv", "report.parquet"])
-def test_another_file_in_the_report_s_place_is_replaced(database: Path, tmp_path: Path, name: str) -> None:
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".parquet":
+        return list(pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist())
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_killed_run_leaves_the_rows_of_its_pairs(database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "report.csv"
+    code = KILLED.replace("n_jobs=1", "n_jobs=1, report=sys.argv[2]")
+    subprocess.run([sys.executable, "-c", code, str(database), str(path)], timeout=120, check=False)
+    assert len(geometries(database)) == 8
+    assert len(rows_of(path)) == 12
+    verify(database, n_jobs=1, report=path)
+    assert len({(row["image_id1"], row["image_id2"]) for row in rows_of(path)}) == len(rows_of(path)) == N_RIGID + 2
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "says"),
+    [
+        ("report.csv", b"names,of,something\n1,2,3\n", "its columns must be image_id1,image_id2,name1"),
+        ("report.csv", ("\ufeff" + ",".join(COLUMNS)).encode(), "its columns must be image_id1"),
+        ("report.csv", ";".join(COLUMNS).encode(), "its columns must be image_id1"),
+        (
+            "report.csv",
+            (",".join(COLUMNS) + "\n1,2\n" + "1," * 12 + "1\n").encode(),
+            "its row 1 does not have 13 cells",
+        ),
+        ("report.csv", b"\xff\xfe\x00", "'utf-8' codec can't decode"),
+        ("report.parquet", b"no table", "is no report that could be gone on with: "),
+    ],
+)
+def test_something_else_in_the_report_s_place_is_told_before_the_work(
+    database: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, contents: bytes, says: str
+) -> None:
+    """What a spreadsheet saves begins with a mark or has semicolons."""
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow.parquet")
-    verify(database, n_jobs=1)
-    (tmp_path / name).write_bytes(b"\xffnames,of,something\n1,2,3\n")
-    done = verify(database, n_jobs=1, report=tmp_path / name)
-    assert len(earlier_rows(tmp_path / name, COLUMNS)) == done.pairs > 0
+    path = tmp_path / name
+    path.write_bytes(contents)
+    with unchanged(database):
+        assert says in refusal(["colmap", str(database), "--report", str(path)], capfd)
+    assert path.read_bytes() == contents
 
 
-# The same rows, whatever happens
-
-
-def test_two_runs_write_the_same(database: Path, expected: str) -> None:
-    verify(database, n_jobs=1, batch_size=3)
-    assert fingerprint(database) == expected
+def test_a_parquet_file_of_other_types_is_told_before_the_work(
+    database: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    parquet, path = pytest.importorskip("pyarrow.parquet"), tmp_path / "report.parquet"
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet.write_table(pyarrow.table({name: ["words"] for name in COLUMNS}), path)
+    with unchanged(database):
+        assert "is no report that could be gone on with: " in refusal(
+            ["colmap", str(database), "--report", str(path)], capfd
+        )
 
 
 def test_two_jobs_write_the_same(database: Path, expected: str) -> None:
@@ -385,10 +426,10 @@ def test_a_database_without_matches(original: Path, tmp_path: Path, capfd: pytes
     with pycolmap.Database.open(path) as db:
         db.clear_matches()
     report = tmp_path / "report.csv"
-    report.write_text("an earlier one")
+    report.write_text(",".join(COLUMNS))
     with unchanged(path):
         assert "holds no matches" in refusal(["colmap", str(path), "--report", str(report)], capfd)
-    assert report.read_text() == "an earlier one"
+    assert report.read_text() == ",".join(COLUMNS)
 
 
 def test_a_database_of_another_schema(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -440,6 +481,11 @@ def test_a_database_locked_by_another_process(database: Path, capfd: pytest.Capt
     assert geometries(database) == {}
 
 
+def test_a_database_that_another_run_filters_is_refused(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with colmap_database.opened(database):
+        assert f"{database} is in use by another run" in refusal(["colmap", str(database)], capfd)
+
+
 @pytest.mark.skipif(not hasattr(os, "seteuid"), reason="needs users")
 def test_a_database_that_may_only_be_read(original: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:  # the folders of tests are for their user alone
@@ -457,11 +503,44 @@ def test_a_database_that_may_only_be_read(original: Path, capfd: pytest.CaptureF
         assert geometries(path) == {}
 
 
-def test_a_match_beyond_the_keypoints(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_pair_that_cannot_be_read_is_told_and_the_others_are_done(
+    database: Path, tmp_path: Path, expected: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     with pycolmap.Database.open(database) as db:
         db.write_matches(1, N_VIEWS + 1, np.array([[0, 0], [3, 500]], np.uint32))
-    message = refusal(["colmap", str(database), "--n-jobs", "1"], capfd)
-    assert f"names keypoint 500 of image view{N_VIEWS + 1}.jpg, which has 100" in message
+        bare = db.write_image(pycolmap.Image(name="bare.jpg", camera_id=1))
+        db.write_matches(1, bare, np.array([[0, 0], [1, 1]], np.uint32))
+    report = tmp_path / "report.csv"
+    for overwrite in ([], ["--overwrite"]):
+        arguments = ["colmap", str(database), "--n-jobs", "1", "--report", str(report), *overwrite]
+        assert cli.main(arguments) == 2
+        assert capfd.readouterr().err.splitlines() == [
+            f"left out view1.jpg and view{N_VIEWS + 1}.jpg: a match names keypoint 500 of image view{N_VIEWS + 1}.jpg, which has 100",
+            "left out view1.jpg and bare.jpg: a match names keypoint 1 of image bare.jpg, which has 0",
+            f"ruzhash-cv: error: 2 of {N_RIGID + 4} pairs are left out",
+        ]
+        assert fingerprint(database) == expected
+    reasons = {row["name2"]: row["reason"] for row in rows_of(report)}
+    assert reasons["bare.jpg"] == "a match names keypoint 1 of image bare.jpg, which has 0"
+
+
+def test_a_pair_that_gets_its_worker_killed_is_told_and_its_row_stays(
+    database: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream is played: it takes for lost what a worker would have been killed by."""
+
+    def lossy(function: Any, items: Any, lost: Any, **_: Any) -> Any:
+        for item in items:
+            yield lost(item) if item.key == (1, 2) else function(item)
+
+    foreign = pycolmap.TwoViewGeometry(config=3, inlier_matches=np.zeros((1, 2), np.uint32))
+    with pycolmap.Database.open(database) as db:
+        db.write_two_view_geometry(1, 2, foreign)
+    monkeypatch.setattr(pairs, "stream", lossy)
+    assert cli.main(["colmap", str(database), "--n-jobs", "1", "--overwrite"]) == 2
+    assert f"left out view1.jpg and view2.jpg: {pairs.LOST}\n" in capfd.readouterr().err
+    assert len(geometries(database)[1, 2].inlier_matches) == 1
+    assert len(geometries(database)) == N_RIGID + 1
 
 
 def test_damaged_pages_are_told_before_the_work(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -510,6 +589,14 @@ def test_the_report_never_takes_the_place_of_the_database(database: Path, capfd:
     path = database.rename(database.with_suffix(".csv"))
     with unchanged(path):
         assert "it is an input" in refusal(["colmap", str(path), "--report", str(path)], capfd)
+
+
+def test_a_link_named_like_a_part_of_the_report_leads_to_nothing(database: Path, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "report.csv.part").symlink_to(tmp_path / "victim")
+    verify(database, n_jobs=1, report=tmp_path / "report.csv")
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "report.csv").is_symlink()
 
 
 @pytest.mark.parametrize(

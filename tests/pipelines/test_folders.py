@@ -23,8 +23,8 @@ from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
 from ruzhash_cv.pipelines import folders, pair_seed
 from ruzhash_cv.pipelines.features import detect, match, read_image
+from ruzhash_cv.pipelines.files import UnusableFile, new_hdf5
 from ruzhash_cv.pipelines.folders import Settings, all_pairs, filter_images, read_list
-from ruzhash_cv.pipelines.hosts import UnusableFile
 from ruzhash_cv.pipelines.outputs import open_output
 from ruzhash_cv.pipelines.pairs import LOST
 
@@ -216,8 +216,28 @@ def test_features_are_looked_for_once_in_each_picture_that_is_missing(
 ) -> None:
     seen: list[str] = []
     monkeypatch.setattr(folders, "read_image", lambda path: seen.append(path.name) or read_image(path))
-    assert len(list(filter_images(all_pairs(images), images, Settings(max_size=160), n_jobs=1))) == 3
+    assert (
+        len(list(filter_images(all_pairs(images), images, Settings(max_size=160), images / "features", n_jobs=1))) == 3
+    )
     assert seen == list(NAMES)
+
+
+def test_a_run_that_goes_on_takes_up_the_features_it_finds(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(folders, "read_image", lambda path: seen.append(path.name) or read_image(path))
+    given = all_pairs(images), images, Settings(max_size=160), tmp_path / "out.features"
+    with contextlib.closing(filter_images(*given, n_jobs=1)) as ended:
+        first = next(ended)
+    assert len(list(given[-1].iterdir())) == 3
+    touched = images / NAMES[2]
+    touched.write_bytes(touched.read_bytes() + b"\n")
+    seen.clear()
+    again = {pair.names: pair for pair in filter_images(*given, n_jobs=1)}
+    assert seen == [NAMES[2]]
+    assert again[first.names].points1.tolist() == first.points1.tolist()
+    assert not given[-1].exists()
 
 
 def test_a_pair_that_was_written_in_part_is_done_again(tmp_path: Path, run: Any) -> None:
@@ -276,6 +296,38 @@ def test_what_this_command_did_not_write_stays(tmp_path: Path, run: Any, output:
     assert contents_of(path) == before
 
 
+@pytest.mark.parametrize("output", ["out", "out.h5"])
+def test_an_output_that_another_run_writes_is_refused(tmp_path: Path, run: Any, output: str) -> None:
+    if output.endswith("h5"):
+        pytest.importorskip("h5py")
+    path = tmp_path / output
+    assert run("-o", path)[0] == 0
+    settings = json.loads(settings_of(path))
+    with open_output(path, settings):
+        status, _, err = run("-o", path)
+        assert (status, err) == (2, f"ruzhash-cv: error: {path} is in use by another run\n")
+    assert run("-o", path)[0] == 0
+
+
+def settings_of(path: Path) -> str:
+    if path.is_dir():
+        return (path / "settings.json").read_text()
+    import h5py
+
+    with h5py.File(path) as file:
+        return str(file.attrs["settings"])
+
+
+def test_a_new_file_that_another_run_is_making_is_refused(tmp_path: Path, run: Any) -> None:
+    pytest.importorskip("h5py")
+    path = tmp_path / "out.h5"
+    with new_hdf5(path):
+        assert run("-o", path)[::2] == (2, f"ruzhash-cv: error: {path} is in use by another run\n")
+    with pytest.raises(UnusableFile, match=r"cannot write .*out\.h5: it is there already|File exists"), new_hdf5(path):
+        pass
+    assert not list(tmp_path.glob(".*"))
+
+
 @pytest.mark.parametrize(
     ("contents", "message"), [(b"", "is empty"), (b"not a picture", "is not a picture OpenCV can read")]
 )
@@ -308,7 +360,7 @@ def test_a_picture_that_gets_its_worker_killed_leaves_out_its_pairs_alone(
             yield lost(item) if item[0] == "plane1.jpg" else function(item)
 
     monkeypatch.setattr(folders, "stream", lossy)
-    pairs = list(filter_images(all_pairs(images), images, Settings(max_size=160), n_jobs=1))
+    pairs = list(filter_images(all_pairs(images), images, Settings(max_size=160), images / "features", n_jobs=1))
     assert {pair.names: pair.tried for pair in pairs} == {NAMES[:2]: True, NAMES[::2]: False, NAMES[1:]: False}
     assert all(LOST in str(pair.result.reason) and "plane1" in str(pair.result.reason) for pair in pairs[:2])
 

@@ -17,8 +17,8 @@ from two_views import motion
 
 from ruzhash_cv import cli, filter_points
 from ruzhash_cv.pipelines import pair_seed
+from ruzhash_cv.pipelines.files import UnusableFile, new_hdf5
 from ruzhash_cv.pipelines.hloc import Summary, filter_matches
-from ruzhash_cv.pipelines.hosts import UnusableFile
 
 h5py = pytest.importorskip("h5py")
 
@@ -135,7 +135,7 @@ def test_layout_is_hloc_s_own(files: list[Path]) -> None:
         before, after = source[group.name]["matches0"][()], group["matches0"][()]
         assert set(np.unique(after[before != after])) == {-1}
         assert np.all(group["matching_scores0"][()][before == -1] == 0)
-    assert not list(files[3].parent.glob("*.part"))
+    assert not list(files[3].parent.rglob(".*.part"))
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -217,7 +217,7 @@ def refusal(files: list[Path], capfd: pytest.CaptureFixture[str], *options: str)
     captured = capfd.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1, captured.err
-    assert not list(files[3].parent.glob("*.part"))
+    assert not list(files[3].parent.rglob(".*.part"))
     print(captured.err, end="")
     return captured.err
 
@@ -277,6 +277,25 @@ def test_an_input_is_never_the_output(files: list[Path], capfd: pytest.CaptureFi
     assert files[index].read_bytes() == before
 
 
+def test_an_input_named_like_a_part_of_the_output_is_read_and_stays(files: list[Path]) -> None:
+    files[1] = files[1].rename(files[3].with_name(f"{files[3].name}.part"))
+    before = files[1].read_bytes()
+    filter_matches(*files)
+    assert files[1].read_bytes() == before
+
+
+def test_a_second_run_with_the_same_output_is_refused_and_the_first_goes_on(
+    files: list[Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with new_hdf5(files[3]) as first:
+        capfd.readouterr()
+        assert cli.main(["hloc", *map(str, files), "--n-jobs", "1"]) == 2
+        assert capfd.readouterr().err == f"ruzhash-cv: error: {files[3]} is in use by another run\n"
+        first.attrs["whose"] = "mine"
+    with h5py.File(files[3]) as output:
+        assert output.attrs["whose"] == "mine"
+
+
 def test_an_output_that_cannot_be_written(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
     files[3].mkdir()
     assert "it is a directory" in refusal(files, capfd, "--overwrite")
@@ -293,16 +312,37 @@ def test_a_full_disk_is_told_before_hdf5_meets_it(
     assert not files[3].exists()
 
 
-def test_a_match_beyond_the_keypoints_leaves_no_file(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
-    write_matches(files[1], {as_group(*scene()[1][0]): np.full(N, 500, np.int16)})
-    assert "names keypoint 500 of 'query/0.jpg', which has 60" in refusal(files, capfd)
-    assert not files[3].exists()
-
-
-def test_a_features_file_without_keypoints(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
-    with h5py.File(files[0], "a") as file:
-        del file["query/0.jpg/keypoints"]
-    assert "cannot read query/0.jpg/keypoints in" in refusal(files, capfd)
+@pytest.mark.parametrize("fault", ["match", "keypoints", "matches"])
+def test_a_pair_that_cannot_be_read_is_told_and_the_others_are_done(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], fault: str
+) -> None:
+    keypoints, pairs, matches = scene(3)
+    groups = {as_group(*names): partners for names, partners in zip(pairs, matches, strict=True)}
+    features = write_features(tmp_path / "features.h5", keypoints)
+    source = write_matches(tmp_path / "matches.h5", groups)
+    group, output = as_group(*pairs[1]), tmp_path / "out.h5"
+    with h5py.File(source, "a") as found, h5py.File(features, "a") as held:
+        if fault == "match":
+            found[group]["matches0"][1] = 500
+        elif fault == "keypoints":
+            del held["query/1.jpg/keypoints"]
+        else:
+            del found[group]["matches0"]
+            found[group].create_group("matches0")
+    says = {
+        "match": f"{source}: {group} names keypoint 500 of 'query/1.jpg', which has 60",
+        "keypoints": f"cannot read query/1.jpg/keypoints in {features}",
+        "matches": f"cannot read {group}/matches0 in {source}",
+    }[fault]
+    files = [features, source, write_pairs(tmp_path / "pairs.txt", pairs), output]
+    capfd.readouterr()
+    assert cli.main(["hloc", *map(str, files), "--n-jobs", "1"]) == 2
+    assert capfd.readouterr().err.splitlines() == [
+        f"left out {' and '.join(pairs[1])}: {says}",
+        "ruzhash-cv: error: 1 of 3 pairs are left out",
+    ]
+    assert [len(read_pair(output, names)[0]) > 30 for names in pairs] == [True, False, True]
+    assert len(read_pair(output, pairs[1])[0]) == 0
 
 
 def test_without_h5py_one_line_says_what_to_install(

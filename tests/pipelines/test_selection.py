@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from ruzhash_cv.families.solving import sampson_distance
 from two_views import H, motion
 
 from ruzhash_cv import FilterResult, filter_points
+from ruzhash_cv.families.distances import sampson_distance
 from ruzhash_cv.pipelines import selection
 
 Array = NDArray[np.float64]

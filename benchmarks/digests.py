@@ -1,0 +1,209 @@
+"""Digests of what the filter says of 300 scenes of all suites: whether two versions of the package give the same bits.
+
+    PYTHONPATH=../before python benchmarks/digests.py -o before.txt
+    python benchmarks/digests.py --compare before.txt
+
+Prints a line a scene: its name, 16 letters each of mask, labels, scores, p-values, the matrices of models and of motions, F1, and
+milliseconds. The scenes are made once and kept in the cache. `--compare` names those that differ, and says by how much F1 does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import inspect
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+# The scenes are those of this script's own folder, the package is the one that Python finds.
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import numpy as np
+import pair_sets
+import pose_scenes
+import rendered
+from adelaide import fresh, labelled
+from cache import Arrays, stored
+from geometry import Points
+from measures import mask_quality, paired_difference
+from numpy.typing import NDArray
+from photos import home, photos
+
+FIELDS = ("mask", "labels", "scores", "p-values", "models", "motions")
+Scene = tuple[str, Points, Points, NDArray[np.bool_], NDArray[np.bool_]]
+"""Name, points of both images, which matches are true, and which count."""
+Options = dict[str, Any]
+
+
+def problems() -> Iterator[tuple[str, Any]]:
+    """Problems and pairs of every suite by the suite's name, the halves apart."""
+    for half in ("tune", "judge"):
+        yield from _named("adelaidermf", labelled(half))
+        yield from _named("poses", islice(pose_scenes.given(half, 1), 0, None, 2))
+        for features in ("sift", "orb"):
+            yield from _named(f"{features} on adelaidermf", islice(fresh(half, features), 0, None, 2))
+            for family in rendered.STRUCTURES:
+                found = rendered.photographed(features, half, 1, [family])
+                yield from _named(f"{features} on rendered {family}", islice(found, 2))
+        for family in rendered.STRUCTURES:
+            yield from _named(family, rendered.drawn(family, half, 1))
+        yield from _named("repeated", islice(rendered.repeated(half, 1), 0, None, 2))
+
+
+def photographed() -> Iterator[tuple[str, Any]]:
+    """Photographed pairs, where they are there."""
+    for half in ("tune", "judge"):
+        for scenes in ("planes", "rigid"):
+            yield from _named(f"photographed {scenes}", photos(scenes, "given", half))
+            yield from _named(f"photographed {scenes}, mutual", islice(photos(scenes, "mutual", half), 4))
+
+
+def _named(suite: str, found: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    for problem in found:
+        yield f"{suite}, {problem.name}", problem
+
+
+def pairs() -> Iterator[tuple[str, Points, Points, NDArray[np.bool_]]]:
+    """Overlays, and pairs that share nothing: name, points, which matches are true."""
+    for half in ("tune", "judge"):
+        for number, found in enumerate([*pair_sets.overlaid(half, 2), *pair_sets.still(half, 2)]):
+            pair = found.pair
+            yield f"overlay, {found.kind} {half} {number}", pair.points1, pair.points2, found.group > 0
+        for name, make in (("unrelated", pair_sets.unrelated), ("alike", pair_sets.look_alike)):
+            for number, (points1, points2) in enumerate(make(half, 4)):
+                yield f"{name}, {half} {number}", points1, points2, np.zeros(len(points1), bool)
+
+
+def make_all() -> Arrays:
+    """Every scene as one array (n, 6): points, whether it is true, whether it counts."""
+    found: Arrays = {}
+    for name, points1, points2, true in pairs():
+        found[f"{len(found):03} {name}"] = np.column_stack([points1, points2, true, np.ones(len(true))])
+    for name, problem in chain(problems(), photographed()):
+        rows = problem.points1, problem.points2, problem.labels > 0, problem.judged
+        found[f"{len(found):03} {name}"] = np.column_stack(rows)
+    return found
+
+
+def scenes() -> Iterator[Scene]:
+    """All scenes, from the cache where they are there."""
+    photographs = "" if home().is_dir() else "_without_photographs"
+    for name, rows in stored(f"digests_1{photographs}", make_all).items():
+        yield name, rows[:, :2], rows[:, 2:4], rows[:, 4] > 0, rows[:, 5] > 0
+
+
+def options_of(number: int, name: str) -> Iterator[tuple[str, Options]]:
+    """The defaults for every scene, and for some of them one other setting beside."""
+    yield "", {}
+    if name.split(" ", 1)[1].startswith("overlay"):
+        yield "keep_stationary=False", {"keep_stationary": False}
+    others: tuple[Options, ...] = ({"model": "homography"}, {"model": "fundamental"}, {"threshold": 3.0})
+    others += ({"false_acceptance_rate": 0.05}, {"rng": 7}, {"model": "fundamental", "threshold": 1.5})
+    if number % 4 == 0:
+        told = others[number // 4 % len(others)]
+        yield ", ".join(f"{key}={value}" for key, value in told.items()), told
+
+
+def digest(*arrays: Any) -> str:
+    """16 letters of the bits of arrays."""
+    state = hashlib.sha256()
+    for array in arrays:
+        values = np.ascontiguousarray(array)
+        if values.dtype.kind == "i":
+            values = values.astype(np.int64)
+        state.update(repr(values.shape).encode() + values.tobytes())
+    return state.hexdigest()[:16]
+
+
+def digests_of(result: Any) -> list[str]:
+    """Digests of each of `FIELDS`."""
+    arrays = result.inlier_mask, result.labels, result.anomaly_scores, getattr(result, "p_values", ())
+    matrices = [[one.matrix for one in found] for found in (result.models, result.motions)]
+    return [*map(digest, arrays), *(digest(*found) for found in matrices)]
+
+
+def lines(every: int) -> Iterator[str]:
+    """A line for each scene and setting."""
+    from ruzhash_cv import filter_points
+
+    known = inspect.signature(filter_points).parameters
+    single: Options = {"n_jobs": 1} if "n_jobs" in known else {}
+    for number, (name, points1, points2, true, judged) in enumerate(scenes()):
+        if number % every:
+            continue
+        for setting, options in options_of(number, name):
+            title = f"{name} [{setting}]" if setting else name
+            start = time.process_time()
+            try:
+                result = filter_points(points1, points2, **{"rng": 0, **single, **options})
+                f1 = mask_quality(result.inlier_mask[judged], true[judged])["f1"]
+                cells = [*digests_of(result), f"{f1:.6f}"]
+            except Exception as error:  # the other scenes are still worth their answers
+                cells = [f"{type(error).__name__}: {error}".splitlines()[0].replace("\t", " "), "nan"]
+            milliseconds = 1e3 * (time.process_time() - start)
+            yield "\t".join([title, *cells, f"{milliseconds:.0f}"])
+
+
+def compare(before: dict[str, list[str]], after: dict[str, list[str]]) -> str:
+    """Which scenes differ in what, and the paired difference of F1: of those that differ, and of all."""
+    common = [name for name in after if name in before]
+    told, changed = [], []
+    for name in common:
+        old, new = before[name], after[name]
+        differ = [field for field, a, b in zip(FIELDS, old, new, strict=False) if a != b]
+        if len(old) != len(new):
+            differ = [min(old, new, key=len)[0]]
+        if differ:
+            changed.append(name)
+            told.append(f"{name}: {', '.join(differ)}; F1 {old[-2]} -> {new[-2]}")
+    for title, names in (("of those that differ,", changed), ("of all", common)):
+        if not names:
+            continue
+        values = np.array([[float(found[name][-2]) for found in (after, before)] for name in names]).reshape(-1, 2).T
+        mean, error = paired_difference(*values)
+        told.append(f"F1 after minus before, {title} {len(names)}: {mean:+.6f} ± {error:.6f}")
+    for field in FIELDS:
+        at = FIELDS.index(field)
+        both = [(after[name], before[name]) for name in common if len(after[name]) == len(before[name])]
+        count = sum(new[at] != old[at] for new, old in both if len(new) > 2)
+        told.append(f"{field}: {count} differ")
+    seconds = [sum(float(found[name][-1]) for name in common) / 1e3 for found in (before, after)]
+    told.append("processor seconds before {:.1f}, after {:.1f}".format(*seconds))
+    if len(common) < max(len(before), len(after)):
+        told.append(f"{len(before)} scenes before, {len(after)} after, {len(common)} in both")
+    return "\n".join(told)
+
+
+def read(text: Iterable[str]) -> dict[str, list[str]]:
+    """Cells of each line by the scene's name."""
+    return {line.split("\t")[0]: line.rstrip("\n").split("\t")[1:] for line in text if not line.startswith("#")}
+
+
+def main() -> None:
+    """Print the digests, or what differs from those of another version."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", type=Path, help="write the digests there; default print them")
+    parser.add_argument("--compare", type=Path, metavar="OTHER.txt", help="digests of the version before")
+    parser.add_argument("--every", type=int, default=1, help="only one scene of so many")
+    options = parser.parse_args()
+    start = time.process_time()
+    import ruzhash_cv
+
+    print(f"package: {Path(ruzhash_cv.__file__).parent}", file=sys.stderr)
+    found = list(lines(options.every))
+    print(f"{len(found)} scenes, {time.process_time() - start:.0f} processor seconds", file=sys.stderr)
+    if options.output:
+        options.output.write_text("\n".join(found) + "\n", encoding="utf-8")
+    if options.compare:
+        print(compare(read(options.compare.read_text(encoding="utf-8").splitlines()), read(found)))
+    elif not options.output:
+        print(*found, sep=os.linesep)
+
+
+if __name__ == "__main__":
+    main()

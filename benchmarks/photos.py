@@ -1,0 +1,117 @@
+"""Photographed pairs with ground truth: planes of which a homography is known, and rigid scenes with hand-made validation points.
+
+Two sets of K. Lebeda, J. Matas, O. Chum, "Fixing the Locally Optimized RANSAC", BMVC 2012. They are not part of this repository:
+`RUZHASH_CV_PHOTOGRAPHED` names the directory that holds `planes` and `rigid`; without it it is looked for beside AdelaideRMF's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import cv2
+import numpy as np
+from cache import Arrays, stored
+from geometry import Matrix, Points, apply_homography, refit, sampson_distance
+from numpy.typing import NDArray
+from problems import Problem
+from scipy.io import loadmat
+
+KINDS = {"planes": "homography", "rigid": "fundamental"}
+TRUE_WITHIN = 5.0  # pixels: transfer error in the second image, or Sampson distance
+N_FEATURES = 4000
+RATIO = 0.8
+FEWEST_TRUE = 10  # with fewer true matches a pair asks for nothing but luck
+#: Pairs without given matches worth the name: too few, or not in the coordinates of the images.
+UNUSABLE = {
+    "planes": ("adam", "city"),
+    "rigid": ("Brussels", "Dresden", "Leuven1", "Leuven2", "dino2", "temple1", "temple2"),
+}
+_SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def home() -> Path:
+    """Where the photographs are."""
+    if told := os.environ.get("RUZHASH_CV_PHOTOGRAPHED"):
+        return Path(told)
+    return Path(os.environ.get("RUZHASH_CV_DATA") or _SHARED / "adelaidermf").parent / "photographed"
+
+
+def scene_names(scenes: str, half: str) -> list[str]:
+    """Pairs of "planes" or "rigid": even places of the sorted names tune, odd ones judge; none where there are no photographs."""
+    names = sorted(path.name.removesuffix("_vpts.mat") for path in (home() / scenes).glob("*_vpts.mat"))
+    return names[::2] if half == "tune" else names[1::2]
+
+
+def validation_points(stem: Path) -> tuple[Points, Points]:
+    """The hand-made correspondences of a pair."""
+    rows = loadmat(f"{stem}_vpts.mat")["validation"][0, 0]["pts"].T.astype(np.float64)
+    return rows[:, :2] / rows[:, 2:3], rows[:, 3:5] / rows[:, 5:6]
+
+
+def true_model(scenes: str, stem: Path) -> Matrix:
+    """The homography that comes with a plane; of a rigid scene the fundamental matrix of its validation points."""
+    if scenes == "planes":
+        return np.linalg.inv(np.loadtxt(f"{stem}_model.txt"))
+    model = refit("fundamental", *validation_points(stem))
+    assert model is not None
+    return model
+
+
+def given(stem: Path) -> tuple[Points, Points] | None:
+    """The matches that come with a pair, None where there are none; lines of another length are no matches."""
+    path = Path(f"{stem}_pts.txt")
+    if not path.exists() or stem.name in UNUSABLE[stem.parent.name]:
+        return None
+    rows = np.array([line.split() for line in path.read_text().splitlines() if len(line.split()) == 7], np.float64)
+    return (rows[:, :2], rows[:, 3:5]) if len(rows) else None
+
+
+def matches_of(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
+    """SIFT and ORB with the ratio test, and mutual nearest neighbours of SIFT without it."""
+    arrays: Arrays = {}
+    detectors = {"sift": cv2.SIFT_create(N_FEATURES), "orb": cv2.ORB_create(nfeatures=N_FEATURES)}
+    for features, detector in detectors.items():
+        (kp1, des1), (kp2, des2) = (detector.detectAndCompute(image, None) for image in (img1, img2))
+        matcher = cv2.BFMatcher(cv2.NORM_L2 if features == "sift" else cv2.NORM_HAMMING)
+        rows = [row for row in matcher.knnMatch(des1, des2, k=2) if len(row) == 2]
+        found = {features: [a for a, b in rows if a.distance < RATIO * b.distance]}
+        if features == "sift":
+            back = [match.trainIdx for match in matcher.match(des2, des1)]
+            found["mutual"] = [a for a, _ in rows if back[a.trainIdx] == a.queryIdx]
+        for name, kept in found.items():
+            places = [(*kp1[match.queryIdx].pt, *kp2[match.trainIdx].pt) for match in kept]
+            arrays[name] = np.array(places, np.float64).reshape(-1, 4)
+    return arrays
+
+
+def fresh(stem: Path, features: str) -> tuple[Points, Points]:
+    """Matches of the photographs themselves: "sift", "orb" or "mutual"."""
+    images = [next(stem.parent.glob(f"{stem.name}{side}.*")) for side in "AB"]
+    img1, img2 = (np.asarray(cv2.imread(str(image), cv2.IMREAD_GRAYSCALE), np.uint8) for image in images)
+    slug = f"photos_{stem.parent.name}_{stem.name}_{N_FEATURES}_opencv{cv2.__version__}"
+    rows = stored(slug, partial(matches_of, img1, img2))[features]
+    return rows[:, :2], rows[:, 2:]
+
+
+def photos(scenes: str, features: str, half: str, fewest: int = FEWEST_TRUE) -> Iterator[Problem]:
+    """Pairs of "planes" or "rigid" with "given", "sift", "orb" or "mutual" matches, as far as they have true ones."""
+    for name in scene_names(scenes, half):
+        stem = home() / scenes / name
+        points = given(stem) if features == "given" else fresh(stem, features)
+        if points is None:
+            continue
+        model = true_model(scenes, stem)
+        if scenes == "planes":
+            error = np.linalg.norm(apply_homography(model, points[0]) - points[1], axis=1)
+        else:
+            error = sampson_distance(model, *points)
+        labels = (error <= TRUE_WITHIN).astype(np.intp)
+        if labels.sum() < fewest:
+            continue
+        judged, exact = np.ones(len(labels), bool), validation_points(stem)
+        yield Problem(
+            name, f"{features} on photographed {scenes}", KINDS[scenes], *points, labels, judged, (model,), *exact
+        )

@@ -1,0 +1,203 @@
+"""The variants of the ablation fit the package, and each of them matters."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from evaluate_ablation import KEY, measured, number_table, package_digest, summary, tables
+from problems import Problem
+from rendering import draw_correspondences, facade_scene
+from two_views import one_window_off, shifted_along_lines
+from variants import DEFAULT, NUMBERS, RULES, all_variants, run
+
+from ruzhash_cv import FilterResult, filter_points
+from ruzhash_cv.parameters import Parameters
+
+
+@cache
+def crowded() -> Problem:
+    """Several rounds of both families: most matches crowd around three planes, and none of these holds half of all."""
+    drawn = draw_correspondences(facade_scene(3, rng=1), 60, mismatch_rate=0.6, mismatches="nearby", rng=2)
+    judged = np.ones(60, bool)
+    return Problem("crowded", "test", "homography", drawn.points1, drawn.points2, drawn.labels, judged)
+
+
+@cache
+def repeated() -> Problem:
+    """One plane; many of its keypoints are matched a period off as well, some of its matches are there twice."""
+    rng = np.random.default_rng(5)
+    points = np.stack(np.meshgrid(np.arange(14), np.arange(10)), axis=-1).reshape(-1, 2) * 40.0 + rng.uniform(
+        -9, 9, (140, 2)
+    )
+    there = points + [30.0, 5.0]
+    off, twice, lost = rng.choice(140, 60, replace=False), rng.choice(140, 50, replace=False), rng.choice(140, 30)
+    points1 = np.vstack([points, points[off], points[twice] + 0.7, points[lost], rng.uniform(0, 500, (80, 2))])
+    points2 = np.vstack(
+        [
+            there,
+            there[off] + [40.0, 0.0],
+            there[twice] + 0.7,
+            there[lost] + rng.uniform(30, 60, (30, 2)),
+            rng.uniform(0, 500, (80, 2)),
+        ]
+    )
+    labels = np.repeat([1, 0, 1, 0, 0], [140, 60, 50, 30, 80])
+    points2 = points2 + rng.normal(0, 0.7, points2.shape)
+    return Problem("repeated", "test", "homography", points1, points2, labels, np.ones(len(labels), bool))
+
+
+@cache
+def contested() -> Problem:
+    """Two planes side by side; six keypoints of the one have a second partner, where the other would put them."""
+    rng = np.random.default_rng(6)
+    points1 = rng.uniform(0, [250, 400], (160, 2)) + np.repeat([[0.0, 0.0], [260.0, 0.0]], 80, axis=0)
+    points2 = points1 + np.repeat([[30.0, 5.0], [-60.0, 40.0]], 80, axis=0)
+    points1, points2 = np.vstack([points1, points1[:6]]), np.vstack([points2, points1[:6] + [-60.0, 40.0]])
+    labels = np.repeat([1, 2, 0], [80, 80, 6])
+    return Problem("contested", "test", "homography", points1, points2, labels, np.ones(166, bool))
+
+
+@cache
+def rough() -> Problem:
+    """One plane of which every tenth match lies further off than the others' noise."""
+    rng = np.random.default_rng(7)
+    points1 = rng.uniform(0, 500, (300, 2))
+    spreads = np.where(np.arange(300) % 10, 0.4, 2.0)
+    points2 = points1 + [30.0, 5.0] + rng.normal(0, 1, (300, 2)) * spreads[:, None]
+    points2[:100] = rng.uniform(0, 500, (100, 2))
+    labels = (np.arange(300) >= 100).astype(np.intp)
+    return Problem("rough", "test", "homography", points1, points2, labels, np.ones(300, bool))
+
+
+@cache
+def surrounded() -> Problem:
+    """One plane, and mismatches evenly spread around it, up to 40 px off: as dense near its tolerance as further off."""
+    rng = np.random.default_rng(1)
+    points1, angle = rng.uniform(0, 500, (360, 2)), rng.uniform(0, 2 * np.pi, 100)
+    off = rng.normal(0, 1.0, points1.shape)
+    off[200:300] = np.sqrt(rng.uniform(3**2, 40**2, (100, 1))) * np.column_stack([np.cos(angle), np.sin(angle)])
+    points2 = points1 + [30.0, 5.0] + off
+    points2[300:] = rng.uniform(0, 500, (60, 2))
+    labels = (np.arange(360) < 200).astype(np.intp)
+    return Problem("surrounded", "test", "homography", points1, points2, labels, np.ones(360, bool))
+
+
+@cache
+def shallow() -> Problem:
+    """A rigid scene that a wide plane nearly holds: displacements along one direction differ by 36 px."""
+    rng = np.random.default_rng(0)
+    points1 = rng.uniform(0, 500, (140, 2))
+    points2 = points1 + [30.0, 5.0] + rng.normal(0, 0.5, points1.shape)
+    points2[:, 0] += rng.uniform(-18, 18, 140)
+    points2[80:] = rng.uniform(0, 500, (60, 2))
+    labels = (np.arange(140) < 80).astype(np.intp)
+    return Problem("shallow", "test", "fundamental", points1, points2, labels, np.ones(140, bool))
+
+
+@cache
+def one_way() -> Problem:
+    """A plane, and a texture on it that is matched some periods off in one direction."""
+    points1, points2 = shifted_along_lines(0, contested=True)
+    labels = (np.arange(270) < 100).astype(np.intp)
+    return Problem("one way", "test", "homography", points1, points2, labels, np.ones(270, bool))
+
+
+@cache
+def window_off() -> Problem:
+    """A wall and things before it, and more of the wall's matches that are all one window off."""
+    points1, points2, true = one_window_off()
+    return Problem("window off", "test", "homography", points1, points2, true.astype(np.intp), np.ones(len(true), bool))
+
+
+PROBLEMS = (crowded, repeated, contested, rough, surrounded, shallow, one_way, window_off)
+
+
+@cache
+def results(name: str) -> list[FilterResult]:
+    return [run(all_variants()[name], problem.points1, problem.points2, 0) for problem in (make() for make in PROBLEMS)]
+
+
+def same(first: FilterResult, second: FilterResult) -> bool:
+    names = ("inlier_mask", "anomaly_scores", "p_values")
+    models = zip(first.models, second.models, strict=False)
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names) and all(
+        np.array_equal(one.matrix, other.matrix) for one, other in models
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in RULES if name != DEFAULT])
+def test_every_rule_matters_to_a_small_problem(name: str) -> None:
+    assert not all(map(same, results(name), results(DEFAULT)))
+
+
+def test_the_default_is_what_filter_points_does() -> None:
+    given = ((problem.points1, problem.points2) for problem in (make() for make in PROBLEMS))
+    assert all(map(same, results(DEFAULT), (filter_points(*points) for points in given)))
+
+
+def test_row_sums_rank_matches_as_weighted_preferences_do() -> None:
+    for result in results("forest: none, row sums in its place"):
+        assert ((result.anomaly_scores > 0) & (result.anomaly_scores <= 1)).all()
+        assert result.anomaly_scores.min() == pytest.approx(0.5, abs=1e-6)  # of the largest sum
+
+
+def test_mask_of_structures_alone_is_what_lies_within_tolerances() -> None:
+    for result in results("mask: structures alone"):
+        assert np.array_equal(result.inlier_mask, result.labels >= 0)
+
+
+def test_false_acceptance_rates_are_the_mask() -> None:
+    result = results("mask: p <= 0.01")[0]
+    assert np.array_equal(result.inlier_mask, result.p_values <= 0.01)
+
+
+def test_every_number_of_the_method_is_in_the_table_and_can_be_scaled() -> None:
+    assert list(NUMBERS) == [field.name for field in fields(Parameters)]
+    assert len(number_table().splitlines()) == 2 + len(NUMBERS)
+    for name, number in NUMBERS.items():
+        assert {f"{name} halved", f"{name} doubled"} & all_variants().keys(), name
+        assert number.meaning
+
+
+@pytest.mark.parametrize("name", [name for name in all_variants() if name not in RULES])
+def test_the_method_runs_with_every_number_halved_and_doubled(name: str) -> None:
+    problem = crowded()
+    assert 0 <= measured(problem, all_variants()[name], 0)["f1"] <= 1
+
+
+def test_integers_are_at_least_one_zero_stays_and_shares_stay_below_one() -> None:
+    assert NUMBERS["motion_neighbourhoods"].scaled(0.5) == (25, 0)
+    assert NUMBERS["tolerance_steps"].scaled(0.5) == 1
+    assert NUMBERS["plane_widest_radius"].scaled(2.0) == Parameters().plane_widest_radius + 2
+    assert NUMBERS["interleaved_share"].scaled(2.0) == 0.999
+
+
+def _rows() -> pd.DataFrame:
+    rows = []
+    for variant, shift in ((DEFAULT, 0.0), ("mask: no reach beyond tolerances", 0.1)):
+        for suite, problem, f1 in (
+            ("planes", "1", 0.5),
+            ("planes", "2", 0.7),
+            ("motions", "1", 0.4),
+            ("motions", "2", 0.2),
+        ):
+            values = {"f1": f1 + shift, "auc": 0.9, "accepted": 0.05}
+            rows.append(dict(zip(KEY, ("x", variant, suite, problem, 0), strict=True)) | values)
+    return pd.DataFrame(rows)
+
+
+def test_differences_are_paired_by_problem() -> None:
+    found = summary(_rows())
+    variant = found.loc["mask: no reach beyond tolerances"]
+    assert variant[["f1", "f1 error", "planes", "auc"]].tolist() == pytest.approx([0.1, 0.0, 0.1, 0.0], abs=1e-12)
+    assert found.loc[DEFAULT, "planes"] == pytest.approx(0.6)
+    assert found.loc["problems", ["f1", "motions"]].tolist() == [4, 2]
+    assert "| mask: no reach beyond tolerances | +0.1000 ± 0.0000 |" in tables(found)
+
+
+def test_the_digest_is_of_the_code() -> None:
+    assert len(package_digest()) == 8

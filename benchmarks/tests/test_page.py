@@ -1,0 +1,73 @@
+"""The tables of docs/benchmarks.md and README.md are those of the CSVs, and what is ahead of the package is told."""
+
+from __future__ import annotations
+
+import page
+import pandas as pd
+from report import MEASURES, by_rate, summary
+
+
+def rows_of(f1: dict[str, list[float]], rates: tuple[float, ...] = ()) -> pd.DataFrame:
+    told = dict.fromkeys(MEASURES, 0.5)
+    return pd.DataFrame(
+        [
+            {"suite": "s", "half": "judge", "problem": str(number), "method": method, "seed": 0, **told, "f1": value}
+            | {"rate": rates[number] if rates else float("nan")}
+            for method, values in f1.items()
+            for number, value in enumerate(values)
+        ]
+    )
+
+
+def test_documents_hold_the_tables_of_the_csvs() -> None:
+    parts = page.parts()
+    for path in page.DOCUMENTS:
+        text = path.read_text(encoding="utf-8")
+        assert page.fill(text, parts) == text, f"`python benchmarks/page.py` writes {path.name} anew"
+
+
+def test_every_part_has_its_place() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in page.DOCUMENTS)
+    for name in page.parts():
+        assert text.count(f"<!-- {name} -->") == text.count(f"<!-- /{name} -->") == 1, name
+
+
+def test_fill_replaces_what_is_between_the_marks_and_nothing_else() -> None:
+    text = "before\n<!-- a -->\nold\n<!-- /a -->\nafter\n<!-- b -->\nkept\n<!-- /b -->\n"
+    filled = page.fill(text, {"a": r"new \1"})
+    assert filled == text.replace("old", "\nnew \\1\n")
+
+
+def test_methods_ahead_are_told_apart_by_two_standard_errors() -> None:
+    rows = rows_of(
+        {
+            "ruzhash_cv": [0.5, 0.5, 0.5, 0.5],
+            "surely": [0.6, 0.62, 0.6, 0.62],
+            "perhaps": [0.3, 0.9, 0.3, 0.9],
+            "behind": [0.4, 0.4, 0.4, 0.4],
+        }
+    )
+    told = page.ahead(summary(rows).xs(("s", "judge")))
+    assert told.startswith("Ahead of the default beyond two standard errors: surely by 0.110 ± 0.006; within")
+    assert "perhaps by 0.100" in told
+    assert "behind" not in told
+
+
+def test_methods_are_compared_on_the_problems_all_have_answered() -> None:
+    found = summary(rows_of({"ruzhash_cv": [1.0, 0.8, 0.0], "peer": [0.8, 0.8]})).xs(("s", "judge"))
+    assert found.f1.tolist() == [0.8, 0.9]
+    assert found.problems.tolist() == [2, 2]
+    assert round(found.loc["peer", "lead"], 6) == 0.1
+
+
+def test_columns_of_several_suites_count_problems() -> None:
+    one = rows_of({"ruzhash_cv": [0.5] * 3, "peer": [0.9] * 3})
+    two = rows_of({"ruzhash_cv": [0.7], "peer": [0.7], "other": [0.7]}).assign(suite="t")
+    found = page.pooled(summary(pd.concat([one, two])), ("s", "t"))
+    assert found.f1.round(6).to_dict() == {"peer": 0.85, "ruzhash_cv": 0.55}
+
+
+def test_rates_are_kept_apart() -> None:
+    found = by_rate(rows_of({"ruzhash_cv": [0.5, 0.7, 0.1]}, (0.1, 0.1, 0.9)))
+    assert found.f1.tolist() == [0.6, 0.1]
+    assert found.problems.tolist() == [2, 1]

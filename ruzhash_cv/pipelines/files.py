@@ -1,0 +1,144 @@
+"""Files: what cannot be used is told in one line, and what is written is whole or not there."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import shutil
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ruzhash_cv.pipelines.hosts import host
+
+#: Bytes of a disk that stay free: what libraries hold back, and write later, is less.
+SPARE = 2**26
+
+
+class UnusableFile(ValueError):  # noqa: N818
+    """A file that cannot be read or written as asked; the message is one line that names it."""
+
+
+@contextmanager
+def told(failure: str) -> Iterator[None]:
+    """Turn an error of the file system into an `UnusableFile`."""
+    try:
+        yield
+    except BrokenPipeError:  # of stdout, which nobody reads any more
+        raise
+    except OSError as error:
+        raise UnusableFile(f"{failure}: {error.strerror or error}") from None
+
+
+def check_space(path: Path, size: int = 0) -> None:
+    """Raise `UnusableFile` where the disk of a file, or its largest length, has no room for `size` bytes and some to spare.
+
+    Without, COLMAP and HDF5 end the process, and HDF5 spoils the file.
+    """
+    if shutil.disk_usage(path.parent).free < size + SPARE:
+        raise UnusableFile(f"cannot write to {path}: less than {SPARE >> 20} MB are left on its disk")
+    held = path.stat().st_size if path.exists() else 0
+    if held + size + SPARE > _longest_file():
+        raise UnusableFile(f"cannot write to {path}: `ulimit -f` leaves it less than {SPARE >> 20} MB")
+
+
+def _longest_file() -> float:
+    """Return how many bytes a file of this process may have."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return math.inf
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return math.inf if limit == resource.RLIM_INFINITY else limit
+
+
+def check_writable(path: Path, *inputs: Path) -> None:
+    """Raise `UnusableFile` unless a file can be written, a new one or in place of an old one that is no input."""
+    if path.is_dir():
+        raise UnusableFile(f"cannot write {path}: it is a directory")
+    if not path.parent.is_dir():
+        raise UnusableFile(f"cannot write {path}: there is no directory {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UnusableFile(f"cannot write {path}: permission denied")
+    if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
+        raise UnusableFile(f"cannot write {path}: it is an input")
+
+
+@contextmanager
+def alone(path: Path, output: Path | None = None) -> Iterator[None]:
+    """Hold a file of an `output` for this run; `UnusableFile` if another run does. Windows and some disks have no such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UnusableFile(f"{output or path} is in use by another run") from None
+        except OSError:
+            pass
+        yield
+
+
+def _part_names(path: Path) -> str:
+    """Return the pattern of the names that `written_beside` gives, short for long names."""
+    return f".ruzhash_cv_{zlib.crc32(os.fsencode(path.name)):08x}_*.part"
+
+
+@contextmanager
+def written_beside(path: Path, *, replace: bool = True) -> Iterator[Path]:
+    """Give a new file to write to, of a name that no other has; at the end of the block it becomes `path`.
+
+    It goes where the block fails. Without `replace` a file that is there by then stays, and FileExistsError tells so.
+    """
+    part = path.with_name(_part_names(path).replace("*", secrets.token_hex(4)))
+    part.touch(exist_ok=False)
+    try:
+        yield part
+        if not replace:
+            with suppress(PermissionError):  # of disks without links
+                path.hardlink_to(part)
+                return
+            if path.exists():
+                raise FileExistsError(None, "it is there already")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_hdf5(path: Path, *, replace: bool = False, **options: Any) -> Iterator[Any]:
+    """Give an empty HDF5 file, which becomes `path` at the end of the block; another run may not write the same."""
+    check_space(path)
+    for other in path.parent.glob(_part_names(path)):
+        with suppress(OSError), alone(other, path):  # left by a run that was killed
+            pass
+    with (
+        told(f"cannot write {path}"),
+        written_beside(path, replace=replace) as part,
+        alone(part),
+        host("h5py", "hloc").File(part, "w", locking=False, **options) as file,  # HDF5's own lock would be a second one
+    ):
+        yield file
+
+
+def listed_pairs(path: Path) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the pairs of a text file, two names a line, parted by a tab or else by spaces, and where each stands, for messages."""
+    try:
+        with told(f"cannot read {path}"):
+            lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise UnusableFile(f"{path} is no list of pairs: it is not text") from None
+    for number, line in enumerate(map(str.strip, lines), start=1):
+        names = [name.strip() for name in line.split("\t")] if "\t" in line else line.split()
+        if not names or line.startswith("#"):
+            continue
+        where = f"{path}, line {number}: "
+        if len(names) != 2:
+            raise UnusableFile(f"{where}two names of pictures are needed, got {len(names)}: {line!r}")
+        yield (names[0], names[1]), where

@@ -1,0 +1,157 @@
+"""A third family of two views, written here alone: `filter_points` takes it as it takes its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ruzhash_cv import filter_points
+from ruzhash_cv.families import TwoViewFamily
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+class AffineMaps(TwoViewFamily):
+    """Affine maps, x2 = A x1 + t, as rows of 9: 3x3 matrices whose last row is (0, 0, 1); the residual is the larger in two images."""
+
+    name = "affine"
+    sample_size = 3
+    codimension = 2
+
+    def solve(self, samples: Array) -> tuple[Array, Rows]:
+        """Return maps (k, 9) of samples (s, 3, 4), and the sample (k,) of each; both triangles must have an area."""
+        first, second = (homogeneous(samples[..., image : image + 2]) for image in (0, 2))
+        usable = np.flatnonzero(np.minimum(*np.abs([np.linalg.det(first), np.linalg.det(second)])) > 1e-9)
+        return as_models(np.linalg.solve(first[usable], second[usable])), usable
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return the larger of the squared distances (m, n) in the two images."""
+        first, second = homogeneous(data[:, :2]), homogeneous(data[:, 2:])
+        there = models.reshape(-1, 3, 3)
+        forward = ((first @ there.transpose(0, 2, 1) - second) ** 2).sum(axis=2)
+        backward = ((second @ np.linalg.pinv(there).transpose(0, 2, 1) - first) ** 2).sum(axis=2)
+        return np.maximum(forward, backward)
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return least-squares maps (m, 9); NaN for points on a line."""
+        first, second = homogeneous(data[:, :2]), homogeneous(data[:, 2:])
+        fitted = np.full((len(weights), 3, 3), np.nan)
+        for item, root in enumerate(np.sqrt(weights)[:, :, None]):
+            solution, _, rank, _ = np.linalg.lstsq(root * first, root * second, rcond=None)
+            if rank == 3:
+                fitted[item] = solution
+        return as_models(fitted)
+
+    def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
+        """Return maps (m, 9) of pixels."""
+        return (np.linalg.inv(into2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9)
+
+
+def homogeneous(points: Array) -> Array:
+    return np.concatenate([points, np.ones_like(points[..., :1])], axis=-1)
+
+
+def as_models(solutions: Array) -> Array:
+    """Return maps from solutions (m, 3, 3) of first @ solution = second."""
+    return np.ascontiguousarray(solutions.transpose(0, 2, 1)).reshape(-1, 9)
+
+
+MAPS = np.array([[[0.9, 0.2, 30.0], [-0.1, 1.1, 5.0], [0, 0, 1]], [[1.1, -0.2, -40.0], [0.3, 0.8, 60.0], [0, 0, 1]]])
+
+
+def two_maps_among_mismatches(seed: int) -> tuple[Array, Rows]:
+    """Return matches (200, 4), noisy by half a pixel, and which map each follows: 70, 60, and 70 mismatches (-1)."""
+    rng = np.random.default_rng(seed)
+    points1, points2 = rng.uniform(0, 600, (2, 200, 2))
+    labels = np.repeat([0, 1, -1], [70, 60, 70])
+    # Each in its own half of the image.
+    points1[labels == 0, 0] /= 2
+    points1[labels == 1, 0] = 300 + points1[labels == 1, 0] / 2
+    for label, matrix in enumerate(MAPS):
+        own = labels == label
+        points2[own] = (homogeneous(points1[own]) @ matrix.T)[:, :2] + 0.5 * rng.normal(size=(own.sum(), 2))
+    return np.hstack([points1, points2]), labels
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_affine_structures_are_found_among_mismatches(seed: int) -> None:
+    pairs, labels = two_maps_among_mismatches(seed)
+    result = filter_points(pairs[:, :2], pairs[:, 2:], model=AffineMaps(), rng=seed)
+    assert [structure.kind for structure in result.models] == ["affine", "affine"]
+    corners = np.array([[0.0, 0, 1], [300, 0, 1], [0, 600, 1], [300, 600, 1]])
+    for label, structure in enumerate(result.models):
+        shift = np.array([[1.0, 0, 300 * label], [0, 1, 0], [0, 0, 1]])
+        np.testing.assert_allclose(structure.matrix[2], [0, 0, 1], atol=1e-12)
+        assert np.abs(corners @ shift.T @ (structure.matrix - MAPS[label]).T).max() < 1.0
+    assert result.inlier_mask[labels >= 0].mean() > 0.95
+    assert result.inlier_mask[labels < 0].mean() < 0.1
+    kept = result.inlier_mask & (labels >= 0)
+    np.testing.assert_array_equal(result.labels[kept], labels[kept])
+    assert result.anomaly_scores[labels < 0].min() > np.median(result.anomaly_scores[labels >= 0])
+
+
+def test_with_a_threshold_every_kept_match_lies_within_it() -> None:
+    pairs, labels = two_maps_among_mismatches(0)
+    result = filter_points(pairs[:, :2], pairs[:, 2:], model=AffineMaps(), threshold=1.0)
+    models = np.array([structure.matrix.ravel() for structure in result.models])
+    nearest = np.sqrt(AffineMaps().squared_residuals(pairs, models).min(axis=0))
+    assert (nearest[result.inlier_mask] <= 1.0 + 1e-9).all()
+    assert result.inlier_mask.sum() > 0.5 * (labels >= 0).sum()
+
+
+def test_mismatches_alone_have_no_affine_structure() -> None:
+    pairs = np.random.default_rng(0).uniform(0, 600, (150, 4))
+    result = filter_points(pairs[:, :2], pairs[:, 2:], model=AffineMaps())
+    assert result.models == ()
+    assert not result.inlier_mask.any()
+
+
+@pytest.mark.parametrize("value", [np.inf, 1e300])
+def test_a_residual_that_is_no_number_is_as_good_as_one_beyond_all(value: float) -> None:
+    class Cut(AffineMaps):
+        """Half an image away there is no residual, or one of any size."""
+
+        def __init__(self, beyond: float) -> None:
+            self.beyond = beyond
+
+        def squared_residuals(self, data: Array, models: Array) -> Array:
+            squared = super().squared_residuals(data, models)
+            return np.where(squared > 1.0, self.beyond, squared)
+
+    pairs, _ = two_maps_among_mismatches(0)
+    results = [filter_points(pairs[:, :2], pairs[:, 2:], model=Cut(beyond)) for beyond in (np.nan, value)]
+    assert results[0].inlier_mask.sum() > 100
+    assert results[0].degenerate_samples == results[1].degenerate_samples
+    for name in ("inlier_mask", "labels", "anomaly_scores", "p_values"):
+        np.testing.assert_array_equal(getattr(results[0], name), getattr(results[1], name))
+
+
+class OfCodimension3(AffineMaps):
+    """More equations than a match has coordinates."""
+
+    codimension = 3
+
+
+class Unfinished:
+    """A family without its solver."""
+
+    name, sample_size, codimension = "affine", 3, 2
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        *(
+            (what, r"`model` must be one of 'auto', .*, a TwoViewFamily, got ")
+            for what in (AffineMaps, Unfinished(), 3)
+        ),
+        (OfCodimension3(), r"`model.codimension` must be one of \[1, 2\], got 3"),
+    ],
+)
+def test_what_is_no_family_is_named(model: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        filter_points(np.zeros((9, 2)), np.zeros((9, 2)), model=model)

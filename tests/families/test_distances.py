@@ -1,0 +1,110 @@
+"""Distances of given models in pixels, against twins and what they mean in the images."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from two_views import random_fundamental_matrices, random_homographies
+
+from ruzhash_cv import sampson_distance, transfer_error
+
+each_distance = pytest.mark.parametrize(
+    ("distance", "twin", "random"),
+    [
+        (transfer_error, naive.transfer_error, random_homographies),
+        (sampson_distance, naive.sampson_distance, random_fundamental_matrices),
+    ],
+    ids=["transfer", "sampson"],
+)
+
+
+@each_distance
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 5), (37, 5)])
+def test_distances_equal_their_twins(distance, twin, random, n: int, m: int) -> None:  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(10 * n + m)
+    points1, points2 = rng.uniform(0, 600, (2, n, 2))
+    models = random(rng, m)
+    expected = np.column_stack([twin(np.hstack([points1, points2]), model) for model in models])
+    np.testing.assert_allclose(distance(points1, points2, models), expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(distance(points1, points2, models[0]), expected[:, 0], rtol=1e-6, atol=1e-7)
+
+
+@each_distance
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32), scale=st.sampled_from([1e-6, -3.0, 1e6]))
+def test_distances_do_not_depend_on_the_models_scale(distance, twin, random, seed: int, scale: float) -> None:  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(seed)
+    points1, points2 = rng.uniform(0, 600, (2, 6, 2))
+    models = random(rng, 2)
+    np.testing.assert_allclose(
+        distance(points1, points2, scale * models), distance(points1, points2, models), rtol=1e-6
+    )
+
+
+def test_transfer_error_is_zero_on_the_homography_and_the_shift_off_it() -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (20, 2))
+    shift = np.array([[1.0, 0.0, 30.0], [0.0, 1.0, -7.0], [0.0, 0.0, 1.0]])
+    np.testing.assert_allclose(transfer_error(points, points + np.array([30, -7]), shift), 0, atol=1e-10)
+    np.testing.assert_allclose(transfer_error(points, points + np.array([33, -3]), shift), 5)
+
+
+def test_transfer_error_is_the_larger_of_the_two_images() -> None:
+    assert transfer_error([[0.0, 0.0]], [[8.0, 0.0]], np.diag([4.0, 4.0, 1.0]))[0] == pytest.approx(8.0)
+    assert transfer_error([[8.0, 0.0]], [[0.0, 0.0]], np.diag([0.25, 0.25, 1.0]))[0] == pytest.approx(8.0)
+
+
+def test_sampson_distance_is_zero_on_epipolar_lines() -> None:
+    rng = np.random.default_rng(0)
+    F = random_fundamental_matrices(rng, 1)[0]
+    points1 = rng.uniform(0, 500, (30, 2))
+    a, b, c = F @ np.column_stack([points1, np.ones(30)]).T
+    x = rng.uniform(0, 500, 30)
+    assert sampson_distance(points1, np.column_stack([x, -(a * x + c) / b]), F).max() < 1e-8
+
+
+def test_sampson_distance_shares_the_offset_between_two_sideways_images() -> None:
+    """A vertical offset d between rectified images is undone by moving both points by d / 2: d / sqrt(2) together."""
+    sideways = [[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]
+    assert sampson_distance([[10.0, 20.0]], [[90.0, 26.0]], sideways)[0] == pytest.approx(6 / np.sqrt(2))
+
+
+def test_points_at_infinity_and_singular_homographies_are_infinitely_far() -> None:
+    horizon = np.array([[1.0, 0, 0], [0, 1.0, 0], [-0.01, 0, 1.0]])  # x = 100 goes to infinity
+    assert transfer_error([[100.0, 5.0]], [[3.0, 4.0]], horizon)[0] == np.inf
+    assert transfer_error([[1.0, 5.0]], [[3.0, 4.0]], np.zeros((3, 3)))[0] == np.inf
+    flat = np.array([[1.0, 0, 0], [0, 0, 0], [0, 0, 1.0]])
+    assert transfer_error([[3.0, 0.0]], [[3.0, 0.0]], flat)[0] == np.inf
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_points_and_models_that_are_not_finite_are_infinitely_far(bad: float) -> None:
+    for function in (transfer_error, sampson_distance):
+        assert function([[bad, 1.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, bad]], np.eye(3)).tolist() == [np.inf] * 2
+        assert function([[1.0, 1.0]], [[1.0, 1.0]], np.full((3, 3), np.nan))[0] == np.inf
+
+
+def test_no_points_and_no_models_give_empty_residuals() -> None:
+    assert transfer_error(np.zeros((0, 2)), np.zeros((0, 2)), np.eye(3)).shape == (0,)
+    assert sampson_distance(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros((0, 3, 3))).shape == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("points1", "points2", "model", "message"),
+    [
+        (
+            np.zeros((3, 2)),
+            np.zeros((4, 2)),
+            np.eye(3),
+            "`points1` and `points2` must have the same length, got 3 and 4",
+        ),
+        (np.zeros((3, 3)), np.zeros((3, 2)), np.eye(3), r"`points1` must have shape \(n, 2\), got \(3, 3\)"),
+        (np.zeros((3, 2)), np.zeros((3, 2)), np.eye(2), r"must have shape \(3, 3\) or \(m, 3, 3\), got \(2, 2\)"),
+    ],
+)
+def test_wrong_shapes_are_named(points1: np.ndarray, points2: np.ndarray, model: np.ndarray, message: str) -> None:
+    for function in (transfer_error, sampson_distance):
+        with pytest.raises(ValueError, match=message):
+            function(points1, points2, model)

@@ -1,0 +1,40 @@
+"""Homographies of four matches against the eight equations and OpenCV's, and what has no image."""
+
+from __future__ import annotations
+
+import cv2
+import naive
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ruzhash_cv.families import Homographies
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_homographies_of_four_matches_equal_their_twin_and_opencv_s(seed: int) -> None:
+    corners = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+    noise = np.random.default_rng(seed).uniform(-0.4, 0.4, (9, 4, 4))
+    samples = (np.hstack([corners, corners]) + noise).astype(np.float32)
+    models, owner = Homographies().solve(samples.astype(np.float64))
+    assert owner.tolist() == list(range(9))
+    for sample, model in zip(samples, models, strict=True):
+        twin = naive.of_unit_norm(naive.homography_through(sample.astype(np.float64))).ravel()
+        theirs = naive.of_unit_norm(cv2.getPerspectiveTransform(sample[:, :2].copy(), sample[:, 2:].copy())).ravel()
+        np.testing.assert_allclose(model, twin * np.sign(twin @ model), atol=1e-12)
+        np.testing.assert_allclose(model, theirs * np.sign(theirs @ model), atol=1e-6)  # products of float32
+
+
+def test_a_sample_with_three_points_on_a_line_has_no_homography() -> None:
+    line = np.array([[0.0, 0.0], [0.5, 0.5], [1.0, 1.0], [1.0, 0.0]])
+    square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
+    models, owner = Homographies().solve(np.stack([np.hstack([line, square]), np.hstack([square, line])]))
+    assert (models.shape, owner.tolist()) == ((0, 9), [])
+
+
+def test_a_step_is_a_fit_reweighted_by_the_depths_of_the_model() -> None:
+    data, weights = np.random.default_rng(0).uniform(0, 1, (30, 4)), np.ones((1, 30))
+    model = naive.of_unit_norm(np.array([[1.0, 0.1, 0.2], [0.0, 1.1, 0.1], [0.2, 0.3, 1.0]])).reshape(1, 9)
+    family = Homographies()
+    np.testing.assert_array_equal(family.step(data, weights, model), family.fit(data, weights, model))

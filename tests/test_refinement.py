@@ -1,0 +1,249 @@
+"""Refits close in on what is exact, last fits follow the law of the residuals, and wide planes give way to what they hide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import naive
+import numpy as np
+import pytest
+from scipy.stats import chi2
+from stage_cases import in_pixels
+from two_views import MAKE, H, motion, plane
+
+from ruzhash_cv import filter_points, find_homography, transfer_error
+from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
+from ruzhash_cv.families.base import Families, Models
+from ruzhash_cv.filtering import PARAMETERS
+from ruzhash_cv.refinement import noise_scales, refine, refit
+from ruzhash_cv.selection import Radii
+
+BOTH = Homographies(), FundamentalMatrices()
+both = pytest.mark.parametrize("family", BOTH, ids=lambda family: family.name)
+
+
+def one_of(family: TwoViewFamily, models: np.ndarray) -> Models:
+    return Models(models.reshape(-1, 9), np.full(models.size // 9, BOTH.index(family), np.uint8))
+
+
+def refined(
+    models: Models, data: np.ndarray, weights: np.ndarray, tolerances: list[float], excluded: np.ndarray | None = None,
+    refit_radii: tuple[float, ...] = PARAMETERS.refit_radii,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    radii = Radii.of(3.0, Families(BOTH, (True, True)), replace(PARAMETERS, refit_radii=refit_radii))
+    return refine(models, in_pixels(data, weights), np.array(tolerances), radii, excluded)
+
+
+def refitted(
+    family: TwoViewFamily, data: np.ndarray, models: np.ndarray, radius: float, weights: np.ndarray | None = None
+) -> np.ndarray:
+    return refit(family, in_pixels(data, weights), models.reshape(-1, 9), np.full(models.size // 9, radius))
+
+
+def fitted_to(name: str, n: int, noise: float = 0.0) -> np.ndarray:
+    """Return the model (3, 3) of so many matches."""
+    return naive.FITS[name](MAKE[name](n, noise), np.ones(n))
+
+
+def same(found: np.ndarray, expected: np.ndarray) -> None:
+    """Hold that a model is another one, whatever its sign."""
+    np.testing.assert_allclose(found * np.sign(found @ expected.ravel()), expected.ravel(), atol=1e-6)
+
+
+# Refits
+
+
+@both
+def test_a_refit_is_the_fit_by_tukey_s_biweights_within_the_radius(family: TwoViewFamily) -> None:
+    name = family.name
+    data, of_matches = MAKE[name](60, 2.0), np.random.default_rng(0).uniform(0.2, 1.0, 60)
+    of_matches[:5] = 0.0
+    start = fitted_to(name, 60)
+    residuals = naive.RESIDUALS[name](data, start)
+    radius = float(np.quantile(residuals, 0.7))
+    weights = of_matches * naive.biweights(residuals, radius)
+    expected = naive.FITS[name](data, weights / naive.factor_of_equations(name, data, start))
+    same(refitted(family, data, start, radius, of_matches)[0], expected)
+
+
+@both
+def test_refits_with_closing_radii_find_the_model_among_mismatches(family: TwoViewFamily) -> None:
+    exact, noisy = (MAKE[family.name](80, noise) for noise in (0.0, 0.5))
+    data = np.vstack([noisy, np.random.default_rng(1).uniform(0, 600, (60, 4))])
+    models = fitted_to(family.name, 80, 1.5)
+    for radius in (12.0, 6.0, 3.0):
+        models = refitted(family, data, models, radius)
+    assert np.median(naive.RESIDUALS[family.name](exact, models.reshape(3, 3))) < 0.3
+
+
+def test_a_model_that_too_few_agree_with_stays_as_it_was_beside_one_that_is_refitted() -> None:
+    data = np.vstack([plane(40, 0.5), np.random.default_rng(0).uniform(0, 600, (30, 4))])
+    elsewhere = np.array([[1.0, 0.0, 5000.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    models = np.array([naive.of_unit_norm(matrix).ravel() for matrix in (H, elsewhere)])
+    found = refitted(Homographies(), data, models, 3.0)
+    np.testing.assert_array_equal(found[1], models[1])
+    assert np.abs(found[0] - models[0]).max() > 0
+
+
+@both
+@pytest.mark.parametrize(("more", "changes"), [(1, False), (5, True)])
+def test_a_minimal_sample_and_one_more_refit_nothing(family: TwoViewFamily, more: int, changes: bool) -> None:
+    n = family.sample_size + more
+    start, data = fitted_to(family.name, 60).reshape(1, 9), MAKE[family.name](n, 0.5)
+    assert (refitted(family, data, start, 1000.0) != start).any() == changes
+    assert (refined(one_of(family, start), data, np.ones(n), [1000.0])[0] != start).any() == changes
+
+
+@both
+@pytest.mark.parametrize("data", [np.zeros((20, 4)), np.full((20, 4), 7.0), np.outer(np.arange(20.0), np.ones(4))])
+def test_degenerate_matches_leave_a_finite_model_behind(family: TwoViewFamily, data: np.ndarray) -> None:
+    assert np.isfinite(refitted(family, data, naive.of_unit_norm(np.eye(3)), 2.0)).all()
+
+
+# Last fits
+
+
+def test_noise_scales_are_of_the_upper_median_of_what_is_finite() -> None:
+    squared = np.array([
+        [9.0, np.inf, 1.0, 4.0, 16.0], [np.nan, 4.0, 1.0, np.inf, 9.0], [np.inf, np.nan, np.inf, np.inf, np.inf]
+    ])  # fmt: skip
+    np.testing.assert_allclose(noise_scales(squared, 2) ** 2 * chi2.ppf(0.5, 2), [9.0, 4.0, 0.0])
+
+
+@both
+@pytest.mark.parametrize(("n", "best"), [(2.0, 2.0), (8.0, 8.0), (np.inf, 1000.0)])
+def test_last_fits_have_the_weights_of_the_law_that_the_residuals_follow(
+    family: TwoViewFamily, n: float, best: float
+) -> None:
+    """What has next to no weight, the far ones here, tells nothing of the law, and what is another's is left out."""
+    rng, name = np.random.default_rng(0), family.name
+    exact, of_matches = MAKE[name](2301), np.repeat([1.0, 1e-6, 1.0], [2001, 300, 20])
+    tails = 1.0 if n == np.inf else np.sqrt(n / rng.chisquare(n, 2301))[:, None]
+    noise = 0.5 * tails * rng.normal(size=(2301, 4)) * np.repeat([1.0, 30.0], [2001, 300])[:, None]
+    data = np.vstack([exact + noise, rng.uniform(0, 600, (20, 4))])
+    own = np.arange(2321) < 2301
+    start = naive.FITS[name](np.vstack([exact + 0.01 * rng.normal(size=(2301, 4)), data[2301:]]), of_matches * own)
+    residuals, weights = naive.RESIDUALS[name](data, start)[own], np.zeros(2321)
+    weights[own] = naive.student_weights(residuals, of_matches[own], family.codimension, PARAMETERS.student_degrees)
+    alone = naive.student_weights(residuals, of_matches[own], family.codimension, [best])
+    np.testing.assert_array_equal(weights[own], alone)
+    if family.is_plane:
+        expected = naive.FITS[name](data, weights / naive.factor_of_equations(name, data, start))
+    else:
+        expected = naive.step_fundamental_matrix(data, weights, start)
+    found, noise = refined(one_of(family, start), data, of_matches, [1e4], ~own[None], refit_radii=(1.0,))
+    same(found[0], expected)
+    last = np.where(own, family.squared_residuals(data, found), np.inf)
+    np.testing.assert_array_equal(noise, noise_scales(last, family.codimension))
+
+
+def test_models_of_two_families_are_refined_each_as_alone() -> None:
+    data, ones = np.vstack([plane(60, 0.5), motion(60, 0.5)]), np.ones(120)
+    planes, motions = BOTH[0].fit(data[:60], np.ones((1, 60))), BOTH[1].fit(data[60:], np.ones((1, 60)))
+    models = Models(np.vstack([motions, planes, planes]), np.array([1, 0, 0], np.uint8))
+    tolerances, excluded = [1.5, 3.0, 0.8], np.random.default_rng(0).random((3, 120)) > 0.7
+    found, noise = refined(models, data, ones, tolerances, excluded)
+    for item in range(3):
+        one = np.array([item])
+        alone, scale = refined(models.take(one), data, ones, tolerances[item : item + 1], excluded[one])
+        np.testing.assert_array_equal(found[one], alone)
+        assert noise[item] == scale[0]
+
+
+@both
+def test_last_fits_ask_for_the_weights_of_matches_not_of_residuals(family: TwoViewFamily) -> None:
+    size, name = family.sample_size, family.name
+    data = MAKE[name](size + 4, 0.3)
+    start = one_of(family, naive.FITS[name](data, np.ones(size + 4)))
+    data[-4:, 2:] += np.random.default_rng(0).choice([-6.0, 6.0], (4, 2))  # far out: heavy tails, and little weight
+    for weight, changes in ((1.0, True), ((size + 0.9) / (size + 4), False)):
+        found, _ = refined(start, data, np.full(size + 4, weight), [50.0])
+        assert (found != start.models).any() == changes
+
+
+def test_matches_of_one_place_do_not_take_a_model_away() -> None:
+    """They are exact, and more than the others: the noise scale is zero."""
+    first, rng = np.random.default_rng(0).integers(0, 500, (60, 2)).astype(float), np.random.default_rng(1)
+    first[:35] = first[0]
+    exact = np.hstack([first, first + [8.0, 4.0]])
+    data = exact + np.repeat([0.0, 1.0], [35, 25])[:, None] * np.hstack([np.zeros((60, 2)), rng.normal(size=(60, 2))])
+    start = one_of(BOTH[0], naive.of_unit_norm(np.array([[1.0, 0.0, 8.0], [0.0, 1.0, 4.0], [0.0, 0.0, 1.0]])))
+    found, _ = refined(start, data, np.repeat([1 / 35, 1.0], [35, 25]), [6.0])
+    assert naive.transfer_error(exact, found.reshape(3, 3)).max() < 3.0
+
+
+@both
+def test_a_last_fit_is_to_what_lies_within_the_tolerance(family: TwoViewFamily) -> None:
+    data = MAKE[family.name](90, 0.3)
+    start = naive.FITS[family.name](data[:70], np.ones(70))
+    data[70:, 2:] += 40.0
+    near = naive.RESIDUALS[family.name](data, start) <= 3.0
+    found, noise = refined(one_of(family, start), data, np.ones(90), [3.0])
+    alone, same_noise = refined(one_of(family, start), data[near], np.ones(near.sum()), [3.0])
+    assert 70 <= near.sum() < 90
+    np.testing.assert_allclose(found, alone, atol=1e-12)
+    np.testing.assert_array_equal(noise, same_noise)
+    assert 0.1 < noise[0] < 0.6
+
+
+def test_structures_refined_without_what_others_hold_do_not_become_one_another() -> None:
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0, 600, (240, 2))
+    shifts = np.repeat([[0.0, 0.0], [6.0, 2.0]], [200, 40], axis=0)
+    data = np.hstack([first, first + shifts + rng.normal(0, 0.1, (240, 2))])
+    shifted = [naive.of_unit_norm(np.array([[1, 0, x], [0, 1, y], [0, 0, 1.0]])) for x, y in ((0, 0), (4, 2))]
+    others = np.repeat([[False, True], [True, False]], [200, 40], axis=1)
+    for excluded, expected in ((others, [6.0, 2.0]), (None, [0.0, 0.0])):
+        models, noise = refined(one_of(BOTH[0], np.array(shifted)), data, np.ones(240), [12.0, 12.0], excluded)
+        np.testing.assert_allclose(models[1, [2, 5]] / models[1, 8], expected, atol=0.3)
+        assert noise.max() < 0.2
+
+
+@pytest.mark.parametrize("seed", [2, 4, 5, 6, 7])
+def test_a_plane_beside_a_stronger_one_is_fitted_without_its_matches(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points1 = rng.uniform(0, 600, (460, 2))
+    points1[300:360] = rng.uniform(100, 250, (60, 2))
+    points2 = 1.02 * points1 + [6.0, 3.0]
+    points2[300:360] += [12.0, 4.0] + 0.08 * (points1[300:360] - 175.0)
+    points2[:360] += rng.normal(0, 0.05, (360, 2))
+    points2[360:] = rng.uniform(0, 600, (100, 2))
+    models = filter_points(points1, points2).models
+    assert [model.support for model in models] == [300, 60]
+    assert max(model.noise_scale for model in models) < 0.1
+
+
+# Division
+
+
+def beside(step: float, slope: float, seed: int, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two planes beside each other, the right one a step nearer and sloping, as pixels of 200 matches and 60 mismatches."""
+    rng = np.random.default_rng(seed)
+    points1 = rng.uniform(0, 600, (260, 2))
+    right = points1[:200, 0] > 300
+    points2 = 1.05 * points1 + 10.0
+    points2[:200][right] += [step, 0.0] + slope * (points1[:200][right] - 300.0)
+    points2 += rng.normal(0, noise, points2.shape)
+    points2[200:] = rng.uniform(0, 600, (60, 2))
+    return points1, points2, right
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("step", "slope"), [(20.0, 0.0), (0.0, 0.1), (15.0, 0.05)])
+def test_neighbouring_planes_have_a_label_each(step: float, slope: float, seed: int) -> None:
+    points1, points2, right = beside(step, slope, seed)
+    result = filter_points(points1, points2, rng=seed)
+    assert len(result.models) == 2
+    assert max(model.tolerance for model in result.models) < 8.0
+    left = int(np.bincount(result.labels[:200][~right]).argmax())
+    assert np.mean(result.labels[:200] == np.where(right, 1 - left, left)) > 0.96
+    matrix, _ = find_homography(points1, points2)
+    errors = transfer_error(*(points[:200] for points in beside(step, slope, seed, noise=0.0)[:2]), matrix)
+    assert min(np.median(errors[right]), np.median(errors[~right])) < 0.5
+
+
+@pytest.mark.parametrize("noise", [3.0, 5.0])
+def test_a_noisy_plane_stays_one(noise: float) -> None:
+    for seed in range(3):
+        (model,) = filter_points(*beside(0.0, 0.0, seed, noise)[:2], rng=seed).models
+        assert model.tolerance > 12.0
