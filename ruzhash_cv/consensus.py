@@ -227,8 +227,8 @@ def without(
 ) -> Estimate:
     """Return the estimate without the structures that are `dropped` (k,), and without the columns that agree with these.
 
-    A column agrees with these if the matches near it that are dropped or discarded weigh more than those that are kept. Those of `motions`
-    join the structures that have positive -ln NFA among the other matches.
+    A column agrees with these if the matches near it that are dropped or discarded weigh more than those that are kept. Those of
+    `motions` join the structures that have positive -ln NFA among the other matches.
     """
     structures, matches, parameters = estimate.structures, problem.matches, problem.parameters
     within = held_by(structures, problem)
