@@ -141,12 +141,16 @@ def as_vector(value: Any, name: str) -> Array:
 
 
 def as_matrix(value: Any, name: str) -> Array:
-    """Return `value` as a finite float64 array of shape (3, 3) that has an inverse."""
+    """Return `value` as a finite float64 array of shape (3, 3) that has an inverse, neither of an absurd size."""
     matrix = as_reals(value, name, "(3, 3)")
     if matrix.shape != (3, 3):
         raise ValueError(f"`{name}` must have shape (3, 3), got {matrix.shape}")
-    if not np.isfinite(matrix).all() or np.linalg.matrix_rank(matrix) < 3:
-        raise ValueError(f"`{name}` must be finite and have an inverse, got {matrix.tolist()}")
+    scale = np.abs(matrix).max()
+    # Beyond these bounds products with the inverse over- or underflow.
+    if not 1e-100 < scale < 1e100 or np.linalg.matrix_rank(matrix / scale) < 3:
+        raise ValueError(
+            f"`{name}` must be finite and have an inverse, of a size from 1e-100 to 1e100, got {matrix.tolist()}"
+        )
     return matrix
 
 

@@ -1,4 +1,4 @@
-"""The search: rounds of sampling, until what no structure explains looks like mismatches.
+"""The search: what is stationary, then rounds of sampling by proposal weights until what is unexplained looks like mismatches.
 
 samples -> models -> preferences, weighed against decoys -> structures by evidence -> RuzHash forest -> scores
         -> what is unexplained, and scores best, is sampled in the next round

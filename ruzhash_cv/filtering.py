@@ -23,7 +23,7 @@ from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
 from ruzhash_cv.families.base import CheckedFamily, Families, TwoViewFamily
 from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label_matches
-from ruzhash_cv.matches import MatchSet, match_weights
+from ruzhash_cv.matches import LARGEST_COORDINATE, MatchSet, match_weights
 from ruzhash_cv.motions import MotionProblem
 from ruzhash_cv.overlaps import resolve_overlaps
 from ruzhash_cv.parameters import Parameters
@@ -313,6 +313,8 @@ def _with_statistics(result: FilterResult, estimate: Estimate, seconds: dict[str
 def _why_too_few(matches: MatchSet) -> str:
     """Say why the matches are too few: there are few, they are all the same, or their unit is not the pixel."""
     reason = f"{matches.n_groups} distinct matches, at least {MIN_MATCHES} are needed"
+    if len(matches) == 0 < len(matches.finite):
+        return f"{reason}: no coordinates are finite and below {LARGEST_COORDINATE:.0e}"
     if len(matches) == 1 < len(matches.where):
         return f"{reason}: all points are the same"
     if len(matches) >= MIN_MATCHES:

@@ -1,4 +1,4 @@
-"""Refits of models: rounds of narrower ones while they are found, and robust fits at the noise scale of a structure's own matches.
+"""Fits of models: refits with narrower and narrower radii, and the last, robust fits of structures at their own noise scales.
 
 A structure also gives way to narrower ones. Planes a few pixels from each other may lie within one structure, wider than the widest
 noise scale, that has more evidence than each of them. Patches of its matches, each a match and its nearest, are fitted, and refitted
