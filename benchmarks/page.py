@@ -266,10 +266,7 @@ def parts() -> dict[str, str]:
     speed = times.table(pd.read_csv(RESULTS / "time.csv"))
     plot = "![Median milliseconds over the number of matches, both axes logarithmic](images/benchmarks/time.png)"
     found = {name: section(name, table) for name in SECTIONS}
-    found |= {
-        "wins": wins(table),
-        "table": readme_table(table),
-    }
+    found |= {"wins": wins(table), "table": readme_table(table)}
     accepted = evaluate_calibration.table(pd.read_csv(RESULTS / "calibration_judge.csv"))
     found["calibration"] = (
         f"![Share of mismatches accepted over the nominal rate](images/benchmarks/calibration.png)\n\n{accepted}"

@@ -46,12 +46,7 @@ class Camera:
 
 
 def look_at(
-    eye: ArrayLike,
-    target: ArrayLike,
-    *,
-    focal: float,
-    size: tuple[int, int] = (800, 600),
-    roll: float = 0.0,
+    eye: ArrayLike, target: ArrayLike, *, focal: float, size: tuple[int, int] = (800, 600), roll: float = 0.0
 ) -> Camera:
     """Return a camera at `eye` (metres) with `target` in the image centre; `focal` in pixels, `roll` about the view in radians."""
     centre = np.asarray(eye, dtype=np.float64)
