@@ -16,12 +16,9 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any
-
-# The scenes are those of this script's own folder, the package is the one that Python finds.
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 import pair_sets
@@ -40,53 +37,46 @@ Scene = tuple[str, Points, Points, NDArray[np.bool_], NDArray[np.bool_]]
 Options = dict[str, Any]
 
 
-def problems() -> Iterator[tuple[str, Any]]:
-    """Problems and pairs of every suite by the suite's name, the halves apart."""
-    for half in ("tune", "judge"):
-        yield from _named("adelaidermf", labelled(half))
-        yield from _named("poses", islice(pose_scenes.given(half, 1), 0, None, 2))
-        for features in ("sift", "orb"):
-            yield from _named(f"{features} on adelaidermf", islice(fresh(half, features), 0, None, 2))
-            for family in rendered.STRUCTURES:
-                found = rendered.photographed(features, half, 1, [family])
-                yield from _named(f"{features} on rendered {family}", islice(found, 2))
+def pairs(half: str) -> Iterator[Scene]:
+    """Overlays, and pairs that share nothing."""
+    for number, found in enumerate([*pair_sets.overlaid(half, 2), *pair_sets.still(half, 2)]):
+        of, name = found.pair, f"overlay, {found.kind} {half} {number}"
+        yield name, of.points1, of.points2, found.group > 0, np.ones(len(found.group), bool)
+    for title, make in (("unrelated", pair_sets.unrelated), ("alike", pair_sets.look_alike)):
+        for number, points in enumerate(make(half, 4)):
+            none = np.zeros(len(points[0]), bool)
+            yield f"{title}, {half} {number}", *points, none, ~none
+
+
+def problems(half: str) -> Iterator[tuple[str, Iterable[Any]]]:
+    """Some problems of every suite, under a title."""
+    yield "adelaidermf", labelled(half)
+    yield "poses", islice(pose_scenes.given(half, 1), 0, None, 2)
+    for features in ("sift", "orb"):
+        yield f"{features} on adelaidermf", islice(fresh(half, features), 0, None, 2)
         for family in rendered.STRUCTURES:
-            yield from _named(family, rendered.drawn(family, half, 1))
-        yield from _named("repeated", islice(rendered.repeated(half, 1), 0, None, 2))
+            yield f"{features} on rendered {family}", islice(rendered.photographed(features, half, 1, [family]), 2)
+    for family in rendered.STRUCTURES:
+        yield family, rendered.drawn(family, half, 1)
+    yield "repeated", islice(rendered.repeated(half, 1), 0, None, 2)
 
 
-def photographed() -> Iterator[tuple[str, Any]]:
+def photographed(half: str) -> Iterator[tuple[str, Iterable[Any]]]:
     """Photographed pairs, where they are there."""
-    for half in ("tune", "judge"):
-        for scenes in ("planes", "rigid"):
-            yield from _named(f"photographed {scenes}", photos(scenes, "given", half))
-            yield from _named(f"photographed {scenes}, mutual", islice(photos(scenes, "mutual", half), 4))
-
-
-def _named(suite: str, found: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    for problem in found:
-        yield f"{suite}, {problem.name}", problem
-
-
-def pairs() -> Iterator[tuple[str, Points, Points, NDArray[np.bool_]]]:
-    """Overlays, and pairs that share nothing: name, points, which matches are true."""
-    for half in ("tune", "judge"):
-        for number, found in enumerate([*pair_sets.overlaid(half, 2), *pair_sets.still(half, 2)]):
-            pair = found.pair
-            yield f"overlay, {found.kind} {half} {number}", pair.points1, pair.points2, found.group > 0
-        for name, make in (("unrelated", pair_sets.unrelated), ("alike", pair_sets.look_alike)):
-            for number, (points1, points2) in enumerate(make(half, 4)):
-                yield f"{name}, {half} {number}", points1, points2, np.zeros(len(points1), bool)
+    for scenes in ("planes", "rigid"):
+        yield f"photographed {scenes}", photos(scenes, "given", half)
+        yield f"photographed {scenes}, mutual", islice(photos(scenes, "mutual", half), 4)
 
 
 def make_all() -> Arrays:
     """Every scene as one array (n, 6): points, whether it is true, whether it counts."""
     found: Arrays = {}
-    for name, points1, points2, true in pairs():
-        found[f"{len(found):03} {name}"] = np.column_stack([points1, points2, true, np.ones(len(true))])
-    for name, problem in chain(problems(), photographed()):
-        rows = problem.points1, problem.points2, problem.labels > 0, problem.judged
+    for name, *rows in chain.from_iterable(map(pairs, ("tune", "judge"))):
         found[f"{len(found):03} {name}"] = np.column_stack(rows)
+    for make, half in product((problems, photographed), ("tune", "judge")):
+        for title, problem in ((title, problem) for title, suite in make(half) for problem in suite):
+            rows = problem.points1, problem.points2, problem.labels > 0, problem.judged
+            found[f"{len(found):03} {title}, {problem.name}"] = np.column_stack(rows)
     return found
 
 
