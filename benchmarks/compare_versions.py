@@ -10,6 +10,7 @@ own, and the two answer each problem in turn; times are of the processor, all th
 from __future__ import annotations
 
 import argparse
+import os
 import pickle
 import subprocess
 import sys
@@ -33,7 +34,9 @@ class Version:
 
     def __init__(self, root: Path) -> None:
         command = [sys.executable, str(Path(__file__).with_name("one_version.py")), str(root)]
-        self._process: Any = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        environment = {**os.environ, "PYTHONPATH": str(root.resolve())}
+        pipe = subprocess.PIPE
+        self._process: Any = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)
 
     def answer(self, points1: Points, points2: Points, seed: int) -> tuple[Any, Any, float]:
         """Mask, scores and seconds of processor time."""

@@ -55,7 +55,7 @@ def problems(half: str) -> Iterator[tuple[str, Iterable[Any]]]:
     for features in ("sift", "orb"):
         yield f"{features} on adelaidermf", islice(fresh(half, features), 0, None, 2)
         for family in rendered.STRUCTURES:
-            yield f"{features} on rendered {family}", islice(rendered.photographed(features, half, 1, [family]), 2)
+            yield f"{features} on rendered {family}", islice(rendered.pictures(features, half, 1, [family]), 2)
     for family in rendered.STRUCTURES:
         yield family, rendered.drawn(family, half, 1)
     yield "repeated", islice(rendered.repeated(half, 1), 0, None, 2)

@@ -25,7 +25,7 @@ def situations(half: str, per_cell: int) -> Iterator[tuple[str, Problem]]:
     for problem in rendered.repeated(half, per_cell):
         yield "repeated texture", problem
     for features in ("sift", "orb"):
-        for problem in rendered.photographed(features, half, per_cell):
+        for problem in rendered.pictures(features, half, per_cell):
             yield f"natural {features.upper()} mismatches", problem
 
 

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import adelaide
 import numpy as np
 import rendered
 from estimators import Estimator, Found, estimators
-from geometry import Matrix, Points, apply_homography, residuals
+from geometry import Matrix, Points, apply_homography, refit, residuals
 from measures import mask_quality, paired_difference
 from numpy.typing import NDArray
 from peers import OURS
@@ -43,10 +44,11 @@ class Target:
     judged: NDArray[np.bool_]
     exact: dict[int, tuple[Points, Points]]
 
-
-def of_pair(pair: Pair) -> Target:
-    """One structure with known cameras."""
-    return Target(pair.points1, pair.points2, pair.labels, pair.judged, {1: (pair.exact1, pair.exact2)})
+    @classmethod
+    def of(cls, found: Pair | Problem, exact: dict[int, tuple[Any, Any]] | None = None) -> Target:
+        """The matches of a pair or a problem; its own exact points are those of one structure."""
+        exact = exact or {1: (found.exact1, found.exact2)}
+        return cls(found.points1, found.points2, found.labels, found.judged, exact)
 
 
 def of_problem(problem: Problem) -> Target:
@@ -56,33 +58,31 @@ def of_problem(problem: Problem) -> Target:
         rows = residuals(problem.kind, model, *points) < 1e-6
         if rows.sum() >= 8:
             exact[number] = points[0][rows], points[1][rows]
-    return Target(problem.points1, problem.points2, problem.labels, problem.judged, exact)
+    return Target.of(problem, exact)
 
 
-def of_labelled(problem: Problem) -> Target:
+def labelled(half: str, per_cell: int) -> Iterator[Target]:
     """AdelaideRMF's planes: the reference is the least-squares fit to all labelled matches, not the truth."""
-    exact = {}
-    for number in range(1, int(problem.labels.max()) + 1):
-        rows = problem.labels == number
-        if rows.sum() >= 8:
-            model = adelaide.refit("homography", problem.points1[rows], problem.points2[rows])
+    for problem in (problem for problem in adelaide.labelled(half) if problem.kind == "homography"):
+        exact = {}
+        for number in range(1, int(problem.labels.max()) + 1):
+            rows = problem.labels == number
+            model = refit("homography", problem.points1[rows], problem.points2[rows]) if rows.sum() >= 8 else None
             if model is not None:
                 exact[number] = problem.points1[rows], apply_homography(model, problem.points1[rows])
-    return Target(problem.points1, problem.points2, problem.labels, problem.judged, exact)
+        yield Target.of(problem, exact)
 
 
 def without_ratio(half: str, per_cell: int) -> Iterator[Target]:
     """Mutual nearest neighbours of SIFT on worn rendered pictures of one plane."""
     for seed in range(rendered.first_seed(half), rendered.first_seed(half) + 4 * per_cell):
         arrays = pictured("one plane", 1, seed)
-        found = matched("", "", arrays, "sift")
-        exact = {1: (arrays["exact1"], arrays["exact2"])}
-        yield Target(found.points1, found.points2, found.labels, found.judged, exact)
+        yield Target.of(matched("", "", arrays, "sift"), {1: (arrays["exact1"], arrays["exact2"])})
 
 
 def moving(ratio: float | None, half: str, per_cell: int) -> Iterator[Target]:
     """SIFT on worn rendered pictures of static scenes."""
-    return (of_pair(pair) for pair in posed(half, per_cell, ratio) if pair.motion != "rotation")
+    return (Target.of(pair) for pair in posed(half, per_cell, ratio) if pair.motion != "rotation")
 
 
 def drawn(family: str, half: str, per_cell: int) -> Iterator[Target]:
@@ -92,25 +92,17 @@ def drawn(family: str, half: str, per_cell: int) -> Iterator[Target]:
 
 def with_ratio(half: str, per_cell: int) -> Iterator[Target]:
     """SIFT on rendered pictures of one plane, ratio test."""
-    problems = rendered.photographed("sift", half, per_cell)
-    return (of_problem(problem) for problem in problems if problem.suite.endswith("one plane"))
+    return map(of_problem, rendered.pictures("sift", half, per_cell, ["one plane"]))
 
 
 def known(scenes: tuple[str, ...], motions: tuple[str, ...], half: str, per_cell: int) -> Iterator[Target]:
     """Given matches of known geometry."""
-    return map(of_pair, given(half, 5 * per_cell, scenes, motions))
+    return map(Target.of, given(half, 5 * per_cell, scenes, motions))
 
 
 def photographed(scenes: str, features: str, half: str, per_cell: int) -> Iterator[Target]:
     """Photographed pairs; the error is that on the hand-made validation points."""
-    for problem in photos(scenes, features, half):
-        exact = {1: (np.asarray(problem.exact1), np.asarray(problem.exact2))}
-        yield Target(problem.points1, problem.points2, problem.labels, problem.judged, exact)
-
-
-def labelled(half: str, per_cell: int) -> Iterator[Target]:
-    """AdelaideRMF's scenes of planes."""
-    return (of_labelled(problem) for problem in adelaide.labelled(half) if problem.kind == "homography")
+    return map(Target.of, photos(scenes, features, half))
 
 
 SETS: dict[str, tuple[str, Callable[[str, int], Iterator[Target]]]] = {

@@ -16,7 +16,7 @@ from measures import mask_quality, paired_difference
 from pictured import RATIO, posed
 from pose_measures import THRESHOLDS, Pose, matrix_pose, opencv_pose, pose_error, pose_score, poselib_pose
 from pose_scenes import Pair, given
-from rendered import photographed
+from rendered import pictures
 from report import about_this_run, markdown, shown
 from variants import RULES
 from variants import run as run_variant
@@ -159,7 +159,7 @@ def planes_told(half: str, per_cell: int, seeds: range) -> str:
     """How many pictures of planes, of which no motion can be told, are called planes."""
     lines = []
     for features in ("sift", "orb"):
-        planes = [*photographed(features, half, per_cell, ["one plane"])]
+        planes = [*pictures(features, half, per_cell, ["one plane"])]
         results = [filter_points(one.points1, one.points2, rng=seed) for one in planes for seed in seeds]
         told = [bool(result.motions) and result.motions[0].kind != KIND for result in results]
         lines.append([f"{features}, {len(planes)}", f"{np.mean(told):.1%}"])

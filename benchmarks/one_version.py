@@ -1,6 +1,7 @@
-"""Answers for one checkout of the package: `one_version.py ROOT` reads calls and writes results, pickled, until its input ends.
+"""Answers for one checkout of the package, which PYTHONPATH leads to: `one_version.py ROOT`.
 
-A call is a tuple (points1, points2, seed); a result is a tuple (mask, scores, seconds of processor time).
+Reads calls and writes results, pickled, until the input ends. A call is a tuple (points1, points2, seed); a result is a tuple (mask,
+scores, seconds of processor time).
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ def main() -> None:
     # What anybody prints goes elsewhere: the output is for results.
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    sys.path.insert(0, str(root))
     import ruzhash_cv
 
     if root not in Path(ruzhash_cv.__file__).resolve().parents:

@@ -124,9 +124,7 @@ def photograph(family: str, structures: int, seed: int) -> Arrays:
     return arrays
 
 
-def photographed(
-    features: str, half: str, per_cell: int, families: Iterable[str] = tuple(STRUCTURES)
-) -> Iterator[Problem]:
+def pictures(features: str, half: str, per_cell: int, families: Iterable[str] = tuple(STRUCTURES)) -> Iterator[Problem]:
     """`per_cell` image pairs of each family and number of structures, at least four of a family."""
     for family in families:
         choices = STRUCTURES[family]

@@ -26,8 +26,8 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "one-rigid": partial(rendered.drawn, "one rigid"),
     "motions": partial(rendered.drawn, "motions"),
     "repeated": rendered.repeated,
-    "rendered-sift": partial(rendered.photographed, "sift"),
-    "rendered-orb": partial(rendered.photographed, "orb"),
+    "rendered-sift": partial(rendered.pictures, "sift"),
+    "rendered-orb": partial(rendered.pictures, "orb"),
     "mutual-sift": partial(pictured.unfiltered, "sift"),
     "mutual-orb": partial(pictured.unfiltered, "orb"),
 }
