@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from estimators import of_poselib, opencv, poselib
+from estimators import Found, of_poselib, opencv, poselib
 from geometry import Points
 from measures import roc_auc
 from numpy.typing import NDArray
@@ -32,22 +32,17 @@ ROUNDS = 2_000  # PoseLib's default of 100,000 takes a second for a pair that sh
 CAMERA = 10.0  # degrees, of the AUC
 
 
-def inliers_peers() -> dict[str, Callable[[Points, Points], float]]:
+def inliers(estimate: Callable[[str, Points, Points], Found]) -> Callable[[Points, Points], float]:
     """Number of inliers of the better of a homography and a fundamental matrix."""
-    peers: dict[str, Callable[[Points, Points], float]] = {
-        "inliers of USAC_MAGSAC 3 px": lambda points1, points2: float(
-            max(
-                opencv(kind, "USAC_MAGSAC", 3.0, points1, points2, 0)[1].sum() for kind in ("homography", "fundamental")
-            )
-        )
-    }
+    return lambda *points: float(max(estimate(kind, *points)[1].sum() for kind in ("homography", "fundamental")))
+
+
+def inliers_peers() -> dict[str, Callable[[Points, Points], float]]:
+    """What others tell pairs by."""
+    peers = {"inliers of USAC_MAGSAC 3 px": inliers(lambda kind, *points: opencv(kind, "USAC_MAGSAC", 3.0, *points, 0))}
     if poselib is not None:
-        peers[f"inliers of PoseLib, {ROUNDS:,} rounds"] = lambda points1, points2: float(
-            max(
-                of_poselib(kind, points1, points2, 0, max_iterations=ROUNDS)[1].sum()
-                for kind in ("homography", "fundamental")
-            )
-        )
+        of = inliers(lambda kind, *points: of_poselib(kind, *points, 0, max_iterations=ROUNDS))
+        peers[f"inliers of PoseLib, {ROUNDS:,} rounds"] = of
     return peers
 
 

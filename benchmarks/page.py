@@ -284,7 +284,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--commands", action="store_true", help="print the commands that measure the CSVs anew")
     if parser.parse_args().commands:
-        print(*(f"{command(name)} --redo {OURS}" for name in SECTIONS), sep="\n")
+        redo = f"--redo {OURS} '{OURS} homography' '{OURS} fundamental'"
+        print(*(f"{command(name)} {redo}" for name in SECTIONS), sep="\n")
         print("python benchmarks/evaluate_calibration.py --half judge --per-cell 9 --store")
         print("python benchmarks/times.py filter --repeats 3 --store")
         print("python benchmarks/evaluate_ablation.py")
