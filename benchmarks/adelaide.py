@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 from cache import Arrays, stored
 from geometry import Matrix, Points, refit, residuals
+from matching import matches_of
 from numpy.typing import NDArray
 from problems import Problem
 
@@ -68,24 +69,10 @@ def judge_fresh(
     return labels, (labels > 0) | (nearest > FALSE_BEYOND), tuple(models)
 
 
-def match_images(img1: NDArray[np.uint8], img2: NDArray[np.uint8], features: str) -> tuple[Points, Points]:
-    """SIFT or ORB matches that pass the ratio test at 0.8."""
-    detector = cv2.SIFT_create() if features == "sift" else cv2.ORB_create(nfeatures=2000)
-    norm = cv2.NORM_L2 if features == "sift" else cv2.NORM_HAMMING
-    (kp1, des1), (kp2, des2) = (detector.detectAndCompute(image, None) for image in (img1, img2))
-    pairs = cv2.BFMatcher(norm).knnMatch(des1, des2, k=2)
-    good = [pair[0] for pair in pairs if len(pair) == 2 and pair[0].distance < 0.8 * pair[1].distance]
-    points1 = np.array([kp1[match.queryIdx].pt for match in good], dtype=np.float64).reshape(-1, 2)
-    points2 = np.array([kp2[match.trainIdx].pt for match in good], dtype=np.float64).reshape(-1, 2)
-    return points1, points2
-
-
 def match_both(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
-    """SIFT and ORB matches of one pair, as `sift1`, `sift2`, `orb1`, `orb2`."""
-    arrays: Arrays = {}
-    for features in ("sift", "orb"):
-        arrays[f"{features}1"], arrays[f"{features}2"] = match_images(img1, img2, features)
-    return arrays
+    """Matches of one pair that pass the ratio test, as `sift1`, `sift2`, `orb1`, `orb2`."""
+    found = {features: matches_of(img1, img2, features)[0] for features in ("sift", "orb")}
+    return {f"{features}{side + 1}": rows[:, 2 * side :][:, :2] for features, rows in found.items() for side in (0, 1)}
 
 
 def fresh(half: str, features: str) -> Iterator[Problem]:

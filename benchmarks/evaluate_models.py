@@ -14,11 +14,12 @@ import numpy as np
 import rendered
 from estimators import Estimator, Found, estimators
 from geometry import Matrix, Points, apply_homography, refit, residuals
+from matching import RATIO
 from measures import mask_quality, paired_difference
 from numpy.typing import NDArray
 from peers import OURS
 from photos import KINDS, photos
-from pictured import RATIO, matched, pictured, posed
+from pictured import matched, pictured, posed
 from pose_measures import model_errors
 from pose_scenes import Pair, given
 from pose_worlds import RIGID

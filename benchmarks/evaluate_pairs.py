@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from estimators import Found, of_poselib, opencv, poselib
 from geometry import Points
+from matching import RATIO
 from measures import roc_auc
 from numpy.typing import NDArray
 from pair_sets import Overlaid, look_alike, overlaid, photographs, related, still, unrelated
-from pictured import RATIO
 from pose_measures import pose_error, pose_score, poselib_pose
 from report import about_this_run, markdown
 

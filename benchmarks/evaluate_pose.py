@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from estimators import Estimator, Found, Mask, estimators, poselib
+from matching import RATIO
 from measures import mask_quality, paired_difference
-from pictured import RATIO, posed
+from pictured import posed
 from pose_measures import THRESHOLDS, Pose, matrix_pose, opencv_pose, pose_error, pose_score, poselib_pose
 from pose_scenes import Pair, given
 from rendered import pictures

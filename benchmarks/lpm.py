@@ -65,25 +65,10 @@ def locality_preserving_matching(
     thresholds: tuple[float, ...] = (0.8, 0.5),
     tau: float = 0.2,
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Keep matches whose neighbourhoods survive from one image to the other.
+    """Keep matches whose neighbourhoods survive from one image to the other; the mask (n,) and the last round's cost in [0, 1].
 
-    Parameters
-    ----------
-    points1, points2 : ndarray of shape (n, 2)
-        Correspondences in pixels.
-    scales : tuple of int
-        Neighbourhood sizes, averaged over.
-    thresholds : tuple of float
-        Highest cost kept (the paper's lambda); each round looks for neighbours among what the last one kept.
-    tau : float
-        Least agreement of two motions, in [-1, 1].
-
-    Returns
-    -------
-    mask : ndarray of bool, shape (n,)
-        True = keep.
-    cost : ndarray of float, shape (n,)
-        The last round's cost, in [0, 1].
+    `scales` are the neighbourhood sizes that are averaged over, `thresholds` the highest costs kept (the paper's lambda): each round looks
+    for neighbours among what the last one kept. `tau` is the least agreement of two motions, in [-1, 1].
     """
     pool = np.arange(len(points1))
     cost = np.ones(len(points1))

@@ -9,8 +9,9 @@ from itertools import product
 import numpy as np
 import rendered
 from geometry import Points, apply_homography
+from matching import nearest
 from numpy.typing import NDArray
-from pictured import mutual, pictured
+from pictured import pictured
 from pose_scenes import SIZE, Pair, draw
 from pose_worlds import RIGID, turn
 from problems import JUDGE_SEED
@@ -138,7 +139,7 @@ def photographs(half: str, per_family: int, ratio: float | None) -> Iterator[tup
     for (one, arrays), (two, others) in product(shots.items(), repeat=2):
         sides = [{"keypoints": of[f"sift_keypoints{n}"], "descriptors": of[f"sift_descriptors{n}"]}
                  for n, of in ((1, arrays), (2, others))]  # fmt: skip
-        pairs, ratios = mutual(sides[0], sides[1], "sift")
-        pairs = pairs if ratio is None else pairs[ratios < ratio]
+        found = nearest(*sides, "sift")
+        pairs = found.pairs[found.mutual & (True if ratio is None else found.ratio < ratio)]
         kind = "related" if one == two else "alike" if one[0] == two[0] == "one plane" else "unrelated"
         yield kind, sides[0]["keypoints"][pairs[:, 0]], sides[1]["keypoints"][pairs[:, 1]]

@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 from cache import Arrays, stored
 from geometry import Matrix, Points, apply_homography, refit, sampson_distance
+from matching import matches_of
 from numpy.typing import NDArray
 from problems import Problem
 from scipy.io import loadmat
@@ -22,7 +23,6 @@ from scipy.io import loadmat
 KINDS = {"planes": "homography", "rigid": "fundamental"}
 TRUE_WITHIN = 5.0  # pixels: transfer error in the second image, or Sampson distance
 N_FEATURES = 4000
-RATIO = 0.8
 FEWEST_TRUE = 10  # with fewer true matches a pair asks for nothing but luck
 #: Pairs without given matches worth the name: too few, or not in the coordinates of the images.
 UNUSABLE = {
@@ -69,22 +69,10 @@ def given(stem: Path) -> tuple[Points, Points] | None:
     return (rows[:, :2], rows[:, 3:5]) if len(rows) else None
 
 
-def matches_of(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
+def match_all(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
     """SIFT and ORB with the ratio test, and mutual nearest neighbours of SIFT without it."""
-    arrays: Arrays = {}
-    detectors = {"sift": cv2.SIFT_create(N_FEATURES), "orb": cv2.ORB_create(nfeatures=N_FEATURES)}
-    for features, detector in detectors.items():
-        (kp1, des1), (kp2, des2) = (detector.detectAndCompute(image, None) for image in (img1, img2))
-        matcher = cv2.BFMatcher(cv2.NORM_L2 if features == "sift" else cv2.NORM_HAMMING)
-        rows = [row for row in matcher.knnMatch(des1, des2, k=2) if len(row) == 2]
-        found = {features: [a for a, b in rows if a.distance < RATIO * b.distance]}
-        if features == "sift":
-            back = [match.trainIdx for match in matcher.match(des2, des1)]
-            found["mutual"] = [a for a, _ in rows if back[a.trainIdx] == a.queryIdx]
-        for name, kept in found.items():
-            places = [(*kp1[match.queryIdx].pt, *kp2[match.trainIdx].pt) for match in kept]
-            arrays[name] = np.array(places, np.float64).reshape(-1, 4)
-    return arrays
+    sift, mutual = matches_of(img1, img2, "sift", N_FEATURES)
+    return {"sift": sift, "mutual": mutual, "orb": matches_of(img1, img2, "orb", N_FEATURES)[0]}
 
 
 def fresh(stem: Path, features: str) -> tuple[Points, Points]:
@@ -92,7 +80,7 @@ def fresh(stem: Path, features: str) -> tuple[Points, Points]:
     images = [next(stem.parent.glob(f"{stem.name}{side}.*")) for side in "AB"]
     img1, img2 = (np.asarray(cv2.imread(str(image), cv2.IMREAD_GRAYSCALE), np.uint8) for image in images)
     slug = f"photos_{stem.parent.name}_{stem.name}_{N_FEATURES}_opencv{cv2.__version__}"
-    rows = stored(slug, partial(matches_of, img1, img2))[features]
+    rows = stored(slug, partial(match_all, img1, img2))[features]
     return rows[:, :2], rows[:, 2:]
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import adelaide
 import cv2
+import matching
 import numpy as np
 import pose_worlds
 import rendered
 from cache import Arrays, stored
 from geometry import Points
+from matching import detect, nearest
 from numpy.typing import NDArray
 from pose_scenes import N_EXACT, Pair
 from pose_worlds import MOTIONS, move
@@ -24,34 +26,8 @@ from rendering.scenes import NO_MOTION, Camera
 
 from ruzhash_cv.datasets import fetch_adelaidermf
 
-RATIO = 0.8
 #: Scenes for poses: the family and the number of structures of `rendered.build`; all of them stand still here.
 POSED = {"facade": ("planes", 4), "parcels": ("one rigid", 1), "desk": ("motions", 4)}
-
-
-def detect(image: NDArray[np.uint8], features: str) -> Arrays:
-    """Places and descriptors of SIFT or ORB keypoints, one row each."""
-    detector = cv2.SIFT_create() if features == "sift" else cv2.ORB_create(nfeatures=2000)
-    keypoints, descriptors = detector.detectAndCompute(image, None)
-    rows = np.array([point.pt for point in keypoints], dtype=np.float64).reshape(-1, 2)
-    width = 128 if features == "sift" else 32
-    return {
-        "keypoints": rows,
-        "descriptors": np.reshape([] if descriptors is None else descriptors, (-1, width)).astype(np.uint8),
-    }
-
-
-def mutual(first: Arrays, second: Arrays, features: str) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Index pairs (n, 2) of mutual nearest neighbours, and the ratio of Lowe's test."""
-    norm, kind = (cv2.NORM_L2, np.float32) if features == "sift" else (cv2.NORM_HAMMING, np.uint8)
-    one, two = (side["descriptors"].astype(kind) for side in (first, second))
-    if min(len(one), len(two)) < 2:
-        return np.zeros((0, 2), np.intp), np.zeros(0)
-    there, back = cv2.BFMatcher(norm).knnMatch(one, two, k=2), cv2.BFMatcher(norm).match(two, one)
-    best = np.array([match.trainIdx for match in back])
-    pairs = np.array([(a.queryIdx, a.trainIdx, a.distance / max(b.distance, 1e-9)) for a, b in there])
-    kept = best[pairs[:, 1].astype(int)] == pairs[:, 0]
-    return pairs[kept, :2].astype(np.intp), pairs[kept, 2]
 
 
 def matched(name: str, suite: str, arrays: Arrays, features: str, ratio: float | None = None) -> Problem:
@@ -69,7 +45,8 @@ def features_of(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
         sides = detect(img1, features), detect(img2, features)
         for number, side in enumerate(sides, 1):
             arrays |= {f"{features}_{name}{number}": rows for name, rows in side.items()}
-        arrays[f"{features}_pairs"], arrays[f"{features}_ratio"] = mutual(*sides, features)
+        pairs, ratio, mutual = nearest(*sides, features)
+        arrays[f"{features}_pairs"], arrays[f"{features}_ratio"] = pairs[mutual], ratio[mutual]
     return arrays
 
 
@@ -121,7 +98,7 @@ def photograph(family: str, structures: int, seed: int, motion: str | None) -> A
 @lru_cache(maxsize=1)
 def version() -> str:
     """Changes with the renderer, with the motions and with this file, so that cached matches never outlive them."""
-    sources = b"".join(Path(module).read_bytes() for module in (__file__, pose_worlds.__file__))
+    sources = b"".join(Path(module).read_bytes() for module in (__file__, pose_worlds.__file__, matching.__file__))
     return rendered.renderer_version() + hashlib.sha256(sources).hexdigest()[:6]
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from rendering import Scene, look_at, render_shots
+from rendering.pictures import with_truth
 from rendering.scenes import NO_MOTION, Camera, Face, Texture
 
 from ruzhash_cv.datasets import ImagePair
@@ -56,16 +57,5 @@ def views(n_views: int, seed: int = 0) -> tuple[Scene, list[Camera], list[NDArra
 
 def true_pair(scene: Scene, camera1: Camera, camera2: Camera) -> ImagePair:
     """Return the truth about two views, without their pictures."""
-    pair, none = replace(scene, cameras=(camera1, camera2)), np.zeros((1, 1, 3), np.uint8)
-    return ImagePair(
-        "street",
-        none,
-        none,
-        pair.face_map(0)[0],
-        pair.face_map(1)[0],
-        pair.homographies(),
-        pair.fundamental_matrices(),
-        pair.plane_of_face,
-        pair.body_of_face,
-        pair.structure,
-    )
+    none = np.zeros((1, 1, 3), np.uint8)
+    return with_truth(replace(scene, cameras=(camera1, camera2)), none, none, "street")

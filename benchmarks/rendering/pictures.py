@@ -81,19 +81,14 @@ def render_shots(shots: Sequence[tuple[Scene, int]], *, rng: RNG = 0) -> list[Im
 
 def render_pair(scene: Scene, *, name: str = "", rng: RNG = 0) -> ImagePair:
     """Render a scene and attach its exact truth."""
-    img1, img2 = render(scene, rng=rng)
-    return ImagePair(
-        name,
-        img1,
-        img2,
-        scene.face_map(0)[0],
-        scene.face_map(1)[0],
-        scene.homographies(),
-        scene.fundamental_matrices(),
-        scene.plane_of_face,
-        scene.body_of_face,
-        scene.structure,
-    )
+    return with_truth(scene, *render(scene, rng=rng), name)
+
+
+def with_truth(scene: Scene, img1: Image, img2: Image, name: str = "") -> ImagePair:
+    """Return the exact truth about two pictures of a scene."""
+    maps, planes = (scene.face_map(shot)[0] for shot in (0, 1)), scene.plane_of_face
+    models = scene.homographies(), scene.fundamental_matrices()
+    return ImagePair(name, img1, img2, *maps, *models, planes, scene.body_of_face, scene.structure)
 
 
 def _boxes(ids: NDArray[np.uint16], n_faces: int) -> list[Any]:

@@ -11,8 +11,8 @@ from evaluate_models import Target, judge, ratio
 from evaluate_pairs import pair_table
 from evaluate_pose import run
 from geometry import apply_homography, residuals
+from matching import nearest
 from pair_sets import look_alike, overlaid, related, still, unrelated
-from pictured import mutual
 from pose_measures import (
     direction_angle,
     matrix_pose,
@@ -159,10 +159,10 @@ def test_quotient_of_errors_is_their_geometric_mean():
 def test_mutual_neighbours_choose_each_other_and_know_their_ratio():
     first = {"descriptors": np.array([[0, 0], [10, 0], [12, 0]], np.uint8)}
     second = {"descriptors": np.array([[1, 0], [100, 0], [11, 1]], np.uint8)}
-    pairs, ratio = mutual(first, second, "sift")
+    pairs, ratio, mutual = nearest(first, second, "sift")
     # 1 and 2 are equally near to 2, which chooses 1.
-    assert pairs.tolist() == [[0, 0], [1, 2]]
-    np.testing.assert_allclose(ratio, [1 / np.hypot(11, 1), np.sqrt(2) / 9])
+    assert pairs[mutual].tolist() == [[0, 0], [1, 2]]
+    np.testing.assert_allclose(ratio[mutual], [1 / np.hypot(11, 1), np.sqrt(2) / 9])
 
 
 def test_overlays_hold_what_they_say():
