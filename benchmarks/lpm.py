@@ -67,8 +67,8 @@ def locality_preserving_matching(
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Keep matches whose neighbourhoods survive from one image to the other; the mask (n,) and the last round's cost in [0, 1].
 
-    `scales` are the neighbourhood sizes that are averaged over, `thresholds` the highest costs kept (the paper's lambda): each round looks
-    for neighbours among what the last one kept. `tau` is the least agreement of two motions, in [-1, 1].
+    `scales` are the neighbourhood sizes that are averaged over, `thresholds` the highest costs kept (the paper's lambda): each round
+    looks for neighbours among what the last one kept. `tau` is the least agreement of two motions, in [-1, 1].
     """
     pool = np.arange(len(points1))
     cost = np.ones(len(points1))
