@@ -380,6 +380,13 @@ def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
             yield action
 
 
+def test_too_many_processes_are_refused(capsys: Captured) -> None:
+    for command in (["colmap", "a.db"], ["hloc", *"abcd"], ["pairs", "a", "-o", "b"]):
+        with pytest.raises(SystemExit, match="2"):
+            cli.main([*command, "--n-jobs", "1" + 30 * "0"])
+        assert "--n-jobs: must be at most 4096, got 1000" in refusal(capsys)
+
+
 def test_help_explains_every_option_in_words() -> None:
     for action in options_of(cli._parser()):
         words = (action.help or "").split()
@@ -393,6 +400,9 @@ def test_help_explains_every_option_in_words() -> None:
         (["--max-size", "31"], "must be a whole number of at least 32, got 31"),
         (["--fail-below", "some"], "must be a whole number above 0, got some"),
         (["--show", "all"], "invalid choice: 'all'"),
+        (["--max-size", "1" + 30 * "0"], "must be at most 2147483647, got 1000"),
+        (["--rng", "1" + 30 * "0"], "must be at most 2147483647, got 1000"),
+        (["--threshold", "inf"], "must be at most 1.79"),
         (["-o", ""], "must be the name of a file, got nothing"),
     ],
 )

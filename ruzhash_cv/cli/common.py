@@ -18,6 +18,8 @@ from ruzhash_cv.pipelines.files import check_writable, told, written_beside
 
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+#: The largest integer that the library takes, and the most processes.
+MOST_INT, MOST_JOBS = 2**31 - 1, 4096
 #: Lowe's ratio test, where nothing else is asked for.
 RATIO = 0.8
 
@@ -40,17 +42,20 @@ def number(
     """Return a parser of numbers at most `most`, and above 0 or at least `least`."""
 
     def parse(text: str) -> Any:
+        needed = requirement
         with contextlib.suppress(ValueError):
             value = convert(text)
-            if (value > 0 if least is None else value >= least) and value <= most:
+            if value > most:
+                needed = f"at most {most}"
+            elif value > 0 if least is None else value >= least:
                 return value
-        raise argparse.ArgumentTypeError(f"must be {requirement}, got {text}")
+        raise argparse.ArgumentTypeError(f"must be {needed}, got {text:.40}")
 
     return parse
 
 
 #: Parses a number of things.
-count = number("a whole number above 0", convert=int)
+count = number("a whole number above 0", MOST_INT, int)
 
 
 def file(text: str) -> Path:
@@ -70,7 +75,7 @@ def add_matching_options(group: argparse._ActionsContainer) -> None:
         "--ratio", type=ratio, default=RATIO, metavar="R",
         help=f"keep a match whose descriptor distance is below R times that of the second best, default {RATIO}; 1: nearly all",
     )  # fmt: skip
-    size = number("a whole number of at least 32", convert=int, least=32)
+    size = number("a whole number of at least 32", MOST_INT, int, least=32)
     group.add_argument(
         "--max-size", type=size, default=MAX_SIZE, metavar="PIXELS",
         help=f"look for features in images shrunk to this longer side, default {MAX_SIZE}; SIFT takes about 0.2 GB a megapixel",
@@ -93,7 +98,7 @@ def add_filtering_options(group: argparse._ActionsContainer) -> None:
 def add_jobs_option(group: argparse._ActionsContainer) -> None:
     """Add how many processes work."""
     group.add_argument(
-        "--n-jobs", type=count, default=-1, metavar="N",
+        "--n-jobs", type=number("a whole number above 0", MOST_JOBS, int), default=-1, metavar="N",
         help="processes, default one for each processor; the result is the same",
     )  # fmt: skip
 
@@ -101,7 +106,7 @@ def add_jobs_option(group: argparse._ActionsContainer) -> None:
 def add_seed_option(group: argparse._ActionsContainer) -> None:
     """Add `rng` of `filter_points`."""
     group.add_argument(
-        "--rng", type=number("a whole number from 0 on", convert=int, least=0), default=0, metavar="SEED",
+        "--rng", type=number("a whole number from 0 on", MOST_INT, int, least=0), default=0, metavar="SEED",
         help="seed of the random samples, default 0; the same seed gives the same result",
     )  # fmt: skip
 

@@ -196,7 +196,7 @@ class _Source:
         """Return the datasets of a group that keeps no match."""
         size = 0
         with suppress(UnusableFile):
-            size = self._dataset(self._matches, f"{group}/matches0").size
+            size = len(self._dataset(self._matches, f"{group}/matches0", "iu", 1))
         return {"matches0": np.full(size, -1, np.int16), "matching_scores0": np.zeros(size, np.float16)}
 
     def filtered(self, group: str, names: Names, result: FilterResult, only_strongest: bool) -> dict[str, NDArray[Any]]:
@@ -211,7 +211,7 @@ class _Source:
 
     def _matched(self, group: str, names: Names) -> tuple[int, Rows, Rows]:
         """Return how many entries a group has, and the keypoints of both images that are matched."""
-        entries = self._dataset(self._matches, f"{group}/matches0").reshape(-1)
+        entries = self._dataset(self._matches, f"{group}/matches0", "iu", 1)
         rows = np.flatnonzero(entries != -1)
         partners = entries[rows].astype(np.int64)
         if entries.dtype == np.int16:
@@ -226,18 +226,25 @@ class _Source:
         return len(entries), rows, partners
 
     def _read_keypoints(self, name: str) -> Array:
-        keypoints = self._dataset(self._features, f"{name}/keypoints")
-        if keypoints.ndim != 2 or keypoints.shape[1] < 2:
+        keypoints = self._dataset(self._features, f"{name}/keypoints", "iuf", 2)
+        if keypoints.shape[1] < 2:
             raise UnusableFile(
                 f"{self._features.filename}: keypoints of {name!r} must have shape (n, 2), got {keypoints.shape}"
             )
         return keypoints[:, :2].astype(np.float64)
 
-    def _dataset(self, file: Any, name: str) -> NDArray[Any]:
+    def _dataset(self, file: Any, name: str, kinds: str, n_dimensions: int) -> NDArray[Any]:
+        """Return an array whose type is one of some `kinds` of NumPy's."""
         try:
-            return np.asarray(file[name][()])
-        except (OSError, KeyError, RuntimeError, TypeError):
+            found = np.asarray(file[name][()])
+        except (OSError, KeyError, RuntimeError, TypeError, ValueError, MemoryError):
             raise UnusableFile(f"cannot read {name} in {file.filename}") from None
+        if found.dtype.kind not in kinds or found.ndim != n_dimensions:
+            words = "numbers" if "f" in kinds else "whole numbers"
+            raise UnusableFile(
+                f"{file.filename}: {name} must hold {words} in {n_dimensions} dimensions, got {found.dtype} in {found.ndim}"
+            )
+        return found
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def open_output(path: Path, settings: dict[str, Any], images: Path) -> Iterator[
             if all(there.suffix == ".part" for there in path.iterdir()):  # of a run that was killed
                 with written_beside(held, replace=False) as part:
                     part.write_text(json.dumps(settings), encoding="utf-8")
-        _check(path, held.read_text(encoding="utf-8") if held.is_file() else None, settings)
+        _check(path, held.read_bytes() if held.is_file() else None, settings)
         with alone(held, path):
             yield _Folder(path, stamps)
 
@@ -159,7 +159,7 @@ def _check(path: Path, held: Any, settings: dict[str, Any]) -> None:
     try:
         before = json.loads(held)
         other = [name for name in settings if before.get(name) != settings[name]]
-    except (TypeError, ValueError, AttributeError):
+    except (TypeError, ValueError, AttributeError, RecursionError):
         raise UnusableFile(f"{path} is there and was not written by this command; nothing is overwritten") from None
     if other:
         name = other[0]

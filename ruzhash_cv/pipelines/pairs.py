@@ -51,7 +51,7 @@ def filter_pairs(
     ----------
     pairs : iterable of tuple
         ``(key, points1, points2)`` or ``(key, points1, points2, own)``, where `own` is a mapping of options of `filter_points` for
-        this pair alone. A key is an int, str, bytes, path or a tuple of these, as deep as you like. It comes back with the result, and
+        this pair alone. A key is an int, str, bytes, path or a tuple of these. It comes back with the result, and
         the pair's seed is made from it. Read in the thread that takes the results.
     n_jobs : int or None
         Workers, each with one thread; -1 for all processors. None: as `joblib.parallel_config` says, and one where it says nothing.
@@ -136,15 +136,19 @@ def pair_seed(key: Key, rng: int = 0) -> int:
 
     Raises
     ------
-    TypeError
-        The key is, or holds, something else.
+    TypeError, ValueError
+        The key is, or holds, something else; it is nested too deep.
 
     Examples
     --------
     >>> pair_seed(("a.jpg", "b.jpg")), pair_seed(7)
     (122751970186159, 248311848859996)
     """
-    return int.from_bytes(hashlib.blake2b(_serialised((rng, key)), digest_size=6).digest(), "big")
+    try:
+        serialised = _serialised((rng, key))
+    except RecursionError:
+        raise ValueError("a key is nested too deep") from None
+    return int.from_bytes(hashlib.blake2b(serialised, digest_size=6).digest(), "big")
 
 
 def _serialised(key: Key) -> bytes:
