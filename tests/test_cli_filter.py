@@ -20,7 +20,7 @@ from ruzhash_cv import cli, filter_points
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
-from ruzhash_cv.pipelines.files import told
+from ruzhash_cv.pipelines.files import as_unusable
 
 Captured = pytest.CaptureFixture[str]
 DESK = tuple(str(data_folder() / f"desk{number}.jpg") for number in (1, 2))
@@ -362,7 +362,7 @@ def test_a_full_disk_gets_one_line() -> None:
 
 
 def test_a_closed_pipe_is_no_fault_of_the_file_that_is_written() -> None:
-    with pytest.raises(BrokenPipeError), told("cannot write verdicts.h5"):
+    with pytest.raises(BrokenPipeError), as_unusable("cannot write verdicts.h5"):
         raise BrokenPipeError
 
 

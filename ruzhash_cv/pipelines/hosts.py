@@ -1,4 +1,4 @@
-"""What pipelines ask of their hosts: an installed package, batches, a progress bar."""
+"""What the pipelines share: optional packages, batches, a progress bar."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 
 def host(package: str, extra: str) -> Any:
-    """Return an optional package; `extra` is what installs it."""
+    """Import an optional package; the error names the `extra` that installs it."""
     try:
         return uninterrupted(import_module)(
             package
