@@ -197,22 +197,12 @@ def _geometry(
         config, matrix = PLANAR_OR_PANORAMIC, {"H": plane}
     else:
         config, matrix = UNCALIBRATED, {} if F is None else {"F": F}
-    names = db.names_of(pair)
-    written = len(inliers) >= least[0] and result.evidence >= least[1]
+    is_written = len(inliers) >= least[0] and result.evidence >= least[1]
     two_view_geometry = host("pycolmap", "colmap").TwoViewGeometry
-    geometry = two_view_geometry(config=config, inlier_matches=inliers, **matrix) if written else None
-    return geometry, {
-        "image_id1": pair[0],
-        "image_id2": pair[1],
-        "name1": names[0],
-        "name2": names[1],
-        "matches": len(result.inlier_mask),
-        "kept": int(result.inlier_mask.sum()),
-        "inliers": len(inliers),
-        "config": config if written else None,
-        "structures": len(result.models),
-        "evidence": result.evidence,
-        "mismatch_rate": result.mismatch_rate,
-        "reason": result.reason,
-        "seconds": sum(result.seconds.values()),
-    }
+    geometry = two_view_geometry(config=config, inlier_matches=inliers, **matrix) if is_written else None
+    row = (
+        *(*pair, *db.names_of(pair), len(result.inlier_mask), int(result.inlier_mask.sum()), len(inliers)),
+        *(config if is_written else None, len(result.models), result.evidence, result.mismatch_rate),
+        *(result.reason, sum(result.seconds.values())),
+    )
+    return geometry, dict(zip(COLUMNS, row, strict=True))

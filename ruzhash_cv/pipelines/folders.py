@@ -99,15 +99,21 @@ def filter_images(
     files = {name: scratch / f"{_digest(name, images, settings)}.features" for name in names}
     look = functools.partial(_look_for_features, settings=settings)
     pictures = ((name, images / name, files[name]) for name in names)
-    found = stream(look, pictures, _lost_picture, n_jobs=n_jobs, batch_size=BATCH_SIZE)
+    found = stream(
+        look,
+        pictures,
+        lambda item: (item[0], f"cannot look for features in {item[1]}: {LOST}"),
+        n_jobs=n_jobs,
+        batch_size=BATCH_SIZE,
+    )
     with contextlib.closing(found):
         problems = dict(problem for problem in with_bar(found, desc="features", total=len(names)) if problem)
     for pair in pairs:
         if bad := problems.keys() & pair:
-            yield _untried(pair, problems[min(bad)])
+            yield untried(pair, problems[min(bad)])
     items = [(pair, (files[pair[0]], files[pair[1]])) for pair in pairs if problems.keys().isdisjoint(pair)]
     run = functools.partial(_filter_pair, settings=settings)
-    done = stream(run, items, lost_pair, n_jobs=n_jobs, batch_size=BATCH_SIZE)
+    done = stream(run, items, lambda item: untried(item[0], LOST), n_jobs=n_jobs, batch_size=BATCH_SIZE)
     with contextlib.closing(done):
         yield from with_bar(done, desc="pairs", total=len(items))
     for file in (*scratch.glob("*.features"), *scratch.glob(".*.part")):
@@ -158,10 +164,6 @@ def _look_for_features(item: tuple[str, Path, Path], settings: Settings) -> Name
     return None
 
 
-def _lost_picture(item: tuple[str, Path, Path]) -> Names:
-    return item[0], f"cannot look for features in {item[1]}: {LOST}"
-
-
 def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> FilteredPair:
     names, files = item
     first, second = (_load(file) for file in files)
@@ -175,12 +177,8 @@ def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> F
     return FilteredPair(names, points1, points2, indices, result)
 
 
-def lost_pair(item: tuple[Names, tuple[Path, ...]]) -> FilteredPair:
-    """Return the result of a pair that kills its worker each time."""
-    return _untried(item[0], LOST)
-
-
-def _untried(names: Names, reason: str) -> FilteredPair:
+def untried(names: Names, reason: str) -> FilteredPair:
+    """Return a pair that was not tried."""
     nothing = np.zeros((0, 2))
     return FilteredPair(names, nothing, nothing, nothing.astype(np.int64), flagged(0, reason), tried=False)
 

@@ -116,7 +116,8 @@ def run_pairs(
         n_jobs = check_int(n_jobs, "n_jobs")
     tasks = (pair if isinstance(pair, Task) else _as_task(pair, rng) for pair in pairs)
     run = functools.partial(run_task, options=options, afterwards=afterwards)
-    return stream(run, tasks, lost_task, n_jobs=n_jobs, batch_size=batch_size)
+    lost: Callable[[Task], Answer] = lambda task: (task.key, flagged(len(task.points1), LOST), True)  # noqa: E731
+    return stream(run, tasks, lost, n_jobs=n_jobs, batch_size=batch_size)
 
 
 def pair_seed(key: Key, rng: int = 0) -> int:
@@ -218,11 +219,6 @@ def run_task(task: Task, options: Mapping[str, Any], afterwards: Callable[[Filte
         except Exception as error:
             failure = _described(error)
     return task.key, flagged(len(task.points1), failure), True
-
-
-def lost_task(task: Task) -> Answer:
-    """Return the answer to a pair that kills its worker each time."""
-    return task.key, flagged(len(task.points1), LOST), True
 
 
 def failed_task(key: Key, reason: str) -> Task:

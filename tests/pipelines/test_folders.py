@@ -475,7 +475,7 @@ def test_a_pair_that_gets_its_worker_killed_is_told_and_left_for_the_next_run(
 
     def lossy(*arguments: Any, **options: Any) -> Any:
         with contextlib.closing(filter_images(*arguments, **options)) as pairs:
-            yield folders.lost_pair((next(pairs).names, ()))
+            yield folders.untried(next(pairs).names, LOST)
             yield from pairs
 
     monkeypatch.setattr(command, "filter_images", lossy)
