@@ -74,7 +74,8 @@ class FundamentalMatrices:
         with np.errstate(all="ignore"):
             _, *into = weighted_products(data, weights)
             started = self.to_pixels(models, *np.linalg.inv(into))
-            _linearise(*map(np.ascontiguousarray, (data, started, weights, *into, grams, slopes)))
+            data, started, weights, into1, into2 = map(np.ascontiguousarray, (data, started, weights, *into))
+            _linearise(data, started, weights, (into1, into2), grams, slopes)
             steps = np.linalg.solve(_without_scale(grams, started), slopes)[:, :, 0]
             return self.to_pixels(of_rank_two(unit_norm(started - steps), grams), *into)
 
@@ -123,12 +124,12 @@ def _without_scale(grams: Array, models: Array) -> Array:
 
 
 @jit
-def _linearise(data: Any, models: Any, weights: Any, into1: Any, into2: Any, grams: Any, slopes: Any) -> None:
+def _linearise(data: Any, models: Any, weights: Any, into: Any, grams: Any, slopes: Any) -> None:
     """Write sums over the gradients J of Sampson distances d to models in normalised coordinates: J J', J d."""
     gradient = np.empty(9)
     for item in range(len(models)):
         gram, slope = grams[item], slopes[item, :, 0]
-        one, two = into1[item], into2[item]
+        one, two = into[0][item], into[1][item]
         a, b, c, d, e, f, g, h, i = models[item]
         square1, square2 = one[0, 0] * one[0, 0], two[0, 0] * two[0, 0]
         for row in range(len(data)):
