@@ -66,6 +66,9 @@ class Parameters:
         2, "largest radius of a fundamental matrix: exponent of sqrt 2, in units", "exponent"
     )
     annulus_steps: int = _number(2, "width of the annulus around a radius, in radii tried")
+    background_errors: float = _number(
+        3.0, "standard errors by which decoys within a radius have to exceed the law of the family"
+    )
     density_ratio: float = _number(1.5, "a structure is so many times as dense as its annulus")
     tolerance_steps: int = _number(1, "from a structure's radius to its tolerance, in radii tried")
     min_annulus_weight: float = _number(0.05, "matches counted in an annulus, at least")

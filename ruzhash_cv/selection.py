@@ -105,17 +105,19 @@ class Radii:
     def hypotheses(self, models: Models, data: Array, decoys: Array) -> Hypotheses:
         """Return models of one family with the radii that hold correspondences (n, 4) and the shares of decoys (N, 4) within these.
 
-        Within the largest radius decoys are counted; within smaller ones their share is taken to be r ** codimension of that.
+        Within the largest radius decoys are counted; within smaller ones they are as many as the law of the family says, or as are
+        there for sure: keypoints on a grid or on lines agree with some models exactly.
         """
-        n, radii, widest = len(data), self.parameters.radii, self.parameters.n_radii - 1
+        n, radii, parameters = len(data), self.parameters.radii, self.parameters
         family = self.families[models.family_ids[0] if len(models) else 0]
-        squared = family.squared_residuals(np.vstack([data, decoys]), models.models)
-        within = np.zeros(len(models), np.int64)
-        _count_below(squared, n, 2.0**widest * self.least_square, within)
+        indices = self.radius_indices(family.squared_residuals(np.vstack([data, decoys]), models.models))
+        own, others = (np.ascontiguousarray(part) for part in (indices[:, :n], indices[:, n:]))
+        counts = count_weights(others, np.ones(len(decoys)), parameters.n_radius_indices)
+        within = np.cumsum(counts[:, : parameters.n_radii], axis=1)
         # One decoy more, so that the share is never 0.
-        share = (1.0 + within) / (len(decoys) + 1.0)
-        background = share[:, None] * (radii / radii[-1]) ** family.codimension
-        return Hypotheses(models.models, models.family_ids, self.radius_indices(squared[:, :n]), background)
+        law = (1.0 + within[:, -1:]) * (radii / radii[-1]) ** family.codimension
+        sure = within - parameters.background_errors * np.sqrt(within)
+        return Hypotheses(models.models, models.family_ids, own, np.maximum(law, sure) / (len(decoys) + 1.0))
 
     def radius_indices(self, squared: Array) -> RadiusIndices:
         """Return the index of the smallest radius that holds each residual; what lies beyond all annuli has the last."""
@@ -129,13 +131,6 @@ class Radii:
         """Return the tolerances of structures with these radii."""
         tolerances: Array = self.parameters.radii[radius_indices] * self.parameters.tolerance_ratio
         return tolerances * self.unit
-
-
-@jit
-def _count_below(squared: Any, first: int, limit: float, counts: Any) -> None:
-    for item in range(len(squared)):
-        for row in range(np.uint64(first), np.uint64(squared.shape[1])):  # unsigned, so that it is done by vectors
-            counts[item] += squared[item, row] < limit
 
 
 @jit

@@ -469,3 +469,27 @@ def test_knn_rows_that_fail_the_ratio_test_are_flagged(scenes: dict[str, Corresp
     assert not mask[:3].any()
     assert mask.any()
     assert filter_matches([], [], ()).shape == (0,)
+
+
+@pytest.mark.parametrize("kind", ["lines", "grid"])
+@pytest.mark.parametrize("seed", range(3))
+def test_mismatches_of_keypoints_on_lines_or_on_a_grid_make_no_structure(kind: str, seed: int) -> None:
+    """Such keypoints agree exactly with some models, and so do decoys made of them."""
+    rng = np.random.default_rng(seed)
+    points1, points2 = rng.uniform(0, 1000, (2, 500, 2))
+    for points in (points1, points2):
+        for column in (0, 1) if kind == "grid" else (1,):
+            points[:, column] = np.round(points[:, column] / 40) * 40 + rng.normal(0, 0.3, len(points))
+    result = filter_points(points1, points2)
+    assert result.evidence < 20
+    assert result.inlier_mask.mean() < 0.1
+
+
+def test_a_board_is_found_although_its_corners_lie_on_a_grid() -> None:
+    rng = np.random.default_rng(0)
+    corners = np.stack(np.meshgrid(np.arange(25), np.arange(16)), axis=-1).reshape(-1, 2) * 40.0
+    seen = corners @ [[0.9, -0.08], [0.1, 0.95]] + [50, 30] + rng.normal(0, 0.3, corners.shape)
+    partner, wrong = np.arange(400), rng.permutation(400)[:240]
+    partner[wrong] = rng.permutation(wrong)
+    true = partner == np.arange(400)
+    assert (filter_points(corners, seen[partner]).inlier_mask == true).mean() > 0.99

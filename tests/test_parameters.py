@@ -42,6 +42,12 @@ def strips() -> np.ndarray:
     return np.hstack([first, second])
 
 
+def on_grid(data: np.ndarray, spacing: float) -> np.ndarray:
+    """Matches of keypoints on a grid, as of a board or of windows."""
+    rng = np.random.default_rng(0)
+    return np.asarray(np.round(data / spacing) * spacing + rng.normal(0, 0.3, data.shape))
+
+
 @functools.cache
 def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """Matches of planes and motions, of textures, of nothing, and more than are searched: on some of them each number matters."""
@@ -58,6 +64,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         strips(),
         mismatches(300),
         np.vstack([plane(900, 0.5), motion(300, 0.5, 1), mismatches(200, 2)]),
+        on_grid(mismatches(500, 1) / 2, 60.0),
     ))  # fmt: skip
 
 
