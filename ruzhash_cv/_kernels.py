@@ -37,6 +37,7 @@ def jit(function: F) -> F:
     """Compile a kernel at its first call, for the types of its arguments; other types would cost another compilation.
 
     Callers always pass the same ones: C-contiguous arrays that can be written, of one dtype, and Python's int, float and bool.
+    Records go in as plain tuples and are named within: numba has to ask Python for the type of a named one, at every call.
 
     nogil: other threads run meanwhile.
     error_model="numpy": division by zero gives infinity as in NumPy, and no branch in the inner loops.

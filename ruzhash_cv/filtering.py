@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -287,8 +288,9 @@ def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, thre
     models = map(Structure, matrices, names, *(each.tolist() for each in told))
     distinct = np.full(len(finite), -1)
     distinct[finite] = np.where(labelling.keep[where], where, -1)
-    result = replace(
-        _flagged(len(finite), None if len(structures) > 0 else "no match belongs to any of the structures found"),
+    result = _flagged(
+        len(finite),
+        None if len(structures) > 0 else "no match belongs to any of the structures found",
         models=tuple(models),
         score_threshold=labelling.score_threshold,
         mismatch_rate=labelling.mismatch_rate,
@@ -300,9 +302,9 @@ def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, thre
     return result
 
 
-def _flagged(n: int, reason: str | None) -> FilterResult:
+def _flagged(n: int, reason: str | None, **found: Any) -> FilterResult:
     """Return a result that flags all of n matches."""
-    return FilterResult(np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64), reason=reason)
+    return FilterResult(np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64), reason=reason, **found)
 
 
 def _with_statistics(result: FilterResult, estimate: Estimate, seconds: dict[str, float]) -> FilterResult:

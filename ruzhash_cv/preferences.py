@@ -68,7 +68,7 @@ def embed(
     duplicate group, `groups` (n,), has a member in the model's sample, `sample_groups` (m, s), where -1 is no group.
     """
     found = into or Embedded.empty(len(squared), len(weights))
-    _embed_kernel(squared, kernel, groups, sample_groups, weights, found)
+    _embed_kernel(squared, tuple(kernel), groups, sample_groups, weights, tuple(found))
     return found
 
 
@@ -112,6 +112,7 @@ def _embed_kernel(squared: Any, kernel: Any, groups: Any, sample_groups: Any, we
 
     What lies within the limit is gathered without a branch first: it is little of all, and exponentials take most of the time.
     """
+    kernel, found = Kernel(*kernel), Embedded(*found)
     n = np.uint64(len(weights))  # unsigned: a signed index costs a test for negative ones
     near, values, terms = np.empty(n, np.uint64), np.empty(n), np.empty(n)
     for item in range(len(squared)):

@@ -122,8 +122,8 @@ def draw_samples(
     starts, key = np.minimum(starts, len(rows) - 1), draw_key(rng)
     rules = _Rules(plan.min_spread, plan.min_height, plan.n_candidates, plan.max_degenerate, plan.affine)
     drawn = _Drawn(np.empty((n_samples, size), np.int64), np.zeros(4, np.int64))
-    given = _Drawing(shares, cumulative, starts), _Neighbourhoods(nearest, sizes)
-    n_drawn = _draw_kernel(own, *given, rules, key, drawn)
+    given = (shares, cumulative, starts), (nearest, sizes), tuple(rules)
+    n_drawn = _draw_kernel(own, *given, key, tuple(drawn))
     rejected = dict(zip(REJECTIONS[:3], drawn.verdicts[:3].tolist(), strict=True))
     return MinimalSamples(rows[drawn.samples[:n_drawn]], rejected)
 
@@ -147,6 +147,7 @@ def _draw_kernel(data: Any, drawing: Any, around: Any, rules: Any, key: Any, dra
 
     Each seed is used with all sizes, and the next one where a draw fails.
     """
+    drawing, around, rules, drawn = _Drawing(*drawing), _Neighbourhoods(*around), _Rules(*rules), _Drawn(*drawn)
     samples, weights = drawn.samples, drawing.weights
     size, n_drawn = samples.shape[1], 0
     taken, points = np.empty(size, np.int64), np.empty((size, 4))

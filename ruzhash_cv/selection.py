@@ -110,14 +110,14 @@ class Radii:
         """
         n, radii, parameters = len(data), self.parameters.radii, self.parameters
         family = self.families[models.family_ids[0] if len(models) else 0]
-        indices = self.radius_indices(family.squared_residuals(np.vstack([data, decoys]), models.models))
-        own, others = (np.ascontiguousarray(part) for part in (indices[:, :n], indices[:, n:]))
-        counts = count_weights(others, np.ones(len(decoys)), parameters.n_radius_indices)
-        within = np.cumsum(counts[:, : parameters.n_radii], axis=1)
+        squared = family.squared_residuals(np.vstack([data, decoys]), models.models)
+        within = np.zeros((len(models), len(radii)))
+        _count_decoys(squared, n, 2.0 ** np.arange(len(radii)) * self.least_square, within)
         # One decoy more, so that the share is never 0.
         law = (1.0 + within[:, -1:]) * (radii / radii[-1]) ** family.codimension
         sure = within - parameters.background_errors * np.sqrt(within)
-        return Hypotheses(models.models, models.family_ids, own, np.maximum(law, sure) / (len(decoys) + 1.0))
+        background = np.maximum(law, sure) / (len(decoys) + 1.0)
+        return Hypotheses(models.models, models.family_ids, self.radius_indices(squared[:, :n]), background)
 
     def radius_indices(self, squared: Array) -> RadiusIndices:
         """Return the index of the smallest radius that holds each residual; what lies beyond all annuli has the last."""
@@ -131,6 +131,22 @@ class Radii:
         """Return the tolerances of structures with these radii."""
         tolerances: Array = self.parameters.radii[radius_indices] * self.parameters.tolerance_ratio
         return tolerances * self.unit
+
+
+@jit
+def _count_decoys(squared: Any, first: int, bounds: Any, within: Any) -> None:
+    """Write how many rows from the `first` on lie within each bound; those within the last are listed without a branch first."""
+    near = np.empty(squared.shape[1], np.uint64)
+    for item in range(len(squared)):
+        n_near = np.uint64(0)
+        for row in range(np.uint64(first), np.uint64(squared.shape[1])):
+            near[n_near] = row
+            n_near += np.uint64(squared[item, row] < bounds[-1])
+        for at in range(n_near):
+            step = len(bounds) - 1
+            while step >= 0 and squared[item, near[at]] < bounds[step]:
+                within[item, step] += 1.0
+                step -= 1
 
 
 @jit
@@ -149,13 +165,13 @@ def evidence(hypotheses: Hypotheses, counts: Array, total: float, rules: Evidenc
     """
     gains, log_tests = np.empty(hypotheses.background.shape), math.log(max(total, 1.0) * max(n_tried, 1))
     rules = rules._replace(densities=rules.densities / max(total, 1e-300))
-    _evidence_kernel(counts, total, (hypotheses.background, hypotheses.family_ids), rules, log_tests, gains)
+    _evidence_kernel(counts, total, (hypotheses.background, hypotheses.family_ids), tuple(rules), log_tests, gains)
     return gains
 
 
 @jit
 def _evidence_kernel(counts: Any, total: float, hypotheses: Any, rules: Any, log_tests: float, gains: Any) -> None:
-    background, family_ids = hypotheses
+    (background, family_ids), rules = hypotheses, EvidenceRules(*rules)
     for item in range(len(counts)):
         family = family_ids[item]
         n = max(total - rules.sample_sizes[family], 1e-9)

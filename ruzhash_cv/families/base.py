@@ -93,8 +93,10 @@ class CheckedFamily:
         return _for_kernels(models), np.asarray(owner, np.int64)
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
-        """Return squared residuals (m, n)."""
-        return _for_kernels(self.family.squared_residuals(data, models))
+        """Return squared residuals (m, n), infinite where there is none."""
+        return np.fmin(
+            _for_kernels(self.family.squared_residuals(data, models)), np.inf
+        )  # the smaller of NaN and infinity
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return fits (m, 9)."""
@@ -174,15 +176,14 @@ class Families:
         return self._planes[models.family_ids]
 
     def squared_residuals(self, models: Models, data: Array) -> Array:
-        """Return squared residuals (m, n) of correspondences (n, 4), infinite where there is none."""
+        """Return squared residuals (m, n) of correspondences (n, 4), infinite where a family has none."""
         squared = np.empty((len(models), len(data)))
         for family_id, family in enumerate(self):
             own = models.family_ids == family_id
-            # The smaller of NaN and infinity is infinity here.
             if own.all():
-                return np.fmin(family.squared_residuals(data, models.models), np.inf)
+                return family.squared_residuals(data, models.models)
             if own.any():
-                squared[own] = np.fmin(family.squared_residuals(data, models.models[own]), np.inf)
+                squared[own] = family.squared_residuals(data, models.models[own])
         return squared
 
     def to_pixels(self, models: Models, into: tuple[Array, Array]) -> Array:

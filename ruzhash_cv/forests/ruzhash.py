@@ -123,7 +123,8 @@ class RuzHashForest(PreferenceForest):
 
     def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], growth: Growth) -> Trees:
         trees = empty_trees(len(keys), len(rows), growth)
-        _grow_kernel(rows, keys, growth, _Node.of(rows), workspace(len(rows), trees.keys.shape[1], growth), trees)
+        space = workspace(len(rows), trees.keys.shape[1], growth)
+        _grow_kernel(rows, keys, tuple(growth), tuple(_Node.of(rows)), space, tuple(trees))
         return trees
 
     def _lengths(self, rows: NDArray[np.float32], start: int, stop: int, trained: Mask) -> Array:
@@ -133,9 +134,9 @@ class RuzHashForest(PreferenceForest):
         for begin in range(start, stop, BLOCK):
             block = slice(begin, min(begin + BLOCK, stop))
             own, empty = np.ascontiguousarray(trained[:, block]), np.asarray(~rows[block].any(axis=1))
-            order = _Order(np.argsort(empty, kind="stable"), len(empty) - int(empty.sum()), n_branches)
+            order = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum()), n_branches
             into = sums[begin - start :][:BLOCK]
-            _route_kernel(rows[block], order, trees._replace(trained=own), _Node.of(rows), space, into)
+            _route_kernel(rows[block], order, tuple(trees._replace(trained=own)), tuple(_Node.of(rows)), space, into)
         return sums / self.n_trees
 
 
@@ -215,6 +216,7 @@ def _split(rows: Any, key: Any, n_branches: int, nodes: Any, drawn: Any, space: 
 @jit
 def _grow_kernel(rows: Any, tree_keys: Any, growth: Any, drawn: Any, space: Any, trees: Any) -> None:
     """Grow trees breadth first."""
+    growth, drawn, trees = Growth(*growth), _Node(*drawn), Trees(*trees)
     for tree in range(len(tree_keys)):
         start_tree(tree_keys[tree], tree, growth, space, trees)
         node: Any = np.int64(0)  # as a plain number it would compile for itself first
@@ -230,6 +232,7 @@ def _grow_kernel(rows: Any, tree_keys: Any, growth: Any, drawn: Any, space: Any,
 @jit
 def _route_kernel(rows: Any, order: Any, trees: Any, drawn: Any, space: Any, sums: Any) -> None:
     """Add up rows' path lengths over the trees; `trees.trained` tells which rows do not count themselves."""
+    order, trees, drawn = _Order(*order), Trees(*trees), _Node(*drawn)
     trained, n_branches = trees.trained, order.n_branches
     for tree in range(len(trees.keys)):
         for at in range(len(rows)):  # as one assignment it would compile for a second

@@ -101,12 +101,12 @@ class VoronoiForest(PreferenceForest):
         empty = empty_trees(len(keys), len(rows.table), growth)
         trees = _Trees(*empty, np.empty_like(empty.children))
         space = workspace(len(rows.table), trees.keys.shape[1], growth)
-        _grow_kernel(rows, METRICS.index(self.metric), keys, growth, space, trees)
+        _grow_kernel(tuple(rows), METRICS.index(self.metric), keys, tuple(growth), space, tuple(trees))
         return trees
 
     def _lengths(self, rows: _Rows, start: int, stop: int, trained: Mask) -> Array:
-        routing = _Routing(METRICS.index(self.metric), self._growth.n_branches, start, stop)
-        return _route_kernel(rows, self._training, routing, self._trees._replace(trained=trained))
+        routing = METRICS.index(self.metric), self._growth.n_branches, start, stop
+        return _route_kernel(tuple(rows), tuple(self._training), routing, tuple(self._trees._replace(trained=trained)))
 
 
 class _Trees(NamedTuple):
@@ -117,13 +117,6 @@ class _Trees(NamedTuple):
     lengths: Array
     trained: Mask
     centres: NDArray[np.int32]
-
-
-class _Routing(NamedTuple):
-    metric: int
-    n_branches: int
-    start: int
-    stop: int
 
 
 class _Rows(NamedTuple):
@@ -179,6 +172,7 @@ def _nearest(metric: int, rows: Any, row: int, training: Any, centres: Any, ties
 @jit
 def _grow_kernel(rows: Any, metric: int, tree_keys: Any, growth: Any, space: Any, trees: Any) -> None:
     """Grow trees breadth first."""
+    rows, growth, trees = _Rows(*rows), Growth(*growth), _Trees(*trees)
     n_branches = growth.n_branches
     for tree in range(len(tree_keys)):
         start_tree(tree_keys[tree], tree, growth, space, trees)
@@ -202,6 +196,7 @@ def _grow_kernel(rows: Any, metric: int, tree_keys: Any, growth: Any, space: Any
 @jit
 def _route_kernel(rows: Any, training: Any, routing: Any, trees: Any) -> Array:
     """Return mean path lengths of rows start .. stop; `trees.trained` tells which rows do not count themselves."""
+    rows, training, trees = _Rows(*rows), _Rows(*training), _Trees(*trees)
     metric, n_branches, start, stop = routing
     trained, sums = trees.trained, np.zeros(stop - start)
     for row in range(start, stop):
