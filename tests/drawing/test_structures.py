@@ -44,7 +44,7 @@ def result(labels: np.ndarray = LABELS, n: int = 2, **more: Any) -> FilterResult
     kept = np.repeat([True, True, True, False], 10)
     motions = more.pop("motions", tuple(moved(item) for item in range(n)))
     models = more.pop("models", tuple(structure() for _ in range(n)))
-    found = FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, models)
+    found = FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, np.ones(N, bool), models)
     vars(found)["_motions"] = motions, more.pop("motion_labels", labels)  # as once they have been searched for
     return found
 
