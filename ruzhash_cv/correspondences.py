@@ -84,10 +84,17 @@ def as_correspondences(
     >>> pairs.points1
     array([[5., 6.]])
     """
-    positions1, positions2 = as_positions(kp1, "kp1"), as_positions(kp2, "kp2")
+    return look_up(kp1, kp2, matches, ratio, ("kp1", "kp2"))
+
+
+def look_up(
+    kp1: Keypoints, kp2: Keypoints, matches: Matches, ratio: float | None, names: tuple[str, str]
+) -> Correspondences:
+    """Do as `as_correspondences` does; errors call the keypoints by the names given."""
+    positions = as_positions(kp1, names[0]), as_positions(kp2, names[1])
     indices, present, distances = _as_indices(matches, ratio)
-    points1 = _look_up(positions1, indices[:, 0], present, "queryIdx", "kp1")
-    points2 = _look_up(positions2, indices[:, 1], present, "trainIdx", "kp2")
+    points1 = _points_at(indices[:, 0], positions[0], present, "queryIdx", names[0])
+    points2 = _points_at(indices[:, 1], positions[1], present, "trainIdx", names[1])
     return Correspondences(points1, points2, distances)
 
 
@@ -188,7 +195,7 @@ def _as_index_array(rows: Sequence[Any]) -> tuple[Rows, Mask]:
     return indices.astype(np.int64), present
 
 
-def _look_up(positions: Array, indices: Rows, present: Mask, field: str, name: str) -> Array:
+def _points_at(indices: Rows, positions: Array, present: Mask, field: str, name: str) -> Array:
     """Return the positions that `indices` number, NaN where no match is `present`."""
     outside = np.flatnonzero(present & ((indices < 0) | (indices >= len(positions))))
     if len(outside):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import uninterrupted
@@ -20,7 +19,7 @@ from ruzhash_cv.consensus import (
     proposal_weights,
     texture_along_lines,
 )
-from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences
+from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, look_up
 from ruzhash_cv.families.base import CheckedFamily, Families, TwoViewFamily
 from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label_matches
@@ -87,6 +86,8 @@ def filter_matches(
 ) -> Mask:
     """Return the inlier mask of keypoint matches: True = keep.
 
+    It is the mask of the result that `filter_points` returns for the same arguments.
+
     Parameters
     ----------
     kp1, kp2 : sequence of cv2.KeyPoint, or array_like of shape (n, 2)
@@ -132,11 +133,13 @@ def filter_matches(
 
 @uninterrupted
 def filter_points(
-    points1: ArrayLike,
-    points2: ArrayLike,
+    points1: Keypoints,
+    points2: Keypoints,
+    matches: Matches | None = None,
     *,
     model: str | TwoViewFamily = "auto",
     threshold: float | None = None,
+    ratio: float | None = None,
     false_acceptance_rate: float | None = None,
     pixel: float = 1.0,
     keep_stationary: bool = True,
@@ -146,9 +149,11 @@ def filter_points(
 
     Parameters
     ----------
-    points1, points2 : array_like, shape (n, 2)
-        Corresponding points, pixels (x, y). Rows with NaN or infinity are flagged and do not affect the others; exact
-        repetitions share one result.
+    points1, points2 : array_like of shape (n, 2), or sequence of cv2.KeyPoint
+        Points of the two images, pixels (x, y). Without `matches` they correspond row by row.
+    matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2), optional
+        Which of the points correspond, see `as_correspondences`. The result has one entry for each match, or for each query row of
+        knnMatch output.
     model : {"auto", "homography", "fundamental"} or TwoViewFamily
         Models to look for: planes, rigid motions, or both ("auto"), each where it has more evidence; or those of a family of your own.
     threshold : float, optional
@@ -156,6 +161,8 @@ def filter_points(
         by symmetric transfer error for a homography and Sampson distance for a fundamental matrix. Models, scores and p-values are
         as without it, but a structure that no match lies within is left out. None: each structure gets a tolerance of its own from
         its residuals, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
+    ratio : float in (0, 1], optional
+        Run Lowe's ratio test on the `matches` first, which must then be knnMatch output.
     false_acceptance_rate : float in (0, 1), optional
         Share of mismatches to accept: the mask is p-value <= rate (and within `threshold`, where one is given). None: a match is
         kept within the tolerance of a homography, within that of a fundamental matrix if it scores better than 98 % of decoys, and up
@@ -174,7 +181,9 @@ def filter_points(
     -------
     FilterResult
         Also where nothing could be decided (fewer than 8 distinct matches, nothing found): all matches are then flagged, their
-        p-values are 1, and `reason` says why. Scores rank them also where nothing was found.
+        p-values are 1, and `reason` says why. Scores rank them also where nothing was found. Rows without a match to test are not
+        in the mask, do not affect the others, and are not counted as flagged; see `FilterResult.has_match`. Matches that are
+        exact repetitions share one result.
 
     Raises
     ------
@@ -187,8 +196,16 @@ def filter_points(
     >>> result = filter_points(points, 0.5 * points + 3.0)
     >>> result.models[0].kind, int(result.inlier_mask.sum())
     ('homography', 60)
+
+    Keypoints and matches as OpenCV has them, with the ratio test in the same call:
+
+    >>> import cv2
+    >>> keypoints = [cv2.KeyPoint(x, y, 1) for x, y in points.tolist()]
+    >>> rows = [(cv2.DMatch(i, i, 1.0), cv2.DMatch(i, 0, 1.1 if i < 20 else 2.0)) for i in range(60)]
+    >>> filter_points(keypoints, keypoints, rows, ratio=0.8)
+    <FilterResult: 40 of 40 matches kept, 1 structure>
     """
-    first, second = as_pairs(points1, points2)
+    first, second = _as_points(points1, points2, matches, ratio)
     families = families_of(model)
     if threshold is not None:
         threshold = check_real(threshold, "threshold")
@@ -204,7 +221,7 @@ def run(points1: Array, points2: Array, method: Method, options: Options, rng: n
     started, stages, parameters = time.perf_counter(), method.stages, method.parameters
     matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, stages.weigh_matches)
     if matches.n_groups < MIN_MATCHES:
-        return _flagged(len(points1), _why_too_few(matches))
+        return _flagged(matches.finite, _why_too_few(matches))
     searched, rows = subsample(matches, parameters.max_searched, stages, rng)
     problem = Problem.of(searched, method.families, parameters, stages, rng)
     estimate = find_structures(problem, rng)
@@ -213,13 +230,25 @@ def run(points1: Array, points2: Array, method: Method, options: Options, rng: n
     scores = score_all(estimate, problem, matches, rows)
     search_seconds = time.perf_counter() - started
     if len(estimate.structures) == 0:
-        result = _flagged(len(points1), _why_nothing(matches, options.pixel))
+        result = _flagged(matches.finite, _why_nothing(matches, options.pixel))
         result.anomaly_scores[matches.finite] = scores[matches.where]  # what looks best may be true all the same
         return _with_statistics(result, estimate, {"search": search_seconds})
     structures = refine_structures(estimate.structures, matches, problem.radii)
     result = _labelled(structures, scores, matches, estimate, problem, options)
     seconds = {"search": search_seconds, "labelling": time.perf_counter() - started - search_seconds}
     return _with_statistics(result, estimate, seconds)
+
+
+def _as_points(
+    points1: Keypoints, points2: Keypoints, matches: Matches | None, ratio: float | None
+) -> tuple[Array, Array]:
+    """Return corresponding points (n, 2), NaN in rows without a match."""
+    if matches is not None:
+        pairs = look_up(points1, points2, matches, ratio, ("points1", "points2"))
+        return pairs.points1, pairs.points2
+    if ratio is not None:
+        raise ValueError("`ratio` needs `matches` that are knnMatch output with k >= 2, got None")
+    return as_pairs(points1, points2)
 
 
 def families_of(model: str | TwoViewFamily) -> Families:
@@ -289,7 +318,7 @@ def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, thre
     distinct = np.full(len(finite), -1)
     distinct[finite] = np.where(labelling.keep[where], where, -1)
     result = _flagged(
-        len(finite),
+        finite,
         None if len(structures) > 0 else "no match belongs to any of the structures found",
         models=tuple(models),
         score_threshold=labelling.score_threshold,
@@ -302,9 +331,11 @@ def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, thre
     return result
 
 
-def _flagged(n: int, reason: str | None, **found: Any) -> FilterResult:
-    """Return a result that flags all of n matches."""
-    return FilterResult(np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64), reason=reason, **found)
+def _flagged(has_match: Mask, reason: str | None, **found: Any) -> FilterResult:
+    """Return a result that keeps none of the rows."""
+    n = len(has_match)
+    nothing = np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64)
+    return FilterResult(*nothing, has_match, reason=reason, **found)
 
 
 def _with_statistics(result: FilterResult, estimate: Estimate, seconds: dict[str, float]) -> FilterResult:
@@ -316,7 +347,7 @@ def _why_too_few(matches: MatchSet) -> str:
     """Say why the matches are too few: there are few, they are all the same, or their unit is not the pixel."""
     reason = f"{matches.n_groups} distinct matches, at least {MIN_MATCHES} are needed"
     if len(matches) == 0 < len(matches.finite):
-        return f"{reason}: no coordinates are finite and below {LARGEST_COORDINATE:.0e}"
+        return f"{reason}: no row has a match of finite coordinates below {LARGEST_COORDINATE:.0e}"
     if len(matches) == 1 < len(matches.where):
         return f"{reason}: all points are the same"
     if len(matches) >= MIN_MATCHES:

@@ -14,7 +14,7 @@ TITLES = ("structure", "kind", "matches", "tolerance", "noise", "")
 
 def headline(result: Any) -> str:
     """Return the outcome of a `FilterResult` in one line."""
-    n, kept = len(result.inlier_mask), int(result.inlier_mask.sum())
+    n, kept = _counts(result)
     said = f"{kept} of {n} matches kept"
     if result.reason is not None:
         return f"{said}: {result.reason}"
@@ -23,9 +23,14 @@ def headline(result: Any) -> str:
 
 
 def as_text(result: Any) -> str:
-    """Return a `FilterResult` as lines: counts, the reason where there is one, and a row for each structure."""
-    n, kept = len(result.inlier_mask), int(result.inlier_mask.sum())
+    """Return a `FilterResult` as lines: counts, the reason where there is one, and a row for each structure.
+
+    The rows are counted where some have no match.
+    """
+    n, kept = _counts(result)
     lines = [f"matches {n}", f"kept    {kept}", f"flagged {n - kept}"]
+    if len(result.has_match) != n:
+        lines.insert(0, f"rows    {len(result.has_match)}")
     if result.reason is not None:
         lines.append(f"reason  {result.reason}")
     if result.models:
@@ -35,8 +40,9 @@ def as_text(result: Any) -> str:
 
 def as_dict(result: Any) -> dict[str, Any]:
     """Return a `FilterResult` as JSON can hold it: counts, what is known of the whole, and the structures."""
-    n, kept = len(result.inlier_mask), int(result.inlier_mask.sum())
+    n, kept = _counts(result)
     return {
+        "rows": len(result.has_match),
         "matches": n,
         "kept": kept,
         "flagged": n - kept,
@@ -71,9 +77,19 @@ def motions_as_text(result: Any) -> str:
     return "\n".join(rows)
 
 
+def as_length(length: float) -> str:
+    """Return a length with three significant digits, whatever its unit."""
+    return f"{length:#.3g}".removesuffix(".")
+
+
+def _counts(result: Any) -> tuple[int, int]:
+    """Return how many matches there were, and how many are kept."""
+    return int(result.has_match.sum()), int(result.inlier_mask.sum())
+
+
 def _rows(structures: Sequence[Any]) -> Iterator[Row]:
     for item, structure in enumerate(structures):
-        tolerance, noise = f"{structure.tolerance:.2f}", f"{structure.noise_scale:.2f}"
+        tolerance, noise = as_length(structure.tolerance), as_length(structure.noise_scale)
         remark = "stationary" if structure.stationary else ""
         yield str(item), structure.kind, str(structure.support), tolerance, noise, remark
 

@@ -69,9 +69,10 @@ class Motion(Structure):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FilterResult(Record):
-    """What `filter_points` found; every array has one entry per match.
+    """What `filter_points` found; every array has one entry per match, or per query row of knnMatch output.
 
-    Prints as its counts and a row for each structure. Two results are equal where everything but `seconds` is.
+    Prints as its counts and a row for each structure. It takes the place of the mask in `select_matches` and `draw_matches`. Two
+    results are equal where everything but `seconds` is.
 
     Attributes
     ----------
@@ -83,6 +84,10 @@ class FilterResult(Record):
         In (0, 1]: probability that a mismatch looks at least as good, by comparison with decoys and with the other matches.
     labels : ndarray of int64, shape (n,)
         Index into `models` of the structure a kept match belongs to, -1 = none.
+    has_match : ndarray of bool, shape (n,)
+        False where a row has no match to test: the ratio test dropped it, its knnMatch row is empty, an index is masked, or a
+        coordinate is not finite or beyond any image (1e9). Such a row is not kept, and neither counted nor drawn; its score and its
+        p-value are 1.
     models : tuple of Structure
         Strongest first.
     score_threshold : float
@@ -115,6 +120,7 @@ class FilterResult(Record):
     anomaly_scores: Array
     p_values: Array
     labels: Rows
+    has_match: Mask
     models: tuple[Structure, ...] = ()
     score_threshold: float = 0.0
     mismatch_rate: float = 1.0

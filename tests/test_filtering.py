@@ -12,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rendering import Correspondences, desk_scene, draw_correspondences, facade_scene, plane_scene, rigid_scene
 
-from ruzhash_cv import FilterResult, filter_matches, filter_points, sampson_distance, transfer_error
+from ruzhash_cv import (
+    FilterResult,
+    as_correspondences,
+    filter_matches,
+    filter_points,
+    sampson_distance,
+    select_matches,
+    transfer_error,
+)
 from ruzhash_cv.datasets import AdelaideScene
 
 
@@ -450,6 +458,9 @@ SOME = np.zeros((4, 2))
         ((SOME, SOME), {"threshold": 0}, ValueError, "`threshold` must be .*above 0, got 0"),
         ((SOME, SOME), {"threshold": "3"}, TypeError, "`threshold` must be a number, got '3'"),
         ((SOME, SOME), {"treshold": 3}, TypeError, "treshold"),
+        ((SOME, SOME), {"ratio": 0.8}, ValueError, "`ratio` needs `matches` that are knnMatch output .*got None"),
+        ((SOME, SOME, "homography"), {}, TypeError, "`matches` must be a sequence, got str"),
+        ((SOME, SOME, [[0, 4]]), {}, IndexError, r"`matches\[0\]` has trainIdx 4, but `points2` has 4 keypoints"),
         ((SOME, SOME), {"rng": -1}, TypeError, "`rng` must be"),
         ((SOME, SOME), {"false_acceptance_rate": 1.5}, ValueError, "between 0 and 1, got 1.5"),
         ((np.array([["a", "b"]]), np.zeros((1, 2))), {}, TypeError, "`points1` must be an array of real numbers"),
@@ -460,11 +471,15 @@ def test_bad_arguments_are_named(arguments: Any, options: Any, error: type[Excep
         filter_points(*arguments, **options)
 
 
-def test_knn_rows_that_fail_the_ratio_test_are_flagged(scenes: dict[str, Correspondences]) -> None:
+def knn_rows() -> list[tuple[cv2.DMatch, ...]]:
+    """Return rows of which the first has no neighbour, the second has one alone, and the third fails the ratio test."""
+    knn: list[tuple[cv2.DMatch, ...]] = [(cv2.DMatch(i, i, 0.5), cv2.DMatch(i, (i + 1) % 400, 0.9)) for i in range(400)]
+    return [(), knn[1][:1], (knn[2][0], cv2.DMatch(2, 3, 0.51)), *knn[3:]]
+
+
+def test_knn_rows_that_fail_the_ratio_test_are_not_kept(scenes: dict[str, Correspondences]) -> None:
     drawn = scenes["facade"]
-    knn = [(cv2.DMatch(i, i, 0.5), cv2.DMatch(i, (i + 1) % 400, 0.9)) for i in range(400)]
-    knn[0], knn[1], knn[2] = (), (knn[1][0],), (knn[2][0], cv2.DMatch(2, 3, 0.51))
-    mask = filter_matches(drawn.points1, drawn.points2, knn, ratio=0.8)
+    mask = filter_matches(drawn.points1, drawn.points2, knn_rows(), ratio=0.8)
     assert (mask.shape, mask.dtype) == ((400,), bool)
     assert not mask[:3].any()
     assert mask.any()
@@ -493,3 +508,47 @@ def test_a_board_is_found_although_its_corners_lie_on_a_grid() -> None:
     partner[wrong] = rng.permutation(wrong)
     true = partner == np.arange(400)
     assert (filter_points(corners, seen[partner]).inlier_mask == true).mean() > 0.99
+
+
+def test_the_result_of_keypoints_and_matches_is_that_of_their_points(scenes: dict[str, Correspondences]) -> None:
+    drawn, knn = scenes["facade"], knn_rows()
+    keypoints = [[cv2.KeyPoint(x, y, 1) for x, y in points.tolist()] for points in (drawn.points1, drawn.points2)]
+    pairs = as_correspondences(*keypoints, knn, ratio=0.8)
+    result = filter_points(*keypoints, knn, ratio=0.8)
+    assert result == filter_points(pairs.points1, pairs.points2)
+    assert result.inlier_mask.tolist() == filter_matches(*keypoints, knn, ratio=0.8).tolist()
+    assert select_matches(knn, result) == select_matches(knn, result.inlier_mask)
+
+
+def test_the_result_knows_which_rows_had_a_match(scenes: dict[str, Correspondences]) -> None:
+    drawn = scenes["facade"]
+    result = filter_points(drawn.points1, drawn.points2, knn_rows(), ratio=0.8)
+    assert np.flatnonzero(~result.has_match).tolist() == [0, 1, 2]
+    assert filter_points(drawn.points1, drawn.points2).has_match.all()
+    assert filter_points(drawn.points1[:3], drawn.points2[:3]).has_match.all()
+
+
+def test_a_row_with_a_masked_index_has_no_match() -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    pairs = np.ma.array(np.stack([np.arange(60)] * 2, axis=1), mask=False)
+    pairs[5, 1] = np.ma.masked
+    result = filter_points(points, points + 5.0, pairs)
+    assert np.flatnonzero(~result.has_match).tolist() == np.flatnonzero(~result.inlier_mask).tolist() == [5]
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, 1e10])
+def test_a_row_whose_coordinates_are_not_finite_or_beyond_any_image_has_no_match(odd: float) -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    moved = points + 5.0
+    moved[7, 0] = odd
+    result = filter_points(points, moved)
+    assert np.flatnonzero(~result.has_match).tolist() == [7]
+    assert repr(result) == "<FilterResult: 59 of 59 matches kept, 1 structure>"
+
+
+def test_where_no_row_has_a_match_the_reason_says_so() -> None:
+    knn = [(cv2.DMatch(i, i, 0.9), cv2.DMatch(i, (i + 1) % 9, 0.91)) for i in range(9)]
+    result = filter_points(np.zeros((9, 2)), np.zeros((9, 2)), knn, ratio=0.8)
+    assert repr(result).startswith(
+        "<FilterResult: 0 of 0 matches kept: 0 distinct matches, at least 8 are needed: no row has"
+    )

@@ -18,7 +18,13 @@ def plane(**changed: object) -> Structure:
 
 def result(**changed: object) -> FilterResult:
     """Return a new result of three matches, of which two lie in a plane."""
-    arrays = np.array([True, True, False]), np.array([0.3, np.nan, 0.8]), np.full(3, 0.5), np.array([0, 0, -1])
+    arrays = (
+        np.array([True, True, False]),
+        np.array([0.3, np.nan, 0.8]),
+        np.full(3, 0.5),
+        np.array([0, 0, -1]),
+        np.ones(3, bool),
+    )
     return replace(FilterResult(*arrays, models=(plane(),)), **changed)  # type: ignore[arg-type]
 
 
@@ -31,14 +37,14 @@ def test_a_result_prints_counts_and_a_row_for_each_structure() -> None:
         "kept    2",
         "flagged 1",
         "structure kind        matches    tolerance    noise",
-        "        0 homography      120         3.25     0.80",
-        "        1 fundamental       9         3.25     0.80",
+        "        0 homography      120         3.25    0.800",
+        "        1 fundamental       9         3.25    0.800",
     ]
 
 
 def test_what_is_stationary_is_said_so() -> None:
     said = result(models=(plane(stationary=True),))
-    assert str(said).splitlines()[-1] == "        0 homography      120         3.25     0.80 stationary"
+    assert str(said).splitlines()[-1] == "        0 homography      120         3.25    0.800 stationary"
     assert "<td>stationary</td>" in said._repr_html_()
 
 
@@ -48,7 +54,7 @@ def test_motions_print_the_planes_they_hold() -> None:
     vars(found)["_motions"] = (motion,), np.zeros(3, int)  # as once they have been searched for
     assert printing.motions_as_text(found).splitlines() == [
         "   motion kind        matches    tolerance    noise planes",
-        "        0 fundamental     200         1.25     0.40 0, 2",
+        "        0 fundamental     200         1.25    0.400 0, 2",
     ]
 
 
@@ -75,6 +81,24 @@ def test_a_notebook_shows_a_table_with_a_row_for_each_structure() -> None:
     assert "&lt;8&gt;" in UNDECIDED._repr_html_()
 
 
+def test_rows_without_a_match_are_not_flagged() -> None:
+    one_missing = result(has_match=np.array([True, True, False]))
+    assert str(one_missing).splitlines()[:4] == ["rows    3", "matches 2", "kept    2", "flagged 0"]
+    assert repr(one_missing) == "<FilterResult: 2 of 2 matches kept, 1 structure>"
+    assert one_missing._repr_html_().startswith("<p>2 of 2 matches kept, 1 structure</p>")
+    counts = printing.as_dict(one_missing)
+    assert [counts[name] for name in ("rows", "matches", "kept", "flagged")] == [3, 2, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("length", "printed"),
+    [(3.25, "3.25"), (0.8, "0.800"), (24.0, "24.0"), (123.4, "123"), (0.0046451, "0.00465"), (3e-7, "3.00e-07")],
+)
+def test_lengths_print_with_three_significant_digits(length: float, printed: str) -> None:
+    assert printing.as_length(length) == printed
+    assert f" {printed} " in str(result(models=(plane(tolerance=length),)))
+
+
 def test_results_with_the_same_entries_are_equal_however_long_they_took() -> None:
     assert result() == result()
     assert result() == result(seconds={"search": 1.0})
@@ -87,6 +111,7 @@ def test_results_with_the_same_entries_are_equal_however_long_they_took() -> Non
         {"inlier_mask": np.array([True, False, False])},
         {"anomaly_scores": np.array([0.3, 0.1, 0.8])},
         {"labels": np.array([0, 0])},
+        {"has_match": np.array([True, True, False])},
         {"models": (plane(support=121),)},
         {"models": (plane(), plane())},
         {"reason": "none"},

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._validation import check_int, check_same_length
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, as_positions
+from ruzhash_cv.result import FilterResult
 
 Picture: TypeAlias = NDArray[np.uint8]
 
@@ -125,3 +126,8 @@ def lines_of(
     pairs = as_correspondences(kp1, kp2, matches, ratio=ratio)
     finite = np.asarray(np.isfinite(np.hstack([pairs.points1, pairs.points2])).all(axis=1))
     return canvas.place(pairs.points1, pairs.points2), finite
+
+
+def with_match(drawn: Mask, result: Any) -> Mask:
+    """Return which rows to draw: not those in which a result had no match to test."""
+    return drawn & result.has_match if isinstance(result, FilterResult) else drawn

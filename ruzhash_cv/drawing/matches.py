@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._validation import as_mask, check_choice
 from ruzhash_cv.correspondences import Keypoints, Matches
-from ruzhash_cv.drawing.canvas import Picture, lay_out, lines_of
+from ruzhash_cv.drawing.canvas import Picture, lay_out, lines_of, with_match
 from ruzhash_cv.drawing.marks import Colour, Group, caption, draw, opacity
 
 # BGR. Kept is light with dots, flagged dark with crosses: they stay apart without red-green vision and in grey print.
@@ -45,7 +45,7 @@ def draw_matches(
     result_or_mask : FilterResult, or array_like of shape (n,) or (n, 1)
         Anything with an attribute ``inlier_mask``, or the mask itself: bool or OpenCV's uint8, non-zero = keep.
     ratio : float, optional
-        The `ratio` given to `filter_matches`: rows that fail the ratio test are left out.
+        The `ratio` given to `filter_matches`, with a mask: rows that fail the ratio test are left out. A FilterResult knows them.
     show : {"both", "kept", "flagged"}
         Which matches to draw; the caption counts both.
     max_lines : int or None, default 100
@@ -74,6 +74,7 @@ def draw_matches(
     canvas = lay_out(img1, img2, max_width, max_lines)
     lines, drawn = lines_of(canvas, kp1, kp2, matches, ratio)
     mask = as_mask(result_or_mask, "result_or_mask", len(lines))
+    drawn = with_match(drawn, result_or_mask)
     check_choice(show, "show", ("kept", "flagged", "both"))
     kept, flagged = lines[drawn & mask], lines[drawn & ~mask]
     opaque = opacity(len(kept), max_lines), 0.25 + 0.75 * opacity(len(flagged), max_lines)

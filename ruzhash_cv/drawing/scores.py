@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._validation import arrived, as_array
 from ruzhash_cv.correspondences import Keypoints, Matches
-from ruzhash_cv.drawing.canvas import Canvas, Picture, lay_out, lines_of
+from ruzhash_cv.drawing.canvas import Canvas, Picture, lay_out, lines_of, with_match
 from ruzhash_cv.drawing.marks import Group, draw, opacity
 
 #: Colours of scores: plasma without its darkest end, which is lost on a dark photograph.
@@ -54,7 +54,7 @@ def draw_scores(
     canvas = lay_out(img1, img2, max_width, max_lines)
     lines, drawn = lines_of(canvas, kp1, kp2, matches, ratio)
     scores = _as_scores(result_or_scores, len(lines))
-    drawn &= np.isfinite(scores)
+    drawn = with_match(drawn, result_or_scores) & np.isfinite(scores)
     order = np.flatnonzero(drawn)[np.argsort(scores[drawn], kind="stable")]
     lines, scores = lines[order], scores[order]
     low, high = (float(scores[0]), float(scores[-1])) if len(scores) else (0.0, 1.0)

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.correspondences import Keypoints, Matches
-from ruzhash_cv.drawing.canvas import Picture, lay_out, lines_of
+from ruzhash_cv.drawing.canvas import Picture, lay_out, lines_of, with_match
 from ruzhash_cv.drawing.marks import Colour, Group, caption, draw, opacity
+from ruzhash_cv.printing import as_length
 from ruzhash_cv.result import FilterResult, Structure
 
 #: BGR of one motion after the other, from the first again after the last. Any two, and each and the colours below, are apart by a
@@ -48,7 +49,7 @@ def draw_structures(
     """Draw every motion in a colour of its own, its planes in shades of it, and mismatches in grey.
 
     The strip below names each motion by its number among the result's motions, and each plane by its number among its models, with its
-    kind, its matches and its tolerance in pixels.
+    kind, its matches and its tolerance, as the result prints them.
 
     Parameters
     ----------
@@ -81,6 +82,7 @@ def draw_structures(
         raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
     if len(result.labels) != len(lines):
         raise ValueError(f"`result` must have one entry per match, {len(lines)}, got {len(result.labels)}")
+    drawn = with_match(drawn, result)
     flagged = lines[drawn & ~result.inlier_mask]
     mismatches = Group(flagged, MISMATCH, "cross", f"{len(flagged)} flagged", 0.5 * opacity(len(flagged)))
     kept = list(_kept(result, lines, drawn))
@@ -114,7 +116,7 @@ def _kept(result: FilterResult, lines: Array, drawn: Mask) -> Iterator[Group]:
 
 def _words(structure: Structure, rows: Mask) -> str:
     still = "stationary " if structure.stationary else ""
-    return f"{still}{structure.kind}: {rows.sum()}, tolerance {structure.tolerance:.2g}"
+    return f"{still}{structure.kind}: {rows.sum()}, tolerance {as_length(structure.tolerance)}"
 
 
 def _shades(colour: Colour, n: int) -> list[Colour]:

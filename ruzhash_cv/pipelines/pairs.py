@@ -26,7 +26,7 @@ Key: TypeAlias = Any
 #: A pair's key, its result, and whether it failed: its result is then `flagged`.
 Answer: TypeAlias = tuple[Key, FilterResult, bool]
 
-_OWN = ("points1", "points2", "rng")
+_OWN = ("points1", "points2", "matches", "ratio", "rng")
 #: The reason of a pair that kills its worker each time.
 LOST = "its worker was killed each time, as where memory does not suffice"
 OPTIONS = tuple(name for name in inspect.signature(filter_points).parameters if name not in _OWN)
@@ -229,7 +229,7 @@ def failed_task(key: Key, reason: str) -> Task:
 def flagged(n_matches: int, reason: str) -> FilterResult:
     """Return the result of a pair that cannot be done."""
     nothing = np.full((n_matches, 2), np.nan)
-    return replace(filter_points(nothing, nothing), reason=reason)
+    return replace(filter_points(nothing, nothing), has_match=np.ones(n_matches, bool), reason=reason)
 
 
 def _described(error: Exception) -> str:

@@ -13,6 +13,7 @@ from drawn_pairs import HEIGHT, KP1, KP2, WIDTH, greenness, grey_image, on_line,
 
 from ruzhash_cv.datasets import AdelaideScene
 from ruzhash_cv.drawing import draw_matches, draw_scores
+from ruzhash_cv.filtering import filter_points
 
 
 def crossing(mask: Any, **options: Any) -> np.ndarray:
@@ -161,6 +162,14 @@ def test_rows_without_a_match_and_rows_that_fail_the_ratio_are_left_out() -> Non
     picture = draw_matches(image, KP1, image, KP2, knn, mask, ratio=0.8)
     assert redness(picture[:HEIGHT]).max() < 10
     assert redness(draw_matches(image, KP1, image, KP2, knn, mask)[:HEIGHT]).max() > 40
+
+
+def test_a_result_is_drawn_without_the_ratio_that_it_was_made_with() -> None:
+    knn = [(cv2.DMatch(0, 0, 1.0), cv2.DMatch(0, 1, 9.0)), (), (cv2.DMatch(1, 1, 8.0), cv2.DMatch(1, 0, 9.0))]
+    image, result = grey_image(), filter_points(KP1, KP2, knn, ratio=0.8)
+    given = image, KP1, image, KP2, knn
+    np.testing.assert_array_equal(draw_matches(*given, result), draw_matches(*given, result.inlier_mask, ratio=0.8))
+    np.testing.assert_array_equal(draw_scores(*given, result), draw_scores(*given, result.anomaly_scores, ratio=0.8))
 
 
 def test_no_matches_give_the_bare_pair() -> None:

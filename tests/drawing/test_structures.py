@@ -31,8 +31,8 @@ EYES = {
 }
 
 
-def structure(kind: str = "homography", **more: Any) -> Structure:
-    return Structure(np.eye(3), kind, 10, 2.5, 0.7, 50.0, **more)
+def structure(kind: str = "homography", tolerance: float = 2.5, **more: Any) -> Structure:
+    return Structure(np.eye(3), kind, 10, tolerance, 0.7, 50.0, **more)
 
 
 def moved(*parts: int, kind: str = "homography") -> Motion:
@@ -44,7 +44,7 @@ def result(labels: np.ndarray = LABELS, n: int = 2, **more: Any) -> FilterResult
     kept = np.repeat([True, True, True, False], 10)
     motions = more.pop("motions", tuple(moved(item) for item in range(n)))
     models = more.pop("models", tuple(structure() for _ in range(n)))
-    found = FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, models)
+    found = FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, np.ones(N, bool), models)
     vars(found)["_motions"] = motions, more.pop("motion_labels", labels)  # as once they have been searched for
     return found
 
@@ -104,6 +104,32 @@ def test_the_caption_takes_as_many_rows_as_it_needs() -> None:
 def test_no_structures_leave_grey_mismatches() -> None:
     undecided = replace(result(np.full(N, -1), 0), inlier_mask=np.zeros(N, bool))
     assert np.ptp(draw(undecided).astype(int), axis=2).max() < 10
+
+
+def test_rows_without_a_match_are_not_drawn() -> None:
+    found = result()
+    found.has_match[30:] = False
+    assert np.ptp(colours_at(draw(found), 3), axis=0).max() < 8  # no marker: the colour of the image
+    assert np.median(colours_at(draw(found), 3)) != structures.MISMATCH[0]
+
+
+def test_the_legend_has_the_numbers_that_the_result_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    legend: list[str] = []
+    monkeypatch.setattr(
+        structures, "caption", lambda canvas, groups: legend.extend(group.text for group in groups) or canvas.strip(1)
+    )
+    found = result(models=(structure(tolerance=0.0046451), structure()), motions=(), motion_labels=np.full(N, -1))
+    found.has_match[35:] = False
+    draw(found)
+    assert legend == [
+        "10 kept, of no structure",
+        "structure 0 homography: 10, tolerance 0.00465",
+        "structure 1 homography: 10, tolerance 2.50",
+        "5 flagged",
+    ]
+    printed = [line.split() for line in str(found).splitlines()]
+    assert [row[2:4] for row in printed[-2:]] == [["10", "0.00465"], ["10", "2.50"]]
+    assert ["flagged", "5"] in printed
 
 
 def test_max_lines_leaves_the_markers() -> None:

@@ -109,6 +109,10 @@ def filter_matches(draw: Draw) -> None:
     options.pop("pixel", None)
     mask = ruzhash_cv.filter_matches(kp1, kp2, matches, ratio=ratio, **options)
     claim(type(mask) is np.ndarray and mask.dtype == bool and mask.shape == (len(matches),), f"mask {mask!r}")
+    if not isinstance(options.get("rng", 0), np.random.Generator | None):
+        result = ruzhash_cv.filter_points(kp1, kp2, matches, ratio=ratio, **options)
+        claim(result.inlier_mask.tobytes() == mask.tobytes(), "the mask is not the result's")
+        claim(result.has_match[mask], "a row without a match was kept")
     if len(matches) and isinstance(matches[0], (cv2.DMatch, tuple)):
         kept = ruzhash_cv.select_matches(matches, draw.pick([mask, mask[:, None], mask.tolist(), mask.astype("u1")]))
         claim(len(kept) == mask.sum() and all(isinstance(match, cv2.DMatch) for match in kept), f"{kept!r} selected")

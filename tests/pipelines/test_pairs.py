@@ -112,7 +112,9 @@ def test_the_matches_of_a_bad_pair_are_all_flagged() -> None:
     ((_, result),) = filter_pairs([(0, *problem(0), {"threshold": "wide"})])
     assert result.inlier_mask.tolist() == [False] * 90
     assert result.labels.tolist() == [-1] * 90
-    assert result.reason == "TypeError: `threshold` must be a number, got 'wide'"
+    assert repr(result).startswith(
+        "<FilterResult: 0 of 90 matches kept: TypeError: `threshold` must be a number, got 'wide'"
+    )
 
 
 @pytest.mark.parametrize(
