@@ -1,5 +1,6 @@
 """The command line, as ``ruzhash-cv`` and as ``python -m ruzhash_cv``."""
 
+import os
 import signal
 import sys
 
@@ -8,6 +9,7 @@ from ruzhash_cv._interrupts import interrupts_held
 
 def main() -> int:
     """Import the command line and run it. Ctrl-C is quiet, also while modules are imported and while Python ends."""
+    _open_closed_streams()
     try:
         with interrupts_held():
             from ruzhash_cv.cli import main as run
@@ -17,6 +19,18 @@ def main() -> int:
     finally:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _open_closed_streams() -> None:
+    """Open streams that are closed, as by ``2>&-``: libraries and workers would write to whatever file gets the number.
+
+    It comes before imports, because NumPy 2.0 cannot be imported as a whole without stderr.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["filter", "no_such_file.jpg", "neither.jpg"])
     2
     """
-    _open_closed_streams()
     signals = [signal.SIGINT]
     try:
         with _terminated_as_interrupted(signals):
@@ -50,15 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         complain(str(error))
         return 2
-
-
-def _open_closed_streams() -> None:
-    """Open streams that are closed, as by ``2>&-``: libraries and workers would write to whatever file gets the number."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            os.dup2(os.open(os.devnull, os.O_RDWR), number)
-            os.set_inheritable(number, True)
-            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
 
 
 @contextlib.contextmanager

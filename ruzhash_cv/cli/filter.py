@@ -32,7 +32,7 @@ from ruzhash_cv.cli.common import (
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.features import MAX_SIZE, Features, detect, match, read_image
-from ruzhash_cv.pipelines.files import as_unusable, written_beside
+from ruzhash_cv.pipelines.files import as_unusable, write_arrays
 from ruzhash_cv.pipelines.folders import FilteredPair
 from ruzhash_cv.pipelines.outputs import contents
 
@@ -179,13 +179,8 @@ def _write(pair: FilteredPair, images: Sequence[Image], options: argparse.Namesp
         if path is not None:
             write_picture(path, draw(*drawn))
     if options.save is not None:
-        # An open file, because a name would get a second suffix.
-        with (
-            as_unusable(f"cannot write {options.save}"),
-            written_beside(options.save) as part,
-            part.open("wb") as opened,
-        ):
-            np.savez_compressed(opened, **contents(pair))
+        with as_unusable(f"cannot write {options.save}"):
+            write_arrays(options.save, contents(pair))
     written = [path for path in (options.output, options.structures, options.scores, options.save) if path is not None]
     if written:
         say(f"wrote {', '.join(map(str, written))}")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, written_beside
+from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, write_arrays
 
 #: The strongest keypoints of an image, by kind of feature; brute-force matching of more takes minutes.
 MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}
@@ -34,8 +34,7 @@ class Features:
 
     def save(self, path: Path) -> None:
         """Save them for `load`; an interrupted call leaves no file."""
-        with written_beside(path) as part, part.open("wb") as file:
-            np.savez(file, points=self.points, descriptors=self.descriptors, pixel=self.pixel)
+        write_arrays(path, vars(self), compress=False)
 
     @classmethod
     def load(cls, path: Path) -> Features:

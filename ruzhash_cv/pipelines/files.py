@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import secrets
 import shutil
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ruzhash_cv.pipelines.hosts import host
 
@@ -115,6 +118,17 @@ def written_beside(path: Path, *, replace: bool = True) -> Iterator[Path]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any], *, compress: bool = True) -> None:
+    """Write an .npz file; it takes the place of an old one only when it is complete.
+
+    It is made in memory: where a write fails, NumPy 2.0 leaves a `ZipFile` open, and that reports an error of its own later.
+    """
+    made = io.BytesIO()
+    (np.savez_compressed if compress else np.savez)(made, **arrays)
+    with written_beside(path) as part:
+        part.write_bytes(made.getbuffer())
 
 
 @contextmanager

@@ -18,7 +18,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_space, locked, new_hdf5, written_beside
+from ruzhash_cv.pipelines.files import (
+    UnusableFile,
+    as_unusable,
+    check_space,
+    locked,
+    new_hdf5,
+    write_arrays,
+    written_beside,
+)
 from ruzhash_cv.pipelines.folders import FilteredPair, Names, stamp
 from ruzhash_cv.pipelines.hosts import host
 
@@ -107,8 +115,7 @@ class _Folder:
         """Add a pair."""
         file, stamps = self._file(pair.names), [self._stamps(name) for name in pair.names]
         file.parent.mkdir(exist_ok=True)
-        with written_beside(file) as part, part.open("wb") as opened:
-            np.savez_compressed(opened, images=np.array(pair.names), stamps=np.array(stamps), **contents(pair))
+        write_arrays(file, {"images": np.array(pair.names), "stamps": np.array(stamps), **contents(pair)})
 
 
 class _Hdf5File:
