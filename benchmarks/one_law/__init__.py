@@ -1,6 +1,11 @@
-"""One law of residuals: structures, masks and probabilities from the likelihood of a mixture."""
+"""One law of residuals, a prototype of the next method: structures, masks and probabilities from the likelihood of one mixture.
 
-from .estimate import Estimate, estimate_structures, refine, within_threshold
-from .parameters import Parameters
+The package's search proposes homographies; everything after it is decided here. `benchmarks/README.md` has the formulas.
+"""
 
-__all__ = ["Estimate", "Parameters", "estimate_structures", "refine", "within_threshold"]
+from one_law.estimate import Estimate as Estimate
+from one_law.estimate import estimate_structures as estimate_structures
+from one_law.filtering import Result as Result
+from one_law.filtering import filter_points as filter_points
+from one_law.parameters import Parameters as Parameters
+from one_law.refinement import refine as refine
