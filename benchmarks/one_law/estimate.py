@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+
 from one_law.candidates import MOTION, PLANE, Candidates, Names
 from one_law.gains import Costs, worth_of
 from one_law.law import HOMOGRAPHY, Law, Surroundings
@@ -14,7 +15,6 @@ from one_law.mixture import Mixture, groups_of, mix, responsibilities
 from one_law.parameters import Parameters
 from one_law.proposals import propose, refine_motions
 from one_law.selection import Setting, select, share_motion, without_rivals
-
 from ruzhash_cv._arrays import Array
 from ruzhash_cv.matches import MatchSet
 

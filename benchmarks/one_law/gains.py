@@ -4,9 +4,9 @@ A candidate gains
 
     max over w of sum v ln((1 - sum w) D + sum w_s q_s),  less the same with its crowd's scales alone,
 
-so that mismatches that crowd around it do not count for it; less what its own sample gains, the largest terms; less the logarithm of the
-number of models tried. Of as many models of mismatches the best one gains about that much: a likelihood ratio has mean 1 where its
-null holds, so Markov's inequality bounds the largest of m by ln m.
+so that mismatches that crowd around it do not count for it; less what its own sample gains, the largest terms; less the logarithm of
+the number of models tried. Of as many models of mismatches the best one gains about that much: a likelihood ratio has mean 1 where
+its null holds, so Markov's inequality bounds the largest of m by ln m.
 
 Surfaces of one motion share it. The first pays for the motion, a sample of seven; the next ones for their planes alone, three along.
 """
@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from one_law.candidates import SURFACE, Candidates
 from one_law.mixture import EM, Mixture, add_structure, mixture_kernel, product
 from one_law.parameters import Parameters
-
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
 
@@ -59,7 +59,10 @@ def first_bounds(candidates: Candidates, items: Rows, weights: Array, costs: Cos
 def best_candidate(
     candidates: Candidates, net: Array, mixture: Mixture | None, weights: Array, costs: Costs, parameters: Parameters
 ) -> int:
-    """Return the candidate of most gain, -1 if none pays; `net` (m,) are bounds of gains less costs, and become exact where looked at."""
+    """Return the candidate of most gain, -1 if none pays.
+
+    `net` (m,) are bounds of gains less costs. Those looked at become exact.
+    """
     density = np.ones(len(weights)) if mixture is None else mixture.density
     chosen = [] if mixture is None else mixture.chosen
     samples, own_costs = prices(candidates, np.arange(len(net)), chosen, costs)
@@ -81,7 +84,8 @@ def price_of(candidates: Candidates, mixture: Mixture, places: list[int], weight
     """Return what some structures cost: the logarithms of the models tried, and their samples' own gains."""
     chosen, gone = np.array(mixture.chosen, np.int64), _mask(len(mixture.chosen), places)
     others, price = [item for item, own in zip(mixture.chosen, gone, strict=True) if not own], 0.0
-    ordered = sorted(places, key=lambda at: (candidates.kinds[mixture.chosen[at]] != SURFACE, -mixture.shares[at].sum()))
+    kinds, sizes = candidates.kinds[mixture.chosen], mixture.shares.sum(axis=1)
+    ordered = sorted(places, key=lambda at: (kinds[at] != SURFACE, -sizes[at]))
     em = EM(mixture.density, weights, 0.0, 0.0, 0)
     for rank, at in enumerate(ordered):
         item = mixture.chosen[at]

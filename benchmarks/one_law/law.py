@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+
 from one_law.candidates import MOTION, PLANE, SURFACE, Candidates, Names
 from one_law.densities import Lines, Scales, write_motion, write_planes, write_surfaces
 from one_law.lines import Along, Relief, along_lines, line_crowding, lines_of, relief_density
 from one_law.parameters import Parameters
-
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.matches import MatchSet

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from one_law.densities import ninth_power
-from one_law.parameters import Parameters
 from scipy.spatial import cKDTree
 
+from one_law.densities import ninth_power
+from one_law.parameters import Parameters
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import jit
 from ruzhash_cv.matches import MatchSet
@@ -18,7 +18,7 @@ _FAR = 1e6  # px: further away is no place
 
 
 def lines_of(matches: MatchSet, model: Array) -> tuple[Array, Array]:
-    """Return squared distances (n,) across the lines of a matrix, twice Sampson's, px^2, and the lines' directions (n, 2) in image 2."""
+    """Return squared distances (n,) across the lines of a matrix, twice Sampson's in px^2, and their directions (n, 2) in image 2."""
     across, directions = np.empty(len(matches)), np.empty((len(matches), 2))
     _epipolar_kernel(matches.data, model, across, directions)
     return across / matches.frame.scale**2, directions

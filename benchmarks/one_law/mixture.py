@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from one_law.candidates import Candidates
 from one_law.parameters import Parameters
-
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._kernels import jit
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from one_law.densities import ninth_power
 from one_law.law import FUNDAMENTAL, HOMOGRAPHY
 from one_law.parameters import Parameters
-
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._kernels import jit
 from ruzhash_cv.consensus import best_first
@@ -18,7 +18,8 @@ from ruzhash_cv.sampling import SamplePlan, draw_samples
 
 _ROOT = 2.5066282746310002
 _N_LEADING = 3  # planes that propose for the group of all
-_LEAST, _FEW = 1e-3, 0.05  # shares of a group's largest weight: below the first is none, above the second are its members
+#: Shares of a group's largest weight: below the first a match is none of it, above the second it counts as a member.
+_LEAST, _FEW = 1e-3, 0.05
 
 
 class Group(NamedTuple):

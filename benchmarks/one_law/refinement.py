@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+
 from one_law.candidates import MOTION, PLANE, SURFACE, Candidates
 from one_law.estimate import Estimate, fit_planes
 from one_law.law import Law, Surroundings
 from one_law.lines import neighbours
 from one_law.mixture import Mixture, mix, responsibilities
 from one_law.proposals import refine_motions
-
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.matches import MatchSet
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+
 from one_law.candidates import MOTION, Candidates
 from one_law.gains import Costs, best_candidate, first_bounds, worth_of
 from one_law.mixture import Mixture, groups_of, mix, responsibilities
 from one_law.parameters import Parameters
-
 from ruzhash_cv._arrays import Array
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.repetition import Neighbours, interleaved
