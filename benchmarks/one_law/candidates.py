@@ -59,15 +59,17 @@ class Candidates:
         rows = np.empty(first[-1], np.int64)
         _list_rows(near, rows)
         values = np.empty(first[-1] * n_scales)
-        return cls(*heads[:3], Ratios(*heads[3:], first, first * n_scales, rows, values))
+        return cls(heads[0], heads[1], heads[2], Ratios(heads[3], heads[4], first, first * n_scales, rows, values))
 
     @classmethod
     def join(cls, parts: list[Candidates]) -> Candidates:
         """Return several sets as one."""
-        heads = [np.concatenate([getattr(part, name) for part in parts]) for name in ("kinds", "planes", "motions")]
+        kinds, planes, motions = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("kinds", "planes", "motions")
+        )
         flat = Ratios(*map(np.concatenate, zip(*(part.ratios for part in parts), strict=True)))
         firsts = [_joined([getattr(part.ratios, name) for part in parts]) for name in ("first", "first_value")]
-        return cls(*heads, flat._replace(first=firsts[0], first_value=firsts[1]))
+        return cls(kinds, planes, motions, flat._replace(first=firsts[0], first_value=firsts[1]))
 
     def rows_of(self, item: int) -> Rows:
         """Return the matches near a candidate."""

@@ -10,7 +10,7 @@ from one_law.candidates import PLANE
 from one_law.estimate import Estimate
 from one_law.law import FUNDAMENTAL, HOMOGRAPHY
 from one_law.parameters import Parameters
-from ruzhash_cv._arrays import Array
+from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.families.base import TwoViewFamily
 from ruzhash_cv.matches import MatchSet
 
@@ -36,8 +36,8 @@ def largest_consensus(
     return every[np.argmax(counts)], int(counts.max())
 
 
-def _counts(family: TwoViewFamily, data: Array, models: Array, threshold: float) -> Array:
-    return np.count_nonzero(family.squared_residuals(data, models) <= threshold**2, axis=1)
+def _counts(family: TwoViewFamily, data: Array, models: Array, threshold: float) -> Rows:
+    return np.asarray(np.count_nonzero(family.squared_residuals(data, models) <= threshold**2, axis=1))
 
 
 def within_threshold(estimate: Estimate, matches: MatchSet, threshold: float) -> tuple[Estimate, Array]:

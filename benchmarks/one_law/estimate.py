@@ -101,7 +101,7 @@ def fit_planes(law: Law, planes: Array, candidates: Candidates, mixture: Mixture
         weights[row, rows] = (precise @ candidates.values_of(item)[1:]) / mixture.density[rows]
     own = planes[candidates.planes[[mixture.chosen[at] for at in places]]]
     fitted = HOMOGRAPHY.fit(law.matches.data, weights * law.matches.weights, own)
-    return np.where(np.isfinite(fitted).all(axis=1)[:, None], fitted, own)
+    return np.where(np.isfinite(fitted).all(axis=1, keepdims=True), fitted, own)
 
 
 def _shared(

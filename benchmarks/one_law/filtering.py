@@ -18,9 +18,9 @@ from one_law.refinement import refine
 from ruzhash_cv import filtering
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.consensus import find_structures
-from ruzhash_cv.hypotheses import Hypotheses
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.problem import Problem
+from ruzhash_cv.selection import Hypotheses
 
 PARAMETERS = Parameters()
 
@@ -65,12 +65,13 @@ def _of_all(estimate: Estimate, matches: MatchSet, threshold: float | None) -> R
     mask, probabilities, labels, motion_labels = np.zeros(n, bool), np.zeros(n), np.full(n, -1), np.full(n, -1)
     if estimate.mixture is None:
         return Result(mask, probabilities, labels, motion_labels)
+    chosen = estimate.mixture.chosen
     likely = np.minimum(estimate.probabilities.sum(axis=0), 1.0)
     keep, own = likely > 0.5, estimate.probabilities.argmax(axis=0)
     if threshold is not None:
         estimate, distances = within_threshold(estimate, matches, threshold)
         keep, own = (distances <= threshold).any(axis=0), distances.argmin(axis=0)
-    groups = groups_of(estimate.candidates, estimate.mixture.chosen)
+    groups = groups_of(estimate.candidates, chosen)
     motion_of = np.empty(len(own), np.int64)
     for number, places in enumerate(groups):
         motion_of[np.isin(own, places)] = number

@@ -128,7 +128,7 @@ def _gain_kernel(ratios: Any, items: Any, samples: Any, em: Any, n_crowd_steps: 
 
 
 @jit
-def _gain(ratios: Any, k: int, sample: int, em: Any, n_crowd_steps: int) -> float:
+def _gain(ratios: Any, k: int, sample: int, em: Any, n_crowd_steps: int) -> Any:
     """Return what a candidate gains beside a mixture: with all its scales, less with its crowd's, less its sample's own."""
     n_scales, n_crowd, rows = ratios.n_scales[k], ratios.n_crowd[k], ratios.rows[ratios.first[k] : ratios.first[k + 1]]
     n = len(rows)
@@ -193,7 +193,7 @@ def _fit_shares(q: Any, em: Any, shares: Any, whole: Any) -> float:
 
 
 @jit
-def _loss_kernel(ratios: Any, chosen: Any, gone: Any, em: Any, shares: Any, rest: float) -> float:
+def _loss_kernel(ratios: Any, chosen: Any, gone: Any, em: Any, shares: Any, rest: float) -> Any:
     """Return the log-likelihood without the true matches of some structures."""
     left = shares.copy()
     for at in range(len(chosen)):
@@ -205,7 +205,7 @@ def _loss_kernel(ratios: Any, chosen: Any, gone: Any, em: Any, shares: Any, rest
 
 
 @jit
-def _own_kernel(ratios: Any, chosen: Any, held: Any, em: Any, shares: Any, sample: int) -> float:
+def _own_kernel(ratios: Any, chosen: Any, held: Any, em: Any, shares: Any, sample: int) -> Any:
     """Return the sum of the largest terms of what structures gain together beside the others."""
     own, mixed, top = np.zeros(len(em.density)), np.empty(len(em.density)), np.zeros(sample)
     for at in range(len(chosen)):

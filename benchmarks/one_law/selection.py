@@ -10,7 +10,7 @@ from one_law.candidates import MOTION, Candidates
 from one_law.gains import Costs, best_candidate, first_bounds, worth_of
 from one_law.mixture import Mixture, groups_of, mix, responsibilities
 from one_law.parameters import Parameters
-from ruzhash_cv._arrays import Array
+from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.repetition import Neighbours, interleaved
 
@@ -34,7 +34,8 @@ def select(
     known = np.zeros(0) if known is None else known
     unknown = np.arange(len(known), len(candidates))
     at_first = np.concatenate([known, first_bounds(candidates, unknown, matches.weights, costs, parameters)])
-    net, mixture, banned, weights = at_first.copy(), None, set[int](), matches.weights
+    mixture: Mixture | None = None
+    net, banned, weights = at_first.copy(), set[int](), matches.weights
     while mixture is None or len(mixture.chosen) < parameters.max_structures:
         chosen = [] if mixture is None else mixture.chosen
         net[[*banned, *chosen]] = -np.inf
@@ -58,9 +59,9 @@ def select(
     return mixture, at_first
 
 
-def _of_motions(candidates: Candidates, items: list[int]) -> Array:
+def _of_motions(candidates: Candidates, items: list[int]) -> Mask:
     """Tell which candidates share a motion with some of them."""
-    return np.isin(candidates.motions, candidates.motions[items]) & (candidates.motions >= 0)
+    return np.asarray(np.isin(candidates.motions, candidates.motions[items]) & (candidates.motions >= 0))
 
 
 def without_idle(candidates: Candidates, mixture: Mixture, weights: Array, setting: Setting) -> Mixture:
