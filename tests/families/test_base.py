@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from two_views import MAKE, motion, plane, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv.families import FundamentalMatrices, Homographies, ModelFamily, TwoViewFamily
-from ruzhash_cv.families.base import Families, Models
+from ruzhash_cv.families.base import CheckedFamily, Families, Models
 from ruzhash_cv.matches import Frame
 from ruzhash_cv.paper import AlgebraicFundamentalMatrices, AlgebraicHomographies, Circles, Lines, normalise_pairs
 
@@ -260,14 +260,15 @@ def test_the_table_asks_each_model_s_own_family() -> None:
     assert TABLE.is_plane(models).tolist() == [True, False, False, True, False]
 
 
-def test_a_residual_that_is_no_number_becomes_infinite() -> None:
+def test_a_residual_of_a_user_s_family_that_is_no_number_becomes_infinite() -> None:
     class Nowhere(Lines):
         def squared_residuals(self, data: Array, models: Array) -> Array:
             return np.full((len(models), len(data)), np.nan)
 
+    table = Families((CheckedFamily(Nowhere()), Lines()), (True, True))  # type: ignore[arg-type]
     for ids, expected in (([0, 1], [[np.inf] * 4, [1.0] * 4]), ([0, 0], [[np.inf] * 4] * 2)):
         models = Models(np.eye(3)[:2], np.array(ids, np.uint8))
-        found = Families((Nowhere(), Lines()), (True, True)).squared_residuals(models, np.ones((4, 2)))  # type: ignore[arg-type]
+        found = table.squared_residuals(models, np.ones((4, 2)))
         assert found.tolist() == expected
 
 
