@@ -29,6 +29,8 @@ ORDER = (
     "scoring",
     "repetition",
     "refinement",
+    "stationary",
+    "search",
     "consensus",
     "labelling",
     "motions",

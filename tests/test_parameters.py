@@ -20,7 +20,7 @@ from ruzhash_cv.parameters import Parameters
 
 FIELDS = {field.name: field for field in fields(Parameters)}
 STAGES = (
-    "matches", "decoys", "sampling", "preferences", "problem", "hypotheses", "selection", "scoring", "consensus", "refinement",
+    "matches", "decoys", "sampling", "preferences", "problem", "hypotheses", "selection", "scoring", "search", "refinement",
     "repetition", "labelling", "overlaps", "motions", "pose", "filtering",
 )  # fmt: skip
 #: What is no tuned number: guards against overflow and rounding, sizes that follow from algebra, codes, and what costs only time.

@@ -14,19 +14,19 @@ from rendering import Correspondences, desk_scene, draw_correspondences, facade_
 from stage_cases import found_in, mismatches, problem_of
 from two_views import motion, plane, shifted_along_lines, two_planes
 
-from ruzhash_cv.consensus import (
+from ruzhash_cv.filtering import PARAMETERS, STAGES, families_of
+from ruzhash_cv.problem import Problem
+from ruzhash_cv.search import (
     Estimate,
     Selection,
     best_first,
     converged,
     drop_repetitions,
-    find_stationary,
     find_structures,
     held_by,
     samples_wanted,
 )
-from ruzhash_cv.filtering import PARAMETERS, STAGES, families_of
-from ruzhash_cv.problem import Problem
+from ruzhash_cv.stationary import find_stationary
 from ruzhash_cv.selection import MAX_STRUCTURES
 
 MODELS = "auto", "homography", "fundamental"
