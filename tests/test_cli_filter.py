@@ -20,7 +20,7 @@ from ruzhash_cv import cli, filter_points
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
-from ruzhash_cv.pipelines.files import told
+from ruzhash_cv.pipelines.files import as_unusable
 
 Captured = pytest.CaptureFixture[str]
 DESK = tuple(str(data_folder() / f"desk{number}.jpg") for number in (1, 2))
@@ -362,7 +362,7 @@ def test_a_full_disk_gets_one_line() -> None:
 
 
 def test_a_closed_pipe_is_no_fault_of_the_file_that_is_written() -> None:
-    with pytest.raises(BrokenPipeError), told("cannot write verdicts.h5"):
+    with pytest.raises(BrokenPipeError), as_unusable("cannot write verdicts.h5"):
         raise BrokenPipeError
 
 
@@ -380,6 +380,13 @@ def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
             yield action
 
 
+def test_too_many_processes_are_refused(capsys: Captured) -> None:
+    for command in (["colmap", "a.db"], ["hloc", *"abcd"], ["pairs", "a", "-o", "b"]):
+        with pytest.raises(SystemExit, match="2"):
+            cli.main([*command, "--n-jobs", "1" + 30 * "0"])
+        assert "--n-jobs: must be at most 4096, got 1000" in refusal(capsys)
+
+
 def test_help_explains_every_option_in_words() -> None:
     for action in options_of(cli._parser()):
         words = (action.help or "").split()
@@ -393,6 +400,9 @@ def test_help_explains_every_option_in_words() -> None:
         (["--max-size", "31"], "must be a whole number of at least 32, got 31"),
         (["--fail-below", "some"], "must be a whole number above 0, got some"),
         (["--show", "all"], "invalid choice: 'all'"),
+        (["--max-size", "1" + 30 * "0"], "must be at most 2147483647, got 1000"),
+        (["--rng", "1" + 30 * "0"], "must be at most 2147483647, got 1000"),
+        (["--threshold", "inf"], "must be at most 1.79"),
         (["-o", ""], "must be the name of a file, got nothing"),
     ],
 )

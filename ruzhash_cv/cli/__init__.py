@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Open what was closed, as by ``2>&-``: libraries and workers write there all the same, or to what is opened in its place."""
+    """Open streams that are closed, as by ``2>&-``: libraries and workers would write to whatever file gets the number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
@@ -63,13 +63,13 @@ def _open_closed_streams() -> None:
 
 @contextlib.contextmanager
 def _terminated_as_interrupted(signals: list[signal.Signals]) -> Iterator[None]:
-    """Treat SIGTERM as Ctrl-C, so that workers and temporary files go, and add it to `signals`."""
+    """Treat SIGTERM as Ctrl-C, which ends workers and removes unfinished files, and add it to `signals`."""
 
     def end(*_: object) -> None:
         signals.append(signal.SIGTERM)
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             raise KeyboardInterrupt
-        signal.raise_signal(signal.SIGINT)  # it waits where it would do harm
+        signal.raise_signal(signal.SIGINT)  # Ctrl-C waits for the end of calls that must not be interrupted
 
     try:
         before = signal.signal(signal.SIGTERM, end)
@@ -87,12 +87,12 @@ def _run(arguments: Sequence[str] | None) -> int:
         options = _parser().parse_args(arguments)
         return int(options.run(options) or 0)
     finally:
-        # What stdout holds back is written here and not at the end of the process, where its errors could not be told.
+        # Written here, where an error can still be reported, and not at the end of the process.
         sys.stdout.flush()
 
 
 def _drop_output() -> None:
-    """Let what stdout still holds back go nowhere."""
+    """Discard what stdout still buffers."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

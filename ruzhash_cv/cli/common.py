@@ -14,20 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, silent_opencv
-from ruzhash_cv.pipelines.files import check_writable, told, written_beside
+from ruzhash_cv.pipelines.files import as_unusable, check_writable, written_beside
 
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+#: The largest integer that the library takes, and the most processes.
+MOST_INT, MOST_JOBS = 2**31 - 1, 4096
 #: Lowe's ratio test, where nothing else is asked for.
 RATIO = 0.8
 
 
 class InputError(Exception):
-    """What the user gave cannot be used; the message is the one line they get."""
+    """The input cannot be used; the message is the one line that is printed."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the usage."""
+    """A parser whose errors are one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         hint = f"; see {self.prog} --help" if "required" in message else ""
@@ -40,17 +42,20 @@ def number(
     """Return a parser of numbers at most `most`, and above 0 or at least `least`."""
 
     def parse(text: str) -> Any:
+        needed = requirement
         with contextlib.suppress(ValueError):
             value = convert(text)
-            if (value > 0 if least is None else value >= least) and value <= most:
+            if value > most:
+                needed = f"at most {most}"
+            elif value > 0 if least is None else value >= least:
                 return value
-        raise argparse.ArgumentTypeError(f"must be {requirement}, got {text}")
+        raise argparse.ArgumentTypeError(f"must be {needed}, got {text:.40}")
 
     return parse
 
 
 #: Parses a number of things.
-count = number("a whole number above 0", convert=int)
+count = number("a whole number above 0", MOST_INT, int)
 
 
 def file(text: str) -> Path:
@@ -61,7 +66,7 @@ def file(text: str) -> Path:
 
 
 def add_matching_options(group: argparse._ActionsContainer) -> None:
-    """Add how features are found and matched."""
+    """Add the options of feature detection and matching."""
     limits = ", ".join(f"{most} of {name.upper()}" for name, most in MOST_KEYPOINTS.items())
     words = f"kind of feature, default sift; at most {limits}"
     group.add_argument("--features", choices=tuple(MOST_KEYPOINTS), default="sift", help=words)
@@ -70,7 +75,7 @@ def add_matching_options(group: argparse._ActionsContainer) -> None:
         "--ratio", type=ratio, default=RATIO, metavar="R",
         help=f"keep a match whose descriptor distance is below R times that of the second best, default {RATIO}; 1: nearly all",
     )  # fmt: skip
-    size = number("a whole number of at least 32", convert=int, least=32)
+    size = number("a whole number of at least 32", MOST_INT, int, least=32)
     group.add_argument(
         "--max-size", type=size, default=MAX_SIZE, metavar="PIXELS",
         help=f"look for features in images shrunk to this longer side, default {MAX_SIZE}; SIFT takes about 0.2 GB a megapixel",
@@ -81,19 +86,19 @@ def add_filtering_options(group: argparse._ActionsContainer) -> None:
     """Add `model` and `threshold` of `filter_points`."""
     group.add_argument(
         "--model", choices=("auto", "homography", "fundamental"), default="auto",
-        help="structures to look for: planes (homography), rigid motions (fundamental), or each where the evidence asks for it (auto, "
+        help="models to search for: planes (homography), rigid motions (fundamental), or whichever the matches support (auto, "
         "the default)",
     )  # fmt: skip
     group.add_argument(
         "--threshold", type=number("a number above 0"), metavar="PIXELS",
-        help="largest distance of a kept match from its structure; default: what the matches of each structure ask for",
+        help="largest distance of a kept match from its structure; default: estimated for each structure",
     )  # fmt: skip
 
 
 def add_jobs_option(group: argparse._ActionsContainer) -> None:
     """Add how many processes work."""
     group.add_argument(
-        "--n-jobs", type=count, default=-1, metavar="N",
+        "--n-jobs", type=number("a whole number above 0", MOST_JOBS, int), default=-1, metavar="N",
         help="processes, default one for each processor; the result is the same",
     )  # fmt: skip
 
@@ -101,18 +106,18 @@ def add_jobs_option(group: argparse._ActionsContainer) -> None:
 def add_seed_option(group: argparse._ActionsContainer) -> None:
     """Add `rng` of `filter_points`."""
     group.add_argument(
-        "--rng", type=number("a whole number from 0 on", convert=int, least=0), default=0, metavar="SEED",
+        "--rng", type=number("a whole number from 0 on", MOST_INT, int, least=0), default=0, metavar="SEED",
         help="seed of the random samples, default 0; the same seed gives the same result",
     )  # fmt: skip
 
 
 def say(message: str) -> None:
-    """Tell the user something that is no result."""
+    """Print a message to stderr."""
     print(message, file=sys.stderr, flush=True)
 
 
 def complain(message: str) -> None:
-    """Tell the user why the command fails."""
+    """Print why the command fails."""
     say(f"ruzhash-cv: error: {message}")
 
 
@@ -137,7 +142,7 @@ def _same_file(path: Path, other: Path) -> bool:
 
 def check_picture_name(path: Path) -> None:
     """Raise unless a picture can be written under this name."""
-    # OpenCV sees the suffix alone: it ends the process where a name holds bytes that are no text.
+    # OpenCV gets the suffix alone: it crashes on names that are not valid text.
     if not (path.suffix.isascii() and path.suffix and cv2.haveImageWriter(f"picture{path.suffix}")):
         raise InputError(f"cannot tell the kind of picture from {path.name!r}: end it in .png or .jpg")
     if _encode(path, np.zeros((64, 64, 3), np.uint8)) is None:
@@ -150,7 +155,7 @@ def write_picture(path: Path, picture: NDArray[np.uint8]) -> None:
     if encoded is None:
         size = f"{picture.shape[1]} x {picture.shape[0]}"
         raise InputError(f"{path.suffix} holds no picture of {size} pixels: end {path.name!r} in .png")
-    with told(f"cannot write {path}"), written_beside(path) as part:
+    with as_unusable(f"cannot write {path}"), written_beside(path) as part:
         part.write_bytes(encoded)
 
 

@@ -17,7 +17,7 @@ from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.cli.warmup import prepare_kernels
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
-from ruzhash_cv.pipelines.files import told
+from ruzhash_cv.pipelines.files import as_unusable
 
 if TYPE_CHECKING:
     from ruzhash_cv.datasets import ImagePair
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
     names = options.pair or PAIR_NAMES
     if unknown := [name for name in names if name not in PAIR_NAMES]:
         raise InputError(f"there is no pair {unknown[0]!r}; the bundled ones are {', '.join(PAIR_NAMES)}")
-    with told(f"cannot make the directory {options.output}"):
+    with as_unusable(f"cannot make the directory {options.output}"):
         options.output.mkdir(parents=True, exist_ok=True)
     prepare_kernels()
     say(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +32,7 @@ from ruzhash_cv.cli.common import (
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.features import MAX_SIZE, Features, detect, match, read_image
-from ruzhash_cv.pipelines.files import told, written_beside
+from ruzhash_cv.pipelines.files import as_unusable, written_beside
 from ruzhash_cv.pipelines.folders import FilteredPair
 from ruzhash_cv.pipelines.outputs import contents
 
@@ -48,7 +49,7 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "filter",
         help="match two images and flag the mismatches",
-        description="Match two images, flag the mismatches, and print the structures behind the rest: planes and rigid motions. "
+        description="Match two images, flag the mismatches, and print the structures of the kept matches: planes and rigid motions. "
         "All pixels are those of the images as given, also where features are looked for in smaller ones.",
         epilog="Exit status: 0; 1 where --fail-below asks for it; 2 where the input cannot be used.",
     )
@@ -75,7 +76,7 @@ def _add_filtering(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--drop-stationary",
         action="store_true",
-        help="flag what did not move while other things did: watermarks, time stamps, borders, the bonnet of the car",
+        help="flag matches that did not move while others did, such as watermarks, time stamps, borders, the bonnet of a car",
     )
     add_seed_option(group)
 
@@ -172,15 +173,18 @@ def _print(pair: FilteredPair, images: Sequence[Image], as_json: bool) -> None:
 def _write(pair: FilteredPair, images: Sequence[Image], options: argparse.Namespace) -> None:
     """Write the outputs that are asked for, and say so."""
     drawn = images[0], pair.points1, images[1], pair.points2, None, pair.result
-    if options.output is not None:
-        write_picture(options.output, draw_matches(*drawn, show=options.show or "both"))
-    if options.structures is not None:
-        write_picture(options.structures, draw_structures(*drawn))
-    if options.scores is not None:
-        write_picture(options.scores, draw_scores(*drawn))
+    show_matches = functools.partial(draw_matches, show=options.show or "both")
+    pictures = (options.output, show_matches), (options.structures, draw_structures), (options.scores, draw_scores)
+    for path, draw in pictures:
+        if path is not None:
+            write_picture(path, draw(*drawn))
     if options.save is not None:
         # An open file, because a name would get a second suffix.
-        with told(f"cannot write {options.save}"), written_beside(options.save) as part, part.open("wb") as opened:
+        with (
+            as_unusable(f"cannot write {options.save}"),
+            written_beside(options.save) as part,
+            part.open("wb") as opened,
+        ):
             np.savez_compressed(opened, **contents(pair))
     written = [path for path in (options.output, options.structures, options.scores, options.save) if path is not None]
     if written:
@@ -205,7 +209,7 @@ def match_images(
 
 
 def _reason(image: Image, mask: Image | None) -> str:
-    """Return what about an image may be why it has no keypoints."""
+    """Return a likely reason why an image has no keypoints."""
     if mask is not None and not mask.any():
         return "its mask is black all over"
     grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)

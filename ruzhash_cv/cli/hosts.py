@@ -1,4 +1,4 @@
-"""``ruzhash-cv colmap`` and ``ruzhash-cv hloc``: matches that other programs made, filtered in their own files."""
+"""``ruzhash-cv colmap`` and ``ruzhash-cv hloc``: filter matches in the files of other programs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument(
         "--least-evidence", type=number("a number from 0 on", least=0), default=50.0, metavar="E",
-        help="leave out pairs with less evidence that they share anything, default 50; 100: also many that only look alike",
+        help="leave out pairs with less evidence of a common scene, default 50; 100 also leaves out many that only look alike",
     )  # fmt: skip
     parser.add_argument("--report", type=Path, metavar="FILE", help="a row for every pair, .csv or .parquet")
     _add_common(parser, verify)
@@ -65,7 +65,9 @@ def _add_common(parser: argparse.ArgumentParser, pipeline: Callable[..., Any]) -
         help="keep all motions; default: the strongest, as mapping needs",
     )  # fmt: skip
     parser.add_argument(
-        "--keep-stationary", action="store_true", help="keep what did not move while the rest did, as a watermark"
+        "--keep-stationary",
+        action="store_true",
+        help="keep matches that did not move while others did, such as watermarks",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""``ruzhash-cv pairs``: many pairs of pictures matched and filtered, in several processes, in a run that can be taken up again."""
+"""``ruzhash-cv pairs``: match and filter many pairs of pictures, in several processes; an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ruzhash_cv.cli.common import (
     add_matching_options,
     say,
 )
-from ruzhash_cv.pipelines.files import told
+from ruzhash_cv.pipelines.files import as_unusable
 from ruzhash_cv.pipelines.folders import Names, Settings, all_pairs, filter_images, read_list
 from ruzhash_cv.pipelines.hosts import host
 from ruzhash_cv.pipelines.outputs import Output, open_output
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> None:
     pairs, images = _pairs(options)
     settings = Settings(options.features, options.ratio, options.max_size, options.model, options.threshold)
     recorded = {"ruzhash_cv": __version__, **dataclasses.asdict(settings), "images": str(images.resolve())}
-    with told(f"cannot write to {options.output}"), open_output(options.output, recorded, images) as output:
+    with as_unusable(f"cannot write to {options.output}"), open_output(options.output, recorded, images) as output:
         missing = [pair for pair in pairs if not output.holds(pair)]
         if len(missing) < len(pairs):
             say(f"{len(pairs) - len(missing)} of {len(pairs)} pairs are in {options.output} already")

@@ -1,4 +1,4 @@
-"""The raw matches of a COLMAP database, filtered into its two-view geometries."""
+"""Filter the raw matches of a COLMAP database into its two-view geometries."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def verify(
     min_inliers : int
         Pairs with fewer are not written, and COLMAP takes them for not overlapping.
     least_evidence : float
-        Nor are pairs whose `FilterResult.evidence` is below this. By the default nearly all pairs of images that share nothing are left
-        out, and hardly any others. Repeated windows give more: at 100 a third of the pairs of different, like fronts are left out.
+        Nor are pairs whose `FilterResult.evidence` is below this. The default leaves out nearly all pairs of images that share
+        nothing, and few others. Fronts that only look alike have more evidence: 100 leaves out a third of such pairs.
     strongest_motion : bool
         Keep the matches of the strongest rigid motion, as mapping needs; False: those of all structures.
     keep_stationary : bool
@@ -144,15 +144,6 @@ def verify(
     path, since = Path(database), time.perf_counter()
     check_int(min_inliers, "min_inliers")
     least_evidence = check_real(least_evidence, "least_evidence", inclusive=True)
-    check_int(batch_size, "batch_size")
-    options: dict[str, Any] = {
-        "model": model,
-        "threshold": threshold,
-        "keep_stationary": keep_stationary,
-        "rng": rng,
-        "n_jobs": n_jobs,
-        "batch_size": batch_size,
-    }
     table = Report(None if report is None else Path(report), COLUMNS, path)
     pairs = kept = n_matches = n_inliers = 0
     left_out: dict[tuple[str, str], str] = {}
@@ -162,14 +153,17 @@ def verify(
             raise UnusableFile(f"{path} holds no matches: match its images first")
         todo = [pair for pair in matched if overwrite or not db.has_geometry(pair)]
         skipped = {tuple(map(str, pair)) for pair in set(matched) - set(todo)}
+        results = run_pairs(
+            _tasks(db, todo), selection.prepare, model=model, threshold=threshold, keep_stationary=keep_stationary,
+            rng=rng, n_jobs=n_jobs, batch_size=batch_size,
+        )  # fmt: skip
         table.start(lambda row: (str(row["image_id1"]), str(row["image_id2"])) in skipped)
-        results = run_pairs(_tasks(db, todo), selection.prepare, **options)
         for batch in in_batches(with_bar(results, progress, total=len(todo), unit="pair"), batch_size):
             found = {
                 pair: _geometry(db, pair, result, (min_inliers, least_evidence), strongest_motion)
                 for pair, result, _ in batch
             }
-            # The report first: of a run that is killed between, the next one drops these rows and does their pairs.
+            # The report comes first: if the run is killed in between, the next one drops these rows and does their pairs again.
             table.add([row for _, row in found.values()])
             db.replace((pair, found[pair][0]) for pair, _, failed in batch if not failed)
             left_out |= {db.names_of(pair): str(result.reason) for pair, result, failed in batch if failed}
@@ -196,29 +190,19 @@ def _geometry(
     """Return what to write of a pair, None for less than the `least` inliers and evidence, and its row of the report."""
     motion, F = selection.strongest_motion(result)
     chosen = motion if only_strongest else result.inlier_mask
-    # COLMAP wants every match once. Those of a pair that failed may be none that can be read.
+    # COLMAP wants every match once. The matches of a pair that failed may be unreadable.
     inliers = np.unique(db.matches(pair)[chosen], axis=0) if chosen.any() else np.zeros((0, 2), np.uint32)
     plane = selection.dominant_plane(result, chosen)
     if plane is not None:
         config, matrix = PLANAR_OR_PANORAMIC, {"H": plane}
     else:
         config, matrix = UNCALIBRATED, {} if F is None else {"F": F}
-    names = db.names_of(pair)
-    written = len(inliers) >= least[0] and result.evidence >= least[1]
+    is_written = len(inliers) >= least[0] and result.evidence >= least[1]
     two_view_geometry = host("pycolmap", "colmap").TwoViewGeometry
-    geometry = two_view_geometry(config=config, inlier_matches=inliers, **matrix) if written else None
-    return geometry, {
-        "image_id1": pair[0],
-        "image_id2": pair[1],
-        "name1": names[0],
-        "name2": names[1],
-        "matches": len(result.inlier_mask),
-        "kept": int(result.inlier_mask.sum()),
-        "inliers": len(inliers),
-        "config": config if written else None,
-        "structures": len(result.models),
-        "evidence": result.evidence,
-        "mismatch_rate": result.mismatch_rate,
-        "reason": result.reason,
-        "seconds": sum(result.seconds.values()),
-    }
+    geometry = two_view_geometry(config=config, inlier_matches=inliers, **matrix) if is_written else None
+    row = (
+        *(*pair, *db.names_of(pair), len(result.inlier_mask), int(result.inlier_mask.sum()), len(inliers)),
+        *(config if is_written else None, len(result.models), result.evidence, result.mismatch_rate),
+        *(result.reason, sum(result.seconds.values())),
+    )
+    return geometry, dict(zip(COLUMNS, row, strict=True))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv.pipelines.files import UnusableFile, alone, check_space, told
+from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_space, locked
 from ruzhash_cv.pipelines.hosts import host
 
 #: Images whose keypoints are held in memory.
@@ -27,7 +27,7 @@ TABLES = {
     "matches": ("pair_id", "rows", "cols", "data"),
     "two_view_geometries": ("pair_id", "rows", "cols", "data", "config"),
 }
-#: COLMAP's configuration of two views of which nothing is known.
+#: COLMAP's configuration of two views that were not verified.
 UNDEFINED = 0
 #: Seconds to wait for another process's transaction.
 PATIENCE = 1.0
@@ -50,8 +50,8 @@ def opened(path: Path) -> Iterator[Database]:
                 signal.SIGTERM, on_term
             )  # pycolmap's import puts its own in its place, which ends the process
     _check(path)
-    with alone(path):
-        level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, 4  # it would log the reason beside raising
+    with locked(path):
+        level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, 4  # it would also log what it raises
         try:
             database = pycolmap.Database.open(path)
         except RuntimeError:
@@ -74,14 +74,14 @@ def _close(path: Path, database: Any) -> None:
     try:
         database.close()
     except RuntimeError as error:
-        # It would be closed again when it is collected, and end the process.
+        # The destructor would close it again, which ends the process.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))
         raise UnusableFile(f"cannot close {path}: {_reason(error)}") from None
 
 
 @contextmanager
 def _in_one_line(failure: str) -> Iterator[None]:
-    """Turn what pycolmap raises into one line."""
+    """Turn pycolmap's errors into an `UnusableFile` of one line."""
     try:
         yield
     except (RuntimeError, ValueError) as error:
@@ -91,13 +91,13 @@ def _in_one_line(failure: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """Return the last line of a message of COLMAP's, which begins with a place in its source in brackets."""
+    """Return the last line of COLMAP's message, without the source location in brackets before it."""
     return (str(error).strip().splitlines() or ["it is damaged"])[-1].rpartition("] ")[2]
 
 
 def _check(path: Path) -> None:
-    """Ask SQLite what is wrong with a file: pycolmap makes its tables in any file, and raises one error for all faults."""
-    with told(f"cannot read {path}"), path.open("rb") as file:
+    """Check a file with SQLite first: pycolmap creates its tables in any file, and raises the same error for all faults."""
+    with as_unusable(f"cannot read {path}"), path.open("rb") as file:
         head = file.read(16)
     if head != b"SQLite format 3\0":
         raise UnusableFile(f"{path} is {'no SQLite file' if head else 'empty'}, so it is no COLMAP database")
@@ -125,7 +125,7 @@ def _check(path: Path) -> None:
 
 
 class Database:
-    """An open `pycolmap.Database`, and its file for messages; all its methods are for the thread that opened it."""
+    """An open `pycolmap.Database` and its path for messages; only the thread that opened it may call its methods."""
 
     def __init__(self, path: Path, database: Any) -> None:
         self._path, self._database, self._unread = path, database, f"cannot read {path}"

@@ -1,4 +1,4 @@
-"""Keypoints of a picture and the matches of two pictures, by OpenCV, in arrays that fit on a disk."""
+"""Find keypoints and match them by OpenCV; features are arrays that can be saved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv.pipelines.files import UnusableFile, told, written_beside
+from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, written_beside
 
 #: The strongest keypoints of an image, by kind of feature; brute-force matching of more takes minutes.
 MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}
@@ -33,7 +33,7 @@ class Features:
         return len(self.points)
 
     def save(self, path: Path) -> None:
-        """Write them to a file of NumPy, in whole or not at all."""
+        """Save them for `load`; an interrupted call leaves no file."""
         with written_beside(path) as part, part.open("wb") as file:
             np.savez(file, points=self.points, descriptors=self.descriptors, pixel=self.pixel)
 
@@ -45,9 +45,9 @@ class Features:
 
 
 def read_image(path: Path) -> NDArray[np.uint8]:
-    """Return a picture in colour; `UnusableFile` tells what is wrong with the file."""
+    """Return a picture in colour; `UnusableFile` says what is wrong with the file."""
     # Not cv2.imread: it writes warnings of its own to stderr, and cannot open every name on Windows.
-    with told(f"cannot read {path}"):
+    with as_unusable(f"cannot read {path}"):
         contents = np.frombuffer(path.read_bytes(), np.uint8)
     image: Any = None
     with contextlib.suppress(cv2.error), silent_opencv():
@@ -60,7 +60,7 @@ def read_image(path: Path) -> NDArray[np.uint8]:
 
 @contextlib.contextmanager
 def silent_opencv() -> Iterator[None]:
-    """Keep OpenCV from logging what we tell in one line."""
+    """Keep OpenCV from logging: the caller reports in one line."""
     logging: Any = getattr(cv2.utils, "logging", cv2)  # in `cv2` itself before OpenCV 5
     level = logging.setLogLevel(0)
     try:

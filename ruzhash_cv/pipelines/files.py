@@ -1,4 +1,4 @@
-"""Files: what cannot be used is told in one line, and what is written is whole or not there."""
+"""Read and write files: errors of one line, atomic writes, locks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from ruzhash_cv.pipelines.hosts import host
 
-#: Bytes of a disk that stay free: what libraries hold back, and write later, is less.
+#: Bytes of a disk that stay free; libraries buffer fewer than these.
 SPARE = 2**26
 
 
@@ -23,7 +23,7 @@ class UnusableFile(ValueError):  # noqa: N818
 
 
 @contextmanager
-def told(failure: str) -> Iterator[None]:
+def as_unusable(failure: str) -> Iterator[None]:
     """Turn an error of the file system into an `UnusableFile`."""
     try:
         yield
@@ -36,7 +36,7 @@ def told(failure: str) -> Iterator[None]:
 def check_space(path: Path, size: int = 0) -> None:
     """Raise `UnusableFile` where the disk of a file, or its largest length, has no room for `size` bytes and some to spare.
 
-    Without, COLMAP and HDF5 end the process, and HDF5 spoils the file.
+    Without this check a full disk makes COLMAP and HDF5 end the process, and HDF5 corrupts its file.
     """
     if shutil.disk_usage(path.parent).free < size + SPARE:
         raise UnusableFile(f"cannot write to {path}: less than {SPARE >> 20} MB are left on its disk")
@@ -69,8 +69,8 @@ def check_writable(path: Path, *inputs: Path) -> None:
 
 
 @contextmanager
-def alone(path: Path, output: Path | None = None) -> Iterator[None]:
-    """Hold a file of an `output` for this run; `UnusableFile` if another run does. Windows and some disks have no such locks."""
+def locked(path: Path, output: Path | None = None) -> Iterator[None]:
+    """Lock a file of an `output`; `UnusableFile` if another run has locked it. No effect on Windows, and on disks without locks."""
     try:
         import fcntl
     except ImportError:
@@ -93,10 +93,10 @@ def _part_names(path: Path) -> str:
 
 @contextmanager
 def written_beside(path: Path, *, replace: bool = True) -> Iterator[Path]:
-    """Give a new file to write to, of a name that no other has; at the end of the block it becomes `path`.
+    """Give a new file with a unique name to write to, which is renamed to `path` at the end of the block.
 
-    It goes where the block fails. A link stays, and what it leads to is written. Without `replace` a file that is there by then stays,
-    and FileExistsError tells so.
+    It is removed if the block fails. Of a link the target is written. Without `replace`, FileExistsError is raised if `path` exists
+    by then.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():  # /dev/null
@@ -119,15 +119,15 @@ def written_beside(path: Path, *, replace: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def new_hdf5(path: Path, *, replace: bool = False, **options: Any) -> Iterator[Any]:
-    """Give an empty HDF5 file, which becomes `path` at the end of the block; another run may not write the same."""
+    """Give an empty HDF5 file, which is renamed to `path` at the end of the block; `UnusableFile` if another run writes it."""
     check_space(path)
     for other in path.parent.glob(_part_names(path)):
-        with suppress(OSError), alone(other, path):  # left by a run that was killed
+        with suppress(OSError), locked(other, path):  # left by a run that was killed
             pass
     with (
-        told(f"cannot write {path}"),
+        as_unusable(f"cannot write {path}"),
         written_beside(path, replace=replace) as part,
-        alone(part),
+        locked(part),
         host("h5py", "hloc").File(part, "w", locking=False, **options) as file,  # HDF5's own lock would be a second one
     ):
         yield file
@@ -138,7 +138,7 @@ def listed_pairs(path: Path, is_there: Callable[[str], bool]) -> Iterator[tuple[
 
     A line that begins with # is a comment, unless its first name `is_there`. Names may hold bytes that are not UTF-8.
     """
-    with told(f"cannot read {path}"):
+    with as_unusable(f"cannot read {path}"):
         text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
     if "\0" in text:
         raise UnusableFile(f"{path} is no list of pairs: it is not text in UTF-8")

@@ -1,4 +1,4 @@
-"""Pairs of pictures in a folder: matched, filtered, and written to files, so that a run that was interrupted goes on."""
+"""Match and filter the pictures of a folder, in pairs; an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Record, Rows
 from ruzhash_cv.pipelines.features import Features, detect, match, read_image
-from ruzhash_cv.pipelines.files import UnusableFile, listed_pairs, told
+from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, listed_pairs
 from ruzhash_cv.pipelines.hosts import with_bar
 from ruzhash_cv.pipelines.pairs import LOST, Task, flagged, pair_seed, run_task
 from ruzhash_cv.pipelines.streaming import stream
@@ -24,7 +24,7 @@ from ruzhash_cv.result import FilterResult
 
 Names: TypeAlias = tuple[str, str]
 
-#: What counts as a picture in a folder.
+#: Suffixes of the files in a folder that are taken for pictures.
 SUFFIXES = (".bmp", ".jp2", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 #: Pictures and pairs that go to a worker at once: each takes a tenth of a second or more.
 BATCH_SIZE = 4
@@ -43,9 +43,9 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class FilteredPair(Record):
-    """The matches of two pictures, in pixels (n, 2) of the files and by numbers (n, 2) of keypoints, and the verdict on them.
+    """The matches of two pictures, in pixels (n, 2) of the files and by indices (n, 2) of keypoints, and the result for them.
 
-    It was not `tried` where a picture cannot be read or the worker was killed: the same command may do better next time.
+    `tried` is False where a picture cannot be read or the worker was killed; the next run tries the pair again.
     """
 
     names: Names
@@ -57,7 +57,7 @@ class FilteredPair(Record):
 
 
 def read_list(path: Path, images: Path) -> list[Names]:
-    """Return the pairs of a text file, two names of pictures a line, each once; `UnusableFile` names the line that is no good.
+    """Return the pairs of a text file, two names of pictures a line, each once; `UnusableFile` names a line that is wrong.
 
     Names are relative to the folder `images`. They are separated by a tab, or by spaces if they hold none.
     """
@@ -78,7 +78,7 @@ def read_list(path: Path, images: Path) -> list[Names]:
 
 def all_pairs(folder: Path) -> list[Names]:
     """Return all pairs of the pictures in a folder, by name; `UnusableFile` if there are fewer than two."""
-    with told(f"cannot read {folder}"):
+    with as_unusable(f"cannot read {folder}"):
         names = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
     if len(names) < 2:
         raise UnusableFile(f"{folder} holds {len(names)} pictures, and a pair needs 2")
@@ -91,7 +91,7 @@ def filter_images(
     """Match and filter pairs of pictures, and yield each as it is done.
 
     Features are looked for once in each picture, before any pair is done. They wait in the folder `scratch`, where workers read them:
-    of many pictures they would not fit in memory. A run that goes on after another finds them there, and one that ends removes them.
+    of many pictures they would not fit in memory. A resumed run finds them there, and a complete run removes them.
     Pairs of a picture that cannot be read come first, not tried.
     """
     names = sorted({name for pair in pairs for name in pair})
@@ -99,25 +99,31 @@ def filter_images(
     files = {name: scratch / f"{_digest(name, images, settings)}.features" for name in names}
     look = functools.partial(_look_for_features, settings=settings)
     pictures = ((name, images / name, files[name]) for name in names)
-    found = stream(look, pictures, _lost_picture, n_jobs=n_jobs, batch_size=BATCH_SIZE)
+    found = stream(
+        look,
+        pictures,
+        lambda item: (item[0], f"cannot look for features in {item[1]}: {LOST}"),
+        n_jobs=n_jobs,
+        batch_size=BATCH_SIZE,
+    )
     with contextlib.closing(found):
         problems = dict(problem for problem in with_bar(found, desc="features", total=len(names)) if problem)
     for pair in pairs:
         if bad := problems.keys() & pair:
-            yield _untried(pair, problems[min(bad)])
+            yield untried(pair, problems[min(bad)])
     items = [(pair, (files[pair[0]], files[pair[1]])) for pair in pairs if problems.keys().isdisjoint(pair)]
     run = functools.partial(_filter_pair, settings=settings)
-    done = stream(run, items, lost_pair, n_jobs=n_jobs, batch_size=BATCH_SIZE)
+    done = stream(run, items, lambda item: untried(item[0], LOST), n_jobs=n_jobs, batch_size=BATCH_SIZE)
     with contextlib.closing(done):
         yield from with_bar(done, desc="pairs", total=len(items))
     for file in (*scratch.glob("*.features"), *scratch.glob(".*.part")):
         file.unlink()
-    with contextlib.suppress(OSError):  # where it is not this command's alone
+    with contextlib.suppress(OSError):  # it holds other files
         scratch.rmdir()
 
 
 def stamp(picture: Path) -> tuple[int, int]:
-    """Return the size and the time of a picture's file, by which another one of the same name is told; 0 where there is none."""
+    """Return the size and the time of a picture's file, which tell whether it was replaced; zeros if there is no file."""
     with contextlib.suppress(OSError):
         held = picture.stat()
         return held.st_size, held.st_mtime_ns
@@ -125,9 +131,9 @@ def stamp(picture: Path) -> tuple[int, int]:
 
 
 def _digest(name: str, images: Path, settings: Settings) -> str:
-    """Return a name for the features of a picture, another one where the picture or how they are looked for is another."""
-    told = name, *stamp(images / name), settings.features, settings.max_size
-    return hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
+    """Return a name for the features of a picture: it depends on the picture's file and on how its features are found."""
+    identity = name, *stamp(images / name), settings.features, settings.max_size
+    return hashlib.blake2b(repr(identity).encode(), digest_size=16).hexdigest()
 
 
 def _problem(name: str, images: Path) -> str | None:
@@ -158,10 +164,6 @@ def _look_for_features(item: tuple[str, Path, Path], settings: Settings) -> Name
     return None
 
 
-def _lost_picture(item: tuple[str, Path, Path]) -> Names:
-    return item[0], f"cannot look for features in {item[1]}: {LOST}"
-
-
 def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> FilteredPair:
     names, files = item
     first, second = (_load(file) for file in files)
@@ -175,12 +177,8 @@ def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> F
     return FilteredPair(names, points1, points2, indices, result)
 
 
-def lost_pair(item: tuple[Names, tuple[Path, ...]]) -> FilteredPair:
-    """Return what there is to say of a pair that gets its worker killed."""
-    return _untried(item[0], LOST)
-
-
-def _untried(names: Names, reason: str) -> FilteredPair:
+def untried(names: Names, reason: str) -> FilteredPair:
+    """Return a pair that was not tried."""
     nothing = np.zeros((0, 2))
     return FilteredPair(names, nothing, nothing, nothing.astype(np.int64), flagged(0, reason), tried=False)
 
@@ -190,7 +188,7 @@ _load = functools.lru_cache(maxsize=8)(Features.load)  # the pairs of a batch sh
 
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
-    """Keep OpenCV to one thread: there is a worker for each processor."""
+    """Limit OpenCV to one thread: each processor has a worker."""
     before = cv2.getNumThreads()
     cv2.setNumThreads(1)
     try:

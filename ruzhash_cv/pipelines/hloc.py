@@ -1,4 +1,4 @@
-"""hloc's HDF5 matches, filtered into a file of the same layout."""
+"""Filter hloc's HDF5 matches into a file of the same layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv._validation import check_int
 from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.files import UnusableFile, check_space, check_writable, listed_pairs, new_hdf5
 from ruzhash_cv.pipelines.hosts import host, with_bar
@@ -69,7 +68,7 @@ def filter_matches(
     batch_size: int = 100,
     progress: bool | None = None,
 ) -> Summary:
-    """Filter the matches hloc wrote, and write those that are left in the same layout.
+    """Filter the matches that hloc wrote, and write the kept ones in the same layout.
 
     Rejected entries of ``matches0`` are -1; ``matching_scores0`` is 1 - anomaly score. Everything in hloc that reads matches reads the
     output.
@@ -107,14 +106,6 @@ def filter_matches(
     >>> filter_matches("features.h5", "matches.h5", "pairs.txt", "filtered.h5")  # doctest: +SKIP
     """
     since, target = time.perf_counter(), Path(output)
-    check_int(batch_size, "batch_size")
-    options: dict[str, Any] = {
-        "model": model,
-        "threshold": threshold,
-        "keep_stationary": keep_stationary,
-        "rng": rng,
-        "n_jobs": n_jobs,
-    }
     with _read(Path(features_h5)) as features, _read(Path(matches_h5)) as matches:
         source = _Source(features, matches)
         groups = source.find(pairs)
@@ -126,7 +117,10 @@ def filter_matches(
         check_writable(target, *inputs)
         with new_hdf5(target, replace=overwrite, libver="latest") as file:
             prepare = selection.prepare if strongest_motion else None
-            results = run_pairs(source.tasks(groups), prepare, batch_size=batch_size, **options)
+            results = run_pairs(
+                source.tasks(groups), prepare, model=model, threshold=threshold, keep_stationary=keep_stationary,
+                rng=rng, n_jobs=n_jobs, batch_size=batch_size,
+            )  # fmt: skip
             for names, result, failed in with_bar(results, progress, total=len(groups), unit="pair"):
                 check_space(target)
                 if failed:
@@ -196,7 +190,7 @@ class _Source:
         """Return the datasets of a group that keeps no match."""
         size = 0
         with suppress(UnusableFile):
-            size = self._dataset(self._matches, f"{group}/matches0").size
+            size = len(self._dataset(self._matches, f"{group}/matches0", "iu", 1))
         return {"matches0": np.full(size, -1, np.int16), "matching_scores0": np.zeros(size, np.float16)}
 
     def filtered(self, group: str, names: Names, result: FilterResult, only_strongest: bool) -> dict[str, NDArray[Any]]:
@@ -211,11 +205,11 @@ class _Source:
 
     def _matched(self, group: str, names: Names) -> tuple[int, Rows, Rows]:
         """Return how many entries a group has, and the keypoints of both images that are matched."""
-        entries = self._dataset(self._matches, f"{group}/matches0").reshape(-1)
+        entries = self._dataset(self._matches, f"{group}/matches0", "iu", 1)
         rows = np.flatnonzero(entries != -1)
         partners = entries[rows].astype(np.int64)
         if entries.dtype == np.int16:
-            partners %= 2**16  # hloc writes what is beyond 32,767 as if it were negative
+            partners %= 2**16  # hloc's int16 wraps above 32,767
         for name, used in zip(names, (rows, partners), strict=True):
             count = len(self._keypoints(name))
             if len(used) and not (used.min() >= 0 and used.max() < count):
@@ -226,18 +220,25 @@ class _Source:
         return len(entries), rows, partners
 
     def _read_keypoints(self, name: str) -> Array:
-        keypoints = self._dataset(self._features, f"{name}/keypoints")
-        if keypoints.ndim != 2 or keypoints.shape[1] < 2:
+        keypoints = self._dataset(self._features, f"{name}/keypoints", "iuf", 2)
+        if keypoints.shape[1] < 2:
             raise UnusableFile(
                 f"{self._features.filename}: keypoints of {name!r} must have shape (n, 2), got {keypoints.shape}"
             )
         return keypoints[:, :2].astype(np.float64)
 
-    def _dataset(self, file: Any, name: str) -> NDArray[Any]:
+    def _dataset(self, file: Any, name: str, kinds: str, n_dimensions: int) -> NDArray[Any]:
+        """Return an array whose type is one of some `kinds` of NumPy's."""
         try:
-            return np.asarray(file[name][()])
-        except (OSError, KeyError, RuntimeError, TypeError):
+            found = np.asarray(file[name][()])
+        except (OSError, KeyError, RuntimeError, TypeError, ValueError, MemoryError):
             raise UnusableFile(f"cannot read {name} in {file.filename}") from None
+        if found.dtype.kind not in kinds or found.ndim != n_dimensions:
+            words = "numbers" if "f" in kinds else "whole numbers"
+            raise UnusableFile(
+                f"{file.filename}: {name} must hold {words} in {n_dimensions} dimensions, got {found.dtype} in {found.ndim}"
+            )
+        return found
 
 
 @contextmanager

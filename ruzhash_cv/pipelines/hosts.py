@@ -1,4 +1,4 @@
-"""What pipelines ask of their hosts: an installed package, batches, a progress bar."""
+"""What the pipelines share: optional packages, batches, a progress bar."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from importlib import import_module
 from itertools import islice
 from typing import Any, TypeVar
 
-from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv._interrupts import interrupts_held
 
 Item = TypeVar("Item")
 
 
 def host(package: str, extra: str) -> Any:
-    """Return an optional package; `extra` is what installs it."""
+    """Import an optional package; the error names the `extra` that installs it."""
     try:
-        return uninterrupted(import_module)(
-            package
-        )  # what Ctrl-C raises in an extension module may come out as an ImportError
+        with interrupts_held():  # Ctrl-C within an extension module may come out as an ImportError
+            return import_module(package)
     except ImportError:
         name = package.partition(".")[0]
         raise ImportError(f'this needs {name}: pip install "ruzhash-cv[{extra}]"', name=name) from None

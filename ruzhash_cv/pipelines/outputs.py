@@ -1,4 +1,4 @@
-"""Files that hold the verdict on many pairs: one HDF5 file, or a folder with a file of NumPy for each pair.
+"""Files with the results of many pairs: one HDF5 file, or a folder with an .npz file for each pair.
 
 Both know which pairs they hold and with what settings these were made. A pair is there as a whole or not at all.
 """
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ruzhash_cv.pipelines.files import UnusableFile, alone, check_space, new_hdf5, told, written_beside
+from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_space, locked, new_hdf5, written_beside
 from ruzhash_cv.pipelines.folders import FilteredPair, Names, stamp
 from ruzhash_cv.pipelines.hosts import host
 
@@ -27,13 +27,13 @@ SETTINGS = "settings.json"
 #: Bytes of a name on most disks, less those of ".npz" and to spare.
 LONGEST_NAME = 240
 
-#: From a picture's name to what tells its file from another one.
+#: A function from a picture's name to the size and time of its file.
 Stamps: TypeAlias = Callable[[str], tuple[int, int]]
 
 
 @contextlib.contextmanager
 def open_output(path: Path, settings: dict[str, Any], images: Path) -> Iterator[Output]:
-    """Open a file named .h5 or .hdf5, or a folder, made anew or to go on with, for pairs of the pictures in `images`.
+    """Open an .h5 or .hdf5 file, or a folder, new or to be continued, for pairs of the pictures in `images`.
 
     A pair counts as held if its pictures have the size and the time they had then.
 
@@ -44,25 +44,25 @@ def open_output(path: Path, settings: dict[str, Any], images: Path) -> Iterator[
         if not path.exists():
             with new_hdf5(path) as empty:
                 empty.attrs["settings"] = json.dumps(settings)
-        with alone(path), _opened(path) as file:
+        with locked(path), _opened(path) as file:
             _check(path, file.attrs.get("settings"), settings)
             yield _Hdf5File(file, stamps)
     else:
         held = path / SETTINGS
-        with told(f"cannot write to {path}"):
+        with as_unusable(f"cannot write to {path}"):
             path.mkdir(parents=True, exist_ok=True)
             if all(there.suffix == ".part" for there in path.iterdir()):  # of a run that was killed
                 with written_beside(held, replace=False) as part:
                     part.write_text(json.dumps(settings), encoding="utf-8")
-        _check(path, held.read_text(encoding="utf-8") if held.is_file() else None, settings)
-        with alone(held, path):
+        _check(path, held.read_bytes() if held.is_file() else None, settings)
+        with locked(held, path):
             yield _Folder(path, stamps)
 
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     try:
-        # So much is set aside at once that the file's length is seldom written, and hardly ever with what points beyond it.
+        # Large blocks make it rare that a killed process leaves a file shorter than its own metadata says.
         file = host("h5py", "hloc").File(path, "r+", locking=False, meta_block_size=2**20)
     except OSError:
         raise UnusableFile(f"{path} is no HDF5 file, or a spoilt one; nothing is overwritten") from None
@@ -71,7 +71,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def contents(pair: FilteredPair) -> dict[str, Any]:
-    """Return the arrays of a pair: its points, its keypoints' numbers, the verdict on each match, and the models."""
+    """Return the arrays of a pair: its points, the indices of its keypoints, what was decided on each match, and the models."""
     result = pair.result
     return {
         "points1": pair.points1,
@@ -88,7 +88,7 @@ def contents(pair: FilteredPair) -> dict[str, Any]:
 
 
 class _Folder:
-    """One file a pair, in a folder for each first picture."""
+    """One file for each pair, in a folder for each first picture."""
 
     def __init__(self, path: Path, stamps: Stamps) -> None:
         self._path, self._stamps = path, stamps
@@ -98,7 +98,7 @@ class _Folder:
         return self._path / first / f"{second}.npz"
 
     def holds(self, names: Names) -> bool:
-        """Tell whether a pair of these very pictures is there."""
+        """Return whether a pair of these pictures is there; not if one was replaced since."""
         with contextlib.suppress(OSError, KeyError, ValueError, zipfile.BadZipFile), np.load(self._file(names)) as held:
             return bool(held["stamps"].tolist() == [[*self._stamps(name)] for name in names])
         return False
@@ -112,13 +112,13 @@ class _Folder:
 
 
 class _Hdf5File:
-    """A group a pair, in a group for each first picture; its attribute `stamps` is written last."""
+    """One group for each pair, in a group for each first picture; its attribute `stamps` is written last."""
 
     def __init__(self, file: Any, stamps: Stamps) -> None:
         self._file, self._stamps = file, stamps
 
     def holds(self, names: Names) -> bool:
-        """Tell whether a pair of these very pictures is there as a whole."""
+        """Return whether a pair of these pictures is there, and complete."""
         group = self._file.get("/".join(map(_quoted, names)))
         held = None if group is None else group.attrs.get("stamps")
         return held is not None and held.tolist() == [[*self._stamps(name)] for name in names]
@@ -127,7 +127,7 @@ class _Hdf5File:
         """Add a pair."""
         check_space(Path(self._file.filename))
         place = "/".join(map(_quoted, pair.names))
-        if place in self._file:  # of other pictures, or a part of it, from a run that was ended
+        if place in self._file:  # of pictures that were replaced, or incomplete
             del self._file[place]
         group = self._file.create_group(None)
         for name, array in contents(pair).items():
@@ -137,7 +137,7 @@ class _Hdf5File:
         for key, name in zip(("image1", "image2"), pair.names, strict=True):
             group.attrs[key] = os.fsencode(name).decode(errors="backslashreplace")
         group.attrs["stamps"] = [self._stamps(name) for name in pair.names]
-        # What is on the disk is pointed to last: a process that is killed between leaves a file that can be read.
+        # The link to the group is written last: a process that is killed before leaves a file that can be read.
         self._file.flush()
         self._file[place] = group
         self._file.flush()
@@ -147,7 +147,7 @@ Output: TypeAlias = _Folder | _Hdf5File
 
 
 def _quoted(name: str) -> str:
-    """Return a picture's name as one level of a path: different for different names, in UTF-8, and not too long for a disk."""
+    """Return a picture's name as one level of a path: unique, in UTF-8, and short enough for a file system."""
     quoted = re.sub("[%/\udc80-\udcff]", lambda found: f"%{ord(found[0]) & 0xFF:02X}", name)
     if len(quoted.encode()) <= LONGEST_NAME:
         return quoted
@@ -159,7 +159,7 @@ def _check(path: Path, held: Any, settings: dict[str, Any]) -> None:
     try:
         before = json.loads(held)
         other = [name for name in settings if before.get(name) != settings[name]]
-    except (TypeError, ValueError, AttributeError):
+    except (TypeError, ValueError, AttributeError, RecursionError):
         raise UnusableFile(f"{path} is there and was not written by this command; nothing is overwritten") from None
     if other:
         name = other[0]

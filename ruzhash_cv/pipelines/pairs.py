@@ -1,4 +1,4 @@
-"""Many pairs of images through `filter_points`, on the cores of one machine or of many."""
+"""Run `filter_points` on many image pairs, in parallel on one machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Key: TypeAlias = Any
 Answer: TypeAlias = tuple[Key, FilterResult, bool]
 
 _OWN = ("points1", "points2", "rng")
-#: The reason of a pair that gets its worker killed.
+#: The reason of a pair that kills its worker each time.
 LOST = "its worker was killed each time, as where memory does not suffice"
 OPTIONS = tuple(name for name in inspect.signature(filter_points).parameters if name not in _OWN)
 
@@ -51,7 +51,7 @@ def filter_pairs(
     ----------
     pairs : iterable of tuple
         ``(key, points1, points2)`` or ``(key, points1, points2, own)``, where `own` is a mapping of options of `filter_points` for
-        this pair alone. A key is an int, str, bytes, path or a tuple of these, as deep as you like. It comes back with the result, and
+        this pair alone. A key is an int, str, bytes, path or a tuple of these. It comes back with the result, and
         the pair's seed is made from it. Read in the thread that takes the results.
     n_jobs : int or None
         Workers, each with one thread; -1 for all processors. None: as `joblib.parallel_config` says, and one where it says nothing.
@@ -69,8 +69,8 @@ def filter_pairs(
     ------
     key : int, str, bytes, path or tuple
     result : FilterResult
-        Pairs come in no order. Where a pair raises, all its matches are flagged, its `reason` says why, and the others go on. The
-        pairs of a worker that was killed are done again. On loky and Ray a pair that gets its worker killed each time has a `reason`
+        Pairs come in no order. If a pair raises an error, all its matches are flagged and its `reason` has the error. The
+        pairs of a worker that was killed are done again. On loky and Ray a pair that kills its worker each time has a `reason`
         that says so. On Dask the call waits for ever for a pair that kills four workers, as joblib 1.6 does.
 
     Raises
@@ -92,7 +92,7 @@ def filter_pairs(
     a.jpg b.jpg 60 None
     a.jpg c.jpg 0 ValueError: `points1` and `points2` must have the same length, got 60 and 9
     """
-    search = attrgetter("motions") if motions else None  # they are kept with the result from then on
+    search = attrgetter("motions") if motions else None  # the result keeps them
     done = run_pairs(pairs, search, n_jobs=n_jobs, batch_size=batch_size, rng=rng, **options)
     return ((key, result) for key, result, _ in done)
 
@@ -116,7 +116,8 @@ def run_pairs(
         n_jobs = check_int(n_jobs, "n_jobs")
     tasks = (pair if isinstance(pair, Task) else _as_task(pair, rng) for pair in pairs)
     run = functools.partial(run_task, options=options, afterwards=afterwards)
-    return stream(run, tasks, lost_task, n_jobs=n_jobs, batch_size=batch_size)
+    lost: Callable[[Task], Answer] = lambda task: (task.key, flagged(len(task.points1), LOST), True)  # noqa: E731
+    return stream(run, tasks, lost, n_jobs=n_jobs, batch_size=batch_size)
 
 
 def pair_seed(key: Key, rng: int = 0) -> int:
@@ -136,15 +137,19 @@ def pair_seed(key: Key, rng: int = 0) -> int:
 
     Raises
     ------
-    TypeError
-        The key is, or holds, something else.
+    TypeError, ValueError
+        The key is, or holds, something else; it is nested too deep.
 
     Examples
     --------
     >>> pair_seed(("a.jpg", "b.jpg")), pair_seed(7)
     (122751970186159, 248311848859996)
     """
-    return int.from_bytes(hashlib.blake2b(_serialised((rng, key)), digest_size=6).digest(), "big")
+    try:
+        serialised = _serialised((rng, key))
+    except RecursionError:
+        raise ValueError("a key is nested too deep") from None
+    return int.from_bytes(hashlib.blake2b(serialised, digest_size=6).digest(), "big")
 
 
 def _serialised(key: Key) -> bytes:
@@ -166,7 +171,7 @@ def _serialised(key: Key) -> bytes:
 
 @dataclass(frozen=True)
 class Task:
-    """A pair on its way to a worker."""
+    """A pair as it is sent to a worker."""
 
     key: Key
     seed: int
@@ -178,7 +183,7 @@ class Task:
 
 
 def _as_task(pair: Any, rng: int) -> Task:
-    """Return a pair in arrays of NumPy: a tensor of another device or library may mean nothing to a worker."""
+    """Return a pair as NumPy arrays, which every worker can read; tensors of a GPU it may not."""
     if not isinstance(pair, (tuple, list)) or len(pair) not in (3, 4):
         shown = f"{len(pair)} entries" if isinstance(pair, (tuple, list)) else type(pair).__name__
         raise TypeError(f"`pairs` must hold (key, points1, points2) or (key, points1, points2, own), got {shown}")
@@ -192,7 +197,7 @@ def _as_task(pair: Any, rng: int) -> Task:
         return Task(key, seed, first, second, {name: as_plain(value) for name, value in own.items()})
     except Exception as error:
         nothing = np.full((len(points1) if hasattr(points1, "__len__") else 0, 2), np.nan)
-        return Task(key, seed, nothing, nothing, {}, _told(error))
+        return Task(key, seed, nothing, nothing, {}, _described(error))
 
 
 def _check_names(options: Mapping[str, Any], where: str) -> None:
@@ -212,13 +217,8 @@ def run_task(task: Task, options: Mapping[str, Any], afterwards: Callable[[Filte
                 afterwards(result)
             return task.key, result, False
         except Exception as error:
-            failure = _told(error)
+            failure = _described(error)
     return task.key, flagged(len(task.points1), failure), True
-
-
-def lost_task(task: Task) -> Answer:
-    """Return the answer to a pair that gets its worker killed."""
-    return task.key, flagged(len(task.points1), LOST), True
 
 
 def failed_task(key: Key, reason: str) -> Task:
@@ -232,5 +232,5 @@ def flagged(n_matches: int, reason: str) -> FilterResult:
     return replace(filter_points(nothing, nothing), reason=reason)
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

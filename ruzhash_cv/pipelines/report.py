@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ruzhash_cv.pipelines.files import UnusableFile, check_writable, told, written_beside
+from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_writable, written_beside
 from ruzhash_cv.pipelines.hosts import host
 
 Row: TypeAlias = dict[str, Any]
 
 
 class Report:
-    """A table that grows as pairs are done, and goes on after a run that was stopped.
+    """A table that grows as pairs are done and that a resumed run continues.
 
     `UnusableFile` if `path` ends in neither .csv nor .parquet, cannot be written, is an input, or is no such table. None: no table.
     """
@@ -30,7 +30,7 @@ class Report:
         check_writable(path, *inputs)
         if path.exists():
             try:
-                with told(f"cannot read {path}"):
+                with as_unusable(f"cannot read {path}"):
                     self._rows = self._read(path)
             except UnusableFile:
                 raise
@@ -42,7 +42,7 @@ class Report:
         """Write the table anew, with those of its rows that stay."""
         self._rows = [row for row in self._rows if is_kept(row)]
         if self._path is not None:
-            with told(f"cannot write {self._path}"), written_beside(self._path) as part:
+            with as_unusable(f"cannot write {self._path}"), written_beside(self._path) as part:
                 self._write(part, self._rows, "w")
 
     def add(self, rows: list[Row]) -> None:
@@ -53,7 +53,7 @@ class Report:
             self._rows += rows
             self.start(lambda _: True)
         else:
-            with told(f"cannot write {self._path}"):
+            with as_unusable(f"cannot write {self._path}"):
                 self._write(self._path, rows, "a")
 
     def _write(self, path: Path, rows: Iterable[Row], mode: str) -> None:

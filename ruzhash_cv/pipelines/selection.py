@@ -1,4 +1,4 @@
-"""Which of the kept matches a host gets, and the model that goes with them."""
+"""Choose which kept matches to write for COLMAP and hloc, and the model that goes with them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.result import FilterResult, Structure
 
-#: From this share of the kept matches on, one plane or rotation holds nearly all.
+#: Share of the kept matches that one plane or rotation must hold to count as dominant.
 NEARLY_ALL = 0.9
 
 
 def prepare(result: FilterResult) -> None:
-    """Search for motions where there is a choice of structures; it takes as long as all else, and workers do it."""
+    """Search for motions if there are several structures. It takes as long as the filter, so workers do it."""
     if len(result.models) > 1:
-        _ = result.motions  # kept with the result from now on
+        _ = result.motions  # the result keeps them
 
 
 def strongest_motion(result: FilterResult) -> tuple[Mask, Array | None]:

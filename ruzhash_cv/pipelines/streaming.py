@@ -1,4 +1,4 @@
-"""A function called on many items by joblib's workers: results as they come, and never many items read ahead."""
+"""Call a function on many items in joblib's workers: results come as they are ready, and few items are read ahead."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ from ruzhash_cv.warmup import warmup
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-#: Batches read and not yet handed out, for each worker: one it works on, one joblib has sent it, and two that wait here.
+#: Batches under way for each worker: one in work, one that joblib has sent, and two that wait here.
 BATCHES_AHEAD = 4
-#: So often a batch may be lost together with others. Then its items go one at a time, which tells for whose sake a worker is killed.
+#: A batch that was lost this often with its worker is run item by item, which finds the item that kills workers.
 CHANCES = 2
-#: Losses in a row, and nothing done between: then it is for no item's sake.
+#: Losses in a row without any result after which no item can be the cause.
 MOST_LOSSES = 50
-#: What loky and Ray raise where a worker was killed, or the parent of it; they need not be installed. Dask gives work out again on its
-#: own, to four workers.
+#: Names of the errors, or of their bases, that loky and Ray raise when a worker was killed. Dask retries by itself, with four workers.
 KILLED = {"BrokenProcessPool", "RayActorError"}
 
 
 class WorkersKilled(RuntimeError):  # noqa: N818
-    """Workers are killed whatever they are given."""
+    """Workers are killed whatever item they get."""
 
 
 def stream(
@@ -45,7 +44,7 @@ def stream(
     n_jobs: int | None,
     batch_size: int,
 ) -> Generator[Answer, None, None]:
-    """Yield ``function(item)`` for all items, in the order they are done; ``lost(item)`` for one that gets its worker killed.
+    """Yield ``function(item)`` for all items, in the order they are done; ``lost(item)`` for one that kills its worker each time.
 
     Items are read in the caller's thread, and only as fast as results are taken. What a killed worker had is given out again, until
     `WorkersKilled` tells that this is of no use.
@@ -77,7 +76,7 @@ class _Batch(Generic[Item]):
 
 
 class _Pool(Generic[Item, Answer]):
-    """joblib's workers, new ones where one was killed."""
+    """joblib's workers; killed ones are replaced."""
 
     def __init__(self, function: Callable[[Item], Answer], n_jobs: int | None) -> None:
         self._joblib = host("joblib", "parallel")
@@ -115,7 +114,7 @@ class _Pool(Generic[Item, Answer]):
         return [answer for answers in self.run(deque([_Batch([item])]), {}) for answer in answers]
 
     def _workers(self) -> Any:
-        # Arrays are sent, not mapped from files: those would stay until the last call of joblib ends.
+        # Arrays are sent and not mapped from files, which would stay until the last call of joblib ends.
         options = {"n_jobs": self._n_jobs, "batch_size": 1, "max_nbytes": None}
         try:
             return self._joblib.Parallel(return_as="generator_unordered", **options)
@@ -130,8 +129,8 @@ class _Pool(Generic[Item, Answer]):
 
 
 def _started(parallel: Any, calls: Iterator[Any]) -> Any:
-    """Start calls, and the workers if there are none yet, which Ctrl-C does not reach: this process ends them."""
-    # Where there is no generator all calls are over when this returns, and Ctrl-C must not wait for that.
+    """Start the calls, and the workers if there are none yet. Ctrl-C does not reach the workers: this process ends them."""
+    # Without a generator this returns when all calls are done, and Ctrl-C must not wait for that.
     with interrupts_held_from_children() if parallel.return_generator else contextlib.nullcontext():
         return parallel(calls)
 
@@ -139,7 +138,7 @@ def _started(parallel: Any, calls: Iterator[Any]) -> Any:
 def _call_each(
     function: Callable[[Item], Answer], items: list[Item], number: int, parent: int
 ) -> tuple[int, list[Answer]]:
-    # Workers of Dask and Ray have other parents. One of loky's may have lost its own before this first call.
+    # Workers of Dask and Ray have other parents. A worker of loky may have lost its parent before its first call.
     if parent != os.getpid() and (parent == os.getppid() or current_process().name.startswith("Loky")):
         _end_with(parent)
     return number, [function(item) for item in items]
@@ -147,7 +146,7 @@ def _call_each(
 
 @functools.cache
 def _end_with(parent: int) -> None:
-    """Let this worker end when its parent does, which may be killed: joblib's would wait for work for ever. No help on Windows."""
+    """End this worker when its parent has ended: joblib's workers wait for ever after their parent was killed. No effect on Windows."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -159,7 +158,7 @@ def _end_with(parent: int) -> None:
 
 @contextlib.contextmanager
 def _closed_in_silence(results: Any) -> Iterator[Any]:
-    """Close joblib's generator at the end: it warns of work that is cancelled, and here that is what was asked for."""
+    """Close joblib's generator at the end, without its warning about cancelled work."""
     try:
         yield results
     finally:

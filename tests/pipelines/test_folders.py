@@ -328,6 +328,15 @@ def contents_of(path: Path) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in (path, *path.rglob("*")) if file.is_file()}
 
 
+@pytest.mark.parametrize("settings", [b"\xff\xfe", b"[1, 2]", b"[" * 3000, b'{"features": {"nested": []}}'])
+def test_settings_of_something_else_are_told(tmp_path: Path, run: Any, settings: bytes) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "settings.json").write_bytes(settings)
+    status, _, err = run("-o", tmp_path / "out")
+    assert (status, err.count("\n")) == (2, 1)
+    assert err.endswith("; nothing is overwritten\n")
+
+
 @pytest.mark.parametrize("output", ["out", "out.h5"])
 def test_what_this_command_did_not_write_stays(tmp_path: Path, run: Any, output: str) -> None:
     path = tmp_path / output
@@ -466,7 +475,7 @@ def test_a_pair_that_gets_its_worker_killed_is_told_and_left_for_the_next_run(
 
     def lossy(*arguments: Any, **options: Any) -> Any:
         with contextlib.closing(filter_images(*arguments, **options)) as pairs:
-            yield folders.lost_pair((next(pairs).names, ()))
+            yield folders.untried(next(pairs).names, LOST)
             yield from pairs
 
     monkeypatch.setattr(command, "filter_images", lossy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -343,6 +344,42 @@ def test_a_pair_that_cannot_be_read_is_told_and_the_others_are_done(
     ]
     assert [len(read_pair(output, names)[0]) > 30 for names in pairs] == [True, False, True]
     assert len(read_pair(output, pairs[1])[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("matches0", np.array([b"a"] * N), "must hold whole numbers in 1 dimensions, got |S1 in 1"),
+        ("matches0", np.zeros(N, [("a", "i4")]), "must hold whole numbers in 1 dimensions"),
+        ("matches0", np.full(N, 0.5), "must hold whole numbers in 1 dimensions, got float64 in 1"),
+        ("matches0", np.full(N, -5), "names keypoint -5"),
+        ("matches0", 10**13, "cannot read"),
+        ("keypoints", np.array([[b"a", b"b"]] * N), "must hold numbers in 2 dimensions, got |S1 in 2"),
+        ("keypoints", np.zeros((N, 2), complex), "must hold numbers in 2 dimensions"),
+        ("keypoints", np.zeros(N), "must hold numbers in 2 dimensions, got float64 in 1"),
+        ("keypoints", np.zeros((N, 1)), "must have shape (n, 2), got (60, 1)"),
+    ],
+)
+def test_a_dataset_of_something_else_is_told(files: list[Path], name: str, data: Any, says: str) -> None:
+    names = scene()[1][0]
+    group = as_group(*names) if name == "matches0" else names[0]
+    with h5py.File(files[name == "matches0"], "a") as file:
+        del file[group][name]
+        if isinstance(data, int):  # more than fits in memory, of which nothing is written
+            file[group].create_dataset(name, shape=(data,), dtype="i8", chunks=(1000,))
+        else:
+            file[group].create_dataset(name, data=data)
+    assert says in filter_matches(*files).left_out[names]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_a_link_in_the_output_s_place_stays_a_link(files: list[Path]) -> None:
+    link = files[3].with_name("link.h5")
+    link.symlink_to(files[3])
+    for overwrite in (False, True):
+        filter_matches(*files[:3], link, overwrite=overwrite)
+        assert link.is_symlink()
+        assert len(read_pair(files[3], scene()[1][0])[0]) > 0
 
 
 def test_without_h5py_one_line_says_what_to_install(

@@ -176,6 +176,14 @@ def test_seeds_are_those_of_every_version() -> None:
 SEEDS = [248311848859996, 59278334546170, 81081838363795, 105082989892049]
 
 
+def test_a_key_that_is_nested_too_deep_is_told() -> None:
+    key: Any = "a"
+    for _ in range(3000):
+        key = (key,)
+    with pytest.raises(ValueError, match="a key is nested too deep"):
+        pair_seed(key)
+
+
 def test_different_keys_have_different_seeds() -> None:
     keys = [0, 1, -1, 10**30, "", "0", b"", b"0", (), ((),), (0,), (0, 0), ("ab", "c"), ("a", "bc"), (("a",), "bc")]
     keys += [PurePosixPath("a/b"), "a/b", "a\udc80"]
