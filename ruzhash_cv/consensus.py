@@ -1,17 +1,18 @@
-"""One model for one threshold: of all models tried the one with the largest consensus set, as RANSAC's users expect.
+"""One model for one threshold: of all models tried one with about the largest consensus set, as RANSAC's users expect.
 
-Local optimisation (Chum, Matas, Kittler, "Locally optimized RANSAC", DAGM 2003): the models of the largest consensus sets are refitted
-to what lies within the threshold, and the best of them to random samples of these matches, larger than minimal ones, while that brings
-more matches.
+The models of the largest consensus sets are refitted to what lies within the threshold, and the best of these to random samples of its
+matches, larger than minimal ones (Chum, Matas, Kittler, "Locally optimized RANSAC", DAGM 2003). The most precise model seldom has the
+largest set of all, because a mismatch within the threshold counts as much as a match. So the likeliest of those models is returned that
+have nearly as many matches.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.families.base import Models, TwoViewFamily
 from ruzhash_cv.hypotheses import Columns, refits
 from ruzhash_cv.matches import MatchSet
@@ -19,24 +20,18 @@ from ruzhash_cv.motions import parallax
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.refinement import refine
-from ruzhash_cv.sampling import SamplePlan, draw_samples
 from ruzhash_cv.scoring import most_significant
 from ruzhash_cv.search import Estimate
-
-#: Refits of a model, and samples in turn that a model is optimised by, at most.
-N_REFITS, MAX_ROUNDS = 3, 5
-#: Two consensus sets are one if they share this much of the smaller one.
-SAME = 0.9
-#: A more precise model may lose so few of its matches.
-KEEPS = 0.99
+from ruzhash_cv.selection import Radii
 
 
 @dataclass(frozen=True)
 class Consensus:
-    """What models of one family are counted by: matches, and the threshold in the frame."""
+    """What models of one family are counted by: matches, how often each was given, and the threshold in the frame."""
 
     family: TwoViewFamily
     matches: MatchSet
+    repeats: Rows
     threshold: float
     parameters: Parameters
 
@@ -45,96 +40,84 @@ class Consensus:
         return np.asarray(self.family.squared_residuals(self.matches.data, models) <= self.threshold**2)
 
     def counts(self, models: Array) -> Array:
-        """Return how many matches (m,) lie within the threshold of models."""
-        return np.asarray(np.count_nonzero(self.within(models), axis=1))
+        """Return how many of the matches given lie within the threshold of models, (m,)."""
+        return np.asarray(self.within(models) @ self.repeats)
 
-    def largest(self, models: Array) -> Array:
-        """Return those of the models (m, 9) that have most matches, the first one first: as many as a round refits."""
-        order = np.argsort(-self.counts(models), kind="stable")
-        return models[order[: self.parameters.motion_refits]]
+    def likelihoods(self, models: Array) -> Array:
+        """Return the log-likelihoods (m,) of models, less that of mismatches spread evenly.
+
+        A true match has one of several noise scales, with equal probability. They are those of preferences that end at the threshold.
+        """
+        squared = self.family.squared_residuals(self.matches.data, models)
+        widest = self.threshold / self.parameters.preference_cut
+        scales = (widest / 3.0 ** np.arange(self.parameters.n_scales))[:, None, None]
+        ratios = (self.threshold / scales) ** self.family.codimension
+        densities = (ratios * np.exp(-0.5 * np.fmin(squared, np.inf) / scales**2)).mean(axis=0)
+        return np.asarray(np.log1p(densities) @ self.matches.weights)
+
+    def largest(self, models: Array, n: int) -> Array:
+        """Return those n of models (m, 9) that have most matches, the first one first."""
+        return models[np.argsort(-self.counts(models), kind="stable")[:n]]
+
+    def likeliest(self, models: Array, n: int) -> Array:
+        """Return those n of models (m, 9) that are likeliest, the first one first."""
+        return models[np.argsort(-self.likelihoods(models), kind="stable")[:n]]
 
     def refitted(self, models: Array) -> Array:
         """Return models, and these refitted to what lies within the threshold, several times."""
         found = [models]
-        for _ in range(N_REFITS):
+        for _ in self.parameters.refit_radii:
             weights = self.within(found[-1]).astype(np.float64)
             fitted = self.family.fit(self.matches.data, weights, found[-1])
             usable = np.isfinite(fitted).all(axis=1) & (weights.sum(axis=1) > self.family.sample_size)
             found.append(np.where(usable[:, None], fitted, found[-1]))
         return np.vstack(found)
 
-
-def largest_consensus(consensus: Consensus, models: Array, rng: np.random.Generator) -> Array | None:
-    """Return the model (9,) of most matches within the threshold, locally optimised, of models (m, 9) and what they lead to."""
-    models = models[np.isfinite(models).all(axis=1)]
-    if len(models) == 0:
-        return None
-    found = consensus.refitted(consensus.largest(models))
-    seeds = _different(consensus, consensus.largest(found))
-    best = np.vstack([_optimised(consensus, seed, rng) for seed in seeds])
-    return np.asarray(consensus.largest(best)[0])
-
-
-def _different(consensus: Consensus, models: Array) -> Array:
-    """Return the first few models whose consensus sets are not the same."""
-    chosen: list[int] = []
-    within = consensus.within(models)
-    for item, own in enumerate(within):
-        shared = [(own & within[other]).sum() < SAME * own.sum() for other in chosen]
-        if all(shared) and len(chosen) < consensus.parameters.n_optimised:
-            chosen.append(item)
-    return models[chosen]
+    def optimised(self, model: Array, rng: np.random.Generator) -> Array:
+        """Return a model (9,), or one of more matches that was fitted to a random sample of those within the threshold."""
+        rows = np.flatnonzero(self.within(model[None])[0])
+        if len(rows) <= self.family.sample_size:
+            return model
+        n_samples = self.parameters.motion_samples
+        weights = np.zeros((n_samples, len(self.matches)))
+        drawn = rng.random((n_samples, len(rows))).argsort(axis=1)[:, : 2 * self.family.sample_size]
+        np.put_along_axis(weights, rows[drawn], 1.0, axis=1)
+        fitted = self.family.fit(self.matches.data, weights)
+        fitted = self.largest(fitted[np.isfinite(fitted).all(axis=1)], self.parameters.motion_refits)
+        return np.asarray(self.largest(np.vstack([model, self.refitted(fitted)]), 1)[0])
 
 
-def _optimised(consensus: Consensus, model: Array, rng: np.random.Generator) -> Array:
-    """Return a model after local optimisation (1, 9)."""
-    size, n_samples = 2 * consensus.family.sample_size, consensus.parameters.motion_samples
-    best, n_best = model[None], int(consensus.counts(model[None])[0])
-    for _ in range(MAX_ROUNDS):
-        rows = np.flatnonzero(consensus.within(best)[0])
-        if len(rows) <= consensus.family.sample_size:
-            break
-        weights = np.zeros((n_samples, len(consensus.matches)))
-        drawn = rows[rng.random((n_samples, len(rows))).argsort(axis=1)[:, :size]]
-        np.put_along_axis(weights, drawn, 1.0, axis=1)
-        fitted = consensus.family.fit(consensus.matches.data, weights)
-        fitted = fitted[np.isfinite(fitted).all(axis=1)]
-        if len(fitted) == 0:
-            break
-        tried = consensus.largest(consensus.refitted(consensus.largest(fitted)))[:1]
-        n_tried = int(consensus.counts(tried)[0])
-        if n_tried <= n_best:
-            break
-        best, n_best = tried, n_tried
-    return best
+def largest_consensus(consensus: Consensus, models: Array, rng: np.random.Generator) -> Array:
+    """Return the model of most matches that models (m, 9), one at least, lead to, and the likeliest of these: (k, 9)."""
+    parameters = consensus.parameters
+    best = consensus.largest(consensus.refitted(consensus.largest(models, parameters.motion_refits)), 1)[0]
+    likeliest = consensus.likeliest(consensus.largest(models, parameters.plane_refits), parameters.motion_refits)
+    return np.vstack([consensus.optimised(best, rng), likeliest])
 
 
 def models_tried(estimate: Estimate, problem: Problem, family_id: int, rng: np.random.Generator) -> Array:
-    """Return the models (m, 9) of a family that the search tried and kept, and as many samples of all matches as its first round drew.
+    """Return the models (m, 9) of a family that the search tried and kept.
 
-    Of a motion also matrices of the strongest planes and two matches off each, see `motions`.
+    Of a motion also matrices of the strongest plane and two matches off it, see `motions`.
     """
     pool, matches, family, parameters = estimate.pool, problem.matches, problem.families[family_id], problem.parameters
     found = [each.models[each.family_ids == family_id] for each in (*pool.columns, *pool.hypotheses)]
-    n_samples = parameters.plane_samples if family.is_plane else parameters.motion_samples
-    plan = replace(SamplePlan.of(family, matches.unit, parameters), neighbourhoods=(0,))
-    samples = draw_samples(matches.data, matches.weights, n_samples, plan, rng)
-    found.append(family.solve(matches.data[samples.indices])[0])
     if not family.is_plane:
         columns = Columns.join(list(pool.columns))
-        columns = columns.take(np.flatnonzero(problem.families.is_plane(columns)))
-        columns = most_significant(columns, parameters.n_optimised)
-        for plane in refits(problem, problem.families[0], columns.models)[-len(columns) :] if len(columns) else ():
+        columns = most_significant(columns.take(np.flatnonzero(problem.families.is_plane(columns))), 1)
+        if len(columns) > 0:
+            plane = refits(problem, problem.families[0], columns.models)[-1]
             squared = problem.families[0].squared_residuals(matches.data, plane[None])[0]
-            off = matches.data[squared > matches.unit**2]
-            found.append(parallax(plane, off, parameters.n_parallaxes, rng))
-    return np.vstack(found)
+            found.append(parallax(plane, matches.data[squared > matches.unit**2], parameters.n_parallaxes, rng))
+    tried: Array = np.vstack(found)
+    return tried[np.isfinite(tried).all(axis=1)]
 
 
-def precise(consensus: Consensus, model: Array, problem: Problem, family_id: int) -> Array:
-    """Return a model refitted at the noise scale of what lies within the threshold, if it keeps its matches; else itself."""
-    given = Models(model[None], np.array([family_id], np.uint8))
-    fitted, _ = refine(given, consensus.matches, np.array([consensus.threshold]), problem.radii)
-    tried = np.vstack([consensus.refitted(model[None]), fitted])
+def precise(consensus: Consensus, models: Array, radii: Radii, family_id: int) -> Array:
+    """Return a model (9,): of models (m, 9) refitted at their own noise scales the likeliest that has nearly the most matches."""
+    given = Models(models, np.full(len(models), family_id, np.uint8))
+    fitted, _ = refine(given, consensus.matches, np.full(len(models), consensus.threshold), radii)
+    tried = np.vstack([consensus.refitted(models[:1]), fitted])
     counts = consensus.counts(tried)
-    return np.asarray(fitted[0] if counts[-1] >= KEEPS * counts.max() else tried[int(np.argmax(counts))])
+    kept = tried[counts >= consensus.parameters.kept_share * counts.max()]
+    return np.asarray(consensus.likeliest(kept, 1)[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -156,20 +157,21 @@ def _matrix(kind: str, matches: MatchSet, threshold: float, rng: np.random.Gener
     """Return the matrix (3, 3) of pixels; None for too few matches, and where no structure is found."""
     if matches.n_groups < MIN_MATCHES:
         return None
-    searched, _ = subsample(matches, PARAMETERS.max_searched, STAGES, rng)
+    searched, rows = subsample(matches, PARAMETERS.max_searched, STAGES, rng)
     families = families_of(kind)
     problem = Problem.of(searched, families, PARAMETERS, STAGES, rng)
     estimate = find_structures(problem, rng)
     if len(estimate.structures) == 0:
         return None
     family_id, limit = len(families) - 1, max(threshold * matches.frame.scale, 1e-300)
-    moving = searched.take(np.flatnonzero(~_overlaid(estimate, problem)))
-    consensus = Consensus(families[family_id], moving, limit, PARAMETERS)
-    model = largest_consensus(consensus, models_tried(estimate, problem, family_id, rng), rng)
-    if model is None:
+    repeats = np.bincount(matches.where, minlength=len(matches))
+    everything = Consensus(families[family_id], matches, repeats, limit, PARAMETERS)
+    moving = np.flatnonzero(~_overlaid(estimate, problem))
+    consensus = replace(everything, matches=searched.take(moving), repeats=repeats[rows[moving]])
+    tried = models_tried(estimate, problem, family_id, rng)
+    if len(tried) == 0:
         return None
-    everything = Consensus(families[family_id], matches, limit, PARAMETERS)
-    model = precise(everything, model, problem, family_id)
+    model = precise(everything, largest_consensus(consensus, tried, rng), problem.radii, family_id)
     found = Models(model[None], np.array([family_id], np.uint8))
     return np.asarray(families.to_pixels(found, matches.frame.transforms())[0])
 

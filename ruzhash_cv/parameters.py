@@ -94,8 +94,8 @@ class Parameters:
     n_parallaxes: int = _number(100, "matrices tried of a plane and two matches off it")
     inlier_scales: float = _number(2.5, "a motion's inliers are within so many noise scales")
 
-    n_optimised: int = _number(
-        3, "models that are optimised locally, and planes that propose motions, for one threshold"
+    kept_share: float = _number(
+        0.98, "a model for one threshold has at least this share of the most matches that any has", "share"
     )
 
     line_decoy_share: float = _number(0.02, "share of decoys that may look as good as a match on a line", "share")

@@ -26,8 +26,8 @@ from ruzhash_cv.search import (
     held_by,
     samples_wanted,
 )
-from ruzhash_cv.stationary import find_stationary
 from ruzhash_cv.selection import MAX_STRUCTURES
+from ruzhash_cv.stationary import find_stationary
 
 MODELS = "auto", "homography", "fundamental"
 each_model = pytest.mark.parametrize("model", MODELS)
