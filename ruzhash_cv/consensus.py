@@ -16,7 +16,7 @@ from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.families.base import Models, TwoViewFamily
 from ruzhash_cv.hypotheses import Columns, refits
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.motions import parallax
+from ruzhash_cv.motions import PARALLAX_SIZE, parallax
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.refinement import refine
@@ -98,7 +98,8 @@ def largest_consensus(consensus: Consensus, models: Array, rng: np.random.Genera
 def models_tried(estimate: Estimate, problem: Problem, family_id: int, rng: np.random.Generator) -> Array:
     """Return the models (m, 9) of a family that the search tried and kept.
 
-    Of a motion also matrices of the strongest plane and two matches off it, see `motions`.
+    Of a motion also matrices of the strongest plane and two matches off it, see `motions`. Where all lie on it, any two points off it
+    give a matrix that fits.
     """
     pool, matches, family, parameters = estimate.pool, problem.matches, problem.families[family_id], problem.parameters
     found = [each.models[each.family_ids == family_id] for each in (*pool.columns, *pool.hypotheses)]
@@ -108,7 +109,9 @@ def models_tried(estimate: Estimate, problem: Problem, family_id: int, rng: np.r
         if len(columns) > 0:
             plane = refits(problem, problem.families[0], columns.models)[-1]
             squared = problem.families[0].squared_residuals(matches.data, plane[None])[0]
-            found.append(parallax(plane, matches.data[squared > matches.unit**2], parameters.n_parallaxes, rng))
+            off = matches.data[squared > matches.unit**2]
+            off = off if len(off) >= PARALLAX_SIZE else problem.decoys
+            found.append(parallax(plane, off, parameters.n_parallaxes, rng))
     tried: Array = np.vstack(found)
     return tried[np.isfinite(tried).all(axis=1)]
 

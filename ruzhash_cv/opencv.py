@@ -16,6 +16,7 @@ from ruzhash_cv.families.base import Models
 from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.filtering import MIN_MATCHES, PARAMETERS, STAGES, families_of, subsample
 from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.search import Estimate, find_structures, held_by
 
@@ -47,13 +48,13 @@ def find_homography(
 ) -> Found:
     """Find the homography that most matches agree with, in place of ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
 
-    Of all homographies that the search tries it is the one with most matches within the threshold, refitted to these.
-    `filter_points` finds every plane.
+    Of all homographies that the search tries, refitted, some have nearly the most matches within the threshold. The likeliest of these
+    is returned. `filter_points` finds every plane.
 
     Parameters
     ----------
-    points1, points2 : array_like, shape (n, 2) or (n, 1, 2)
-        Corresponding points, pixels, of any real dtype. As keywords they may also be called `srcPoints` and `dstPoints`, as in OpenCV.
+    points1, points2, srcPoints, dstPoints : array_like, shape (n, 2) or (n, 1, 2)
+        Corresponding points, pixels, of any real dtype, under our names or under OpenCV's.
     ransacReprojThreshold, threshold : float, optional
         In the points' unit, under OpenCV's name or under ours; by default 3 pixels, as in OpenCV. It bounds the symmetric transfer
         error, so it holds in both images.
@@ -149,25 +150,31 @@ def _find(kind: str, points1: ArrayLike, points2: ArrayLike, threshold: float, p
     """Return the model of a kind that most matches agree with, and their mask."""
     (first, second), generator = as_pairs(points1, points2), as_generator(rng)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        matrix = _matrix(kind, MatchSet.of(first, second, PARAMETERS.unit * pixel), threshold, generator)
+        matches = MatchSet.of(first, second, PARAMETERS.unit * pixel)
+        matrix = find_matrix(kind, matches, threshold, PARAMETERS, generator)
     return _as_opencv(kind, matrix, first, second, threshold)
 
 
-def _matrix(kind: str, matches: MatchSet, threshold: float, rng: np.random.Generator) -> Array | None:
+def find_matrix(
+    kind: str, matches: MatchSet, threshold: float, parameters: Parameters, rng: np.random.Generator
+) -> Array | None:
     """Return the matrix (3, 3) of pixels; None for too few matches, and where no structure is found."""
     if matches.n_groups < MIN_MATCHES:
         return None
-    searched, rows = subsample(matches, PARAMETERS.max_searched, STAGES, rng)
+    searched, rows = subsample(matches, parameters.max_searched, STAGES, rng)
     families = families_of(kind)
-    problem = Problem.of(searched, families, PARAMETERS, STAGES, rng)
+    problem = Problem.of(searched, families, parameters, STAGES, rng)
     estimate = find_structures(problem, rng)
     if len(estimate.structures) == 0:
         return None
     family_id, limit = len(families) - 1, max(threshold * matches.frame.scale, 1e-300)
     repeats = np.bincount(matches.where, minlength=len(matches))
-    everything = Consensus(families[family_id], matches, repeats, limit, PARAMETERS)
-    moving = np.flatnonzero(~_overlaid(estimate, problem))
-    consensus = replace(everything, matches=searched.take(moving), repeats=repeats[rows[moving]])
+    moving = ~_overlaid(estimate, replace(problem, matches=matches))
+    everything = Consensus(
+        families[family_id], matches.take(np.flatnonzero(moving)), repeats[moving], limit, parameters
+    )
+    rows = rows[moving[rows]]
+    consensus = replace(everything, matches=matches.take(rows), repeats=repeats[rows])
     tried = models_tried(estimate, problem, family_id, rng)
     if len(tried) == 0:
         return None
