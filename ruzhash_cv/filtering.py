@@ -11,14 +11,6 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_choice, check_real
-from ruzhash_cv.consensus import (
-    Estimate,
-    divided,
-    drop_repetitions,
-    find_structures,
-    proposal_weights,
-    texture_along_lines,
-)
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, look_up
 from ruzhash_cv.families.base import CheckedFamily, Families, TwoViewFamily
 from ruzhash_cv.families.distances import FAMILIES
@@ -33,6 +25,14 @@ from ruzhash_cv.refinement import refine_structures, refit
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.sampling import REJECTIONS
 from ruzhash_cv.scoring import score
+from ruzhash_cv.search import (
+    Estimate,
+    divided,
+    drop_repetitions,
+    find_structures,
+    proposal_weights,
+    texture_along_lines,
+)
 from ruzhash_cv.selection import Structures
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.

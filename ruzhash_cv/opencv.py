@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,12 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._kernels import uninterrupted
-from ruzhash_cv._validation import RNG, as_pairs, check_real
+from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_real
+from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise
+from ruzhash_cv.families.base import Models
 from ruzhash_cv.families.distances import FAMILIES
-from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.filtering import MIN_MATCHES, PARAMETERS, STAGES, families_of, subsample
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.problem import Problem
+from ruzhash_cv.search import Estimate, find_structures, held_by
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.
 ROBUST_METHODS = (4, 8, 16, *range(32, 39))
+#: Pixels: OpenCV's own threshold where none is given.
+THRESHOLD = 3.0
 #: A last entry of a matrix of unit norm below this is zero: the matrix cannot be scaled to make it 1.
 _ZERO = 1e-12
 
@@ -23,8 +32,8 @@ Found: TypeAlias = tuple[Array | None, NDArray[np.uint8]]
 
 @uninterrupted
 def find_homography(
-    points1: ArrayLike,
-    points2: ArrayLike,
+    points1: ArrayLike | None = None,
+    points2: ArrayLike | None = None,
     method: int | None = None,
     ransacReprojThreshold: float | None = None,
     mask: Any = None,
@@ -34,18 +43,21 @@ def find_homography(
     threshold: float | None = None,
     pixel: float = 1.0,
     rng: RNG = 0,
+    srcPoints: ArrayLike | None = None,
+    dstPoints: ArrayLike | None = None,
 ) -> Found:
-    """Find the homography of the strongest plane, in place of ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
+    """Find the homography that most matches agree with, in place of ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
 
-    `filter_points` keeps every plane; this one has the most evidence.
+    Of all homographies that the search tries, refitted, some have nearly the most matches within the threshold. The likeliest of these
+    is returned. `filter_points` finds every plane.
 
     Parameters
     ----------
-    points1, points2 : array_like, shape (n, 2) or (n, 1, 2)
-        Corresponding points, pixels, of any real dtype.
+    points1, points2, srcPoints, dstPoints : array_like, shape (n, 2) or (n, 1, 2)
+        Corresponding points, pixels, of any real dtype, under our names or under OpenCV's.
     ransacReprojThreshold, threshold : float, optional
-        In the points' unit, under OpenCV's name or under ours. It bounds the symmetric transfer error, so it holds in both images.
-        None: a tolerance from the plane's own residuals, up to 24 px.
+        In the points' unit, under OpenCV's name or under ours; by default 3 pixels, as in OpenCV. It bounds the symmetric transfer
+        error, so it holds in both images.
     method, mask, maxIters, confidence
         Ignored. `method` may be any of OpenCV's robust ones (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...). There is one method here, and
         it decides by itself how much it samples.
@@ -58,8 +70,7 @@ def find_homography(
         x2 ~ H x1 with H[2, 2] = 1 (of unit norm in the rare case that H[2, 2] is 0); None where nothing was found, as with
         fewer than 8 distinct matches.
     mask : ndarray of uint8, shape (n, 1)
-        1 for every match within the threshold, or the tolerance, of `model`, also where `filter_points` labels it with another
-        plane that is nearer. All 0 without a model.
+        1 for every match within the threshold of `model`. All 0 without a model.
 
     Raises
     ------
@@ -77,13 +88,14 @@ def find_homography(
     >>> mask.shape, int(mask.sum())
     ((60, 1), 60)
     """
-    given = _one_threshold(method, ransacReprojThreshold, threshold)
-    first, second = as_pairs(points1, points2)
-    result = filter_points(first, second, model="homography", pixel=pixel, rng=rng)
-    models = [model for model in result.models if not model.stationary] or result.models
-    if not models:
-        return _as_opencv("homography", None, first, second, 0.0)
-    return _as_opencv("homography", models[0].matrix, first, second, given or models[0].tolerance)
+    points1, points2 = (
+        _one_of(points1, srcPoints, "points1", "srcPoints"),
+        _one_of(points2, dstPoints, "points2", "dstPoints"),
+    )
+    pixel = check_real(pixel, "pixel")
+    return _find(
+        "homography", points1, points2, _one_threshold(method, ransacReprojThreshold, threshold, pixel), pixel, rng
+    )
 
 
 @uninterrupted
@@ -100,17 +112,17 @@ def find_fundamental_matrix(
     pixel: float = 1.0,
     rng: RNG = 0,
 ) -> Found:
-    """Find the fundamental matrix of the strongest motion, in place of ``cv2.findFundamentalMat``.
+    """Find the fundamental matrix that most matches agree with, in place of ``cv2.findFundamentalMat``.
 
-    `FilterResult.motions` has every motion; this one has the most matches, on its planes and off them. If it is a single plane, the
-    matrix is one of the many that fit it.
+    As `find_homography` finds its model; `FilterResult.motions` has every motion. Of a scene that is one plane it is one of the many
+    matrices that fit it.
 
     Parameters
     ----------
     points1, points2, method, confidence, maxIters, mask, pixel, rng
         See `find_homography`; `method` may also be `cv2.FM_RANSAC` or `cv2.FM_LMEDS`.
     ransacReprojThreshold, threshold : float, optional
-        As for `find_homography`, but on the Sampson distance. None: a tolerance from the motion's own residuals.
+        As for `find_homography`, but on the Sampson distance.
 
     Returns
     -------
@@ -128,17 +140,65 @@ def find_fundamental_matrix(
     >>> F.shape, mask.shape, int(mask.sum())
     ((3, 3), (80, 1), 80)
     """
-    given = _one_threshold(method, ransacReprojThreshold, threshold)
-    first, second = as_pairs(points1, points2)
-    result = filter_points(first, second, pixel=pixel, rng=rng)
-    for motion in [motion for motion in result.motions if not motion.stationary] or result.motions:
-        matrix = motion.matrix if motion.kind == "fundamental" else result.plane_motion(motion.parts[0])
-        if matrix is not None:
-            return _as_opencv("fundamental", matrix, first, second, given or motion.tolerance)
-    return _as_opencv("fundamental", None, first, second, 0.0)
+    pixel = check_real(pixel, "pixel")
+    return _find(
+        "fundamental", points1, points2, _one_threshold(method, ransacReprojThreshold, threshold, pixel), pixel, rng
+    )
 
 
-def _one_threshold(method: Any, reprojection: float | None, ours: float | None) -> float | None:
+def _find(kind: str, points1: ArrayLike, points2: ArrayLike, threshold: float, pixel: float, rng: RNG) -> Found:
+    """Return the model of a kind that most matches agree with, and their mask."""
+    (first, second), generator = as_pairs(points1, points2), as_generator(rng)
+    with np.errstate(under="ignore"):  # whatever the caller's settings
+        matches = MatchSet.of(first, second, PARAMETERS.unit * pixel)
+        matrix = find_matrix(kind, matches, threshold, PARAMETERS, generator)
+    return _as_opencv(kind, matrix, first, second, threshold)
+
+
+def find_matrix(
+    kind: str, matches: MatchSet, threshold: float, parameters: Parameters, rng: np.random.Generator
+) -> Array | None:
+    """Return the matrix (3, 3) of pixels; None for too few matches, and where no structure is found."""
+    if matches.n_groups < MIN_MATCHES:
+        return None
+    searched, rows = subsample(matches, parameters.max_searched, STAGES, rng)
+    families = families_of(kind)
+    problem = Problem.of(searched, families, parameters, STAGES, rng)
+    estimate = find_structures(problem, rng)
+    if len(estimate.structures) == 0:
+        return None
+    family_id, limit = len(families) - 1, max(threshold * matches.frame.scale, 1e-300)
+    repeats = np.bincount(matches.where, minlength=len(matches))
+    moving = ~_overlaid(estimate, replace(problem, matches=matches))
+    everything = Consensus(
+        families[family_id], matches.take(np.flatnonzero(moving)), repeats[moving], limit, parameters
+    )
+    rows = rows[moving[rows]]
+    consensus = replace(everything, matches=matches.take(rows), repeats=repeats[rows])
+    tried = models_tried(estimate, problem, family_id, rng)
+    if len(tried) == 0:
+        return None
+    model = precise(everything, largest_consensus(consensus, tried, rng), problem.radii, family_id)
+    found = Models(model[None], np.array([family_id], np.uint8))
+    return np.asarray(families.to_pixels(found, matches.frame.transforms())[0])
+
+
+def _overlaid(estimate: Estimate, problem: Problem) -> NDArray[np.bool_]:
+    """Tell which matches (n,) are an overlay: they did not move, and structures that did explain more."""
+    structures, stationary = estimate.structures, estimate.structures.stationary
+    if not structures.weights[stationary].sum() < structures.weights[~stationary].sum():
+        return np.zeros(len(problem.matches), bool)
+    return np.asarray(held_by(structures.take(np.flatnonzero(stationary)), problem).any(axis=0))
+
+
+def _one_of(ours: ArrayLike | None, theirs: ArrayLike | None, name: str, other: str) -> ArrayLike:
+    """Return the one of two names of an argument that is given."""
+    if (ours is None) == (theirs is None):
+        raise TypeError(f"`{name}` must be given, or `{other}`, OpenCV's name of it, and not both")
+    return theirs if ours is None else ours  # type: ignore[return-value]
+
+
+def _one_threshold(method: Any, reprojection: float | None, ours: float | None, pixel: float) -> float:
     if method is not None:
         _check_method(method)
     if reprojection is not None and ours is not None:
@@ -146,17 +206,17 @@ def _one_threshold(method: Any, reprojection: float | None, ours: float | None) 
     for name, value in (("ransacReprojThreshold", reprojection), ("threshold", ours)):
         if value is not None:
             return check_real(value, name)
-    return None
+    return THRESHOLD * pixel
 
 
-def _as_opencv(kind: str, matrix: Array | None, points1: Array, points2: Array, tolerance: float) -> Found:
-    """Return a matrix as OpenCV scales it, and the mask (n, 1) of matches within a tolerance of it."""
+def _as_opencv(kind: str, matrix: Array | None, points1: Array, points2: Array, threshold: float) -> Found:
+    """Return a matrix as OpenCV scales it, and the mask (n, 1) of matches within a threshold of it."""
     if matrix is None:
         return None, np.zeros((len(points1), 1), np.uint8)
     with np.errstate(all="ignore"):  # what overflows is no coordinate
         squared = FAMILIES[kind].squared_residuals(np.hstack([points1, points2]), matrix.reshape(1, 9))[0]
     last = matrix[2, 2] if abs(matrix[2, 2]) > _ZERO else 1.0
-    return matrix / last, (np.sqrt(squared) <= tolerance).astype(np.uint8)[:, None]
+    return matrix / last, (np.sqrt(squared) <= threshold).astype(np.uint8)[:, None]
 
 
 def _check_method(method: Any) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from ruzhash_cv._arrays import Mask
-from ruzhash_cv.consensus import Estimate, without
 from ruzhash_cv.labelling import is_overlay, label_matches
 from ruzhash_cv.motions import MotionProblem, Motions, find_motions
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.refinement import refine_structures
+from ruzhash_cv.search import Estimate, without
 
 
 def resolve_overlaps(

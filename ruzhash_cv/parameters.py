@@ -97,6 +97,10 @@ class Parameters:
     n_parallaxes: int = _number(100, "matrices tried of a plane and two matches off it")
     inlier_scales: float = _number(2.5, "a motion's inliers are within so many noise scales")
 
+    kept_share: float = _number(
+        0.98, "a model for one threshold has at least this share of the most matches that any has", "share"
+    )
+
     line_decoy_share: float = _number(0.02, "share of decoys that may look as good as a match on a line", "share")
     reach: float = _number(3.0, "tolerances beyond which no match is kept")
     max_inlier_p: float = _number(0.05, "p-values above this are hardly ever those of inliers", "share")

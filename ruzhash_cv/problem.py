@@ -21,13 +21,13 @@ class Stages:
     """Functions that are stages or rules of the method, each with the signature of the default; `filtering.STAGES` has these."""
 
     weigh_matches: Callable[..., Any]  # matches.match_weights
-    propose: Callable[..., Any]  # consensus.proposal_weights
+    propose: Callable[..., Any]  # search.proposal_weights
     embed: Callable[..., Any]  # preferences.embed
     as_rows: Callable[..., Any]  # preferences.as_rows
     refit: Callable[..., Any]  # refinement.refit
     score: Callable[..., Any]  # scoring.score
-    find_texture: Callable[..., Any]  # consensus.texture_along_lines
-    drop_repetitions: Callable[..., Any]  # consensus.drop_repetitions
+    find_texture: Callable[..., Any]  # search.texture_along_lines
+    drop_repetitions: Callable[..., Any]  # search.drop_repetitions
     resolve_overlaps: Callable[..., Any]  # overlaps.resolve_overlaps
     one_to_one: Callable[..., Any]  # labelling.break_one_to_one
 

@@ -39,6 +39,18 @@ def match_weights(groups: Rows, keypoints: Rows) -> Array:
     return shares / np.max([np.ones(len(groups)), *sums], axis=0)
 
 
+# One model for one threshold
+
+
+def log_likelihood(squared: Array, weights: Array, codimension: int) -> float:
+    """Of each match, ln(1 + the mean density by noise scales of 1/3, 1/9 and 1/27), squared residuals being in thresholds."""
+    total = 0.0
+    for each, weight in zip(squared, weights, strict=True):
+        densities = [math.exp(-each / (2 * scale**2)) / scale**codimension for scale in (1 / 3, 1 / 9, 1 / 27)]
+        total += weight * math.log(1.0 + sum(densities) / 3)
+    return total
+
+
 # Samples
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv.consensus import Estimate, find_structures
 from ruzhash_cv.filtering import PARAMETERS, STAGES, families_of
 from ruzhash_cv.matches import Frame, MatchSet
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem, Stages
+from ruzhash_cv.search import Estimate, find_structures
 
 Array = np.ndarray
 

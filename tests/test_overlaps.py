@@ -10,9 +10,9 @@ from stage_cases import found_in
 from two_views import one_window_off
 
 from ruzhash_cv import filter_points
-from ruzhash_cv.consensus import Estimate, held_by
 from ruzhash_cv.overlaps import resolve_overlaps
 from ruzhash_cv.problem import Problem
+from ruzhash_cv.search import Estimate, held_by
 
 
 def shares_kept(mask: np.ndarray) -> list[float]:

@@ -16,12 +16,14 @@ from two_views import beside, motion, one_window_off, plane, shifted_along_lines
 
 from ruzhash_cv import FilterResult
 from ruzhash_cv.filtering import PARAMETERS, Method, Options, families_of, run
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.opencv import find_matrix
 from ruzhash_cv.parameters import Parameters
 
 FIELDS = {field.name: field for field in fields(Parameters)}
 STAGES = (
-    "matches", "decoys", "sampling", "preferences", "problem", "hypotheses", "selection", "scoring", "consensus", "refinement",
-    "repetition", "labelling", "overlaps", "motions", "pose", "filtering",
+    "matches", "decoys", "sampling", "preferences", "problem", "hypotheses", "selection", "scoring", "stationary", "search",
+    "refinement", "repetition", "labelling", "overlaps", "motions", "consensus", "pose", "filtering",
 )  # fmt: skip
 #: What is no tuned number: guards against overflow and rounding, sizes that follow from algebra, codes, and what costs only time.
 NOT_TUNED = {
@@ -79,6 +81,13 @@ def digest_of(number: int, parameters: Parameters = PARAMETERS) -> tuple[str, st
     return digest(result), repr(result.motions)
 
 
+@functools.cache
+def matrix_of(number: int, parameters: Parameters = PARAMETERS) -> str:
+    """Return what `find_fundamental_matrix` makes of a scene."""
+    matches = MatchSet.of(*scenes()[number], parameters.unit)
+    return repr(find_matrix("fundamental", matches, 3.0, parameters, np.random.default_rng(0)))
+
+
 def others(name: str) -> list[Any]:
     """Return other values for a number: about half and about twice as large."""
     value = getattr(PARAMETERS, name)
@@ -97,7 +106,9 @@ def others(name: str) -> list[Any]:
 @pytest.mark.parametrize("name", FIELDS)
 def test_another_value_changes_results(name: str) -> None:
     variants = [replace(PARAMETERS, **{name: value}) for value in others(name)]
-    assert any(digest_of(at, each) != digest_of(at) for at in range(len(scenes())) for each in variants)
+    assert any(
+        of(at, each) != of(at) for of in (digest_of, matrix_of) for at in range(len(scenes())) for each in variants
+    )
 
 
 def test_every_number_has_a_meaning_and_a_kind() -> None:

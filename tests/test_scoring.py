@@ -12,12 +12,12 @@ from stage_cases import found_in, matches_of, mismatches, problem_of
 from two_views import motion
 
 from ruzhash_cv import RuzHashForest
-from ruzhash_cv.consensus import Estimate
 from ruzhash_cv.decoys import decoys_of_unexplained
 from ruzhash_cv.filtering import PARAMETERS, STAGES, score_all, subsample
 from ruzhash_cv.hypotheses import Columns
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.scoring import Scores, columns_of, most_significant, score
+from ruzhash_cv.search import Estimate
 
 N_TRUE = 150
 DATA = np.vstack([motion(N_TRUE, 0.7), mismatches(100)])

@@ -17,9 +17,9 @@ from one_law.parameters import Parameters
 from one_law.refinement import refine
 from ruzhash_cv import filtering
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.consensus import find_structures
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.problem import Problem
+from ruzhash_cv.search import find_structures
 from ruzhash_cv.selection import Hypotheses
 
 PARAMETERS = Parameters()

@@ -11,10 +11,10 @@ from one_law.law import FUNDAMENTAL, HOMOGRAPHY
 from one_law.parameters import Parameters
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.consensus import best_first
 from ruzhash_cv.families.normal_equations import unit_norm
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.sampling import SamplePlan, draw_samples
+from ruzhash_cv.search import best_first
 
 _ROOT = 2.5066282746310002
 _N_LEADING = 3  # planes that propose for the group of all

@@ -1,0 +1,38 @@
+"""What did not move while the rest did, such as a watermark or a black border: a structure found before all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ruzhash_cv._arrays import Array
+from ruzhash_cv.families.base import Models
+from ruzhash_cv.problem import Problem
+from ruzhash_cv.selection import Structures, Tests, extract
+
+
+@dataclass(frozen=True)
+class Stationary:
+    """What did not move, as a structure if it is one, and the weights (n,) of the matches beside it."""
+
+    structure: Structures
+    others: Array
+
+
+def find_stationary(problem: Problem) -> Stationary:
+    """Return the matches that did not move as a structure, if they are more than chance and their surroundings give."""
+    matches, family, parameters = problem.matches, problem.families[0], problem.parameters
+    unmoved, scale = matches.unmoved(), float(parameters.scales[-1])
+    # Weights of a minimal sample are no evidence, and what lies within the radii below has moved by no more.
+    near = np.abs(matches.data - unmoved).max(axis=1) <= scale * matches.unit
+    widest = (
+        int(np.sum(scale >= parameters.radii)) - 1
+    )  # what is stationary moved by less than the narrowest noise scale
+    if widest < 0 or matches.weights[near].sum() <= family.sample_size:
+        return Stationary(Structures.none(), matches.weights)
+    models = family.fit(unmoved, np.ones((1, len(matches))))
+    tried = problem.radii.hypotheses(Models(models, np.zeros(1, np.uint8)), matches.data, problem.decoys)
+    tests = Tests(1, float(matches.weights.sum()))
+    found, others = extract(tried, matches.weights, problem.radii, tests, widest)
+    return Stationary(replace(found, stationary=np.ones(len(found), bool)), others)
