@@ -19,7 +19,7 @@ from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.motions import PARALLAX_SIZE, parallax
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem
-from ruzhash_cv.refinement import refine
+from ruzhash_cv.refinement import keep_usable, refine
 from ruzhash_cv.scoring import most_significant
 from ruzhash_cv.search import Estimate
 from ruzhash_cv.selection import Radii
@@ -49,8 +49,8 @@ class Consensus:
         A true match has one of several noise scales, with equal probability. They are those of preferences that end at the threshold.
         """
         residuals = np.sqrt(self.family.squared_residuals(self.matches.data, models))
-        widest = self.threshold / self.parameters.preference_cut
-        scales = (widest / 3.0 ** np.arange(self.parameters.n_scales))[:, None, None]
+        unit = self.threshold / self.parameters.preference_limit
+        scales = (self.parameters.scales * unit)[:, None, None]
         ratios = (self.threshold / scales) ** self.family.codimension
         with np.errstate(over="ignore", under="ignore"):  # what is so far off is no match
             densities = (ratios * np.exp(-0.5 * (np.fmin(residuals, np.inf) / scales) ** 2)).mean(axis=0)
@@ -70,8 +70,7 @@ class Consensus:
         for _ in self.parameters.refit_radii:
             weights = self.within(found[-1]).astype(np.float64)
             fitted = self.family.fit(self.matches.data, weights, found[-1])
-            usable = np.isfinite(fitted).all(axis=1) & (weights.sum(axis=1) > self.family.sample_size)
-            found.append(np.where(usable[:, None], fitted, found[-1]))
+            found.append(keep_usable(self.family, fitted, weights.sum(axis=1), found[-1]))
         return np.vstack(found)
 
     def optimised(self, model: Array, rng: np.random.Generator) -> Array:

@@ -25,14 +25,13 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.decoys import decoys_of_matches
-from ruzhash_cv.families.base import Families, Models, TwoViewFamily
+from ruzhash_cv.families.base import Models, TwoViewFamily
 from ruzhash_cv.families.normal_equations import unit_norm
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.refinement import EXACT, noise_scales, refine
 from ruzhash_cv.repetition import Neighbours, interleaved
 from ruzhash_cv.sampling import SamplePlan, draw_samples
-from ruzhash_cv.selection import EvidenceRules, Radii, Structures, count_weights, evidence
+from ruzhash_cv.selection import EvidenceRules, Radii, Structures, WithRadii, count_weights, evidence
 
 #: Matches that the matrix of a plane fits whatever they are: two fix the epipole.
 PARALLAX_SIZE = 2
@@ -50,7 +49,7 @@ class Motions(Models):
 
 
 @dataclass(frozen=True)
-class MotionProblem:
+class MotionProblem(WithRadii):
     """What motions are searched in.
 
     `weights` (n,) are those of matches, less of those flagged; `labels` (n,) are structures, -1 = none; `stationary` (k,) tells which
@@ -63,16 +62,6 @@ class MotionProblem:
     weights: Array
     labels: Rows
     stationary: Mask
-
-    @property
-    def families(self) -> Families:
-        """The families of models."""
-        return self.radii.families
-
-    @property
-    def parameters(self) -> Parameters:
-        """The numbers of the method."""
-        return self.radii.parameters
 
 
 @dataclass(frozen=True)
@@ -107,9 +96,7 @@ def find_motions(problem: MotionProblem) -> tuple[Motions, Rows]:
     found += [_alone(problem, structure) for structure in np.flatnonzero(single).tolist()]
     motions = Motions.join(found)
     member = np.argmax(motions.holds, axis=0)
-    squared = problem.families.squared_residuals(motions, problem.matches.data)
-    distances = np.sqrt(squared) / motions.tolerances[:, None]
-    nearest = np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
+    nearest = problem.families.nearest(motions, motions.tolerances, problem.matches.data)
     labels = np.where(problem.labels < 0, nearest, member[problem.labels])
     weights = np.bincount(labels + 1, problem.weights, minlength=len(found) + 1)[1:]
     order = np.argsort(-weights, kind="stable")

@@ -13,7 +13,7 @@ from ruzhash_cv.decoys import decoys_of_matches
 from ruzhash_cv.families.base import Families
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.selection import Radii
+from ruzhash_cv.selection import Radii, WithRadii
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Stages:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(WithRadii):
     """Matches to find structures in, decoys (N, 4) that models are weighed against, and the radii and stages of the method."""
 
     matches: MatchSet
@@ -48,13 +48,3 @@ class Problem:
         """Return the problem of some matches, with decoys drawn for it."""
         radii = Radii.of(matches.unit, families, parameters)
         return cls(matches, decoys_of_matches(matches, parameters, rng), radii, stages)
-
-    @property
-    def families(self) -> Families:
-        """The families of models."""
-        return self.radii.families
-
-    @property
-    def parameters(self) -> Parameters:
-        """The numbers of the method."""
-        return self.radii.parameters

@@ -41,10 +41,10 @@ def refit(family: TwoViewFamily, matches: MatchSet, models: Array, radii: Array)
     squared = np.ascontiguousarray(family.squared_residuals(matches.data, models))
     weights = np.empty_like(squared)
     _biweight_kernel(squared, matches.weights, radii, weights)
-    return _usable(family, family.fit(matches.data, weights, models), weights.sum(axis=1), models)
+    return keep_usable(family, family.fit(matches.data, weights, models), weights.sum(axis=1), models)
 
 
-def _usable(family: TwoViewFamily, fitted: Array, support: Array, models: Array) -> Array:
+def keep_usable(family: TwoViewFamily, fitted: Array, support: Array, models: Array) -> Array:
     """Return what was `fitted` (m, 9), and models where this failed or had too little `support` (m,)."""
     usable = np.isfinite(fitted).all(axis=1) & (support > family.sample_size + 1.0)
     return np.where(usable[:, None], fitted, models)
@@ -84,7 +84,7 @@ def refine(
                 _student_kernel(squared, matches.weights, np.maximum(noise[rows], EXACT * limits), laws, weights)
                 support = (squared < np.inf) @ matches.weights
                 steps = family.step(matches.data, weights, fitted[rows])
-                fitted[rows] = _usable(family, steps, support, fitted[rows])
+                fitted[rows] = keep_usable(family, steps, support, fitted[rows])
     return fitted, noise
 
 
@@ -157,9 +157,7 @@ def divide(structures: Structures, matches: MatchSet, decoys: Array, radii: Radi
     if not wide.any():
         return structures
     tests = Tests(n_tried, float(matches.weights.sum()))
-    squared = families.squared_residuals(structures, matches.data)
-    distances = np.sqrt(squared) / structures.tolerances[:, None]
-    nearest = np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
+    nearest = families.nearest(structures, structures.tolerances, matches.data)
     parts = []
     for item in range(len(structures)):
         whole, rows = structures.take(np.array([item])), np.flatnonzero(nearest == item)

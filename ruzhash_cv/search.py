@@ -159,8 +159,7 @@ def texture_along_lines(
 
 def held_by(structures: Structures, problem: Problem) -> Mask:
     """Tell which matches lie within the tolerances of structures, (k, n)."""
-    squared = problem.families.squared_residuals(structures, problem.matches.data)
-    return np.asarray(np.sqrt(squared) / structures.tolerances[:, None] <= 1.0)
+    return problem.families.in_tolerances(structures, structures.tolerances, problem.matches.data) <= 1.0
 
 
 def converged(selection: Selection, scores: Scores, problem: Problem, first_only: bool) -> bool:

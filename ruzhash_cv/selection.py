@@ -133,6 +133,22 @@ class Radii:
         return tolerances * self.unit
 
 
+class WithRadii:
+    """What has the radii of the method, and by them its families and numbers."""
+
+    radii: Radii
+
+    @property
+    def families(self) -> Families:
+        """The families of models."""
+        return self.radii.families
+
+    @property
+    def parameters(self) -> Parameters:
+        """The numbers of the method."""
+        return self.radii.parameters
+
+
 @jit
 def _count_decoys(squared: Any, first: int, bounds: Any, within: Any) -> None:
     """Write how many rows from the `first` on lie within each bound; those within the last are listed without a branch first."""

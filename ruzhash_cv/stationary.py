@@ -24,11 +24,9 @@ def find_stationary(problem: Problem) -> Stationary:
     """Return the matches that did not move as a structure, if they are more than chance and their surroundings give."""
     matches, family, parameters = problem.matches, problem.families[0], problem.parameters
     unmoved, scale = matches.unmoved(), float(parameters.scales[-1])
-    # Weights of a minimal sample are no evidence, and what lies within the radii below has moved by no more.
+    # Weights of a minimal sample are no evidence, and what is stationary moved by no more than the narrowest noise scale.
     near = np.abs(matches.data - unmoved).max(axis=1) <= scale * matches.unit
-    widest = (
-        int(np.sum(scale >= parameters.radii)) - 1
-    )  # what is stationary moved by less than the narrowest noise scale
+    widest = int(np.sum(scale >= parameters.radii)) - 1
     if widest < 0 or matches.weights[near].sum() <= family.sample_size:
         return Stationary(Structures.none(), matches.weights)
     models = family.fit(unmoved, np.ones((1, len(matches))))

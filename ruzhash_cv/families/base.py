@@ -94,9 +94,8 @@ class CheckedFamily:
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared residuals (m, n), infinite where there is none."""
-        return np.fmin(
-            _for_kernels(self.family.squared_residuals(data, models)), np.inf
-        )  # the smaller of NaN and infinity
+        squared = _for_kernels(self.family.squared_residuals(data, models))
+        return np.fmin(squared, np.inf)  # of NaN and infinity, the latter
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return fits (m, 9)."""
@@ -185,6 +184,16 @@ class Families:
             if own.any():
                 squared[own] = family.squared_residuals(data, models.models[own])
         return squared
+
+    def in_tolerances(self, models: Models, tolerances: Array, data: Array) -> Array:
+        """Return distances (m, n) of correspondences (n, 4) to models, as multiples of their tolerances (m,)."""
+        distances: Array = np.sqrt(self.squared_residuals(models, data)) / tolerances[:, None]
+        return distances
+
+    def nearest(self, models: Models, tolerances: Array, data: Array) -> Rows:
+        """Return the model (n,) that is nearest to each correspondence, in tolerances; -1 where all are more than one away."""
+        distances = self.in_tolerances(models, tolerances, data)
+        return np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
 
     def to_pixels(self, models: Models, into: tuple[Array, Array]) -> Array:
         """Return matrices (m, 3, 3) of pixels; the matrices `into` brought homogeneous pixels to the models' coordinates."""
