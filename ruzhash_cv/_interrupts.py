@@ -17,9 +17,8 @@ _signal: Any = importlib.import_module("_signal")
 def interrupts_held() -> Iterator[None]:
     """Hold SIGINT back until the end; a handler that is set meanwhile stays, and gets the signal."""
     handler, came = _signal.getsignal(signal.SIGINT), False
-    if threading.current_thread() is not threading.main_thread() or not callable(
-        handler
-    ):  # no other thread gets signals
+    # No other thread gets signals.
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
 

@@ -15,12 +15,13 @@ from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, l
 from ruzhash_cv.families.base import CheckedFamily, Families, TwoViewFamily
 from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label_matches
-from ruzhash_cv.matches import LARGEST_COORDINATE, MatchSet, match_weights
+from ruzhash_cv.matches import MatchSet, match_weights
 from ruzhash_cv.motions import MotionProblem
 from ruzhash_cv.overlaps import resolve_overlaps
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.preferences import as_rows, embed
 from ruzhash_cv.problem import Problem, Stages
+from ruzhash_cv.reasons import MIN_MATCHES, why_nothing, why_too_few
 from ruzhash_cv.refinement import refine_structures, refit
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.sampling import REJECTIONS
@@ -35,8 +36,6 @@ from ruzhash_cv.search import (
 )
 from ruzhash_cv.selection import Structures
 
-#: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
-MIN_MATCHES = 8
 #: The numbers and the stages of the method.
 PARAMETERS = Parameters()
 STAGES = Stages(
@@ -221,7 +220,7 @@ def run(points1: Array, points2: Array, method: Method, options: Options, rng: n
     started, stages, parameters = time.perf_counter(), method.stages, method.parameters
     matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, stages.weigh_matches)
     if matches.n_groups < MIN_MATCHES:
-        return _flagged(matches.finite, _why_too_few(matches))
+        return _flagged(matches.finite, why_too_few(matches))
     searched, rows = subsample(matches, parameters.max_searched, stages, rng)
     problem = Problem.of(searched, method.families, parameters, stages, rng)
     estimate = find_structures(problem, rng)
@@ -230,7 +229,7 @@ def run(points1: Array, points2: Array, method: Method, options: Options, rng: n
     scores = score_all(estimate, problem, matches, rows)
     search_seconds = time.perf_counter() - started
     if len(estimate.structures) == 0:
-        result = _flagged(matches.finite, _why_nothing(matches, options.pixel))
+        result = _flagged(matches.finite, why_nothing(matches, options.pixel))
         result.anomaly_scores[matches.finite] = scores[matches.where]  # what looks best may be true all the same
         return _with_statistics(result, estimate, {"search": search_seconds})
     structures = refine_structures(estimate.structures, matches, problem.radii)
@@ -341,28 +340,3 @@ def _flagged(has_match: Mask, reason: str | None, **found: Any) -> FilterResult:
 def _with_statistics(result: FilterResult, estimate: Estimate, seconds: dict[str, float]) -> FilterResult:
     rejected = dict(zip(REJECTIONS, estimate.pool.rejected, strict=True))
     return replace(result, degenerate_samples=rejected, n_models=estimate.pool.n_models, seconds=seconds)
-
-
-def _why_too_few(matches: MatchSet) -> str:
-    """Say why the matches are too few: there are few, they are all the same, or their unit is not the pixel."""
-    reason = f"{matches.n_groups} distinct matches, at least {MIN_MATCHES} are needed"
-    if len(matches) == 0 < len(matches.finite):
-        return f"{reason}: no row has a match of finite coordinates below {LARGEST_COORDINATE:.0e}"
-    if len(matches) == 1 < len(matches.where):
-        return f"{reason}: all points are the same"
-    if len(matches) >= MIN_MATCHES:
-        span = max(np.ptp(matches.data, axis=0)) / matches.frame.scale
-        return f"{reason}: all points lie within {span:.3g} units; if the unit is not the pixel, give `pixel`, the size of one"
-    return reason
-
-
-def _why_nothing(matches: MatchSet, pixel: float) -> str:
-    """Say why there are no structures: all points of an image are the same or on a line, or no model is better than chance."""
-    pixel *= matches.frame.scale
-    for name, points in (("first", matches.data[:, :2]), ("second", matches.data[:, 2:])):
-        along, off = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) / np.sqrt(len(points))
-        if along < pixel:
-            return f"the points of the {name} image are all the same"
-        if off < pixel:
-            return f"the points of the {name} image lie on a line"
-    return "no model found that more matches agree with than chance would give"

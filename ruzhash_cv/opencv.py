@@ -8,16 +8,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._arrays import Array
+from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_real
 from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise
 from ruzhash_cv.families.base import Models
 from ruzhash_cv.families.distances import FAMILIES
-from ruzhash_cv.filtering import MIN_MATCHES, PARAMETERS, STAGES, families_of, subsample
+from ruzhash_cv.filtering import PARAMETERS, STAGES, families_of, subsample
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem
+from ruzhash_cv.reasons import MIN_MATCHES
 from ruzhash_cv.search import Estimate, find_structures, held_by
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.
@@ -88,14 +89,11 @@ def find_homography(
     >>> mask.shape, int(mask.sum())
     ((60, 1), 60)
     """
-    points1, points2 = (
-        _one_of(points1, srcPoints, "points1", "srcPoints"),
-        _one_of(points2, dstPoints, "points2", "dstPoints"),
-    )
+    first = _one_of(points1, srcPoints, "points1", "srcPoints")
+    second = _one_of(points2, dstPoints, "points2", "dstPoints")
     pixel = check_real(pixel, "pixel")
-    return _find(
-        "homography", points1, points2, _one_threshold(method, ransacReprojThreshold, threshold, pixel), pixel, rng
-    )
+    limit = _one_threshold(method, ransacReprojThreshold, threshold, pixel)
+    return _find("homography", first, second, limit, pixel, rng)
 
 
 @uninterrupted
@@ -141,9 +139,8 @@ def find_fundamental_matrix(
     ((3, 3), (80, 1), 80)
     """
     pixel = check_real(pixel, "pixel")
-    return _find(
-        "fundamental", points1, points2, _one_threshold(method, ransacReprojThreshold, threshold, pixel), pixel, rng
-    )
+    limit = _one_threshold(method, ransacReprojThreshold, threshold, pixel)
+    return _find("fundamental", points1, points2, limit, pixel, rng)
 
 
 def _find(kind: str, points1: ArrayLike, points2: ArrayLike, threshold: float, pixel: float, rng: RNG) -> Found:
@@ -168,17 +165,17 @@ def find_matrix(
     if len(estimate.structures) == 0:
         return None
     family_id, limit = len(families) - 1, max(threshold * matches.frame.scale, 1e-300)
-    repeats = np.bincount(matches.where, minlength=len(matches))
-    moving = ~_overlaid(estimate, replace(problem, matches=matches))
-    everything = Consensus(
-        families[family_id], matches.take(np.flatnonzero(moving)), repeats[moving], limit, parameters
-    )
-    rows = rows[moving[rows]]
-    consensus = replace(everything, matches=matches.take(rows), repeats=repeats[rows])
     tried = models_tried(estimate, problem, family_id, rng)
     if len(tried) == 0:
         return None
-    model = precise(everything, largest_consensus(consensus, tried, rng), problem.radii, family_id)
+    repeats = np.bincount(matches.where, minlength=len(matches))
+    moving = ~_overlaid(estimate, replace(problem, matches=matches))
+
+    def consensus(of: Rows) -> Consensus:
+        return Consensus(families[family_id], matches.take(of), repeats[of], limit, parameters)
+
+    largest = largest_consensus(consensus(rows[moving[rows]]), tried, rng)
+    model = precise(consensus(np.flatnonzero(moving)), largest, problem.radii, family_id)
     found = Models(model[None], np.array([family_id], np.uint8))
     return np.asarray(families.to_pixels(found, matches.frame.transforms())[0])
 

@@ -1,4 +1,4 @@
-"""Every tuned number of the method, with its meaning and unit; nothing else in the package shapes a default result."""
+"""Every tuned number of the search and the mask, with its meaning and unit; modules keep guards and OpenCV's defaults."""
 
 from __future__ import annotations
 

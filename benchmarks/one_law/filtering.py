@@ -19,6 +19,7 @@ from ruzhash_cv import filtering
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.problem import Problem
+from ruzhash_cv.reasons import MIN_MATCHES
 from ruzhash_cv.search import find_structures
 from ruzhash_cv.selection import Hypotheses
 
@@ -48,7 +49,7 @@ def filter_points(points1: Array, points2: Array, seed: int = 0, threshold: floa
         parameters = parameters.within(threshold)
     rng, nothing = np.random.default_rng(seed), np.full(len(points1), -1)
     matches = MatchSet.of(points1, points2, defaults.unit)
-    if matches.n_groups < filtering.MIN_MATCHES:
+    if matches.n_groups < MIN_MATCHES:
         return Result(nothing >= 0, np.zeros(len(points1)), nothing, nothing)
     searched, _ = filtering.subsample(matches, defaults.max_searched, stages, rng)
     problem = Problem.of(searched, filtering.families_of("auto"), defaults, stages, rng)

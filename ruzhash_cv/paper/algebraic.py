@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +14,12 @@ from ruzhash_cv.families import FundamentalMatrices, Homographies
 from ruzhash_cv.families.normal_equations import unit_norm
 
 
-class _Algebraic:
+class _Algebraic(ABC):
     """The residual is the norm of equations that are linear in a matrix of unit norm."""
 
+    @abstractmethod
     def equations(self, data: Array) -> Array:
         """Return the coefficients (e, n, 9) of the equations that correspondences (n, 4) satisfy."""
-        raise NotImplementedError
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return sums of squared equations (m, n) of correspondences (n, 4) and models (m, 9)."""

@@ -1,0 +1,35 @@
+"""Reasons that a result gives where nothing could be decided."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ruzhash_cv.matches import LARGEST_COORDINATE, MatchSet
+
+#: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
+MIN_MATCHES = 8
+
+
+def why_too_few(matches: MatchSet) -> str:
+    """Say why the matches are too few: there are few, they are all the same, or their unit is not the pixel."""
+    reason = f"{matches.n_groups} distinct matches, at least {MIN_MATCHES} are needed"
+    if len(matches) == 0 < len(matches.finite):
+        return f"{reason}: no row has a match of finite coordinates below {LARGEST_COORDINATE:.0e}"
+    if len(matches) == 1 < len(matches.where):
+        return f"{reason}: all points are the same"
+    if len(matches) >= MIN_MATCHES:
+        span = max(np.ptp(matches.data, axis=0)) / matches.frame.scale
+        return f"{reason}: all points lie within {span:.3g} units; if the unit is not the pixel, give `pixel`, the size of one"
+    return reason
+
+
+def why_nothing(matches: MatchSet, pixel: float) -> str:
+    """Say why there are no structures: all points of an image are the same or on a line, or no model is better than chance."""
+    pixel *= matches.frame.scale
+    for name, points in (("first", matches.data[:, :2]), ("second", matches.data[:, 2:])):
+        along, off = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) / np.sqrt(len(points))
+        if along < pixel:
+            return f"the points of the {name} image are all the same"
+        if off < pixel:
+            return f"the points of the {name} image lie on a line"
+    return "no model found that more matches agree with than chance would give"
