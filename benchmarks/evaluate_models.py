@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,9 +25,12 @@ from pose_scenes import Pair, given
 from pose_worlds import RIGID
 from problems import Problem
 from report import about_this_run, markdown
-from variants import DEFAULT, RULES, run
+from variants import DEFAULT, all_variants, run
 
 from ruzhash_cv import find_fundamental_matrix, find_homography
+from ruzhash_cv.filtering import PARAMETERS
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.opencv import find_matrix
 
 THRESHOLD = 3.0  # pixels, for all that take one
 PRECISE = 1.0  # pixels
@@ -135,10 +138,19 @@ def own(kind: str, threshold: float | None, points1: Points, points2: Points, se
 
 def of_variant(kind: str, variant: str, points1: Points, points2: Points, seed: int) -> Found:
     """The strongest structure or motion of a variant of the ablation."""
-    result = run(RULES[variant], points1, points2, seed)
+    result = run(all_variants()[variant], points1, points2, seed)
     models, labels = (result.models, result.labels) if kind == "homography" else (result.motions, result.motion_labels)
     numbers = [number for number, model in enumerate(models) if model.kind == kind]
     return (models[numbers[0]].matrix, labels == numbers[0]) if numbers else (None, np.zeros(len(points1), bool))
+
+
+def one_of_variant(kind: str, variant: str, points1: Points, points2: Points, seed: int) -> Found:
+    """The one model for one threshold with the numbers of a variant."""
+    numbers, rng = replace(PARAMETERS, **all_variants()[variant].numbers), np.random.default_rng(seed)
+    matrix = find_matrix(kind, MatchSet.of(points1, points2, numbers.unit), THRESHOLD, numbers, rng)
+    if matrix is None:
+        return None, np.zeros(len(points1), bool)
+    return matrix, residuals(kind, matrix, points1, points2) <= THRESHOLD
 
 
 def methods(kind: str, peers: bool, variant: str | None) -> dict[str, Estimator]:
@@ -150,6 +162,7 @@ def methods(kind: str, peers: bool, variant: str | None) -> dict[str, Estimator]
     }
     if variant is not None:
         ours |= {f"strongest, {name}": partial(of_variant, kind, name) for name in (DEFAULT, variant)}
+        ours[f"{THRESHOLD:g} px, {variant}"] = partial(one_of_variant, kind, variant)
     return ours | (estimators(kind, flags, THRESHOLD) if peers else {})
 
 
@@ -209,7 +222,10 @@ def main() -> None:
     parser.add_argument("--set", nargs="+", default=list(SETS), help="names or their beginnings; default all")
     parser.add_argument("--no-peers", action="store_true", help="this package alone")
     parser.add_argument(
-        "--beside", choices=RULES, help="a rule of the ablation: the strongest model without it, and with it"
+        "--beside",
+        choices=all_variants(),
+        metavar="NAME",
+        help="a variant of the ablation, and the strongest model without it",
     )
     options = parser.parse_args()
     first = 10_000 if options.half == "judge" else 0

@@ -10,6 +10,7 @@ import pictured
 import rendered
 from photos import photos
 from problems import Problem
+from scans import scans
 
 PHOTOGRAPHED = {
     f"photographed-{scenes}-{features}": partial(photos, scenes, features)
@@ -30,6 +31,7 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "rendered-orb": partial(rendered.pictures, "orb"),
     "mutual-sift": partial(pictured.unfiltered, "sift"),
     "mutual-orb": partial(pictured.unfiltered, "orb"),
+    "scans": scans,
 }
 """Name on the command line -> function of the half and of the number of problems in each cell of a rendered suite."""
 
@@ -40,7 +42,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "pictures": ("rendered-sift", "rendered-orb"),
     "mutual": ("mutual-sift", "mutual-orb"),
 }
-GROUPS["all"] = tuple(name for name in SUITES if name not in GROUPS["mutual"])
+GROUPS["all"] = tuple(name for name in SUITES if name not in (*GROUPS["mutual"], "scans"))
 """What the method is tuned and judged on."""
 
 

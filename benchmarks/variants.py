@@ -143,6 +143,7 @@ RULES: dict[str, Variant] = {
     "forest: b = 16": Variant({"branching_factor": 16}),
     "forest: the paper's credit in sinks": Variant(stages={"score": scored_by(forest_with_credit)}),
     "evidence: no annulus": Variant({"density_ratio": 0.0}),
+    "evidence: decoys are counted within the largest radius alone": Variant({"background_errors": 1e9}),
     "evidence: texture repeated in one direction is kept": Variant(
         stages={"find_texture": lambda structures, hypotheses, problem, *told: np.zeros(len(problem.matches), bool)}
     ),
