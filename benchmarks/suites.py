@@ -41,8 +41,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "rendered": ("one-plane", "planes", "one-rigid", "motions", "repeated"),
     "pictures": ("rendered-sift", "rendered-orb"),
     "mutual": ("mutual-sift", "mutual-orb"),
+    "aligned": ("scans",),
 }
-GROUPS["all"] = tuple(name for name in SUITES if name not in (*GROUPS["mutual"], "scans"))
+GROUPS["all"] = tuple(name for name in SUITES if name not in GROUPS["mutual"] + GROUPS["aligned"])
 """What the method is tuned and judged on."""
 
 

@@ -11,6 +11,7 @@ import pytest
 from evaluate_ablation import KEY, measured, number_table, package_digest, summary, tables
 from problems import Problem
 from rendering import draw_correspondences, facade_scene
+from scans import scan
 from two_views import one_window_off, shifted_along_lines
 from variants import DEFAULT, NUMBERS, RULES, all_variants, run
 
@@ -113,7 +114,13 @@ def window_off() -> Problem:
     return Problem("window off", "test", "homography", points1, points2, true.astype(np.intp), np.ones(len(true), bool))
 
 
-PROBLEMS = (crowded, repeated, contested, rough, surrounded, shallow, one_way, window_off)
+@cache
+def scanned() -> Problem:
+    """A page whose keypoints lie on a grid, nearly all of its matches wrong."""
+    return scan(0.95, "grid", 0)
+
+
+PROBLEMS = (crowded, repeated, contested, rough, surrounded, shallow, one_way, window_off, scanned)
 
 
 @cache
