@@ -1,5 +1,6 @@
 """The public names of the package, which `ruzhash_cv` imports when the first is asked for."""
 
+from ruzhash_cv.cameras import Camera as Camera
 from ruzhash_cv.correspondences import Correspondences as Correspondences
 from ruzhash_cv.correspondences import as_correspondences as as_correspondences
 from ruzhash_cv.correspondences import select_matches as select_matches

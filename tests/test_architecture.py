@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 # A new room has to be given its place.
 ORDER = (
     "parameters",
+    "cameras",
     "correspondences",
     "matches",
     "families",

@@ -103,6 +103,36 @@ def camera_pose(draw: Draw) -> None:
         claim(abs(np.linalg.norm(translation) - 1.0) < 1e-6, f"translation {translation}")
 
 
+def camera_of(draw: Draw) -> Any:
+    """Something that stands for a camera, with a little distortion, much of it, or a fisheye's."""
+    f = draw.pick((1e-3, 300.0, 700.0, 1e6))
+    matrix = np.array([[f, 0.0, 320.0], [0.0, f, 240.0], [0.0, 0.0, 1.0]])
+    bad = (
+        np.zeros((3, 3)),
+        -matrix,
+        np.full((3, 3), np.nan),
+        np.eye(2),
+        None,
+        matrix.T,
+        (matrix, [0.1]),
+        (matrix, [np.nan] * 4),
+    )
+    little, much = draw.rng.normal(0, 0.05, 5), draw.rng.normal(0, 5.0, draw.pick([4, 8, 12, 14]))
+    made = ruzhash_cv.Camera(matrix, [0.05, 0.0, 0.0, 0.0], fisheye=True), ruzhash_cv.Camera.equirectangular(640)
+    return draw.option((matrix, matrix.tolist(), (matrix, None), (matrix, little), (matrix, much), *made), bad)
+
+
+def camera(draw: Draw) -> None:
+    made = ruzhash_cv.Camera.of(camera_of(draw))
+    rays = made.rays(points_of(draw, correspondences(draw, draw.pick(SIZES))[:, :2]))
+    there = np.isfinite(rays).all(axis=1)
+    claim(rays.ndim == 2 and rays.shape[1] == 3, f"rays {rays.shape}")
+    claim(np.abs(np.linalg.norm(rays[there], axis=1) - 1.0) < 1e-9, "a ray is not of length 1")
+    back = made.pixels(rays)
+    claim(np.isfinite(back[there]), "a ray that came of a pixel leads to none")
+    claim(made.pixels_per_radian(rays)[there] > 0.0, "a small angle is no pixels")
+
+
 def filter_matches(draw: Draw) -> None:
     kp1, kp2, matches, ratio = matched(draw)
     options = filter_options(draw)
@@ -313,6 +343,7 @@ def draw_structures(draw: Draw) -> None:
 TARGETS: dict[str, Target] = {
     "filter_points": filter_points,
     "filter_matches": filter_matches,
+    "Camera": camera,
     "camera_pose": camera_pose,
     "find_homography": estimate(ruzhash_cv.find_homography),
     "find_fundamental_matrix": estimate(ruzhash_cv.find_fundamental_matrix),

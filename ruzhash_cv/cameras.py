@@ -1,0 +1,347 @@
+"""Cameras: pixels to unit rays and back, and how many pixels a small angle is at each point.
+
+A camera is a projection to plane coordinates and a matrix that makes pixels of these: x / z and y / z, distorted as OpenCV has it; a
+fisheye's, theta_d (cos phi, sin phi); the longitude and the latitude of a 360 degree image; or what pycolmap makes of a ray.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import cv2
+import numpy as np
+
+from ruzhash_cv._arrays import Array, Mask, Record
+from ruzhash_cv._validation import as_array, as_matrix, as_points, as_reals, check_int, check_real
+
+#: Numbers of distortion that OpenCV's models have, by `fisheye`.
+_N_DISTORTION = {False: (0, 4, 5, 8, 12, 14), True: (0, 4)}
+#: Newton steps at most, and the error in focal lengths at which they end, or above which a point has no ray.
+_STEPS, _EXACT, _LARGEST_ERROR = 20, 1e-10, 1e-4
+#: Radians by which rays are moved for a numeric derivative.
+_DELTA = 1e-5
+#: COLMAP's guess of a focal length, in image widths, where nothing tells it.
+_GUESSED_FOCAL_LENGTH = 1.2
+#: pycolmap's models that are OpenCV's or equal to them: the places of k1, k2, p1, p2, ... among the parameters after the centre.
+_COLMAP_PERSPECTIVE = {
+    "SIMPLE_PINHOLE": 0,
+    "PINHOLE": 0,
+    "SIMPLE_RADIAL": 1,
+    "RADIAL": 2,
+    "OPENCV": 4,
+    "FULL_OPENCV": 8,
+}
+_COLMAP_FISHEYE = {
+    "SIMPLE_FISHEYE": 0,
+    "FISHEYE": 0,
+    "SIMPLE_RADIAL_FISHEYE": 1,
+    "RADIAL_FISHEYE": 2,
+    "OPENCV_FISHEYE": 4,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Camera(Record):
+    """A calibrated camera.
+
+    Attributes
+    ----------
+    matrix : array_like, shape (3, 3)
+        Intrinsics, pixels. Of a 360 degree image it makes pixels of longitude and latitude.
+    distortion : array_like of 0, 4, 5, 8, 12 or 14 numbers, or None
+        Of OpenCV's model (`cv2.calibrateCamera`), or with `fisheye` the four of `cv2.fisheye.calibrate`. None: none.
+    fisheye : bool
+        The model of `cv2.fisheye`: r = f (theta + k1 theta^3 + ...). Rays may be more than 90 degrees off the axis.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above; the message names it and what arrived.
+
+    Examples
+    --------
+    >>> camera = Camera([[700.0, 0.0, 320.0], [0.0, 700.0, 240.0], [0.0, 0.0, 1.0]], [-0.2, 0.05, 0.0, 0.0])
+    >>> rays = camera.rays([[320.0, 240.0], [600.0, 100.0]])
+    >>> rays[0]
+    array([0., 0., 1.])
+    >>> camera.pixels(rays).round(6)
+    array([[320., 240.],
+           [600., 100.]])
+    """
+
+    matrix: Array
+    distortion: Array = field(default_factory=lambda: np.zeros(0))
+    fisheye: bool = False
+    _spherical: bool = field(default=False, repr=False, kw_only=True)
+    _colmap: Any = field(default=None, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        matrix = as_matrix(self.matrix, "matrix").copy()
+        if not (matrix[0, 0] > 0.0 and matrix[1, 1] > 0.0):
+            raise ValueError(f"`matrix` must have positive focal lengths, got {matrix[0, 0]:g} and {matrix[1, 1]:g}")
+        if matrix[1, 0] != 0.0 or matrix[2].tolist() != [0.0, 0.0, 1.0]:
+            raise ValueError(
+                f"`matrix` must be [[fx, s, cx], [0, fy, cy], [0, 0, 1]], as OpenCV has it, got {matrix.tolist()}"
+            )
+        if not isinstance(self.fisheye, (bool, np.bool_)):
+            raise TypeError(f"`fisheye` must be True or False, got {self.fisheye!r}")
+        distortion = np.zeros(0) if self.distortion is None else as_reals(self.distortion, "distortion", "(n,)").copy()
+        allowed = _N_DISTORTION[bool(self.fisheye)]
+        if distortion.size not in allowed or distortion.size != max(distortion.shape, default=0):
+            words = ", ".join(map(str, allowed[:-1]))
+            raise ValueError(f"`distortion` must hold {words} or {allowed[-1]} numbers, got shape {distortion.shape}")
+        if not np.isfinite(distortion).all():
+            raise ValueError(f"`distortion` must be finite, got {distortion.ravel().tolist()}")
+        for array in (matrix, distortion):
+            array.flags.writeable = False
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "distortion", distortion.reshape(-1))
+        object.__setattr__(self, "fisheye", bool(self.fisheye))
+
+    @classmethod
+    def from_focal_length(cls, focal_length: float | None, image_size: Any) -> Camera:
+        """Return a camera without distortion, its axis through the middle of the image.
+
+        Parameters
+        ----------
+        focal_length : float or None
+            Pixels. None: 1.2 times the longer side, COLMAP's guess where nothing tells it.
+        image_size : sequence of two ints
+            Width and height, pixels.
+        """
+        size = as_array(image_size, "image_size", "(2,)")
+        if size.shape != (2,):
+            raise ValueError(f"`image_size` must be (width, height), got shape {size.shape}")
+        width, height = (check_int(each, "image_size") for each in size.tolist())
+        if focal_length is None:
+            focal_length = _GUESSED_FOCAL_LENGTH * max(width, height)
+        f = check_real(focal_length, "focal_length")
+        return cls(np.array([[f, 0.0, 0.5 * (width - 1)], [0.0, f, 0.5 * (height - 1)], [0.0, 0.0, 1.0]]))
+
+    @classmethod
+    def equirectangular(cls, width: int) -> Camera:
+        """Return the camera of a 360 degree image whose columns are longitudes and whose rows are latitudes.
+
+        The middle of the image looks along z; x is to its right, y below. Points are pixels (n, 2) or rays (n, 3).
+
+        Parameters
+        ----------
+        width : int
+            Pixels of the whole circle; the height is half of it.
+        """
+        width = check_int(width, "width", at_least=4)
+        f = width / (2.0 * np.pi)
+        matrix = np.array([[f, 0.0, 0.5 * (width - 1)], [0.0, f, 0.5 * (0.5 * width - 1)], [0.0, 0.0, 1.0]])
+        return cls(matrix, _spherical=True)
+
+    @classmethod
+    def from_rays(cls, pixel: float) -> Camera:
+        """Return a camera whose points are given as rays (n, 3), of any length above 0; `pixel` is the size of a pixel in radians."""
+        f = 1.0 / check_real(pixel, "pixel", above=0.0, below=1.0)
+        return cls(np.diag([f, f, 1.0]), _spherical=True)
+
+    @classmethod
+    def from_colmap(cls, camera: Any) -> Camera:
+        """Return the camera of a `pycolmap.Camera`, of any of its models.
+
+        Its points are COLMAP's: the middle of the first pixel is (0.5, 0.5), where OpenCV has (0, 0).
+        """
+        model, parameters = camera.model.name, np.asarray(camera.params, np.float64)
+        if model == "EQUIRECTANGULAR":
+            wide, high = 0.5 * camera.width, 0.5 * camera.height
+            matrix = np.array([[wide / np.pi, 0.0, wide], [0.0, 2.0 * high / np.pi, high], [0.0, 0.0, 1.0]])
+            return cls(matrix, _spherical=True)
+        matrix = np.asarray(camera.calibration_matrix())
+        if model in _COLMAP_PERSPECTIVE or model in _COLMAP_FISHEYE:
+            n = _COLMAP_PERSPECTIVE.get(model, 0) + _COLMAP_FISHEYE.get(model, 0)
+            distortion = np.zeros(8 if n == 8 else 4)
+            distortion[:n] = parameters[len(parameters) - n :]
+            return cls(matrix, distortion if n > 0 else np.zeros(0), model in _COLMAP_FISHEYE)
+        return cls(matrix, _colmap=camera)
+
+    @classmethod
+    def of(cls, value: Any, name: str = "camera") -> Camera:
+        """Return the camera that `value` is or makes: a Camera, a `pycolmap.Camera`, a matrix (3, 3), or (matrix, distortion)."""
+        if isinstance(value, Camera):
+            return value
+        if hasattr(value, "model") and hasattr(value, "params"):
+            return cls.from_colmap(value)
+        try:
+            if isinstance(value, (tuple, list)) and len(value) == 2:
+                return cls(*value)
+            return cls(value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"`{name}` is no camera: {error}") from None
+
+    @property
+    def is_pinhole(self) -> bool:
+        """Whether straight lines are straight in its images: neither distortion nor a fisheye or a 360 degree image."""
+        return not (self.distortion.any() or self.fisheye or self._spherical or self._colmap is not None)
+
+    def rays(self, points: Any) -> Array:
+        """Return the unit rays (n, 3) of pixels (n, 2); NaN where a point has none, as beyond the fold of a distortion."""
+        pixels = as_points(points, "points")
+        with np.errstate(all="ignore"):
+            return self._rays(pixels)
+
+    def pixels(self, rays: Any) -> Array:
+        """Return the pixels (n, 2) of rays (n, 3), of any length; NaN where a ray has none, as behind a camera without fisheye."""
+        directions = as_rays(rays, "rays")
+        with np.errstate(all="ignore"):
+            return self._pixels(directions)
+
+    def pixels_per_radian(self, rays: Any) -> Array:
+        """Return how many pixels a small angle is at rays (n, 3): the square root of the pixels in a small solid angle."""
+        directions = as_rays(rays, "rays")
+        with np.errstate(all="ignore"):
+            return self._pixels_per_radian(directions)
+
+    def _rays(self, pixels: Array) -> Array:
+        plane = (pixels - self.matrix[:2, 2]) @ np.linalg.inv(self.matrix[:2, :2]).T
+        if self._colmap is not None:
+            return _of_length_one(_homogeneous(self._colmap.cam_from_img(pixels)))
+        if self._spherical:
+            longitude, latitude = np.where(np.abs(plane) > [np.pi, 0.5 * np.pi + 1e-9], np.nan, plane).T
+            level = np.cos(latitude)
+            return np.column_stack([level * np.sin(longitude), np.sin(latitude), level * np.cos(longitude)])
+        if self.fisheye:
+            distorted = np.linalg.norm(plane, axis=1)
+            theta = self._undistorted_angles(distorted)
+            across = plane * (np.sin(theta) / np.maximum(distorted, 1e-300))[:, None]
+            return np.column_stack([across, np.cos(theta)])
+        return _of_length_one(_homogeneous(self._undistorted(plane)))
+
+    def _pixels(self, rays: Array) -> Array:
+        x, y, z = rays.T
+        if self._colmap is not None:
+            front = z > 0.0
+            pixels = np.full((len(rays), 2), np.nan)
+            pixels[front] = self._colmap.img_from_cam(np.ascontiguousarray(rays[front]))
+            return pixels
+        if self._spherical:
+            plane = np.column_stack([np.arctan2(x, z), np.arctan2(y, np.hypot(x, z))])
+        elif self.fisheye:
+            across = np.hypot(x, y)
+            plane = (
+                rays[:, :2] * (self._distorted_angles(np.arctan2(across, z))[0] / np.maximum(across, 1e-300))[:, None]
+            )
+        else:
+            plane, turned = self._distorted(rays[:, :2] / np.where(z > 0.0, z, np.nan)[:, None])
+            plane[turned] = np.nan
+        return np.asarray(plane @ self.matrix[:2, :2].T + self.matrix[:2, 2])
+
+    def _pixels_per_radian(self, rays: Array) -> Array:
+        area = self.matrix[0, 0] * self.matrix[1, 1]
+        across, z = np.hypot(rays[:, 0], rays[:, 1]), rays[:, 2]
+        if self._spherical:  # the same all over: what stretches near the poles is no detail
+            return np.full(len(rays), np.sqrt(area))
+        if self._colmap is not None:
+            return self._numeric_pixels_per_radian(rays)
+        if self.fisheye:
+            theta = np.arctan2(across, z)
+            distorted, slope = self._distorted_angles(theta)
+            ratio = np.where(across > 1e-12, distorted / np.maximum(np.sin(theta), 1e-12), 1.0)
+            return np.asarray(np.sqrt(area * ratio * slope))
+        squared = (across / z) ** 2
+        determinant = 1.0
+        if self.distortion.any():
+            determinant = np.linalg.det(self._jacobian(rays[:, :2] / z[:, None])[1])
+        return np.asarray(np.sqrt(area * determinant * (1.0 + squared) ** 1.5))
+
+    def _numeric_pixels_per_radian(self, rays: Array) -> Array:
+        axis = np.eye(3)[np.abs(rays).argmin(axis=1)]
+        one = _of_length_one(np.cross(rays, axis))
+        other = np.cross(rays, one)
+        first, second = (
+            (self._pixels(rays + _DELTA * step) - self._pixels(rays - _DELTA * step)) / (2.0 * _DELTA)
+            for step in (one, other)
+        )
+        return np.asarray(np.sqrt(np.abs(first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0])))
+
+    def _jacobian(self, plane: Array) -> tuple[Array, Array]:
+        """Return distorted plane coordinates (n, 2) and their derivatives (n, 2, 2)."""
+        if len(plane) == 0:
+            return plane, np.zeros((0, 2, 2))
+        still, found = np.zeros(3), np.empty((len(plane), 2))
+        projected: tuple[Any, ...] = cv2.projectPoints(
+            _homogeneous(plane)[:, None], still, still, np.eye(3), self.distortion
+        )
+        found[:], derivatives = projected[0][:, 0], np.asarray(projected[1], np.float64)
+        return found, derivatives[:, 3:5].reshape(-1, 2, 2)
+
+    def _distorted(self, plane: Array) -> tuple[Array, Mask]:
+        """Return distorted plane coordinates, and where the distortion has folded over."""
+        if not self.distortion.any():
+            return plane, np.zeros(len(plane), bool)
+        distorted, slopes = self._jacobian(plane)
+        return distorted, ~(np.linalg.det(slopes) > 0.0)
+
+    def _undistorted(self, plane: Array) -> Array:
+        """Return plane coordinates without distortion, NaN where there are none.
+
+        Newton steps, from OpenCV's own answer: they tell where its iterations did not arrive.
+        """
+        if not self.distortion.any() or len(plane) == 0:
+            return plane
+        usable = np.asarray(np.isfinite(plane).all(axis=1))
+        wanted = np.where(usable[:, None], plane, 0.0)
+        start: Any = cv2.undistortPoints(wanted[:, None], np.eye(3), self.distortion)
+        found: Array = np.asarray(start, np.float64).reshape(-1, 2)
+        for _ in range(_STEPS):
+            distorted, slopes = self._jacobian(found)
+            errors = wanted - distorted
+            if not (np.abs(errors) > _EXACT).any():
+                break
+            inverses = slopes[:, ::-1, ::-1].transpose(0, 2, 1) * [[1.0, -1.0], [-1.0, 1.0]]
+            steps = np.einsum("nij,nj->ni", inverses, errors) / np.linalg.det(slopes)[:, None]
+            found = found + np.clip(steps, -0.5, 0.5)
+        distorted, slopes = self._jacobian(found)
+        good = usable & (np.abs(wanted - distorted).max(axis=1) < _LARGEST_ERROR) & (np.linalg.det(slopes) > 0.0)
+        return np.where(good[:, None], found, np.nan)
+
+    def _distorted_angles(self, theta: Array) -> tuple[Array, Array]:
+        """Return theta_d = theta (1 + k1 theta^2 + ...) of a fisheye, and its derivative."""
+        k, squared = (*self.distortion, 0.0, 0.0, 0.0, 0.0)[:4], theta * theta
+        series, slope = np.ones_like(theta), np.ones_like(theta)
+        power = np.ones_like(theta)
+        for order, factor in enumerate(k, 1):
+            power = power * squared
+            series, slope = series + factor * power, slope + (2 * order + 1) * factor * power
+        return theta * series, slope
+
+    def _undistorted_angles(self, distorted: Array) -> Array:
+        """Return theta of theta_d, NaN where there is none between 0 and 180 degrees."""
+        theta = np.minimum(distorted, np.pi)
+        for _ in range(_STEPS):
+            found, slope = self._distorted_angles(theta)
+            theta = np.clip(theta - (found - distorted) / np.maximum(slope, 1e-3), 0.0, np.pi)
+        found, slope = self._distorted_angles(theta)
+        return np.where((np.abs(found - distorted) < _LARGEST_ERROR) & (slope > 0.0), theta, np.nan)
+
+
+#: What stands for a camera.
+CameraLike: TypeAlias = Any
+
+
+def as_rays(value: Any, name: str) -> Array:
+    """Return directions (n, 3) as unit rays; NaN may stay."""
+    rays = as_reals(value, name, "(n, 3)")
+    if rays.ndim != 2 or rays.shape[1] != 3:
+        raise ValueError(f"`{name}` must have shape (n, 3), got {rays.shape}")
+    lengths = np.linalg.norm(rays, axis=1)
+    if (lengths == 0.0).any():
+        raise ValueError(
+            f"`{name}` must be rays of a length above 0, got {rays[lengths == 0.0][0]} in row {int(np.argmin(lengths))}"
+        )
+    return _of_length_one(rays)
+
+
+def _homogeneous(plane: Array) -> Array:
+    return np.column_stack([plane, np.ones(len(plane))])
+
+
+def _of_length_one(rays: Array) -> Array:
+    with np.errstate(all="ignore"):
+        scaled = rays / np.abs(rays).max(axis=1, keepdims=True)  # their squares do not overflow
+        return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
