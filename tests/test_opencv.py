@@ -129,6 +129,16 @@ def test_what_did_not_move_is_not_the_model_while_more_did(find: Finder) -> None
     assert alone[1].all()
 
 
+def test_an_overlay_of_more_matches_than_each_plane_is_not_the_homography_while_all_planes_have_more() -> None:
+    rng = np.random.default_rng(3)
+    points1 = np.vstack([rng.uniform(low, high, (60, 2)) for low, high in ((0, [300, 500]), ([350, 0], [700, 500]))])
+    points2 = np.where(np.arange(120)[:, None] < 60, 1.1 * points1 + [30, 8], 0.8 * points1 + [90, 30])
+    still = rng.uniform([0, 520], [700, 600], (90, 2))
+    _, mask = find_homography(np.vstack([points1, still]), np.vstack([points2, still]))
+    assert sorted([mask[:60].sum(), mask[60:120].sum()]) == [0, 60]
+    assert not mask[120:].any()
+
+
 def test_a_fundamental_matrix_has_rank_two() -> None:
     pair = drawn(find_fundamental_matrix)
     model, _ = find_fundamental_matrix(pair.points1, pair.points2)
