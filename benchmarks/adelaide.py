@@ -35,7 +35,7 @@ def labelled(half: str) -> Iterator[Problem]:
     """The 38 scenes' own matches with hand-made labels; all of them count."""
     for name in scene_names(half):
         scene = fetch_adelaidermf(name)
-        labels = scene.labels.astype(np.intp)
+        labels = scene.labels.astype(np.intp) + 1
         suite = f"adelaidermf {scene.kind[0].upper()}"
         judged = np.ones(len(labels), dtype=bool)
         yield Problem(name, suite, scene.kind, scene.points1, scene.points2, labels, judged)
@@ -55,7 +55,7 @@ def judge_fresh(
     nearest = np.full(len(points1), np.inf)
     best_true = np.full(len(points1), TRUE_WITHIN)
     models = []
-    for structure in range(1, int(scene.labels.max()) + 1):
+    for structure in range(int(scene.labels.max()) + 1):
         own = scene.labels == structure
         model = refit(scene.kind, scene.points1[own], scene.points2[own])
         if model is None:
@@ -65,7 +65,7 @@ def judge_fresh(
         nearest = np.minimum(nearest, error)
         inside = inside_hull(points1, scene.points1[own]) & inside_hull(points2, scene.points2[own])
         better = inside & (error < best_true)
-        labels[better], best_true[better] = structure, error[better]
+        labels[better], best_true[better] = structure + 1, error[better]
     return labels, (labels > 0) | (nearest > FALSE_BEYOND), tuple(models)
 
 

@@ -83,7 +83,7 @@ def photograph(family: str, structures: int, seed: int, motion: str | None) -> A
         error = pair.transfer_errors(*points)
         # Where no face is seen there is no truth: infinite errors do not count.
         judged = (error <= rendered.TRUE_WITHIN) | ((error > rendered.FALSE_BEYOND) & np.isfinite(error))
-        labels = pair.labels(*points, tolerance=rendered.TRUE_WITHIN)
+        labels = pair.labels(*points, tolerance=rendered.TRUE_WITHIN) + 1
         arrays |= {f"{features}_labels": labels, f"{features}_judged": judged}
     exact = draw_correspondences(scene, N_EXACT, mismatch_rate=0.0, noise=0.0, rng=seed)
     one, two = scene.cameras

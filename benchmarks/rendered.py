@@ -120,7 +120,7 @@ def photograph(family: str, structures: int, seed: int) -> Arrays:
         error = pair.transfer_errors(*points)
         # Where no face is seen there is no truth: infinite errors do not count.
         judged = (error <= TRUE_WITHIN) | ((error > FALSE_BEYOND) & np.isfinite(error))
-        arrays |= {f"{features}_labels": pair.labels(*points, tolerance=TRUE_WITHIN), f"{features}_judged": judged}
+        arrays |= {f"{features}_labels": pair.labels(*points, tolerance=TRUE_WITHIN) + 1, f"{features}_judged": judged}
     return arrays
 
 

@@ -46,7 +46,7 @@ def inside_hull(points: Points, corners: Points) -> Mask:
 def judge(scene: AdelaideScene, points1: Points, points2: Points) -> tuple[Mask, Mask]:
     """Return which fresh matches are true, and which can be judged at all."""
     true, nearest = np.zeros(len(points1), dtype=bool), np.full(len(points1), np.inf)
-    for structure in range(1, int(scene.labels.max()) + 1):
+    for structure in range(int(scene.labels.max()) + 1):
         own1, own2 = scene.points1[scene.labels == structure], scene.points2[scene.labels == structure]
         if scene.kind == "homography":
             model = cv2.findHomography(own1, own2, 0)[0] if len(own1) >= 4 else None
@@ -84,7 +84,7 @@ def main() -> None:
 
     if options.features == "labelled":
         points1, points2 = scene.points1, scene.points2
-        true, judged = scene.labels > 0, np.ones(len(points1), dtype=bool)
+        true, judged = scene.labels >= 0, np.ones(len(points1), dtype=bool)
     else:
         points1, points2 = match(scene, options.features)
         true, judged = judge(scene, points1, points2)

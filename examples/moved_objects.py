@@ -40,7 +40,7 @@ plt.axis("off")
 # %%
 # Both against the truth, which the renderer knows:
 
-true = pair.labels(points1, points2) > 0
+true = pair.labels(points1, points2) >= 0
 for name, keep in (("ruzhash_cv", result.inlier_mask), ("cv2.USAC_MAGSAC", mask)):
     print(f"{name:15} kept {keep.sum()}, among them {(keep & true).sum()} of the {true.sum()} true matches")
 

@@ -18,7 +18,7 @@ kp1, des1 = sift.detectAndCompute(pair.img1, None)
 kp2, des2 = sift.detectAndCompute(pair.img2, None)
 rows = cv2.BFMatcher().knnMatch(des1, des2, k=2)
 pairs = as_correspondences(kp1, kp2, rows)
-true = pair.labels(pairs.points1, pairs.points2) > 0  # one entry for each row, as of the results
+true = pair.labels(pairs.points1, pairs.points2) >= 0  # one entry for each row, as of the results
 
 for ratio in (0.8, None):
     result = filter_points(kp1, kp2, rows, ratio=ratio)

@@ -20,8 +20,8 @@ kp2, des2 = sift.detectAndCompute(pair.img2, None)
 best = cv2.BFMatcher().match(des1, des2)  # no ratio test: many mismatches to look at
 points1 = np.array([kp1[match.queryIdx].pt for match in best])
 points2 = np.array([kp2[match.trainIdx].pt for match in best])
-true = pair.labels(points1, points2) > 0  # within 3 px of the truth
-wrong = pair.labels(points1, points2, tolerance=10.0) == 0
+true = pair.labels(points1, points2) >= 0  # within 3 px of the truth
+wrong = pair.labels(points1, points2, tolerance=10.0) < 0
 result = filter_points(points1, points2)
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")

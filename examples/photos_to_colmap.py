@@ -3,12 +3,12 @@ From photos to a COLMAP reconstruction
 ======================================
 
 COLMAP extracts and matches without its own verification, `ruzhash_cv.pipelines.colmap.verify` filters the matches in the
-database, COLMAP maps. Needs the extra ``colmap``. ``python examples/photos_to_colmap.py FOLDER`` takes photos; else they are rendered.
+database, COLMAP maps. Needs the extra ``colmap``. ``python examples/photos_to_colmap.py FOLDER`` takes photos; without it, the five
+that ship with the package.
 """
 
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -19,10 +19,8 @@ try:
     import pycolmap
 except ImportError:
     sys.exit('pycolmap is missing: pip install "ruzhash-cv[colmap]"')
+from ruzhash_cv.datasets import load_sequence
 from ruzhash_cv.pipelines.colmap import verify
-
-sys.path.insert(0, str(Path(sys.argv[0]).resolve().parents[1] / "benchmarks"))
-from rendering import look_at, render_shots, rigid_scene
 
 folder = tempfile.TemporaryDirectory()
 work, photos, database = (Path(folder.name) / name for name in ("", "photos", "database.db"))
@@ -30,10 +28,7 @@ if len(sys.argv) > 1:
     photos = Path(sys.argv[1])
 else:
     photos.mkdir()
-    scene = rigid_scene(rng=0)
-    cameras = [look_at([x, -2.8, 2.3], [0, 0, 0.5], focal=400, size=(480, 360)) for x in np.linspace(-1.2, 1.2, 5)]
-    shots = [(replace(scene, cameras=(camera, camera)), 0) for camera in cameras]
-    for number, image in enumerate(render_shots(shots)):
+    for number, image in enumerate(load_sequence("walk")):
         cv2.imwrite(str(photos / f"{number}.png"), image)
 
 # %%

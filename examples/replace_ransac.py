@@ -57,7 +57,7 @@ result = filter_points(points1, points2, model="fundamental")
 after_f = result.inlier_mask
 matrices = [structure.matrix for structure in result.models]
 
-true = pair.labels(points1, points2) > 0
+true = pair.labels(points1, points2) >= 0
 print(f"{name}: {len(matches)} matches, {true.sum()} of them true")
 rows_of_table = (
     ("cv2.findHomography, RANSAC", before_h),

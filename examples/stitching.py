@@ -7,23 +7,18 @@ after it works on yours. OpenCV 5 lets Python set them.
 """
 
 import sys
-from dataclasses import replace
-from pathlib import Path
 
 import cv2
 import matplotlib.pyplot as plt
 import numpy as np
 
 from ruzhash_cv import filter_points
-
-sys.path.insert(0, str(Path(sys.argv[0]).resolve().parents[1] / "benchmarks"))
-from rendering import facade_scene, look_at, render_shots
+from ruzhash_cv.datasets import load_sequence
 
 if cv2.__version__ < "5":
     sys.exit(f"OpenCV 5 is needed, this is {cv2.__version__}")
-SIZE, scene = (640, 480), facade_scene(5, rng=3)  # four pictures of a terrace, from one place
-cameras = [look_at([0, -13, 4], [x, 0, 4], focal=560, size=SIZE) for x in (-9, -3, 3, 9)]
-images = render_shots([(replace(scene, cameras=(camera, camera)), 0) for camera in cameras])
+images = load_sequence("panorama")  # four pictures of a terrace, from one place
+SIZE = images[0].shape[1], images[0].shape[0]
 features = [cv2.detail.computeImageFeatures2(cv2.SIFT.create(), image) for image in images]
 matches = cv2.detail.BestOf2NearestMatcher(False, 0.5).apply2(features)
 

@@ -7,44 +7,26 @@ frames tells them apart: the largest structure is the camera's motion, every oth
 """
 
 import itertools
-import sys
-from dataclasses import replace
-from pathlib import Path
 
 import cv2
 import matplotlib.pyplot as plt
 import numpy as np
 
 from ruzhash_cv import filter_points
+from ruzhash_cv.datasets import load_sequence
 
-sys.path.insert(0, str(Path(sys.argv[0]).resolve().parents[1] / "benchmarks"))
-from rendering import desk_scene, look_at, render_shots
-
-# %%
 # The clip: a desk, past which the camera slides, and two things that are pushed and turned on it.
-FRAMES, SIZE = 4, (640, 480)
-scene = desk_scene(2, rng=5, size=SIZE)
-shots = []
-for part in 0.6 * np.arange(FRAMES):
-    camera = look_at([0.03 * part - 0.03, -0.62, 0.7], [0, 0.05, 0], focal=650, size=SIZE)
-    turned, moved = [np.eye(3)], [np.zeros(3)]
-    for turn, move in zip(scene.rotations[1:], scene.translations[1:], strict=True):
-        pole = np.append(np.linalg.solve(np.eye(2) - turn[:2, :2], move[:2]), 0.0)  # what the whole motion turns about
-        turned.append(cv2.Rodrigues(part * cv2.Rodrigues(turn)[0])[0])
-        moved.append(pole - turned[-1] @ pole)
-    moving = replace(scene, cameras=(camera, camera), rotations=np.array(turned), translations=np.array(moved))
-    shots.append((moving, 1))
-frames = render_shots(shots)
+frames = load_sequence("clip")
 
 # %%
 # Corners are followed from frame to frame, and each step is filtered. Corners that the optical flow does not lead back to where they
 # were are left out: along an edge they slide, all in one direction, and look like a mover of their own.
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.5), layout="constrained")
+figure, axes = plt.subplots(1, len(frames) - 1, figsize=(12, 3.5), layout="constrained")
 for number, (before, after) in enumerate(itertools.pairwise(frames)):
     grey1, grey2 = (cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY) for frame in (before, after))
     corners = cv2.goodFeaturesToTrack(grey1, 1500, 0.005, 5)
-    followed, found, _ = cv2.calcOpticalFlowPyrLK(grey1, grey2, corners, corners.copy())
-    back, again, _ = cv2.calcOpticalFlowPyrLK(grey2, grey1, followed, followed.copy())
+    followed, found = cv2.calcOpticalFlowPyrLK(grey1, grey2, corners, corners.copy())[:2]
+    back, again = cv2.calcOpticalFlowPyrLK(grey2, grey1, followed, followed.copy())[:2]
     found &= again & (np.abs(back - corners).max(axis=2) < 0.5)
     points1, points2 = (points[found.ravel() > 0].reshape(-1, 2) for points in (corners, followed))  # (n, 2), pixels
     result = filter_points(points1, points2)
@@ -55,5 +37,7 @@ for number, (before, after) in enumerate(itertools.pairwise(frames)):
     for (label, _), colour in zip(models, ("silver", "orange", "lime", "cyan"), strict=False):
         lines = np.stack([points1, points2])[:, result.labels == label]
         axes[number].plot(*lines.transpose(2, 0, 1), color=colour, linewidth=1)
-    axes[number].set(title=f"frame {number + 1}", xticks=[], yticks=[], xlim=(0, SIZE[0]), ylim=(SIZE[1], 0))
+    axes[number].set(
+        title=f"frame {number + 1}", xticks=[], yticks=[], xlim=(0, after.shape[1]), ylim=(after.shape[0], 0)
+    )
 plt.show()

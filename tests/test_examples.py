@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import cv2
@@ -23,12 +24,16 @@ USE = (ROOT / "docs" / "use.md").read_text(encoding="utf-8")
 
 
 def run(script: str, *arguments: str, data: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run an example in a process of its own."""
+    """Run an example as who downloads it alone does: a copy in an empty folder, in a process of its own."""
     environment = dict(os.environ)
     if data is not None:
         environment["RUZHASH_CV_DATA"] = str(data.resolve())
-    command = [sys.executable, str(EXAMPLES / script), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(EXAMPLES / script, folder)
+        command = [sys.executable, script, *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=folder, env=environment, timeout=240, check=False
+        )
 
 
 def measures(output: str) -> dict[str, float]:

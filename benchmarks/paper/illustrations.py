@@ -47,9 +47,9 @@ def draw_overview(out: Path, name: str) -> None:
     grid = np.stack(np.meshgrid(xs, ys), axis=2).reshape(-1, 2)
     plane = forest.anomaly_scores(family_preferences(grid, problem.family, models, sigma=problem.sigma, k=problem.k))
     figure, axes = plt.subplots(1, 4, figsize=(14, 3.6), layout="constrained")
-    colours = [GREY if label == 0 else PALETTE[(label - 1) % 5] for label in problem.labels]
+    colours = [GREY if label < 0 else PALETTE[label % 5] for label in problem.labels]
     for axis, points in ((axes[0], problem.data), (axes[1], places)):
-        alone = problem.labels == 0
+        alone = problem.labels < 0
         axis.scatter(*points[alone].T, s=7, c=GREY, lw=0)
         axis.scatter(*points[~alone].T, s=9, c=[c for c, a in zip(colours, alone, strict=True) if not a], lw=0)
     order = np.argsort(scores)

@@ -44,7 +44,7 @@ CUTS = (0.25, 1.0, 3.0, 5.0, 12.0, 24.0, 48.0)
 
 def auc(problem: Problem, scores: Any) -> float:
     """Return the ROC AUC, anomalies being positive, to four decimals."""
-    return round(float(roc_auc_score(problem.labels == 0, scores)), 4)
+    return round(float(roc_auc_score(problem.labels < 0, scores)), 4)
 
 
 def both_rows(problem: Problem, run: int) -> dict[bool, Any]:

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import rendering
-from bundle_pairs import BUILDERS, save_pair
+from bundle_pairs import BUILDERS, SEQUENCES, save_pair
 
-from ruzhash_cv.datasets import PAIR_NAMES, load_pair
+from ruzhash_cv.datasets import PAIR_NAMES, SEQUENCE_NAMES, load_pair, load_sequence
 
 
 def test_every_bundled_pair_has_its_builder():
@@ -30,6 +30,15 @@ def test_rendering_anew_reproduces_the_pictures():
     bundled = load_pair("plane")
     fresh = rendering.render_pair(BUILDERS["plane"](), name="plane")
     for one, two in ((bundled.img1, fresh.img1), (bundled.img2, fresh.img2)):
+        assert np.abs(one.astype(float) - two).mean() < 5
+
+
+def test_every_bundled_sequence_has_its_function():
+    assert tuple(SEQUENCES) == SEQUENCE_NAMES
+
+
+def test_rendering_a_sequence_anew_reproduces_its_pictures():
+    for one, two in zip(load_sequence("walk"), SEQUENCES["walk"](), strict=True):
         assert np.abs(one.astype(float) - two).mean() < 5
 
 

@@ -9,6 +9,8 @@ from ruzhash_cv.datasets.adelaidermf import fetch_adelaidermf as fetch_adelaider
 from ruzhash_cv.datasets.pairs import PAIR_NAMES as PAIR_NAMES
 from ruzhash_cv.datasets.pairs import ImagePair as ImagePair
 from ruzhash_cv.datasets.pairs import load_pair as load_pair
+from ruzhash_cv.datasets.sequences import SEQUENCE_NAMES as SEQUENCE_NAMES
+from ruzhash_cv.datasets.sequences import load_sequence as load_sequence
 from ruzhash_cv.datasets.shapes import CIRCLE_SHAPES as CIRCLE_SHAPES
 from ruzhash_cv.datasets.shapes import LINE_SHAPES as LINE_SHAPES
 from ruzhash_cv.datasets.shapes import SHAPE_NAMES as SHAPE_NAMES

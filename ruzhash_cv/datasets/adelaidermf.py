@@ -66,7 +66,7 @@ class AdelaideScene:
     points1, points2 : ndarray of float64, shape (n, 2)
         Pixel coordinates (x, y) of the correspondences in the first and the second image. Rows may repeat.
     labels : ndarray of int64, shape (n,)
-        0 for a mismatch, k >= 1 for a match on structure k.
+        -1 for a mismatch, k >= 0 for a match on structure k. The files have 0 and k + 1.
     img1, img2 : ndarray of uint8, shape (h, w, 3)
         The two images in OpenCV's channel order, BGR.
     """
@@ -152,7 +152,7 @@ def fetch_adelaidermf(name: str, *, data_home: str | os.PathLike[str] | None = N
         kind="homography" if name in HOMOGRAPHY_SCENES else "fundamental",
         points1=np.ascontiguousarray(data[0:2].T, dtype=np.float64),
         points2=np.ascontiguousarray(data[3:5].T, dtype=np.float64),
-        labels=np.ravel(labels).astype(np.int64),
+        labels=np.ravel(labels).astype(np.int64) - 1,
         img1=np.asarray(img1, dtype=np.uint8),
         img2=np.asarray(img2, dtype=np.uint8),
     )

@@ -55,8 +55,8 @@ class ImagePair:
 
     @property
     def structure_of_face(self) -> NDArray[np.int64]:
-        """Label of the structure of each face, from 1: its plane, or its body + 1, shape (n_faces,)."""
-        return self.plane_of_face if self.structure == "plane" else self.body_of_face + 1
+        """Label of the structure of each face, from 0: its plane or its body, shape (n_faces,)."""
+        return self.plane_of_face - 1 if self.structure == "plane" else self.body_of_face
 
     def transfer_errors(self, points1: ArrayLike, points2: ArrayLike) -> Array:
         """Return how far points2 are from the true places of points1 in image 2.
@@ -86,11 +86,11 @@ class ImagePair:
         Returns
         -------
         labels : ndarray of int64, shape (n,)
-            0 is a mismatch; k >= 1 is plane k, or body k - 1 if ``structure == "body"``.
+            -1 is a mismatch; others number the planes, or the bodies if ``structure == "body"``, from 0.
         """
         tolerance = check_real(tolerance, "tolerance")
         errors, faces = self._nearest_face(points1, points2)
-        return np.where(errors <= tolerance, np.append(self.structure_of_face, 0)[faces], 0)
+        return np.where(errors <= tolerance, np.append(self.structure_of_face, -1)[faces], -1)
 
     def _nearest_face(self, points1: ArrayLike, points2: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
         """Return the smallest transfer error over the faces around points1, and that face (-1: none)."""
@@ -123,6 +123,15 @@ def data_folder() -> Path:
     return installed if installed.is_dir() else Path(__file__).parents[2] / "data"
 
 
+def load_bundled(file_name: str) -> NDArray[np.uint8]:
+    """Load a picture that ships with the package."""
+    path = data_folder() / file_name
+    image = cv2.imread(str(path), cv2.IMREAD_COLOR)
+    if image is None:
+        raise FileNotFoundError(f"bundled picture {path} is missing or unreadable; reinstall the package")
+    return np.asarray(image, dtype=np.uint8)
+
+
 def load_pair(name: str) -> ImagePair:
     """Load one of the pairs that ship with the package.
 
@@ -152,13 +161,7 @@ def load_pair(name: str) -> ImagePair:
     """
     name = check_choice(name, "name", PAIR_NAMES)
     folder = data_folder()
-    images = []
-    for number in (1, 2):
-        path = folder / f"{name}{number}.jpg"
-        image = cv2.imread(str(path), cv2.IMREAD_COLOR)
-        if image is None:
-            raise FileNotFoundError(f"bundled picture {path} is missing or unreadable; reinstall the package")
-        images.append(np.asarray(image, dtype=np.uint8))
+    images = [load_bundled(f"{name}{number}.jpg") for number in (1, 2)]
     with np.load(folder / f"{name}_truth.npz") as truth:
         structure: Literal["plane", "body"] = "plane" if str(truth["structure"]) == "plane" else "body"
         return ImagePair(

@@ -54,7 +54,7 @@ class Shape:
     points : ndarray of float64, shape (n, 2)
         The structures' points first, then the anomalies.
     labels : ndarray of int64, shape (n,)
-        0 for an anomaly, k >= 1 for a point of structure k.
+        -1 for an anomaly, k >= 0 for a point of structure k.
     """
 
     name: str
@@ -94,7 +94,7 @@ def load_shape(name: str, folder: str | os.PathLike[str], *, anomalies: float = 
     """
     check_choice(name, "name", SHAPE_NAMES)
     points, numbers = (_read(Path(folder) / f"{name}{suffix}.csv") for suffix in ("", "_gt"))
-    labels = numbers.ravel()
+    labels = numbers.ravel() - 1
     if points.shape[0] != 2 or len(labels) != points.shape[1]:
         raise DatasetError(
             f"{name}.csv and {name}_gt.csv in {folder} must hold as many labels as points, got {points.shape} and {numbers.shape}"
@@ -123,7 +123,7 @@ def make_shape(name: str, *, anomalies: float = 1.0, noise: float | None = None,
     Examples
     --------
     >>> shape = make_shape("star5")
-    >>> shape.kind, shape.points.shape, int((shape.labels == 0).sum())
+    >>> shape.kind, shape.points.shape, int((shape.labels == -1).sum())
     ('line', (500, 2), 250)
     """
     check_choice(name, "name", SHAPE_NAMES)
@@ -133,7 +133,7 @@ def make_shape(name: str, *, anomalies: float = 1.0, noise: float | None = None,
     noise = check_real(noise, "noise", inclusive=True)
     curves = _circles(name, generator) if name in CIRCLE_SHAPES else _segments(name, generator)
     points = np.vstack([curve + noise * across * generator.normal(size=(len(curve), 1)) for curve, across in curves])
-    labels = np.repeat(np.arange(1, len(curves) + 1), [len(curve) for curve, _ in curves])
+    labels = np.repeat(np.arange(len(curves)), [len(curve) for curve, _ in curves])
     return _among_anomalies(name, points, labels, anomalies, generator)
 
 
@@ -173,7 +173,7 @@ def _among_anomalies(
         name=name,
         kind="line" if name in LINE_SHAPES else "circle",
         points=np.vstack([points, alone]),
-        labels=np.concatenate([labels, np.zeros(len(alone))]).astype(np.int64),
+        labels=np.concatenate([labels, np.full(len(alone), -1)]).astype(np.int64),
     )
 
 

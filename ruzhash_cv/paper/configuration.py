@@ -51,7 +51,7 @@ class Problem:
     data : ndarray of float64, shape (n, d)
         Points of the plane, or correspondences in normalised coordinates.
     labels : ndarray of int64, shape (n,)
-        0 for an anomaly, k >= 1 for a point of structure k.
+        -1 for an anomaly, k >= 0 for a point of structure k.
     family : ModelFamily
         The family of the structures.
     sigma : float
@@ -73,7 +73,7 @@ def problem_from(name: str, data: ArrayLike, labels: ArrayLike, family: ModelFam
 
     Examples
     --------
-    >>> problem = problem_from("x axis", [[0.0, 1.0], [1.0, -1.0], [2.0, -1.0], [3.0, 1.0]], [1, 1, 1, 1], Lines())
+    >>> problem = problem_from("x axis", [[0.0, 1.0], [1.0, -1.0], [2.0, -1.0], [3.0, 1.0]], [0, 0, 0, 0], Lines())
     >>> problem.sigma
     1.0
     """
@@ -140,7 +140,7 @@ def paper_scores(problem: Problem, method: str, *, branching_factor: int = 2, rn
     >>> from ruzhash_cv.datasets import make_shape
     >>> problem = pose(make_shape("stair4"))
     >>> scores = paper_scores(problem, "RHF")
-    >>> bool(scores[problem.labels == 0].mean() > scores[problem.labels > 0].mean())
+    >>> bool(scores[problem.labels < 0].mean() > scores[problem.labels >= 0].mean())
     True
     """
     generator = as_generator(rng)

@@ -59,7 +59,7 @@ def fit_noise(data: ArrayLike, labels: ArrayLike, family: ModelFamily) -> float:
     ----------
     data : array_like, shape (n, d)
     labels : array_like of int, shape (n,)
-        0 for anomalies, which are left out; structures count from 1. Structures with no more points than a minimal sample are
+        -1 for anomalies, which are left out; structures count from 0. Structures with no more points than a minimal sample are
         left out too.
     family : ModelFamily
 
@@ -76,13 +76,13 @@ def fit_noise(data: ArrayLike, labels: ArrayLike, family: ModelFamily) -> float:
     Examples
     --------
     >>> from ruzhash_cv.paper import Lines
-    >>> fit_noise([[0.0, 1.0], [1.0, -1.0], [2.0, -1.0], [3.0, 1.0]], [1, 1, 1, 1], Lines())
+    >>> fit_noise([[0.0, 1.0], [1.0, -1.0], [2.0, -1.0], [3.0, 1.0]], [0, 0, 0, 0], Lines())
     1.0
     """
     points, groups = as_data(data), np.asarray(labels)
     squared = [
         family.squared_residuals(own, family.fit(own, np.ones((1, len(own))))).ravel()
-        for own in (points[groups == structure] for structure in np.unique(groups[groups > 0]))
+        for own in (points[groups == structure] for structure in np.unique(groups[groups >= 0]))
         if len(own) > family.sample_size
     ]
     if not squared:

@@ -155,7 +155,7 @@ def test_missing_file_is_downloaded_and_decoded(published: Server, cache: Path) 
     truth = made_up_scene()
     np.testing.assert_array_equal(scene.points1, truth["data"][0:2].T)
     np.testing.assert_array_equal(scene.points2, truth["data"][3:5].T)
-    np.testing.assert_array_equal(scene.labels, [0, 1, 2, 1, 0])
+    np.testing.assert_array_equal(scene.labels, [-1, 0, 1, 0, -1])
     assert scene.points1.flags.c_contiguous
     assert scene.points2.dtype == np.float64
     assert scene.labels.dtype == np.int64
@@ -198,7 +198,7 @@ def test_scene_in_parts_is_put_together_from_csv_and_png(
     scene = fetch_adelaidermf("johnsona")
     np.testing.assert_array_equal(scene.points1, truth["data"][0:2].T)
     np.testing.assert_array_equal(scene.points2, truth["data"][3:5].T)
-    np.testing.assert_array_equal(scene.labels, [0, 1, 2, 1, 0])
+    np.testing.assert_array_equal(scene.labels, [-1, 0, 1, 0, -1])
     assert scene.img1[0, 0].tolist() == [0, 0, 200]
     assert scene.img2.shape == (8, 7, 3)
     assert files_in(cache) == sorted(server.files)
@@ -317,8 +317,8 @@ def test_all_scenes_load_with_points_inside_their_images(scene: Scenes) -> None:
         n = len(pair.labels)
         sizes.append(n)
         assert pair.points1.shape == pair.points2.shape == (n, 2)
-        assert pair.labels.min() == 0
-        assert set(np.unique(pair.labels)) == set(range(pair.labels.max() + 1))
+        assert pair.labels.min() == -1
+        assert set(np.unique(pair.labels)) == set(range(-1, pair.labels.max() + 1))
         for points, image in ((pair.points1, pair.img1), (pair.points2, pair.img2)):
             assert image.dtype == np.uint8
             assert image.shape[2] == 3
@@ -329,13 +329,13 @@ def test_all_scenes_load_with_points_inside_their_images(scene: Scenes) -> None:
 
 def test_unihouse_is_the_true_one_not_the_copy_of_johnsonb(scene: Scenes) -> None:
     labels = scene("unihouse").labels
-    assert (len(labels), labels.max(), (labels == 0).sum()) == (2084, 5, 345)
+    assert (len(labels), labels.max(), (labels == -1).sum()) == (2084, 4, 345)
 
 
 @pytest.mark.parametrize("name", ["barrsmith", "unihouse"])
 def test_labelled_planes_are_planes(scene: Scenes, name: str) -> None:
     pair = scene(name)
-    for label in range(1, pair.labels.max() + 1):
+    for label in range(pair.labels.max() + 1):
         source, target = pair.points1[pair.labels == label], pair.points2[pair.labels == label]
         homography = cv2.findHomography(source, target)[0]
         moved = cv2.perspectiveTransform(source[None], homography)[0]
