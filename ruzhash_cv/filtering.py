@@ -12,6 +12,7 @@ from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_choice, check_real
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, look_up
+from ruzhash_cv.decoys import decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.families.base import CheckedFamily, Families, TwoViewFamily
 from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label_matches
@@ -24,10 +25,11 @@ from ruzhash_cv.problem import Problem, Stages
 from ruzhash_cv.reasons import MIN_MATCHES, why_nothing, why_too_few
 from ruzhash_cv.refinement import refine_structures, refit
 from ruzhash_cv.result import FilterResult, Structure
-from ruzhash_cv.sampling import REJECTIONS
+from ruzhash_cv.sampling import REJECTIONS, samples_of_matches
 from ruzhash_cv.scoring import score
 from ruzhash_cv.search import (
     Estimate,
+    converged,
     divided,
     drop_repetitions,
     find_structures,
@@ -35,17 +37,23 @@ from ruzhash_cv.search import (
     texture_along_lines,
 )
 from ruzhash_cv.selection import Structures
+from ruzhash_cv.stationary import find_stationary
 
 #: The numbers and the stages of the method.
 PARAMETERS = Parameters()
 STAGES = Stages(
     weigh_matches=match_weights,
+    decoys_of_matches=decoys_of_matches,
+    decoys_of_unexplained=decoys_of_unexplained,
+    find_stationary=find_stationary,
+    draw_samples=samples_of_matches,
     propose=proposal_weights,
     embed=embed,
     as_rows=as_rows,
     refit=refit,
     score=score,
     find_texture=texture_along_lines,
+    converged=converged,
     drop_repetitions=drop_repetitions,
     resolve_overlaps=resolve_overlaps,
     one_to_one=break_one_to_one,

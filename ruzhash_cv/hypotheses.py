@@ -13,7 +13,7 @@ from ruzhash_cv._kernels import jit
 from ruzhash_cv.families.base import Models, TwoViewFamily
 from ruzhash_cv.preferences import Embedded, Kernel, expected_preference
 from ruzhash_cv.problem import Problem
-from ruzhash_cv.sampling import REJECTIONS, SamplePlan, draw_samples
+from ruzhash_cv.sampling import REJECTIONS
 from ruzhash_cv.selection import Hypotheses, meaningful
 
 #: Residuals of so many models at once: many more leave the processor's cache, and memory for much fewer is given back each time.
@@ -64,8 +64,7 @@ def sample_hypotheses(
 ) -> Pool:
     """Return the pool with the best of models sampled by `proposal` weights (n,), and with refits of these."""
     matches, family, parameters = problem.matches, problem.families[family_id], problem.parameters
-    plan = SamplePlan.of(family, matches.unit, parameters)
-    samples = draw_samples(matches.data, proposal, n_samples, plan, rng)
+    samples = problem.stages.draw_samples(matches, proposal, n_samples, family, parameters, rng)
     models, owner = family.solve(matches.data[samples.indices])
     n_unsolved = int(np.count_nonzero(np.bincount(owner, minlength=len(samples)) == 0))
     pool = pool.sampled(len(models), [*samples.rejected.values(), n_unsolved])

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv.decoys import decoys_of_matches
 from ruzhash_cv.families.base import Families
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.parameters import Parameters
@@ -21,12 +20,17 @@ class Stages:
     """Functions that are stages or rules of the method, each with the signature of the default; `filtering.STAGES` has these."""
 
     weigh_matches: Callable[..., Any]  # matches.match_weights
+    decoys_of_matches: Callable[..., Any]  # decoys.decoys_of_matches
+    decoys_of_unexplained: Callable[..., Any]  # decoys.decoys_of_unexplained
+    find_stationary: Callable[..., Any]  # stationary.find_stationary
+    draw_samples: Callable[..., Any]  # sampling.samples_of_matches
     propose: Callable[..., Any]  # search.proposal_weights
     embed: Callable[..., Any]  # preferences.embed
     as_rows: Callable[..., Any]  # preferences.as_rows
     refit: Callable[..., Any]  # refinement.refit
     score: Callable[..., Any]  # scoring.score
     find_texture: Callable[..., Any]  # search.texture_along_lines
+    converged: Callable[..., Any]  # search.converged
     drop_repetitions: Callable[..., Any]  # search.drop_repetitions
     resolve_overlaps: Callable[..., Any]  # overlaps.resolve_overlaps
     one_to_one: Callable[..., Any]  # labelling.break_one_to_one
@@ -47,4 +51,4 @@ class Problem(WithRadii):
     ) -> Problem:
         """Return the problem of some matches, with decoys drawn for it."""
         radii = Radii.of(matches.unit, families, parameters)
-        return cls(matches, decoys_of_matches(matches, parameters, rng), radii, stages)
+        return cls(matches, stages.decoys_of_matches(matches, parameters, rng), radii, stages)

@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import below, draw_key, jit, mix, uniform
 from ruzhash_cv.families.base import TwoViewFamily
+from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.parameters import Parameters
 
 #: Up to so many distances are all looked at, which takes less time than a tree does; the result is the same.
@@ -97,6 +98,19 @@ class _Drawn(NamedTuple):
 
     samples: Rows
     verdicts: Rows
+
+
+def samples_of_matches(
+    matches: MatchSet,
+    weights: Array,
+    n_samples: int,
+    family: TwoViewFamily,
+    parameters: Parameters,
+    rng: np.random.Generator,
+) -> MinimalSamples:
+    """Draw samples of a family, as `draw_samples` by the family's plan."""
+    plan = SamplePlan.of(family, matches.unit, parameters)
+    return draw_samples(matches.data, weights, n_samples, plan, rng)
 
 
 def draw_samples(

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv.decoys import decoys_of_unexplained
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.hypotheses import Columns, padded, significance
 from ruzhash_cv.preferences import Kernel, expected_preference
@@ -47,7 +46,7 @@ def score(
 ) -> Scores:
     """Return anomaly scores 2^(-h / c) of matches and of decoys by a RuzHash forest of these columns and the structures."""
     matches, parameters = problem.matches, problem.parameters
-    decoys = decoys_of_unexplained(matches, unexplained, parameters, rng)
+    decoys = problem.stages.decoys_of_unexplained(matches, unexplained, parameters, rng)
     columns = Columns.join([columns, columns_of(structures, problem)])
     groups = np.append(matches.groups, np.full(len(decoys), _NO_GROUP))
     agreement = weighted_preferences(columns, problem, np.vstack([matches.data, decoys]), groups)

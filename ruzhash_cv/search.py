@@ -26,7 +26,7 @@ from ruzhash_cv.selection import (
     extract,
     strongest_first,
 )
-from ruzhash_cv.stationary import Stationary, find_stationary
+from ruzhash_cv.stationary import Stationary
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def find_structures(problem: Problem, rng: np.random.Generator) -> Estimate:
     mismatches.
     """
     families, stages, parameters = problem.families, problem.stages, problem.parameters
-    matches, stationary = problem.matches, find_stationary(problem)
+    matches, stationary = problem.matches, stages.find_stationary(problem)
     pool, unexplained, leading = Pool(), matches.weights, None
     for round_number in range(parameters.max_rounds):
         first_only = round_number == 0 and len(families) > 1 and families.structural[0]
@@ -73,7 +73,7 @@ def find_structures(problem: Problem, rng: np.random.Generator) -> Estimate:
         unexplained = selection.unexplained
         columns = most_significant(Columns.join(list(pool.columns)), parameters.n_columns)
         scores = stages.score(columns, selection.structures, unexplained, problem, rng)
-        if converged(selection, scores, problem, first_only):
+        if stages.converged(selection, scores, problem, first_only):
             break
         leading = scores.of_matches
     structures = selection.structures

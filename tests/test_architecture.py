@@ -42,6 +42,7 @@ ORDER = (
     "result",
     "filtering",
     "opencv",
+    "structures",
     "drawing",
     "datasets",
     "paper",
@@ -51,7 +52,7 @@ ORDER = (
     "__main__",
 )
 # Within the room of families: each of these knows those before it at most.
-FAMILIES = ("base", "normal_equations", "homography", "fundamental", "distances")
+FAMILIES = ("base", "curves", "normal_equations", "homography", "fundamental", "distances")
 # OpenCV's own robust estimators, which this package replaces. Only the command line calls them, to compare.
 ROBUST_ESTIMATORS = ("RANSAC", "USAC", "LMEDS", "RHO", "MAGSAC", "PROSAC", "findHomography", "estimateAffine")
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")

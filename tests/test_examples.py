@@ -115,6 +115,15 @@ def test_hloc_s_files_are_filtered() -> None:
     assert 0.3 * n_matches < kept < 0.8 * n_matches
 
 
+def test_lines_and_circles_beside_scikit_image() -> None:
+    pytest.importorskip("skimage")
+    done = run("lines_and_circles.py")
+    assert done.returncode == 0, done.stderr
+    assert "ransac: 1 line" in done.stdout
+    assert "find_structures: 4 lines" in done.stdout
+    assert "find_structures: 5 circles" in done.stdout
+
+
 # The README
 
 

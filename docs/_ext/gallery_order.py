@@ -14,6 +14,7 @@ FIRST = (
     "video.py",
     "p_values.py",
     "step_by_step.py",
+    "lines_and_circles.py",
 )
 LAST = ("plane_in_space.py", "paper_figures.py")
 

@@ -124,7 +124,8 @@ class Models:
 
     @classmethod
     def join(cls: type[M], parts: list[M]) -> M:
-        """Return the models of several sets as one."""
+        """Return the models of several sets as one; those of sets without any need not have the width of the others."""
+        parts = [part for part in parts if len(part) > 0] or parts[:1]
         return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
     def take(self: M, rows: NDArray[Any]) -> M:

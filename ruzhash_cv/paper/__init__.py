@@ -3,6 +3,7 @@
 F. Leveni, L. Magri, C. Alippi, G. Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023.
 """
 
+from ruzhash_cv.families import Lines as Lines
 from ruzhash_cv.paper.algebraic import AlgebraicFundamentalMatrices as AlgebraicFundamentalMatrices
 from ruzhash_cv.paper.algebraic import AlgebraicHomographies as AlgebraicHomographies
 from ruzhash_cv.paper.algebraic import normalise_pairs as normalise_pairs
@@ -14,8 +15,7 @@ from ruzhash_cv.paper.configuration import paper_preferences as paper_preference
 from ruzhash_cv.paper.configuration import paper_scores as paper_scores
 from ruzhash_cv.paper.configuration import pose as pose
 from ruzhash_cv.paper.configuration import problem_from as problem_from
-from ruzhash_cv.paper.curves import Circles as Circles
-from ruzhash_cv.paper.curves import Lines as Lines
+from ruzhash_cv.paper.curves import AlgebraicCircles as AlgebraicCircles
 from ruzhash_cv.paper.preferences import embed_preferences as embed_preferences
 from ruzhash_cv.paper.preferences import family_preferences as family_preferences
 from ruzhash_cv.paper.preferences import jaccard_distance as jaccard_distance

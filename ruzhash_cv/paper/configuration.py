@@ -17,11 +17,11 @@ from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._validation import RNG, as_generator, check_choice
 from ruzhash_cv.datasets.adelaidermf import AdelaideScene
 from ruzhash_cv.datasets.shapes import Shape
-from ruzhash_cv.families import ModelFamily
+from ruzhash_cv.families import Lines, ModelFamily
 from ruzhash_cv.forests.isolation import PreferenceForest
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.paper.algebraic import AlgebraicFundamentalMatrices, AlgebraicHomographies, normalise_pairs
-from ruzhash_cv.paper.curves import Circles, Lines
+from ruzhash_cv.paper.curves import AlgebraicCircles
 from ruzhash_cv.paper.preferences import family_preferences
 from ruzhash_cv.paper.sampling import fit_noise, sample_models
 from ruzhash_cv.paper.voronoi import VoronoiForest
@@ -34,7 +34,7 @@ _MODELS_PER_POINT = 10
 #: The family and the k of each kind of scene.
 _FAMILIES: dict[str, tuple[ModelFamily, float]] = {
     "line": (Lines(), 3.0),
-    "circle": (Circles(), 3.0),
+    "circle": (AlgebraicCircles(), 3.0),
     "homography": (AlgebraicHomographies(), 5.0),
     "fundamental": (AlgebraicFundamentalMatrices(), 0.25),
 }

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from two_views import MAKE, motion, plane, random_fundamental_matrices, random_homographies
 
-from ruzhash_cv.families import FundamentalMatrices, Homographies, ModelFamily, TwoViewFamily
+from ruzhash_cv.families import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily, TwoViewFamily
 from ruzhash_cv.families.base import CheckedFamily, Families, Models
 from ruzhash_cv.matches import Frame
-from ruzhash_cv.paper import AlgebraicFundamentalMatrices, AlgebraicHomographies, Circles, Lines, normalise_pairs
+from ruzhash_cv.paper import AlgebraicCircles, AlgebraicFundamentalMatrices, AlgebraicHomographies, normalise_pairs
 
 Array = np.ndarray
 BOTH = Homographies(), FundamentalMatrices()
@@ -29,6 +29,10 @@ def line_residuals(data: Array, model: Array) -> Array:
 
 
 def circle_residuals(data: Array, model: Array) -> Array:
+    return np.array([abs(float(np.linalg.norm(point - model[:2])) - model[2]) for point in data])
+
+
+def algebraic_circle_residuals(data: Array, model: Array) -> Array:
     centre, radius2 = -model[:2] / 2, np.sum(model[:2] ** 2) / 4 - model[2]
     return np.abs(((data - centre) ** 2).sum(axis=1) - radius2)
 
@@ -77,6 +81,7 @@ def of_matrix(residuals: Callable[[Array, Array], Array]) -> Callable[[Array, Ar
 CASES = {
     "lines": Case(Lines(), line_residuals, on_a_line),
     "circles": Case(Circles(), circle_residuals, on_a_circle),
+    "algebraic circles": Case(AlgebraicCircles(), algebraic_circle_residuals, on_a_circle),
     "homographies": Case(BOTH[0], of_matrix(naive.transfer_error), on_a_plane),
     "fundamental": Case(BOTH[1], of_matrix(naive.sampson_distance), in_motion),
     "algebraic homographies": Case(AlgebraicHomographies(), cross_product_residuals, on_a_plane),

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from ruzhash_cv.families import FundamentalMatrices, Homographies, ModelFamily
-from ruzhash_cv.paper import Circles, Lines, family_preferences, fit_noise, sample_models
+from ruzhash_cv.paper import AlgebraicCircles, Lines, family_preferences, fit_noise, sample_models
 
 FAMILIES: dict[str, tuple[ModelFamily, int]] = {
     "lines": (Lines(), 2),
-    "circles": (Circles(), 2),
+    "circles": (AlgebraicCircles(), 2),
     "homographies": (Homographies(), 4),
     "fundamental": (FundamentalMatrices(), 4),
 }

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from stand_ins import Tensor
 
+from ruzhash_cv.datasets import make_shape
+
 RECIPES = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
 N, TRUE = 60, 40
 
@@ -90,6 +92,11 @@ def test_roma(tensor: Any) -> None:
     held |= {"matches": tensor(np.hstack([first, second])), "certainty": tensor(np.linspace(0, 1, N))}
     exec(recipe("certainty"), held)
     assert numbers(held["matches"]).tolist() == np.hstack([first, second])[:TRUE].tolist()
+
+
+def test_circles(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(recipe("Circles"), {"points": make_shape("circle5").points})
+    assert len(capsys.readouterr().out.splitlines()) == 5
 
 
 def test_missing_points() -> None:

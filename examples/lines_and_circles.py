@@ -1,0 +1,49 @@
+"""
+Lines and circles: every structure, beside scikit-image's RANSAC
+================================================================
+
+``skimage.measure.ransac`` finds one model for one threshold. `find_structures` takes the points and the family, and finds all models,
+each with a tolerance of its own. Half of the points here are strays. The example needs scikit-image.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from skimage.measure import CircleModel, LineModelND, ransac
+
+from ruzhash_cv import find_structures
+from ruzhash_cv.datasets import make_shape
+from ruzhash_cv.families import Circles, Lines
+
+# %%
+# Four steps of a stair, 50 points each, and 200 strays. RANSAC has to be told the threshold. It returns one line.
+
+stair = make_shape("stair4").points  # (400, 2)
+line, inliers = ransac(stair, LineModelND, min_samples=2, residual_threshold=0.02, rng=0)  # type: ignore[no-untyped-call]
+found_lines = find_structures(stair, Lines())
+print(f"ransac: 1 line, {inliers.sum()} points")
+print(f"find_structures: {len(found_lines)} lines, {found_lines.masks.sum(axis=1)} points")
+
+# %%
+# Five circles. ``masks[i]`` holds the points of model ``i``, and ``models[i]`` is its centre and radius.
+
+rings = make_shape("circle5").points  # (500, 2)
+circle, ring = ransac(rings, CircleModel, min_samples=3, residual_threshold=0.015, rng=0)  # type: ignore[no-untyped-call]
+found_circles = find_structures(rings, Circles())
+print(f"ransac: 1 circle, {ring.sum()} points")
+print(f"find_structures: {len(found_circles)} circles, {found_circles.masks.sum(axis=1)} points")
+print(found_circles.models.round(2))
+
+# %%
+# ``labels`` gives each point to the nearest model, -1 for none.
+
+figure, axes = plt.subplots(2, 2, figsize=(10, 9), layout="constrained")
+one_line, one_circle = np.where(inliers, 0, -1), np.where(ring, 0, -1)
+panels = ((stair, one_line, found_lines.labels), (rings, one_circle, found_circles.labels))
+for row, (points, by_ransac, by_us) in zip(axes, panels, strict=True):
+    for axis, labels, title in zip(row, (by_ransac, by_us), ("skimage.measure.ransac", "find_structures"), strict=True):
+        for label in range(-1, labels.max() + 1):
+            own = points[labels == label]
+            axis.plot(own[:, 0], own[:, 1], ".", ms=4, color="0.8" if label < 0 else f"C{label}")
+        axis.set(title=f"{title}: {labels.max() + 1}", aspect="equal")
+        axis.axis("off")
+plt.show()

@@ -1,0 +1,271 @@
+"""All structures among points of any kind: lines, circles, planes, or what a family of one's own describes.
+
+The search is that of `filter_points`: samples of neighbours, hypotheses weighed against decoys, structures by -ln NFA, a RuzHash
+forest whose scores lead the next round. What differs is what a correspondence has and a point has not. Decoys are uniform in the
+bounding box of the points, samples are drawn among neighbours in space, and nothing is stationary or a repetition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial import cKDTree
+
+from ruzhash_cv._arrays import Array, Mask, Record, Rows
+from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv._validation import RNG, as_generator, as_reals, check_real
+from ruzhash_cv.families.base import CheckedFamily, Families, ModelFamily, TwoViewFamily
+from ruzhash_cv.filtering import PARAMETERS, STAGES, score_all, subsample
+from ruzhash_cv.matches import Frame, MatchSet
+from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.problem import Problem
+from ruzhash_cv.refinement import refine_structures
+from ruzhash_cv.sampling import REJECTIONS, MinimalSamples
+from ruzhash_cv.search import find_structures as search_structures
+from ruzhash_cv.selection import Structures
+from ruzhash_cv.stationary import Stationary
+
+#: A model of points is sampled as often as a plane of matches, and its noise is known as badly as that of planes.
+POINT_PARAMETERS = replace(
+    PARAMETERS,
+    motion_samples=PARAMETERS.plane_samples,
+    motion_refits=PARAMETERS.plane_refits,
+    motion_widest_radius=PARAMETERS.plane_widest_radius,
+)
+#: Noise scales in the median distance of points from their centre, where the caller gives none.
+SCALES_IN_SPREAD = 125.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FoundStructures(Record):
+    """What `find_structures` found, strongest structure first.
+
+    Attributes
+    ----------
+    models : ndarray of float64, shape (k, p)
+        Models as the family has them, each fitted to its points.
+    masks : ndarray of bool, shape (k, n)
+        Which points lie within the tolerance of each model. A point where two structures cross is in both masks.
+    labels : ndarray of int64, shape (n,)
+        The structure that is nearest to each point, in tolerances; -1 for a point in no mask.
+    anomaly_scores : ndarray of float64, shape (n,)
+        In (0, 1], high = outlier, by the RuzHash forest.
+    tolerances : ndarray of float64, shape (k,)
+        In the residuals' unit.
+    noise_scales : ndarray of float64, shape (k,)
+        Standard deviations of the noise of each structure, in the residuals' unit.
+    evidences : ndarray of float64, shape (k,)
+        -ln NFA: minus the logarithm of how many structures as strong are expected by chance.
+    reason : str or None
+        Why there are no structures; None where there are.
+    """
+
+    models: Array
+    masks: Mask
+    labels: Rows
+    anomaly_scores: Array
+    tolerances: Array
+    noise_scales: Array
+    evidences: Array
+    reason: str | None = field(default=None)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __repr__(self) -> str:
+        in_any = int((self.labels >= 0).sum())
+        return f"<FoundStructures: {len(self)} structures, {in_any} of {len(self.labels)} points>"
+
+
+@uninterrupted
+def find_structures(
+    data: ArrayLike,
+    family: ModelFamily,
+    *,
+    threshold: float | None = None,
+    noise_scale: float | None = None,
+    rng: RNG = 0,
+) -> FoundStructures:
+    """Find all structures of a family among points, as ``skimage.measure.ransac`` finds one.
+
+    Neither the number of structures nor a threshold is asked for. `filter_points` does this for correspondences of two images.
+
+    Parameters
+    ----------
+    data : array_like, shape (n, d)
+        Points. Rows that are not finite belong to nothing, and change nothing for the others.
+    family : ModelFamily
+        `ruzhash_cv.families.Lines` or `Circles` of points in the plane, or a family of your own. Its codimension is 1 or 2.
+    threshold : float, optional
+        The tolerance of every structure, in the residuals' unit. None: each structure has one of its own, from its residuals.
+    noise_scale : float, optional
+        About the standard deviation of the noise, in the residuals' unit. Noise of a fifth to six times as much is found. None: the
+        median distance of points from their centre, in the coordinate in which it is largest, over 125.
+    rng : int, numpy.random.Generator or None
+        The same int gives the same result.
+
+    Returns
+    -------
+    FoundStructures
+        Also where there is no structure; `reason` then says why.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above; the message names it and what arrived.
+
+    Examples
+    --------
+    >>> from ruzhash_cv import find_structures
+    >>> from ruzhash_cv.families import Lines
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(0, 1, 120)
+    >>> level, rising = np.stack([x[:60], 0 * x[:60] + 0.3], axis=1), np.stack([x[60:], x[60:]], axis=1)
+    >>> points = np.vstack([level, rising, rng.uniform(0, 1, (80, 2))])
+    >>> points[:120] += rng.normal(scale=0.003, size=(120, 2))
+    >>> found = find_structures(points, Lines())
+    >>> found
+    <FoundStructures: 2 structures, 145 of 200 points>
+    >>> found.models.shape, found.masks.shape
+    ((2, 3), (2, 200))
+    """
+    points = as_reals(data, "data", "(n, d)")
+    if points.ndim != 2 or points.shape[1] == 0:
+        raise ValueError(f"`data` must have shape (n, d), got {points.shape}")
+    checked = _PointFamily(cast(TwoViewFamily, _check_family(family)))
+    if threshold is not None:
+        threshold = check_real(threshold, "threshold")
+    if noise_scale is not None:
+        noise_scale = check_real(noise_scale, "noise_scale")
+    generator = as_generator(rng)
+    finite = np.isfinite(points).all(axis=1)
+    with np.errstate(under="ignore"):  # whatever the caller's settings
+        found = _find(np.ascontiguousarray(points[finite]), checked, noise_scale, threshold, generator)
+    masks, labels, scores = np.zeros((len(found), len(points)), bool), np.full(len(points), -1), np.ones(len(points))
+    masks[:, finite], labels[finite], scores[finite] = found.masks, found.labels, found.anomaly_scores
+    return replace(found, masks=masks, labels=labels, anomaly_scores=scores)
+
+
+@dataclass(frozen=True)
+class _PointFamily(CheckedFamily):
+    """A family of points, whose models predict no second image."""
+
+    is_plane: bool = False
+
+
+def _check_family(family: Any) -> ModelFamily:
+    members = ("name", "sample_size", "codimension", "solve", "squared_residuals", "fit")
+    missing = [member for member in members if not hasattr(family, member)]
+    if missing or isinstance(family, type):
+        what = f"the class {family.__name__}" if isinstance(family, type) else repr(family)
+        lacking = f" without `{missing[0]}`" if missing else ""
+        raise TypeError(f"`family` must be a ModelFamily, such as ruzhash_cv.families.Lines(), got {what}{lacking}")
+    if family.codimension not in (1, 2):
+        raise ValueError(f"`family.codimension` must be one of [1, 2], got {family.codimension!r}")
+    return cast(ModelFamily, family)
+
+
+def _find(
+    points: Array, family: _PointFamily, noise_scale: float | None, threshold: float | None, rng: np.random.Generator
+) -> FoundStructures:
+    """Return the structures of finite points."""
+    spread = float(np.median(np.abs(points - np.median(points, axis=0)), axis=0).max()) if len(points) else 0.0
+    distinct, groups = np.unique(points, axis=0, return_inverse=True)
+    least = family.sample_size + 2
+    if len(distinct) < least:
+        return _nothing(points, f"{len(distinct)} distinct points, at least {least} are needed")
+    scale = noise_scale or (spread or float(np.ptp(distinct, axis=0).max())) / SCALES_IN_SPREAD
+    every = _as_set(points, groups.reshape(-1), POINT_PARAMETERS.unit * scale)
+    searched, rows = subsample(every, POINT_PARAMETERS.max_searched, POINT_STAGES, rng)
+    families = Families((cast(TwoViewFamily, family),), (True,))
+    problem = Problem.of(searched, families, POINT_PARAMETERS, POINT_STAGES, rng)
+    estimate = search_structures(problem, rng)
+    scores = score_all(estimate, problem, every, rows)
+    structures = refine_structures(estimate.structures, every, problem.radii)
+    tolerances = structures.tolerances if threshold is None else np.full(len(structures), threshold)
+    distances = families.in_tolerances(structures, tolerances, points)
+    kept = np.flatnonzero((distances <= 1.0).any(axis=1))
+    if len(kept) == 0:
+        return replace(
+            _nothing(points, "no model found that more points agree with than chance would give"), anomaly_scores=scores
+        )
+    structures, tolerances, distances = structures.take(kept), tolerances[kept], distances[kept]
+    nearest = families.nearest(structures, tolerances, points)
+    told = tolerances, structures.noise, structures.evidences
+    return FoundStructures(structures.models, distances <= 1.0, nearest, scores, *told)
+
+
+def _nothing(points: Array, reason: str) -> FoundStructures:
+    n, none = len(points), np.zeros(0)
+    labels, scores = np.full(n, -1), np.ones(n)
+    return FoundStructures(np.zeros((0, 0)), np.zeros((0, n), bool), labels, scores, none, none, none, reason)
+
+
+def _as_set(points: Array, groups: Rows, unit: float) -> MatchSet:
+    """Return points as a set of matches without a second image, in no frame; equal points share a group and a weight."""
+    n, d = points.shape
+    rows, frame = np.arange(n), Frame(np.zeros(d), np.zeros(0), 1.0)
+    keypoints = np.tile(rows, (2, 1))  # all different: a point is no match that competes with others
+    weights = STAGES.weigh_matches(groups, keypoints)
+    return MatchSet(points, groups, keypoints, weights, frame, unit, np.ones(n, bool), rows)
+
+
+def uniform_decoys(points: MatchSet, parameters: Parameters, rng: np.random.Generator) -> Array:
+    """Return decoys (N, d) spread evenly over the bounding box of points."""
+    lowest, highest = points.data.min(axis=0), points.data.max(axis=0)
+    return rng.uniform(lowest, highest, (parameters.n_decoys, points.data.shape[1]))
+
+
+def samples_of_points(
+    points: MatchSet,
+    weights: Array,
+    n_samples: int,
+    family: ModelFamily,
+    parameters: Parameters,
+    rng: np.random.Generator,
+) -> MinimalSamples:
+    """Draw samples among points in proportion to `weights` (n,): a first point and others among its nearest.
+
+    The sizes of neighbourhoods are those of planes, used one after the other. Too small ones are left out.
+    """
+    rows, size = np.flatnonzero(weights > 0.0), family.sample_size
+    rejected = dict.fromkeys(REJECTIONS[:3], 0)
+    if len(rows) < size or n_samples == 0:
+        return MinimalSamples(np.zeros((0, size), np.int64), rejected)
+    data, shares = points.data[rows], weights[rows] / weights[rows].sum()
+    # Stratified: as many first points from each part as its weight asks for.
+    at = (np.arange(n_samples) + rng.random(n_samples)) / n_samples
+    firsts = np.minimum(np.searchsorted(np.cumsum(shares), at, side="right"), len(rows) - 1)
+    sizes = rng.permutation(np.resize(_neighbourhoods(len(rows), size, parameters), n_samples))
+    tree, samples = cKDTree(data), np.empty((n_samples, size), np.int64)
+    for k in np.unique(sizes):
+        own = np.flatnonzero(sizes == k)
+        everything = np.broadcast_to(np.arange(len(rows)), (len(own), len(rows)))
+        near = everything if k == len(rows) else np.asarray(tree.query(data[firsts[own]], k)[1])
+        # The largest of logarithms plus Gumbel noise are a weighted draw without replacement (Vieira, 2014).
+        keys = np.log(shares[near]) + rng.gumbel(size=near.shape)
+        keys[near == firsts[own, None]] = np.inf
+        chosen = np.argpartition(-keys, size - 1, axis=1)[:, :size]
+        samples[own] = np.take_along_axis(near, chosen, axis=1)
+    return MinimalSamples(rows[samples], rejected)
+
+
+def _neighbourhoods(n: int, size: int, parameters: Parameters) -> list[int]:
+    """Return how many of n points, the first one among them, each sample is drawn from."""
+    return [k + 1 if size <= k + 1 < n else n for k in parameters.plane_neighbourhoods if k == 0 or size <= k + 1]
+
+
+#: The stages of the method, for points. All rounds are drawn: one more costs little, and small structures are found late.
+POINT_STAGES = replace(
+    STAGES,
+    decoys_of_matches=uniform_decoys,
+    decoys_of_unexplained=lambda points, _, *others: uniform_decoys(points, *others),
+    find_stationary=lambda problem: Stationary(Structures.none(), problem.matches.weights),
+    draw_samples=samples_of_points,
+    find_texture=lambda _, __, problem, *___: np.zeros(len(problem.matches), bool),
+    converged=lambda *_: False,
+    drop_repetitions=lambda estimate, *_: estimate,
+)

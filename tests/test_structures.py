@@ -1,0 +1,177 @@
+"""All structures among points: how many there are, which points are theirs, and what comes back where there are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ruzhash_cv import find_structures
+from ruzhash_cv.datasets import make_shape
+from ruzhash_cv.families import Circles, Homographies, Lines
+from ruzhash_cv.structures import POINT_PARAMETERS, _as_set, samples_of_points
+
+Array = np.ndarray
+
+
+class Planes:
+    """Planes of points in space, rows of a unit normal and an offset."""
+
+    name, sample_size, codimension = "plane", 3, 1
+
+    def solve(self, samples: Array) -> tuple[Array, Array]:
+        """Return planes (k, 4) of samples (s, 3, 3)."""
+        normals = np.cross(samples[:, 1] - samples[:, 0], samples[:, 2] - samples[:, 0])
+        lengths = np.linalg.norm(normals, axis=1)
+        usable = np.flatnonzero(lengths > 1e-9)
+        normals = normals[usable] / lengths[usable, None]
+        return np.hstack([normals, -(normals * samples[usable, 0]).sum(axis=1, keepdims=True)]), usable
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared distances (m, n)."""
+        return np.asarray((models[:, :3] @ data.T + models[:, 3:]) ** 2)
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return planes (m, 4) of least squares."""
+        fitted = []
+        for own in weights:
+            centre = np.average(data, axis=0, weights=own) if own.sum() > 0 else np.full(3, np.nan)
+            scatter = ((data - centre) * own[:, None]).T @ (data - centre)
+            normal = np.linalg.eigh(scatter)[1][:, 0] if np.isfinite(scatter).all() else np.full(3, np.nan)
+            fitted.append([*normal, -normal @ centre])
+        return np.array(fitted)
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "least"),
+    [("stair4", Lines(), 4), ("stair3", Lines(), 2), ("circle5", Circles(), 5), ("circle4", Circles(), 3)],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_structures_are_found_and_nothing_else(name: str, family: Any, least: int, seed: int) -> None:
+    """Half of the points are anomalies. A structure is found by a mask that holds 70 % of its points."""
+    shape = make_shape(name, rng=seed)
+    found = find_structures(shape.points, family, rng=seed)
+    shares = np.array(
+        [found.masks[:, shape.labels == label].mean(axis=1) for label in range(1, shape.labels.max() + 1)]
+    )
+    assert ((shares > 0.7).sum(axis=1) <= 1).all()
+    assert (shares > 0.7).any(axis=0).all()
+    assert (shares > 0.7).any(axis=1).sum() >= least
+    assert found.anomaly_scores[shape.labels == 0].mean() > found.anomaly_scores[shape.labels > 0].mean()
+
+
+@pytest.mark.parametrize("family", [Lines(), Circles()])
+def test_points_at_random_have_hardly_ever_a_structure(family: Any) -> None:
+    """-ln NFA above 0 is expected for less than one structure in all rounds of a call; the bound is loose, so that hardly any comes."""
+    n_found = 0
+    for seed in range(12):
+        n_found += len(find_structures(np.random.default_rng(seed).uniform(0, 1, (150, 2)), family, rng=seed))
+    assert n_found <= 1
+
+
+def test_a_family_of_one_s_own_in_space() -> None:
+    rng = np.random.default_rng(0)
+    walls = rng.uniform(0, 3, (2, 150, 3))
+    walls[0, :, 0], walls[1, :, 2] = 0.0, 3.0
+    points = np.vstack([*walls, rng.uniform(0, 3, (150, 3))]) + rng.normal(scale=0.01, size=(450, 3))
+    found = find_structures(points, Planes())
+    assert len(found) == 2
+    normals = np.abs(found.models[:, :3]).round(2).tolist()
+    assert sorted(normals) == [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    np.testing.assert_allclose(found.noise_scales, 0.01, rtol=0.3)
+
+
+def test_masks_labels_and_tolerances_say_the_same() -> None:
+    points = make_shape("star5", rng=1).points
+    found = find_structures(points, Lines())
+    distances = np.sqrt(Lines().squared_residuals(points, found.models)) / found.tolerances[:, None]
+    np.testing.assert_array_equal(found.masks, distances <= 1.0)
+    np.testing.assert_array_equal(found.labels, np.where(found.masks.any(axis=0), distances.argmin(axis=0), -1))
+    assert (np.diff(found.evidences) <= 0).all()
+    assert (found.masks.sum(axis=0) > 1).any()  # lines cross
+
+
+def test_with_a_threshold_masks_end_at_it_and_models_stay() -> None:
+    points = make_shape("circle5").points
+    found, narrow = (find_structures(points, Circles(), threshold=threshold) for threshold in (None, 0.002))
+    np.testing.assert_array_equal(narrow.models, found.models)
+    np.testing.assert_array_equal(narrow.masks, Circles().squared_residuals(points, narrow.models) <= 0.002**2)
+
+
+def test_the_same_seed_gives_the_same_result_and_scale_does_not_matter() -> None:
+    points = make_shape("circle5").points
+    one, same, larger = (find_structures(factor * points, Circles(), rng=3) for factor in (1.0, 1.0, 1024.0))
+    assert one == same
+    np.testing.assert_array_equal(larger.masks, one.masks)
+    np.testing.assert_allclose(larger.models, 1024.0 * one.models, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_that_are_not_finite_change_nothing_for_the_others() -> None:
+    points = make_shape("circle5").points
+    spoilt = np.insert(points, [3, 90], [[np.nan, 0.0], [np.inf, 1.0]], axis=0)
+    whole, found = find_structures(points, Circles()), find_structures(spoilt, Circles())
+    rows = np.isfinite(spoilt).all(axis=1)
+    np.testing.assert_array_equal(found.masks[:, rows], whole.masks)
+    np.testing.assert_array_equal(found.labels[~rows], [-1, -1])
+    assert not found.masks[:, ~rows].any()
+    assert found.anomaly_scores[~rows].tolist() == [1.0, 1.0]
+
+
+def test_many_points_are_all_labelled_though_some_are_searched() -> None:
+    shapes = [make_shape("circle5", rng=seed) for seed in range(6)]
+    points = np.vstack([shape.points for shape in shapes])
+    assert len(points) > POINT_PARAMETERS.max_searched
+    found = find_structures(points, Circles())
+    assert len(found) == 5
+    assert (found.labels[np.concatenate([shape.labels for shape in shapes]) > 0] >= 0).mean() > 0.9
+
+
+@pytest.mark.parametrize("points", [np.zeros((0, 2)), np.ones((50, 2)), np.full((9, 2), np.nan), np.eye(2)])
+def test_too_few_points_give_an_empty_result_that_says_so(points: Array) -> None:
+    found = find_structures(points, Lines())
+    assert (len(found), found.masks.shape, found.labels.tolist()) == (0, (0, len(points)), [-1] * len(points))
+    assert found.reason is not None
+    assert "distinct points, at least 4 are needed" in found.reason
+
+
+def test_points_of_no_structure_say_so_and_keep_their_scores() -> None:
+    found = find_structures(np.random.default_rng(0).uniform(size=(60, 2)), Lines())
+    assert found.reason == "no model found that more points agree with than chance would give"
+    assert len(np.unique(found.anomaly_scores)) > 10
+    assert repr(found) == "<FoundStructures: 0 structures, 0 of 60 points>"
+
+
+@pytest.mark.parametrize(
+    ("data", "family", "message"),
+    [
+        (np.zeros(5), Lines(), r"`data` must have shape \(n, d\), got \(5,\)"),
+        (np.zeros((5, 2)), Lines, "`family` must be a ModelFamily, such as .*, got the class Lines"),
+        (np.zeros((5, 2)), "line", "`family` must be a ModelFamily, .*, got 'line' without `name`"),
+        (np.zeros((5, 4)), Homographies(codimension=3), r"`family.codimension` must be one of \[1, 2\], got 3"),
+        ([["a", "b"]], Lines(), "`data` must be an array of real numbers"),
+    ],
+)
+def test_what_is_wrong_is_named(data: Any, family: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        find_structures(data, family)
+
+
+@pytest.mark.parametrize("name", ["threshold", "noise_scale"])
+def test_lengths_are_above_0(name: str) -> None:
+    with pytest.raises(ValueError, match=f"`{name}` must be a finite number above 0"):
+        find_structures(np.zeros((9, 2)), Lines(), **{name: 0.0})
+
+
+def test_samples_are_of_different_points_near_each_other_by_their_weights() -> None:
+    rng = np.random.default_rng(0)
+    points = _as_set(rng.uniform(size=(300, 2)), np.arange(300), 0.01)
+    weights = np.where(np.arange(300) < 150, 1.0, 0.0)
+    drawn = samples_of_points(points, weights, 1000, Circles(), POINT_PARAMETERS, rng).indices
+    assert drawn.shape == (1000, 3)
+    assert (np.diff(np.sort(drawn, axis=1), axis=1) > 0).all()
+    assert drawn.max() < 150
+    counts = np.bincount(drawn[:, 0], minlength=150)
+    away = np.linalg.norm(points.data[drawn[:, 0]] - points.data[drawn[:, 1]], axis=1)
+    assert np.median(away) < 0.25  # of points at random it would be about a half
+    assert counts.max() < 60
