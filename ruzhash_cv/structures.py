@@ -128,7 +128,7 @@ def find_structures(
     >>> points[:120] += rng.normal(scale=0.003, size=(120, 2))
     >>> found = find_structures(points, Lines())
     >>> found
-    <FoundStructures: 2 structures, 145 of 200 points>
+    <FoundStructures: 2 structures, 122 of 200 points>
     >>> found.models.shape, found.masks.shape
     ((2, 3), (2, 200))
     """
