@@ -64,15 +64,15 @@ def repeated_ransac(shape: Shape, seed: int, n_models: int) -> np.ndarray:
 METHODS: dict[str, Callable[[Shape, int], np.ndarray]] = {
     "find_structures": ours,
     "ransac": lambda shape, seed: repeated_ransac(shape, seed, 1),
-    "ransac, repeated": lambda shape, seed: repeated_ransac(shape, seed, int(shape.labels.max())),
+    "ransac, repeated": lambda shape, seed: repeated_ransac(shape, seed, int(shape.labels.max()) + 1),
 }
 
 
 def judge(shape: Shape, masks: np.ndarray) -> tuple[int, int, float]:
     """Return how many structures were found, how many masks hold none, and F1 of the points in any mask."""
-    true = np.array([shape.labels == label for label in range(1, shape.labels.max() + 1)])
+    true = np.array([shape.labels == label for label in range(shape.labels.max() + 1)])
     shares = (masks.astype(float) @ true.T) / true.sum(axis=1) >= HELD
-    kept, genuine = masks.any(axis=0), shape.labels > 0
+    kept, genuine = masks.any(axis=0), shape.labels >= 0
     f1 = 2.0 * (kept & genuine).sum() / max(kept.sum() + genuine.sum(), 1)
     return int(shares.any(axis=0).sum()), int((~shares.any(axis=1)).sum()), float(f1)
 
@@ -94,7 +94,7 @@ def main() -> None:
                 started = time.perf_counter()
                 masks = masks_of(shape, seed)
                 found.append((*judge(shape, masks), time.perf_counter() - started))
-            means, n_structures = np.mean(found, axis=0), int(shape.labels.max())
+            means, n_structures = np.mean(found, axis=0), int(shape.labels.max()) + 1
             sums += [means[0], means[1], means[2] / len(SHAPE_NAMES), means[3]]
             rows.append([f"{name}: {method}", f"{means[0]:.1f} of {n_structures}", *_shown(means[1:])])
         rows.append([f"all: {method}", f"{sums[0]:.1f}", *_shown(sums[1:])])
