@@ -74,25 +74,28 @@ class Consensus:
         return np.vstack(found)
 
     def optimised(self, model: Array, rng: np.random.Generator) -> Array:
-        """Return a model (9,), or one of more matches that was fitted to a random sample of those within the threshold."""
+        """Return a model (9,) and fits to random samples of the matches within the threshold, those of most matches first: (k, 9)."""
         rows = np.flatnonzero(self.within(model[None])[0])
         if len(rows) <= self.family.sample_size:
-            return model
+            return model[None]
         n_samples = self.parameters.motion_samples
         weights = np.zeros((n_samples, len(self.matches)))
         drawn = rng.random((n_samples, len(rows))).argsort(axis=1)[:, : 2 * self.family.sample_size]
         np.put_along_axis(weights, rows[drawn], 1.0, axis=1)
         fitted = self.family.fit(self.matches.data, weights)
         fitted = self.largest(fitted[np.isfinite(fitted).all(axis=1)], self.parameters.motion_refits)
-        return np.asarray(self.largest(np.vstack([model, self.refitted(fitted)]), 1)[0])
+        found = np.vstack([model, self.refitted(fitted)])
+        return self.largest(found, len(found))
 
 
 def largest_consensus(consensus: Consensus, models: Array, rng: np.random.Generator) -> Array:
-    """Return the model of most matches that models (m, 9), one at least, lead to, and the likeliest of these: (k, 9)."""
+    """Return the models (k, 9) of most matches that models (m, 9) lead to, the largest first, and then the likeliest given."""
     parameters = consensus.parameters
     best = consensus.largest(consensus.refitted(consensus.largest(models, parameters.motion_refits)), 1)[0]
+    # Refits of one fundamental matrix end far from the likeliest, those of one homography do not.
+    optimised = consensus.optimised(best, rng)[: 1 if consensus.family.is_plane else None]
     likeliest = consensus.likeliest(consensus.largest(models, parameters.plane_refits), parameters.motion_refits)
-    return np.vstack([consensus.optimised(best, rng), likeliest])
+    return np.vstack([optimised, likeliest])
 
 
 def models_tried(estimate: Estimate, problem: Problem, family_id: int, rng: np.random.Generator) -> Array:

@@ -159,11 +159,10 @@ def find_matrix(
     if matches.n_groups < MIN_MATCHES:
         return None
     searched, rows = subsample(matches, parameters.max_searched, STAGES, rng)
-    families = families_of(kind)
-    problem = Problem.of(searched, families, parameters, STAGES, rng)
-    estimate = find_structures(problem, rng)
+    problem, estimate = _search(kind, searched, parameters, rng)
     if len(estimate.structures) == 0:
         return None
+    families = problem.families
     family_id, limit = len(families) - 1, max(threshold * matches.frame.scale, 1e-300)
     tried = models_tried(estimate, problem, family_id, rng)
     if len(tried) == 0:
@@ -178,6 +177,16 @@ def find_matrix(
     model = precise(consensus(np.flatnonzero(moving)), largest, problem.radii, family_id)
     found = Models(model[None], np.array([family_id], np.uint8))
     return np.asarray(families.to_pixels(found, matches.frame.transforms())[0])
+
+
+def _search(kind: str, matches: MatchSet, parameters: Parameters, rng: np.random.Generator) -> tuple[Problem, Estimate]:
+    """Return what is searched, and what was found; where motions alone are not found, planes may still propose one."""
+    for model in (kind,) if kind == "homography" else (kind, "auto"):
+        problem = Problem.of(matches, families_of(model), parameters, STAGES, rng)
+        estimate = find_structures(problem, rng)
+        if len(estimate.structures) > 0:
+            break
+    return problem, estimate
 
 
 def _overlaid(estimate: Estimate, problem: Problem) -> NDArray[np.bool_]:

@@ -132,7 +132,7 @@ def test_too_few_matches_within_the_threshold_leave_a_model_as_it_is(kind: str) 
     rng = np.random.default_rng(0)
     models = KINDS[kind][0](rng, 3).reshape(-1, 9)
     np.testing.assert_array_equal(consensus.refitted(models), np.tile(models, (1 + len(PARAMETERS.refit_radii), 1)))
-    np.testing.assert_array_equal(consensus.optimised(models[0], rng), models[0])
+    np.testing.assert_array_equal(consensus.optimised(models[0], rng), models[:1])
 
 
 @each_kind
@@ -154,10 +154,22 @@ def test_a_sample_leads_to_more_matches_than_its_refits_do() -> None:
         rng = np.random.default_rng(seed)
         consensus = consensus_of(noisy("fundamental", seed, noise=1.5), "fundamental")
         best = consensus.largest(consensus.refitted(consensus.largest(samples(consensus, rng, 300), 12)), 1)[0]
-        before, after = consensus.counts(np.vstack([best, consensus.optimised(best, rng)]))
+        before, after = consensus.counts(np.vstack([best, consensus.optimised(best, rng)[0]]))
         assert after >= before
         gains.append(after - before)
     assert np.mean(gains) > 0.5
+
+
+def test_of_motions_all_that_samples_lead_to_are_compared_and_of_planes_the_largest() -> None:
+    n_optimised = {}
+    for kind in KINDS:
+        rng = np.random.default_rng(0)
+        consensus = consensus_of(noisy(kind, 0), kind)
+        found = largest_consensus(consensus, samples(consensus, rng), rng)
+        assert consensus.counts(found[:1])[0] == consensus.counts(found).max()
+        n_optimised[kind] = len(found) - PARAMETERS.motion_refits
+    refits = 1 + PARAMETERS.motion_refits * (1 + len(PARAMETERS.refit_radii))
+    assert n_optimised == {"homography": 1, "fundamental": refits}
 
 
 # Which is returned
