@@ -44,6 +44,7 @@ ORDER = (
     "opencv",
     "structures",
     "drawing",
+    "report",
     "datasets",
     "paper",
     "warmup",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv import printing
 from ruzhash_cv._arrays import Rows
+from ruzhash_cv._extras import host
 from ruzhash_cv.cli.common import (
     RATIO,
     Commands,
@@ -32,9 +33,10 @@ from ruzhash_cv.cli.common import (
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.features import MAX_SIZE, Features, detect, match, read_image
-from ruzhash_cv.pipelines.files import as_unusable, write_arrays
+from ruzhash_cv.pipelines.files import as_unusable, write_arrays, written_beside
 from ruzhash_cv.pipelines.folders import FilteredPair
 from ruzhash_cv.pipelines.outputs import contents
+from ruzhash_cv.report import write_html
 
 Image: TypeAlias = NDArray[np.uint8]
 
@@ -92,6 +94,10 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         "--scores", type=file, metavar="PICTURE", help="draw matches in the colours of their anomaly scores"
     )
     group.add_argument(
+        "--html", type=file, metavar="FILE.html",
+        help="write a page on which every match can be looked at, for any browser; needs the extra html",
+    )  # fmt: skip
+    group.add_argument(
         "--save", type=file, metavar="FILE.npz", help="save points, mask, scores and models for numpy.load"
     )
     group.add_argument("--json", action="store_true", help="print one JSON object in place of the table")
@@ -142,7 +148,10 @@ def _check(options: argparse.Namespace) -> None:
         if path is not None:
             check_picture_name(path)
     inputs = {"the first image": options.images[0], "the second image": options.images[1]}
-    check_outputs({**pictures, "--save": options.save}, {**inputs, "--mask1": options.mask1, "--mask2": options.mask2})
+    if options.html is not None:
+        host("bokeh", "html")
+    others = {"--html": options.html, "--save": options.save}
+    check_outputs({**pictures, **others}, {**inputs, "--mask1": options.mask1, "--mask2": options.mask2})
 
 
 def _read_mask(path: Path | None, image: Image, name: Path) -> Image | None:
@@ -178,10 +187,14 @@ def _write(pair: FilteredPair, images: Sequence[Image], options: argparse.Namesp
     for path, draw in pictures:
         if path is not None:
             write_picture(path, draw(*drawn))
+    if options.html is not None:
+        with as_unusable(f"cannot write {options.html}"), written_beside(options.html) as part:
+            write_html(part, *drawn, names=pair.names)
     if options.save is not None:
         with as_unusable(f"cannot write {options.save}"):
             write_arrays(options.save, contents(pair))
-    written = [path for path in (options.output, options.structures, options.scores, options.save) if path is not None]
+    outputs = options.output, options.structures, options.scores, options.html, options.save
+    written = [path for path in outputs if path is not None]
     if written:
         say(f"wrote {', '.join(map(str, written))}")
 

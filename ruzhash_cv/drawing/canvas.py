@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._validation import check_int, check_same_length
-from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, as_positions
+from ruzhash_cv.correspondences import Correspondences, Keypoints, Matches, as_correspondences, as_positions
 from ruzhash_cv.result import FilterResult
 
 Picture: TypeAlias = NDArray[np.uint8]
@@ -68,7 +68,7 @@ class Canvas:
 
 def lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None, max_lines: int | None) -> Canvas:
     """Return the images side by side, as high as each other, darker and paler so that no colour competes with the lines."""
-    images = [_as_bgr(img1, "img1"), _as_bgr(img2, "img2")]
+    images = [as_bgr(img1, "img1"), as_bgr(img2, "img2")]
     height = max(image.shape[0] for image in images)
     factors = [min(height / image.shape[0], _MOST_ENLARGED) for image in images]
     scale = _scale(sum(image.shape[1] * factor for image, factor in zip(images, factors, strict=True)), max_width)
@@ -100,7 +100,7 @@ def _scale(width: float, max_width: int | None) -> float:
     return max(1.0, min(_LEAST_WIDTH, max_width) // width)
 
 
-def _as_bgr(image: Any, name: str) -> NDArray[Any]:
+def as_bgr(image: Any, name: str) -> NDArray[Any]:
     if image is None:
         raise TypeError(f"`{name}` must be an image, got None, which cv2.imread returns for a file it cannot read")
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
@@ -115,17 +115,30 @@ def _as_bgr(image: Any, name: str) -> NDArray[Any]:
     return image if conversion is None else np.asarray(cv2.cvtColor(image, conversion))
 
 
-def lines_of(
-    canvas: Canvas, kp1: Keypoints, kp2: Keypoints, matches: Matches | None, ratio: float | None
-) -> tuple[Array, Mask]:
-    """Return the matches as lines on the canvas, and which of them have finite ends; None matches row i with row i."""
+def pairs_of(kp1: Keypoints, kp2: Keypoints, matches: Matches | None, ratio: float | None) -> Correspondences:
+    """Return the points of every match; None matches row i with row i."""
     if matches is None:
         first, second = as_positions(kp1, "kp1"), as_positions(kp2, "kp2")
         check_same_length(first, second, "without `matches`, `kp1` and `kp2`")
         matches = np.repeat(np.arange(len(first))[:, None], 2, axis=1)
-    pairs = as_correspondences(kp1, kp2, matches, ratio=ratio)
+    return as_correspondences(kp1, kp2, matches, ratio=ratio)
+
+
+def lines_of(
+    canvas: Canvas, kp1: Keypoints, kp2: Keypoints, matches: Matches | None, ratio: float | None
+) -> tuple[Array, Mask]:
+    """Return the matches as lines on the canvas, and which of them have finite ends."""
+    pairs = pairs_of(kp1, kp2, matches, ratio)
     finite = np.asarray(np.isfinite(np.hstack([pairs.points1, pairs.points2])).all(axis=1))
     return canvas.place(pairs.points1, pairs.points2), finite
+
+
+def check_result(result: Any, n_matches: int) -> None:
+    """Raise unless `result` is a FilterResult of so many matches."""
+    if not isinstance(result, FilterResult):
+        raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
+    if len(result.labels) != n_matches:
+        raise ValueError(f"`result` must have one entry per match, {n_matches}, got {len(result.labels)}")
 
 
 def with_match(drawn: Mask, result: Any) -> Mask:

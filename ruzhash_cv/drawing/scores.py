@@ -15,7 +15,7 @@ from ruzhash_cv.drawing.canvas import Canvas, Picture, lay_out, lines_of, with_m
 from ruzhash_cv.drawing.marks import Group, draw, opacity
 
 #: Colours of scores: plasma without its darkest end, which is lost on a dark photograph.
-_PLASMA = cv2.applyColorMap(np.arange(38, 256, dtype=np.uint8)[None], cv2.COLORMAP_PLASMA)[0]
+PLASMA = cv2.applyColorMap(np.arange(38, 256, dtype=np.uint8)[None], cv2.COLORMAP_PLASMA)[0]
 
 
 def draw_scores(
@@ -61,7 +61,7 @@ def draw_scores(
     if high - low <= 1e-9 * abs(low):
         low, high = low - max(0.01, 0.01 * abs(low)), high + max(0.01, 0.01 * abs(high))
     levels = (scores - low) / (high - low)
-    colours = _PLASMA[np.round(levels * (len(_PLASMA) - 1)).astype(int)]
+    colours = PLASMA[np.round(levels * (len(PLASMA) - 1)).astype(int)]
     # Layers of rising opacity: the many low scores stay a veil, the few high ones come out.
     layers = np.split(np.arange(len(levels)), np.searchsorted(levels, [0.25, 0.5, 0.75]))
     veil = opacity(len(levels), max_lines)
@@ -83,7 +83,7 @@ def _as_scores(value: Any, n_matches: int) -> Array:
 def _colour_bar(canvas: Canvas, low: float, high: float) -> Picture:
     strip = canvas.strip(56)
     height, left, right = len(strip), len(strip) // 2, strip.shape[1] - len(strip) // 2
-    strip[height // 6 : height // 2, left:right] = cv2.resize(_PLASMA[None], (right - left, 1))
+    strip[height // 6 : height // 2, left:right] = cv2.resize(PLASMA[None], (right - left, 1))
     for text, align in ((f"{low:.3g}", 0.0), ("anomaly score", 0.5), (f"{high:.3g}", 1.0)):
         canvas.write(strip, text, left + align * (right - left - canvas.text_width(text)), 0.85 * height)
     return strip

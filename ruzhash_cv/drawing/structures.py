@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv._arrays import Mask
 from ruzhash_cv.correspondences import Keypoints, Matches
-from ruzhash_cv.drawing.canvas import Picture, lay_out, lines_of, with_match
+from ruzhash_cv.drawing.canvas import Picture, check_result, lay_out, lines_of, with_match
 from ruzhash_cv.drawing.marks import Colour, Group, caption, draw, opacity
 from ruzhash_cv.printing import as_length
 from ruzhash_cv.result import FilterResult, Structure
@@ -32,6 +33,27 @@ MISMATCH: Colour = (140, 140, 140)
 OPACITY = 0.55
 #: Of a motion's planes, which shades alone would not tell apart.
 MARKERS = ("square", "diamond", "triangle")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Kept matches that are drawn alike: which of the rows (n,), BGR colour, marker, how opaque their lines are, and words.
+
+    `count` are the matches of what the words name: of a motion, also those on its planes, which are parts of their own.
+    """
+
+    rows: Mask
+    colour: Colour
+    marker: str
+    title: str
+    remark: str
+    count: int
+    opacity: float = OPACITY
+
+    @property
+    def text(self) -> str:
+        """What the caption says."""
+        return f"{self.title}: {self.count}{self.remark}"
 
 
 def draw_structures(
@@ -78,45 +100,47 @@ def draw_structures(
     """
     canvas = lay_out(img1, img2, max_width, max_lines)
     lines, drawn = lines_of(canvas, kp1, kp2, matches, ratio)
-    if not isinstance(result, FilterResult):
-        raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
-    if len(result.labels) != len(lines):
-        raise ValueError(f"`result` must have one entry per match, {len(lines)}, got {len(result.labels)}")
+    check_result(result, len(lines))
     drawn = with_match(drawn, result)
     flagged = lines[drawn & ~result.inlier_mask]
     mismatches = Group(flagged, MISMATCH, "cross", f"{len(flagged)} flagged", 0.5 * opacity(len(flagged)))
-    kept = list(_kept(result, lines, drawn))
+    kept = [
+        Group(lines[part.rows], part.colour, part.marker, part.text, part.opacity) for part in parts_of(result, drawn)
+    ]
     draw(canvas, [mismatches, *kept], markers_last=True)
     return np.vstack([canvas.picture, caption(canvas, [*kept, mismatches])])
 
 
-def _kept(result: FilterResult, lines: Array, drawn: Mask) -> Iterator[Group]:
-    """Yield the kept matches of no motion, then motion after motion, each before its planes."""
+def parts_of(result: FilterResult, drawn: Mask) -> Iterator[Part]:
+    """Yield the kept matches of no motion, then motion after motion, each before its planes; of the rows that are `drawn`."""
     labels = result.motion_labels
     # Stationary structures are part of no motion.
     for item in range(-1, len(result.models)):
         rows = drawn & result.inlier_mask & (labels < 0) & (result.labels == item)
         if rows.any():
-            words = f"{rows.sum()} kept, of no structure"
-            if item >= 0:
-                words = f"structure {item} {_words(result.models[item], rows)}"
-            yield Group(lines[rows], NO_STRUCTURE, "dot" if item < 0 else "square", words, opacity(int(rows.sum())))
+            title, remark = (
+                ("kept, of no structure", "") if item < 0 else _words("structure", item, result.models[item])
+            )
+            count = int(rows.sum())
+            marker = "dot" if item < 0 else "square"
+            yield Part(rows, NO_STRUCTURE, marker, title, remark, count, opacity(count))
     for item, motion in enumerate(result.motions):
         colour, held = MOTIONS[item % len(MOTIONS)], drawn & (labels == item)
         planes = [part for part in motion.parts if motion.kind != result.models[part].kind]
         if len(planes) == 1 and (result.labels[held] == planes[0]).all():  # a plane is all there is of it
             planes = []
-        words = f"motion {item} {_words(motion, held)}"
-        yield Group(lines[held & ~np.isin(result.labels, planes)], colour, "disc", words, OPACITY)
+        off_planes = held & ~np.isin(result.labels, planes)
+        yield Part(off_planes, colour, "disc", *_words("motion", item, motion), int(held.sum()))
         for number, (part, shade) in enumerate(zip(planes, _shades(colour, len(planes)), strict=True)):
             rows = held & (result.labels == part)
-            words = f"plane {part} {_words(result.models[part], rows)}"
-            yield Group(lines[rows], shade, MARKERS[number % len(MARKERS)], words, OPACITY)
+            marker = MARKERS[number % len(MARKERS)]
+            yield Part(rows, shade, marker, *_words("plane", part, result.models[part]), int(rows.sum()))
 
 
-def _words(structure: Structure, rows: Mask) -> str:
+def _words(name: str, item: int, structure: Structure) -> tuple[str, str]:
+    """Return what a structure is called, and its tolerance."""
     still = "stationary " if structure.stationary else ""
-    return f"{still}{structure.kind}: {rows.sum()}, tolerance {as_length(structure.tolerance)}"
+    return f"{name} {item} {still}{structure.kind}", f", tolerance {as_length(structure.tolerance)}"
 
 
 def _shades(colour: Colour, n: int) -> list[Colour]:

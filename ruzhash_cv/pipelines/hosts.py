@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from itertools import islice
 from typing import Any, TypeVar
 
-from ruzhash_cv._interrupts import interrupts_held
+from ruzhash_cv._extras import host as host
 
 Item = TypeVar("Item")
-
-
-def host(package: str, extra: str) -> Any:
-    """Import an optional package; the error names the `extra` that installs it."""
-    try:
-        with interrupts_held():  # Ctrl-C within an extension module may come out as an ImportError
-            return import_module(package)
-    except ImportError:
-        name = package.partition(".")[0]
-        raise ImportError(f'this needs {name}: pip install "ruzhash-cv[{extra}]"', name=name) from None
 
 
 def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

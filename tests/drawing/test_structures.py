@@ -122,7 +122,7 @@ def test_the_legend_has_the_numbers_that_the_result_prints(monkeypatch: pytest.M
     found.has_match[35:] = False
     draw(found)
     assert legend == [
-        "10 kept, of no structure",
+        "kept, of no structure: 10",
         "structure 0 homography: 10, tolerance 0.00465",
         "structure 1 homography: 10, tolerance 2.50",
         "5 flagged",

@@ -1,0 +1,110 @@
+"""What a page shows of each match: how probable it is, how far it lies from a structure, and which part it is drawn with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv import printing
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv.drawing.structures import Part, parts_of
+from ruzhash_cv.families.distances import FAMILIES
+from ruzhash_cv.report.photos import Photo
+from ruzhash_cv.result import FilterResult
+
+#: What `probability_of` returns is called so.
+PROBABILITY = "probability" if "inlier_probabilities" in FilterResult.__annotations__ else "1 - p-value"
+#: Cells along the longer side of the first image, in which `spread` takes turns.
+CELLS = 16
+
+
+def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result: FilterResult) -> dict[str, Any]:
+    """Return all that the page of a pair shows, as JSON can hold it; of the rows (n, 2) those with a match.
+
+    A column has an entry for each match: `row`: its row among all that were given. `x1` to `y2`: px. `residual`: px, to the own
+    structure or, without one, to the nearest, which `structure` tells; None and -1 where there is none. `part`: the part that it is
+    drawn with, -1 if it is flagged. `order`: its place in an order of which every beginning is spread evenly over the first image.
+    """
+    shown = result.has_match & np.isfinite(np.hstack([points1, points2])).all(axis=1)
+    parts = [part for part in parts_of(result, shown) if part.rows.any()]
+    part_of = np.full(len(shown), -1)
+    for number, part in enumerate(parts):
+        part_of[part.rows] = number
+    residuals, structures = _nearest(points1[shown], points2[shown], result, result.labels[shown])
+    columns = {
+        "row": np.flatnonzero(shown).tolist(),
+        "x1": _rounded(points1[shown, 0], 2),
+        "y1": _rounded(points1[shown, 1], 2),
+        "x2": _rounded(points2[shown, 0], 2),
+        "y2": _rounded(points2[shown, 1], 2),
+        "kept": result.inlier_mask[shown].astype(int).tolist(),
+        "probability": _rounded(probability_of(result)[shown], 4),
+        "residual": [value if value < np.inf else None for value in _rounded(residuals, 3)],
+        "structure": structures.tolist(),
+        "part": part_of[shown].tolist(),
+        "order": spread(points1[shown]).tolist(),
+    }
+    return {
+        "photos": [vars(photo) for photo in photos],
+        "headline": printing.headline(result),
+        "evidence": round(result.evidence, 1),
+        "columns": columns,
+        "parts": [{"text": _words(part), "colour": css(part.colour)} for part in parts],
+        "structures": [{"kind": model.kind, "matrix": model.matrix.ravel().tolist()} for model in result.models],
+    }
+
+
+def _words(part: Part) -> str:
+    """Return what a part is, with the number of its own matches."""
+    return f"{part.title}: {part.rows.sum()}{part.remark}"
+
+
+def css(colour: Any) -> str:
+    """Return a colour in BGR as CSS has it."""
+    blue, green, red = (int(channel) for channel in colour)
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def probability_of(result: FilterResult) -> Array:
+    """Return how probable it is that each match (n,) is right."""
+    if (probabilities := getattr(result, "inlier_probabilities", None)) is not None:
+        return np.asarray(probabilities, np.float64)
+    return 1.0 - result.p_values
+
+
+def spread(points: Array) -> Rows:
+    """Return the place (n,) of each point in an order of which every beginning is spread evenly: cells of a grid take turns."""
+    if len(points) == 0:
+        return np.zeros(0, np.int64)
+    length = max(float(np.ptp(points, axis=0).max()), 1e-9) / CELLS
+    cells = np.floor((points - points.min(axis=0)) / length).astype(np.int64) @ [1, 2 * CELLS]
+    shuffled = np.random.default_rng(0).permutation(len(points))
+    by_cell = shuffled[np.argsort(cells[shuffled], kind="stable")]
+    _, starts, counts = np.unique(cells[by_cell], return_index=True, return_counts=True)
+    turn = np.empty(len(points), np.int64)
+    turn[by_cell] = np.arange(len(points)) - np.repeat(starts, counts)
+    places = np.empty(len(points), np.int64)
+    places[shuffled[np.argsort(turn[shuffled], kind="stable")]] = np.arange(len(points))
+    return places
+
+
+def _nearest(points1: Array, points2: Array, result: FilterResult, labels: Rows) -> tuple[Array, Rows]:
+    """Return the residual (m,) of each match to its structure, or to the nearest where its label is -1, and which this is."""
+    if not result.models:
+        return np.full(len(points1), np.inf), np.full(len(points1), -1)
+    squared = np.full((len(result.models), len(points1)), np.inf)
+    for item, model in enumerate(result.models):
+        if model.kind in FAMILIES:  # not a family of the user's own
+            points, matrix = np.hstack([points1, points2]), model.matrix.reshape(1, 9)
+            with np.errstate(all="ignore"):
+                squared[item] = np.fmin(FAMILIES[model.kind].squared_residuals(points, matrix)[0], np.inf)
+    nearest = np.where(labels >= 0, labels, np.argmin(squared, axis=0))
+    return np.sqrt(squared[nearest, np.arange(len(points1))]), nearest
+
+
+def _rounded(values: NDArray[np.float64], digits: int) -> list[float]:
+    rounded: list[float] = np.round(values, digits).tolist()
+    return rounded

@@ -1,0 +1,84 @@
+"""Write the page of a pair to a file. Bokeh is imported when it is needed."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ruzhash_cv._extras import host
+from ruzhash_cv._validation import check_int
+from ruzhash_cv.correspondences import Keypoints, Matches
+from ruzhash_cv.drawing.canvas import as_bgr, check_result, pairs_of
+from ruzhash_cv.report.numbers import pair_as_dict
+from ruzhash_cv.report.photos import photo_of
+from ruzhash_cv.result import FilterResult
+
+
+def write_html(
+    path: str | PathLike[str],
+    img1: NDArray[Any],
+    kp1: Keypoints,
+    img2: NDArray[Any],
+    kp2: Keypoints,
+    matches: Matches | None,
+    result: FilterResult,
+    *,
+    ratio: float | None = None,
+    names: tuple[str, str] = ("image 1", "image 2"),
+    max_size: int = 1600,
+) -> None:
+    """Write a page on which every match can be looked at: one file, which opens in any browser, without a network.
+
+    Both images zoom and pan together. Matches are dots and lines in the colours of their structures, as `draw_structures` has them, of
+    their probability or of their residual. One chooses by these numbers which are shown. The numbers of a match are shown under the
+    pointer; a click shows its surroundings in both images, and where its structure expects it. Needs the extra ``html``.
+
+    Parameters
+    ----------
+    path : path
+        The file to write, e.g. ``"matches.html"``.
+    img1, kp1, img2, kp2, matches, ratio
+        As for `draw_matches`.
+    result : FilterResult
+        Of these matches.
+    names : tuple of two str
+        What the page calls the images.
+    max_size : int, default 1600
+        The longer side of the images in the page, as JPEG: larger ones are shrunk. All numbers are of pixels before that.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    ImportError
+        Bokeh is not installed.
+    IndexError, TypeError, ValueError
+        The message names the argument, what it must be and what arrived.
+
+    Notes
+    -----
+    The residual is the distance from the structure that the match belongs to, or, of a match of none, from the nearest: the transfer
+    error of a homography, the Sampson distance of a fundamental matrix.
+
+    Examples
+    --------
+    >>> from ruzhash_cv import filter_points
+    >>> points = np.random.default_rng(0).uniform(0, 480, (60, 2))
+    >>> image, moved = np.full((480, 640), 90, np.uint8), points + [40.0, 5.0]
+    >>> write_html("matches.html", image, points, image, moved, None, filter_points(points, moved))  # doctest: +SKIP
+    """
+    images = as_bgr(img1, "img1"), as_bgr(img2, "img2")
+    pairs = pairs_of(kp1, kp2, matches, ratio)
+    check_result(result, len(pairs))
+    max_size = check_int(max_size, "max_size", at_least=32)
+    host("bokeh", "html")
+    from ruzhash_cv.report.pages import pair_page
+
+    photos = [photo_of(image, str(name), max_size) for image, name in zip(images, names, strict=True)]
+    page = pair_page(pair_as_dict(photos, pairs.points1, pairs.points2, result))
+    Path(path).write_text(page, encoding="utf-8")

@@ -1,0 +1,43 @@
+"""Two planes that move apart and mismatches, with photographs, for the pages."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.result import FilterResult
+
+WIDTH, HEIGHT = 400, 300
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pair as the functions that draw take it, and its result."""
+
+    img1: np.ndarray
+    points1: np.ndarray
+    img2: np.ndarray
+    points2: np.ndarray
+    result: FilterResult
+
+    @property
+    def drawn(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, None, FilterResult]:
+        return self.img1, self.points1, self.img2, self.points2, None, self.result
+
+
+@functools.cache
+def two_planes(n: int = 200, size: tuple[int, int] = (WIDTH, HEIGHT)) -> Case:
+    """Return n matches, a quarter of them wrong; the second photograph is half as large in pixels."""
+    rng = np.random.default_rng(0)
+    width, height = size
+    points1 = rng.uniform([20, 20], [width - 20, height - 20], (n, 2))
+    moves = np.where(points1[:, :1] < width / 2, [14.0, 4.0], [-10.0, -6.0])
+    points2 = points1 + moves + rng.normal(0, 0.3, (n, 2))
+    points2[: n // 4] = rng.uniform([0, 0], size, (n // 4, 2))
+    points2 = points2 / 2
+    blotches = rng.integers(0, 255, (height // 10, width // 10, 3), dtype=np.uint8)
+    img1 = np.kron(blotches, np.ones((10, 10, 1), np.uint8))
+    return Case(img1, points1, img1[::2, ::2], points2, filter_points(points1, points2))
