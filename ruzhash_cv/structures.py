@@ -135,7 +135,7 @@ def find_structures(
     points = as_reals(data, "data", "(n, d)")
     if points.ndim != 2 or points.shape[1] == 0:
         raise ValueError(f"`data` must have shape (n, d), got {points.shape}")
-    checked = _PointFamily(cast(TwoViewFamily, _check_family(family)))
+    checked = _PointFamily(cast(TwoViewFamily, check_family(family)))
     if threshold is not None:
         threshold = check_real(threshold, "threshold")
     if noise_scale is not None:
@@ -156,7 +156,8 @@ class _PointFamily(CheckedFamily):
     is_plane: bool = False
 
 
-def _check_family(family: Any) -> ModelFamily:
+def check_family(family: Any) -> ModelFamily:
+    """Return a family of points after checking that it is one."""
     members = ("name", "sample_size", "codimension", "solve", "squared_residuals", "fit")
     missing = [member for member in members if not hasattr(family, member)]
     if missing or isinstance(family, type):
@@ -227,35 +228,40 @@ def samples_of_points(
     parameters: Parameters,
     rng: np.random.Generator,
 ) -> MinimalSamples:
-    """Draw samples among points in proportion to `weights` (n,): a first point and others among its nearest.
+    """Draw samples of a family, from neighbourhoods of the sizes of planes."""
+    rows = np.flatnonzero(weights > 0.0)
+    sizes = parameters.plane_neighbourhoods
+    indices = draw_point_samples(points.data[rows], weights[rows], n_samples, family.sample_size, sizes, rng)
+    return MinimalSamples(rows[indices], dict.fromkeys(REJECTIONS[:3], 0))
 
-    The sizes of neighbourhoods are those of planes, used one after the other. Too small ones are left out.
+
+def draw_point_samples(
+    data: Array, weights: Array, n_samples: int, size: int, neighbourhoods: tuple[int, ...], rng: np.random.Generator
+) -> Rows:
+    """Draw samples (m, size) of different points (n, d): a first one by `weights` (n,) above 0, and others among its nearest.
+
+    The numbers of neighbours are used one after the other, 0 for all points; those that are too few for a sample are left out.
     """
-    rows, size = np.flatnonzero(weights > 0.0), family.sample_size
-    rejected = dict.fromkeys(REJECTIONS[:3], 0)
-    if len(rows) < size or n_samples == 0:
-        return MinimalSamples(np.zeros((0, size), np.int64), rejected)
-    data, shares = points.data[rows], weights[rows] / weights[rows].sum()
+    n = len(data)
+    if n < size or n_samples == 0:
+        return np.zeros((0, size), np.int64)
+    near = [k + 1 if size <= k + 1 < n else n for k in neighbourhoods if k == 0 or size <= k + 1]
     # Stratified: as many first points from each part as its weight asks for.
     at = (np.arange(n_samples) + rng.random(n_samples)) / n_samples
-    firsts = np.minimum(np.searchsorted(np.cumsum(shares), at, side="right"), len(rows) - 1)
-    sizes = rng.permutation(np.resize(_neighbourhoods(len(rows), size, parameters), n_samples))
+    cumulative = np.cumsum(weights)
+    firsts = np.minimum(np.searchsorted(cumulative, at * cumulative[-1], side="right"), n - 1)
+    sizes = rng.permutation(np.resize(near, n_samples))
     tree, samples = cKDTree(data), np.empty((n_samples, size), np.int64)
     for k in np.unique(sizes):
         own = np.flatnonzero(sizes == k)
-        everything = np.broadcast_to(np.arange(len(rows)), (len(own), len(rows)))
-        near = everything if k == len(rows) else np.asarray(tree.query(data[firsts[own]], k)[1])
+        everything = np.broadcast_to(np.arange(n), (len(own), n))
+        rows = everything if k == n else np.asarray(tree.query(data[firsts[own]], k)[1])
         # The largest of logarithms plus Gumbel noise are a weighted draw without replacement (Vieira, 2014).
-        keys = np.log(shares[near]) + rng.gumbel(size=near.shape)
-        keys[near == firsts[own, None]] = np.inf
+        keys = np.log(weights[rows]) + rng.gumbel(size=rows.shape)
+        keys[rows == firsts[own, None]] = np.inf
         chosen = np.argpartition(-keys, size - 1, axis=1)[:, :size]
-        samples[own] = np.take_along_axis(near, chosen, axis=1)
-    return MinimalSamples(rows[samples], rejected)
-
-
-def _neighbourhoods(n: int, size: int, parameters: Parameters) -> list[int]:
-    """Return how many of n points, the first one among them, each sample is drawn from."""
-    return [k + 1 if size <= k + 1 < n else n for k in parameters.plane_neighbourhoods if k == 0 or size <= k + 1]
+        samples[own] = np.take_along_axis(rows, chosen, axis=1)
+    return samples
 
 
 #: The stages of the method, for points. All rounds are drawn: one more costs little, and small structures are found late.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ruzhash_cv
-from ruzhash_cv import datasets, families, paper, pipelines
+from ruzhash_cv import datasets, families, paper, pipelines, sklearn
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.pipelines import colmap, hloc
 
@@ -38,7 +38,7 @@ def public(room: types.ModuleType) -> set[str]:
     return set(own)
 
 
-ROOMS = [ruzhash_cv, pipelines, colmap, hloc, families, datasets, paper]
+ROOMS = [ruzhash_cv, pipelines, colmap, hloc, families, datasets, paper, sklearn]
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)

@@ -212,3 +212,14 @@ def test_sparse_distances_are_refused_by_name() -> None:
     """Zeros that a sparse array leaves out would be distances too."""
     with pytest.raises(TypeError, match="`preferences` must be an array of real numbers"):
         VoronoiForest(metric="precomputed").fit(sparse.csr_array(np.ones((9, 9))))
+
+
+def test_with_one_draw_of_the_node_equal_rows_score_the_same_wherever_they_are() -> None:
+    rows = clusters()
+    new = np.zeros((9, rows.shape[1]), np.float32)
+    by_row, by_node = (VoronoiForest(ties=ties, branching_factor=4, rng=0).fit(rows) for ties in ("row", "node"))
+    assert len(np.unique(by_row.anomaly_scores(new))) > 1
+    assert len(np.unique(by_node.anomaly_scores(new))) == 1
+    np.testing.assert_array_equal(by_node.fit_anomaly_scores(rows), by_row.fit_anomaly_scores(rows))
+    with pytest.raises(ValueError, match="`ties` must be one of 'row', 'node', got 'none'"):
+        VoronoiForest(ties="none")

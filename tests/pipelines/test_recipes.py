@@ -99,6 +99,16 @@ def test_circles(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().out.splitlines()) == 5
 
 
+def test_scikit_learn() -> None:
+    shape = make_shape("stair4")
+    held: dict[str, Any] = {"points": shape.points}
+    exec(recipe("ruzhash_cv.sklearn"), held)
+    assert ((held["labels"] == 1) == (shape.labels >= 0)).mean() > 0.9
+    pytest.importorskip("pyod")
+    exec(recipe("adapters.pyod"), held)
+    assert (held["outliers"] == (shape.labels < 0)).mean() > 0.8
+
+
 def test_missing_points() -> None:
     first, second = points()
     held: dict[str, Any] = {"points1": first, "points2": second, "occluded": np.arange(N) < 3}

@@ -1,0 +1,251 @@
+"""The preference isolation forest as an outlier detector of scikit-learn: ``pip install "ruzhash-cv[sklearn]"``.
+
+Leveni, Magri, Alippi, Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023: models of random samples, preferences of
+rows for these, and an isolation forest of the preferences. Rows that share few models with others are outliers. So it finds outliers
+among structures, such as lines or circles, where a density has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ruzhash_cv._arrays import Array
+from ruzhash_cv._validation import check_choice, check_int, check_real
+from ruzhash_cv.forests.isolation import PreferenceForest
+from ruzhash_cv.forests.ruzhash import RuzHashForest
+from ruzhash_cv.paper import VoronoiForest
+from ruzhash_cv.preferences import as_preferences
+from ruzhash_cv.structures import POINT_PARAMETERS, check_family, draw_point_samples
+
+FORMS = ("points", "residuals", "preferences")
+#: Share of residuals that lie within the noise scale, where the caller gives none.
+SHARE_WITHIN = 0.05
+#: Preferences end at so many noise scales.
+CUT = 3.0
+_RESIDUALS_AT_ONCE = 4_000_000
+
+
+class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[misc]
+    """Outliers of structures, by a RuzHash or a Voronoi isolation forest in preference space.
+
+    Parameters
+    ----------
+    family : {"points", "residuals", "preferences"} or ModelFamily, default="points"
+        What rows of `X` are.
+
+        - A family, such as `ruzhash_cv.families.Lines()`: points as the family takes them. Models are of samples of neighbours.
+        - ``"points"``: points of any dimension. A model is a training row, and the residual is the distance from it.
+        - ``"residuals"``: residuals to models of your own, a column each.
+        - ``"preferences"``: preferences in [0, 1] for models of your own, a column each. They are taken as they are.
+    noise_scale : float, optional
+        A residual r has the preference exp(-r^2 / (2 s^2)) up to 3 s, else 0; s is the noise scale, in the residuals' unit. None: 5 %
+        of the training residuals lie within it. Preferences have none.
+    n_models : int, default=1000
+        Models drawn.
+    forest : {"ruzhash", "voronoi"}, default="ruzhash"
+        RuzHash-iForest, or PI-Forest with Tanimoto distances, which takes longer.
+    n_estimators : int, default=100
+        Trees, t.
+    max_samples : int, default=256
+        Rows each tree is grown on, psi.
+    branching_factor : int, default=16
+        Branches of a node, b.
+    contamination : "auto" or float in (0, 0.5], default="auto"
+        Share of outliers in the training rows. "auto": scores are cut where the two parts vary least (Otsu, "A threshold selection
+        method from gray-level histograms", 1979).
+    random_state : int, RandomState or None, default=None
+        Of the models and the trees.
+    n_jobs : int, optional
+        Threads; None is 1, -1 all processors.
+
+    Attributes
+    ----------
+    models_ : ndarray of shape (n_models, p), or None
+        Models drawn, None for residuals and preferences.
+    noise_scale_ : float or None
+        The noise scale, None for preferences.
+    forest_ : RuzHashForest or VoronoiForest
+    offset_ : float
+        ``decision_function(X) = score_samples(X) - offset_``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where `X` has names of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ruzhash_cv.families import Lines
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(0, 1, 100)
+    >>> on_line = np.stack([x, 0.5 * x], axis=1)
+    >>> X = np.vstack([on_line + rng.normal(scale=0.003, size=(100, 2)), rng.uniform(0, 1, (20, 2))])
+    >>> detector = PreferenceIsolationForest(Lines(), contamination=20 / 120, random_state=0)
+    >>> labels = detector.fit_predict(X)
+    >>> int((labels[:100] == 1).sum()), int((labels[100:] == -1).sum())
+    (99, 19)
+    """
+
+    def __init__(
+        self,
+        family: Any = "points",
+        *,
+        noise_scale: float | None = None,
+        n_models: int = 1000,
+        forest: str = "ruzhash",
+        n_estimators: int = 100,
+        max_samples: int = 256,
+        branching_factor: int = 16,
+        contamination: Any = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.family = family
+        self.noise_scale = noise_scale
+        self.n_models = n_models
+        self.forest = forest
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.branching_factor = branching_factor
+        self.contamination = contamination
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> PreferenceIsolationForest:
+        """Draw models and grow the forest on rows (n, d); `y` is ignored."""
+        self._check_parameters()
+        rows = self._validated(X, reset=True)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(0, 2**31 - 1, 4))
+        self.models_ = self._draw_models(rows, rng)
+        self.noise_scale_ = self._measured_scale(rows)
+        self.forest_ = self._new_forest(int(rng.integers(2**31)))
+        preferences = self._preferences(rows)
+        self.forest_.fit(preferences)
+        scores = -self.forest_.anomaly_scores(preferences)
+        if self.contamination == "auto":
+            self.offset_ = _otsu_threshold(scores)
+        else:
+            self.offset_ = float(np.percentile(scores, 100.0 * self.contamination))
+        return self
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the negative anomaly scores of rows, shape (n,), in [-1, 0): low = outlier, as scikit-learn has it."""
+        check_is_fitted(self)
+        rows = self._validated(X, reset=False)
+        scores: Array = -self.forest_.anomaly_scores(self._preferences(rows))
+        return scores
+
+    def decision_function(self, X: Any) -> Array:
+        """Return ``score_samples(X) - offset_``, shape (n,): below 0 for outliers."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return -1 for outliers and 1 for inliers, shape (n,)."""
+        return np.where(self.decision_function(X) < 0.0, -1, 1).astype(np.int64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._is("preferences")
+        return tags
+
+    def _is(self, form: str) -> bool:
+        return isinstance(self.family, str) and self.family == form
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.family, str):
+            check_choice(self.family, "family", FORMS, "a ModelFamily")
+        else:
+            check_family(self.family)
+        check_choice(self.forest, "forest", ("ruzhash", "voronoi"))
+        check_int(self.n_models, "n_models")
+        if self.noise_scale is not None:
+            check_real(self.noise_scale, "noise_scale")
+        if isinstance(self.contamination, str):
+            check_choice(self.contamination, "contamination", ("auto",), "a number in (0, 0.5]")
+        else:
+            check_real(self.contamination, "contamination", above=0.0, below=np.nextafter(0.5, 1.0))
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        sparse = ("csr",) if self._is("preferences") else False
+        return validate_data(self, X, reset=reset, accept_sparse=sparse, dtype=np.float64, order="C")
+
+    def _new_forest(self, seed: int) -> PreferenceForest:
+        options: dict[str, Any] = {
+            "n_trees": self.n_estimators,
+            "subsample_size": self.max_samples,
+            "branching_factor": self.branching_factor,
+            "rng": seed,
+            "n_jobs": 1 if self.n_jobs is None else self.n_jobs,
+        }
+        return RuzHashForest(**options) if self.forest == "ruzhash" else VoronoiForest(ties="node", **options)
+
+    def _draw_models(self, rows: Any, rng: np.random.Generator) -> Array | None:
+        """Return models of samples of neighbours; training rows where a model is one."""
+        if self._is("residuals") or self._is("preferences"):
+            return None
+        if self._is("points"):
+            return np.asarray(rng.permutation(rows)[: self.n_models])
+        weights, size, sizes = np.ones(len(rows)), self.family.sample_size, POINT_PARAMETERS.plane_neighbourhoods
+        if len(rows) < size:
+            raise ValueError(
+                f"`X` must have at least {size} rows, as many as a model of the family needs, got {len(rows)}"
+            )
+        samples = draw_point_samples(rows, weights, self.n_models, size, sizes, rng)
+        models: Array = self.family.solve(rows[samples])[0]
+        if len(models) == 0:
+            raise ValueError(f"`X` must have samples that make models of the family, got {len(samples)} that make none")
+        return models
+
+    def _residual_blocks(self, rows: Any) -> Iterator[Array]:
+        """Yield residuals (n, m) of some rows after others."""
+        width = rows.shape[1] if self.models_ is None else len(self.models_)
+        step = max(1, _RESIDUALS_AT_ONCE // width)
+        for begin in range(0, rows.shape[0], step):
+            block = rows[begin : begin + step]
+            if self._is("residuals"):
+                yield np.abs(block)
+            elif self._is("points"):
+                yield cdist(block, np.asarray(self.models_))
+            else:
+                yield np.sqrt(self.family.squared_residuals(block, self.models_)).T
+
+    def _measured_scale(self, rows: Any) -> float | None:
+        if self._is("preferences"):
+            return None
+        if self.noise_scale is not None:
+            return float(self.noise_scale)
+        residuals = np.concatenate([block.ravel() for block in self._residual_blocks(rows)])
+        residuals = residuals[np.isfinite(residuals) & (residuals > 0.0)]
+        # All may be 0: one row, or columns that are all the same.
+        return float(np.quantile(residuals, SHARE_WITHIN)) if len(residuals) > 0 else 1.0
+
+    def _preferences(self, rows: Any) -> NDArray[np.float32]:
+        if self._is("preferences"):
+            return as_preferences(rows, "X")
+        return np.concatenate([_embedded(block, self.noise_scale_) for block in self._residual_blocks(rows)])
+
+
+def _embedded(residuals: Array, noise_scale: Any) -> NDArray[np.float32]:
+    """Return preferences of residuals (n, m)."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        ratios = residuals / noise_scale
+        return np.where(ratios <= CUT, np.exp(-0.5 * ratios**2), 0.0).astype(np.float32)
+
+
+def _otsu_threshold(scores: Array) -> float:
+    """Return the middle between the two parts of scores whose variances within are least."""
+    ranked = np.sort(scores)
+    below = np.arange(1, len(ranked))
+    if len(below) == 0:
+        return float(ranked[0])
+    above, sums = len(ranked) - below, np.cumsum(ranked)[:-1]
+    between = below * above * (sums / below - (ranked.sum() - sums) / above) ** 2
+    cut = int(np.argmax(between))
+    return float(0.5 * (ranked[cut] + ranked[cut + 1]))

@@ -1,0 +1,175 @@
+"""The outlier detector of scikit-learn: its own checks, its tools, and what the detector finds."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone, is_outlier_detector
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from ruzhash_cv import RuzHashForest
+from ruzhash_cv.datasets import make_shape
+from ruzhash_cv.families import Circles, Lines
+from ruzhash_cv.sklearn import PreferenceIsolationForest
+
+Array = np.ndarray
+
+
+def checks() -> list[Any]:
+    """Return every check of scikit-learn for every form of rows that takes any numbers, with both forests."""
+    detectors = (
+        PreferenceIsolationForest(),
+        PreferenceIsolationForest("residuals"),
+        PreferenceIsolationForest(forest="voronoi", n_estimators=10),
+    )
+    return [
+        pytest.param(detector, check, id=f"{detector.family}-{detector.forest}-{check.func.__name__}")
+        for each in detectors
+        for detector, check in estimator_checks_generator(each, legacy=True)
+    ]
+
+
+@pytest.mark.parametrize(("detector", "check"), checks())
+def test_scikit_learn_s_own_checks_pass(detector: Any, check: Any) -> None:
+    check(detector)
+
+
+def shape(name: str = "stair4", seed: int = 0) -> tuple[Array, Array]:
+    """Return points of a shape, and -1 for its anomalies, 1 for others."""
+    drawn = make_shape(name, rng=seed)
+    return drawn.points, np.where(drawn.labels < 0, -1, 1)
+
+
+@pytest.mark.parametrize("forest", ["ruzhash", "voronoi"])
+@pytest.mark.parametrize(("name", "family", "least"), [("stair4", Lines(), 0.93), ("circle3", Circles(), 0.8)])
+def test_outliers_of_structures_are_told_apart_better_than_by_density(
+    name: str, family: Any, least: float, forest: str
+) -> None:
+    points, truth = shape(name)
+    options: dict[str, Any] = {} if forest == "ruzhash" else {"branching_factor": 2}
+    detector = PreferenceIsolationForest(family, forest=forest, random_state=0, **options).fit(points)
+    auc = roc_auc_score(truth == 1, detector.score_samples(points))
+    assert auc > least
+    by_density = IsolationForest(random_state=0).fit(points).score_samples(points)
+    assert auc > roc_auc_score(truth == 1, by_density) + 0.02
+
+
+def test_scores_have_scikit_learn_s_sign_and_are_cut_at_the_offset() -> None:
+    points, truth = shape()
+    detector = PreferenceIsolationForest(Lines(), contamination=0.3, random_state=0)
+    labels = detector.fit_predict(points)
+    scores = detector.score_samples(points)
+    assert scores[truth == -1].mean() < scores[truth == 1].mean()
+    assert ((scores >= -1.0) & (scores < 0.0)).all()
+    np.testing.assert_array_equal(labels, np.where(scores < detector.offset_, -1, 1))
+    assert abs((labels == -1).mean() - 0.3) < 0.01
+    assert is_outlier_detector(detector)
+
+
+def test_contamination_that_is_not_given_is_about_that_of_the_points() -> None:
+    for seed in range(3):
+        points, truth = shape(seed=seed)
+        labels = PreferenceIsolationForest(Lines(), random_state=seed).fit_predict(points)
+        assert abs((labels == -1).mean() - 0.5) < 0.12
+        assert (labels == truth).mean() > 0.9
+
+
+def test_a_clone_and_a_pickle_score_the_same() -> None:
+    points, _ = shape()
+    detector = PreferenceIsolationForest(Circles(), n_models=300, random_state=3)
+    again = clone(detector)
+    assert again.get_params() == detector.get_params()
+    scores = detector.fit(points).score_samples(points)
+    np.testing.assert_array_equal(again.fit(points).score_samples(points), scores)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(detector)).score_samples(points), scores)
+
+
+def test_residuals_and_preferences_of_the_same_models_give_the_same_scores() -> None:
+    points, _ = shape()
+    detector = PreferenceIsolationForest(Lines(), noise_scale=0.02, n_models=200, random_state=0).fit(points)
+    residuals = np.sqrt(Lines().squared_residuals(points, detector.models_)).T
+    preferences = np.where(residuals <= 0.06, np.exp(-0.5 * (residuals / 0.02) ** 2), 0.0)
+    of_residuals = PreferenceIsolationForest("residuals", noise_scale=0.02, random_state=1).fit(residuals)
+    of_preferences = PreferenceIsolationForest("preferences", random_state=1)
+    scores = of_preferences.fit(preferences).score_samples(preferences)
+    np.testing.assert_allclose(of_residuals.score_samples(residuals), scores, rtol=1e-6)
+    np.testing.assert_array_equal(
+        of_preferences.fit(sparse.csr_array(preferences)).score_samples(sparse.csr_matrix(preferences)), scores
+    )
+    own = RuzHashForest(rng=of_preferences.forest_.rng).fit(preferences.astype(np.float32))
+    np.testing.assert_array_equal(-own.anomaly_scores(preferences.astype(np.float32)), scores)
+
+
+def test_a_pipeline_and_a_grid_search_choose_its_options() -> None:
+    points, truth = shape()
+    pipeline = make_pipeline(MinMaxScaler(), PreferenceIsolationForest(random_state=0, n_models=200))
+    grid = {
+        "preferenceisolationforest__family": ["points", Lines()],
+        "preferenceisolationforest__noise_scale": [None, 0.02],
+    }
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    search = GridSearchCV(pipeline, grid, scoring="roc_auc", cv=folds).fit(points, truth)
+    assert search.best_params_["preferenceisolationforest__family"] == Lines()
+    assert search.best_score_ > 0.9
+    assert set(search.predict(points)) == {-1, 1}
+
+
+def test_the_5_percent_nearest_are_within_the_noise_scale_and_data_frames_name_columns() -> None:
+    table = pd.DataFrame(shape()[0], columns=["x", "y"])
+    detector = PreferenceIsolationForest(Lines(), random_state=0).fit(table)
+    residuals = np.sqrt(Lines().squared_residuals(table.to_numpy(), detector.models_))
+    assert (residuals[residuals > 0] <= detector.noise_scale_).mean() == pytest.approx(0.05, abs=1e-3)
+    assert (detector.n_features_in_, detector.feature_names_in_.tolist()) == (2, ["x", "y"])
+
+
+def test_new_rows_are_scored_one_by_one_as_together() -> None:
+    points, _ = shape()
+    far = np.array([[9.0, 9.0], [-9.0, 3.0], [0.5, 0.6]])
+    for forest in ("ruzhash", "voronoi"):
+        detector = PreferenceIsolationForest(Circles(), forest=forest, n_models=100, random_state=0).fit(points)
+        together = detector.score_samples(far)
+        np.testing.assert_allclose([detector.score_samples(row[None])[0] for row in far], together)
+        assert together[0] == together[1]
+        if forest == "ruzhash":  # a Voronoi forest gives a training row that was a centre a cell of its own
+            assert together[0] == detector.score_samples(np.vstack([points, far])).min()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"family": "lines"},
+            "`family` must be one of 'points', 'residuals', 'preferences', a ModelFamily, got 'lines'",
+        ),
+        ({"family": Lines}, "`family` must be a ModelFamily, .*, got the class Lines"),
+        ({"forest": "random"}, "`forest` must be one of 'ruzhash', 'voronoi', got 'random'"),
+        ({"contamination": 0.6}, r"`contamination` must lie between 0 and 0.5, got 0.6"),
+        ({"contamination": "some"}, r"`contamination` must be one of 'auto', a number in \(0, 0.5\], got 'some'"),
+        ({"noise_scale": -1.0}, "`noise_scale` must be a finite number above 0, got -1.0"),
+        ({"n_models": 0}, "`n_models` must be at least 1, got 0"),
+        ({"n_estimators": 0}, "`n_trees` must be at least 1, got 0"),
+        ({"family": "preferences"}, r"`X` must lie in \[0, 1\], got values from"),
+    ],
+)
+def test_what_is_wrong_is_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        PreferenceIsolationForest(**options).fit(np.random.default_rng(0).normal(size=(30, 2)))
+
+
+def test_too_few_rows_for_a_model_are_named() -> None:
+    with pytest.raises(ValueError, match=r"`X` must have at least 3 rows, .* got 2"):
+        PreferenceIsolationForest(Circles()).fit(np.eye(2))
+    with pytest.raises(
+        ValueError, match="`X` must have samples that make models of the family, got 1000 that make none"
+    ):
+        PreferenceIsolationForest(Lines()).fit(np.ones((9, 2)))
