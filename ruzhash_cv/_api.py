@@ -16,6 +16,7 @@ from ruzhash_cv.forests.ruzhash import ruzhash as ruzhash
 from ruzhash_cv.labelling import p_values as p_values
 from ruzhash_cv.opencv import find_fundamental_matrix as find_fundamental_matrix
 from ruzhash_cv.opencv import find_homography as find_homography
+from ruzhash_cv.pose import CameraPose as CameraPose
 from ruzhash_cv.report import write_html as write_html
 from ruzhash_cv.result import FilterResult as FilterResult
 from ruzhash_cv.result import Motion as Motion

@@ -12,6 +12,9 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+#: Columns of correspondences: coordinates of both points; where cameras are known, rays of both too, see `families.rays`.
+COORDINATES, POINT2, RAYS1, RAYS2 = slice(0, 4), slice(2, 4), slice(4, 7), slice(7, 10)
+
 
 class Record:
     """Base of dataclasses made with ``eq=False``: equal are two of one class whose fields are, arrays entry by entry.

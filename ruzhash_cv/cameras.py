@@ -15,6 +15,8 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask, Record
 from ruzhash_cv._validation import as_array, as_matrix, as_points, as_reals, check_int, check_real
 
+Cameras: TypeAlias = "tuple[Camera | None, Camera | None]"
+
 #: Numbers of distortion that OpenCV's models have, by `fisheye`.
 _N_DISTORTION = {False: (0, 4, 5, 8, 12, 14), True: (0, 4)}
 #: Newton steps at most, and the error in focal lengths at which they end, or above which a point has no ray.
@@ -175,6 +177,11 @@ class Camera(Record):
             raise type(error)(f"`{name}` is no camera: {error}") from None
 
     @property
+    def is_spherical(self) -> bool:
+        """Whether its points are longitudes and latitudes, or rays."""
+        return self._spherical
+
+    @property
     def is_pinhole(self) -> bool:
         """Whether straight lines are straight in its images: neither distortion nor a fisheye or a 360 degree image."""
         return not (self.distortion.any() or self.fisheye or self._spherical or self._colmap is not None)
@@ -275,7 +282,7 @@ class Camera(Record):
         if not self.distortion.any():
             return plane, np.zeros(len(plane), bool)
         distorted, slopes = self._jacobian(plane)
-        return distorted, ~(np.linalg.det(slopes) > 0.0)
+        return distorted, ~_unfolded(slopes)
 
     def _undistorted(self, plane: Array) -> Array:
         """Return plane coordinates without distortion, NaN where there are none.
@@ -297,7 +304,7 @@ class Camera(Record):
             steps = np.einsum("nij,nj->ni", inverses, errors) / np.linalg.det(slopes)[:, None]
             found = found + np.clip(steps, -0.5, 0.5)
         distorted, slopes = self._jacobian(found)
-        good = usable & (np.abs(wanted - distorted).max(axis=1) < _LARGEST_ERROR) & (np.linalg.det(slopes) > 0.0)
+        good = usable & (np.abs(wanted - distorted).max(axis=1) < _LARGEST_ERROR) & _unfolded(slopes)
         return np.where(good[:, None], found, np.nan)
 
     def _distorted_angles(self, theta: Array) -> tuple[Array, Array]:
@@ -320,8 +327,75 @@ class Camera(Record):
         return np.where((np.abs(found - distorted) < _LARGEST_ERROR) & (slope > 0.0), theta, np.nan)
 
 
-#: What stands for a camera.
-CameraLike: TypeAlias = Any
+@dataclass(frozen=True)
+class Sight:
+    """What known cameras add to points of two images: rays (n, 3) of each, as long as a radian is in pixels.
+
+    The matrices `into1`, `into2` (3, 3) bring homogeneous pixels without distortion to rays. Those of 360 degree cameras are
+    identities.
+    """
+
+    rays1: Array
+    rays2: Array
+    into1: Array
+    into2: Array
+    calibrated: bool
+
+    @classmethod
+    def of(cls, points1: Array, points2: Array, cameras: Cameras) -> Sight:
+        """Return what cameras add to points (n, 2). An unknown one is taken for a pinhole as wide as its points, see `as_wide_as`."""
+        rays, into = [], []
+        for number, (camera, points) in enumerate(zip(cameras, (points1, points2), strict=True), 1):
+            known = as_wide_as(points) if camera is None else camera
+            directions = known.rays(points)
+            _check_folds(directions, points, f"points{number}")
+            with np.errstate(all="ignore"):
+                rays.append(directions * known.pixels_per_radian(directions)[:, None])
+            into.append(np.eye(3) if known.is_spherical else np.asarray(np.linalg.inv(known.matrix), np.float64))
+        return cls(rays[0], rays[1], into[0], into[1], None not in cameras)
+
+
+def as_cameras(value: Any) -> Cameras:
+    """Return two cameras, None for the one of them that is not known."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise TypeError(f"`cameras` must be a pair, one of each image, got {type(value).__name__}")
+    first, second = (None if each is None else Camera.of(each, f"cameras[{at}]") for at, each in enumerate(value))
+    if first is None and second is None:
+        raise ValueError("`cameras` must hold a camera, got None for both images")
+    return first, second
+
+
+def as_both_cameras(camera1: Any, camera2: Any) -> tuple[Camera, Camera]:
+    """Return two cameras that both have to be given."""
+    return Camera.of(camera1, "camera1"), Camera.of(camera2, "camera2")
+
+
+def as_wide_as(points: Array) -> Camera:
+    """Return a pinhole whose image just holds points (n, 2), of COLMAP's guess of a focal length."""
+    given = points[(np.abs(points) < 1e9).all(axis=1)]
+    low, high = (given.min(axis=0), given.max(axis=0)) if len(given) > 0 else (np.zeros(2), np.ones(2))
+    f = _GUESSED_FOCAL_LENGTH * (float((high - low).max()) or 1.0)
+    x, y = 0.5 * (low + high)
+    return Camera(np.array([[f, 0.0, x], [0.0, f, y], [0.0, 0.0, 1.0]]))
+
+
+def as_seen(value: Any, camera: Camera | None, name: str) -> Any:
+    """Return rays (n, 3) as pixels of a 360 degree camera, and anything else as it is."""
+    if camera is None or not camera.is_spherical:
+        return value
+    array = as_array(value, name, "(n, 2) or (n, 3)")
+    return camera.pixels(as_rays(array, name)) if array.ndim == 2 and array.shape[1] == 3 else value
+
+
+def _check_folds(rays: Array, points: Array, name: str) -> None:
+    """Raise if most points have no ray: single ones beyond the fold of a distortion are rows without a match."""
+    given = np.isfinite(points).all(axis=1)
+    n_without = int(np.count_nonzero(given & np.isnan(rays).any(axis=1)))
+    if 2 * n_without > given.sum():
+        raise ValueError(
+            f"`cameras` must see `{name}`, got a camera that has no ray for {n_without} of {int(given.sum())} points: its distortion "
+            "folds, or belongs to another image"
+        )
 
 
 def as_rays(value: Any, name: str) -> Array:
@@ -335,6 +409,11 @@ def as_rays(value: Any, name: str) -> Array:
             f"`{name}` must be rays of a length above 0, got {rays[lengths == 0.0][0]} in row {int(np.argmin(lengths))}"
         )
     return _of_length_one(rays)
+
+
+def _unfolded(slopes: Array) -> Mask:
+    """Tell where derivatives (n, 2, 2) of a distortion are those of an image that has not folded over."""
+    return np.asarray((np.linalg.det(slopes) > 0.0) & (np.trace(slopes, axis1=1, axis2=2) > 0.0))
 
 
 def _homogeneous(plane: Array) -> Array:

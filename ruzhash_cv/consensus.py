@@ -9,14 +9,14 @@ have nearly as many matches.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.families.base import Models, TwoViewFamily
+from ruzhash_cv.families.base import Models, MotionFamily, TwoViewFamily
 from ruzhash_cv.hypotheses import Columns, refits
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.motions import PARALLAX_SIZE, parallax
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.refinement import keep_usable, refine
@@ -104,7 +104,8 @@ def models_tried(estimate: Estimate, problem: Problem, family_id: int, rng: np.r
     Of a motion also matrices of the strongest plane and two matches off it, see `motions`. Where all lie on it, any two points off it
     give a matrix that fits.
     """
-    pool, matches, family, parameters = estimate.pool, problem.matches, problem.families[family_id], problem.parameters
+    pool, matches, parameters = estimate.pool, problem.matches, problem.parameters
+    family = cast(MotionFamily, problem.families[family_id])
     found = [each.models[each.family_ids == family_id] for each in (*pool.columns, *pool.hypotheses)]
     if not family.is_plane:
         columns = Columns.join(list(pool.columns))
@@ -113,8 +114,8 @@ def models_tried(estimate: Estimate, problem: Problem, family_id: int, rng: np.r
             plane = refits(problem, problem.families[0], columns.models)[-1]
             squared = problem.families[0].squared_residuals(matches.data, plane[None])[0]
             off = matches.data[squared > matches.unit**2]
-            off = off if len(off) >= PARALLAX_SIZE else problem.decoys
-            found.append(parallax(plane, off, parameters.n_parallaxes, rng))
+            off = off if len(off) >= max(family.parallax_size, 1) else problem.decoys
+            found.append(family.from_plane(plane, off, parameters.n_parallaxes, rng))
     tried: Array = np.vstack(found)
     return tried[np.isfinite(tried).all(axis=1)]
 

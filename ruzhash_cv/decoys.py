@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
+from ruzhash_cv._arrays import COORDINATES, POINT2, RAYS2, Array
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.parameters import Parameters
 
@@ -16,12 +16,14 @@ def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Gene
     come back where most are.
     """
     if len(data) == 0:
-        return np.zeros((0, 4))
+        return np.zeros((0, data.shape[1]))
     i, j = rng.integers(len(data), size=(2, 2 * n_decoys))
-    x1, y1, x2, y2 = (np.abs(data.take(i, axis=0) - data.take(j, axis=0)) >= distance).T
+    x1, y1, x2, y2 = (np.abs(data.take(i, axis=0) - data.take(j, axis=0)) >= distance).T[COORDINATES]
     far = np.flatnonzero((x1 | y1) & (x2 | y2))[:n_decoys]
     decoys: Array = data.take(i[far], axis=0)
-    decoys[:, 2:] = data.take(j[far], axis=0)[:, 2:]
+    others = data.take(j[far], axis=0)
+    for second in (POINT2, RAYS2):
+        decoys[:, second] = others[:, second]
     return decoys
 
 

@@ -11,13 +11,14 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_choice, check_real
+from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, look_up
 from ruzhash_cv.decoys import decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.families.base import CheckedFamily, Families, TwoViewFamily
-from ruzhash_cv.families.distances import FAMILIES
+from ruzhash_cv.families.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label_matches
 from ruzhash_cv.matches import MatchSet, match_weights
-from ruzhash_cv.motions import MotionProblem
+from ruzhash_cv.motions import MotionProblem, fundamental_matrix
 from ruzhash_cv.overlaps import resolve_overlaps
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.preferences import as_rows, embed
@@ -77,6 +78,7 @@ class Options:
     false_acceptance_rate: float | None = None
     pixel: float = 1.0
     keep_stationary: bool = True
+    cameras: Cameras | None = None
 
 
 def filter_matches(
@@ -89,6 +91,7 @@ def filter_matches(
     ratio: float | None = None,
     false_acceptance_rate: float | None = None,
     keep_stationary: bool = True,
+    cameras: Any = None,
     rng: RNG = 0,
 ) -> Mask:
     """Return the inlier mask of keypoint matches: True = keep.
@@ -103,7 +106,7 @@ def filter_matches(
         See `as_correspondences`.
     ratio : float in (0, 1], optional
         Run Lowe's ratio test on knnMatch output first; rows that fail it are flagged.
-    model, threshold, false_acceptance_rate, keep_stationary, rng
+    model, threshold, false_acceptance_rate, keep_stationary, cameras, rng
         See `filter_points`.
 
     Returns
@@ -126,7 +129,8 @@ def filter_matches(
     >>> int(mask[:20].sum()), int(mask[20:].sum())
     (0, 40)
     """
-    pairs = as_correspondences(kp1, kp2, matches, ratio=ratio)
+    seen = (None, None) if cameras is None else as_cameras(cameras)
+    pairs = as_correspondences(as_seen(kp1, seen[0], "kp1"), as_seen(kp2, seen[1], "kp2"), matches, ratio=ratio)
     return filter_points(
         pairs.points1,
         pairs.points2,
@@ -134,6 +138,7 @@ def filter_matches(
         threshold=threshold,
         false_acceptance_rate=false_acceptance_rate,
         keep_stationary=keep_stationary,
+        cameras=cameras,
         rng=rng,
     ).inlier_mask
 
@@ -150,6 +155,7 @@ def filter_points(
     false_acceptance_rate: float | None = None,
     pixel: float = 1.0,
     keep_stationary: bool = True,
+    cameras: Any = None,
     rng: RNG = 0,
 ) -> FilterResult:
     """Tell mismatches from true correspondences, however many planes or moving objects there are.
@@ -161,8 +167,9 @@ def filter_points(
     matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2), optional
         Which of the points correspond, see `as_correspondences`. The result has one entry for each match, or for each query row of
         knnMatch output.
-    model : {"auto", "homography", "fundamental"} or TwoViewFamily
+    model : {"auto", "homography", "fundamental", "essential"} or TwoViewFamily
         Models to look for: planes, rigid motions, or both ("auto"), each where it has more evidence; or those of a family of your own.
+        Where both cameras are given, "auto" takes essential matrices for rigid motions.
     threshold : float, optional
         The tolerance of every structure, in the unit of the points: every kept match lies within it of one of the result's `models`,
         by symmetric transfer error for a homography and Sampson distance for a fundamental matrix. Models, scores and p-values are
@@ -181,6 +188,11 @@ def filter_points(
         Keep matches that did not move while more others did: watermarks, time stamps, black borders, the bonnet of a car. They are a
         structure of their own, marked `stationary`, and part of no motion. Its model is a homography, whatever `model` is, or of a
         family of your own. If the camera did not move, its matches are kept in any case.
+    cameras : pair, optional
+        The cameras of both images, each a `Camera` or what `Camera.of` makes one of: a matrix (3, 3), (matrix, distortion), a
+        `pycolmap.Camera`. Distorted points, of a fisheye too, are then taken as they are, and rigid motions have essential matrices.
+        Points of a 360 degree camera may be rays (n, 3). Lengths stay in pixels of the images. None for one of them: it is not known,
+        and rigid motions have fundamental matrices.
     rng : int, numpy.random.Generator or None
         The same int gives the same result.
 
@@ -212,13 +224,16 @@ def filter_points(
     >>> filter_points(keypoints, keypoints, rows, ratio=0.8)
     <FilterResult: 40 of 40 matches kept, 1 structure>
     """
+    seen = None if cameras is None else as_cameras(cameras)
+    if seen is not None:
+        points1, points2 = as_seen(points1, seen[0], "points1"), as_seen(points2, seen[1], "points2")
     first, second = _as_points(points1, points2, matches, ratio)
-    families = families_of(model)
+    families = families_of(model, seen)
     if threshold is not None:
         threshold = check_real(threshold, "threshold")
     if false_acceptance_rate is not None:
         false_acceptance_rate = check_real(false_acceptance_rate, "false_acceptance_rate", above=0.0, below=1.0)
-    options = Options(threshold, false_acceptance_rate, check_real(pixel, "pixel"), keep_stationary)
+    options = Options(threshold, false_acceptance_rate, check_real(pixel, "pixel"), keep_stationary, seen)
     with np.errstate(under="ignore"):  # whatever the caller's settings
         return run(first, second, Method(families), options, as_generator(rng))
 
@@ -226,7 +241,8 @@ def filter_points(
 def run(points1: Array, points2: Array, method: Method, options: Options, rng: np.random.Generator) -> FilterResult:
     """Return the result for checked points (n, 2): the method on one page."""
     started, stages, parameters = time.perf_counter(), method.stages, method.parameters
-    matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, stages.weigh_matches)
+    sight = None if options.cameras is None else Sight.of(points1, points2, options.cameras)
+    matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, stages.weigh_matches, sight)
     if matches.n_groups < MIN_MATCHES:
         return _flagged(matches.finite, why_too_few(matches))
     searched, rows = subsample(matches, parameters.max_searched, stages, rng)
@@ -258,11 +274,13 @@ def _as_points(
     return as_pairs(points1, points2)
 
 
-def families_of(model: str | TwoViewFamily) -> Families:
+def families_of(model: str | TwoViewFamily, cameras: Cameras | None = None) -> Families:
     """Return the families to sample, and which of them may become structures.
 
     Homographies of neighbourhoods come first, whatever is asked for: they tell which matches agree with their neighbours.
     """
+    if cameras is not None:
+        return _families_of_rays(model, calibrated=None not in cameras)
     if not isinstance(model, str | type) and isinstance(model, TwoViewFamily):
         if model.codimension not in (1, 2):
             raise ValueError(f"`model.codimension` must be one of [1, 2], got {model.codimension!r}")
@@ -270,6 +288,20 @@ def families_of(model: str | TwoViewFamily) -> Families:
     check_choice(model, "model", ("auto", *FAMILIES), "a TwoViewFamily")
     both = FAMILIES["homography"], FAMILIES["fundamental"]
     return Families(both[:1], (True,)) if model == "homography" else Families(both, (model == "auto", True))
+
+
+def _families_of_rays(model: str | TwoViewFamily, *, calibrated: bool) -> Families:
+    """Return the families for matches with rays."""
+    if not isinstance(model, str):
+        raise TypeError(
+            f"`model` must be one of the built-in ones where `cameras` are given, got {type(model).__name__}"
+        )
+    known = [name for name in RAY_FAMILIES if calibrated or name != "essential"]
+    check_choice(model, "model", ("auto", *known))
+    planes, rigid = RAY_FAMILIES["homography"], RAY_FAMILIES["essential" if calibrated else "fundamental"]
+    if model == "homography":
+        return Families((planes,), (True,))
+    return Families((planes, rigid if model == "auto" else RAY_FAMILIES[model]), (model == "auto", True))
 
 
 def subsample(matches: MatchSet, most: int, stages: Stages, rng: np.random.Generator) -> tuple[MatchSet, Rows]:
@@ -317,11 +349,12 @@ def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, thre
     tolerances = structures.tolerances / scale
     if threshold is not None:
         tolerances = np.full(len(structures), threshold)
-    matrices = families.to_pixels(structures, matches.frame.transforms())
+    matrices = families.to_pixels(structures, matches.into)
     names = [families[family_id].name for family_id in structures.family_ids]
     supports = np.bincount(labelling.labels[where] + 1, minlength=len(structures) + 1)[1:]
     told = supports, tolerances, structures.noise / scale, structures.evidences, motions.stationary
-    models = map(Structure, matrices, names, *(each.tolist() for each in told))
+    fundamentals = (fundamental_matrix(*each, matches) for each in zip(matrices, names, strict=True))
+    models = map(Structure, matrices, names, *(each.tolist() for each in told), fundamentals)
     distinct = np.full(len(finite), -1)
     distinct[finite] = np.where(labelling.keep[where], where, -1)
     result = _flagged(

@@ -189,7 +189,7 @@ def break_one_to_one(
     """
     beaten, kept = [np.zeros(0, np.int64)], np.flatnonzero(labelling.keep)
     on_plane, apart = planes[labelling.labels], parameters.preference_limit * matches.unit
-    for numbers, other in zip(matches.keypoints, (matches.data[:, 2:], matches.data[:, :2]), strict=True):
+    for numbers, other in zip(matches.keypoints, (matches.coordinates[:, 2:], matches.coordinates[:, :2]), strict=True):
         rows = kept[np.bincount(numbers[kept])[numbers[kept]] > 1]
         if len(rows) == 0:
             continue

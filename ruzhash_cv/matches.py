@@ -1,4 +1,7 @@
-"""The distinct matches of a pair near the unit square, their duplicate groups, and their weights."""
+"""The distinct matches of a pair near the unit square, their duplicate groups, and their weights.
+
+Where the cameras are known a row goes on with the rays of its two points, see `families.rays`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._arrays import COORDINATES, RAYS1, Array, Mask, Rows
 from ruzhash_cv._kernels import jit
+from ruzhash_cv.cameras import Sight
 
 Weigh: TypeAlias = Callable[[Rows, Rows], Array]
 
@@ -72,7 +76,7 @@ def match_weights(groups: Rows, keypoints: Rows) -> Array:
 
 @dataclass(frozen=True)
 class MatchSet:
-    """Distinct correspondences (x1, y1, x2, y2) in the frame, sorted.
+    """Distinct correspondences (x1, y1, x2, y2) in the frame, sorted; with rays where cameras are known.
 
     `unit` is the method's unit of length in the frame. Matches within it of each other, in both images, are duplicates.
     """
@@ -85,23 +89,31 @@ class MatchSet:
     unit: float
     finite: Mask  # (N,): which of the matches given are finite
     where: Rows  # the row of each of these
+    #: The matrices that bring homogeneous pixels, without distortion, into what models are of.
+    into: tuple[Array, Array] = (np.eye(3), np.eye(3))
+    calibrated: bool = False  # whether both cameras are known
 
     @classmethod
-    def of(cls, points1: Array, points2: Array, unit: float, weigh: Weigh = match_weights) -> MatchSet:
+    def of(
+        cls, points1: Array, points2: Array, unit: float, weigh: Weigh = match_weights, sight: Sight | None = None
+    ) -> MatchSet:
         """Return the distinct matches of points; `unit` is the method's unit of length in that of the points."""
-        pixels = np.hstack([points1, points2])
+        pixels = np.hstack([points1, points2] if sight is None else [points1, points2, sight.rays1, sight.rays2])
         # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
-        x1, y1, x2, y2 = (np.abs(pixels) < LARGEST_COORDINATE).T
-        finite = np.asarray(x1 & y1 & x2 & y2)
+        finite = np.logical_and.reduce((np.abs(pixels) < LARGEST_COORDINATE).T)
         # Distinct and sorted before anything is computed: neither repetitions nor the order given change a bit.
         pixels, where = _distinct(pixels.take(np.flatnonzero(finite), axis=0))
-        frame = Frame.around(pixels[:, :2], pixels[:, 2:])
-        data = frame.enter(pixels[:, :2], pixels[:, 2:])
+        frame = Frame.around(pixels[:, :2], pixels[:, 2:4])
+        data = frame.enter(pixels[:, :2], pixels[:, 2:4])
         # A shorter or longer one is nothing or everything, and squares and quotients must not overflow.
         unit = min(max(frame.scale * unit, 1e-12), 1e12)
         groups = duplicate_groups(data, unit)
         keypoints = np.array([_distinct(data[:, image : image + 2])[1] for image in (0, 2)]).reshape(2, len(data))
-        return cls(data, groups, keypoints, weigh(groups, keypoints), frame, unit, finite, where)
+        into, calibrated = frame.transforms(), False
+        if sight is not None:
+            data = np.hstack([data, pixels[:, RAYS1.start :] * frame.scale])
+            into, calibrated = (sight.into1, sight.into2), sight.calibrated
+        return cls(data, groups, keypoints, weigh(groups, keypoints), frame, unit, finite, where, into, calibrated)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -111,10 +123,16 @@ class MatchSet:
         """Number of duplicate groups."""
         return int(self.groups.max(initial=-1)) + 1
 
+    @property
+    def coordinates(self) -> Array:
+        """Coordinates (n, 4) in the frame, without rays."""
+        return self.data[:, COORDINATES]
+
     def unmoved(self) -> Array:
-        """Return the correspondences (n, 4) that there were if the first points had not moved in pixels."""
+        """Return the correspondences that there were if the first points had not moved in pixels, seen by one and the same camera."""
         shift = (self.frame.centre1 - self.frame.centre2) * self.frame.scale
-        return np.hstack([self.data[:, :2], self.data[:, :2] + shift])
+        rays = self.data[:, RAYS1]
+        return np.hstack([self.data[:, :2], self.data[:, :2] + shift, rays, rays])
 
     def take(self, rows: Rows, weigh: Weigh = match_weights) -> MatchSet:
         """Return some of the matches, with the weights that they have among themselves."""

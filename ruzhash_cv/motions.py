@@ -20,21 +20,20 @@ texture are the plane's matches.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.decoys import decoys_of_matches
-from ruzhash_cv.families.base import Models, TwoViewFamily
-from ruzhash_cv.families.normal_equations import unit_norm
+from ruzhash_cv.families.base import Models, MotionFamily
+from ruzhash_cv.families.normal_equations import PARALLAX_SIZE
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.refinement import EXACT, noise_scales, refine
 from ruzhash_cv.repetition import Neighbours, interleaved
 from ruzhash_cv.sampling import SamplePlan, draw_samples
 from ruzhash_cv.selection import EvidenceRules, Radii, Structures, WithRadii, count_weights, evidence
 
-#: Matches that the matrix of a plane fits whatever they are: two fix the epipole.
-PARALLAX_SIZE = 2
 _SEED = 0
 
 
@@ -79,9 +78,9 @@ class _Rigid:
     own_models: Array
 
     @property
-    def family(self) -> TwoViewFamily:
-        """The family of motions."""
-        return self.problem.families[self.family_id]
+    def family(self) -> MotionFamily:
+        """The family of motions; one of a user's own is alone, so that it is never asked about planes."""
+        return cast(MotionFamily, self.problem.families[self.family_id])
 
 
 def find_motions(problem: MotionProblem) -> tuple[Motions, Rows]:
@@ -112,7 +111,17 @@ def motion_matrix(problem: MotionProblem, structure: int) -> Array | None:
     if not np.isfinite(model).all():
         return None
     found = Models(model, np.array([family_id], np.uint8))
-    return np.asarray(problem.families.to_pixels(found, problem.matches.frame.transforms())[0])
+    matrix = problem.families.to_pixels(found, problem.matches.into)[0]
+    return fundamental_matrix(matrix, problem.families[family_id].name, problem.matches)
+
+
+def fundamental_matrix(matrix: Array, kind: str, matches: MatchSet) -> Array | None:
+    """Return the fundamental matrix (3, 3) of pixels without distortion that a model is or makes; None for a plane."""
+    if kind != "essential":
+        return None if kind == "homography" else matrix
+    into1, into2 = matches.into
+    found = into2.T @ matrix @ into1
+    return np.asarray(found / np.linalg.norm(found))
 
 
 def _fit_structures(problem: MotionProblem, family_id: int, rng: np.random.Generator) -> _Rigid:
@@ -157,7 +166,7 @@ def _motion_of(rigid: _Rigid, seed: int, free: Mask, reach: float, rng: np.rando
     off = asked[_off(rigid, seed, asked)]
     models, noise = _fits(rigid, seed, asked, rows, rng)
     if plane:
-        gains = _evidence(rigid, models, off, PARALLAX_SIZE, _by_direction(problem, seed, off))
+        gains = _evidence(rigid, models, off, rigid.family.parallax_size, _by_direction(problem, seed, off))
     else:
         gains = _evidence(rigid, models, off, rigid.family.sample_size)
     holds = _held(rigid, models, rows) & free
@@ -191,7 +200,7 @@ def _repeats(rigid: _Rigid, rows: Rows, holds: Mask, own: Mask, near: bool) -> b
     competes = np.any([np.isin(numbers[off], numbers[on]) for numbers in problem.matches.keypoints[:, rows]], axis=0)
     told = (not near or competes.sum() > PARALLAX_SIZE) and off.any()
     neighbours = Neighbours.of(problem.matches, problem.parameters)
-    return bool(told and interleaved(problem.matches.data[rows], off, on, neighbours))
+    return bool(told and interleaved(problem.matches.coordinates[rows], off, on, neighbours))
 
 
 def _alone(problem: MotionProblem, structure: int) -> Motions:
@@ -226,7 +235,7 @@ def _fits(rigid: _Rigid, seed: int, rows: Rows, all_rows: Rows, rng: np.random.G
     models = [rigid.family.solve(data[samples.indices])[0], rigid.own_models[[seed]]]
     if rigid.is_plane[seed]:
         off = data[_off(rigid, seed, rows)]
-        models.append(parallax(problem.structures.models[seed], off, parameters.n_parallaxes, rng))
+        models.append(rigid.family.from_plane(problem.structures.models[seed], off, parameters.n_parallaxes, rng))
     else:
         models.append(problem.structures.models[[seed]])
     tried = np.vstack(models)
@@ -283,15 +292,3 @@ def _held(rigid: _Rigid, models: Array, rows: Rows) -> Mask:
         noise = noise_scales(squared[:, labels == structure], rigid.family.codimension)
         held[:, structure] = noise <= as_well * max(rigid.least_noise[structure], radii[0] * problem.matches.unit)
     return held
-
-
-def parallax(plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
-    """Return fundamental matrices (n, 9) of a plane's homography (9,) and two correspondences off it each, drawn at random."""
-    matrix, ones = plane.reshape(3, 3), np.ones((len(data), 1))
-    if len(data) < PARALLAX_SIZE:
-        return np.zeros((0, 9))
-    lines = np.cross(np.hstack([data[:, :2], ones]) @ matrix.T, np.hstack([data[:, 2:], ones]))
-    i, j = rng.integers(len(data), size=(2, n))
-    epipoles = np.cross(lines[i], lines[j])
-    # Row r of [e]_x H is the cross product of e and H's columns.
-    return unit_norm(np.cross(epipoles[:, None], matrix.T[None]).transpose(0, 2, 1).reshape(-1, 9))

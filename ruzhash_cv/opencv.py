@@ -176,7 +176,7 @@ def find_matrix(
     largest = largest_consensus(consensus(rows[moving[rows]]), tried, rng)
     model = precise(consensus(np.flatnonzero(moving)), largest, problem.radii, family_id)
     found = Models(model[None], np.array([family_id], np.uint8))
-    return np.asarray(families.to_pixels(found, matches.frame.transforms())[0])
+    return np.asarray(families.to_pixels(found, matches.into)[0])
 
 
 def _search(kind: str, matches: MatchSet, parameters: Parameters, rng: np.random.Generator) -> tuple[Problem, Estimate]:

@@ -1,151 +1,252 @@
-"""Camera pose of a rigid motion: from its matrix, its matches and the cameras' intrinsics."""
+"""Camera pose of a rigid motion: from its matrix, its matches and the rays of these."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-import cv2
 import numpy as np
-import scipy
 
-from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv.families.distances import FAMILIES
+from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Record, Rows
+from ruzhash_cv.cameras import Camera, Sight
+from ruzhash_cv.families.essential import EssentialMatrices, as_essential
+from ruzhash_cv.families.rays import directions
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.motions import MotionProblem
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.sampling import SamplePlan, draw_samples
 
-Pose = tuple[Array, Array]
-
-#: Samples of five matches, which an essential matrix needs.
-FIVE, N_FIVES = 5, 50
+#: Samples of five matches, where the motion's own matrix is not all that may be.
+N_FIVES = 48
+#: Essential matrices that are refined, and steps of each.
+_N_REFINED, _N_STEPS = 4, 6
 _SEED = 0
-#: Points further than this, in baselines, do not count for OpenCV's choice among the four poses of an essential matrix.
-FARTHEST = 1e9
+_FAMILY = EssentialMatrices()
+
+
+@dataclass(frozen=True, eq=False)
+class CameraPose(Record):
+    """The pose of the second camera, x2 ~ R X + t for rays and points in the first camera's frame; unpacks as rotation, translation.
+
+    Attributes
+    ----------
+    rotation : ndarray of float64, shape (3, 3)
+    translation : ndarray of float64, shape (3,)
+        Of unit norm: two views do not tell their distance. Where the baseline is not told it means nothing.
+    has_baseline : bool
+        Whether the matches tell that the camera moved: False for one that only turned.
+    inliers : ndarray of bool, shape (n,)
+        Which of the matches given agree with the pose, in front of both cameras.
+    points3d : ndarray of float64, shape (n, 3)
+        Points of the inliers, in the first camera's frame and in baselines; NaN for all else, and where the baseline is not told.
+    median_angle : float
+        Degrees between the two rays of an inlier, the median: small ones tell depths badly. NaN without inliers.
+    """
+
+    rotation: Array
+    translation: Array
+    has_baseline: bool
+    inliers: Mask
+    points3d: Array
+    median_angle: float
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.rotation, self.translation))
+
+
+class _Structure(Protocol):
+    """What a pose needs of a structure."""
+
+    @property
+    def matrix(self) -> Array: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def noise_scale(self) -> float: ...
 
 
 @dataclass(frozen=True)
 class Views:
-    """Points (n, 2) of all matches in two images, weights (n,), the rows of the motion's `own` matches, and the camera matrices."""
+    """Rows with rays (n, 10) of all matches, their weights (n,), and the rows of the motion's `own` matches; lengths of the frame."""
 
-    points1: Array
-    points2: Array
+    data: Array
     weights: Array
     own: Rows
-    cameras: tuple[Array, Array]
-
-    @cached_property
-    def rays(self) -> tuple[Array, Array]:
-        """Homogeneous points (n, 3) in units of the focal length."""
-        first, second = (np.hstack([points, np.ones((len(points), 1))]) for points in (self.points1, self.points2))
-        return first @ np.linalg.inv(self.cameras[0]).T, second @ np.linalg.inv(self.cameras[1]).T
-
-    @cached_property
-    def flat(self) -> tuple[Array, Array]:
-        """Points (n, 2) in units of the focal length."""
-        first, second = (np.ascontiguousarray(rays[:, :2] / rays[:, 2:]) for rays in self.rays)
-        return first, second
-
-    @property
-    def own_flat(self) -> tuple[Array, Array]:
-        """Those of the motion's own matches."""
-        return self.flat[0][self.own], self.flat[1][self.own]
+    noise: float
+    limit: float
 
 
-def camera_pose(models: dict[str, Array], views: Views, noise: float, parameters: Parameters) -> Pose:
-    """Return rotation (3, 3) and unit translation (3,) of x2 ~ K2 (R X + t), from a motion's models and its matches.
+@dataclass(frozen=True)
+class Placed:
+    """A pose, which of the rows (n,) agree with it, their depths (n, 2) along both rays, and what it costs."""
 
-    Poses come from the essential matrix; from the homography of a plane, because few matches off it leave the matrix uncertain; and
-    from samples of five of all matches, because a plane may have hidden the others. From each the Sampson distance is minimised over
-    the five numbers of a pose, with Cauchy weights of the `noise` scale. Of these the pose of least truncated squares (MSAC) among
-    all matches, by their weights, is returned.
+    rotation: Array
+    translation: Array
+    agree: Mask
+    depths: Array
+    cost: float
+
+
+def pose_of_motion(
+    structures: Sequence[_Structure],
+    own: Mask,
+    distinct: Rows,
+    problem: MotionProblem,
+    cameras: tuple[Camera, Camera] | None,
+) -> CameraPose:
+    """Return the pose of a motion, the first of `structures`, from its matrix and that of its strongest plane, the second.
+
+    `own` (N,) tells which of the matches given are the motion's, `distinct` (N,) which distinct match each is.
     """
-    (camera1, camera2), (rays1, rays2) = views.cameras, views.rays
-    # Normals of epipolar lines in pixels.
-    into1, into2 = np.linalg.inv(camera1)[:2, :2], np.linalg.inv(camera2)[:2, :2]
-
-    def distances(change: Array, rotation: Array, translation: Array, rows: Any) -> Array:
-        turned, moved = _changed(change, rotation, translation)
-        essential = np.cross(moved, turned.T).T
-        lines1, lines2 = rays2[rows] @ essential, rays1[rows] @ essential.T
-        squares = ((lines1[:, :2] @ into1) ** 2).sum(axis=1) + ((lines2[:, :2] @ into2) ** 2).sum(axis=1)
-        return np.asarray((rays2[rows] * lines2).sum(axis=1) / np.sqrt(np.maximum(squares, 1e-300)))
-
-    poses: list[Pose] = []
-    for kind, matrix in models.items():
-        start = _from_fundamental if kind == "fundamental" else _from_homography
-        poses += start(matrix, views)
-    scale = max(noise, 1e-3)
-    limit = parameters.inlier_scales * scale
-    poses += _from_samples_of_five(views, scale, limit, parameters)
-    fitted = []
-    for pose in poses:
-        fit = scipy.optimize.least_squares(
-            distances, np.zeros(5), loss="cauchy", f_scale=scale, max_nfev=30, args=(*pose, views.own)
-        )
-        fitted.append(_changed(fit.x, *pose))
-    squares = [distances(np.zeros(5), *pose, slice(None)) ** 2 for pose in fitted]
-    rotation, translation = fitted[int(np.argmin(np.minimum(squares, limit**2) @ views.weights))]
-    # The distance is the same for the opposite translation.
-    return _in_front(np.cross(translation, rotation.T).T, *views.own_flat)
+    matches, parameters, n = problem.matches, problem.parameters, len(distinct)
+    data, into = (matches.data, matches.into) if cameras is None else _with_rays(matches, cameras)
+    scale = matches.frame.scale
+    noise = max(structures[0].noise_scale, 1e-3) * scale
+    views = Views(data, problem.weights, np.unique(distinct[own]), noise, parameters.inlier_scales * noise)
+    essentials = np.vstack([_essentials_of(structure, into) for structure in structures])
+    # An essential matrix was chosen among such samples.
+    sampled = np.zeros((0, 9)) if structures[0].kind == "essential" else from_samples_of_five(views, parameters)
+    placed = best_pose(essentials, sampled, views)
+    inliers = own & placed.agree[distinct]
+    rotation = best_rotation(placed.rotation, views)
+    has_baseline = tells_baseline(placed, rotation, views)
+    points3d, rays = np.full((n, 3), np.nan), (directions(data[:, RAYS1]), directions(data[:, RAYS2]))
+    agreeing = distinct[inliers]
+    if has_baseline:
+        points3d[inliers] = midpoints(placed, *rays)[agreeing]
+    else:
+        placed = replace(placed, rotation=rotation)
+    angle = float(np.median(_angles(placed, *rays)[agreeing])) if len(agreeing) > 0 else float("nan")
+    return CameraPose(placed.rotation, placed.translation, has_baseline, inliers, points3d, angle)
 
 
-def _from_fundamental(matrix: Array, views: Views) -> list[Pose]:
-    essential = views.cameras[1].T @ matrix @ views.cameras[0]
-    return [_in_front(essential / np.linalg.norm(essential), *views.own_flat)]
+def _with_rays(matches: MatchSet, cameras: tuple[Camera, Camera]) -> tuple[Array, tuple[Array, Array]]:
+    """Return rows with rays of cameras that the search did not know, and what brings pixels without distortion to rays."""
+    frame, pixels = matches.frame, matches.coordinates / matches.frame.scale
+    sight = Sight.of(pixels[:, :2] + frame.centre1, pixels[:, 2:] + frame.centre2, cameras)
+    rays = np.hstack([sight.rays1, sight.rays2]) * frame.scale
+    return np.hstack([matches.coordinates, np.nan_to_num(rays, nan=1.0)]), (sight.into1, sight.into2)
 
 
-def _from_samples_of_five(views: Views, noise: float, limit: float, parameters: Parameters) -> list[Pose]:
-    """Return the pose of the essential matrix that all correspondences agree with most, of those of samples of five."""
-    points, rng = np.hstack([views.points1, views.points2]), np.random.default_rng(_SEED)
-    plan = SamplePlan.uniform(FIVE, noise, parameters)
-    samples = draw_samples(points, views.weights, N_FIVES, plan, rng).indices
-    rays1, rays2 = views.flat
-    solved = (cv2.findEssentialMat(rays1[rows], rays2[rows], np.eye(3))[0] for rows in samples)
-    essentials = np.vstack([np.zeros((0, 3)), *(stack for stack in solved if stack is not None)]).reshape(-1, 3, 3)
-    essentials = essentials[np.isfinite(essentials).all(axis=(1, 2))]
-    if len(essentials) == 0:
-        return []
-    models = np.linalg.inv(views.cameras[1]).T @ essentials @ np.linalg.inv(views.cameras[0])
-    squared = FAMILIES["fundamental"].squared_residuals(points, models.reshape(-1, 9))
-    best = np.argmin(np.minimum(squared, limit**2) @ views.weights)
-    return [_in_front(essentials[best], *views.own_flat)]
+def _essentials_of(structure: _Structure, into: tuple[Array, Array]) -> Array:
+    """Return the essential matrices (m, 9) that a structure's matrix makes."""
+    to_rays1, to_rays2 = (np.linalg.inv(each) for each in into)
+    if structure.kind == "homography":
+        plane = np.linalg.inv(to_rays2) @ structure.matrix @ to_rays1
+        return _FAMILY.from_plane(plane.ravel(), np.zeros((0, 10)), 0, np.random.default_rng(_SEED))
+    if structure.kind == "essential":
+        return structure.matrix.reshape(1, 9)
+    return as_essential((to_rays2.T @ structure.matrix @ to_rays1).reshape(1, 9))
 
 
-def _in_front(essential: Array, rays1: Array, rays2: Array) -> Pose:
-    """Return the pose of an essential matrix that has most points in front of both cameras.
+def _angles(placed: Placed, first: Array, second: Array) -> Array:
+    """Return degrees between the two rays (n, 3) of each match."""
+    turned = first @ placed.rotation.T
+    return np.asarray(
+        np.degrees(np.arctan2(np.linalg.norm(np.cross(turned, second), axis=1), (turned * second).sum(axis=1)))
+    )
+
+
+def from_samples_of_five(views: Views, parameters: Parameters) -> Array:
+    """Return essential matrices (m, 9) of samples of five of all matches: a plane may have hidden the others."""
+    plan = SamplePlan.uniform(_FAMILY.sample_size, views.noise, parameters)
+    samples = draw_samples(views.data, views.weights, N_FIVES, plan, np.random.default_rng(_SEED)).indices
+    return _FAMILY.solve(views.data[samples])[0]
+
+
+def best_pose(essentials: Array, sampled: Array, views: Views) -> Placed:
+    """Return the pose of least truncated squares (MSAC) among all matches, by their weights, of essential matrices (m, 9).
+
+    These, and those of least cost of `sampled` ones, are refined to the motion's own matches first, with Cauchy weights of the noise
+    scale.
+    """
+    usable = sampled[np.isfinite(sampled).all(axis=1)]
+    costs = np.minimum(_FAMILY.squared_residuals(views.data, usable), views.limit**2) @ views.weights
+    given = np.vstack([essentials, usable[np.argsort(costs, kind="stable")[:_N_REFINED]]])
+    found, own = as_essential(given[np.isfinite(given).all(axis=1)]), views.data[views.own]
+    for _ in range(_N_STEPS):
+        ratios = _FAMILY.squared_residuals(own, found) / views.noise**2
+        found = _FAMILY.step(own, 1.0 / (1.0 + ratios), found)
+    placed = [_placed(each, views) for each in found]
+    return placed[int(np.argmin([each.cost for each in placed]))]
+
+
+def _placed(essential: Array, views: Views) -> Placed:
+    """Return the pose of an essential matrix that has most of the motion's matches in front of both cameras.
 
     Of a camera that did not move all points are infinitely far, on either side by rounding alone. Then it is the one of the two
     rotations, half a turn about the baseline apart, that leaves the cameras looking at the same points.
     """
-    # Of a camera that hardly moves all points are far, and still tell which way it turned.
-    n_in_front, rotation, translation, *_ = cv2.recoverPose(essential, rays1, rays2, np.eye(3), distanceThresh=FARTHEST)
-    if 2 * n_in_front < len(rays1):
-        first, second = (cv2.convertPointsToHomogeneous(rays)[:, 0] for rays in (rays1, rays2))
-        lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-        half_turn = 2.0 * translation @ translation.T - np.eye(3)
-        cosines = [((first @ each.T * second).sum(axis=1) / lengths).sum() for each in (rotation, half_turn @ rotation)]
-        rotation = rotation if cosines[0] >= cosines[1] else half_turn @ rotation
-    return np.asarray(rotation, np.float64), np.asarray(translation[:, 0], np.float64)
+    first, second = directions(views.data[:, RAYS1]), directions(views.data[:, RAYS2])
+    left, _, right = np.linalg.svd(essential.reshape(3, 3))
+    left, right = left * np.sign(np.linalg.det(left)), right * np.sign(np.linalg.det(right))
+    quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    rotations, translation = (left @ quarter @ right, left @ quarter.T @ right), left[:, 2]
+    depths = [
+        depths_along(rotation, sign * translation, first, second) for rotation in rotations for sign in (1.0, -1.0)
+    ]
+    in_front = [np.asarray((each > 0.0).all(axis=1)) for each in depths]
+    counts = [np.count_nonzero(each[views.own]) for each in in_front]
+    best = int(np.argmax(counts))
+    if 2 * counts[best] < len(views.own):
+        cosines = [(first[views.own] @ rotation.T * second[views.own]).sum() for rotation in rotations]
+        turn = 2 * int(np.argmax(cosines))
+        best = turn + int(counts[turn + 1] > counts[turn])
+    squared = _FAMILY.squared_residuals(views.data, essential[None])[0]
+    agree = squared <= views.limit**2
+    cost = float(np.where(agree & in_front[best], squared, views.limit**2) @ views.weights)
+    sign = 1.0 if best % 2 == 0 else -1.0
+    return Placed(rotations[best // 2], sign * translation, agree & in_front[best], depths[best], cost)
 
 
-def _from_homography(matrix: Array, views: Views) -> list[Pose]:
-    """Return the poses, two as a rule, of which the plane is in front of both cameras."""
-    homography = np.linalg.inv(views.cameras[1]) @ matrix @ views.cameras[0]
-    # Of either sign; the one that keeps points in front of the camera has a positive determinant.
-    homography *= np.sign(np.linalg.det(homography))
-    _, rotations, translations, normals = cv2.decomposeHomographyMat(homography, np.eye(3))
-    single = (rays[:, None].astype(np.float32) for rays in views.own_flat)
-    seen = cv2.filterHomographyDecompByVisibleRefpoints(rotations, normals, *single)
-    chosen = range(len(rotations)) if seen is None else seen.ravel().astype(int).tolist()
-    poses: list[Pose] = []
-    for rotation, translation in ((np.asarray(rotations[i]), np.asarray(translations[i])[:, 0]) for i in chosen):
-        size = np.linalg.norm(translation)
-        poses.append((rotation, translation / size if size > 0.0 else np.eye(3)[0]))
-    return poses
+def depths_along(rotation: Array, translation: Array, first: Array, second: Array) -> Array:
+    """Return how far along both unit rays (n, 3) their closest points are, (n, 2), in baselines."""
+    turned = first @ rotation.T
+    cosines, along1, along2 = (turned * second).sum(axis=1), turned @ translation, second @ translation
+    # 1 - cos^2 of nearly parallel rays would be rounding.
+    sines = np.square(np.cross(turned, second)).sum(axis=1) + 1e-300
+    return np.asarray(np.column_stack([along2 * cosines - along1, along2 - along1 * cosines]) / sines[:, None])
 
 
-def _changed(change: Array, rotation: Array, translation: Array) -> Pose:
-    """Return a pose turned by a rotation vector, the first three numbers, its translation moved along two directions across it."""
-    moved = translation + change[3:] @ np.linalg.svd(translation[None])[2][1:]
-    return cv2.Rodrigues(change[:3])[0] @ rotation, moved / np.linalg.norm(moved)
+def midpoints(placed: Placed, first: Array, second: Array) -> Array:
+    """Return the points (n, 3) midway between unit rays where these are closest, in the first camera's frame."""
+    one = first * placed.depths[:, :1]
+    other = (second * placed.depths[:, 1:] - placed.translation) @ placed.rotation
+    return np.asarray(0.5 * (one + other))
+
+
+def tells_baseline(placed: Placed, rotation: Array, views: Views) -> bool:
+    """Tell whether a pose explains the motion's own matches better than a rotation alone does.
+
+    By Torr's criterion (GRIC, "Bayesian model estimation and selection for epipolar geometry and generic manifold fitting", IJCV 2002):
+    squared residuals in noise scales, cut at 2 (4 - d), plus 2 d n + k ln(4 n), for models of dimension d with k numbers.
+    """
+    own = views.data[views.own]
+    essential = np.cross(placed.translation, placed.rotation.T).T.reshape(1, 9)
+    moved, still = _FAMILY.squared_residuals(own, essential)[0], _squared_turns(own, rotation)
+    n, variance = len(own), views.noise**2
+    # Of a residual across the second ray half is each ray's.
+    turning = np.minimum(0.5 * still / variance, 4.0).sum() + 4.0 * n + 3.0 * np.log(4.0 * n)
+    moving = np.minimum(moved / variance, 2.0).sum() + 6.0 * n + 5.0 * np.log(4.0 * n)
+    return bool(moving < turning)
+
+
+def best_rotation(rotation: Array, views: Views) -> Array:
+    """Return the rotation (3, 3) that brings first rays nearest to second ones, from a given one, with Cauchy weights.
+
+    Of weighted rays it is the polar factor of the sum of x2 x1' (Umeyama, PAMI 1991).
+    """
+    own = views.data[views.own]
+    first, second = directions(own[:, RAYS1]), directions(own[:, RAYS2])
+    for _ in range(_N_STEPS):
+        weights = 1.0 / (1.0 + _squared_turns(own, rotation) / views.noise**2)
+        left, _, right = np.linalg.svd((second * weights[:, None]).T @ first)
+        rotation = left @ np.diag([1.0, 1.0, np.linalg.det(left @ right)]) @ right
+    return rotation
+
+
+def _squared_turns(data: Array, rotation: Array) -> Array:
+    """Return squared distances (n,) of the second rays of rows from the first ones turned."""
+    across = np.cross(directions(data[:, RAYS1]) @ rotation.T, data[:, RAYS2])
+    return np.asarray(np.square(across).sum(axis=1))

@@ -18,7 +18,7 @@ def why_too_few(matches: MatchSet) -> str:
     if len(matches) == 1 < len(matches.where):
         return f"{reason}: all points are the same"
     if len(matches) >= MIN_MATCHES:
-        span = max(np.ptp(matches.data, axis=0)) / matches.frame.scale
+        span = max(np.ptp(matches.coordinates, axis=0)) / matches.frame.scale
         return f"{reason}: all points lie within {span:.3g} units; if the unit is not the pixel, give `pixel`, the size of one"
     return reason
 
@@ -26,7 +26,7 @@ def why_too_few(matches: MatchSet) -> str:
 def why_nothing(matches: MatchSet, pixel: float) -> str:
     """Say why there are no structures: all points of an image are the same or on a line, or no model is better than chance."""
     pixel *= matches.frame.scale
-    for name, points in (("first", matches.data[:, :2]), ("second", matches.data[:, 2:])):
+    for name, points in (("first", matches.coordinates[:, :2]), ("second", matches.coordinates[:, 2:])):
         along, off = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) / np.sqrt(len(points))
         if along < pixel:
             return f"the points of the {name} image are all the same"

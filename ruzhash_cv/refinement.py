@@ -176,7 +176,7 @@ def _with_patches(whole: Structures, matches: MatchSet, rows: Rows, radii: Radii
     parameters, family = radii.parameters, radii.families[whole.family_ids[0]]
     own = replace(matches, data=matches.data[rows], weights=matches.weights[rows])
     seeds = np.linspace(0, len(rows) - 1, min(parameters.n_patches, len(rows))).astype(np.int64)
-    near = np.asarray(cKDTree(own.data).query(own.data[seeds], parameters.patch_size)[1])
+    near = np.asarray(cKDTree(own.coordinates).query(own.coordinates[seeds], parameters.patch_size)[1])
     weights = np.zeros((len(seeds), len(rows)))
     np.put_along_axis(weights, near, own.weights[near], axis=1)
     models = family.fit(own.data, weights)

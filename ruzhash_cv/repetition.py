@@ -41,7 +41,7 @@ def find_repetitions(
     `within` (k, n) tells which matches structures hold, strongest first, `planes` (k,) which of these may overlap. Returns which
     structures are repetitions (k,), and which planes overlap (k, k): the smaller of the two is interleaved with the larger.
     """
-    data, stronger = matches.data, np.tri(len(planes), k=-1)
+    data, stronger = matches.coordinates, np.tri(len(planes), k=-1)
     own, sizes, near = _within_bounds(data, within)
     asked = _are_enough((near * stronger).sum(axis=2), sizes, stronger @ sizes, neighbours.share)
     repeated, held = np.zeros(len(planes), bool), np.zeros(len(data), bool)
@@ -82,7 +82,7 @@ def repeated_beside(matches: MatchSet, own: Mask, others: Mask, neighbours: Neig
     numbered = matches.keypoints
     shared = (np.bincount(numbers[others], minlength=numbers.max() + 1)[numbers[own]].any() for numbers in numbered)
     competes = small or any(shared)
-    return own & (competes and interleaved(matches.data, own, others, neighbours))
+    return own & (competes and interleaved(matches.coordinates, own, others, neighbours))
 
 
 def interleaved(data: Array, own: Mask, others: Mask, neighbours: Neighbours) -> bool:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ruzhash_cv import printing
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._kernels import uninterrupted
-from ruzhash_cv._validation import as_matrix, check_int
-from ruzhash_cv.motions import MotionProblem, Motions, find_motions, motion_matrix
-from ruzhash_cv.pose import Views, camera_pose
+from ruzhash_cv._validation import check_int
+from ruzhash_cv.cameras import as_both_cameras
+from ruzhash_cv.motions import MotionProblem, Motions, find_motions, fundamental_matrix, motion_matrix
+from ruzhash_cv.pose import CameraPose, pose_of_motion
 from ruzhash_cv.sampling import REJECTIONS
 
 
@@ -25,9 +26,11 @@ class Structure(Record):
     Attributes
     ----------
     matrix : ndarray of float64, shape (3, 3)
-        Homography (x2 ~ H x1) or fundamental matrix (x2^T F x1 = 0) of pixels, refitted to its matches; unit norm.
+        Homography (x2 ~ H x1) or fundamental matrix (x2^T F x1 = 0) of pixels, or essential matrix of rays (x2^T E x1 = 0), refitted to
+        its matches; unit norm. Where cameras were given, pixels are those without distortion, as `cv2.undistortPoints` makes them with
+        ``P=K``, and rays where a camera is of a 360 degree image.
     kind : str
-        ``"homography"`` or ``"fundamental"``.
+        ``"homography"``, ``"fundamental"`` or ``"essential"``.
     support : int
         Matches labelled with it.
     tolerance : float
@@ -40,6 +43,8 @@ class Structure(Record):
         -ln NFA: minus the logarithm of how many structures as strong are expected by chance.
     stationary : bool
         Its matches did not move while others did: a watermark, a time stamp, a border, the bonnet of the car.
+    fundamental : ndarray of float64, shape (3, 3), or None
+        Fundamental matrix of a rigid motion, known cameras or not; None for a homography.
     """
 
     matrix: Array
@@ -49,6 +54,7 @@ class Structure(Record):
     noise_scale: float
     evidence: float
     stationary: bool = False
+    fundamental: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,21 +175,20 @@ class FilterResult(Record):
         return None if self._motion_problem is None else motion_matrix(self._motion_problem, structure)
 
     @uninterrupted
-    def camera_pose(self, camera_matrix1: ArrayLike, camera_matrix2: ArrayLike, motion: int = 0) -> tuple[Array, Array]:
-        """Return the pose of the second camera as a motion sees it, x2 ~ K2 (R X + t) where x1 ~ K1 X.
+    def camera_pose(self, camera1: Any = None, camera2: Any = None, motion: int = 0) -> CameraPose:
+        """Return the pose of the second camera as a motion sees it: x2 ~ R X + t for rays, where x1 ~ X.
 
         Parameters
         ----------
-        camera_matrix1, camera_matrix2 : array_like, shape (3, 3)
-            Intrinsics of the two cameras, in the points' unit; for distorted images undistort the points first.
+        camera1, camera2 : Camera, array_like of shape (3, 3), or what else `Camera.of` takes; optional
+            The two cameras, in the points' unit. None: those that `filter_points` was given.
         motion : int
-            Index into `motions`. Of one whose kind is ``"homography"`` the pose is not unique, and the baseline may be 0.
+            Index into `motions`. Of one whose kind is ``"homography"`` the pose of a plane is one of two.
 
         Returns
         -------
-        rotation : ndarray of float64, shape (3, 3)
-        translation : ndarray of float64, shape (3,)
-            Of unit norm: two views do not tell their distance.
+        CameraPose
+            Unpacks as rotation, translation.
 
         Raises
         ------
@@ -191,25 +196,32 @@ class FilterResult(Record):
             There is no such motion.
         TypeError, ValueError
             An argument is not of a form above; the message names it and what arrived.
+
+        Examples
+        --------
+        >>> from ruzhash_cv import filter_points
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform([-2, -1, 4], [2, 1, 8], (100, 3))
+        >>> K = np.array([[700.0, 0.0, 320.0], [0.0, 700.0, 240.0], [0.0, 0.0, 1.0]])
+        >>> x1, x2 = ((Y @ K.T)[:, :2] / Y[:, 2:] for Y in (X, X + [0.5, 0.0, 0.0]))
+        >>> R, t = filter_points(x1, x2, cameras=(K, K)).camera_pose()
+        >>> t.round(3) + 0.0
+        array([1., 0., 0.])
         """
-        camera1, camera2 = as_matrix(camera_matrix1, "camera_matrix1"), as_matrix(camera_matrix2, "camera_matrix2")
-        if not self.motions:
+        problem, distinct, motions = self._motion_problem, self._distinct, self.motions
+        cameras = None if camera1 is None and camera2 is None else as_both_cameras(camera1, camera2)
+        if problem is None or distinct is None or not motions:
             raise IndexError(f"there is no motion to tell a pose by: {printing.headline(self)}")
-        motion, problem, distinct = (
-            check_int(motion, "motion", at_least=-sys.maxsize),
-            self._motion_problem,
-            self._distinct,
-        )
-        if problem is None or distinct is None or not -len(self.motions) <= motion < len(self.motions):
-            raise IndexError(f"`motion` must be an index into {len(self.motions)} motions, got {motion}")
-        found = self.motions[motion]
-        own = np.unique(distinct[self.motion_labels == motion % len(self.motions)])
-        frame, points = problem.matches.frame, problem.matches.data / problem.matches.frame.scale
-        first, second = points[:, :2] + frame.centre1, points[:, 2:] + frame.centre2
-        views = Views(first, second, problem.weights, own, (camera1, camera2))
-        plane = [self.models[part] for part in found.parts[:1]]
-        matrices = {structure.kind: structure.matrix for structure in (found, *plane)}
-        return camera_pose(matrices, views, found.noise_scale, problem.parameters)
+        if not -len(motions) <= check_int(motion, "motion", at_least=-sys.maxsize) < len(motions):
+            raise IndexError(f"`motion` must be an index into {len(motions)} motions, got {motion}")
+        if cameras is None and not problem.matches.calibrated:
+            raise TypeError(
+                "`camera1` and `camera2` must be given: the matches were filtered without two known cameras"
+            )
+        own = self.motion_labels == motion % len(motions)
+        found = motions[motion]
+        structures = [found, *(self.models[part] for part in found.parts[:1])]
+        return pose_of_motion(structures, own, distinct, problem, cameras)
 
     def __repr__(self) -> str:
         return f"<FilterResult: {printing.headline(self)}>"
@@ -233,13 +245,15 @@ def _motions_in_pixels(problem: MotionProblem, distinct: Rows) -> tuple[tuple[Mo
 def _as_motion(problem: MotionProblem, found: Motions, item: int, support: int) -> Motion:
     own, scale = found.take(np.array([item])), problem.matches.frame.scale
     planes = own.holds[0] & problem.families.is_plane(problem.structures)
+    matrix, kind = problem.families.to_pixels(own, problem.matches.into)[0], problem.families[own.family_ids[0]].name
     return Motion(
-        problem.families.to_pixels(own, problem.matches.frame.transforms())[0],
-        problem.families[own.family_ids[0]].name,
+        matrix,
+        kind,
         support,
         float(own.tolerances[0] / scale),
         float(own.noise[0] / scale),
         float(own.evidences[0]),
         stationary=bool((own.holds[0] & problem.stationary).any()),
+        fundamental=fundamental_matrix(matrix, kind, problem.matches),
         parts=tuple(np.flatnonzero(planes).tolist()),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._arrays import COORDINATES, Array, Rows
 from ruzhash_cv._kernels import below, draw_key, jit, mix, uniform
 from ruzhash_cv.families.base import TwoViewFamily
 from ruzhash_cv.matches import MatchSet
@@ -116,14 +116,14 @@ def samples_of_matches(
 def draw_samples(
     data: Array, weights: Array, n_samples: int, plan: SamplePlan, rng: np.random.Generator
 ) -> MinimalSamples:
-    """Draw samples of correspondences (n, 4) in proportion to `weights` (n,); fewer come back where draws are degenerate too often.
+    """Draw samples of correspondences in proportion to `weights` (n,); fewer come back where draws are degenerate too often.
 
     Only rows that have weight are drawn, and only these count as neighbours.
     """
     rows, size = np.flatnonzero(weights > 0.0), plan.sample_size
     if len(rows) < size or n_samples == 0:
         return MinimalSamples(np.zeros((0, size), np.int64), dict.fromkeys(REJECTIONS[:3], 0))
-    own, shares, widest = np.ascontiguousarray(data[rows]), weights[rows], max(plan.neighbourhoods)
+    own, shares, widest = np.ascontiguousarray(data[rows, COORDINATES]), weights[rows], max(plan.neighbourhoods)
     cumulative, nearest = np.cumsum(shares), np.zeros((1, 1), np.int64)
     if widest > 0:
         n_seeds = -(-n_samples // len(plan.neighbourhoods))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
+from ruzhash_cv._arrays import COORDINATES, Array
 from ruzhash_cv.families.base import Models
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.selection import Structures, Tests, extract
@@ -25,7 +25,7 @@ def find_stationary(problem: Problem) -> Stationary:
     matches, family, parameters = problem.matches, problem.families[0], problem.parameters
     unmoved, scale = matches.unmoved(), float(parameters.scales[-1])
     # Weights of a minimal sample are no evidence, and what is stationary moved by no more than the narrowest noise scale.
-    near = np.abs(matches.data - unmoved).max(axis=1) <= scale * matches.unit
+    near = np.abs(matches.data - unmoved)[:, COORDINATES].max(axis=1) <= scale * matches.unit
     widest = int(np.sum(scale >= parameters.radii)) - 1
     if widest < 0 or matches.weights[near].sum() <= family.sample_size:
         return Stationary(Structures.none(), matches.weights)

@@ -35,6 +35,9 @@ def _call_all() -> None:
     for model in ("homography", "fundamental"):
         filter_points(points1, points2, model=model)
     find_fundamental_matrix(points1, points2)
+    camera = np.array([[500.0, 0.0, 250.0], [0.0, 500.0, 250.0], [0.0, 0.0, 1.0]])
+    for cameras in ((camera, camera), (camera, None)):
+        filter_points(points1, points2, cameras=cameras).camera_pose(camera, camera)
     rows = rng.random((40, 8))
     ruzhash(rows)
     VoronoiForest(n_trees=2).fit_anomaly_scores(rows)

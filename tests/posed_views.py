@@ -7,7 +7,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ruzhash_cv import FilterResult, filter_points
+from ruzhash_cv import CameraPose, FilterResult, filter_points
 
 Array = np.ndarray
 Pose = tuple[Array, Array]
@@ -56,10 +56,11 @@ def filtered(*parts: tuple[Array, Array], n_mismatches: int = 60, seed: int = 0,
     return filter_points(*(np.vstack([part[image] for part in (*parts, crowd)]) for image in (0, 1)), **options)
 
 
-def angles(pose: Pose, truth: Pose) -> tuple[float, float]:
+def angles(pose: Pose | CameraPose, truth: Pose) -> tuple[float, float]:
     """Return degrees between rotations and between translations, signs included."""
-    about = np.linalg.norm(cv2.Rodrigues(pose[0] @ truth[0].T)[0])
-    return float(np.degrees(about)), float(np.degrees(np.arccos(np.clip(pose[1] @ truth[1], -1, 1))))
+    rotation, translation = pose
+    about = np.linalg.norm(cv2.Rodrigues(rotation @ truth[0].T)[0])
+    return float(np.degrees(about)), float(np.degrees(np.arccos(np.clip(translation @ truth[1], -1, 1))))
 
 
 def pose_error(result: FilterResult, truth: Pose = POSE, motion: int = 0) -> float:

@@ -24,7 +24,7 @@ def in_pixels(data: Array, weights: Array | None = None, keypoints: Array | None
     rows, weights = np.arange(n), np.ones(n) if weights is None else weights
     keypoints = np.tile(rows, (2, 1)) if keypoints is None else keypoints
     frame = Frame(np.zeros(2), np.zeros(2), 1.0)
-    return MatchSet(data, rows, keypoints, weights, frame, PARAMETERS.unit, np.ones(n, bool), rows)
+    return MatchSet(data, rows, keypoints, weights, frame, PARAMETERS.unit, np.ones(n, bool), rows, frame.transforms())
 
 
 def problem_of(

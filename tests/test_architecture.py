@@ -55,7 +55,18 @@ ORDER = (
     "__main__",
 )
 # Within the room of families: each of these knows those before it at most.
-FAMILIES = ("base", "curves", "normal_equations", "homography", "fundamental", "distances")
+FAMILIES = (
+    "base",
+    "curves",
+    "normal_equations",
+    "rays",
+    "homography",
+    "ray_homography",
+    "fundamental",
+    "ray_fundamental",
+    "essential",
+    "distances",
+)
 # OpenCV's own robust estimators, which this package replaces. Only the command line calls them, to compare.
 ROBUST_ESTIMATORS = ("RANSAC", "USAC", "LMEDS", "RHO", "MAGSAC", "PROSAC", "findHomography", "estimateAffine")
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")

@@ -11,8 +11,9 @@ from posed_views import CAMERA1 as CAMERA
 from posed_views import FLOOR, SIDE, TURN, WALL, filtered, on_plane, pose_error, seen, turned, views
 
 from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix, sampson_distance
+from ruzhash_cv.families import FundamentalMatrices
 from ruzhash_cv.families.distances import FAMILIES
-from ruzhash_cv.motions import MotionProblem, find_motions, parallax
+from ruzhash_cv.motions import MotionProblem, find_motions
 
 Array = np.ndarray
 three_seeds = pytest.mark.parametrize("seed", range(3))
@@ -90,11 +91,11 @@ def test_a_surface_far_off_a_plane_tells_the_motion(seed: int) -> None:
 def test_the_matrix_of_a_plane_and_two_matches_off_it_is_that_of_the_motion() -> None:
     data = np.hstack(views(off_wall(4, 2, np.random.default_rng(0)), noise=0.0)) / 600.0
     plane, _ = FAMILIES["homography"].solve(data[None, :4])
-    matrices = parallax(plane[0], data[4:], 200, np.random.default_rng(0))
+    matrices = FundamentalMatrices().from_plane(plane[0], data[4:], 200, np.random.default_rng(0))
     told = matrices[np.isfinite(matrices).all(axis=1)]  # of the others both matches drawn were one
     assert 50 < len(told) < 200
     assert FAMILIES["fundamental"].squared_residuals(data, told).max() < 1e-12
-    assert parallax(plane[0], data[4:5], 10, np.random.default_rng(0)).shape == (0, 9)
+    assert FundamentalMatrices().from_plane(plane[0], data[4:5], 10, np.random.default_rng(0)).shape == (0, 9)
 
 
 # What is none

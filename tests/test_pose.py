@@ -33,7 +33,7 @@ def test_the_pose_of_a_rigid_scene_is_that_of_the_camera(seed: int) -> None:
     assert np.linalg.norm(translation) == pytest.approx(1.0)
     assert pose_error(result) < 1.0
     # Motions may be counted from the last.
-    np.testing.assert_array_equal(result.camera_pose(CAMERA1, CAMERA2, -len(result.motions))[0], rotation)
+    np.testing.assert_array_equal(result.camera_pose(CAMERA1, CAMERA2, -len(result.motions)).rotation, rotation)
 
 
 def test_either_pose_of_a_plane_satisfies_the_epipolar_constraint() -> None:
@@ -74,8 +74,18 @@ def test_without_motions_there_is_no_pose() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((CAMERA1, [1.0, 2.0, 3.0]), ValueError, r"`camera_matrix2` must have shape \(3, 3\), got \(3,\)"),
-        ((np.zeros((3, 3)), CAMERA2), ValueError, "`camera_matrix1` must be finite and have an inverse"),
+        (
+            (CAMERA1, [1.0, 2.0, 3.0]),
+            ValueError,
+            r"`camera2` is no camera: `matrix` must have shape \(3, 3\), got \(3,\)",
+        ),
+        ((CAMERA1,), TypeError, "`camera2` is no camera: `matrix`"),
+        ((), TypeError, "`camera1` and `camera2` must be given: the matches were filtered without two known cameras"),
+        (
+            (np.zeros((3, 3)), CAMERA2),
+            ValueError,
+            "`camera1` is no camera: `matrix` must be finite and have an inverse",
+        ),
         ((CAMERA1, CAMERA2, 1), IndexError, "`motion` must be an index into 1 motions, got 1"),
         *(
             ((CAMERA1, CAMERA2, at), TypeError, f"`motion` must be an integer, got {at!r}")

@@ -76,6 +76,19 @@ class TwoViewFamily(ModelFamily, Protocol):
         """Return models (m, 9) of pixels; `into1`, `into2` (3, 3) brought homogeneous pixels to the models' coordinates."""
 
 
+class MotionFamily(TwoViewFamily, Protocol):
+    """A family of rigid motions beside one of planes."""
+
+    @property
+    @abstractmethod
+    def parallax_size(self) -> int:
+        """Matches off a plane that a model `from_plane` fits whatever they are."""
+
+    @abstractmethod
+    def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
+        """Return models (k, 9) of a plane's model (9,) and correspondences off it; at most `n` where these are drawn."""
+
+
 @dataclass(frozen=True)
 class CheckedFamily:
     """A user's family whose arrays are made what kernels take: float64 or int64, C-contiguous, writable."""

@@ -9,11 +9,20 @@ from ruzhash_cv._arrays import Array
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import as_pairs, as_reals
 from ruzhash_cv.families.base import TwoViewFamily
+from ruzhash_cv.families.essential import EssentialMatrices
 from ruzhash_cv.families.fundamental import FundamentalMatrices
 from ruzhash_cv.families.homography import Homographies
+from ruzhash_cv.families.ray_fundamental import RayFundamentalMatrices
+from ruzhash_cv.families.ray_homography import RayHomographies
 
 #: The families of two views by name.
 FAMILIES: dict[str, TwoViewFamily] = {"homography": Homographies(), "fundamental": FundamentalMatrices()}
+#: Those of correspondences with rays.
+RAY_FAMILIES: dict[str, TwoViewFamily] = {
+    "homography": RayHomographies(),
+    "fundamental": RayFundamentalMatrices(),
+    "essential": EssentialMatrices(),
+}
 
 
 def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLike) -> Array:

@@ -11,11 +11,15 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.families.normal_equations import PRODUCT, least_vectors, unit_norm, weighted_products
-
-# A cofactor of a matrix is the product of the first two of these entries less that of the others.
-_CROSSED = np.array(
-    [[4, 5, 3, 7, 8, 6, 1, 2, 0], [8, 6, 7, 2, 0, 1, 5, 3, 4], [5, 3, 4, 8, 6, 7, 2, 0, 1], [7, 8, 6, 1, 2, 0, 4, 5, 3]]
+from ruzhash_cv.families.normal_equations import (
+    PARALLAX_SIZE,
+    PRODUCT,
+    least_vectors,
+    of_rank_two,
+    parallax,
+    unit_norm,
+    weighted_products,
+    without_scale,
 )
 
 
@@ -34,6 +38,7 @@ class FundamentalMatrices:
     sample_size: int = 7
     codimension: int = 1
     is_plane: bool = False
+    parallax_size: int = PARALLAX_SIZE
 
     def solve(self, samples: Array) -> tuple[Array, Rows]:
         """Return up to three fundamental matrices (k, 9) of unit norm of each sample (s, 7, 4), and the sample (k,) of each."""
@@ -76,31 +81,17 @@ class FundamentalMatrices:
             started = self.to_pixels(models, *np.linalg.inv(into))
             data, started, weights, into1, into2 = map(np.ascontiguousarray, (data, started, weights, *into))
             _linearise(data, started, weights, (into1, into2), grams, slopes)
-            steps = np.linalg.solve(_without_scale(grams, started), slopes)[:, :, 0]
+            steps = np.linalg.solve(without_scale(grams, started), slopes)[:, :, 0]
             return self.to_pixels(of_rank_two(unit_norm(started - steps), grams), *into)
+
+    def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
+        """Return matrices (n, 9) of a plane's homography (9,) and two correspondences off it each, drawn at random."""
+        ones = np.ones((len(data), 1))
+        return parallax(plane, np.hstack([data[:, :2], ones]), np.hstack([data[:, 2:], ones]), n, rng)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return fundamental matrices (m, 9) of pixels."""
         return unit_norm((into2.swapaxes(-1, -2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
-
-
-def of_rank_two(models: Array, grams: Array) -> Array:
-    """Return the matrices of rank 2 whose error f'Gf is least, near the least vectors f (m, 9) of `grams` G (m, 9, 9).
-
-    A step of least cost to det F = 0 is along G^-1 times the gradient of det F, its cofactors (Kanatani and Sugaya, "Compact
-    fundamental matrix computation", IPSJ 2010). What two steps leave goes with the smallest singular triplet, F (1 - v v').
-    """
-    costs, fitted = _without_scale(grams, models), models
-    for _ in range(2):
-        a, b, c, d = (fitted.take(entries, axis=1) for entries in _CROSSED)
-        cofactors = a * b - c * d
-        step = np.linalg.solve(costs, cofactors[:, :, None])[:, :, 0]
-        determinants = np.einsum("mi,mi->m", cofactors, fitted) / 3.0
-        moved = fitted - (determinants / np.einsum("mi,mi->m", cofactors, step))[:, None] * step
-        fitted = np.where(np.isfinite(moved).all(axis=1, keepdims=True), moved, fitted)
-    matrices = fitted.reshape(-1, 3, 3)
-    epipole = least_vectors(matrices.transpose(0, 2, 1) @ matrices)
-    return (matrices - (matrices @ epipole[:, :, None]) * epipole[:, None, :]).reshape(-1, 9)
 
 
 @jit
@@ -114,13 +105,6 @@ def _divide_by_gradients(points: Any, models: Any, weights: Any) -> None:
             r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
             weight = weights[item, row] / (p * p + q * q + r * r + s * s)
             weights[item, row] = weight if abs(weight) < np.inf else 0.0
-
-
-def _without_scale(grams: Array, models: Array) -> Array:
-    """Return `grams` (m, 9, 9) that no longer leave the length of `models` (m, 9) free, and have inverses."""
-    trace = np.trace(grams, axis1=1, axis2=2)[:, None, None]
-    costs: Array = grams + trace * models[:, :, None] * models[:, None, :] + (1e-13 * trace + 1e-300) * np.eye(9)
-    return costs
 
 
 @jit

@@ -11,6 +11,12 @@ from ruzhash_cv._kernels import jit
 
 #: Where products of two of (x, y, 1) stand among (x x, x y, y y, x, y, 1).
 PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
+# A cofactor of a matrix is the product of the first two of these entries less that of the others.
+_CROSSED = np.array(
+    [[4, 5, 3, 7, 8, 6, 1, 2, 0], [8, 6, 7, 2, 0, 1, 5, 3, 4], [5, 3, 4, 8, 6, 7, 2, 0, 1], [7, 8, 6, 1, 2, 0, 4, 5, 3]]
+)
+#: Matches off a plane that fix the epipole, and with it the matrix of a motion: these fit it whatever they are.
+PARALLAX_SIZE = 2
 #: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do.
 _MOST_ITERATIONS = 40
 
@@ -132,3 +138,44 @@ def inverse_iteration(grams: Any, vectors: Any, previous: Any) -> None:
                 previous[i] = vectors[item, i]
             if iteration > 0 and abs(along) > 1.0 - 1e-14:
                 break
+
+
+def of_rank_two(models: Array, grams: Array) -> Array:
+    """Return the matrices of rank 2 whose error f'Gf is least, near the least vectors f (m, 9) of `grams` G (m, 9, 9).
+
+    A step of least cost to det F = 0 is along G^-1 times the gradient of det F, its cofactors (Kanatani and Sugaya, "Compact
+    fundamental matrix computation", IPSJ 2010). What two steps leave goes with the smallest singular triplet, F (1 - v v').
+    """
+    costs, fitted = without_scale(grams, models), models
+    for _ in range(2):
+        a, b, c, d = (fitted.take(entries, axis=1) for entries in _CROSSED)
+        cofactors = a * b - c * d
+        step = np.linalg.solve(costs, cofactors[:, :, None])[:, :, 0]
+        determinants = np.einsum("mi,mi->m", cofactors, fitted) / 3.0
+        moved = fitted - (determinants / np.einsum("mi,mi->m", cofactors, step))[:, None] * step
+        fitted = np.where(np.isfinite(moved).all(axis=1, keepdims=True), moved, fitted)
+    matrices = fitted.reshape(-1, 3, 3)
+    epipole = least_vectors(matrices.transpose(0, 2, 1) @ matrices)
+    return (matrices - (matrices @ epipole[:, :, None]) * epipole[:, None, :]).reshape(-1, 9)
+
+
+def without_scale(grams: Array, models: Array) -> Array:
+    """Return `grams` (m, 9, 9) that no longer leave the length of `models` (m, 9) free, and have inverses."""
+    trace = np.trace(grams, axis1=1, axis2=2)[:, None, None]
+    costs: Array = grams + trace * models[:, :, None] * models[:, None, :] + (1e-13 * trace + 1e-300) * np.eye(9)
+    return costs
+
+
+def parallax(plane: Array, first: Array, second: Array, n: int, rng: np.random.Generator) -> Array:
+    """Return [e]_x H (n, 9) of a plane's homography H (9,) and two matches off it each, drawn among homogeneous points (k, 3).
+
+    The epipole e is where the lines H x1, x2 of the two meet.
+    """
+    matrix = plane.reshape(3, 3)
+    if len(first) < PARALLAX_SIZE:
+        return np.zeros((0, 9))
+    lines = np.cross(first @ matrix.T, second)
+    i, j = rng.integers(len(first), size=(2, n))
+    epipoles = np.cross(lines[i], lines[j])
+    # Row r of [e]_x H is the cross product of e and H's columns.
+    return unit_norm(np.cross(epipoles[:, None], matrix.T[None]).transpose(0, 2, 1).reshape(-1, 9))

@@ -133,6 +133,22 @@ def camera(draw: Draw) -> None:
     claim(made.pixels_per_radian(rays)[there] > 0.0, "a small angle is no pixels")
 
 
+def cameras(draw: Draw) -> None:
+    """The filter with cameras, and poses; whatever folds may be refused."""
+    pairs = correspondences(draw, draw.pick(SIZES))
+    given = [camera_of(draw) if draw.chance(0.9) else None for _ in range(2)]
+    options = filter_options(draw) | {"cameras": draw.pick((tuple(given), given))}
+    draw.legal = False
+    result = ruzhash_cv.filter_points(points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:]), **options)
+    check_result(result, len(pairs))
+    for motion in range(0 if any(each is None for each in given) else len(result.motions)):
+        pose = result.camera_pose(motion=motion)
+        claim(np.isfinite(pose.rotation) & (np.abs(pose.rotation @ pose.rotation.T - np.eye(3)) < 1e-6), f"{pose}")
+        claim(abs(np.linalg.norm(pose.translation) - 1.0) < 1e-6, f"{pose}")
+        claim(np.isfinite(pose.points3d).all(axis=1) <= pose.inliers, f"{pose}")
+        claim(pose.inliers <= (result.motion_labels == motion), f"{pose}")
+
+
 def filter_matches(draw: Draw) -> None:
     kp1, kp2, matches, ratio = matched(draw)
     options = filter_options(draw)
@@ -345,6 +361,7 @@ TARGETS: dict[str, Target] = {
     "filter_matches": filter_matches,
     "Camera": camera,
     "camera_pose": camera_pose,
+    "cameras": cameras,
     "find_homography": estimate(ruzhash_cv.find_homography),
     "find_fundamental_matrix": estimate(ruzhash_cv.find_fundamental_matrix),
     "as_correspondences": as_correspondences,

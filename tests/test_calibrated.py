@@ -1,0 +1,225 @@
+"""Matches of known cameras: planes and motions in rays, of distorted images, of fisheyes and of 360 degrees."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from posed_views import CAMERA1, CAMERA2, POSE, TURN, WALL, angles, on_plane, towards, turned, views
+
+from ruzhash_cv import Camera, FilterResult, filter_matches, filter_points, sampson_distance, transfer_error
+
+Array = np.ndarray
+three_seeds = pytest.mark.parametrize("seed", range(3))
+BARREL = Camera(CAMERA1, [-0.35, 0.1, 0.0, 0.0]), Camera(CAMERA2, [-0.3, 0.05, 0.001, 0.0])
+FISHEYE = Camera([[180.0, 0.0, 320.0], [0.0, 180.0, 320.0], [0.0, 0.0, 1.0]], [0.02, -0.002, 0.0, 0.0], fisheye=True)
+ROUND = Camera.equirectangular(1280)
+
+
+def all_around(n: int, rng: np.random.Generator) -> Array:
+    """Points (n, 3) on and before the four walls, the floor and the ceiling of a room, with the first camera in it."""
+    points = rng.uniform(-1.0, 1.0, (n, 3))
+    points[np.arange(n), rng.integers(3, size=n)] = rng.choice([-1.0, 1.0], n) * rng.uniform(0.7, 1.0, n)
+    return points * [4.0, 1.5, 5.0] + [0.3, 0.0, 0.5]
+
+
+def pixels_of(
+    points: Array, cameras: tuple[Camera, Camera], pose: tuple[Array, Array] = POSE, seed: int = 0, noise: float = 0.4
+) -> tuple[Array, Array]:
+    """Return noisy pixels of those points that both cameras see in images of 1280 pixels at most."""
+    rotation, translation = pose
+    first, second = cameras[0].pixels(points), cameras[1].pixels(points @ rotation.T + translation)
+    seen = (np.abs(np.hstack([first, second])) < 1280.0).all(axis=1)
+    rng = np.random.default_rng(seed)
+    return tuple(each[seen] + rng.normal(0, noise, each[seen].shape) for each in (first, second))  # type: ignore[return-value]
+
+
+def with_mismatches(pixels: tuple[Array, Array], n: int, seed: int = 0) -> tuple[Array, Array]:
+    """Return matches and after them as many mismatches, points of both images paired at random."""
+    rng = np.random.default_rng(seed)
+    return tuple(np.vstack([each, each[rng.integers(len(each), size=n)]]) for each in pixels)  # type: ignore[return-value]
+
+
+def depth(n: int, seed: int) -> Array:
+    return on_plane(WALL, n, np.random.default_rng(seed), 0.5, 1.2)
+
+
+@three_seeds
+def test_distorted_images_have_one_motion_and_the_pose_of_the_cameras(seed: int) -> None:
+    pixels = with_mismatches(pixels_of(depth(200, seed), BARREL, seed=seed), 100, seed)
+    result = filter_points(*pixels, cameras=BARREL)
+    assert [motion.kind for motion in result.motions] == ["essential"]
+    assert result.inlier_mask[:200].mean() > 0.97
+    assert result.inlier_mask[200:].mean() < 0.06
+    assert max(angles(result.camera_pose(), POSE)) < 1.0
+
+
+@three_seeds
+@pytest.mark.parametrize(
+    "cameras", [(FISHEYE, FISHEYE), (ROUND, ROUND), (FISHEYE, ROUND)], ids=["fisheye", "round", "both"]
+)
+def test_cameras_that_see_behind_themselves_have_one_motion(cameras: tuple[Camera, Camera], seed: int) -> None:
+    pose = turned(0.1, 0.3, -0.1), towards(0.6, 0.1, 0.5)
+    pixels = pixels_of(all_around(500, np.random.default_rng(seed)), cameras, pose, seed)
+    n = len(pixels[0])
+    assert (cameras[0].rays(pixels[0])[:, 2] < 0.0).mean() > 0.1
+    result = filter_points(*with_mismatches(pixels, n // 2, seed), cameras=cameras)
+    assert result.motions[0].kind == "essential"
+    assert result.inlier_mask[:n].mean() > 0.95
+    assert result.inlier_mask[n:].mean() < 0.06
+    assert max(angles(result.camera_pose(), pose)) < 0.5
+
+
+def test_rays_of_a_360_degree_image_are_taken_as_its_pixels_are() -> None:
+    pixels = with_mismatches(pixels_of(all_around(300, np.random.default_rng(0)), (ROUND, ROUND)), 100)
+    rays = [7.0 * ROUND.rays(each) for each in pixels]
+    expected = filter_points(*pixels, cameras=(ROUND, ROUND))
+    found = filter_points(*rays, cameras=(ROUND, ROUND))
+    np.testing.assert_array_equal(found.inlier_mask, expected.inlier_mask)
+    pixel = 2.0 * np.pi / 1280.0
+    alone = filter_points(*rays, cameras=(Camera.from_rays(pixel), Camera.from_rays(pixel)))
+    assert (alone.inlier_mask == expected.inlier_mask).mean() > 0.98
+    rows = np.stack([np.arange(len(rays[0]))] * 2, axis=1)
+    mask = filter_matches(*rays, rows, cameras=(ROUND, ROUND))
+    np.testing.assert_array_equal(mask, expected.inlier_mask)
+
+
+@three_seeds
+def test_a_camera_that_only_turned_tells_no_baseline(seed: int) -> None:
+    pixels = with_mismatches(pixels_of(depth(150, seed), BARREL, TURN, seed), 60, seed)
+    pose = filter_points(*pixels, cameras=BARREL).camera_pose()
+    assert not pose.has_baseline
+    assert np.isnan(pose.points3d).all()
+    assert angles(pose, (TURN[0], np.ones(3)))[0] < 0.2
+    assert pose.median_angle < 0.2
+
+
+def test_points_in_space_are_where_they_were() -> None:
+    points = depth(200, 0)
+    result = filter_points(*with_mismatches(pixels_of(points, BARREL, noise=0.05), 50), cameras=BARREL)
+    pose = result.camera_pose()
+    assert pose.has_baseline
+    told = pose.inliers[:200]
+    assert told.mean() > 0.95
+    np.testing.assert_array_equal(np.isfinite(pose.points3d).all(axis=1), pose.inliers)
+    assert np.median(np.linalg.norm(pose.points3d[:200][told] - points[told], axis=1) / points[told, 2]) < 0.02
+    other = points - POSE[0].T @ -POSE[1]
+    cosines = (points * other).sum(axis=1) / np.linalg.norm(points, axis=1) / np.linalg.norm(other, axis=1)
+    assert pose.median_angle == pytest.approx(np.degrees(np.median(np.arccos(cosines))), rel=0.05)
+
+
+def without_distortion(pixels: tuple[Array, Array]) -> list[Array]:
+    return [
+        cv2.undistortPoints(each[:, None], camera.matrix, camera.distortion, P=camera.matrix)[:, 0]
+        for each, camera in zip(pixels, BARREL, strict=True)
+    ]
+
+
+def test_the_homography_of_a_plane_is_of_pixels_without_distortion() -> None:
+    pixels = pixels_of(on_plane(WALL, 150, np.random.default_rng(0)), BARREL, noise=0.1)
+    (wall,) = filter_points(*pixels, cameras=BARREL).models
+    assert wall.kind == "homography"
+    assert wall.fundamental is None
+    assert np.median(transfer_error(*without_distortion(pixels), wall.matrix)) < 0.4
+
+
+def test_an_essential_matrix_is_of_rays_and_its_fundamental_one_of_pixels_without_distortion() -> None:
+    pixels = pixels_of(depth(200, 0), BARREL, noise=0.1)
+    result = filter_points(*pixels, cameras=BARREL)
+    rays = [camera.rays(each) for each, camera in zip(pixels, BARREL, strict=True)]
+    for motion in (result.models[0], result.motions[0]):
+        assert motion.kind == "essential"
+        assert motion.fundamental is not None
+        assert np.median(sampson_distance(*without_distortion(pixels), motion.fundamental)) < 0.2
+        np.testing.assert_allclose(np.linalg.svd(motion.matrix)[1], [np.sqrt(0.5), np.sqrt(0.5), 0.0], atol=1e-12)
+        assert np.median(np.abs((rays[1] * (rays[0] @ motion.matrix.T)).sum(axis=1))) < 1e-3
+
+
+def test_residuals_are_in_pixels_of_the_image() -> None:
+    """Noise of half a pixel is found as half a pixel, though a fisheye has 180 to 110 of them in a radian."""
+    pixels = pixels_of(all_around(800, np.random.default_rng(0)), (FISHEYE, FISHEYE), noise=0.5)
+    motion = filter_points(*pixels, cameras=(FISHEYE, FISHEYE)).motions[0]
+    assert motion.noise_scale == pytest.approx(0.5, rel=0.15)
+
+
+@three_seeds
+def test_one_known_camera_straightens_its_image(seed: int) -> None:
+    cameras = BARREL[0], Camera(CAMERA2)
+    pixels = with_mismatches(pixels_of(depth(200, seed), cameras, seed=seed), 100, seed)
+    result = filter_points(*pixels, cameras=(cameras[0], None))
+    assert result.motions[0].kind == "fundamental"
+    assert result.inlier_mask[:200].mean() > 0.95
+    assert result.inlier_mask[200:].mean() < 0.08
+    with pytest.raises(TypeError, match="`camera1` and `camera2` must be given"):
+        result.camera_pose()
+    assert max(angles(result.camera_pose(*cameras), POSE)) < 2.0
+
+
+def test_a_watermark_of_one_camera_is_stationary() -> None:
+    pixels = with_mismatches(pixels_of(depth(200, 0), (BARREL[0], BARREL[0])), 50)
+    mark = np.random.default_rng(1).uniform([20.0, 20.0], [120.0, 60.0], (40, 2))
+    result = filter_points(
+        *(np.vstack([each, mark]) for each in pixels), cameras=(BARREL[0], BARREL[0]), keep_stationary=False
+    )
+    assert [model.stationary for model in result.models].count(True) == 1
+    assert not result.inlier_mask[-40:].any()
+    assert result.inlier_mask[:200].mean() > 0.95
+
+
+def test_a_result_with_cameras_pickles_and_equals_itself() -> None:
+    pixels = pixels_of(depth(100, 0), BARREL)
+    result = filter_points(*pixels, cameras=BARREL)
+    again: FilterResult = pickle.loads(pickle.dumps(result))
+    assert again == result == filter_points(*pixels, cameras=BARREL)
+    assert again.camera_pose() == result.camera_pose()
+
+
+def test_points_that_no_ray_leads_to_are_rows_without_a_match() -> None:
+    folding = Camera(CAMERA1, [-0.35, 0.0, 0.0, 0.0]), BARREL[1]
+    pixels = pixels_of(depth(100, 0), folding)
+    pixels[0][:3] = [[1e5, 0.0], [-1e5, 3.0], [np.nan, 1.0]]
+    result = filter_points(*pixels, cameras=folding)
+    assert result.has_match.tolist() == [False] * 3 + [True] * 97
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"cameras": CAMERA1}, TypeError, "`cameras` must be a pair, one of each image, got ndarray"),
+        ({"cameras": (None, None)}, ValueError, "`cameras` must hold a camera, got None for both images"),
+        ({"cameras": (CAMERA1, np.zeros((3, 3)))}, ValueError, r"`cameras\[1\]` is no camera: `matrix` must be finite"),
+        (
+            {"cameras": (CAMERA1, "x")},
+            TypeError,
+            r"`cameras\[1\]` is no camera: `matrix` must be an array of real numbers",
+        ),
+        (
+            {"cameras": (Camera(CAMERA1, [-40.0, 0.0, 0.0, 0.0]), CAMERA2)},
+            ValueError,
+            "`cameras` must see `points1`, got a camera that has no ray for .* of 60 points: its distortion folds",
+        ),
+        (
+            {"model": "essential"},
+            ValueError,
+            "`model` must be one of 'auto', 'homography', 'fundamental', a TwoViewFamily, got 'ess",
+        ),
+        (
+            {"model": "essential", "cameras": (CAMERA1, None)},
+            ValueError,
+            "`model` must be one of 'auto', 'homography', 'fundamental', got 'essential'",
+        ),
+    ],
+)
+def test_what_are_no_cameras_is_named(options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        filter_points(*views(depth(60, 0)), **options)
+
+
+def test_a_ray_of_length_0_is_named() -> None:
+    rays = np.ones((10, 3))
+    rays[4] = 0.0
+    with pytest.raises(ValueError, match=r"`points2` must be rays of a length above 0, got .* in row 4"):
+        filter_points(np.ones((10, 3)), rays, cameras=(ROUND, ROUND))
