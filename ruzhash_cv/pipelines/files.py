@@ -33,7 +33,12 @@ def as_unusable(failure: str) -> Iterator[None]:
     except BrokenPipeError:  # of stdout, which nobody reads any more
         raise
     except OSError as error:
-        raise UnusableFile(f"{failure}: {error.strerror or error}") from None
+        raise UnusableFile(f"{failure}: {error.strerror or in_one_line(error)}") from None
+
+
+def in_one_line(error: Exception) -> str:
+    """Return the message of a library's error in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def check_space(path: Path, size: int = 0) -> None:
@@ -129,6 +134,17 @@ def write_arrays(path: Path, arrays: Mapping[str, Any], *, compress: bool = True
     (np.savez_compressed if compress else np.savez)(made, **arrays)
     with written_beside(path) as part:
         part.write_bytes(made.getbuffer())
+
+
+@contextmanager
+def as_spoilt(path: str | Path) -> Iterator[None]:
+    """Turn an error of h5py, of which there are many kinds where a file is spoilt, into an `UnusableFile`."""
+    try:
+        yield
+    except UnusableFile:
+        raise
+    except (OSError, LookupError, RuntimeError, TypeError, ValueError, MemoryError) as error:
+        raise UnusableFile(f"{path} is no HDF5 file, or a spoilt one: {in_one_line(error)}") from None
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.pipelines import selection
-from ruzhash_cv.pipelines.files import UnusableFile, check_space, check_writable, listed_pairs, new_hdf5
+from ruzhash_cv.pipelines.files import UnusableFile, as_spoilt, check_space, check_writable, listed_pairs, new_hdf5
 from ruzhash_cv.pipelines.hosts import host, with_bar
 from ruzhash_cv.pipelines.pairs import Task, failed_task, run_pairs
 from ruzhash_cv.result import FilterResult
@@ -162,7 +162,7 @@ class _Source:
         return found
 
     def _has(self, name: str) -> bool:
-        with suppress(UnicodeEncodeError):  # HDF5 has no names that are not UTF-8
+        with suppress(UnicodeEncodeError), as_spoilt(self._features.filename):  # HDF5 has no names that are not UTF-8
             return name in self._features
         return False
 
@@ -173,8 +173,9 @@ class _Source:
         for separator, spelt in (("/", plain), ("_", plain), ("/", {name: name for name in names})):
             for first, second in ((one, two), (two, one)):
                 group = f"{spelt[first]}{separator}{spelt[second]}"
-                if f"{group}/matches0" in self._matches:
-                    return group, (first, second)
+                with as_spoilt(self._matches.filename):
+                    if f"{group}/matches0" in self._matches:
+                        return group, (first, second)
         return None
 
     def tasks(self, groups: dict[Names, str]) -> Iterator[tuple[Any, ...] | Task]:

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,6 +19,7 @@ import numpy as np
 
 from ruzhash_cv.pipelines.files import (
     UnusableFile,
+    as_spoilt,
     as_unusable,
     check_space,
     locked,
@@ -52,9 +52,11 @@ def open_output(path: Path, settings: dict[str, Any], images: Path) -> Iterator[
         if not path.exists():
             with new_hdf5(path) as empty:
                 empty.attrs["settings"] = json.dumps(settings)
-        with locked(path), _opened(path) as file:
-            _check(path, file.attrs.get("settings"), settings)
-            yield _Hdf5File(file, stamps)
+        with locked(path):
+            with _opened(path, "r") as file:  # HDF5 changes any file that it opens to be written
+                _check(path, file.attrs.get("settings"), settings)
+            with _opened(path, "r+") as file:
+                yield _Hdf5File(file, stamps)
     else:
         held = path / SETTINGS
         with as_unusable(f"cannot write to {path}"):
@@ -68,10 +70,10 @@ def open_output(path: Path, settings: dict[str, Any], images: Path) -> Iterator[
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: Path, mode: str) -> Iterator[Any]:
     try:
         # Large blocks make it rare that a killed process leaves a file shorter than its own metadata says.
-        file = host("h5py", "hloc").File(path, "r+", locking=False, meta_block_size=2**20)
+        file = host("h5py", "hloc").File(path, mode, locking=False, meta_block_size=2**20)
     except OSError:
         raise UnusableFile(f"{path} is no HDF5 file, or a spoilt one; nothing is overwritten") from None
     with file:
@@ -107,7 +109,8 @@ class _Folder:
 
     def holds(self, names: Names) -> bool:
         """Return whether a pair of these pictures is there; not if one was replaced since."""
-        with contextlib.suppress(OSError, KeyError, ValueError, zipfile.BadZipFile), np.load(self._file(names)) as held:
+        # Spoilt files raise many kinds of errors, and NumPy would leave them open.
+        with contextlib.suppress(Exception), self._file(names).open("rb") as file, np.load(file) as held:
             return bool(held["stamps"].tolist() == [[*self._stamps(name)] for name in names])
         return False
 
@@ -126,13 +129,18 @@ class _Hdf5File:
 
     def holds(self, names: Names) -> bool:
         """Return whether a pair of these pictures is there, and complete."""
-        group = self._file.get("/".join(map(_quoted, names)))
-        held = None if group is None else group.attrs.get("stamps")
-        return held is not None and held.tolist() == [[*self._stamps(name)] for name in names]
+        with as_spoilt(self._file.filename):
+            group = self._file.get("/".join(map(_quoted, names)))
+            held = None if group is None else group.attrs.get("stamps")
+        return held is not None and np.array_equal(held, [self._stamps(name) for name in names])
 
     def write(self, pair: FilteredPair) -> None:
         """Add a pair."""
         check_space(Path(self._file.filename))
+        with as_spoilt(self._file.filename):
+            self._write(pair)
+
+    def _write(self, pair: FilteredPair) -> None:
         place = "/".join(map(_quoted, pair.names))
         if place in self._file:  # of pictures that were replaced, or incomplete
             del self._file[place]

@@ -25,7 +25,7 @@ from scipy import sparse
 import ruzhash_cv
 from ruzhash_cv import paper
 
-Target = Callable[[Draw], None]
+Target = Callable[[Draw], float | None]
 MODELS = ("auto", "homography", "fundamental")
 
 

@@ -1,0 +1,31 @@
+"""The groups of cases, and the share of each: what takes less than a millisecond is most of them."""
+
+from __future__ import annotations
+
+from files import FILES
+from geometry import GEOMETRY
+from laws import EXACT, STATISTICAL
+from names import NAMES
+from targets import TARGETS, Target
+from together import CONCURRENCY, SIGNALS
+
+#: Functions that take 5 ms and more, most of them by filtering.
+SLOW = (
+    "filter_points", "filter_matches", "camera_pose", "find_homography", "find_fundamental_matrix", "draw_matches", "draw_scores",
+    "draw_structures", "VoronoiForest", "embed_preferences",
+)  # fmt: skip
+SLOW_FILES = "hloc_files", "colmap_database", "output_hdf5", "output_folder"
+SLOW_NAMES = "results_folder", "results_hdf5"
+
+GROUPS: dict[str, tuple[float, dict[str, Target]]] = {
+    "functions": (0.80, {name: target for name, target in TARGETS.items() if name not in SLOW}),
+    "pipeline": (0.012, {name: TARGETS[name] for name in SLOW}),
+    "geometry": (0.006, GEOMETRY),
+    "laws": (0.008, EXACT),
+    "agreement": (0.003, STATISTICAL),
+    "files": (0.055, {name: target for name, target in FILES.items() if name not in SLOW_FILES}),
+    "names": (0.10, {name: target for name, target in NAMES.items() if name not in SLOW_NAMES}),
+    "outputs": (0.010, {name: target for name, target in (FILES | NAMES).items() if name in SLOW_FILES + SLOW_NAMES}),
+    "signals": (0.003 if SIGNALS else 0.0, SIGNALS),
+    "concurrency": (0.003, CONCURRENCY),
+}
