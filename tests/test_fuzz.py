@@ -1,4 +1,4 @@
-"""A little fuzzing with every run of the tests; `python tests/fuzzing --minutes 30` goes on for longer."""
+"""A little fuzzing with every run of the tests; `tests/fuzzing` goes on for longer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,21 @@ FUZZING = Path(__file__).parent / "fuzzing"
 
 @pytest.mark.timeout(1200)  # with no kernel compiled yet, on a busy machine
 def test_200_hostile_cases_get_an_answer_or_a_documented_exception() -> None:
-    done = subprocess.run([sys.executable, str(FUZZING), "--cases", "200"], capture_output=True, text=True)
+    command = [sys.executable, str(FUZZING), "--cases", "200", "--group", "even"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "200 cases, 0 failures" in done.stdout
+
+
+def test_recorded_cases_are_left_out_and_counted(tmp_path: Path) -> None:
+    command = [sys.executable, str(FUZZING), "--cases", "30", "--group", "names", "--record", str(tmp_path / "record")]
+    told = []
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        told.append(done.stdout)
+    assert told[0] == told[1]
+    assert len((tmp_path / "record").read_text().splitlines()) == 1
 
 
 def test_every_public_function_is_fuzzed() -> None:

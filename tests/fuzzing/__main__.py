@@ -67,7 +67,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int)
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--seed", type=int, default=0, help="number of the first case")
-    parser.add_argument("--group", help="cases of one group")
+    parser.add_argument("--group", help="cases of one group; even: of each as often")
     parser.add_argument(
         "--record", type=Path, metavar="FILE", help=f"add each {BATCH} cases to a file, and leave out those in it"
     )

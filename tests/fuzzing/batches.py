@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 #: After so long on the clock, however busy the machine, a case hangs.
@@ -113,4 +113,4 @@ def recorded(path: Path | None) -> list[Seen]:
 def record(path: Path, seen: Seen) -> None:
     """Add a range of cases to a file, a line of JSON."""
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(seen)) + "\n")
+        file.write(json.dumps(vars(seen)) + "\n")

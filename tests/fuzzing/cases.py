@@ -14,6 +14,8 @@ from groups import GROUPS
 from inputs import Draw
 from targets import AnswerError, Target
 
+#: In place of a group: each as often.
+EVEN = "even"
 #: What a case may take of the processors, in seconds.
 MOST_SECONDS = 10.0
 #: Cases that call every function this often come first and uncounted: they compile the kernels.
@@ -25,10 +27,12 @@ WATCHED = 50
 
 
 def chosen(draw: Draw, only: str | None) -> tuple[str, Target]:
-    """Draw a group by its share, unless it is given, and one of its functions."""
+    """Draw a group by its share, unless one is given or each comes as often, and one of its functions."""
     shares = np.array([share for share, _ in GROUPS.values()])
+    if only == EVEN:
+        shares = 1.0 * (shares > 0.0)
     drawn = list(GROUPS)[int(np.searchsorted(np.cumsum(shares) / shares.sum(), draw.rng.random(), side="right"))]
-    group = only or drawn
+    group = drawn if only in (None, EVEN) else only
     functions = GROUPS[group][1]
     name = draw.pick(list(functions))
     return f"{group}/{name}", functions[name]
@@ -67,7 +71,7 @@ def work(first: int, last: int, only: str | None) -> None:
     """Run cases in this process; a line to stdout before and after each."""
     warnings.simplefilter("error")
     for group, (_, functions) in GROUPS.items():
-        for name in functions if only in (None, group) else ():
+        for name in functions if only in (None, EVEN, group) else ():
             print(f"warm-up {name}", flush=True)
             for case in range(WARM_UPS):
                 with contextlib.suppress(Exception):

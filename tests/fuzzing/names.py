@@ -136,7 +136,8 @@ def command(draw: Draw) -> None:
     """Whatever is typed, of files that are not there: one line on stderr and status 2."""
     words = [
         "filter", "pairs", "colmap", "hloc", "--threshold", "--model", "auto", "-o", "x.png", "--n-jobs", "0", "1e400", "-1", "--rng",
-        "nan", "--report", "r.csv", "--", "--ratio", "", "--save", "\udce9", "no/such.png", "a" * 300, "--no-such-option", "-", "10" * 40,
+        "nan", "--report", "r.csv", "--", "--ratio", "", "--save", "\udce9", "no/such.png", "a" * 300, "--no-such-option", "-",
+        "10" * 40,
     ]  # fmt: skip
     arguments = [
         str(draw.pick(["filter", "pairs", "colmap", "hloc", *words])),

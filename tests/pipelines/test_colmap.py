@@ -268,6 +268,7 @@ def test_a_killed_run_leaves_the_rows_of_its_pairs(database: Path, tmp_path: Pat
         ),
         ("report.csv", b"\xff\xfe\x00", "'utf-8' codec can't decode"),
         ("report.parquet", b"no table", "is no report that could be gone on with: "),
+        ("report.parquet", b"PAR1" + b"x" * 20 + b"\x10\0\0\0PAR1", "cannot read "),
     ],
 )
 def test_something_else_in_the_report_s_place_is_told_before_the_work(

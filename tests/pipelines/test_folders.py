@@ -252,6 +252,27 @@ def test_a_pair_that_was_written_in_part_is_done_again(tmp_path: Path, run: Any)
     assert len(held["desk1.jpg", "desk2.jpg"]["labels"]) > 0
 
 
+@pytest.mark.parametrize("spoil", [lambda _: b"", lambda held: held[:100]])
+def test_a_pair_whose_file_is_spoilt_is_done_again(tmp_path: Path, run: Any, spoil: Callable[[bytes], bytes]) -> None:
+    """No file stays open either: pytest turns that warning into an error."""
+    run("-o", tmp_path / "out")
+    file = tmp_path / "out" / "desk1.jpg" / "desk2.jpg.npz"
+    file.write_bytes(spoil(file.read_bytes()))
+    assert f"1 of 2 pairs are in {tmp_path / 'out'} already" in run("-o", tmp_path / "out")[2]
+    assert len(open_held(tmp_path / "out", (0, "", ""))) == 2
+
+
+def test_a_spoilt_hdf5_file_gets_one_line(tmp_path: Path, run: Any) -> None:
+    pytest.importorskip("h5py")
+    path = tmp_path / "out.h5"
+    run("-o", path)
+    path.write_bytes(path.read_bytes().replace(b"SNOD", b"DONS"))  # what the lists of names begin with
+    status, _, err = run("-o", path)
+    assert status == 2
+    assert err.count("\n") == 1
+    assert f"{path} is no HDF5 file, or a spoilt one" in err
+
+
 @pytest.mark.parametrize("output", ["out", "out.h5"])
 def test_pictures_of_another_folder_do_not_mix(tmp_path: Path, run: Any, images: Path, output: str) -> None:
     if output.endswith("h5"):
@@ -315,6 +336,8 @@ def test_other_settings_do_not_mix(tmp_path: Path, run: Any, output: str) -> Non
         pytest.importorskip("h5py")
     path = tmp_path / output
     run("-o", path)
+    if path.is_file():
+        path.write_bytes(path.read_bytes() + b"HDF5 would cut this off")
     before = contents_of(path)
     status, _, err = run("-o", path, "--ratio", "0.9")
     assert status == 2

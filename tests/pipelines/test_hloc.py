@@ -231,6 +231,15 @@ def test_a_truncated_file(files: list[Path], capfd: pytest.CaptureFixture[str], 
     assert not files[3].exists()
 
 
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_file_whose_lists_of_names_are_spoilt(
+    files: list[Path], capfd: pytest.CaptureFixture[str], index: int
+) -> None:
+    files[index].write_bytes(files[index].read_bytes().replace(b"SNOD", b"DONS"))
+    assert f"{files[index]} is no HDF5 file, or a spoilt one" in refusal(files, capfd)
+    assert not files[3].exists()
+
+
 def test_a_file_that_is_no_hdf5(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
     files[0].write_text("no features")
     assert f"cannot read {files[0]}: file signature not found" in refusal(files, capfd)
