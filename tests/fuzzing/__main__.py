@@ -20,7 +20,7 @@ from pathlib import Path
 from batches import Seen, record, recorded, run_cases
 
 #: Cases of one child, and of one line of a record.
-BATCH = 5000
+BATCH = 20_000
 
 
 def summary(seen: Seen) -> str:
