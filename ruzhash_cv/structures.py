@@ -37,6 +37,8 @@ POINT_PARAMETERS = replace(
 )
 #: Noise scales in the median distance of points from their centre, where the caller gives none.
 SCALES_IN_SPREAD = 125.0
+#: Coordinates of at least this much are none, and lengths lie between it and its inverse: squares must not overflow.
+LARGEST = 1e60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +98,7 @@ def find_structures(
     Parameters
     ----------
     data : array_like, shape (n, d)
-        Points. Rows that are not finite belong to nothing, and change nothing for the others.
+        Points. Rows that are not finite, or beyond 1e60, belong to nothing, and change nothing for the others.
     family : ModelFamily
         `ruzhash_cv.families.Lines` or `Circles` of points in the plane, or a family of your own. Its codimension is 1 or 2.
     threshold : float, optional
@@ -136,12 +138,13 @@ def find_structures(
     if points.ndim != 2 or points.shape[1] == 0:
         raise ValueError(f"`data` must have shape (n, d), got {points.shape}")
     checked = _PointFamily(cast(TwoViewFamily, check_family(family)))
+    _check_takes(checked, points)
     if threshold is not None:
         threshold = check_real(threshold, "threshold")
     if noise_scale is not None:
         noise_scale = check_real(noise_scale, "noise_scale")
     generator = as_generator(rng)
-    finite = np.isfinite(points).all(axis=1)
+    finite = (np.abs(points) < LARGEST).all(axis=1)
     with np.errstate(under="ignore"):  # whatever the caller's settings
         found = _find(np.ascontiguousarray(points[finite]), checked, noise_scale, threshold, generator)
     masks, labels, scores = np.zeros((len(found), len(points)), bool), np.full(len(points), -1), np.ones(len(points))
@@ -169,6 +172,16 @@ def check_family(family: Any) -> ModelFamily:
     return cast(ModelFamily, family)
 
 
+def _check_takes(family: _PointFamily, points: Array) -> None:
+    """Raise unless the family takes points of so many coordinates."""
+    try:
+        sample = np.zeros((1, family.sample_size, points.shape[1]))
+        family.squared_residuals(sample[0], family.solve(sample)[0])
+    except (ValueError, IndexError) as error:
+        what = f"{points.shape[1]} coordinates, as `data` has: {error}"
+        raise ValueError(f"`family` ({family.name}) does not take points of {what}") from error
+
+
 def _find(
     points: Array, family: _PointFamily, noise_scale: float | None, threshold: float | None, rng: np.random.Generator
 ) -> FoundStructures:
@@ -179,6 +192,7 @@ def _find(
     if len(distinct) < least:
         return _nothing(points, f"{len(distinct)} distinct points, at least {least} are needed")
     scale = noise_scale or (spread or float(np.ptp(distinct, axis=0).max())) / SCALES_IN_SPREAD
+    scale = min(max(scale, 1.0 / LARGEST), LARGEST)
     every = _as_set(points, groups.reshape(-1), POINT_PARAMETERS.unit * scale)
     searched, rows = subsample(every, POINT_PARAMETERS.max_searched, POINT_STAGES, rng)
     families = Families((cast(TwoViewFamily, family),), (True,))
@@ -186,7 +200,9 @@ def _find(
     estimate = search_structures(problem, rng)
     scores = score_all(estimate, problem, every, rows)
     structures = refine_structures(estimate.structures, every, problem.radii)
-    tolerances = structures.tolerances if threshold is None else np.full(len(structures), threshold)
+    tolerances = structures.tolerances
+    if threshold is not None:
+        tolerances = np.full(len(structures), max(threshold, 1.0 / LARGEST))
     distances = families.in_tolerances(structures, tolerances, points)
     kept = np.flatnonzero((distances <= 1.0).any(axis=1))
     if len(kept) == 0:

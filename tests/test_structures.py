@@ -173,3 +173,21 @@ def test_samples_are_of_different_points_near_each_other_by_their_weights() -> N
     away = np.linalg.norm(points.data[drawn[:, 0]] - points.data[drawn[:, 1]], axis=1)
     assert np.median(away) < 0.25  # of points at random it would be about a half
     assert counts.max() < 60
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-20, 1e20, 1e300])
+def test_lengths_of_any_size_get_an_answer(scale: float) -> None:
+    points = np.random.default_rng(0).uniform(0, 1, (60, 2))
+    for options in ({"noise_scale": scale}, {"threshold": scale}):
+        assert find_structures(points, Lines(), **options).labels.shape == (60,)
+    far = np.vstack([points, [[scale, 0.0]]])
+    assert (find_structures(far, Lines()).labels[:60] == find_structures(points, Lines()).labels).all() or scale < 1e60
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_points_of_other_dimensions_than_the_family_s_are_told(d: int) -> None:
+    for n in (0, 60):
+        with pytest.raises(
+            ValueError, match=rf"`family` \(line\) does not take points of {d} coordinates, as `data` has"
+        ):
+            find_structures(np.random.default_rng(0).uniform(0, 1, (n, d)), Lines())

@@ -11,15 +11,17 @@ from together import CONCURRENCY, SIGNALS
 
 #: Functions that take 5 ms and more, most of them by filtering.
 SLOW = (
-    "filter_points", "filter_matches", "camera_pose", "find_homography", "find_fundamental_matrix", "draw_matches", "draw_scores",
-    "draw_structures", "VoronoiForest", "embed_preferences",
+    "filter_points", "filter_matches", "find_homography", "find_fundamental_matrix", "draw_matches", "draw_scores",
+    "draw_structures", "VoronoiForest", "embed_preferences", "find_structures",
 )  # fmt: skip
+CAMERAS = "Camera", "camera_pose", "cameras"
 SLOW_FILES = "hloc_files", "colmap_database", "output_hdf5", "output_folder"
 SLOW_NAMES = "results_folder", "results_hdf5"
 
 GROUPS: dict[str, tuple[float, dict[str, Target]]] = {
-    "functions": (0.80, {name: target for name, target in TARGETS.items() if name not in SLOW}),
+    "functions": (0.80, {name: target for name, target in TARGETS.items() if name not in SLOW + CAMERAS}),
     "pipeline": (0.012, {name: TARGETS[name] for name in SLOW}),
+    "cameras": (0.006, {name: TARGETS[name] for name in CAMERAS}),
     "geometry": (0.006, GEOMETRY),
     "laws": (0.008, EXACT),
     "agreement": (0.003, STATISTICAL),

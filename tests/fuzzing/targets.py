@@ -24,6 +24,7 @@ from scipy import sparse
 
 import ruzhash_cv
 from ruzhash_cv import paper
+from ruzhash_cv.families import Circles, Lines
 
 Target = Callable[[Draw], float | None]
 MODELS = ("auto", "homography", "fundamental")
@@ -147,6 +148,30 @@ def cameras(draw: Draw) -> None:
         claim(abs(np.linalg.norm(pose.translation) - 1.0) < 1e-6, f"{pose}")
         claim(np.isfinite(pose.points3d).all(axis=1) <= pose.inliers, f"{pose}")
         claim(pose.inliers <= (result.motion_labels == motion), f"{pose}")
+
+
+def find_structures(draw: Draw) -> None:
+    n = draw.pick(SIZES[:-5])
+    points = points_of(draw, correspondences(draw, n)[:, :2])
+    families = (Lines(), Circles()), (None, "lines", Lines, object(), ruzhash_cv.filter_points)
+    options = draw.some(
+        threshold=draw.option((None, 1e-300, 0.5, 50.0, 1e300), (0, -1.0, np.nan, np.inf, True)),
+        noise_scale=draw.option((None, 1e-300, 0.5, np.float32(3), 1e300), (0, -1.0, np.nan, np.inf, True)),
+        rng=draw.seed(),
+    )
+    draw.legal = False  # points of other shapes than (n, 2) too are refused, by name
+    found = ruzhash_cv.find_structures(points, draw.option(*families), **options)
+    k, n = len(found), len(points)
+    claim(
+        found.masks.shape == (k, n) and found.labels.shape == (n,) and found.anomaly_scores.shape == (n,), f"{found!r}"
+    )
+    claim(
+        (found.labels >= -1) & (found.labels < max(k, 1)) & ((found.labels >= 0) == found.masks.any(axis=0)), "labels"
+    )
+    claim((found.anomaly_scores > 0) & (found.anomaly_scores <= 1), "scores are out of (0, 1]")
+    claim(
+        np.isfinite(found.models).all() and (found.reason is None) == (k > 0), f"{found.reason!r} with {k} structures"
+    )
 
 
 def filter_matches(draw: Draw) -> None:
@@ -359,6 +384,7 @@ def draw_structures(draw: Draw) -> None:
 TARGETS: dict[str, Target] = {
     "filter_points": filter_points,
     "filter_matches": filter_matches,
+    "find_structures": find_structures,
     "Camera": camera,
     "camera_pose": camera_pose,
     "cameras": cameras,
