@@ -12,7 +12,7 @@ from together import CONCURRENCY, SIGNALS
 #: Functions that take 5 ms and more, most of them by filtering.
 SLOW = (
     "filter_points", "filter_matches", "find_homography", "find_fundamental_matrix", "draw_matches", "draw_scores",
-    "draw_structures", "VoronoiForest", "embed_preferences", "find_structures",
+    "draw_structures", "VoronoiForest", "embed_preferences", "find_structures", "write_html",
 )  # fmt: skip
 CAMERAS = "Camera", "camera_pose", "cameras"
 SLOW_FILES = "hloc_files", "colmap_database", "output_hdf5", "output_folder"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -381,6 +383,19 @@ def draw_structures(draw: Draw) -> None:
     claim(drawn.dtype == np.uint8 and drawn.ndim == 3 and drawn.shape[2] == 3, f"picture {drawn.dtype} {drawn.shape}")
 
 
+def write_html(draw: Draw) -> None:
+    pairs = correspondences(draw, draw.pick(SIZES[:-5]))
+    points1, points2 = points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:])
+    found = ruzhash_cv.filter_points(points1, points2)
+    result = draw.option((found,), (None, found.inlier_mask, found.labels))
+    options = draw.some(max_size=draw.option((32, 1600, 10**6), (0, -1, True)), names=("<script>", "é\udce9"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "page.html"
+        ruzhash_cv.write_html(path, picture_of(draw), points1, picture_of(draw), points2, None, result, **options)
+        page = path.read_text(encoding="utf-8")
+    claim("</html>" in page and "<script>\"" not in page, "no page")
+
+
 TARGETS: dict[str, Target] = {
     "filter_points": filter_points,
     "filter_matches": filter_matches,
@@ -405,4 +420,5 @@ TARGETS: dict[str, Target] = {
     "draw_matches": picture(ruzhash_cv.draw_matches, scored=False),
     "draw_structures": draw_structures,
     "draw_scores": picture(ruzhash_cv.draw_scores, scored=True),
+    "write_html": write_html,
 }
