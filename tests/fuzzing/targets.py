@@ -393,7 +393,7 @@ def write_html(draw: Draw) -> None:
         path = Path(folder) / "page.html"
         ruzhash_cv.write_html(path, picture_of(draw), points1, picture_of(draw), points2, None, result, **options)
         page = path.read_text(encoding="utf-8")
-    claim("</html>" in page and "<script>\"" not in page, "no page")
+    claim("</html>" in page and '<script>"' not in page, "no page")
 
 
 TARGETS: dict[str, Target] = {
