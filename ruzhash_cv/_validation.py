@@ -104,6 +104,8 @@ def as_points(value: Any, name: str, *, finite: bool = False) -> Array:
     points = as_reals(points if points.dtype.kind in "iufb" else value, name, "(n, 2)")
     if points.ndim == 3 and points.shape[1:] == (1, 2):  # OpenCV's own (n, 1, 2)
         points = points[:, 0]
+    elif points.ndim == 3 and points.shape[::2] == (1, 2):  # a network's batch of one image, (1, n, 2)
+        points = points[0]
     if points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(f"`{name}` must have shape (n, 2), got {points.shape}")
     if finite and not np.isfinite(points).all():

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._validation import arrived, as_array, as_mask, as_points, check_real
@@ -56,12 +56,13 @@ def as_correspondences(
 
     Parameters
     ----------
-    kp1, kp2 : sequence of cv2.KeyPoint, or array_like of shape (n, 2)
+    kp1, kp2 : sequence of cv2.KeyPoint, or array_like of shape (n, 2) or (1, n, 2)
         Keypoints of the two images, or their pixel positions (x, y), in an array of any library: NumPy, torch on any device,
         jax, pandas.
-    matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2)
+    matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2), (1, n, 2), (len(kp1),) or (1, len(kp1))
         knnMatch output (a tuple of 0, 1, 2 or more DMatch per query row) gives one row per query, its best neighbour.
-        Index pairs are (index into `kp1`, index into `kp2`); a row with a masked or missing one has no match.
+        Index pairs are (index into `kp1`, index into `kp2`); a row with a masked or missing one has no match. An array of one number
+        for each keypoint of `kp1` is SuperGlue's ``matches0``: the index into `kp2`, -1 for none. It gives one row per keypoint.
     ratio : float in (0, 1], optional
         Lowe's ratio test on knnMatch output: a row passes when its best distance is below `ratio` times its second
         best. A row with fewer than two neighbours cannot be tested and does not pass; rows of which none has two are an error.
@@ -83,6 +84,8 @@ def as_correspondences(
     >>> pairs = as_correspondences([[0.0, 1.0], [5.0, 6.0]], [[2.0, 2.0]], [[1, 0]])
     >>> pairs.points1
     array([[5., 6.]])
+    >>> as_correspondences([[0.0, 1.0], [5.0, 6.0]], [[2.0, 2.0]], [-1, 0])
+    <Correspondences: 2 rows, 1 with a match>
     """
     return look_up(kp1, kp2, matches, ratio, ("kp1", "kp2"))
 
@@ -92,7 +95,7 @@ def look_up(
 ) -> Correspondences:
     """Do as `as_correspondences` does; errors call the keypoints by the names given."""
     positions = as_positions(kp1, names[0]), as_positions(kp2, names[1])
-    indices, present, distances = _as_indices(matches, ratio)
+    indices, present, distances = as_indices(matches, ratio, (len(positions[0]), names[0]))
     points1 = _points_at(indices[:, 0], positions[0], present, "queryIdx", names[0])
     points2 = _points_at(indices[:, 1], positions[1], present, "trainIdx", names[1])
     return Correspondences(points1, points2, distances)
@@ -141,8 +144,13 @@ def _as_sequence(matches: Any) -> Sequence[Any]:
     return rows
 
 
-def _as_indices(matches: Matches, ratio: float | None) -> tuple[Rows, Mask, Array | None]:
-    """Return index pairs (n, 2), which rows have a match at all, and descriptor distances."""
+def as_indices(
+    matches: Matches, ratio: float | None = None, queries: tuple[int, str] | None = None
+) -> tuple[Rows, Mask, Array | None]:
+    """Return index pairs (n, 2), which rows have a match at all, and descriptor distances.
+
+    `queries` are how many keypoints the first image has, and their name in messages.
+    """
     if ratio is not None:
         ratio = check_real(ratio, "ratio", above=0.0, below=1.0 + 1e-12)
     rows = _as_sequence(matches)
@@ -156,7 +164,7 @@ def _as_indices(matches: Matches, ratio: float | None) -> tuple[Rows, Mask, Arra
     if knn:
         rows = [_best_neighbour(row, ratio) for row in rows]
     elif not flat:
-        return *_as_index_array(rows), None
+        return *_as_index_array(rows, queries), None
     try:
         fields = [(-1, -1, np.inf) if row is None else (row.queryIdx, row.trainIdx, row.distance) for row in rows]
     except AttributeError:
@@ -176,15 +184,37 @@ def _best_neighbour(row: Sequence[cv2.DMatch], ratio: float | None) -> cv2.DMatc
     return row[0] if len(row) >= 2 and row[0].distance < ratio * row[1].distance else None
 
 
-def _as_index_array(rows: Sequence[Any]) -> tuple[Rows, Mask]:
-    """Return index pairs (n, 2), and which of them are a match: those of which nothing is masked or missing."""
+def _as_index_array(rows: Sequence[Any], queries: tuple[int, str] | None) -> tuple[Rows, Mask]:
+    """Return index pairs (n, 2), and which of them are a match: those of which nothing is masked, missing or -1 for none."""
     indices = as_array(rows, "matches", "(n, 2)")
     if indices.dtype == object:
         raise TypeError(f"`matches` must hold DMatch, knnMatch rows or index pairs, got {arrived(rows, indices)}")
+    if indices.shape[:1] == (1,) and indices.ndim == (2 if indices.shape[-1] != 2 else 3):  # a batch of one pair
+        indices = indices[0]
+    if indices.ndim == 1:
+        return _as_partners(indices, queries)
     if indices.ndim != 2 or indices.shape[1] != 2:
         raise ValueError(
-            f"`matches` must hold DMatch, knnMatch rows or index pairs of shape (n, 2), got {indices.shape}"
+            "`matches` must hold DMatch, knnMatch rows, index pairs of shape (n, 2) or one index for each keypoint, "
+            f"got {indices.shape}"
         )
+    return _as_index_pairs(indices)
+
+
+def _as_partners(partners: NDArray[Any], queries: tuple[int, str] | None) -> tuple[Rows, Mask]:
+    """Return index pairs (n, 2) of SuperGlue's `matches0`, and which of them are a match."""
+    if queries is not None and len(partners) != queries[0]:
+        n, name = queries
+        raise ValueError(
+            f"`matches` must hold one index for each of the {n} keypoints of `{name}`, got {partners.shape}"
+        )
+    if partners.dtype.kind == "b":
+        raise TypeError("`matches` must hold DMatch, knnMatch rows or integer indices, got a mask")
+    pairs, present = _as_index_pairs(np.stack([np.arange(len(partners)), partners], axis=1))
+    return pairs, present & (pairs[:, 1] != -1)
+
+
+def _as_index_pairs(indices: NDArray[Any]) -> tuple[Rows, Mask]:
     present = np.ones(len(indices), bool)
     if indices.dtype.kind == "f" and np.isnan(indices).any():  # masked integers come as these
         present = ~np.isnan(indices).any(axis=1)

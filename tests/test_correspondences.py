@@ -117,8 +117,12 @@ def test_an_index_out_of_range_is_named(matches: Any, message: str) -> None:
     ("kp", "matches", "options", "error", "message"),
     [
         (KP1, 5, {}, TypeError, "`matches` must be a sequence, got int"),
-        (KP1, [[0, 1, 2]], {}, ValueError, r"index pairs of shape \(n, 2\), got \(1, 3\)"),
-        (KP1, np.zeros(4, int), {}, ValueError, r"index pairs of shape \(n, 2\), got \(4,\)"),
+        (KP1, np.zeros((2, 3), int), {}, ValueError, r"index pairs of shape \(n, 2\) or one .*, got \(2, 3\)"),
+        (KP1, np.zeros((2, 3, 2), int), {}, ValueError, r"index pairs of shape \(n, 2\) or one .*, got \(2, 3, 2\)"),
+        (KP1, np.zeros(4, int), {}, ValueError, r"one index for each of the 3 keypoints of `kp1`, got \(4,\)"),
+        (KP1, [-1, -2, 0], {}, IndexError, r"`matches\[1\]` has trainIdx a negative index"),
+        (KP1, [True, False, True], {}, TypeError, "`matches` must hold .* or integer indices, got a mask"),
+        (np.stack([KP1, KP1]), INDICES, {}, ValueError, r"`kp1` must have shape \(n, 2\), got \(2, 3, 2\)"),
         (KP1, {1, 2}, {}, TypeError, "`matches` must be a sequence, got set"),
         (
             KP1,
@@ -156,6 +160,24 @@ def test_bad_arguments_are_named(
 ) -> None:
     with pytest.raises(error, match=message):
         as_correspondences(kp, KP2, matches, **options)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_superglue_s_matches0_give_a_row_for_each_keypoint(batch: bool) -> None:
+    matches0 = np.array([1, -1, 0], np.int16)
+    kp1, kp2, matches = (each[None] if batch else each for each in (KP1, KP2, matches0))
+    pairs = as_correspondences(kp1, kp2, matches)
+    assert len(pairs) == 3
+    np.testing.assert_array_equal(pairs.points1, [KP1[0], [np.nan] * 2, KP1[2]])
+    np.testing.assert_array_equal(pairs.points2, [KP2[1], [np.nan] * 2, KP2[0]])
+    assert as_correspondences(KP1, KP2, matches0.tolist()) == pairs
+
+
+def test_a_batch_of_one_pair_is_that_pair() -> None:
+    batch = as_correspondences(KP1[None], KP2[None], np.array(INDICES)[None])
+    assert batch == as_correspondences(KP1, KP2, INDICES)
+    nothing = as_correspondences(np.zeros((1, 0, 2)), np.zeros((1, 0, 2)), np.zeros((1, 0, 2), int))
+    assert len(nothing) == len(as_correspondences(np.zeros((1, 0, 2)), KP2[None], np.zeros((1, 0), int))) == 0
 
 
 def test_inputs_stay_as_they_were() -> None:

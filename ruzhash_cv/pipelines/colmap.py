@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ruzhash_cv._validation import check_int, check_real
+from ruzhash_cv._validation import check_int, check_real, check_same_length
+from ruzhash_cv.correspondences import Matches, as_indices
 from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.colmap_database import Database, Pair, opened
 from ruzhash_cv.pipelines.files import UnusableFile
@@ -21,7 +22,7 @@ from ruzhash_cv.pipelines.report import Report, Row
 from ruzhash_cv.result import FilterResult
 
 #: Configurations of two views that COLMAP's mappers load: 0 and 1 are skipped since 4.2.1, 8 by the global mapper.
-UNCALIBRATED, PLANAR_OR_PANORAMIC = 3, 6
+DEGENERATE, UNCALIBRATED, PLANAR_OR_PANORAMIC = 1, 3, 6
 COLUMNS: dict[str, type] = {
     **dict.fromkeys(("image_id1", "image_id2"), int),
     **dict.fromkeys(("name1", "name2"), str),
@@ -175,6 +176,52 @@ def verify(
     return Summary(pairs, len(matched) - len(todo), kept, n_matches, n_inliers, seconds, left_out)
 
 
+def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest: bool = True) -> Any:
+    """Return what was kept of a pair as a `pycolmap.TwoViewGeometry`, which COLMAP's mappers take as verified.
+
+    Parameters
+    ----------
+    result : FilterResult
+        Of points in COLMAP's pixels, in which (0.5, 0.5) is the middle of the first one; OpenCV's are those less 0.5.
+    matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2) or (n,)
+        The matches of the result, as indices of keypoints; see `as_correspondences`.
+    only_strongest : bool
+        Leave out matches that do not belong to the strongest rigid motion; False: all that were kept.
+
+    Returns
+    -------
+    pycolmap.TwoViewGeometry
+        ``config`` is PLANAR_OR_PANORAMIC, with H, where one plane holds nearly all matches, else UNCALIBRATED, with F where the motion
+        has one, and DEGENERATE where nothing was kept. Each match is in it once.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above; the message names it and what arrived.
+
+    Examples
+    --------
+    >>> from ruzhash_cv import filter_points
+    >>> points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    >>> int(two_view_geometry(filter_points(points, 0.5 * points), np.stack([np.arange(60)] * 2, axis=1)).config)
+    6
+    """
+    if not isinstance(result, FilterResult):
+        raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
+    indices, _, _ = as_indices(matches)
+    check_same_length(result.inlier_mask, indices, "`result` and `matches`")
+    motion, F = selection.strongest_motion(result)
+    chosen = motion if only_strongest else result.inlier_mask
+    plane = selection.dominant_plane(result, chosen) if chosen.any() else None
+    if plane is not None:
+        config, matrix = PLANAR_OR_PANORAMIC, {"H": plane}
+    else:
+        config, matrix = UNCALIBRATED if chosen.any() else DEGENERATE, {} if F is None else {"F": F}
+    # COLMAP wants every match once.
+    inliers = np.unique(indices[chosen], axis=0).astype(np.uint32)
+    return host("pycolmap", "colmap").TwoViewGeometry(config=config, inlier_matches=inliers, **matrix)
+
+
 def _tasks(db: Database, pairs: list[Pair]) -> Iterator[tuple[Any, ...] | Task]:
     """Yield the points of pairs, or what is wrong with them."""
     for pair in pairs:
@@ -188,21 +235,20 @@ def _geometry(
     db: Database, pair: Pair, result: FilterResult, least: tuple[int, float], only_strongest: bool
 ) -> tuple[Any, Row]:
     """Return what to write of a pair, None for less than the `least` inliers and evidence, and its row of the report."""
-    motion, F = selection.strongest_motion(result)
-    chosen = motion if only_strongest else result.inlier_mask
-    # COLMAP wants every match once. The matches of a pair that failed may be unreadable.
-    inliers = np.unique(db.matches(pair)[chosen], axis=0) if chosen.any() else np.zeros((0, 2), np.uint32)
-    plane = selection.dominant_plane(result, chosen)
-    if plane is not None:
-        config, matrix = PLANAR_OR_PANORAMIC, {"H": plane}
-    else:
-        config, matrix = UNCALIBRATED, {} if F is None else {"F": F}
-    is_written = len(inliers) >= least[0] and result.evidence >= least[1]
-    two_view_geometry = host("pycolmap", "colmap").TwoViewGeometry
-    geometry = two_view_geometry(config=config, inlier_matches=inliers, **matrix) if is_written else None
+    # The matches of a pair that failed may be unreadable.
+    matches = db.matches(pair) if result.inlier_mask.any() else np.zeros((len(result.inlier_mask), 2), np.uint32)
+    geometry = two_view_geometry(result, matches, only_strongest=only_strongest)
+    n_inliers = len(geometry.inlier_matches)
+    if n_inliers < least[0] or result.evidence < least[1]:
+        geometry = None
     row = (
-        *(*pair, *db.names_of(pair), len(result.inlier_mask), int(result.inlier_mask.sum()), len(inliers)),
-        *(config if is_written else None, len(result.models), result.evidence, result.mismatch_rate),
+        *(*pair, *db.names_of(pair), len(result.inlier_mask), int(result.inlier_mask.sum()), n_inliers),
+        *(
+            None if geometry is None else int(geometry.config),
+            len(result.models),
+            result.evidence,
+            result.mismatch_rate,
+        ),
         *(result.reason, sum(result.seconds.values())),
     )
     return geometry, dict(zip(COLUMNS, row, strict=True))

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from many_pairs import ended
@@ -25,9 +26,9 @@ from naive import apply
 from numpy.typing import NDArray
 from two_views import H
 
-from ruzhash_cv import cli
+from ruzhash_cv import cli, filter_points
 from ruzhash_cv.families.distances import sampson_distance, transfer_error
-from ruzhash_cv.pipelines import colmap_database, pairs
+from ruzhash_cv.pipelines import colmap, colmap_database, pair_seed, pairs
 from ruzhash_cv.pipelines.colmap import COLUMNS, Summary, verify
 from ruzhash_cv.pipelines.colmap_database import Database
 from ruzhash_cv.pipelines.files import UnusableFile
@@ -134,6 +135,40 @@ def test_configuration_and_matrix_say_what_is_seen(database: Path) -> None:
         rows = item.inlier_matches.T
         assert int(item.config) == 3
         assert np.median(sampson_distance(images[one - 1][rows[0]], images[two - 1][rows[1]], item.F)) < 1
+
+
+def test_a_result_becomes_the_geometry_that_verify_writes(database: Path) -> None:
+    verify(database, n_jobs=1)
+    with pycolmap.Database.open(database) as db:
+        for pair, written in geometries(database).items():
+            first, second = (db.read_keypoints(image)[:, :2] for image in pair)
+            indices = db.read_matches(*pair)
+            result = filter_points(first, second, indices, keep_stationary=False, rng=pair_seed(pair))
+            found = colmap.two_view_geometry(result, indices)
+            assert found.config == written.config
+            np.testing.assert_array_equal(found.inlier_matches, written.inlier_matches)
+            for name in ("F", "H"):
+                ours, theirs = getattr(found, name), getattr(written, name)
+                assert (ours is None) == (theirs is None)
+                if ours is not None:
+                    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
+def test_nothing_kept_is_degenerate_and_matches_come_in_any_form() -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (40, 2))
+    nothing = colmap.two_view_geometry(filter_points(points[:5], points[:5]), np.zeros((5, 2), int))
+    assert (int(nothing.config), nothing.inlier_matches.shape) == (1, (0, 2))
+    matches0 = np.where(np.arange(40) < 10, -1, np.arange(40))
+    result = filter_points(points, points + 7.0, matches0)
+    found = [colmap.two_view_geometry(result, form) for form in (matches0, np.stack([np.arange(40), matches0], axis=1))]
+    matches = [cv2.DMatch(row, row, 0.0) for row in range(40)]
+    found.append(colmap.two_view_geometry(result, matches))
+    for each in found:
+        assert (int(each.config), each.inlier_matches.tolist()) == (6, [[row, row] for row in range(10, 40)])
+    with pytest.raises(ValueError, match="`result` and `matches` must have the same length, got 40 and 3"):
+        colmap.two_view_geometry(result, matches[:3])
+    with pytest.raises(TypeError, match="`result` must be a FilterResult, got ndarray"):
+        colmap.two_view_geometry(result.inlier_mask, matches)
 
 
 def test_pairs_with_fewer_than_min_inliers_are_left_out(database: Path) -> None:
