@@ -17,14 +17,15 @@ from pose_measures import pose_error, pose_score, poselib_pose
 from report import about_this_run, markdown
 
 from ruzhash_cv import FilterResult, filter_points
+from ruzhash_cv.pipelines.selection import LEAST_EVIDENCE
 
 Rows = Sequence[tuple[Points, Points]]
 Scores = dict[str, NDArray[np.float64]]
-#: Name -> (what it reads from a result, the cut from which a pair counts as related). exp(-6.9) is one in a thousand.
+#: Name -> (what it reads from a result, the cut from which a pair counts as related).
 OURS: dict[str, tuple[Callable[[FilterResult], float], float]] = {
-    "evidence": (lambda result: result.evidence, 20.0),
-    "evidence, lower cut": (lambda result: result.evidence, 6.9),
-    "evidence of all structures": (lambda result: sum(of.evidence for of in result.models), 20.0),
+    "evidence": (lambda result: result.evidence, LEAST_EVIDENCE),
+    "evidence, lower cut": (lambda result: result.evidence, 20.0),
+    "evidence of all structures": (lambda result: sum(of.evidence for of in result.models), LEAST_EVIDENCE),
     "kept matches": (lambda result: float(result.inlier_mask.sum()), 15.0),
 }
 FEWEST = 15.0  # inliers from which COLMAP takes two images for related, by default

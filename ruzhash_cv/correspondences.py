@@ -96,8 +96,14 @@ def look_up(
     """Do as `as_correspondences` does; errors call the keypoints by the names given."""
     positions = as_positions(kp1, names[0]), as_positions(kp2, names[1])
     indices, present, distances = as_indices(matches, ratio, (len(positions[0]), names[0]))
-    points1 = _points_at(indices[:, 0], positions[0], present, "queryIdx", names[0])
-    points2 = _points_at(indices[:, 1], positions[1], present, "trainIdx", names[1])
+    sides = zip(indices.T, positions, ("queryIdx", "trainIdx"), names, strict=True)
+    try:
+        points1, points2 = (_points_at(column, own, present, field, name) for column, own, field, name in sides)
+    except IndexError as error:
+        inside = (indices[present] >= 0) & (indices[present] < (len(positions[1]), len(positions[0])))
+        if inside.all():
+            raise IndexError(f"{error}; are the images exchanged?") from None
+        raise
     return Correspondences(points1, points2, distances)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -70,6 +70,10 @@ class Method:
     stages: Stages = STAGES
 
 
+#: What is searched for, by name.
+Model: TypeAlias = Literal["auto", "homography", "fundamental"]
+
+
 @dataclass(frozen=True)
 class Options:
     """What a caller asks of the result; lengths are in the points' unit."""
@@ -86,7 +90,7 @@ def filter_matches(
     kp2: Keypoints,
     matches: Matches,
     *,
-    model: str | TwoViewFamily = "auto",
+    model: Model | TwoViewFamily = "auto",
     threshold: float | None = None,
     ratio: float | None = None,
     false_acceptance_rate: float | None = None,
@@ -149,7 +153,7 @@ def filter_points(
     points2: Keypoints,
     matches: Matches | None = None,
     *,
-    model: str | TwoViewFamily = "auto",
+    model: Model | TwoViewFamily = "auto",
     threshold: float | None = None,
     ratio: float | None = None,
     false_acceptance_rate: float | None = None,
@@ -274,7 +278,7 @@ def _as_points(
     return as_pairs(points1, points2)
 
 
-def families_of(model: str | TwoViewFamily, cameras: Cameras | None = None) -> Families:
+def families_of(model: Model | TwoViewFamily, cameras: Cameras | None = None) -> Families:
     """Return the families to sample, and which of them may become structures.
 
     Homographies of neighbourhoods come first, whatever is asked for: they tell which matches agree with their neighbours.
@@ -285,7 +289,7 @@ def families_of(model: str | TwoViewFamily, cameras: Cameras | None = None) -> F
         if model.codimension not in (1, 2):
             raise ValueError(f"`model.codimension` must be one of [1, 2], got {model.codimension!r}")
         return Families((CheckedFamily(model),), (True,))
-    check_choice(model, "model", ("auto", *FAMILIES), "a TwoViewFamily")
+    check_choice(model, "model", get_args(Model), "a TwoViewFamily")
     both = FAMILIES["homography"], FAMILIES["fundamental"]
     return Families(both[:1], (True,)) if model == "homography" else Families(both, (model == "auto", True))
 

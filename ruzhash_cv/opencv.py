@@ -14,7 +14,7 @@ from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_real
 from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise
 from ruzhash_cv.families.base import Models
 from ruzhash_cv.families.distances import FAMILIES
-from ruzhash_cv.filtering import PARAMETERS, STAGES, families_of, subsample
+from ruzhash_cv.filtering import PARAMETERS, STAGES, Model, families_of, subsample
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem
@@ -143,7 +143,7 @@ def find_fundamental_matrix(
     return _find("fundamental", points1, points2, limit, pixel, rng)
 
 
-def _find(kind: str, points1: ArrayLike, points2: ArrayLike, threshold: float, pixel: float, rng: RNG) -> Found:
+def _find(kind: Model, points1: ArrayLike, points2: ArrayLike, threshold: float, pixel: float, rng: RNG) -> Found:
     """Return the model of a kind that most matches agree with, and their mask."""
     (first, second), generator = as_pairs(points1, points2), as_generator(rng)
     with np.errstate(under="ignore"):  # whatever the caller's settings
@@ -153,7 +153,7 @@ def _find(kind: str, points1: ArrayLike, points2: ArrayLike, threshold: float, p
 
 
 def find_matrix(
-    kind: str, matches: MatchSet, threshold: float, parameters: Parameters, rng: np.random.Generator
+    kind: Model, matches: MatchSet, threshold: float, parameters: Parameters, rng: np.random.Generator
 ) -> Array | None:
     """Return the matrix (3, 3) of pixels; None for too few matches, and where no structure is found."""
     if matches.n_groups < MIN_MATCHES:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any, TypeAlias
 
-Row: TypeAlias = tuple[str, str, str, str, str, str]
+Row: TypeAlias = tuple[str, str, str, str, str, str, str]
 
 #: Of the structures' table.
-TITLES = ("structure", "kind", "matches", "tolerance", "noise", "")
+TITLES = ("structure", "kind", "matches", "tolerance", "noise", "evidence", "")
 
 
 def headline(result: Any) -> str:
@@ -34,6 +34,7 @@ def as_text(result: Any) -> str:
     if result.reason is not None:
         lines.append(f"reason  {result.reason}")
     if result.models:
+        lines.append(f"evidence {result.evidence:.1f}")
         lines += [_padded(row) for row in (TITLES, *_rows(result.models))]
     return "\n".join(lines)
 
@@ -51,6 +52,7 @@ def as_dict(result: Any) -> dict[str, Any]:
         "evidence": result.evidence,
         "mismatch_rate": result.mismatch_rate,
         "structures": [structure_as_dict(model) for model in result.models],
+        "motions": [structure_as_dict(motion) for motion in result.motions],
     }
 
 
@@ -71,9 +73,9 @@ def as_html(result: Any) -> str:
 
 def motions_as_text(result: Any) -> str:
     """Return the motions of a `FilterResult` as a title and a row for each."""
-    rows = [_padded(("motion", *TITLES[1:5], "planes"))]
+    rows = [_padded(("motion", *TITLES[1:6], "planes"))]
     for row, motion in zip(_rows(result.motions), result.motions, strict=True):
-        rows.append(_padded((*row[:5], ", ".join(map(str, motion.parts)))))
+        rows.append(_padded((*row[:6], ", ".join(map(str, motion.parts)))))
     return "\n".join(rows)
 
 
@@ -91,9 +93,9 @@ def _rows(structures: Sequence[Any]) -> Iterator[Row]:
     for item, structure in enumerate(structures):
         tolerance, noise = as_length(structure.tolerance), as_length(structure.noise_scale)
         remark = "stationary" if structure.stationary else ""
-        yield str(item), structure.kind, str(structure.support), tolerance, noise, remark
+        yield str(item), structure.kind, str(structure.support), tolerance, noise, f"{structure.evidence:.1f}", remark
 
 
 def _padded(row: Row) -> str:
-    structure, kind, matches, tolerance, noise, remark = row
-    return f"{structure:>9} {kind:11} {matches:>7} {tolerance:>12} {noise:>8} {remark}".rstrip()
+    structure, kind, matches, tolerance, noise, evidence, remark = row
+    return f"{structure:>9} {kind:11} {matches:>7} {tolerance:>12} {noise:>8} {evidence:>9} {remark}".rstrip()

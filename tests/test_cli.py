@@ -83,6 +83,16 @@ def test_demo_draws_both_images_side_by_side(demo: Path, suffix: str) -> None:
     assert picture.shape[1] == 2 * load_pair("desk").img1.shape[1]
 
 
+def test_demo_pictures_say_which_model_opencv_was_asked_for(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    titles: list[str] = []
+    monkeypatch.setattr(demo_command, "titled", lambda picture, title: titles.append(title) or picture)
+    cli.main(["demo", "--pair", "desk", "-o", str(tmp_path)])
+    assert [title.partition(":")[0].partition(",")[0] for title in titles] == ["ruzhash_cv"] * 3 + ["cv2.USAC_MAGSAC"]
+    assert "one fundamental matrix, 3 px, F1 0." in titles[3]
+
+
 def test_demo_pictures_are_small_enough_for_a_readme(demo: Path) -> None:
     assert all(path.stat().st_size < 400_000 for path in demo.iterdir())
 

@@ -387,6 +387,24 @@ def test_too_many_processes_are_refused(capsys: Captured) -> None:
         assert "--n-jobs: must be at most 4096, got 1000" in refusal(capsys)
 
 
+def test_options_that_commands_share_mean_and_default_the_same() -> None:
+    meanings: dict[str, set[tuple[Any, ...]]] = {}
+    for action in options_of(cli._parser()):
+        for name in {"--model", "--threshold", "--drop-stationary", "--rng", "--least-evidence"} & {
+            *action.option_strings
+        }:
+            meanings.setdefault(name, set()).add((action.dest, action.default, action.const, action.help))
+    assert sorted(meanings) == ["--drop-stationary", "--least-evidence", "--model", "--rng", "--threshold"]
+    assert all(len(meaning) == 1 for meaning in meanings.values()), meanings
+
+
+@pytest.mark.parametrize("command", ["filter", "pairs", "colmap", "hloc"])
+def test_every_command_that_filters_takes_a_seed_and_drops_what_stood_still(capsys: Captured, command: str) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    assert {"--drop-stationary", "--rng"} <= {*capsys.readouterr().out.replace(",", " ").split()}
+
+
 def test_help_explains_every_option_in_words() -> None:
     for action in options_of(cli._parser()):
         words = (action.help or "").split()

@@ -113,6 +113,15 @@ def test_an_index_out_of_range_is_named(matches: Any, message: str) -> None:
         as_correspondences(KP1, KP2, matches)
 
 
+def test_keypoints_given_the_wrong_way_round_are_asked_about() -> None:
+    matches = [[0, 1], [2, 0]]
+    as_correspondences(KP1, KP2, matches)
+    with pytest.raises(IndexError, match=r"`kp1` has 2 keypoints; are the images exchanged\?"):
+        as_correspondences(KP2, KP1, matches)
+    with pytest.raises(IndexError, match=r"`kp1` has 3 keypoints$"):
+        as_correspondences(KP1, KP2, [[0, 1], [3, 0]])
+
+
 @pytest.mark.parametrize(
     ("kp", "matches", "options", "error", "message"),
     [

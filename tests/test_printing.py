@@ -36,15 +36,16 @@ def test_a_result_prints_counts_and_a_row_for_each_structure() -> None:
         "matches 3",
         "kept    2",
         "flagged 1",
-        "structure kind        matches    tolerance    noise",
-        "        0 homography      120         3.25    0.800",
-        "        1 fundamental       9         3.25    0.800",
+        "evidence 90.0",
+        "structure kind        matches    tolerance    noise  evidence",
+        "        0 homography      120         3.25    0.800      90.0",
+        "        1 fundamental       9         3.25    0.800      90.0",
     ]
 
 
 def test_what_is_stationary_is_said_so() -> None:
     said = result(models=(plane(stationary=True),))
-    assert str(said).splitlines()[-1] == "        0 homography      120         3.25    0.800 stationary"
+    assert str(said).splitlines()[-1] == "        0 homography      120         3.25    0.800      90.0 stationary"
     assert "<td>stationary</td>" in said._repr_html_()
 
 
@@ -53,8 +54,8 @@ def test_motions_print_the_planes_they_hold() -> None:
     found = result()
     vars(found)["_motions"] = (motion,), np.zeros(3, int)  # as once they have been searched for
     assert printing.motions_as_text(found).splitlines() == [
-        "   motion kind        matches    tolerance    noise planes",
-        "        0 fundamental     200         1.25    0.400 0, 2",
+        "   motion kind        matches    tolerance    noise  evidence planes",
+        "        0 fundamental     200         1.25    0.400     300.0 0, 2",
     ]
 
 

@@ -83,7 +83,7 @@ def add_matching_options(group: argparse._ActionsContainer) -> None:
 
 
 def add_filtering_options(group: argparse._ActionsContainer) -> None:
-    """Add `model` and `threshold` of `filter_points`."""
+    """Add `model`, `threshold`, `keep_stationary` and `rng` of `filter_points`, which mean the same in every command."""
     group.add_argument(
         "--model", choices=("auto", "homography", "fundamental"), default="auto",
         help="models to search for: planes (homography), rigid motions (fundamental), or whichever the matches support (auto, "
@@ -93,6 +93,14 @@ def add_filtering_options(group: argparse._ActionsContainer) -> None:
         "--threshold", type=number("a number above 0"), metavar="PIXELS",
         help="largest distance of a kept match from its structure; default: estimated for each structure",
     )  # fmt: skip
+    group.add_argument(
+        "--drop-stationary", action="store_false", dest="keep_stationary",
+        help="flag matches that did not move while others did, such as watermarks, time stamps, borders, the bonnet of a car",
+    )  # fmt: skip
+    group.add_argument(
+        "--rng", type=number("a whole number from 0 on", MOST_INT, int, least=0), default=0, metavar="SEED",
+        help="seed of the random samples, default 0; the same seed gives the same result",
+    )  # fmt: skip
 
 
 def add_jobs_option(group: argparse._ActionsContainer) -> None:
@@ -100,14 +108,6 @@ def add_jobs_option(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--n-jobs", type=number("a whole number above 0", MOST_JOBS, int), default=-1, metavar="N",
         help="processes, default one for each processor; the result is the same",
-    )  # fmt: skip
-
-
-def add_seed_option(group: argparse._ActionsContainer) -> None:
-    """Add `rng` of `filter_points`."""
-    group.add_argument(
-        "--rng", type=number("a whole number from 0 on", MOST_INT, int, least=0), default=0, metavar="SEED",
-        help="seed of the random samples, default 0; the same seed gives the same result",
     )  # fmt: skip
 
 

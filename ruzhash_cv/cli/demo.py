@@ -16,6 +16,7 @@ from ruzhash_cv.cli.common import RATIO, Commands, InputError, file, say, write_
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.cli.warmup import prepare_kernels
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
+from ruzhash_cv.drawing.canvas import titled
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.files import as_unusable
 
@@ -69,20 +70,25 @@ def _compare(pair: ImagePair, folder: Path) -> None:
     filter_points(*points)  # a process's first call also reads the kernels from their cache
     since = time.perf_counter()
     result = filter_points(*points)
-    _print_row(pair.name, "ruzhash_cv", result.inlier_mask, truth, time.perf_counter() - since)
-    magsac, best = np.zeros(len(truth), bool), -1.0
+    own = _print_row(pair.name, "ruzhash_cv", result.inlier_mask, truth, time.perf_counter() - since)
+    magsac, best, asked = np.zeros(len(truth), bool), -1.0, ""
     for method, flag in OPENCV.items():
         for family in ("homography", "fundamental"):
             since = time.perf_counter()
             mask = _opencv_mask(family, flag, *points)
             f1 = _print_row(pair.name, f"{method} {family}", mask, truth, time.perf_counter() - since)
             if flag == cv2.USAC_MAGSAC and f1 > best:
-                magsac, best = mask, f1
+                magsac, best, asked = mask, f1, family
     drawn = pair.img1, points[0], pair.img2, points[1], None
-    write_picture(folder / f"{pair.name}.jpg", draw_matches(*drawn, result))
-    write_picture(folder / f"{pair.name}_structures.jpg", draw_structures(*drawn, result))
-    write_picture(folder / f"{pair.name}_scores.jpg", draw_scores(*drawn, result))
-    write_picture(folder / f"{pair.name}_magsac.jpg", draw_matches(*drawn, magsac))
+    model = "fundamental matrix" if asked == "fundamental" else asked
+    pictures = {
+        "": (draw_matches(*drawn, result), f"ruzhash_cv, F1 {own:.3f}: kept and flagged matches"),
+        "_structures": (draw_structures(*drawn, result), "ruzhash_cv: kept matches by what moved as one"),
+        "_scores": (draw_scores(*drawn, result), "ruzhash_cv: anomaly scores"),
+        "_magsac": (draw_matches(*drawn, magsac), f"cv2.USAC_MAGSAC, one {model}, {PIXELS:g} px, F1 {best:.3f}"),
+    }
+    for suffix, (picture, title) in pictures.items():
+        write_picture(folder / f"{pair.name}{suffix}.jpg", titled(picture, title))
 
 
 def _opencv_mask(family: str, method: int, points1: NDArray[Any], points2: NDArray[Any]) -> Mask:

@@ -22,7 +22,6 @@ from ruzhash_cv.cli.common import (
     InputError,
     add_filtering_options,
     add_matching_options,
-    add_seed_option,
     check_outputs,
     check_picture_name,
     count,
@@ -36,6 +35,7 @@ from ruzhash_cv.pipelines.features import MAX_SIZE, Features, detect, match, rea
 from ruzhash_cv.pipelines.files import as_unusable, write_arrays, written_beside
 from ruzhash_cv.pipelines.folders import FilteredPair
 from ruzhash_cv.pipelines.outputs import contents
+from ruzhash_cv.pipelines.selection import LEAST_EVIDENCE
 from ruzhash_cv.report import write_html
 
 Image: TypeAlias = NDArray[np.uint8]
@@ -75,12 +75,6 @@ def _add_matching(parser: argparse.ArgumentParser) -> None:
 def _add_filtering(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("filtering")
     add_filtering_options(group)
-    group.add_argument(
-        "--drop-stationary",
-        action="store_true",
-        help="flag matches that did not move while others did, such as watermarks, time stamps, borders, the bonnet of a car",
-    )
-    add_seed_option(group)
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +92,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         help="write a page on which every match can be looked at, for any browser; needs the extra html",
     )  # fmt: skip
     group.add_argument(
-        "--save", type=file, metavar="FILE.npz", help="save points, mask, scores and models for numpy.load"
+        "--save", type=file, metavar="FILE.npz", help="save points, mask, scores, models and motions for numpy.load"
     )
     group.add_argument("--json", action="store_true", help="print one JSON object in place of the table")
     group.add_argument(
@@ -125,12 +119,14 @@ def run(options: argparse.Namespace) -> int:
         model=options.model,
         threshold=options.threshold,
         pixel=max(first.pixel, second.pixel),
-        keep_stationary=not options.drop_stationary,
+        keep_stationary=options.keep_stationary,
         rng=options.rng,
     )
     names = str(options.images[0]), str(options.images[1])
     pair = FilteredPair(names, points1, points2, matches, result)
     _print(pair, images, options.json)
+    if result.models and result.evidence < LEAST_EVIDENCE:
+        say(f"evidence below {LEAST_EVIDENCE:g}: the images may show nothing in common")
     _write(pair, images, options)
     kept = int(result.inlier_mask.sum())
     if options.fail_below is not None and kept < options.fail_below:
@@ -169,8 +165,7 @@ def _print(pair: FilteredPair, images: Sequence[Image], as_json: bool) -> None:
     result = pair.result
     if as_json:
         sizes = [image.shape[1::-1] for image in images]
-        motions = [printing.structure_as_dict(motion) for motion in result.motions]
-        held = {"images": pair.names, "sizes": sizes, **printing.as_dict(result), "motions": motions}
+        held = {"images": pair.names, "sizes": sizes, **printing.as_dict(result)}
         print(json.dumps(held, indent=2))
         return
     print(result)

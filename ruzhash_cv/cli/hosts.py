@@ -14,13 +14,13 @@ from ruzhash_cv.cli.common import (
     InputError,
     add_filtering_options,
     add_jobs_option,
-    add_seed_option,
     count,
     number,
     say,
 )
 from ruzhash_cv.pipelines.colmap import verify
 from ruzhash_cv.pipelines.hloc import filter_matches
+from ruzhash_cv.pipelines.selection import LEAST_EVIDENCE
 
 #: Pairs whose reasons are printed where some could not be filtered.
 MOST_TOLD = 20
@@ -37,11 +37,6 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--min-inliers", type=count, default=15, metavar="N", help="leave out pairs with fewer, default 15"
     )
-    parser.add_argument(
-        "--least-evidence", type=number("a number from 0 on", least=0), default=50.0, metavar="E",
-        help="leave out pairs with less evidence of a common scene, default 50; 100 also leaves out many that only look alike",
-    )  # fmt: skip
-    parser.add_argument("--report", type=Path, metavar="FILE", help="a row for every pair, .csv or .parquet")
     _add_common(parser, verify)
 
     parser = commands.add_parser(
@@ -59,16 +54,16 @@ def add_parser(commands: Commands) -> None:
 def _add_common(parser: argparse.ArgumentParser, pipeline: Callable[..., Any]) -> None:
     add_filtering_options(parser)
     add_jobs_option(parser)
-    add_seed_option(parser)
     parser.add_argument(
         "--all-structures", action="store_false", dest="strongest_motion",
         help="keep all motions; default: the strongest, as mapping needs",
     )  # fmt: skip
     parser.add_argument(
-        "--keep-stationary",
-        action="store_true",
-        help="keep matches that did not move while others did, such as watermarks",
-    )
+        "--least-evidence", type=number("a number from 0 on", least=0), default=LEAST_EVIDENCE, metavar="E",
+        help=f"leave out pairs with less evidence of a common scene, default {LEAST_EVIDENCE:g}; 100 also leaves out many that only "
+        "look alike",
+    )  # fmt: skip
+    parser.add_argument("--report", type=Path, metavar="FILE", help="a row for every pair, .csv or .parquet")
     parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
     parser.add_argument(
         "--batch-size", type=count, default=100, metavar="N", help="pairs a task and a transaction, default 100"
@@ -79,6 +74,8 @@ def _add_common(parser: argparse.ArgumentParser, pipeline: Callable[..., Any]) -
 def _run(pipeline: Callable[..., Any], options: argparse.Namespace) -> None:
     """Call a pipeline with the options, which go by the names of its arguments, and print its summary."""
     done = pipeline(**{name: value for name, value in vars(options).items() if name != "run"})
+    if done.pairs == 0:
+        say(f"nothing to do: all {done.skipped} pairs have a two-view geometry already; --overwrite filters them again")
     for name, value in vars(done).items():
         if name != "left_out":
             print(f"{name:7} {value if isinstance(value, int) else f'{value:.1f}'}")

@@ -21,6 +21,7 @@ from ruzhash_cv.pipelines.files import as_unusable
 from ruzhash_cv.pipelines.folders import Names, Settings, all_pairs, filter_images, read_list
 from ruzhash_cv.pipelines.hosts import host
 from ruzhash_cv.pipelines.outputs import Output, open_output
+from ruzhash_cv.pipelines.selection import LEAST_EVIDENCE
 
 
 def add_parser(commands: Commands) -> None:
@@ -52,10 +53,13 @@ def run(options: argparse.Namespace) -> None:
     """Filter many pairs of images."""
     host("joblib", "parallel")
     pairs, images = _pairs(options)
-    settings = Settings(options.features, options.ratio, options.max_size, options.model, options.threshold)
+    settings = Settings(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Settings)})
     recorded = {"ruzhash_cv": __version__, **dataclasses.asdict(settings), "images": str(images.resolve())}
     with as_unusable(f"cannot write to {options.output}"), open_output(options.output, recorded, images) as output:
         missing = [pair for pair in pairs if not output.holds(pair)]
+        if not missing:
+            say(f"nothing to do: all {len(pairs)} pairs are in {options.output} already")
+            return
         if len(missing) < len(pairs):
             say(f"{len(pairs) - len(missing)} of {len(pairs)} pairs are in {options.output} already")
         _run(missing, images, settings, output, options)
@@ -72,7 +76,7 @@ def _pairs(options: argparse.Namespace) -> tuple[list[Names], Path]:
 
 
 def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, options: argparse.Namespace) -> None:
-    matches = kept = undecided = untried = 0
+    matches = kept = related = undecided = untried = 0
     problems: set[str | None] = set()
     scratch = Path(f"{options.output.resolve()}.features")
     done = filter_images(pairs, images, settings, scratch, n_jobs=options.n_jobs)
@@ -86,6 +90,7 @@ def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, o
                     say(f"left out {' and '.join(pair.names)}: {pair.result.reason}")
                 untried += not pair.tried
                 matches, kept = matches + len(pair.points1), kept + int(pair.result.inlier_mask.sum())
+                related += pair.result.evidence >= LEAST_EVIDENCE
                 undecided += pair.result.reason is not None
                 if options.json:
                     print(json.dumps({"images": pair.names, **printing.as_dict(pair.result)}), flush=True)
@@ -93,6 +98,8 @@ def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, o
         say(f"interrupted; the same command goes on with the pairs that are not in {options.output}")
         raise
     if not options.json:
-        print(f"pairs     {len(pairs)}\nundecided {undecided}\nmatches   {matches}\nkept      {kept}")
+        print(
+            f"pairs     {len(pairs)}\nrelated   {related}\nundecided {undecided}\nmatches   {matches}\nkept      {kept}"
+        )
     if untried:
         raise InputError(f"{untried} of {len(pairs)} pairs are left out; the same command tries them again")

@@ -115,6 +115,14 @@ def as_bgr(image: Any, name: str) -> NDArray[Any]:
     return image if conversion is None else np.asarray(cv2.cvtColor(image, conversion))
 
 
+def titled(picture: Picture, title: str) -> Picture:
+    """Return a picture below a strip with its title."""
+    canvas = Canvas(picture, (np.ones(2), np.ones(2)), 0, None)
+    strip = canvas.strip(30)
+    canvas.write(strip, title, 0.25 * len(strip), 0.65 * len(strip))
+    return np.vstack([strip, picture])
+
+
 def pairs_of(kp1: Keypoints, kp2: Keypoints, matches: Matches | None, ratio: float | None) -> Correspondences:
     """Return the points of every match; None matches row i with row i."""
     if matches is None:

@@ -13,12 +13,13 @@ import numpy as np
 
 from ruzhash_cv._validation import check_int, check_real, check_same_length
 from ruzhash_cv.correspondences import Matches, as_indices
+from ruzhash_cv.filtering import Model
 from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.colmap_database import Database, Pair, opened
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.hosts import host, in_batches, with_bar
 from ruzhash_cv.pipelines.pairs import Task, failed_task, run_pairs
-from ruzhash_cv.pipelines.report import Report, Row
+from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Report, Row, row_of
 from ruzhash_cv.result import FilterResult
 
 #: Configurations of two views that COLMAP's mappers load: 0 and 1 are skipped since 4.2.1, 8 by the global mapper.
@@ -26,9 +27,8 @@ DEGENERATE, UNCALIBRATED, PLANAR_OR_PANORAMIC = 1, 3, 6
 COLUMNS: dict[str, type] = {
     **dict.fromkeys(("image_id1", "image_id2"), int),
     **dict.fromkeys(("name1", "name2"), str),
-    **dict.fromkeys(("matches", "kept", "inliers", "config", "structures"), int),
-    **dict.fromkeys(("evidence", "mismatch_rate"), float),
-    **{"reason": str, "seconds": float},
+    **dict.fromkeys(("inliers", "config"), int),
+    **RESULT_COLUMNS,
 }
 
 
@@ -71,12 +71,12 @@ class Summary:
 def verify(
     database: str | PathLike[str],
     *,
-    model: str = "auto",
+    model: Model = "auto",
     threshold: float | None = None,
     min_inliers: int = 15,
-    least_evidence: float = 50.0,
+    least_evidence: float = selection.LEAST_EVIDENCE,
     strongest_motion: bool = True,
-    keep_stationary: bool = False,
+    keep_stationary: bool = True,
     overwrite: bool = False,
     rng: int = 0,
     n_jobs: int | None = None,
@@ -103,7 +103,8 @@ def verify(
     strongest_motion : bool
         Keep the matches of the strongest rigid motion, as mapping needs; False: those of all structures.
     keep_stationary : bool
-        Keep matches that did not move while others did, as those of a watermark.
+        As for `filter_points`. With `strongest_motion` it makes no difference: matches that did not move while others did, as those of
+        a watermark, are part of no motion.
     overwrite : bool
         Filter also the pairs that have a two-view geometry, whoever wrote it, and replace it. False: they are skipped, so that a run
         that was stopped goes on where it stopped.
@@ -241,14 +242,5 @@ def _geometry(
     n_inliers = len(geometry.inlier_matches)
     if n_inliers < least[0] or result.evidence < least[1]:
         geometry = None
-    row = (
-        *(*pair, *db.names_of(pair), len(result.inlier_mask), int(result.inlier_mask.sum()), n_inliers),
-        *(
-            None if geometry is None else int(geometry.config),
-            len(result.models),
-            result.evidence,
-            result.mismatch_rate,
-        ),
-        *(result.reason, sum(result.seconds.values())),
-    )
-    return geometry, dict(zip(COLUMNS, row, strict=True))
+    own = *pair, *db.names_of(pair), n_inliers, None if geometry is None else int(geometry.config)
+    return geometry, {**dict(zip(COLUMNS, own, strict=False)), **row_of(result)}

@@ -8,6 +8,7 @@ import hashlib
 import itertools
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ import cv2
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Record, Rows
+from ruzhash_cv.filtering import Model
 from ruzhash_cv.pipelines.features import Features, detect, match, read_image
 from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, listed_pairs
 from ruzhash_cv.pipelines.hosts import with_bar
@@ -37,8 +39,10 @@ class Settings:
     features: str = "sift"
     ratio: float = 0.8
     max_size: int | None = None
-    model: str = "auto"
+    model: Model = "auto"
     threshold: float | None = None
+    keep_stationary: bool = True
+    rng: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +176,10 @@ def _filter_pair(item: tuple[Names, tuple[Path, Path]], settings: Settings) -> F
     points1, points2 = first.points[indices[:, 0]], second.points[indices[:, 1]]
     blank = [name for name, held in zip(names, (first, second), strict=True) if len(held.points) == 0]
     failure = f"no keypoints in {blank[0]}" if blank else None
-    task = Task(names, pair_seed(names), points1, points2, {"pixel": max(first.pixel, second.pixel)}, failure)
-    _, result, _ = run_task(task, {"model": settings.model, "threshold": settings.threshold})
+    own = {"pixel": max(first.pixel, second.pixel)}
+    task = Task(names, pair_seed(names, settings.rng), points1, points2, own, failure)
+    options = {name: getattr(settings, name) for name in ("model", "threshold", "keep_stationary")}
+    _, result, _ = run_task(task, options, attrgetter("motions"))  # the result keeps them
     return FilteredPair(names, points1, points2, indices, result)
 
 

@@ -16,15 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._validation import check_real
+from ruzhash_cv.filtering import Model
 from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.files import UnusableFile, as_spoilt, check_space, check_writable, listed_pairs, new_hdf5
 from ruzhash_cv.pipelines.hosts import host, with_bar
 from ruzhash_cv.pipelines.pairs import Task, failed_task, run_pairs
+from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Report, row_of
 from ruzhash_cv.result import FilterResult
 
 #: Images whose keypoints are held in memory.
 CACHED_IMAGES = 1000
 MOST_INT16 = 32767
+COLUMNS: dict[str, type] = {**dict.fromkeys(("name1", "name2"), str), "inliers": int, **RESULT_COLUMNS}
 
 Names: TypeAlias = tuple[str, str]
 
@@ -58,14 +62,16 @@ def filter_matches(
     pairs: str | PathLike[str] | Iterable[Names],
     output: str | PathLike[str],
     *,
-    model: str = "auto",
+    model: Model = "auto",
     threshold: float | None = None,
+    least_evidence: float = selection.LEAST_EVIDENCE,
     strongest_motion: bool = True,
-    keep_stationary: bool = False,
+    keep_stationary: bool = True,
     overwrite: bool = False,
     rng: int = 0,
     n_jobs: int | None = None,
     batch_size: int = 100,
+    report: str | PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Summary:
     """Filter the matches that hloc wrote, and write the kept ones in the same layout.
@@ -81,10 +87,14 @@ def filter_matches(
         hloc's list, two names a line, or the pairs themselves.
     output : path
         A new file; it appears when all pairs are done.
+    least_evidence : float
+        A pair whose `FilterResult.evidence` is below this is written without a match; 0 keeps every pair.
     strongest_motion : bool
         Keep the matches of the strongest rigid motion, as mapping and localisation need; False: those of all structures.
     overwrite : bool
         Replace `output` where there is one.
+    report : path, optional
+        Write a row for each pair to this file, .csv or .parquet (needs pyarrow).
     model, threshold
         See `ruzhash_cv.filter_points`.
     keep_stationary, rng, n_jobs, batch_size, progress
@@ -106,6 +116,7 @@ def filter_matches(
     >>> filter_matches("features.h5", "matches.h5", "pairs.txt", "filtered.h5")  # doctest: +SKIP
     """
     since, target = time.perf_counter(), Path(output)
+    least_evidence = check_real(least_evidence, "least_evidence", inclusive=True)
     with _read(Path(features_h5)) as features, _read(Path(matches_h5)) as matches:
         source = _Source(features, matches)
         groups = source.find(pairs)
@@ -113,24 +124,28 @@ def filter_matches(
         left_out: dict[Names, str] = {}
         inputs = [Path(path) for path in (features_h5, matches_h5, pairs) if isinstance(path, (str, PathLike))]
         if target.is_file() and not overwrite:
-            raise UnusableFile(f"{target} is there already")
+            raise UnusableFile(f"{target} is there already, so nothing is done; overwrite it to filter again")
         check_writable(target, *inputs)
+        table = Report(None if report is None else Path(report), COLUMNS, target, *inputs)
+        table.start(lambda _: False)
         with new_hdf5(target, replace=overwrite, libver="latest") as file:
-            prepare = selection.prepare if strongest_motion else None
             results = run_pairs(
-                source.tasks(groups), prepare, model=model, threshold=threshold, keep_stationary=keep_stationary,
+                source.tasks(groups), selection.prepare, model=model, threshold=threshold, keep_stationary=keep_stationary,
                 rng=rng, n_jobs=n_jobs, batch_size=batch_size,
             )  # fmt: skip
             for names, result, failed in with_bar(results, progress, total=len(groups), unit="pair"):
                 check_space(target)
                 if failed:
-                    left_out[names], entries = str(result.reason), source.rejected(groups[names])
+                    left_out[names] = str(result.reason)
+                if failed or result.evidence < least_evidence:
+                    entries = source.rejected(groups[names])
                 else:
                     entries = source.filtered(groups[names], names, result, strongest_motion)
                 for name, values in entries.items():
                     file.create_dataset(f"{groups[names]}/{name}", data=values)
                 n_matches += len(result.inlier_mask)
-                n_inliers += int((entries["matches0"] >= 0).sum())
+                n_inliers += (inliers := int((entries["matches0"] >= 0).sum()))
+                table.add([{**dict(zip(COLUMNS, (*names, inliers), strict=False)), **row_of(result)}])
     return Summary(len(groups), n_matches, n_inliers, time.perf_counter() - since, left_out)
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -29,6 +29,7 @@ from ruzhash_cv.pipelines.files import (
 )
 from ruzhash_cv.pipelines.folders import FilteredPair, Names, stamp
 from ruzhash_cv.pipelines.hosts import host
+from ruzhash_cv.result import Structure
 
 #: The file with the settings, in a folder of results.
 SETTINGS = "settings.json"
@@ -81,7 +82,7 @@ def _opened(path: Path, mode: str) -> Iterator[Any]:
 
 
 def contents(pair: FilteredPair) -> dict[str, Any]:
-    """Return the arrays of a pair: its points, the indices of its keypoints, what was decided on each match, and the models."""
+    """Return the arrays of a pair: its points, the indices of its keypoints, what was decided on each match, models and motions."""
     result = pair.result
     return {
         "points1": pair.points1,
@@ -91,9 +92,22 @@ def contents(pair: FilteredPair) -> dict[str, Any]:
         "anomaly_scores": result.anomaly_scores,
         "p_values": result.p_values,
         "labels": result.labels,
-        "models": np.array([model.matrix for model in result.models]).reshape(-1, 3, 3),
-        "model_kinds": np.array([model.kind for model in result.models], dtype="U11"),
+        "motion_labels": result.motion_labels,
+        **_arrays_of("model", result.models),
+        **_arrays_of("motion", result.motions),
+        "evidence": np.array(result.evidence),
         "reason": np.array(result.reason or "", dtype=np.str_),
+    }
+
+
+def _arrays_of(name: str, structures: Sequence[Structure]) -> dict[str, Any]:
+    """Return the matrices (n, 3, 3) of structures, or of motions, and arrays (n,) of what else is known of each."""
+    numbers = ("tolerance", "noise_scale", "evidence")
+    return {
+        f"{name}s": np.array([of.matrix for of in structures]).reshape(-1, 3, 3),
+        f"{name}_kinds": np.array([of.kind for of in structures], dtype="U11"),
+        **{f"{name}_{number}s": np.array([getattr(of, number) for of in structures], float) for number in numbers},
+        f"{name}_stationary": np.array([of.stationary for of in structures], bool),
     }
 
 

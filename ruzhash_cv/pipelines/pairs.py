@@ -56,7 +56,8 @@ def filter_pairs(
     n_jobs : int or None
         Workers, each with one thread; -1 for all processors. None: as `joblib.parallel_config` says, and one where it says nothing.
     batch_size : int
-        Pairs that go to a worker at once. A pair takes some 10 ms, and a batch should take a second.
+        Pairs that go to a worker at once, once the run is under way: it begins with single pairs, so that the first results come
+        early. A pair takes some 10 ms, and a batch should take a second.
     rng : int
         Seed. The same seed gives a pair the same result for any order, batches, workers and other pairs; see `pair_seed`.
     motions : bool

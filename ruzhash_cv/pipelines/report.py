@@ -9,8 +9,24 @@ from typing import Any, TypeAlias
 
 from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_writable, written_beside
 from ruzhash_cv.pipelines.hosts import host
+from ruzhash_cv.pipelines.selection import n_motions
+from ruzhash_cv.result import FilterResult
 
 Row: TypeAlias = dict[str, Any]
+#: What a report says of each pair's result. `tolerance` is that of the strongest structure.
+RESULT_COLUMNS: dict[str, type] = {
+    **dict.fromkeys(("matches", "kept", "structures", "motions"), int),
+    **dict.fromkeys(("evidence", "tolerance", "mismatch_rate"), float),
+    **{"reason": str, "seconds": float},
+}
+
+
+def row_of(result: FilterResult) -> Row:
+    """Return the cells of `RESULT_COLUMNS`."""
+    counts = len(result.inlier_mask), int(result.inlier_mask.sum()), len(result.models), n_motions(result)
+    tolerance = result.models[0].tolerance if result.models else None
+    rest = result.evidence, tolerance, result.mismatch_rate, result.reason, sum(result.seconds.values())
+    return dict(zip(RESULT_COLUMNS, (*counts, *rest), strict=True))
 
 
 class Report:

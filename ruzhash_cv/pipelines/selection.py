@@ -7,6 +7,8 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.result import FilterResult, Structure
 
+#: Evidence from which a pair counts as showing one scene.
+LEAST_EVIDENCE = 50.0
 #: Share of the kept matches that one plane or rotation must hold to count as dominant.
 NEARLY_ALL = 0.9
 
@@ -20,16 +22,19 @@ def prepare(result: FilterResult) -> None:
 def strongest_motion(result: FilterResult) -> tuple[Mask, Array | None]:
     """Return the mask (n,) of the matches of the strongest rigid motion, and its fundamental matrix.
 
-    None where only a plane or a rotation is seen.
+    None where only a plane or a rotation is seen. What stood still while the rest moved is no motion of the scene.
     """
-    motion: Structure
-    if len(result.models) > 1:
-        motion, mask = result.motions[0], result.motion_labels == 0
-    elif result.models:
-        motion, mask = result.models[0], result.inlier_mask
-    else:
+    motions: tuple[Structure, ...] = result.motions if len(result.models) > 1 else result.models
+    strongest = next((index for index, motion in enumerate(motions) if not motion.stationary), None)
+    if strongest is None:
         return np.zeros(len(result.inlier_mask), bool), None
-    return mask, motion.matrix if motion.kind == "fundamental" else None
+    mask = result.motion_labels == strongest if len(result.models) > 1 else result.inlier_mask
+    return mask, motions[strongest].matrix if motions[strongest].kind == "fundamental" else None
+
+
+def n_motions(result: FilterResult) -> int:
+    """Return how many motions there are, without a search where there is at most one structure."""
+    return len(result.motions) if len(result.models) > 1 else len(result.models)
 
 
 def dominant_plane(result: FilterResult, kept: Mask) -> Array | None:

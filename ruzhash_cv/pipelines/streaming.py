@@ -16,7 +16,7 @@ from multiprocessing import current_process
 from typing import Any, Generic, TypeVar
 
 from ruzhash_cv._interrupts import interrupts_held_from_children
-from ruzhash_cv.pipelines.hosts import host, in_batches
+from ruzhash_cv.pipelines.hosts import host
 from ruzhash_cv.warmup import warmup
 
 Item = TypeVar("Item")
@@ -51,7 +51,7 @@ def stream(
     """
     pool = _Pool(function, n_jobs)
     warmup()  # or every worker would compile the same kernels
-    batches = map(_Batch, in_batches(items, batch_size))
+    batches = map(_Batch, _growing_batches(items, batch_size, pool.n_workers))
     waiting = deque(itertools.islice(batches, BATCHES_AHEAD * pool.n_workers))
     while waiting:
         out: dict[int, _Batch[Item]] = {}
@@ -67,6 +67,15 @@ def stream(
             waiting.extend(itertools.islice(batches, 1))
             for item in batch.items:
                 yield from pool.run_alone(item) or [lost(item)]
+
+
+def _growing_batches(items: Iterable[Item], size: int, n_workers: int) -> Iterator[list[Item]]:
+    """Yield lists of one item for each worker, then of twice as many, and so on up to `size`: the first results come early."""
+    iterator = iter(items)
+    small = (2**doublings for doublings in range(size.bit_length()) for _ in range(n_workers))
+    sizes = itertools.chain(small, itertools.repeat(size))
+    while batch := list(itertools.islice(iterator, next(sizes))):
+        yield batch
 
 
 @dataclass(eq=False)

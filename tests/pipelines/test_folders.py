@@ -164,6 +164,10 @@ def test_what_is_written_is_what_single_calls_give(tmp_path: Path, images: Path,
     assert arrays["anomaly_scores"].tolist() == expected.anomaly_scores.tolist()
     assert arrays["models"].tolist() == [model.matrix.tolist() for model in expected.models]
     assert [str(kind) for kind in arrays["model_kinds"]] == [model.kind for model in expected.models]
+    assert arrays["model_tolerances"].tolist() == [model.tolerance for model in expected.models]
+    assert arrays["motions"].tolist() == [motion.matrix.tolist() for motion in expected.motions]
+    assert arrays["motion_labels"].tolist() == expected.motion_labels.tolist()
+    assert arrays["evidence"] == expected.evidence > 0
     assert "no model" in str(held["desk1.jpg", "plane1.jpg"]["reason"])
 
 
@@ -210,6 +214,24 @@ def test_a_second_run_does_what_is_missing_and_nothing_else(
     assert f"1 of 2 pairs are in {tmp_path / output} already" in err
     status, out, _ = run("-o", tmp_path / output, listed=images)
     assert out.splitlines()[0] == "pairs     1"
+
+
+@pytest.mark.parametrize("output", ["out", "out.h5"])
+def test_a_finished_run_that_is_run_again_says_so(tmp_path: Path, run: Any, output: str) -> None:
+    if output.endswith("h5"):
+        pytest.importorskip("h5py")
+    run("-o", tmp_path / output)
+    assert run("-o", tmp_path / output) == (0, "", f"nothing to do: all 2 pairs are in {tmp_path / output} already\n")
+
+
+def test_seed_and_stationary_matches_are_passed_on(tmp_path: Path, run: Any, images: Path) -> None:
+    held = open_held(tmp_path / "out", run("-o", tmp_path / "out", "--rng", "7", "--drop-stationary"))
+    arrays = held["desk1.jpg", "desk2.jpg"]
+    options = {"pixel": 800 / 320, "rng": pair_seed(NAMES[:2], 7), "keep_stationary": False}
+    expected = filter_points(arrays["points1"], arrays["points2"], **options)
+    assert arrays["anomaly_scores"].tolist() == expected.anomaly_scores.tolist()
+    status, _, err = run("-o", tmp_path / "out")
+    assert (status, "holds pairs made with keep_stationary = False, not True" in err) == (2, True)
 
 
 def test_features_are_looked_for_once_in_each_picture_that_is_missing(
@@ -299,7 +321,7 @@ def test_pairs_of_a_picture_that_was_replaced_are_done_again(
     assert "1 of 2 pairs are in" in err
     held = open_held(tmp_path / output, run("-o", tmp_path / output))
     assert held["desk1.jpg", "plane1.jpg"]["labels"].tolist() != []
-    assert "0" in run("-o", tmp_path / output)[1].splitlines()[0]
+    assert "nothing to do" in run("-o", tmp_path / output)[2]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are text there")

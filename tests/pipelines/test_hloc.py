@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import os
 import shutil
@@ -112,7 +113,9 @@ def test_fifty_pairs_come_back_through_hloc_s_reader(tmp_path: Path) -> None:
     features = write_features(tmp_path / "features.h5", keypoints)
     source = write_matches(tmp_path / "matches.h5", {as_group(*n): m for n, m in zip(pairs, matches, strict=True)})
     output = tmp_path / "filtered.h5"
-    done = filter_matches(features, source, write_pairs(tmp_path / "pairs.txt", pairs), output, strongest_motion=False)
+    done = filter_matches(
+        features, source, write_pairs(tmp_path / "pairs.txt", pairs), output, strongest_motion=False, least_evidence=0
+    )
     for names, partners in zip(pairs, matches, strict=True):
         rows = np.flatnonzero(partners != -1)
         points = keypoints[names[0]][rows], keypoints[names[1]][partners[rows]]
@@ -206,6 +209,20 @@ def test_command_prints_a_summary(files: list[Path], capfd: pytest.CaptureFixtur
     told = dict(line.split(maxsplit=1) for line in capfd.readouterr().out.splitlines())
     assert told["pairs"] == "1"
     assert int(told["inliers"]) == len(read_pair(files[3], scene()[1][0])[0])
+
+
+def test_a_pair_of_less_evidence_than_asked_for_is_written_without_a_match(files: list[Path], tmp_path: Path) -> None:
+    report, names = tmp_path / "report.csv", scene()[1][0]
+    done = filter_matches(*files, n_jobs=1, report=report)
+    (row,) = csv.DictReader(report.read_text().splitlines())
+    assert (row["name1"], row["name2"], int(row["inliers"])) == (*names, done.inliers)
+    assert (int(row["motions"]), int(row["matches"])) == (1, done.matches)
+    assert 0 < float(row["tolerance"]) < 30
+    evidence = float(row["evidence"])
+    filter_matches(*files, n_jobs=1, overwrite=True, least_evidence=evidence - 1)
+    assert len(read_pair(files[3], names)[0]) == done.inliers
+    assert filter_matches(*files, n_jobs=1, overwrite=True, least_evidence=evidence + 1).inliers == 0
+    assert len(read_pair(files[3], names)[0]) == 0
 
 
 # Input of no use

@@ -223,6 +223,20 @@ def test_the_input_is_never_read_far_ahead_of_the_results_taken(backend: str, n_
     assert most <= (streaming.BATCHES_AHEAD * n_jobs + 1) * batch_size
 
 
+def test_the_first_result_comes_when_one_item_is_done() -> None:
+    done: list[int] = []
+    answers = streaming.stream(done.append, iter(range(500)), lambda _: None, n_jobs=1, batch_size=64)
+    next(answers)
+    assert done == [0]
+    list(answers)
+    assert done == list(range(500))
+
+
+def test_batches_grow_to_the_size_asked_for() -> None:
+    sizes = [len(batch) for batch in streaming._growing_batches(range(500), 100, 2)]
+    assert sizes == [1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32, 64, 64, 100, 100, 46]
+
+
 def test_the_input_is_read_in_the_thread_that_takes_results() -> None:
     import threading
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from two_views import H, motion
 
-from ruzhash_cv import FilterResult, filter_points
+from ruzhash_cv import FilterResult, Structure, filter_points
 from ruzhash_cv.families.distances import sampson_distance
 from ruzhash_cv.pipelines import selection
 
@@ -55,6 +57,26 @@ def test_of_several_structures_the_motion_of_most_matches_is_taken() -> None:
     assert F is not None
     assert mask[25:].mean() > 0.9
     assert mask[:25].mean() < 0.2
+
+
+def test_what_stood_still_is_never_the_strongest_motion() -> None:
+    """A watermark may hold more matches than any motion of the scene."""
+    result = filtered(motion(N, noise=0.3, seed=0))
+    mark = replace(result.motions[0], stationary=True, support=N)
+    labels = np.where(np.arange(N) < 70, 0, 1)
+    vars(result)["_motions"] = (mark, result.motions[0]), labels  # as once they have been searched for
+    mask, F = selection.strongest_motion(replace_models(result, result.models * 2))
+    assert mask.tolist() == (labels == 1).tolist()
+    assert F is not None
+    alone = replace_models(result, (replace(result.models[0], stationary=True),))
+    assert selection.strongest_motion(alone)[0].sum() == 0
+
+
+def replace_models(result: FilterResult, models: tuple[Structure, ...]) -> FilterResult:
+    """Return a result with other models and the motions that it has."""
+    changed = replace(result, models=models)
+    vars(changed)["_motions"] = vars(result)["_motions"]
+    return changed
 
 
 def test_where_nothing_is_found_nothing_is_chosen() -> None:
