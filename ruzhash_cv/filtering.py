@@ -294,7 +294,7 @@ def families_of(model: Model | TwoViewFamily, cameras: Cameras | None = None) ->
     return Families(both[:1], (True,)) if model == "homography" else Families(both, (model == "auto", True))
 
 
-def _families_of_rays(model: str | TwoViewFamily, *, calibrated: bool) -> Families:
+def _families_of_rays(model: Model | TwoViewFamily, *, calibrated: bool) -> Families:
     """Return the families for matches with rays."""
     if not isinstance(model, str):
         raise TypeError(

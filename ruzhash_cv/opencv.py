@@ -179,7 +179,7 @@ def find_matrix(
     return np.asarray(families.to_pixels(found, matches.into)[0])
 
 
-def _search(kind: str, matches: MatchSet, parameters: Parameters, rng: np.random.Generator) -> tuple[Problem, Estimate]:
+def _search(kind: Model, matches: MatchSet, parameters: Parameters, rng: np.random.Generator) -> tuple[Problem, Estimate]:
     """Return what is searched, and what was found; where motions alone are not found, planes may still propose one."""
     for model in (kind,) if kind == "homography" else (kind, "auto"):
         problem = Problem.of(matches, families_of(model), parameters, STAGES, rng)
@@ -215,7 +215,7 @@ def _one_threshold(method: Any, reprojection: float | None, ours: float | None, 
     return THRESHOLD * pixel
 
 
-def _as_opencv(kind: str, matrix: Array | None, points1: Array, points2: Array, threshold: float) -> Found:
+def _as_opencv(kind: Model, matrix: Array | None, points1: Array, points2: Array, threshold: float) -> Found:
     """Return a matrix as OpenCV scales it, and the mask (n, 1) of matches within a threshold of it."""
     if matrix is None:
         return None, np.zeros((len(points1), 1), np.uint8)
