@@ -179,7 +179,9 @@ def find_matrix(
     return np.asarray(families.to_pixels(found, matches.into)[0])
 
 
-def _search(kind: Model, matches: MatchSet, parameters: Parameters, rng: np.random.Generator) -> tuple[Problem, Estimate]:
+def _search(
+    kind: Model, matches: MatchSet, parameters: Parameters, rng: np.random.Generator
+) -> tuple[Problem, Estimate]:
     """Return what is searched, and what was found; where motions alone are not found, planes may still propose one."""
     for model in (kind,) if kind == "homography" else (kind, "auto"):
         problem = Problem.of(matches, families_of(model), parameters, STAGES, rng)

@@ -58,7 +58,7 @@ def as_dict(result: Any) -> dict[str, Any]:
 
 def structure_as_dict(structure: Any) -> dict[str, Any]:
     """Return a `Structure` or a `Motion` as JSON can hold it."""
-    return {**vars(structure), "matrix": structure.matrix.tolist()}
+    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in vars(structure).items()}
 
 
 def as_html(result: Any) -> str:

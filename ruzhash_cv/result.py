@@ -154,8 +154,8 @@ class FilterResult(Record):
         """How sure it is that the images share anything: the evidence of the strongest structure that is not stationary, 0 without one.
 
         That is minus the logarithm of how many structures as strong are expected by chance. Hardly any pair of unrelated images reaches
-        50, the cut of the commands; docs/benchmarks_geometry.md has the figures. A sum over structures would be worse: windows that two different
-        buildings share make many small ones.
+        50, the cut of the commands; docs/benchmarks_geometry.md has the figures. A sum over structures would be worse: windows that two
+        different buildings share make many small ones.
         """
         return max((structure.evidence for structure in self.models if not structure.stationary), default=0.0)
 

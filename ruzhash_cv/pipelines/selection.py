@@ -29,7 +29,7 @@ def strongest_motion(result: FilterResult) -> tuple[Mask, Array | None]:
     if strongest is None:
         return np.zeros(len(result.inlier_mask), bool), None
     mask = result.motion_labels == strongest if len(result.models) > 1 else result.inlier_mask
-    return mask, motions[strongest].matrix if motions[strongest].kind == "fundamental" else None
+    return mask, motions[strongest].fundamental
 
 
 def n_motions(result: FilterResult) -> int:
