@@ -1,0 +1,62 @@
+"""The picture of the front page: true matches that OpenCV's MAGSAC and this package keep on the bundled desk.
+
+python benchmarks/front_page.py    # prints the counts and writes docs/images/front.jpg
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import matplotlib
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv import as_correspondences, filter_points
+from ruzhash_cv.datasets import ImagePair, load_pair
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "front.jpg"
+KEPT, LOST = "#00a651", "#ff2d95"
+PIXELS = 3.0  # MAGSAC's threshold, and the tolerance of the truth
+
+
+def measure() -> tuple[ImagePair, NDArray[np.float64], NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
+    """Return the pair, the first points of its matches, which matches are true, and the mask of each method."""
+    pair = load_pair("desk")
+    sift = cv2.SIFT_create()
+    (kp1, des1), (kp2, des2) = (sift.detectAndCompute(image, None) for image in (pair.img1, pair.img2))
+    found = as_correspondences(kp1, kp2, cv2.BFMatcher().knnMatch(des1, des2, k=2), ratio=0.8)
+    rows = np.isfinite(found.points1).all(axis=1)
+    points1, points2 = found.points1[rows], found.points2[rows]
+    magsac = cv2.findFundamentalMat(points1, points2, cv2.USAC_MAGSAC, PIXELS)[1]
+    masks = {"OpenCV MAGSAC": magsac.ravel() > 0, "ruzhash_cv": filter_points(points1, points2).inlier_mask}
+    return pair, points1, pair.labels(points1, points2, tolerance=PIXELS) >= 0, masks
+
+
+def main() -> None:
+    """Print the counts and draw them."""
+    pair, points, true, masks = measure()
+    image = cv2.convertScaleAbs(pair.img1, alpha=1.15, beta=25)[:, :, ::-1]
+    figure, axes = plt.subplots(1, 2, figsize=(16, 6.4), dpi=100, layout="constrained")
+    for axis, (name, mask) in zip(axes, masks.items(), strict=True):
+        kept, lost = points[mask & true], points[~mask & true]
+        print(
+            f"{name:14} keeps {len(kept)} of {true.sum()} true matches, and {(mask & ~true).sum()} of {(~true).sum()} mismatches"
+        )
+        axis.imshow(image, interpolation="lanczos")
+        for own, colour in ((lost, LOST), (kept, KEPT)):
+            axis.scatter(*own.T, s=42, color=colour, edgecolors="white", linewidths=0.8)
+        axis.set_title(f"{name}: {len(kept)} of {true.sum()}", fontsize=32, fontweight="bold")
+        axis.set(xticks=[], yticks=[], xlim=(0, 800), ylim=(600, 95))
+    marks = [plt.Line2D([], [], ls="", marker="o", ms=14, color=colour) for colour in (KEPT, LOST)]
+    figure.legend(
+        marks, ["true match, kept", "true match, lost"], loc="outside lower center", ncols=2, fontsize=26, frameon=False
+    )
+    figure.savefig(PICTURE, pil_kwargs={"quality": 82})
+
+
+if __name__ == "__main__":
+    main()
