@@ -33,7 +33,8 @@ class Pair:
     """Matches between two calibrated images, with x2 ~ K2 (R X + t) exactly known.
 
     `labels`: 0 = mismatch, 1 = true. `judged`: the matches that count. `exact1`, `exact2`: other true matches, free of noise.
-    `t` is 0 for a pure rotation. `model`: the exact fundamental matrix, or the homography of a rotation or of a single plane.
+    `t` is 0 for a pure rotation. `model`: the exact fundamental matrix, or the homography of a rotation or of a single plane, of pixels
+    without distortion. Both images have the `distortion` of OpenCV's model, or of its `fisheye`'s; `exact1` and `exact2` too.
     """
 
     name: str
@@ -51,11 +52,17 @@ class Pair:
     t: NDArray[np.float64]
     model: Matrix
     settings: dict[str, float | str] = field(default_factory=dict)
+    distortion: tuple[float, ...] = ()
+    fisheye: bool = False
 
 
-def camera_matrix(rng: np.random.Generator) -> Matrix:
+Projection = Callable[[NDArray[np.float64], Matrix], Points]
+"""Pixels (n, 2) of points (n, 3) in a camera's frame, NaN where they are not seen."""
+
+
+def camera_matrix(rng: np.random.Generator, focals: tuple[float, float] = FOCAL) -> Matrix:
     """Square pixels, the principal point in the middle."""
-    focal = rng.uniform(*FOCAL)
+    focal = rng.uniform(*focals)
     return np.array([[focal, 0, SIZE[0] / 2], [0, focal, SIZE[1] / 2], [0, 0, 1]])
 
 
@@ -102,7 +109,7 @@ def wrong_places(
     return wrong1, wrong2
 
 
-def draw(scene: str, motion: str, seed: int) -> Pair:
+def draw(scene: str, motion: str, seed: int, see: Projection = project, focals: tuple[float, float] = FOCAL) -> Pair:
     """One pair; cameras, noise, the number of matches and the kind of mismatches come from the seed."""
     # crc32, as str hashes differ between processes.
     rng = np.random.default_rng([zlib.crc32(f"{scene} {motion}".encode()), seed])
@@ -110,10 +117,10 @@ def draw(scene: str, motion: str, seed: int) -> Pair:
     noise = rng.uniform(*NOISE)
     total = int(np.exp(rng.uniform(np.log(max(N_MATCHES[0], FEWEST / (1 - rate))), np.log(N_MATCHES[1]))))
     while True:
-        world, K1, K2 = WORLDS[scene](rng), camera_matrix(rng), camera_matrix(rng)
-        views1 = project(world.points, K1)
+        world, K1, K2 = WORLDS[scene](rng), camera_matrix(rng, focals), camera_matrix(rng, focals)
+        views1 = see(world.points, K1)
         R, t = move(motion, float(np.median(world.points[np.isfinite(views1[:, 0]), 2])), rng)
-        views = views1, project(world.points @ R.T + t, K2)
+        views = views1, see(world.points @ R.T + t, K2)
         seen = np.isfinite(views[0][:, 0]) & np.isfinite(views[1][:, 0])
         if seen.sum() >= 0.25 * len(seen) and seen.sum() > 2 * FEWEST:
             break
@@ -121,7 +128,7 @@ def draw(scene: str, motion: str, seed: int) -> Pair:
     n_false = round(rate * total)
     # A few points are drawn twice where a scene shows less than is asked for; the noise sets them apart.
     true = rng.choice(rows, total - n_false) if total - n_false > len(rows) else rows[: total - n_false]
-    shift = lambda points: project(points @ R.T + t, K2)  # noqa: E731
+    shift = lambda points: see(points @ R.T + t, K2)  # noqa: E731
     wrong = wrong_places(kind, world, seen, views, shift, n_false, total, rng)
     points = [
         np.vstack([view[true], other]) + rng.normal(0, noise, (total, 2))
