@@ -11,6 +11,7 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_choice, check_real
+from ruzhash_cv.calibration import contradicted
 from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, look_up
 from ruzhash_cv.decoys import decoys_of_matches, decoys_of_unexplained
@@ -261,6 +262,9 @@ def run(points1: Array, points2: Array, method: Method, options: Options, rng: n
         result.anomaly_scores[matches.finite] = scores[matches.where]  # what looks best may be true all the same
         return _with_statistics(result, estimate, {"search": search_seconds})
     structures = refine_structures(estimate.structures, matches, problem.radii)
+    if is_calibrated(method.families) and contradicted(structures, matches, problem.radii, RAY_FAMILIES["fundamental"]):
+        families = replace(method.families, members=(method.families[0], RAY_FAMILIES["fundamental"]))
+        return run(points1, points2, replace(method, families=families), options, rng)
     result = _labelled(structures, scores, matches, estimate, problem, options)
     seconds = {"search": search_seconds, "labelling": time.perf_counter() - started - search_seconds}
     return _with_statistics(result, estimate, seconds)
@@ -306,6 +310,11 @@ def _families_of_rays(model: Model | TwoViewFamily, *, calibrated: bool) -> Fami
     if model == "homography":
         return Families((planes,), (True,))
     return Families((planes, rigid if model == "auto" else RAY_FAMILIES[model]), (model == "auto", True))
+
+
+def is_calibrated(families: Families) -> bool:
+    """Tell whether rigid motions are those of known cameras."""
+    return families.motion_id is not None and families[families.motion_id] is RAY_FAMILIES["essential"]
 
 
 def subsample(matches: MatchSet, most: int, stages: Stages, rng: np.random.Generator) -> tuple[MatchSet, Rows]:

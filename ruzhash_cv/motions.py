@@ -29,7 +29,7 @@ from ruzhash_cv.decoys import decoys_of_matches
 from ruzhash_cv.families.base import Models, MotionFamily
 from ruzhash_cv.families.normal_equations import PARALLAX_SIZE
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.refinement import EXACT, noise_scales, refine
+from ruzhash_cv.refinement import EXACT, fits_as_well, noise_scales, refine
 from ruzhash_cv.repetition import Neighbours, interleaved
 from ruzhash_cv.sampling import SamplePlan, draw_samples
 from ruzhash_cv.selection import EvidenceRules, Radii, Structures, WithRadii, count_weights, evidence
@@ -285,10 +285,10 @@ def _held(rigid: _Rigid, models: Array, rows: Rows) -> Mask:
     That is with at most twice its noise, or with twice the smallest radius: a lens that is not undistorted bends the lines of each
     plane differently, and a matrix of its own adapts to that.
     """
-    problem, radii = rigid.problem, rigid.problem.parameters.radii
+    problem = rigid.problem
     squared, labels = rigid.family.squared_residuals(problem.matches.data[rows], models), problem.labels[rows]
-    held, as_well = np.zeros((len(models), len(problem.structures)), bool), radii[2] / radii[0]
+    held = np.zeros((len(models), len(problem.structures)), bool)
     for structure in np.unique(labels[labels >= 0]):
         noise = noise_scales(squared[:, labels == structure], rigid.family.codimension)
-        held[:, structure] = noise <= as_well * max(rigid.least_noise[structure], radii[0] * problem.matches.unit)
+        held[:, structure] = fits_as_well(noise, rigid.least_noise[structure], problem.radii)
     return held

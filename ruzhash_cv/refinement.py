@@ -131,6 +131,13 @@ def noise_scales(squared: Array, codimension: int) -> Array:
     return np.sqrt(np.array(middle, np.float64) / chdtri(codimension, 0.5))
 
 
+def fits_as_well(noise: Array, least: float, radii: Radii) -> Mask:
+    """Tell whether noise scales (m,) are at most twice the least there is, or twice the smallest radius."""
+    parameters = radii.parameters
+    as_well = parameters.radii[2] / parameters.radii[0]
+    return np.asarray(noise <= as_well * max(least, parameters.radii[0] * radii.unit))
+
+
 def refine_structures(structures: Structures, matches: MatchSet, radii: Radii) -> Structures:
     """Return structures fitted at their own noise scales; what is stationary keeps its model.
 

@@ -36,6 +36,7 @@ ORDER = (
     "motions",
     "consensus",
     "overlaps",
+    "calibration",
     "pose",
     "printing",
     "reasons",

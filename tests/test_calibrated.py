@@ -158,6 +158,31 @@ def test_one_known_camera_straightens_its_image(seed: int) -> None:
     assert max(angles(result.camera_pose(*cameras), POSE)) < 2.0
 
 
+@pytest.mark.parametrize("focal", [0.7, 1.0, 1.4])
+def test_a_focal_length_that_is_only_guessed_tells_the_same_matches(focal: float) -> None:
+    guessed = [np.diag([focal, focal, 1.0]) @ matrix for matrix in (CAMERA1, CAMERA2)]
+    centred = [
+        guess + [[0, 0, (1 - focal) * guess[0, 2] / focal], [0, 0, (1 - focal) * guess[1, 2] / focal], [0, 0, 0]]
+        for guess in guessed
+    ]
+    pixels = with_mismatches(views(depth(200, 0)), 100)
+    result = filter_points(*pixels, cameras=tuple(centred))
+    assert result.inlier_mask[:200].mean() > 0.95
+    assert result.inlier_mask[200:].mean() < 0.06
+
+
+@three_seeds
+def test_cameras_that_the_matches_contradict_give_way_to_a_fundamental_matrix(seed: int) -> None:
+    wrong = CAMERA1, CAMERA2 * [[4.0], [0.5], [1.0]]
+    pixels = with_mismatches(views(depth(300, seed), noise=0.2, seed=seed), 60, seed)
+    result = filter_points(*pixels, cameras=wrong)
+    assert result.motions[0].kind == "fundamental"
+    assert result.inlier_mask[:300].mean() > 0.9
+    assert result.inlier_mask[300:].mean() < 0.1
+    right = filter_points(*pixels, cameras=(CAMERA1, CAMERA2))
+    assert right.motions[0].kind == "essential"
+
+
 def test_a_watermark_of_one_camera_is_stationary() -> None:
     pixels = with_mismatches(pixels_of(depth(200, 0), (BARREL[0], BARREL[0])), 50)
     mark = np.random.default_rng(1).uniform([20.0, 20.0], [120.0, 60.0], (40, 2))
