@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class Method:
 
 
 #: What is searched for, by name.
-Model: TypeAlias = Literal["auto", "homography", "fundamental"]
+Model: TypeAlias = Literal["auto", "homography", "fundamental", "essential"]
 
 
 @dataclass(frozen=True)
@@ -288,18 +288,18 @@ def families_of(model: Model | TwoViewFamily, cameras: Cameras | None = None) ->
     Homographies of neighbourhoods come first, whatever is asked for: they tell which matches agree with their neighbours.
     """
     if cameras is not None:
-        return _families_of_rays(model, calibrated=None not in cameras)
+        return families_of_rays(model, calibrated=None not in cameras)
     if not isinstance(model, str | type) and isinstance(model, TwoViewFamily):
         if model.codimension not in (1, 2):
             raise ValueError(f"`model.codimension` must be one of [1, 2], got {model.codimension!r}")
         return Families((CheckedFamily(model),), (True,))
-    check_choice(model, "model", get_args(Model), "a TwoViewFamily")
+    check_choice(model, "model", ("auto", *FAMILIES), "a TwoViewFamily")
     both = FAMILIES["homography"], FAMILIES["fundamental"]
     return Families(both[:1], (True,)) if model == "homography" else Families(both, (model == "auto", True))
 
 
-def _families_of_rays(model: Model | TwoViewFamily, *, calibrated: bool) -> Families:
-    """Return the families for matches with rays."""
+def families_of_rays(model: Model | TwoViewFamily, *, calibrated: bool) -> Families:
+    """Return the families for matches with rays, as `families_of`."""
     if not isinstance(model, str):
         raise TypeError(
             f"`model` must be one of the built-in ones where `cameras` are given, got {type(model).__name__}"

@@ -1,8 +1,9 @@
-"""One model and its inliers in OpenCV's form: what takes the place of `cv2.findHomography` and `cv2.findFundamentalMat`."""
+"""One model and its inliers in OpenCV's form, in place of `cv2.findHomography`, `findFundamentalMat` and `findEssentialMat`."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_real
+from ruzhash_cv.cameras import Camera, Sight
 from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise
 from ruzhash_cv.families.base import Models
-from ruzhash_cv.families.distances import FAMILIES
-from ruzhash_cv.filtering import PARAMETERS, STAGES, Model, families_of, subsample
+from ruzhash_cv.families.distances import FAMILIES, RAY_FAMILIES
+from ruzhash_cv.filtering import PARAMETERS, STAGES, Model, families_of, families_of_rays, subsample
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem
@@ -25,6 +27,7 @@ from ruzhash_cv.search import Estimate, find_structures, held_by
 ROBUST_METHODS = (4, 8, 16, *range(32, 39))
 #: Pixels: OpenCV's own threshold where none is given.
 THRESHOLD = 3.0
+ESSENTIAL_THRESHOLD = 1.0
 #: A last entry of a matrix of unit norm below this is zero: the matrix cannot be scaled to make it 1.
 _ZERO = 1e-12
 
@@ -143,6 +146,122 @@ def find_fundamental_matrix(
     return _find("fundamental", points1, points2, limit, pixel, rng)
 
 
+@uninterrupted
+def find_essential_matrix(
+    points1: ArrayLike,
+    points2: ArrayLike,
+    *args: Any,
+    threshold: float | None = None,
+    rng: RNG = 0,
+    **kwargs: Any,
+) -> Found:
+    """Find the essential matrix that most matches agree with, in place of ``cv2.findEssentialMat``, in either of its forms.
+
+    ``find_essential_matrix(points1, points2, K, cv2.RANSAC, 0.999, 1.0)`` is for one camera, and
+    ``find_essential_matrix(points1, points2, K1, distortion1, K2, distortion2, cv2.RANSAC, 0.999, 1.0)`` for two. As
+    `find_homography` finds its model. ``cv2.recoverPose`` takes both results; `FilterResult.camera_pose` is more accurate.
+
+    Parameters
+    ----------
+    points1, points2
+        See `find_homography`; pixels as detected, with the distortion of the images.
+    args, kwargs
+        ``cameraMatrix, method, prob, threshold, maxIters, mask`` or
+        ``cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2, method, prob, threshold, mask``, by place or by these names, as
+        OpenCV has them. A matrix may be any camera that `Camera.of` takes, its distortion then None. `method`, `prob`, `maxIters` and
+        `mask` are ignored.
+    threshold : float, optional
+        On the Sampson distance, in pixels of the images; by default 1, as in OpenCV.
+    rng
+        See `filter_points`.
+
+    Returns
+    -------
+    model : ndarray of float64, shape (3, 3), or None
+        x2^T E x1 = 0 for rays, of unit norm; always a single matrix. None where nothing was found.
+    mask : ndarray of uint8, shape (n, 1)
+        As from `find_homography`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above; the message names it and what arrived.
+
+    Examples
+    --------
+    >>> import cv2
+    >>> rng = np.random.default_rng(0)
+    >>> K = np.array([[700.0, 0.0, 320.0], [0.0, 700.0, 240.0], [0.0, 0.0, 1.0]])
+    >>> X = rng.uniform([-2, -1, 4], [2, 1, 8], (100, 3))
+    >>> points1, points2 = ((Y @ K.T)[:, :2] / Y[:, 2:] for Y in (X, X + [0.5, 0.0, 0.0]))
+    >>> E, mask = find_essential_matrix(points1, points2, K, cv2.RANSAC, 0.999, 1.0)
+    >>> _, R, t, _ = cv2.recoverPose(E, points1, points2, K, mask=mask)
+    >>> t.ravel().round(3) + 0.0
+    array([1., 0., 0.])
+    """
+    cameras, limit = _essential_arguments(args, kwargs, threshold)
+    (first, second), generator = as_pairs(points1, points2), as_generator(rng)
+    sight = Sight.of(first, second, cameras)
+    with np.errstate(under="ignore"):  # whatever the caller's settings
+        matches = MatchSet.of(first, second, PARAMETERS.unit, sight=sight)
+        matrix = find_matrix("essential", matches, limit, PARAMETERS, generator)
+    mask = np.zeros((len(first), 1), np.uint8)
+    if matrix is not None:
+        with np.errstate(all="ignore"):
+            rows = np.hstack([first, second, sight.rays1, sight.rays2])
+            squared = RAY_FAMILIES["essential"].squared_residuals(rows, matrix.reshape(1, 9))[0]
+        mask[:, 0] = np.sqrt(squared) <= limit
+    return matrix, mask
+
+
+#: Names of the arguments of OpenCV's forms after the points.
+_ONE_CAMERA = ("cameraMatrix", "method", "prob", "threshold", "maxIters", "mask")
+_TWO_CAMERAS = (
+    "cameraMatrix1", "distCoeffs1", "cameraMatrix2", "distCoeffs2", "method", "prob", "threshold", "mask",
+)  # fmt: skip
+
+
+def _essential_arguments(
+    args: tuple[Any, ...], kwargs: dict[str, Any], threshold: float | None
+) -> tuple[tuple[Camera, Camera], float]:
+    """Return the cameras and the threshold of a call in one of OpenCV's forms: the second has a third argument that is a matrix."""
+    two = (
+        "cameraMatrix1" in kwargs
+        or "cameraMatrix2" in kwargs
+        or (len(args) > 2 and not isinstance(args[2], Real | None))
+    )
+    names = _TWO_CAMERAS if two else _ONE_CAMERA
+    if len(args) > len(names):
+        raise TypeError(
+            f"`find_essential_matrix` takes `points1`, `points2` and at most {len(names)} more, got {len(args)}"
+        )
+    given = dict(zip(names, args, strict=False))
+    for name, value in kwargs.items():
+        if name not in names:
+            raise TypeError(f"`find_essential_matrix` has no argument `{name}` beside {', '.join(names)}")
+        if name in given:
+            raise TypeError(f"`{name}` is given twice")
+        given[name] = value
+    if (method := given.get("method")) is not None:
+        _check_method(method)
+    if threshold is not None and given.get("threshold") is not None:
+        raise TypeError(f"`threshold` is given twice, as {given['threshold']!r} and as {threshold!r}")
+    limit = given.get("threshold") if threshold is None else threshold
+    matrices = names[0:3:2] if two else names[:1]
+    missing = [name for name in matrices if given.get(name) is None]
+    if missing:
+        raise TypeError(f"`{missing[0]}` must be given, a matrix (3, 3) or a camera")
+    first, second = (
+        (_camera_of(given, *pair) for pair in (names[:2], names[2:4])) if two else (_camera_of(given, names[0]),) * 2
+    )
+    return (first, second), ESSENTIAL_THRESHOLD if limit is None else check_real(limit, "threshold")
+
+
+def _camera_of(given: dict[str, Any], matrix: str, distortion: str | None = None) -> Camera:
+    numbers = None if distortion is None else given.get(distortion)
+    return Camera.of(given[matrix] if numbers is None else (given[matrix], numbers), matrix)
+
+
 def _find(kind: Model, points1: ArrayLike, points2: ArrayLike, threshold: float, pixel: float, rng: RNG) -> Found:
     """Return the model of a kind that most matches agree with, and their mask."""
     (first, second), generator = as_pairs(points1, points2), as_generator(rng)
@@ -184,7 +303,8 @@ def _search(
 ) -> tuple[Problem, Estimate]:
     """Return what is searched, and what was found; where motions alone are not found, planes may still propose one."""
     for model in (kind,) if kind == "homography" else (kind, "auto"):
-        problem = Problem.of(matches, families_of(model), parameters, STAGES, rng)
+        families = families_of_rays(model, calibrated=True) if matches.calibrated else families_of(model)
+        problem = Problem.of(matches, families, parameters, STAGES, rng)
         estimate = find_structures(problem, rng)
         if len(estimate.structures) > 0:
             break

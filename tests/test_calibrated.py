@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 from posed_views import CAMERA1, CAMERA2, POSE, TURN, WALL, angles, on_plane, towards, turned, views
 
-from ruzhash_cv import Camera, FilterResult, filter_matches, filter_points, sampson_distance, transfer_error
+from ruzhash_cv import (
+    Camera,
+    FilterResult,
+    filter_matches,
+    filter_points,
+    find_essential_matrix,
+    sampson_distance,
+    transfer_error,
+)
 
 Array = np.ndarray
 three_seeds = pytest.mark.parametrize("seed", range(3))
@@ -248,3 +256,74 @@ def test_a_ray_of_length_0_is_named() -> None:
     rays[4] = 0.0
     with pytest.raises(ValueError, match=r"`points2` must be rays of a length above 0, got .* in row 4"):
         filter_points(np.ones((10, 3)), rays, cameras=(ROUND, ROUND))
+
+
+# In OpenCV's form
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        ((CAMERA1, None, CAMERA2, None, cv2.RANSAC, 0.999, 1.0), {}),
+        ((CAMERA1, np.zeros(5), CAMERA2, None), {"threshold": 1.0}),
+        ((), {"cameraMatrix1": CAMERA1, "distCoeffs1": None, "cameraMatrix2": CAMERA2, "method": cv2.USAC_MAGSAC}),
+        ((Camera(CAMERA1), None, Camera(CAMERA2)), {"rng": 0}),
+    ],
+)
+def test_an_essential_matrix_of_two_cameras_is_found_in_opencv_s_form(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    pixels = with_mismatches(views(depth(200, 0)), 100)
+    E, mask = find_essential_matrix(*pixels, *args, **kwargs)
+    assert E is not None
+    assert mask.dtype == np.uint8
+    assert mask.shape == (300, 1)
+    assert mask[:200].mean() > 0.9
+    assert mask[200:].mean() < 0.15
+    first, second = (
+        cv2.undistortPoints(each[:, None], K, None)[:, 0] for each, K in zip(pixels, (CAMERA1, CAMERA2), strict=True)
+    )
+    _, R, t, _ = cv2.recoverPose(E, first, second, np.eye(3), mask=mask)
+    assert max(angles((R, t.ravel()), POSE)) < 2.0
+
+
+def test_an_essential_matrix_of_one_camera_is_found_in_opencv_s_form() -> None:
+    pixels = with_mismatches(pixels_of(depth(200, 0), (Camera(CAMERA1), Camera(CAMERA1))), 100)
+    E, mask = find_essential_matrix(*pixels, CAMERA1, cv2.RANSAC, 0.999, 1.0, 1000)
+    again, _ = find_essential_matrix(*pixels, cameraMatrix=CAMERA1, threshold=1.0)
+    np.testing.assert_array_equal(E, again)
+    _, R, t, _ = cv2.recoverPose(E, *pixels, CAMERA1, mask=mask)
+    assert max(angles((R, t.ravel()), POSE)) < 2.0
+
+
+@three_seeds
+def test_distortions_are_taken_into_account_in_opencv_s_form(seed: int) -> None:
+    pixels = with_mismatches(pixels_of(depth(200, seed), BARREL, seed=seed), 100, seed)
+    (one, first), (two, second) = ((camera.matrix, camera.distortion) for camera in BARREL)
+    _, mask = find_essential_matrix(*pixels, one, first, two, second)
+    _, other = find_essential_matrix(*pixels, one, None, two, None)
+    assert mask[:200].mean() > max(0.9, other[:200].mean() + 0.05)
+
+
+def test_without_a_motion_there_is_no_essential_matrix() -> None:
+    E, mask = find_essential_matrix(np.zeros((5, 2)), np.zeros((5, 2)), CAMERA1)
+    assert E is None
+    assert mask.tolist() == [[0]] * 5
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "message"),
+    [
+        ((), {}, "`cameraMatrix` must be given, a matrix"),
+        ((CAMERA1, None, None, None), {"cameraMatrix2": None}, "`cameraMatrix2` is given twice"),
+        ((), {"cameraMatrix1": CAMERA1}, "`cameraMatrix2` must be given, a matrix"),
+        ((CAMERA1,), {"focal": 1.0}, "`find_essential_matrix` has no argument `focal` beside cameraMatrix, method"),
+        ((CAMERA1, cv2.RANSAC, 0.9, 1.0), {"threshold": 1.0}, "`threshold` is given twice"),
+        ((CAMERA1, 0.999), {}, "`method` must be one of OpenCV's robust methods"),
+        ((CAMERA1, cv2.RANSAC, 0.9, 1.0, 10, None, None), {}, "takes `points1`, `points2` and at most 6 more, got 7"),
+        ((1.0,), {}, r"`cameraMatrix` is no camera: `matrix` must have shape \(3, 3\)"),
+    ],
+)
+def test_what_opencv_s_form_does_not_have_is_named(args: tuple[Any, ...], kwargs: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        find_essential_matrix(*views(depth(20, 0)), *args, **kwargs)

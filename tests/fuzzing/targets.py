@@ -210,6 +210,17 @@ def estimate(function: Callable[..., Any]) -> Target:
     return target
 
 
+def find_essential_matrix(draw: Draw) -> None:
+    pairs = correspondences(draw, draw.pick(SIZES))
+    one, other, draw.legal = camera_of(draw), camera_of(draw), False
+    forms = ((one,), (one, cv2.RANSAC, 0.9), (one, None, other, None), (one, None, other, None, 38, 0.9, 3.0), ())
+    model, mask = ruzhash_cv.find_essential_matrix(
+        points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:]), *draw.pick(forms), rng=draw.seed()
+    )
+    claim(mask.shape == (len(pairs), 1) and mask.dtype == np.uint8 and (mask <= 1).all(), f"mask {mask!r}")
+    claim(model is None or (model.shape == (3, 3) and np.isfinite(model).all()), f"{model!r}")
+
+
 def as_correspondences(draw: Draw) -> None:
     kp1, kp2, matches, ratio = matched(draw)
     pairs = ruzhash_cv.as_correspondences(kp1, kp2, matches, ratio=ratio)
@@ -405,6 +416,7 @@ TARGETS: dict[str, Target] = {
     "cameras": cameras,
     "find_homography": estimate(ruzhash_cv.find_homography),
     "find_fundamental_matrix": estimate(ruzhash_cv.find_fundamental_matrix),
+    "find_essential_matrix": find_essential_matrix,
     "as_correspondences": as_correspondences,
     "select_matches": select_matches,
     "transfer_error": residuals(ruzhash_cv.transfer_error),
