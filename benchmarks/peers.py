@@ -43,11 +43,11 @@ Peer = Callable[[Points, Points, int], Verdict]
 """Points of both images and a seed."""
 
 
-def ruzhash(points1: Points, points2: Points, seed: int, *, model: str) -> Verdict:
-    """This package with its defaults."""
+def ruzhash(points1: Points, points2: Points, seed: int, *, model: str, threshold: float | None = None) -> Verdict:
+    """This package."""
     from ruzhash_cv import filter_points
 
-    result = filter_points(points1, points2, model=model, rng=seed)
+    result = filter_points(points1, points2, model=model, threshold=threshold, rng=seed)
     return Verdict(result.inlier_mask, result.anomaly_scores, np.asarray(result.labels))
 
 
@@ -133,6 +133,7 @@ def all_peers() -> dict[str, Peer]:
     """Every method this machine can run, by name; `estimators.ABSENT` says which are missing and why."""
     peers: dict[str, Peer] = {OURS: partial(ruzhash, model="auto")}
     peers |= {f"{OURS} {kind}": partial(ruzhash, model=kind) for kind in MODELS.values()}
+    peers[f"{OURS} 3 px"] = partial(ruzhash, model="auto", threshold=3.0)
     for letter, kind in MODELS.items():
         peers |= {f"{letter} {name}": partial(single, kind, one) for name, one in single_models(kind).items()}
     if poselib is not None:

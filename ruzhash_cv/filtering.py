@@ -176,10 +176,10 @@ def filter_points(
         Models to look for: planes, rigid motions, or both ("auto"), each where it has more evidence; or those of a family of your own.
         Where both cameras are given, "auto" takes essential matrices for rigid motions.
     threshold : float, optional
-        The tolerance of every structure, in the unit of the points: every kept match lies within it of one of the result's `models`,
-        by symmetric transfer error for a homography and Sampson distance for a fundamental matrix. Models, scores and p-values are
-        as without it, but a structure that no match lies within is left out. None: each structure gets a tolerance of its own from
-        its residuals, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
+        As RANSAC's, but for all structures, in the unit of the points: no structure is searched for with a larger radius, and a match
+        is kept within it of one of the result's `models`, by symmetric transfer error for a homography and Sampson distance for a
+        fundamental matrix, unless its keypoint has a better match. None: each structure gets a tolerance of its own from its
+        residuals, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
     ratio : float in (0, 1], optional
         Run Lowe's ratio test on the `matches` first, which must then be knnMatch output.
     false_acceptance_rate : float in (0, 1), optional
@@ -251,7 +251,8 @@ def run(points1: Array, points2: Array, method: Method, options: Options, rng: n
     if matches.n_groups < MIN_MATCHES:
         return _flagged(matches.finite, why_too_few(matches))
     searched, rows = subsample(matches, parameters.max_searched, stages, rng)
-    problem = Problem.of(searched, method.families, parameters, stages, rng)
+    threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
+    problem = Problem.of(searched, method.families, parameters, stages, rng, threshold)
     estimate = find_structures(problem, rng)
     estimate = stages.resolve_overlaps(estimate, problem, rng)
     estimate = divided(estimate, problem)

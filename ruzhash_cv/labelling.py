@@ -112,7 +112,8 @@ def label(
         share of decoys that score as well <= 0.02 ** (coordinates unchecked)  within the tolerance of a structure
                                            <= 0.002                            up to three tolerances away, if denser than further off
 
-    With a tolerance chosen by the caller nothing is kept beyond it. With a false acceptance rate the mask is p-value <= rate.
+    With a tolerance chosen by the caller a match is kept within it, whatever its score. With a false acceptance rate the mask is
+    p-value <= rate.
     """
     reach, significant = parameters.reach, 2.0 / (1.0 + parameters.n_decoys)
     nearest, distance = nearest_structures(matches.residuals, limits)
@@ -132,7 +133,7 @@ def label(
     if choice.tolerance is not None:
         chosen = np.full_like(limits.tolerances, choice.tolerance)
         nearest, distance = nearest_structures(matches.residuals, limits._replace(tolerances=chosen))
-        keep = (distance <= 1.0) & (chance <= levels[nearest])
+        keep = distance <= 1.0
     if choice.false_acceptance_rate is not None:
         sure = p <= choice.false_acceptance_rate
         keep = sure if choice.tolerance is None else sure & (distance <= 1.0)

@@ -47,8 +47,14 @@ class Problem(WithRadii):
 
     @classmethod
     def of(
-        cls, matches: MatchSet, families: Families, parameters: Parameters, stages: Stages, rng: np.random.Generator
+        cls,
+        matches: MatchSet,
+        families: Families,
+        parameters: Parameters,
+        stages: Stages,
+        rng: np.random.Generator,
+        threshold: float | None = None,
     ) -> Problem:
-        """Return the problem of some matches, with decoys drawn for it."""
-        radii = Radii.of(matches.unit, families, parameters)
+        """Return the problem of some matches, with decoys drawn for it; radii end at a threshold in the frame."""
+        radii = Radii.of(matches.unit, families, parameters, threshold)
         return cls(matches, stages.decoys_of_matches(matches, parameters, rng), radii, stages)

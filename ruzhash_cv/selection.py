@@ -68,15 +68,22 @@ class EvidenceRules(NamedTuple):
     min_annulus_weight: float
 
     @classmethod
-    def of(cls, sample_sizes: Rows, codimensions: Rows, parameters: Parameters) -> EvidenceRules:
-        """Return the rules for families."""
+    def of(
+        cls, sample_sizes: Rows, codimensions: Rows, parameters: Parameters, limit: float = math.inf
+    ) -> EvidenceRules:
+        """Return the rules for families; no radius but the smallest is above `limit`, in units."""
         # The annulus is so many times as large as what it surrounds.
         larger = math.sqrt(2.0) ** (parameters.annulus_steps * codimensions) - 1.0
         exponents = {1: parameters.motion_widest_radius, 2: parameters.plane_widest_radius}
+        within = int(np.searchsorted(parameters.radii, limit * (1.0 + 1e-12), side="right")) - 1
         widest = np.array([exponents[codimension] - parameters.finest_radius for codimension in codimensions.tolist()])
         densities = np.asarray(parameters.density_ratio / larger)
         return cls(
-            sample_sizes.astype(np.float64), densities, widest, parameters.annulus_steps, parameters.min_annulus_weight
+            sample_sizes.astype(np.float64),
+            densities,
+            np.minimum(widest, max(within, 0)),
+            parameters.annulus_steps,
+            parameters.min_annulus_weight,
         )
 
 
@@ -90,11 +97,11 @@ class Radii:
     rules: EvidenceRules
 
     @classmethod
-    def of(cls, unit: float, families: Families, parameters: Parameters) -> Radii:
-        """Return the radii for families."""
-        return cls(
-            unit, families, parameters, EvidenceRules.of(families.sample_sizes, families.codimensions, parameters)
-        )
+    def of(cls, unit: float, families: Families, parameters: Parameters, threshold: float | None = None) -> Radii:
+        """Return the radii for families; those of structures end at a threshold in the frame, where one is given."""
+        limit = math.inf if threshold is None else threshold / unit
+        rules = EvidenceRules.of(families.sample_sizes, families.codimensions, parameters, limit)
+        return cls(unit, families, parameters, rules)
 
     @property
     def least_square(self) -> float:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rendering import Correspondences, desk_scene, draw_correspondences, facade_scene, plane_scene, rigid_scene
+from two_views import Array, views
 
 from ruzhash_cv import (
     FilterResult,
@@ -126,18 +127,38 @@ def test_kept_matches_lie_within_threshold_or_tolerance_of_their_model(model: st
 
 @pytest.mark.parametrize("model", ["homography", "fundamental", "auto"])
 @pytest.mark.parametrize("n", [400, 1500])
-def test_the_models_are_the_same_with_and_without_a_threshold(model: str, n: int) -> None:
-    """It bounds the tolerance of each and changes nothing else."""
+def test_the_models_are_the_same_without_a_threshold_and_with_a_wide_one(model: str, n: int) -> None:
+    """It ends the radii tried and bounds the tolerances, and changes nothing else."""
     drawn = draw_correspondences(facade_scene(3, rng=5), n, mismatch_rate=0.4, noise=0.7, rng=6)
     without = filter_points(drawn.points1, drawn.points2, model=model)
-    for threshold in (0.5, 3.0, 40.0):
-        result = filter_points(drawn.points1, drawn.points2, model=model, threshold=threshold)
-        assert len(result.models) == len(without.models) > 0
-        for found, other in zip(result.models, without.models, strict=True):
-            np.testing.assert_array_equal(found.matrix, other.matrix)
-            assert (found.kind, found.evidence) == (other.kind, other.evidence)
-            assert found.tolerance == threshold
-        np.testing.assert_array_equal(result.anomaly_scores, without.anomaly_scores)
+    result = filter_points(drawn.points1, drawn.points2, model=model, threshold=40.0)
+    assert len(result.models) == len(without.models) > 0
+    for found, other in zip(result.models, without.models, strict=True):
+        np.testing.assert_array_equal(found.matrix, other.matrix)
+        assert (found.kind, found.evidence) == (other.kind, other.evidence)
+        assert found.tolerance == 40.0
+    np.testing.assert_array_equal(result.anomaly_scores, without.anomaly_scores)
+
+
+def wall_with_relief(seed: int) -> Array:
+    """Return 300 matches (n, 4) of a wall whose points are a tenth of its distance before or behind it, and 60 mismatches."""
+    rng = np.random.default_rng(seed)
+    wall = np.column_stack([rng.uniform(-1, 1, (300, 2)), 4 + 0.1 * rng.normal(size=300)])
+    seen = np.hstack(views(wall, wall)) + 0.3 * rng.normal(size=(300, 4))
+    return np.vstack([seen, rng.uniform(0, 800, (60, 4))])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_threshold_finds_the_motion_where_relief_hides_it_from_a_wide_plane(seed: int) -> None:
+    data = wall_with_relief(seed)
+    wide = filter_points(data[:, :2], data[:, 2:])
+    assert [found.kind for found in wide.models] == ["homography"]
+    assert wide.models[0].noise_scale > 2.0
+    result = filter_points(data[:, :2], data[:, 2:], threshold=3.0)
+    assert [found.kind for found in result.models] == ["fundamental"]
+    assert result.models[0].noise_scale < 0.5
+    assert result.inlier_mask[:300].mean() > 0.99
+    assert result.inlier_mask[300:].sum() <= 3
 
 
 def test_a_wider_threshold_keeps_all_of_a_plane_that_a_narrower_one_keeps() -> None:
@@ -395,9 +416,10 @@ def test_a_result_without_structures_says_why() -> None:
         assert not result.inlier_mask.any()
 
 
-def test_structures_that_hold_no_match_are_left_out(scenes: dict[str, Correspondences]) -> None:
-    drawn = scenes["facade"]
-    result = filter_points(drawn.points1, drawn.points2, threshold=1e-9)
+def test_structures_that_hold_no_match_are_left_out() -> None:
+    """Structures may be as wide as the smallest radius, and their noise is larger than this threshold."""
+    pair = draw_correspondences(facade_scene(4, rng=50), 400, mismatch_rate=0.5, noise=0.1, rng=7)
+    result = filter_points(pair.points1, pair.points2, threshold=1e-9)
     assert result.models == ()
     assert result.reason == "no match belongs to any of the structures found"
     assert not result.inlier_mask.any()

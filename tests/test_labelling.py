@@ -105,6 +105,12 @@ def test_on_a_line_a_match_must_look_better_than_decoys(times: float, kept: bool
     assert labelled([1.0], [score], codimensions=(POINT,)).keep.tolist() == [True]
 
 
+@pytest.mark.parametrize("kind", [POINT, LINE])
+def test_within_a_tolerance_chosen_by_the_caller_a_match_is_kept_whatever_its_score(kind: int) -> None:
+    found = labelled([1.0, 2.0, 2.1], [0.99, 0.1, 0.1], codimensions=(kind,), choice=Choice(tolerance=2.0))
+    assert found.keep.tolist() == [True, True, False]
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(0, 60), st.sampled_from([None, 5.0]),

@@ -59,6 +59,25 @@ def test_evidence_equals_its_twin(seed: int, family: TwoViewFamily, n_tried: int
     np.testing.assert_allclose(evidence_of(counts, total, background, family, n_tried), expected, atol=1e-9)
 
 
+@each_family
+def test_no_radius_above_a_threshold_has_evidence(family: TwoViewFamily) -> None:
+    found = Hypotheses(
+        np.zeros((1, 9)),
+        np.array([BOTH.index(family)], np.uint8),
+        np.zeros((1, 0), np.uint8),
+        np.full((1, N_RADII), 1e-3),
+    )
+    counts = np.append(np.full(N_INDICES - 1, 5.0), 0.0)[None]
+    for threshold in (0.1, 1.5, 3.0, 4.0, 100.0):
+        radii = Radii.of(UNIT, RADII.families, PARAMETERS, threshold)
+        within = PARAMETERS.radii * UNIT <= threshold * (1.0 + 1e-9)
+        within[0] = True
+        expected = evidence(found, counts, 200.0, RADII.rules, 100)[0]
+        np.testing.assert_array_equal(
+            evidence(found, counts, 200.0, radii.rules, 100)[0], np.where(within, expected, -np.inf)
+        )
+
+
 def counts_within(agreeing: float, total: float = 100.0) -> np.ndarray:
     """Weights of which `agreeing` lie within the smallest radius and none in the annuli."""
     counts = np.zeros(N_INDICES)

@@ -91,7 +91,7 @@ def add_filtering_options(group: argparse._ActionsContainer) -> None:
     )  # fmt: skip
     group.add_argument(
         "--threshold", type=number("a number above 0"), metavar="PIXELS",
-        help="largest distance of a kept match from its structure; default: estimated for each structure",
+        help="as RANSAC's: largest distance of a kept match from its structure; default: estimated for each structure",
     )  # fmt: skip
     group.add_argument(
         "--drop-stationary", action="store_false", dest="keep_stationary",
