@@ -68,11 +68,20 @@ def _add_common(parser: argparse.ArgumentParser, pipeline: Callable[..., Any]) -
     parser.add_argument(
         "--batch-size", type=count, default=100, metavar="N", help="pairs a task and a transaction, default 100"
     )
+    parser.add_argument(
+        "--html", type=Path, metavar="DIR",
+        help="write DIR/index.html, a table of the pairs with a page for each, for any browser; needs the extra html",
+    )  # fmt: skip
+    parser.add_argument(
+        "--images", type=Path, metavar="DIR", help="folder of the photographs, which the pages of --html show"
+    )
     parser.set_defaults(run=partial(_run, pipeline))
 
 
 def _run(pipeline: Callable[..., Any], options: argparse.Namespace) -> None:
     """Call a pipeline with the options, which go by the names of its arguments, and print its summary."""
+    if options.images is not None and options.html is None:
+        raise InputError("--images is what the pages of --html show, and there is no --html")
     done = pipeline(**{name: value for name, value in vars(options).items() if name != "run"})
     if done.pairs == 0:
         say(f"nothing to do: all {done.skipped} pairs have a two-view geometry already; --overwrite filters them again")

@@ -21,6 +21,7 @@ from ruzhash_cv.pipelines.files import as_unusable
 from ruzhash_cv.pipelines.folders import Names, Settings, all_pairs, filter_images, read_list
 from ruzhash_cv.pipelines.hosts import host
 from ruzhash_cv.pipelines.outputs import Output, open_output
+from ruzhash_cv.pipelines.pages import Pages, open_pages
 from ruzhash_cv.pipelines.selection import LEAST_EVIDENCE
 
 
@@ -45,6 +46,10 @@ def add_parser(commands: Commands) -> None:
     add_matching_options(parser)
     add_filtering_options(parser)
     add_jobs_option(parser)
+    parser.add_argument(
+        "--html", type=Path, metavar="DIR",
+        help="write DIR/index.html, a table of the pairs with a page for each, for any browser; needs the extra html",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each pair")
     parser.set_defaults(run=run)
 
@@ -55,14 +60,18 @@ def run(options: argparse.Namespace) -> None:
     pairs, images = _pairs(options)
     settings = Settings(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Settings)})
     recorded = {"ruzhash_cv": __version__, **dataclasses.asdict(settings), "images": str(images.resolve())}
-    with as_unusable(f"cannot write to {options.output}"), open_output(options.output, recorded, images) as output:
-        missing = [pair for pair in pairs if not output.holds(pair)]
+    with (
+        as_unusable(f"cannot write to {options.output}"),
+        open_output(options.output, recorded, images) as output,
+        open_pages(options.html, images) as pages,
+    ):
+        missing = [pair for pair in pairs if not output.holds(pair) or (pages is not None and not pages.holds(pair))]
         if not missing:
             say(f"nothing to do: all {len(pairs)} pairs are in {options.output} already")
             return
         if len(missing) < len(pairs):
             say(f"{len(pairs) - len(missing)} of {len(pairs)} pairs are in {options.output} already")
-        _run(missing, images, settings, output, options)
+        _run(missing, images, settings, output, pages, options)
 
 
 def _pairs(options: argparse.Namespace) -> tuple[list[Names], Path]:
@@ -75,7 +84,14 @@ def _pairs(options: argparse.Namespace) -> tuple[list[Names], Path]:
     return read_list(options.list, images), images
 
 
-def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, options: argparse.Namespace) -> None:
+def _run(
+    pairs: list[Names],
+    images: Path,
+    settings: Settings,
+    output: Output,
+    pages: Pages | None,
+    options: argparse.Namespace,
+) -> None:
     matches = kept = related = undecided = untried = 0
     problems: set[str | None] = set()
     scratch = Path(f"{options.output.resolve()}.features")
@@ -84,6 +100,8 @@ def _run(pairs: list[Names], images: Path, settings: Settings, output: Output, o
         with contextlib.closing(done):
             for pair in done:
                 if pair.tried:
+                    if pages is not None:
+                        pages.add(pair.names, (pair.points1, pair.points2), pair.result)
                     output.write(pair)
                 elif pair.result.reason not in problems:
                     problems.add(pair.result.reason)

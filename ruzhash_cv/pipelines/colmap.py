@@ -18,6 +18,7 @@ from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.colmap_database import Database, Pair, opened
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.hosts import host, in_batches, with_bar
+from ruzhash_cv.pipelines.pages import open_pages
 from ruzhash_cv.pipelines.pairs import Task, failed_task, run_pairs
 from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Report, Row, row_of
 from ruzhash_cv.result import FilterResult
@@ -82,6 +83,8 @@ def verify(
     n_jobs: int | None = None,
     batch_size: int = 100,
     report: str | PathLike[str] | None = None,
+    html: str | PathLike[str] | None = None,
+    images: str | PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Summary:
     """Filter the raw matches of every image pair of a COLMAP database, and write its two-view geometries in place.
@@ -117,6 +120,11 @@ def verify(
     report : path, optional
         Write a row for each pair to this file, .csv or .parquet (needs pyarrow), batch by batch. Pairs that are skipped keep the rows
         that it has. A Parquet file is written as a whole each time: take .csv for more than 10^5 pairs.
+    html : path, optional
+        Write pages to this folder: ``index.html`` with a row for each pair, which leads to a page of its matches. Pairs that are
+        skipped keep the rows and pages that it has. Needs the extra ``html``.
+    images : path, optional
+        The folder of the photographs, for the pages. Without it they show the matches alone.
     progress : bool, optional
         Show a progress bar on stderr; None: where that is a terminal.
 
@@ -149,14 +157,17 @@ def verify(
     table = Report(None if report is None else Path(report), COLUMNS, path)
     pairs = kept = n_matches = n_inliers = 0
     left_out: dict[tuple[str, str], str] = {}
-    with opened(path) as db:
+    folder, photographs = (None if given is None else Path(given) for given in (html, images))
+    # COLMAP's first pixel has its corner at 0.
+    with opened(path) as db, open_pages(folder, photographs, corner=0.0) as pages:
         matched = db.pairs()
         if not matched:
             raise UnusableFile(f"{path} holds no matches: match its images first")
         todo = [pair for pair in matched if overwrite or not db.has_geometry(pair)]
         skipped = {tuple(map(str, pair)) for pair in set(matched) - set(todo)}
+        prepare = selection.prepare if pages is None else selection.prepare_pages
         results = run_pairs(
-            _tasks(db, todo), selection.prepare, model=model, threshold=threshold, keep_stationary=keep_stationary,
+            _tasks(db, todo), prepare, model=model, threshold=threshold, keep_stationary=keep_stationary,
             rng=rng, n_jobs=n_jobs, batch_size=batch_size,
         )  # fmt: skip
         table.start(lambda row: (str(row["image_id1"]), str(row["image_id2"])) in skipped)
@@ -167,6 +178,9 @@ def verify(
             }
             # The report comes first: if the run is killed in between, the next one drops these rows and does their pairs again.
             table.add([row for _, row in found.values()])
+            if pages is not None:
+                for pair, result, failed in batch:
+                    pages.add(db.names_of(pair), None if failed else db.points(pair), result)
             db.replace((pair, found[pair][0]) for pair, _, failed in batch if not failed)
             left_out |= {db.names_of(pair): str(result.reason) for pair, result, failed in batch if failed}
             pairs += len(found)

@@ -21,6 +21,7 @@ from ruzhash_cv.filtering import Model
 from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.files import UnusableFile, as_spoilt, check_space, check_writable, listed_pairs, new_hdf5
 from ruzhash_cv.pipelines.hosts import host, with_bar
+from ruzhash_cv.pipelines.pages import open_pages
 from ruzhash_cv.pipelines.pairs import Task, failed_task, run_pairs
 from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Report, row_of
 from ruzhash_cv.result import FilterResult
@@ -72,6 +73,8 @@ def filter_matches(
     n_jobs: int | None = None,
     batch_size: int = 100,
     report: str | PathLike[str] | None = None,
+    html: str | PathLike[str] | None = None,
+    images: str | PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Summary:
     """Filter the matches that hloc wrote, and write the kept ones in the same layout.
@@ -97,7 +100,7 @@ def filter_matches(
         Write a row for each pair to this file, .csv or .parquet (needs pyarrow).
     model, threshold
         See `ruzhash_cv.filter_points`.
-    keep_stationary, rng, n_jobs, batch_size, progress
+    keep_stationary, rng, n_jobs, batch_size, html, images, progress
         See `ruzhash_cv.pipelines.colmap.verify`.
 
     Returns
@@ -128,9 +131,14 @@ def filter_matches(
         check_writable(target, *inputs)
         table = Report(None if report is None else Path(report), COLUMNS, target, *inputs)
         table.start(lambda _: False)
-        with new_hdf5(target, replace=overwrite, libver="latest") as file:
+        folder, photographs = (None if given is None else Path(given) for given in (html, images))
+        with (
+            open_pages(folder, photographs) as pages,
+            new_hdf5(target, replace=overwrite, libver="latest") as file,
+        ):
+            prepare = selection.prepare if pages is None else selection.prepare_pages
             results = run_pairs(
-                source.tasks(groups), selection.prepare, model=model, threshold=threshold, keep_stationary=keep_stationary,
+                source.tasks(groups), prepare, model=model, threshold=threshold, keep_stationary=keep_stationary,
                 rng=rng, n_jobs=n_jobs, batch_size=batch_size,
             )  # fmt: skip
             for names, result, failed in with_bar(results, progress, total=len(groups), unit="pair"):
@@ -141,6 +149,8 @@ def filter_matches(
                     entries = source.rejected(groups[names])
                 else:
                     entries = source.filtered(groups[names], names, result, strongest_motion)
+                if pages is not None:
+                    pages.add(names, None if failed else source.points(groups[names], names), result)
                 for name, values in entries.items():
                     file.create_dataset(f"{groups[names]}/{name}", data=values)
                 n_matches += len(result.inlier_mask)
@@ -197,10 +207,14 @@ class _Source:
         """Yield the matched keypoints of pairs, (m, 2) each, or what is wrong with them."""
         for names, group in groups.items():
             try:
-                _, rows, partners = self._matched(group, names)
-                yield names, self._keypoints(names[0])[rows], self._keypoints(names[1])[partners]
+                yield names, *self.points(group, names)
             except UnusableFile as error:
                 yield failed_task(names, str(error))
+
+    def points(self, group: str, names: Names) -> tuple[Array, Array]:
+        """Return the matched keypoints of a pair, (m, 2) each."""
+        _, rows, partners = self._matched(group, names)
+        return self._keypoints(names[0])[rows], self._keypoints(names[1])[partners]
 
     def rejected(self, group: str) -> dict[str, NDArray[Any]]:
         """Return the datasets of a group that keeps no match."""

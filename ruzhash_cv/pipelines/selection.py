@@ -19,6 +19,11 @@ def prepare(result: FilterResult) -> None:
         _ = result.motions  # the result keeps them
 
 
+def prepare_pages(result: FilterResult) -> None:
+    """Search for motions, which pages show in colours, however few structures there are."""
+    _ = result.motions
+
+
 def strongest_motion(result: FilterResult) -> tuple[Mask, Array | None]:
     """Return the mask (n,) of the matches of the strongest rigid motion, and its fundamental matrix.
 

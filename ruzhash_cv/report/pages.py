@@ -1,4 +1,4 @@
-"""HTML pages: what Bokeh draws, laid out by a template and connected by a script; the data come last, or from files."""
+"""HTML pages: what Bokeh draws, laid out by a template and connected by a script that the data are given to."""
 
 from __future__ import annotations
 
@@ -14,45 +14,61 @@ from bokeh.events import DocumentReady
 from bokeh.models import CustomJS
 from bokeh.resources import INLINE
 
+from ruzhash_cv.report import index
 from ruzhash_cv.report.controls import PATCHES, controls
 from ruzhash_cv.report.figures import figures, tables
 from ruzhash_cv.report.numbers import PROBABILITY
 
 FOLDER = Path(__file__).parent
-#: Where the data stand in a page.
+#: Where the data stand in the page of a pair.
 DATA = "/* data */"
+#: JavaScript that says why there is no pair.
+SAY = "document.querySelector('h1').textContent = error.message"
+
+
+def pair_page(pair: Mapping[str, Any]) -> str:
+    """Return the page of a pair, in one piece; `pair` as from `pair_as_dict`."""
+    return _pair_page(DATA, many=False).replace(DATA, f"Promise.resolve({as_script(pair)})", 1)
+
+
+def any_pair_page() -> str:
+    """Return a page that shows the pair whose name follows the # in its address; it loads `pairs/NAME.js`."""
+    return _pair_page(_read("load.js"), many=True)
+
+
+def index_page() -> str:
+    """Return the page of many pairs, which loads `pairs.js`."""
+    listed, drawn, chosen_by = index.table(), index.graph(), index.widgets()
+    roots = {"table": listed["table"], "map": drawn["map"], **chosen_by}
+    return _page("index", roots, {**listed, **drawn, **chosen_by}, code=_read("index.js"))
 
 
 def as_script(data: Any) -> str:
     """Return data as JavaScript that may stand in a page: no text in it ends the script."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def pair_page(pair: Mapping[str, Any]) -> str:
-    """Return the page of a pair, in one piece; `pair` as from `pair_as_dict`."""
-    return _pair_page().replace(DATA, f"const pair = {as_script(pair)};", 1)
+    return text.replace("<", "\\u003c")
 
 
 @functools.cache
-def _pair_page() -> str:
+def _pair_page(data: str, *, many: bool) -> str:
     held, widgets = tables(), controls()
     drawn = figures(held)
     roots = {name: drawn[name] for name in ("figure1", "figure2", "patch1", "patch2")} | widgets
     facts = {"halves": PATCHES, "probability": PROBABILITY}
-    return page("pair", roots, {**held, **drawn, **widgets, **facts}, INLINE)
+    code = f"const show = (pair) => {{\n{_read('pair.js')}}};\nloading.then(show, (error) => {SAY});"
+    return _page("pair", roots, {**held, **drawn, **widgets, **facts}, code=code, data=data, many=many)
 
 
-def page(kind: str, roots: Mapping[str, Any], arguments: Mapping[str, Any], resources: Any) -> str:
-    """Return a page of a kind: its template places the `roots` by their names, and its script gets the `arguments`."""
+def _page(kind: str, roots: Mapping[str, Any], arguments: Mapping[str, Any], *, code: str, **variables: Any) -> str:
+    """Return a page of a kind: its template places the `roots` by their names, and the code gets the `arguments`."""
     document = Document(title="ruzhash_cv")
     with document.models.freeze():
         for name, root in roots.items():
             root.name = name
             document.add_root(root)
-    document.js_on_event(DocumentReady, CustomJS(args=dict(arguments), code=_read(f"{kind}.js")))
-    variables = {"style": _read("report.css")}
-    return str(file_html(document, resources, template=_read(f"{kind}.html"), template_variables=variables))
+    document.js_on_event(DocumentReady, CustomJS(args=dict(arguments), code=code))
+    variables["style"] = _read("report.css")
+    return str(file_html(document, INLINE, template=_read(f"{kind}.html"), template_variables=variables))
 
 
 def _read(name: str) -> str:

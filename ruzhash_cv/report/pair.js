@@ -1,4 +1,4 @@
-// Connects the figures of a pair with the controls. `pages.py` gives Bokeh's models by name; the page has the data as `pair`.
+// Connects the figures of a pair with the controls. `pages.py` gives Bokeh's models by name, and the data as `pair`.
 
 const FLAGGED = "#d0d0d0";
 const sides = [1, 2];
@@ -22,9 +22,9 @@ function sorted_by(key) {
   return Array.from({ length: n }, (_, i) => i).sort((i, j) => key(i) - key(j));
 }
 
-// Returns a coordinate in px as the figures have it: the centre of the first pixel is at 0 px, its corner at 0 of the figure.
+// Returns a coordinate in px as the figures have it: 0 is the outer corner of the first pixel.
 function to_figure(value, side) {
-  return (value + 0.5) * scales[side - 1];
+  return (value - pair.photos[side - 1].corner) * scales[side - 1];
 }
 
 function in_pixels(i, side) {

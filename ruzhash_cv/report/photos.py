@@ -1,4 +1,4 @@
-"""Photographs as a page holds them: JPEG in a data URI."""
+"""Photographs as pages hold them: JPEG in data URIs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,29 @@ LARGEST_JPEG = 65_500
 
 @dataclass(frozen=True)
 class Photo:
-    """An image as a page holds it: its name, where it is (None: nowhere), and its size in pixels before it was shrunk."""
+    """An image of a page.
+
+    `address`: what a browser finds it by, None: it is not shown. `width` and `height` are in pixels, before it was shrunk. `corner`:
+    both coordinates of the outer corner of its first pixel, -0.5 where the centre of that pixel is the origin.
+    """
 
     name: str
     address: str | None
-    width: int
-    height: int
+    width: float
+    height: float
+    corner: float = -0.5
 
 
 def photo_of(image: NDArray[np.uint8], name: str, max_size: int) -> Photo:
     """Return an image (h, w, 3) in BGR as JPEG whose longer side has at most `max_size` pixels."""
     height, width = image.shape[:2]
+    return Photo(name, data_address(image, max_size), width, height)
+
+
+def data_address(image: NDArray[np.uint8], max_size: int) -> str:
+    """Return an address that holds the image itself."""
     encoded = base64.b64encode(as_jpeg(image, max_size)).decode("ascii")
-    return Photo(name, f"data:image/jpeg;base64,{encoded}", width, height)
+    return f"data:image/jpeg;base64,{encoded}"
 
 
 def as_jpeg(image: NDArray[np.uint8], max_size: int) -> bytes:

@@ -699,3 +699,31 @@ def test_a_database_locked_while_it_is_filtered_says_so(database: Path, monkeypa
         verify(database, n_jobs=1, batch_size=5)
     monkeypatch.undo()
     assert len(geometries(database)) == 5
+
+
+# Pages
+
+
+def test_every_pair_has_a_page_also_after_a_run_that_goes_on(
+    database: Path, tmp_path: Path, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("bokeh")
+    pages = tmp_path / "pages"
+    assert cli.main(["colmap", str(database), "--html", str(pages), "--images", str(tmp_path), "--n-jobs", "1"]) == 0
+    assert fingerprint(database) == expected
+    rows = (pages / "pairs.js").read_text(encoding="utf-8")
+    assert rows.count("hold(") == N_RIGID + 2 == len(list((pages / "pairs").iterdir()))
+    assert '"image1":"view1.jpg","image2":"view2.jpg"' in rows
+    # COLMAP's first pixel has its corner at 0.
+    assert all('"corner":0.0' in path.read_text(encoding="utf-8") for path in (pages / "pairs").iterdir())
+    verify(database, n_jobs=1, html=pages)  # the pair that shares nothing is done again
+    assert (pages / "pairs.js").read_text(encoding="utf-8").startswith(rows)
+
+
+def test_a_page_tells_of_a_pair_that_cannot_be_read(database: Path, tmp_path: Path) -> None:
+    pytest.importorskip("bokeh")
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE keypoints SET rows = 3, data = substr(data, 1, 24) WHERE image_id = 1")
+    left_out = verify(database, n_jobs=1, html=tmp_path / "pages").left_out
+    rows = (tmp_path / "pages" / "pairs.js").read_text(encoding="utf-8")
+    assert rows.count("a match names keypoint") == len(left_out) == N_VIEWS - 1

@@ -418,3 +418,19 @@ def test_without_h5py_one_line_says_what_to_install(
 def test_an_iterable_of_unknown_pairs_raises(files: list[Path]) -> None:
     with pytest.raises(UnusableFile, match=r"image 'x\.jpg' is not in .*features\.h5"):
         filter_matches(files[0], files[1], [("x.jpg", "y.jpg")], files[3])
+
+
+# Pages
+
+
+def test_every_pair_has_a_page_and_the_output_is_the_same(files: list[Path], tmp_path: Path) -> None:
+    pytest.importorskip("bokeh")
+    plain, output = tmp_path / "plain.h5", tmp_path / "with_pages.h5"
+    filter_matches(*files[:3], plain, n_jobs=1)
+    done = filter_matches(*files[:3], output, n_jobs=1, html=tmp_path / "pages")
+    rows = (tmp_path / "pages" / "pairs.js").read_text(encoding="utf-8")
+    assert rows.count("hold(") == done.pairs
+    assert '"image1":"db/day-1/0.jpg","image2":"query/0.jpg"' in rows
+    with h5py.File(plain) as one, h5py.File(output) as other:
+        for group in (as_group("db/day-1/0.jpg", "query/0.jpg"),):
+            np.testing.assert_array_equal(one[group]["matches0"][()], other[group]["matches0"][()])

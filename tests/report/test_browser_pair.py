@@ -207,7 +207,7 @@ def test_where_the_structure_expects_the_match_is_its_image_by_the_homography(pa
 
 def test_the_pointer_shows_the_numbers_of_the_match_below_it(page: Any) -> None:
     match = lonely_match(True)
-    page.mouse.move(*place(page, match, 1))
+    page.mouse.move(*place(page, match, 1), steps=3)
     page.locator(".bk-tooltip, [class*=tooltip]").get_by_text(f"match {match}", exact=True).wait_for()
     text = page.locator("[class*=tooltip]").last.inner_text()
     assert re.search(r"residual [\d.]+ px", text)

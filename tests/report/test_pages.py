@@ -35,7 +35,7 @@ class Elements(HTMLParser):
 
 def pair_in(page: str) -> Any:
     """Return the data of a page."""
-    found = re.search(r"^ *<script>const pair = (.*);</script>$", page, re.MULTILINE)
+    found = re.search(r"^const loading = Promise.resolve\((.*)\);$", page, re.MULTILINE)
     assert found is not None
     return json.loads(found[1])
 

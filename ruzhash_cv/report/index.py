@@ -1,0 +1,109 @@
+"""What Bokeh draws of many pairs: a table that can be sorted and filtered, and the graph of images as a heat map.
+
+All tables are empty: `index.js` fills them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bokeh.models import (
+    CDSView,
+    ColorBar,
+    ColumnDataSource,
+    CustomJSTickFormatter,
+    DataTable,
+    FixedTicker,
+    HoverTool,
+    HTMLTemplateFormatter,
+    IndexFilter,
+    LinearColorMapper,
+    LogColorMapper,
+    NumberFormatter,
+    RadioButtonGroup,
+    Range1d,
+    Slider,
+    TableColumn,
+    TapTool,
+    TextInput,
+)
+from bokeh.palettes import Viridis256
+from bokeh.plotting import figure
+
+#: Of a pair; `share` is kept / matches.
+COLUMNS = (
+    "id", "image1", "image2", "thumbnail1", "thumbnail2", "matches", "kept", "share", "structures", "motions", "evidence", "reason",
+)  # fmt: skip
+#: Evidence that the slider and the colours end at.
+MOST_EVIDENCE = 200
+ROW_HEIGHT = 58
+STYLE = "height: 50px; max-width: 84px; object-fit: cover; margin-right: 3px"
+PICTURES = '<a href="pair.html#<%- id %>">' + "".join(
+    f'<% if (thumbnail{side}) {{ %><img src="<%- thumbnail{side} %>" alt="" style="{STYLE}"><% }} %>' for side in (1, 2)
+)
+NAMES = '<a href="pair.html#<%- id %>"><%- image1 %><br><%- image2 %></a>'
+TOOLTIP = (
+    '<div style="font: 13px sans-serif; padding: 2px 4px"><b>@image1</b><br><b>@image2</b><br>@kept of @matches matches kept'
+    "<br>motions: @motions<br>evidence @evidence{0}<br>@reason</div>"
+)
+
+
+def widgets() -> dict[str, Any]:
+    """Return what one chooses by, by name."""
+    return {
+        "colour": RadioButtonGroup(labels=["kept", "share kept", "evidence"], active=0),
+        "words": TextInput(title="names or reason contain", sizing_mode="stretch_width"),
+        "least_kept": Slider(title="kept at least", start=0, end=1, step=1, value=0, sizing_mode="stretch_width"),
+        "least_evidence": Slider(
+            title="evidence at least", start=0, end=MOST_EVIDENCE, step=5, value=0, sizing_mode="stretch_width"
+        ),
+        "states": RadioButtonGroup(labels=["all", "decided", "undecided"], active=0),
+    }
+
+
+def table() -> dict[str, Any]:
+    """Return the table of pairs, which a click on a column's title sorts, with its data and the filter of its rows."""
+    pairs, shown = ColumnDataSource({name: [] for name in COLUMNS}), IndexFilter([])
+    number = {"width": 70, "formatter": NumberFormatter(format="0", text_align="right")}
+    columns = [
+        TableColumn(
+            field="id", title="", width=180, sortable=False, formatter=HTMLTemplateFormatter(template=PICTURES)
+        ),
+        TableColumn(field="image1", title="images", width=200, formatter=HTMLTemplateFormatter(template=NAMES)),
+        TableColumn(field="matches", title="matches", **number),
+        TableColumn(field="kept", title="kept", **number),
+        TableColumn(field="share", title="share", width=60, formatter=NumberFormatter(format="0%", text_align="right")),
+        TableColumn(field="motions", title="motions", **number),
+        TableColumn(field="evidence", title="evidence", **number),
+        TableColumn(field="reason", title="reason", width=220),
+    ]
+    drawn = DataTable(
+        source=pairs, view=CDSView(filter=shown), columns=columns, row_height=ROW_HEIGHT, index_position=None, reorderable=False,
+        sizing_mode="stretch_both",
+    )  # fmt: skip
+    return {"table": drawn, "pairs": pairs, "shown": shown}
+
+
+def graph() -> dict[str, Any]:
+    """Return the heat map of the graph of images, with its data: a cell for each pair in the table, both ways round."""
+    names, cells = ColumnDataSource({"text": []}), ColumnDataSource({name: [] for name in (*COLUMNS, "x", "y")})
+    mappers = {
+        "by_kept": LogColorMapper(Viridis256, low=1, high=10, low_color="#ffffff"),
+        "by_share": LinearColorMapper(Viridis256, low=0.0, high=1.0),
+        "by_evidence": LinearColorMapper(Viridis256, low=0.0, high=MOST_EVIDENCE),
+    }
+    plot = figure(
+        x_range=Range1d(-0.5, 0.5), y_range=Range1d(0.5, -0.5), x_axis_location="above", sizing_mode="stretch_both",
+        background_fill_color="#e4e4e4", tools="pan,wheel_zoom,reset", active_scroll="wheel_zoom", toolbar_location=None,
+    )  # fmt: skip
+    ticker = FixedTicker(ticks=[])
+    plot.axis.ticker = ticker
+    plot.axis.formatter = CustomJSTickFormatter(args={"names": names}, code="return names.data.text[tick] ?? ''")
+    plot.xaxis.major_label_orientation = "vertical"
+    plot.grid.visible = False
+    squares = plot.rect("x", "y", 0.94, 0.94, source=cells, line_color=None)
+    squares.nonselection_glyph = squares.selection_glyph = squares.glyph
+    plot.add_tools(HoverTool(renderers=[squares], tooltips=TOOLTIP, limit=1), TapTool(renderers=[squares]))
+    bar = ColorBar(color_mapper=mappers["by_kept"], width=12)
+    plot.add_layout(bar, "right")
+    return {"map": plot, "cells": cells, "names": names, "ticker": ticker, "squares": squares, "bar": bar, **mappers}
