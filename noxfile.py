@@ -26,3 +26,10 @@ def newest(session: nox.Session, opencv: str) -> None:
     """Run the tests with the newest versions there are, of OpenCV 4 and of OpenCV 5."""
     session.install("--upgrade", "--upgrade-strategy", "eager", ".[test]", f"opencv-python=={opencv}.*")
     session.run("pytest", *session.posargs)
+
+
+@nox.session(python="3.12")
+def hosts(session: nox.Session) -> None:
+    """Run the tests of adapters with the packages they are for. hloc and glue-factory are on no index; they have stand-ins."""
+    session.install(".[test]", "torch", "kornia", "pyod", "omegaconf", "vismatch")
+    session.run("pytest", "tests/adapters", "tests/pipelines/test_recipes.py", *session.posargs)

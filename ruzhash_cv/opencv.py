@@ -343,8 +343,12 @@ def _as_opencv(kind: Model, matrix: Array | None, points1: Array, points2: Array
         return None, np.zeros((len(points1), 1), np.uint8)
     with np.errstate(all="ignore"):  # what overflows is no coordinate
         squared = FAMILIES[kind].squared_residuals(np.hstack([points1, points2]), matrix.reshape(1, 9))[0]
-    last = matrix[2, 2] if abs(matrix[2, 2]) > _ZERO else 1.0
-    return matrix / last, (np.sqrt(squared) <= threshold).astype(np.uint8)[:, None]
+    return scaled(matrix), (np.sqrt(squared) <= threshold).astype(np.uint8)[:, None]
+
+
+def scaled(matrix: Array) -> Array:
+    """Return a matrix (3, 3) of unit norm as OpenCV scales it, with a last entry of 1; as it is where that is 0."""
+    return matrix / matrix[2, 2] if abs(matrix[2, 2]) > _ZERO else matrix
 
 
 def _check_method(method: Any) -> None:

@@ -74,6 +74,42 @@ def test_kornia(tensor: Any) -> None:
     assert numbers(held["dists"]).shape == (TRUE, 1)
 
 
+def test_kornia_s_ransac() -> None:
+    pytest.importorskip("torch")
+    held: dict[str, Any] = {f"points{number}": torch_tensor(each) for number, each in enumerate(points())}
+    exec(recipe("import RANSAC"), held)
+    assert np.flatnonzero(numbers(held["mask"])).tolist() == list(range(TRUE))
+
+
+def test_superglue(tensor: Any) -> None:
+    first, second = points()
+    matches0 = np.where(np.arange(N) % 10 == 0, -1, np.arange(N))
+    held: dict[str, Any] = {"pred": {"keypoints0": [tensor(first)], "keypoints1": [tensor(second)]}}
+    whole = matches0[None].copy()
+    held["pred"]["matches0"] = torch_tensor(whole) if tensor is torch_tensor else whole
+    exec(recipe('pred["matches0"]'), held)
+    assert held["pred"]["matches0"].tolist() == [np.where(np.arange(N) < TRUE, matches0, -1).tolist()]
+
+
+def test_a_pair_for_colmap(tmp_path: Path) -> None:
+    pycolmap = pytest.importorskip("pycolmap")
+    first, second = points()
+    camera = pycolmap.Camera(model="SIMPLE_PINHOLE", width=640, height=480, params=[500, 320, 240], camera_id=1)
+    with pycolmap.Database.open(tmp_path / "database.db") as database:
+        database.write_camera(camera, use_camera_id=True)
+        ids = [
+            database.write_image(pycolmap.Image(name=name, camera_id=1, image_id=1 + number), use_image_id=True)
+            for number, name in enumerate("ab")
+        ]
+        for image, each in zip(ids, (first, second), strict=True):
+            database.write_keypoints(image, each)
+        database.write_matches(*ids, np.stack([np.arange(N)] * 2, axis=1).astype(np.uint32))
+        exec(recipe("two_view_geometry"), {"database": database, "id1": ids[0], "id2": ids[1]})
+        written = database.read_two_view_geometry(*ids)
+    assert written.inlier_matches[:, 0].tolist() == list(range(TRUE))
+    assert int(written.config) == 6
+
+
 def test_loftr(tensor: Any) -> None:
     first, second = points()
     held: dict[str, Any] = {"n_pairs": 2}

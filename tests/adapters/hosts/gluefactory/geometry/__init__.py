@@ -1,0 +1,1 @@
+"""Poses and cameras."""

@@ -1,0 +1,1 @@
+"""Matchers, found by the names of modules."""
