@@ -29,7 +29,14 @@ from ruzhash_cv._validation import (
 
 
 @pytest.mark.parametrize(
-    "value", [[[1, 2], [3, 4]], ((1, 2), (3, 4)), np.array([[1, 2], [3, 4]], np.uint8), np.array([[[1, 2]], [[3, 4]]])]
+    "value",
+    [
+        [[1, 2], [3, 4]],
+        ((1, 2), (3, 4)),
+        np.array([[1, 2], [3, 4]], np.uint8),
+        np.array([[[1, 2]], [[3, 4]]]),
+        np.array([[[1, 2], [3, 4]]]),
+    ],
 )
 def test_points_in_any_form_become_float64_rows(value: Any) -> None:
     points = as_points(value, "points1")
@@ -325,7 +332,7 @@ def test_masked_entries_are_refused_where_there_is_no_meaning_to_them() -> None:
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        (Tensor(POINTS[None]), ValueError, r"`p` must have shape \(n, 2\), got \(1, 40, 2\)"),
+        (Tensor(np.stack([POINTS, POINTS])), ValueError, r"`p` must have shape \(n, 2\), got \(2, 40, 2\)"),
         (Tensor(POINTS.astype(complex)), TypeError, "`p` must be an array of real numbers, got dtype complex128"),
         (masked(POINTS.astype(complex), [0], 0), TypeError, "`p` must be an array of real numbers, got dtype complex"),
         ([Tensor([1.0, 2.0]), Tensor([1.0])], ValueError, r"`p` must have shape \(n, 2\), got a ragged sequence"),
