@@ -124,6 +124,15 @@ def test_lines_and_circles_beside_scikit_image() -> None:
     assert "find_structures: 5 circles" in done.stdout
 
 
+def test_the_detector_beside_scikit_learn_s() -> None:
+    pytest.importorskip("sklearn")
+    done = run("scikit_learn_detector.py")
+    assert done.returncode == 0, done.stderr
+    theirs, ours = (float(auc) for auc in re.findall(r": AUC ([\d.]+)", done.stdout)[:2])
+    assert ours > theirs + 0.1
+    assert "'family': Circles(" in done.stdout
+
+
 # The README
 
 

@@ -15,6 +15,7 @@ FIRST = (
     "p_values.py",
     "step_by_step.py",
     "lines_and_circles.py",
+    "scikit_learn_detector.py",
 )
 LAST = ("plane_in_space.py", "paper_figures.py")
 
