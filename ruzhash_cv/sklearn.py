@@ -76,8 +76,8 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
     offset_ : float
         ``decision_function(X) = score_samples(X) - offset_``.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where `X` has names of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where `X` has them.
 
     Examples
     --------

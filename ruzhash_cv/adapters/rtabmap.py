@@ -12,10 +12,9 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv.families.distances import FAMILIES
-from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.filtering import Model, filter_points
 
-_model = "auto"
+_model: Model = "auto"
 
 
 def init(
@@ -26,7 +25,7 @@ def init(
     ``--PyMatcher/Model`` may be "homography", "fundamental" or "auto". Any other, as RTAB-Map's default, is "auto".
     """
     global _model
-    _model = model if model in FAMILIES else "auto"
+    _model = "homography" if model == "homography" else "fundamental" if model == "fundamental" else "auto"
 
 
 def match(

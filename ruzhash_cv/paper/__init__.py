@@ -3,7 +3,6 @@
 F. Leveni, L. Magri, C. Alippi, G. Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023.
 """
 
-from ruzhash_cv.families import Lines as Lines
 from ruzhash_cv.paper.algebraic import AlgebraicFundamentalMatrices as AlgebraicFundamentalMatrices
 from ruzhash_cv.paper.algebraic import AlgebraicHomographies as AlgebraicHomographies
 from ruzhash_cv.paper.algebraic import normalise_pairs as normalise_pairs

@@ -66,7 +66,7 @@ def family_preferences(
 
     Examples
     --------
-    >>> from ruzhash_cv.paper import Lines
+    >>> from ruzhash_cv.families import Lines
     >>> axis, _ = Lines().solve(np.array([[[0.0, 0.0], [1.0, 0.0]]]))
     >>> family_preferences([[5.0, 0.0], [0.0, 9.0]], Lines(), axis, sigma=1.0).toarray()
     array([[1.],

@@ -33,7 +33,7 @@ def sample_models(data: ArrayLike, family: ModelFamily, *, n_models: int, rng: R
 
     Examples
     --------
-    >>> from ruzhash_cv.paper import Lines
+    >>> from ruzhash_cv.families import Lines
     >>> models, n_degenerate = sample_models(np.random.default_rng(0).random((20, 2)), Lines(), n_models=10)
     >>> models.shape, n_degenerate
     ((10, 3), 0)
@@ -75,7 +75,7 @@ def fit_noise(data: ArrayLike, labels: ArrayLike, family: ModelFamily) -> float:
 
     Examples
     --------
-    >>> from ruzhash_cv.paper import Lines
+    >>> from ruzhash_cv.families import Lines
     >>> fit_noise([[0.0, 1.0], [1.0, -1.0], [2.0, -1.0], [3.0, 1.0]], [0, 0, 0, 0], Lines())
     1.0
     """

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
+from ruzhash_cv.families import Lines
 from ruzhash_cv.paper import (
-    Lines,
     embed_preferences,
     family_preferences,
     jaccard_distance,

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ruzhash_cv.families import FundamentalMatrices, Homographies, ModelFamily
-from ruzhash_cv.paper import AlgebraicCircles, Lines, family_preferences, fit_noise, sample_models
+from ruzhash_cv.families import FundamentalMatrices, Homographies, Lines, ModelFamily
+from ruzhash_cv.paper import AlgebraicCircles, family_preferences, fit_noise, sample_models
 
 FAMILIES: dict[str, tuple[ModelFamily, int]] = {
     "lines": (Lines(), 2),
