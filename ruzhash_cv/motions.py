@@ -31,10 +31,12 @@ from ruzhash_cv.families.normal_equations import PARALLAX_SIZE
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.refinement import EXACT, fits_as_well, noise_scales, refine
 from ruzhash_cv.repetition import Neighbours, interleaved
-from ruzhash_cv.sampling import SamplePlan, draw_samples
+from ruzhash_cv.sampling import SamplePlan, draw_samples, drawn_alike
 from ruzhash_cv.selection import EvidenceRules, Radii, Structures, WithRadii, count_weights, evidence
 
 _SEED = 0
+#: A guard on the time: of more matches a random part is searched, and what is found is fitted to all.
+MOST_SEARCHED = 16_384
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,16 @@ class MotionProblem(WithRadii):
     labels: Rows
     stationary: Mask
 
+    def part(self, rng: np.random.Generator) -> MotionProblem:
+        """Return the problem with at most about `MOST_SEARCHED` matches, drawn at random, of each structure alike."""
+        rows = drawn_alike(self.labels, MOST_SEARCHED, rng)
+        if len(rows) == len(self.matches):
+            return self
+        part = self.matches.take(rows)
+        # Fewer are duplicates of each other than among all; those that are flagged have less weight, as before.
+        weights = part.weights * (self.weights / self.matches.weights)[rows]
+        return replace(self, matches=part, weights=weights, labels=self.labels[rows])
+
 
 @dataclass(frozen=True)
 class _Rigid:
@@ -88,9 +100,11 @@ def find_motions(problem: MotionProblem) -> tuple[Motions, Rows]:
     found: list[Motions] = []
     if problem.families.motion_id is not None:
         rng = np.random.default_rng(_SEED)
-        rigid = _fit_structures(problem, problem.families.motion_id, rng)
+        rigid = _fit_structures(problem.part(rng), problem.families.motion_id, rng)
         near = problem.parameters.preference_limit * problem.matches.unit
         found = _rigid_motions(rigid, near, rng) or _rigid_motions(rigid, np.inf, rng)
+        if rigid.problem is not problem:
+            found = [_fitted_to_all(replace(rigid, problem=problem), motion) for motion in found]
     single = ~np.any([motion.holds[0] for motion in found], axis=0) & np.ones(len(problem.structures), bool)
     found += [_alone(problem, structure) for structure in np.flatnonzero(single).tolist()]
     motions = Motions.join(found)
@@ -107,7 +121,8 @@ def motion_matrix(problem: MotionProblem, structure: int) -> Array | None:
     family_id = problem.families.motion_id
     if family_id is None:
         return None
-    model = _fit_structures(problem, family_id, np.random.default_rng(_SEED)).own_models[[structure]]
+    rng = np.random.default_rng(_SEED)
+    model = _fit_structures(problem.part(rng), family_id, rng).own_models[[structure]]
     if not np.isfinite(model).all():
         return None
     found = Models(model, np.array([family_id], np.uint8))
@@ -165,10 +180,7 @@ def _motion_of(rigid: _Rigid, seed: int, free: Mask, reach: float, rng: np.rando
     asked = rows[_distances(problem, seed, rows) <= reach] if plane else rows
     off = asked[_off(rigid, seed, asked)]
     models, noise = _fits(rigid, seed, asked, rows, rng)
-    if plane:
-        gains = _evidence(rigid, models, off, rigid.family.parallax_size, _by_direction(problem, seed, off))
-    else:
-        gains = _evidence(rigid, models, off, rigid.family.sample_size)
+    gains = _evidence_off(rigid, models, seed, off)
     holds = _held(rigid, models, rows) & free
     told = (gains.max(axis=1, initial=-np.inf) > 0.0) & holds[:, seed]
     if not told.any():
@@ -180,11 +192,22 @@ def _motion_of(rigid: _Rigid, seed: int, free: Mask, reach: float, rng: np.rando
     best = [int(np.argmin(np.where(told, np.minimum(squared, limit**2) @ problem.weights[rows], np.inf)))]
     if plane and _repeats(rigid, rows, holds[best[0]], squared[best[0]] <= limit**2, reach < np.inf):
         return None
-    step = int(np.argmax(_evidence(rigid, models[best], rows, rigid.family.sample_size)))
-    tolerance = parameters.radii[[step + parameters.tolerance_steps]] * unit
+    tolerance = _tolerance(rigid, models[best], rows)
     evidences = gains[best].max(axis=1) + problem.structures.evidences[[seed]] * plane
     family_ids = np.array([rigid.family_id], np.uint8)
     return Motions(models[best], family_ids, noise[best], tolerance, evidences, holds[best])
+
+
+def _fitted_to_all(rigid: _Rigid, motion: Motions) -> Motions:
+    """Return a motion that was found among a part of the matches, fitted to all those of its structures and of none."""
+    problem, unit, seed = rigid.problem, rigid.problem.matches.unit, int(np.argmax(motion.holds[0]))
+    rows = np.flatnonzero(np.append(motion.holds[0], True)[problem.labels])
+    own = replace(problem.matches, data=problem.matches.data[rows], weights=problem.weights[rows])
+    models, noise = refine(motion, own, np.array([unit]), problem.radii)
+    gains = _evidence_off(rigid, models, seed, rows[_off(rigid, seed, rows)])
+    evidences = gains.max(axis=1) + problem.structures.evidences[[seed]] * rigid.is_plane[seed]
+    tolerances = _tolerance(rigid, models, rows)
+    return replace(motion, models=models, noise=noise, tolerances=tolerances, evidences=evidences)
 
 
 def _repeats(rigid: _Rigid, rows: Rows, holds: Mask, own: Mask, near: bool) -> bool:
@@ -266,6 +289,20 @@ def _evidence(rigid: _Rigid, models: Array, rows: Rows, n_free: int, background:
     gains = evidence(found, counts, float(weights.sum()), rules, parameters.motion_refits)
     gains[:, parameters.radii > 1.0 + 1e-9] = -np.inf
     return gains
+
+
+def _evidence_off(rigid: _Rigid, models: Array, seed: int, off: Rows) -> Array:
+    """Return -ln NFA (m, n_radii) of matrices among the matches that are off a plane; of what is no plane among all of them."""
+    if not rigid.is_plane[seed]:
+        return _evidence(rigid, models, off, rigid.family.sample_size)
+    return _evidence(rigid, models, off, rigid.family.parallax_size, _by_direction(rigid.problem, seed, off))
+
+
+def _tolerance(rigid: _Rigid, model: Array, rows: Rows) -> Array:
+    """Return the tolerance (1,) of a motion's matrix (1, 9), from the radius of most evidence."""
+    parameters = rigid.problem.parameters
+    step = int(np.argmax(_evidence(rigid, model, rows, rigid.family.sample_size)))
+    return np.asarray(parameters.radii[[step + parameters.tolerance_steps]] * rigid.problem.matches.unit)
 
 
 def _by_direction(problem: MotionProblem, seed: int, rows: Rows) -> Array:

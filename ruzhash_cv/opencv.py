@@ -282,7 +282,8 @@ def find_matrix(
     if len(estimate.structures) == 0:
         return None
     families = problem.families
-    family_id, limit = len(families) - 1, max(threshold * matches.frame.scale, 1e-300)
+    # Squares must not overflow.
+    family_id, limit = len(families) - 1, min(max(threshold * matches.frame.scale, 1e-300), 1e100)
     tried = models_tried(estimate, problem, family_id, rng)
     if len(tried) == 0:
         return None

@@ -13,9 +13,9 @@ from ruzhash_cv.cameras import Camera, Sight
 from ruzhash_cv.families.essential import EssentialMatrices, as_essential
 from ruzhash_cv.families.rays import directions
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.motions import MotionProblem
+from ruzhash_cv.motions import MOST_SEARCHED, MotionProblem
 from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.sampling import SamplePlan, draw_samples
+from ruzhash_cv.sampling import SamplePlan, draw_samples, drawn_alike
 
 #: Samples of five matches, where the motion's own matrix is not all that may be.
 N_FIVES = 48
@@ -76,6 +76,16 @@ class Views:
     noise: float
     limit: float
 
+    def part(self) -> Views:
+        """Return at most about as many rows as motions are searched in, drawn at random, of the motion's own and of others alike."""
+        labels = np.full(len(self.data), -1)
+        labels[self.own] = 0
+        rows = drawn_alike(labels, MOST_SEARCHED, np.random.default_rng(_SEED))
+        if len(rows) == len(self.data):
+            return self
+        own = np.flatnonzero(labels[rows] == 0)
+        return replace(self, data=self.data[rows], weights=self.weights[rows], own=own)
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -103,14 +113,17 @@ def pose_of_motion(
     data, into = (matches.data, matches.into) if cameras is None else _with_rays(matches, cameras)
     scale = matches.frame.scale
     noise = max(structures[0].noise_scale, 1e-3) * scale
-    views = Views(data, problem.weights, np.unique(distinct[own]), noise, parameters.inlier_scales * noise)
+    every = Views(data, problem.weights, np.unique(distinct[own]), noise, parameters.inlier_scales * noise)
+    views = every.part()
     essentials = np.vstack([_essentials_of(structure, into) for structure in structures])
     # An essential matrix was chosen among such samples.
     sampled = np.zeros((0, 9)) if structures[0].kind == "essential" else from_samples_of_five(views, parameters)
     placed = best_pose(essentials, sampled, views)
+    if views is not every:
+        placed = best_pose(_essential(placed), np.zeros((0, 9)), every)
     inliers = own & placed.agree[distinct]
-    rotation = best_rotation(placed.rotation, views)
-    has_baseline = tells_baseline(placed, rotation, views)
+    rotation = best_rotation(placed.rotation, every)
+    has_baseline = tells_baseline(placed, rotation, every)
     points3d, rays = np.full((n, 3), np.nan), (directions(data[:, RAYS1]), directions(data[:, RAYS2]))
     agreeing = distinct[inliers]
     if has_baseline:
@@ -200,6 +213,11 @@ def _placed(essential: Array, views: Views) -> Placed:
     return Placed(rotations[best // 2], sign * translation, agree & in_front[best], depths[best], cost)
 
 
+def _essential(placed: Placed) -> Array:
+    """Return the essential matrix (1, 9) of a pose."""
+    return np.asarray(np.cross(placed.translation, placed.rotation.T).T.reshape(1, 9))
+
+
 def depths_along(rotation: Array, translation: Array, first: Array, second: Array) -> Array:
     """Return how far along both unit rays (n, 3) their closest points are, (n, 2), in baselines."""
     turned = first @ rotation.T
@@ -223,8 +241,7 @@ def tells_baseline(placed: Placed, rotation: Array, views: Views) -> bool:
     squared residuals in noise scales, cut at 2 (4 - d), plus 2 d n + k ln(4 n), for models of dimension d with k numbers.
     """
     own = views.data[views.own]
-    essential = np.cross(placed.translation, placed.rotation.T).T.reshape(1, 9)
-    moved, still = _FAMILY.squared_residuals(own, essential)[0], _squared_turns(own, rotation)
+    moved, still = _FAMILY.squared_residuals(own, _essential(placed))[0], _squared_turns(own, rotation)
     n, variance = len(own), views.noise**2
     # Of a residual across the second ray half is each ray's.
     turning = np.minimum(0.5 * still / variance, 4.0).sum() + 4.0 * n + 3.0 * np.log(4.0 * n)

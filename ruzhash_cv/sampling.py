@@ -17,6 +17,8 @@ from ruzhash_cv.parameters import Parameters
 
 #: Up to so many distances are all looked at, which takes less time than a tree does; the result is the same.
 _FEW_DISTANCES = 1_500_000
+#: Of so many rows a structure can be fitted and its noise told.
+_FEW_ROWS = 256
 #: Why a sample makes no model; the last is told by the solver.
 REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
 _REPEATED, _COLLINEAR, _FLIPPED, _GOOD = 0, 1, 2, 3
@@ -140,6 +142,21 @@ def draw_samples(
     n_drawn = _draw_kernel(own, *given, key, tuple(drawn))
     rejected = dict(zip(REJECTIONS[:3], drawn.verdicts[:3].tolist(), strict=True))
     return MinimalSamples(rows[drawn.samples[:n_drawn]], rejected)
+
+
+def drawn_alike(labels: Rows, most: int, rng: np.random.Generator) -> Rows:
+    """Return at most about `most` rows drawn at random: the same share of each label (n,), from -1 on, but of none fewer than a few.
+
+    All rows are returned where they are no more.
+    """
+    if len(labels) <= most:
+        return np.arange(len(labels))
+    counts = np.bincount(labels + 1)
+    wanted = np.maximum(counts * most // len(labels), _FEW_ROWS)
+    order = rng.permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    places = np.arange(len(labels)) - (np.cumsum(counts) - counts)[labels[order] + 1]
+    return np.sort(order[places < wanted[labels[order] + 1]])
 
 
 def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:

@@ -343,3 +343,12 @@ def test_rows_that_are_not_finite_are_no_inliers_and_change_nothing(find: Finder
     assert not mask[300:].any()
     np.testing.assert_array_equal(mask[:300], expected_mask)
     np.testing.assert_allclose(model, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("function", [find_homography, find_fundamental_matrix])
+@pytest.mark.parametrize("threshold", [1e-300, 1e300])
+def test_thresholds_of_any_size_get_an_answer(function: Any, threshold: float) -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    model, mask = function(points, points + 5.0, threshold=threshold)
+    assert mask.shape == (60, 1)
+    assert model is not None

@@ -19,15 +19,15 @@ SLOW_FILES = "hloc_files", "colmap_database", "output_hdf5", "output_folder"
 SLOW_NAMES = "results_folder", "results_hdf5"
 
 GROUPS: dict[str, tuple[float, dict[str, Target]]] = {
-    "functions": (0.80, {name: target for name, target in TARGETS.items() if name not in SLOW + CAMERAS}),
-    "pipeline": (0.012, {name: TARGETS[name] for name in SLOW}),
-    "cameras": (0.006, {name: TARGETS[name] for name in CAMERAS}),
-    "geometry": (0.006, GEOMETRY),
-    "laws": (0.008, EXACT),
-    "agreement": (0.003, STATISTICAL),
-    "files": (0.055, {name: target for name, target in FILES.items() if name not in SLOW_FILES}),
-    "names": (0.10, {name: target for name, target in NAMES.items() if name not in SLOW_NAMES}),
-    "outputs": (0.010, {name: target for name, target in (FILES | NAMES).items() if name in SLOW_FILES + SLOW_NAMES}),
-    "signals": (0.003 if SIGNALS else 0.0, SIGNALS),
-    "concurrency": (0.003, CONCURRENCY),
+    "functions": (0.84, {name: target for name, target in TARGETS.items() if name not in SLOW + CAMERAS}),
+    "pipeline": (0.007, {name: TARGETS[name] for name in SLOW}),
+    "cameras": (0.003, {name: TARGETS[name] for name in CAMERAS}),
+    "geometry": (0.003, GEOMETRY),
+    "laws": (0.005, EXACT),
+    "agreement": (0.002, STATISTICAL),
+    "files": (0.05, {name: target for name, target in FILES.items() if name not in SLOW_FILES}),
+    "names": (0.08, {name: target for name, target in NAMES.items() if name not in SLOW_NAMES}),
+    "outputs": (0.006, {name: target for name, target in (FILES | NAMES).items() if name in SLOW_FILES + SLOW_NAMES}),
+    "signals": (0.002 if SIGNALS else 0.0, SIGNALS),
+    "concurrency": (0.002, CONCURRENCY),
 }

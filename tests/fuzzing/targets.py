@@ -42,6 +42,12 @@ def claim(true: Any, message: str) -> None:
         raise AnswerError(message)
 
 
+def length(points: Any) -> int:
+    """Return how many points there are, also in a batch of one pair, (1, n, 2)."""
+    shape = np.shape(points)
+    return shape[1] if len(shape) == 3 and shape[0] == 1 else shape[0]
+
+
 def filter_options(draw: Draw) -> dict[str, Any]:
     thresholds = (None, 1e-300, 1e-3, 0.5, 3, np.float32(3), 50.0, 1e6, 1e300)
     return draw.some(
@@ -78,7 +84,7 @@ def filter_points(draw: Draw) -> None:
     options = filter_options(draw)
     before = [np.array(points, copy=True) for points in (points1, points2)] if draw.legal else []
     result = ruzhash_cv.filter_points(points1, points2, **options)
-    check_result(result, len(np.asarray(points1)))
+    check_result(result, length(points1))
     if not draw.legal:
         return
     for was, points in zip(before, (points1, points2), strict=True):
@@ -142,8 +148,9 @@ def cameras(draw: Draw) -> None:
     given = [camera_of(draw) if draw.chance(0.9) else None for _ in range(2)]
     options = filter_options(draw) | {"cameras": draw.pick((tuple(given), given))}
     draw.legal = False
-    result = ruzhash_cv.filter_points(points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:]), **options)
-    check_result(result, len(pairs))
+    points1, points2 = points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:])
+    result = ruzhash_cv.filter_points(points1, points2, **options)
+    check_result(result, length(points1))
     for motion in range(0 if any(each is None for each in given) else len(result.motions)):
         pose = result.camera_pose(motion=motion)
         claim(np.isfinite(pose.rotation) & (np.abs(pose.rotation @ pose.rotation.T - np.eye(3)) < 1e-6), f"{pose}")
@@ -200,7 +207,7 @@ def estimate(function: Callable[..., Any]) -> Target:
             options.pop(absent, None)
         options |= draw.some(method=draw.option((None, cv2.RANSAC, 38), (0, cv2.FM_8POINT, HUGE, -1, 3.0, True)))
         model, mask = function(points1, points2, **options)
-        claim(mask.shape == (len(np.asarray(points1)), 1) and mask.dtype == np.uint8, f"mask {mask.shape} {mask.dtype}")
+        claim(mask.shape == (length(points1), 1) and mask.dtype == np.uint8, f"mask {mask.shape} {mask.dtype}")
         claim(mask <= 1, "a mask of something else than 0 and 1")
         if model is None:
             claim(mask == 0, "matches without a model")
@@ -264,7 +271,7 @@ def residuals(function: Callable[..., Array]) -> Target:
         )
         points1 = points_of(draw, pairs[:, :2])
         answer = function(points1, points_of(draw, pairs[:, 2:]), stack)
-        n = len(np.asarray(points1))
+        n = length(points1)
         claim(answer.shape == ((n,) if np.ndim(stack) == 2 else (n, len(stack))), f"shape {answer.shape}")
         claim(answer.dtype == np.float64 and (answer >= 0).all(), f"{answer!r}")
 
