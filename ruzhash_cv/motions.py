@@ -104,7 +104,7 @@ def find_motions(problem: MotionProblem) -> tuple[Motions, Rows]:
         near = problem.parameters.preference_limit * problem.matches.unit
         found = _rigid_motions(rigid, near, rng) or _rigid_motions(rigid, np.inf, rng)
         if rigid.problem is not problem:
-            found = [_fitted_to_all(replace(rigid, problem=problem), motion) for motion in found]
+            found = _fitted_to_all(replace(rigid, problem=problem), found)
     single = ~np.any([motion.holds[0] for motion in found], axis=0) & np.ones(len(problem.structures), bool)
     found += [_alone(problem, structure) for structure in np.flatnonzero(single).tolist()]
     motions = Motions.join(found)
@@ -198,16 +198,20 @@ def _motion_of(rigid: _Rigid, seed: int, free: Mask, reach: float, rng: np.rando
     return Motions(models[best], family_ids, noise[best], tolerance, evidences, holds[best])
 
 
-def _fitted_to_all(rigid: _Rigid, motion: Motions) -> Motions:
-    """Return a motion that was found among a part of the matches, fitted to all those of its structures and of none."""
-    problem, unit, seed = rigid.problem, rigid.problem.matches.unit, int(np.argmax(motion.holds[0]))
-    rows = np.flatnonzero(np.append(motion.holds[0], True)[problem.labels])
-    own = replace(problem.matches, data=problem.matches.data[rows], weights=problem.weights[rows])
-    models, noise = refine(motion, own, np.array([unit]), problem.radii)
-    gains = _evidence_off(rigid, models, seed, rows[_off(rigid, seed, rows)])
-    evidences = gains.max(axis=1) + problem.structures.evidences[[seed]] * rigid.is_plane[seed]
-    tolerances = _tolerance(rigid, models, rows)
-    return replace(motion, models=models, noise=noise, tolerances=tolerances, evidences=evidences)
+def _fitted_to_all(rigid: _Rigid, motions: list[Motions]) -> list[Motions]:
+    """Return motions that were found among a part of the matches, each fitted to all that were free when it was found."""
+    problem, unit, free = rigid.problem, rigid.problem.matches.unit, ~rigid.problem.stationary
+    found = []
+    for motion in motions:
+        seed, rows = int(np.argmax(motion.holds[0])), np.flatnonzero(np.append(free, True)[problem.labels])
+        own = replace(problem.matches, data=problem.matches.data[rows], weights=problem.weights[rows])
+        models, noise = refine(motion, own, np.array([unit]), problem.radii)
+        gains = _evidence_off(rigid, models, seed, rows[_off(rigid, seed, rows)])
+        evidences = gains.max(axis=1) + problem.structures.evidences[[seed]] * rigid.is_plane[seed]
+        tolerances = _tolerance(rigid, models, rows)
+        found.append(replace(motion, models=models, noise=noise, tolerances=tolerances, evidences=evidences))
+        free &= ~motion.holds[0]
+    return found
 
 
 def _repeats(rigid: _Rigid, rows: Rows, holds: Mask, own: Mask, near: bool) -> bool:

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruzhash_cv.matches import LARGEST_COORDINATE, Frame, MatchSet, duplicate_groups, match_weights
+from ruzhash_cv.matches import (
+    LARGEST_COORDINATE,
+    Frame,
+    MatchSet,
+    _follow_leaders,
+    _neighbours_in_cells,
+    duplicate_groups,
+    match_weights,
+)
 
 seeds = st.integers(0, 2**32)
 #: The method's unit of length in the points' own.
@@ -75,13 +83,39 @@ def test_matches_within_the_radius_in_both_images_are_one_group(data: list, radi
     assert duplicate_groups(np.array(data, float), radius).tolist() == groups
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=seeds,
+    n=st.integers(1, 60),
+    extents=st.tuples(*[st.sampled_from([0.0, 1.0, 30.0, 1e6])] * 4),
+    whole=st.booleans(),
+)
+def test_groups_by_cells_equal_their_twin(seed: int, n: int, extents: tuple[float, ...], whole: bool) -> None:
+    """Whole numbers lie on the bounds of cells."""
+    data = np.random.default_rng(seed).uniform(-1, 1, (n, 4)) * extents
+    data = np.round(data) if whole else data
+    data = data[np.argsort(data[:, 0], kind="stable")]
+    rows, spans = _neighbours_in_cells(data, 3.0 * (1.0 + 1e-9))
+    groups = np.full(n, -1)
+    _follow_leaders(data, 3.0, rows, spans, groups)
+    np.testing.assert_array_equal(groups, naive.duplicate_groups(data, 3.0))
+
+
 @pytest.mark.parametrize("column", [0, 1, 2, 3])
 def test_groups_of_matches_that_crowd_in_one_coordinate_equal_their_twin(column: int) -> None:
-    """More than a thousand within the radius in the first coordinate: neighbours are searched along another."""
+    """More than two hundred within the radius in the first coordinate: neighbours are searched in cells."""
     data = np.random.default_rng(column).uniform(0, 2.0, (2600, 4))
     data[:, column] *= 100.0
     data = data[np.argsort(data[:, 0], kind="stable")]
     np.testing.assert_array_equal(duplicate_groups(data, 1.5), naive.duplicate_groups(data, 1.5))
+
+
+def test_cells_of_dense_matches_hold_few_rows() -> None:
+    """As dense as 10^6 matches of an image: thousands lie within the radius in each coordinate."""
+    data = np.random.default_rng(0).uniform(0, 300.0, (20_000, 4))
+    data = data[np.argsort(data[:, 0])]
+    spans = _neighbours_in_cells(data, 3.0)[1]
+    assert (spans[:, 1] - spans[:, 0]).sum(axis=0).max() < 60
 
 
 # Weights

@@ -10,7 +10,7 @@ import pytest
 from posed_views import CAMERA1 as CAMERA
 from posed_views import FLOOR, SIDE, TURN, WALL, filtered, on_plane, pose_error, seen, turned, views
 
-from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix, sampson_distance
+from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix, motions, sampson_distance
 from ruzhash_cv.families import FundamentalMatrices
 from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.motions import MotionProblem, find_motions
@@ -171,6 +171,26 @@ def test_objects_that_move_by_themselves_stay_apart() -> None:
         assert (result.motion_labels[120:210] != 0).mean() > 0.9
         found.append((result.motion_labels[120:210] == 1).mean())
     assert np.median(found) > 0.9
+
+
+def test_of_many_matches_a_part_is_searched_and_what_is_found_is_fitted_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, other = np.random.default_rng(0), (turned(-0.1, 0.05, 0.2), np.array([-0.3, 0.8, 0.1]))
+    cloud, thing = (on_plane(WALL, n, rng, 0.5, 1.2) for n in (1800, 1350))
+    parts = views(cloud, seed=0), views(thing, other, seed=1)
+    whole, part = (filtered(*parts, n_mismatches=150) for _ in range(2))
+    assert len(whole.motions) == 2
+    monkeypatch.setattr(motions, "MOST_SEARCHED", 1000)
+    searched = problem_in(part).part(np.random.default_rng(0))
+    assert len(searched.matches) < 1600
+    assert (whole.motion_labels == part.motion_labels).mean() > 0.98
+    for one, two in zip(whole.motions, part.motions, strict=True):
+        assert one.parts == two.parts
+        assert two.evidence == pytest.approx(one.evidence, rel=0.2)
+        assert two.noise_scale == pytest.approx(one.noise_scale, rel=0.1)
+
+    assert np.median(sampson_distance(*views(cloud, noise=0.0), part.motions[0].matrix)) < 0.1
+    assert pose_error(part) < 1.2 * pose_error(whole) + 0.1
+    assert part.plane_motion(0) is not None
 
 
 @three_seeds

@@ -53,6 +53,17 @@ def test_a_camera_that_only_turned_is_not_turned_upside_down(noise: float, seed:
         assert angles(result.camera_pose(CAMERA1, CAMERA2), (rotation, np.ones(3)))[0] < 0.2
 
 
+def test_of_many_matches_a_part_is_searched_and_the_pose_is_fitted_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = filtered(views(on_plane(WALL, 3000, np.random.default_rng(0), 0.5, 1.2)), n_mismatches=500)
+    whole = result.camera_pose(CAMERA1, CAMERA2)
+    monkeypatch.setattr("ruzhash_cv.pose.MOST_SEARCHED", 600)
+    part = result.camera_pose(CAMERA1, CAMERA2)
+    np.testing.assert_allclose(part.rotation, whole.rotation, atol=1e-4)
+    np.testing.assert_allclose(part.translation, whole.translation, atol=1e-3)
+    assert (part.inliers == whole.inliers).mean() > 0.998
+    assert np.isfinite(part.points3d[part.inliers]).all()
+
+
 def test_each_of_two_motions_has_a_pose_of_its_own() -> None:
     """Though of all matches, which five are drawn from, most belong to the larger one."""
     rng, poses = np.random.default_rng(0), (POSE, (turned(0.1, 0.1, 0.6), towards(0.2, -0.9, 0.1)))

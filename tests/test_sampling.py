@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from two_views import H
 
-from ruzhash_cv.sampling import MinimalSamples, SamplePlan, draw_samples, nearest_rows
+from ruzhash_cv.sampling import MinimalSamples, SamplePlan, draw_samples, drawn_alike, nearest_rows
 
 
 def scattered(n: int, seed: int = 0) -> np.ndarray:
@@ -220,3 +220,20 @@ def test_a_huge_weight_elsewhere_does_not_starve_a_neighbourhood(scale: float) -
     drawn = drawn_from(points, scattered(100, 1), 4, 50, around=(5,), weights=weights, min_spread=0.0, affine=False)
     assert len(drawn) == 50
     assert drawn.rejected["repeated"] == 0
+
+
+# A part of many rows
+
+
+def test_a_part_holds_the_same_share_of_each_label_and_of_none_too_few() -> None:
+    labels = np.random.default_rng(0).permutation(np.repeat([-1, 0, 1, 2], [50_000, 40_000, 9_900, 100]))
+    rows = drawn_alike(labels, 10_000, np.random.default_rng(1))
+    assert (np.diff(rows) > 0).all()
+    assert np.bincount(labels[rows] + 1).tolist() == [5000, 4000, 990, 100]
+    assert abs(np.mean(rows) / len(labels) - 0.5) < 0.02
+    assert (drawn_alike(labels, 10_000, np.random.default_rng(1)) == rows).all()
+    assert (drawn_alike(labels, 10_000, np.random.default_rng(2)) != rows).any()
+
+
+def test_a_part_of_no_more_rows_is_all_of_them() -> None:
+    assert drawn_alike(np.zeros(50, int), 50, np.random.default_rng(0)).tolist() == list(range(50))
