@@ -21,12 +21,13 @@ from typing import Any
 
 import cv2
 import numpy as np
+import pandas as pd
 import pycolmap
 from numpy.typing import NDArray
 from report import about_this_run, markdown
 from street import FOCAL, SIZE, true_pair, views
 
-from ruzhash_cv import cli
+from ruzhash_cv import Camera, cli
 
 Array = NDArray[np.float64]
 Keep = Callable[[str, str, Array, Array], NDArray[np.bool_]]
@@ -34,7 +35,7 @@ Keep = Callable[[str, str, Array, Array], NDArray[np.bool_]]
 MIN_INLIERS, RIGHT, LOST = 15, 3.0, 1.0  # matches, pixels, metres
 #: COLMAP's global mapper gives every pair the same say in the cameras' rotations; wrong pairs are many but small.
 MAPPINGS = {"incremental": None, "global": 0, "global, min_num_matches=100": 100}
-KEPT = ("pairs kept", "wrong pairs", "matches kept", "precision", "recall", "CPU ms a pair")
+KEPT = ("pairs kept", "wrong pairs", "matches kept", "precision", "recall", "CPU ms a pair", "motions of a pair kept")
 MAP = ("images", "points", "reprojection error, px", "camera error, m: median / largest", "lost maps")
 
 
@@ -49,25 +50,49 @@ class Photos:
     truth: Keep | None = None
 
 
-def street_photos(folder: Path, n_views: int, seed: int) -> Photos:
-    """Render a street, and know everything about it."""
+def street_photos(folder: Path, n_views: int, seed: int, distortion: float = 0.0) -> Photos:
+    """Render a street, and know everything about it; seen through a lens of this radial distortion, COLMAP's k of SIMPLE_RADIAL."""
     folder.mkdir()
     scene, cameras, images = views(n_views, seed)
     named = {f"{number:02}.png": camera for number, camera in enumerate(cameras)}
+    lens = lens_of(distortion)
+    grid = np.stack(np.meshgrid(*map(np.arange, SIZE)), axis=-1).reshape(-1, 2).astype(np.float64)
+    sources = straight(grid, lens).reshape(SIZE[1], SIZE[0], 2).astype(np.float32)
     for name, image in zip(named, images, strict=True):
-        cv2.imwrite(str(folder / name), image)
+        seen = image if distortion == 0.0 else cv2.remap(image, sources, None, cv2.INTER_LINEAR)
+        cv2.imwrite(str(folder / name), seen)
 
     def right(name1: str, name2: str, points1: Array, points2: Array) -> NDArray[np.bool_]:
         pair = true_pair(scene, named[name1], named[name2])
-        return pair.transfer_errors(points1 - 0.5, points2 - 0.5) <= RIGHT  # COLMAP's first pixel has its centre at 0.5
+        # COLMAP's first pixel has its centre at 0.5.
+        return pair.transfer_errors(straight(points1 - 0.5, lens), straight(points2 - 0.5, lens)) <= RIGHT
 
     centres = {name: -camera.R.T @ camera.t for name, camera in named.items()}
-    return Photos(f"street {seed}, {n_views} views", folder, f"{FOCAL},{SIZE[0] / 2},{SIZE[1] / 2}", centres, right)
+    told = f"{lens.matrix[0, 0]},{SIZE[0] / 2},{SIZE[1] / 2}" + (f",{distortion}" if distortion else "")
+    return Photos(f"street {seed}, {n_views} views", folder, told, centres, right)
+
+
+def lens_of(distortion: float) -> Camera:
+    """A camera whose picture lies within the rendered one, which is a pinhole's."""
+    corner = np.hypot(*SIZE) / 2 / FOCAL
+    focal = FOCAL if distortion == 0.0 else 1.01 * FOCAL / (1.0 + distortion * corner**2)
+    return Camera(
+        np.array([[focal, 0, SIZE[0] / 2 - 0.5], [0, focal, SIZE[1] / 2 - 0.5], [0, 0, 1]]), [distortion, 0, 0, 0]
+    )
+
+
+def straight(pixels: Array, lens: Camera) -> Array:
+    """Pixels of the rendered picture, whose principal point is half of its size."""
+    if not lens.distortion.any():
+        return pixels
+    rays = lens.rays(pixels)
+    return FOCAL * rays[:, :2] / rays[:, 2:] + np.array(SIZE) / 2
 
 
 def matched(photos: Photos, database: Path, ratio: float) -> None:
     """Fill a database with SIFT keypoints and raw matches."""
-    reader = pycolmap.ImageReaderOptions(camera_model="SIMPLE_PINHOLE", camera_params=photos.camera)
+    model = "SIMPLE_PINHOLE" if photos.camera.count(",") == 2 else "SIMPLE_RADIAL"
+    reader = pycolmap.ImageReaderOptions(camera_model=model, camera_params=photos.camera)
     extraction = pycolmap.FeatureExtractionOptions(use_gpu=False, num_threads=1, max_image_size=1000)
     matching = pycolmap.FeatureMatchingOptions(use_gpu=False, num_threads=1, skip_geometric_verification=True)
     matching.sift.max_ratio = ratio
@@ -96,7 +121,8 @@ def by_ruzhash(*options: str) -> Callable[[Photos, Path], None]:
     """The command of this package."""
 
     def verify(photos: Photos, database: Path) -> None:
-        if cli.main(["colmap", str(database), "--n-jobs", "1", *options]) != 0:
+        report = database.with_suffix(".report.csv")
+        if cli.main(["colmap", str(database), "--n-jobs", "1", "--report", str(report), *options]) != 0:
             raise SystemExit(f"ruzhash-cv colmap {' '.join(options)} failed")
 
     return verify
@@ -129,6 +155,7 @@ def everything(name1: str, name2: str, points1: Array, points2: Array) -> NDArra
 VERIFIERS = {
     "COLMAP": by_colmap,
     "ruzhash_cv": by_ruzhash(),
+    "ruzhash_cv --no-calibrated": by_ruzhash("--no-calibrated"),
     "ruzhash_cv --least-evidence 100": by_ruzhash("--least-evidence", "100"),
     "ruzhash_cv --all-structures": by_ruzhash("--all-structures"),
     "cv2.USAC_MAGSAC, F, 3 px": by(lambda photos: magsac),
@@ -152,6 +179,15 @@ def counted(photos: Photos, database: Path) -> NDArray[np.int64]:
             held = np.array([tuple(row) in own for row in matches.tolist()], bool)
             counts.append((right.sum(), held.sum(), (right & held).sum()))
     return np.array(counts)
+
+
+def motions_of(databases: list[Path]) -> str:
+    """The mean number of motions of the pairs that were kept, where a report tells it."""
+    reports = [database.with_suffix(".report.csv") for database in databases]
+    rows = pd.concat([pd.read_csv(report) for report in reports if report.exists()] or [pd.DataFrame()])
+    for report in reports:
+        report.unlink(missing_ok=True)
+    return f"{rows.motions[rows.config.notna()].mean():.2f}" if len(rows) else ""
 
 
 def mapped(sets: list[tuple[Photos, Path]], mapping: str, seeds: list[int]) -> list[str]:
@@ -222,7 +258,8 @@ def compare(title: str, sets: list[Photos], work: Path, options: argparse.Namesp
         (true, kept, right), is_kept = counts.sum(axis=0), counts[:, 1] > 0
         row = [name, f"{is_kept.sum()}", f"{np.sum(2 * counts[is_kept, 2] < counts[is_kept, 1])}", f"{kept}"]
         row += [f"{right / max(kept, 1):.3f}", f"{right / max(true, 1):.3f}", f"{1e3 * seconds / len(counts):.1f}"]
-        verified.append(row if known else [*row[:2], "", row[3], "", "", row[6]])
+        row.append(motions_of(copies))
+        verified.append(row if known else [*row[:2], "", row[3], "", "", *row[6:]])
         databases = list(zip(sets, copies, strict=True))
         maps.append([name, *(cell for mapping in MAPPINGS for cell in mapped(databases, mapping, options.seeds))])
         print(verified[-1], maps[-1], flush=True)
@@ -236,6 +273,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--views", type=int, nargs="*", default=[12], help="of each rendered street")
     parser.add_argument("--streets", type=int, nargs="+", default=[0], help="seeds of the streets that are mapped")
+    parser.add_argument(
+        "--distortion", type=float, default=0.0, help="k1 of the rendered pictures, known to the database"
+    )
     parser.add_argument("--photos", type=Path, help="a folder of photos beside the rendered ones")
     parser.add_argument("--camera", default="1231.3,600,451", help="their camera: f,cx,cy in pixels")
     parser.add_argument("--ratio", type=float, default=0.8, help="of COLMAP's matching")
@@ -247,7 +287,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         for n_views in options.views:
-            streets = [street_photos(work / f"street{seed}_{n_views}", n_views, seed) for seed in options.streets]
+            streets = [
+                street_photos(work / f"street{seed}_{n_views}", n_views, seed, options.distortion)
+                for seed in options.streets
+            ]
             tables.append(compare(f"{len(streets)} streets, {n_views} views each", streets, work, options))
         if options.photos is not None and options.photos.is_dir():
             photos = Photos(options.photos.name, options.photos, options.camera)

@@ -37,6 +37,10 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--min-inliers", type=count, default=15, metavar="N", help="leave out pairs with fewer, default 15"
     )
+    parser.add_argument(
+        "--calibrated", action=argparse.BooleanOptionalAction, default=None,
+        help="take the cameras of the database as known, or read none; default: those whose focal length is a prior",
+    )  # fmt: skip
     _add_common(parser, verify)
 
     parser = commands.add_parser(

@@ -24,7 +24,7 @@ from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Report, Row, row_of
 from ruzhash_cv.result import FilterResult
 
 #: Configurations of two views that COLMAP's mappers load: 0 and 1 are skipped since 4.2.1, 8 by the global mapper.
-DEGENERATE, UNCALIBRATED, PLANAR_OR_PANORAMIC = 1, 3, 6
+DEGENERATE, CALIBRATED, UNCALIBRATED, PLANAR_OR_PANORAMIC = 1, 2, 3, 6
 COLUMNS: dict[str, type] = {
     **dict.fromkeys(("image_id1", "image_id2"), int),
     **dict.fromkeys(("name1", "name2"), str),
@@ -78,6 +78,7 @@ def verify(
     least_evidence: float = selection.LEAST_EVIDENCE,
     strongest_motion: bool = True,
     keep_stationary: bool = True,
+    calibrated: bool | None = None,
     overwrite: bool = False,
     rng: int = 0,
     n_jobs: int | None = None,
@@ -108,6 +109,9 @@ def verify(
     keep_stationary : bool
         As for `filter_points`. With `strongest_motion` it makes no difference: matches that did not move while others did, as those of
         a watermark, are part of no motion.
+    calibrated : bool, optional
+        Whether the database's cameras are known: True: all are, as after a calibration or a first reconstruction. False: none is read.
+        None: those whose focal length is a prior, as from EXIF or given. Points are undistorted by known cameras.
     overwrite : bool
         Filter also the pairs that have a two-view geometry, whoever wrote it, and replace it. False: they are skipped, so that a run
         that was stopped goes on where it stopped.
@@ -143,7 +147,8 @@ def verify(
     Notes
     -----
     A pair's row holds the kept matches and configuration 6 (planar or panoramic) with H where one plane or rotation holds nearly all of
-    them, else 3 (uncalibrated) with F of the strongest motion.
+    them; else 2 (calibrated) with E, F, pose and angle of rays where both cameras are known; else 3 (uncalibrated) with F of the
+    strongest motion.
 
     Examples
     --------
@@ -167,7 +172,7 @@ def verify(
         skipped = {tuple(map(str, pair)) for pair in set(matched) - set(todo)}
         prepare = selection.prepare if pages is None else selection.prepare_pages
         results = run_pairs(
-            _tasks(db, todo), prepare, model=model, threshold=threshold, keep_stationary=keep_stationary,
+            _tasks(db, todo, calibrated), prepare, model=model, threshold=threshold, keep_stationary=keep_stationary,
             rng=rng, n_jobs=n_jobs, batch_size=batch_size,
         )  # fmt: skip
         table.start(lambda row: (str(row["image_id1"]), str(row["image_id2"])) in skipped)
@@ -206,8 +211,9 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
     Returns
     -------
     pycolmap.TwoViewGeometry
-        ``config`` is PLANAR_OR_PANORAMIC, with H, where one plane holds nearly all matches, else UNCALIBRATED, with F where the motion
-        has one, and DEGENERATE where nothing was kept. Each match is in it once.
+        ``config`` is PLANAR_OR_PANORAMIC, with H, where one plane holds nearly all matches; else CALIBRATED, with E, F, pose and
+        angle, where the motion has an essential matrix; else UNCALIBRATED, with F where the motion has one; and DEGENERATE where
+        nothing was kept. Each match is in it once. F and H are of pixels without distortion.
 
     Raises
     ------
@@ -228,21 +234,34 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
     motion, F = selection.strongest_motion(result)
     chosen = motion if only_strongest else result.inlier_mask
     plane = selection.dominant_plane(result, chosen) if chosen.any() else None
+    told: dict[str, Any] = {}
     if plane is not None:
-        config, matrix = PLANAR_OR_PANORAMIC, {"H": plane}
+        config, told = PLANAR_OR_PANORAMIC, {"H": plane}
+    elif chosen.any() and selection.is_calibrated(result):
+        config, told = CALIBRATED, {"F": F, **_calibrated(result)}
     else:
-        config, matrix = UNCALIBRATED if chosen.any() else DEGENERATE, {} if F is None else {"F": F}
+        config, told = UNCALIBRATED if chosen.any() else DEGENERATE, {} if F is None else {"F": F}
     # COLMAP wants every match once.
     inliers = np.unique(indices[chosen], axis=0).astype(np.uint32)
-    return host("pycolmap", "colmap").TwoViewGeometry(config=config, inlier_matches=inliers, **matrix)
+    return host("pycolmap", "colmap").TwoViewGeometry(config=config, inlier_matches=inliers, **told)
 
 
-def _tasks(db: Database, pairs: list[Pair]) -> Iterator[tuple[Any, ...] | Task]:
-    """Yield the points of pairs, or what is wrong with them."""
+def _calibrated(result: FilterResult) -> dict[str, Any]:
+    """Return what COLMAP keeps of a calibrated motion beside F: E, the pose, and the median angle of rays, in radians."""
+    pose = result.camera_pose(motion=selection.index_of_strongest(result) or 0)
+    pycolmap, essential = host("pycolmap", "colmap"), np.cross(pose.translation, pose.rotation.T).T
+    moved = pycolmap.Rigid3d(pycolmap.Rotation3d(pose.rotation), pose.translation)
+    angle = float(np.radians(np.nan_to_num(pose.median_angle)))
+    return {"E": essential, "cam2_from_cam1": moved, "tri_angle": angle}
+
+
+def _tasks(db: Database, pairs: list[Pair], calibrated: bool | None) -> Iterator[tuple[Any, ...] | Task]:
+    """Yield the points of pairs and their known cameras, or what is wrong with them."""
     for pair in pairs:
         try:
-            yield pair, *db.points(pair)
-        except UnusableFile as error:
+            cameras = db.cameras(pair, calibrated)
+            yield (pair, *db.points(pair), {} if cameras is None else {"cameras": cameras})
+        except ValueError as error:  # UnusableFile too
             yield failed_task(pair, str(error))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array
+from ruzhash_cv.cameras import Camera, Cameras
 from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_space, locked
 from ruzhash_cv.pipelines.hosts import host
 
@@ -130,7 +131,10 @@ class Database:
     def __init__(self, path: Path, database: Any) -> None:
         self._path, self._database, self._unread = path, database, f"cannot read {path}"
         with _in_one_line(self._unread):
-            self._names = {image.image_id: image.name for image in database.read_all_images()}
+            images = database.read_all_images()
+            self._names = {image.image_id: image.name for image in images}
+            self._camera_ids = {image.image_id: image.camera_id for image in images}
+            self._cameras = {camera.camera_id: camera for camera in database.read_all_cameras()}
         self._keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
 
     def names_of(self, pair: Pair) -> tuple[str, str]:
@@ -163,6 +167,21 @@ class Database:
         """Return the matched keypoints of a pair in COLMAP's pixels, (m, 2) each."""
         first, second = (self._points_of(*side) for side in zip(pair, self.matches(pair).T, strict=True))
         return first, second
+
+    def cameras(self, pair: Pair, calibrated: bool | None) -> Cameras | None:
+        """Return a pair's cameras that are known, None where neither is: all if `calibrated`; None: those of a prior focal length."""
+        first, second = (self._camera_of(image, calibrated) for image in pair)
+        return None if first is None and second is None else (first, second)
+
+    def _camera_of(self, image: int, calibrated: bool | None) -> Camera | None:
+        camera = self._cameras.get(self._camera_ids.get(image))
+        trusted = camera is not None and (camera.has_prior_focal_length if calibrated is None else calibrated)
+        if not trusted:
+            return None
+        try:
+            return Camera.from_colmap(camera)
+        except ValueError as error:
+            raise UnusableFile(f"the camera of image {self._names.get(image, image)} is unusable: {error}") from None
 
     def replace(self, geometries: Iterable[tuple[Pair, Any]]) -> None:
         """Write two-view geometries in one transaction in place of those there are; None: leave a pair without."""

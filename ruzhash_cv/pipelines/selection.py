@@ -29,17 +29,32 @@ def strongest_motion(result: FilterResult) -> tuple[Mask, Array | None]:
 
     None where only a plane or a rotation is seen. What stood still while the rest moved is no motion of the scene.
     """
-    motions: tuple[Structure, ...] = result.motions if len(result.models) > 1 else result.models
-    strongest = next((index for index, motion in enumerate(motions) if not motion.stationary), None)
-    if strongest is None:
+    motions, index = _motions(result), index_of_strongest(result)
+    if index is None:
         return np.zeros(len(result.inlier_mask), bool), None
-    mask = result.motion_labels == strongest if len(result.models) > 1 else result.inlier_mask
-    return mask, motions[strongest].fundamental
+    mask = result.motion_labels == index if len(result.models) > 1 else result.inlier_mask
+    return mask, motions[index].fundamental
+
+
+def index_of_strongest(result: FilterResult) -> int | None:
+    """Return the index of the strongest rigid motion, None where there is none."""
+    return next((index for index, motion in enumerate(_motions(result)) if not motion.stationary), None)
+
+
+def _motions(result: FilterResult) -> tuple[Structure, ...]:
+    """Return the motions, without a search where there is at most one structure."""
+    return result.motions if len(result.models) > 1 else result.models
 
 
 def n_motions(result: FilterResult) -> int:
-    """Return how many motions there are, without a search where there is at most one structure."""
-    return len(result.motions) if len(result.models) > 1 else len(result.models)
+    """Return how many motions there are."""
+    return len(_motions(result))
+
+
+def is_calibrated(result: FilterResult) -> bool:
+    """Tell whether the strongest rigid motion has an essential matrix."""
+    index = index_of_strongest(result)
+    return index is not None and _motions(result)[index].kind == "essential"
 
 
 def dominant_plane(result: FilterResult, kept: Mask) -> Array | None:

@@ -727,3 +727,86 @@ def test_a_page_tells_of_a_pair_that_cannot_be_read(database: Path, tmp_path: Pa
     left_out = verify(database, n_jobs=1, html=tmp_path / "pages").left_out
     rows = (tmp_path / "pages" / "pairs.js").read_text(encoding="utf-8")
     assert rows.count("a match names keypoint") == len(left_out) == N_VIEWS - 1
+
+
+# Cameras
+
+
+def with_cameras(path: Path, prior: bool, distortion: float = -0.25) -> Path:
+    """Give the images of a copy a radial distortion, known or not."""
+    with pycolmap.Database.open(path) as db:
+        camera = db.read_all_cameras()[0]
+        seen = pycolmap.Camera(
+            camera_id=camera.camera_id, model="SIMPLE_RADIAL", width=800, height=600, params=[900, 400, 300, distortion]
+        )
+        seen.has_prior_focal_length = prior
+        db.update_camera(seen)
+        for image in db.read_all_images():
+            plane = (db.read_keypoints(image.image_id)[:, :2].astype(np.float64) - [400, 300]) / 900
+            radius = np.square(plane).sum(axis=1, keepdims=True)
+            db.update_keypoints(
+                image.image_id, (plane * (1 + distortion * radius) * 900 + [400, 300]).astype(np.float32)
+            )
+    return path
+
+
+def test_pairs_of_known_cameras_are_calibrated(database: Path) -> None:
+    verify(with_cameras(database, prior=True), n_jobs=1)
+    found = geometries(database)
+    rigid = [item for pair, item in found.items() if max(pair) <= N_VIEWS]
+    assert len(rigid) == N_RIGID
+    assert [int(item.config) for item in rigid] == [2] * N_RIGID
+    for (one, two), item in found.items():
+        if max(one, two) > N_VIEWS:
+            continue
+        angle = np.linspace(-0.3, 0.3, N_VIEWS)[[one - 1, two - 1]]
+        turn = np.degrees(item.cam2_from_cam1.rotation.angle())
+        assert turn == pytest.approx(np.degrees(angle[1] - angle[0]), abs=0.5)
+        moved, matrix = item.cam2_from_cam1, item.cam2_from_cam1.matrix()
+        essential = np.cross(matrix[:, 3], matrix[:, :3].T).T
+        np.testing.assert_allclose(np.abs(np.sum(essential * item.E)) / np.linalg.norm(item.E), np.sqrt(2.0), rtol=1e-6)
+        assert np.linalg.norm(moved.translation) == pytest.approx(1.0)
+        assert item.F is not None
+        assert len(item.inlier_matches) >= 0.8 * N_TRUE
+    assert int(found[PLANE].config) == 6
+
+
+def test_a_calibrated_geometry_has_the_angle_of_its_rays() -> None:
+    one, two = views()[:2]
+    camera = np.array([[900.0, 0.0, 400.0], [0.0, 900.0, 300.0], [0.0, 0.0, 1.0]])
+    result = filter_points(one, two, cameras=(camera, camera))
+    geometry = colmap.two_view_geometry(result, np.stack([np.arange(N_POINTS)] * 2, axis=1))
+    assert int(geometry.config) == 2
+    assert geometry.tri_angle == pytest.approx(np.radians(result.camera_pose().median_angle))
+    assert 0.02 < geometry.tri_angle < 0.2
+
+
+@pytest.mark.parametrize(
+    ("prior", "calibrated", "known"), [(False, None, False), (True, False, False), (False, True, True)]
+)
+def test_cameras_are_known_where_their_focal_length_is_a_prior_or_the_caller_says_so(
+    database: Path, prior: bool, calibrated: bool | None, known: bool
+) -> None:
+    verify(with_cameras(database, prior), calibrated=calibrated, n_jobs=1)
+    rigid = [int(item.config) for pair, item in geometries(database).items() if max(pair) <= N_VIEWS]
+    assert rigid.count(2) == (N_RIGID if known else 0)
+    assert 3 in rigid or known
+
+
+def test_the_command_takes_the_flag_of_cameras(database: Path) -> None:
+    cli.main(["colmap", str(with_cameras(database, prior=False)), "--calibrated", "--n-jobs", "1"])
+    assert {int(item.config) for pair, item in geometries(database).items() if max(pair) <= N_VIEWS} == {2}
+
+
+def test_a_camera_that_cannot_be_one_is_told_for_its_pairs(database: Path) -> None:
+    with pycolmap.Database.open(database) as db:
+        camera = db.read_all_cameras()[0]
+        camera.params, camera.has_prior_focal_length = [-900.0, 400.0, 300.0], True
+        db.update_camera(camera)
+    summary = verify(database, n_jobs=1)
+    assert summary.kept == 0
+    assert all(
+        "the camera of image view" in reason and "positive focal length" in reason
+        for reason in summary.left_out.values()
+    )
+    assert len(summary.left_out) == summary.pairs
