@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from naive import apply
 from two_views import plane
 
 from ruzhash_cv.adapters.vismatch import replace_ransac
@@ -44,6 +45,13 @@ def test_its_result_has_one_homography_s_inliers() -> None:
     assert found["inlier_kpts0"].shape == found["inlier_kpts1"].shape
     assert abs(found["num_inliers"] - theirs["num_inliers"]) <= 5
     assert np.allclose(found["H"], theirs["H"] / theirs["H"][2, 2], rtol=0.1, atol=0.1 * np.abs(found["H"]).max())
+
+
+def test_its_threshold_is_the_matcher_s() -> None:
+    picture, narrow = torch.zeros(3, 900, 900), replace_ransac(Drawn(ransac_reproj_thresh=0.3))
+    points1, points2 = (narrow(picture, picture)[f"inlier_kpts{side}"] for side in (0, 1))
+    assert 5 < len(points1) < 0.7 * TRUE
+    assert np.linalg.norm(apply(narrow(picture, picture)["H"], points1) - points2, axis=1).max() <= 0.3
 
 
 def test_its_result_has_every_structure_s_inliers() -> None:
