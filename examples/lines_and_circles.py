@@ -18,7 +18,7 @@ from ruzhash_cv.families import Circles, Lines
 # Four steps of a stair, 50 points each, and 200 strays. RANSAC has to be told the threshold. It returns one line.
 
 stair = make_shape("stair4").points  # (400, 2)
-line, inliers = ransac(stair, LineModelND, min_samples=2, residual_threshold=0.02, rng=0)  # type: ignore[no-untyped-call]
+line, inliers = ransac(stair, LineModelND, min_samples=2, residual_threshold=0.02, rng=0)
 found_lines = find_structures(stair, Lines())
 print(f"ransac: 1 line, {inliers.sum()} points")
 print(f"find_structures: {len(found_lines)} lines, {found_lines.masks.sum(axis=1)} points")
@@ -27,7 +27,7 @@ print(f"find_structures: {len(found_lines)} lines, {found_lines.masks.sum(axis=1
 # Five circles. ``masks[i]`` holds the points of model ``i``, and ``models[i]`` is its centre and radius.
 
 rings = make_shape("circle5").points  # (500, 2)
-circle, ring = ransac(rings, CircleModel, min_samples=3, residual_threshold=0.015, rng=0)  # type: ignore[no-untyped-call]
+circle, ring = ransac(rings, CircleModel, min_samples=3, residual_threshold=0.015, rng=0)
 found_circles = find_structures(rings, Circles())
 print(f"ransac: 1 circle, {ring.sum()} points")
 print(f"find_structures: {len(found_circles)} circles, {found_circles.masks.sum(axis=1)} points")
