@@ -16,7 +16,8 @@ from peers import OURS, TUNED
 
 MEASURES = ["f1", "precision", "recall", "balanced_accuracy", "auc", "label_error", "refit_error", "ms"]
 PACKAGES = (
-    "opencv-python", "numpy", "scipy", "numba", "poselib", "pydegensac", "pysuperansac", "scikit-learn", "scikit-image", "torch", "kornia",
+    "opencv-python", "numpy", "scipy", "numba", "poselib", "pydegensac", "pysuperansac", "scikit-learn", "scikit-image",
+    "torch", "kornia",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
 ROWS = RESULTS / "rows"

@@ -70,6 +70,8 @@ FAMILIES = (
 )
 # OpenCV's own robust estimators, which this package replaces. Only the command line calls them, to compare.
 ROBUST_ESTIMATORS = ("RANSAC", "USAC", "LMEDS", "RHO", "MAGSAC", "PROSAC", "findHomography", "estimateAffine")
+# Packages that adapters are for; the rest of the package works without them.
+HOSTS = {"gluefactory", "hloc", "kornia", "pyod", "skimage", "sklearn", "torch", "vismatch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 
 
@@ -157,6 +159,12 @@ def test_the_core_imports_nothing_of_the_paper(parsed: dict[str, ast.Module]) ->
     """`warmup` compiles the kernels of the paper's forests too, and scikit-learn's users may choose one of these."""
     users = {room(module) for module, others in graph(parsed).items() if "paper" in map(room, others)}
     assert users <= {"paper", "sklearn", "warmup"}
+
+
+def test_only_adapters_import_the_packages_they_are_for(parsed: dict[str, ast.Module]) -> None:
+    for name, tree in parsed.items():
+        allowed = {"sklearn": {"sklearn"}, "adapters": HOSTS}.get(room(name), set())
+        assert {each.partition(".")[0] for each in imports_from(tree, tuple(HOSTS))} <= allowed, name
 
 
 def test_no_stage_asks_which_family_it_holds(parsed: dict[str, ast.Module]) -> None:

@@ -202,8 +202,8 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
     Parameters
     ----------
     result : FilterResult
-        Of points in COLMAP's pixels, in which (0.5, 0.5) is the middle of the first one; OpenCV's are those less 0.5. Where cameras with
-        distortion were given, its matrices are of undistorted pixels: do not keep F and H then.
+        Of points in COLMAP's pixels, in which (0.5, 0.5) is the middle of the first one; OpenCV's are those less 0.5. Where
+        cameras with distortion were given, its matrices are of undistorted pixels: do not keep F and H then.
     matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2) or (n,)
         The matches of the result, as indices of keypoints; see `as_correspondences`.
     only_strongest : bool
