@@ -6,6 +6,8 @@
 The shapes are the paper's, from `../shared/synthetic2d`; shapes like them are drawn where that folder is absent. `ransac` finds one
 structure. "ransac, repeated" removes its inliers and starts again. Both are told what `find_structures` is not: the threshold, 2.5
 standard deviations of the true noise, and how many structures there are.
+
+The second table has the ROC AUC of anomalies by `PreferenceIsolationForest`, with its defaults, beside scikit-learn's detectors.
 """
 
 from __future__ import annotations
@@ -19,11 +21,15 @@ from pathlib import Path
 import numpy as np
 from report import about_this_run, markdown, shown
 from skimage.measure import CircleModel, LineModelND, ransac
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import LocalOutlierFactor
 
 from ruzhash_cv import find_structures
 from ruzhash_cv.datasets import SHAPE_NAMES, DatasetError, Shape, load_shape, make_shape
 from ruzhash_cv.families import Circles, Lines
 from ruzhash_cv.paper import fit_noise
+from ruzhash_cv.sklearn import PreferenceIsolationForest
 
 SHAPES_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "synthetic2d"
 FAMILIES = {"line": (Lines(), LineModelND, 2), "circle": (Circles(), CircleModel, 3)}
@@ -68,6 +74,34 @@ METHODS: dict[str, Callable[[Shape, int], np.ndarray]] = {
 }
 
 
+def preference_scores(shape: Shape, seed: int, forest: str) -> np.ndarray:
+    """Return scores (n,), low for outliers."""
+    detector = PreferenceIsolationForest(FAMILIES[shape.kind][0], forest=forest, random_state=seed)
+    return detector.fit(shape.points).score_samples(shape.points)
+
+
+DETECTORS: dict[str, Callable[[Shape, int], np.ndarray]] = {
+    "PreferenceIsolationForest": lambda shape, seed: preference_scores(shape, seed, "ruzhash"),
+    'PreferenceIsolationForest(forest="voronoi")': lambda shape, seed: preference_scores(shape, seed, "voronoi"),
+    "IsolationForest": lambda shape, seed: (
+        IsolationForest(random_state=seed).fit(shape.points).score_samples(shape.points)
+    ),
+    "LocalOutlierFactor": lambda shape, _: LocalOutlierFactor().fit(shape.points).negative_outlier_factor_,
+}
+
+
+def detector_rows(seeds: list[int]) -> list[list[str]]:
+    """Return a row for each detector: mean AUC of each shape, then of all."""
+    rows = []
+    for name, scores_of in DETECTORS.items():
+        found = []
+        for shapes in ([load(shape, seed) for seed in seeds] for shape in SHAPE_NAMES):
+            own = zip(shapes, seeds, strict=True)
+            found.append(np.mean([roc_auc_score(shape.labels >= 0, scores_of(shape, seed)) for shape, seed in own]))
+        rows.append([name, *(shown(auc) for auc in [*found, np.mean(found)])])
+    return rows
+
+
 def judge(shape: Shape, masks: np.ndarray) -> tuple[int, int, float]:
     """Return how many structures were found, how many masks hold none, and F1 of the points in any mask."""
     true = np.array([shape.labels == label for label in range(shape.labels.max() + 1)])
@@ -99,6 +133,7 @@ def main() -> None:
             rows.append([f"{name}: {method}", f"{means[0]:.1f} of {n_structures}", *_shown(means[1:])])
         rows.append([f"all: {method}", f"{sums[0]:.1f}", *_shown(sums[1:])])
     print(markdown(["shape: method", "structures found", "masks that hold none", "F1 of points", "seconds"], rows))
+    print("\n" + markdown(["AUC", *SHAPE_NAMES, "mean"], detector_rows(seeds)))
 
 
 def _shown(values: np.ndarray) -> list[str]:
