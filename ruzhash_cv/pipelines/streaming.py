@@ -6,6 +6,9 @@ import contextlib
 import functools
 import itertools
 import os
+import pickle
+import secrets
+import tempfile
 import threading
 import time
 import warnings
@@ -13,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing import current_process
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ruzhash_cv._interrupts import interrupts_held_from_children
@@ -49,7 +53,13 @@ def stream(
     Items are read in the caller's thread, and only as fast as results are taken. What a killed worker had is given out again, until
     `WorkersKilled` tells that this is of no use.
     """
-    pool = _Pool(function, n_jobs)
+    with tempfile.TemporaryDirectory(prefix="ruzhash_cv_", ignore_cleanup_errors=True) as folder:
+        yield from _streamed(_Pool(function, n_jobs, folder), items, lost, batch_size)
+
+
+def _streamed(
+    pool: _Pool[Item, Answer], items: Iterable[Item], lost: Callable[[Item], Answer], batch_size: int
+) -> Generator[Answer, None, None]:
     warmup()  # or every worker would compile the same kernels
     batches = map(_Batch, _growing_batches(items, batch_size, pool.n_workers))
     waiting = deque(itertools.islice(batches, BATCHES_AHEAD * pool.n_workers))
@@ -87,9 +97,9 @@ class _Batch(Generic[Item]):
 class _Pool(Generic[Item, Answer]):
     """joblib's workers; killed ones are replaced."""
 
-    def __init__(self, function: Callable[[Item], Answer], n_jobs: int | None) -> None:
+    def __init__(self, function: Callable[[Item], Answer], n_jobs: int | None, folder: str) -> None:
         self._joblib = host("joblib", "parallel")
-        self._function, self._n_jobs, self._losses = function, n_jobs, 0
+        self._function, self._n_jobs, self._folder, self._losses = function, n_jobs, folder, 0
         self.n_workers = max(1, self._joblib.effective_n_jobs(n_jobs))
 
     def run(self, waiting: deque[_Batch[Item]], out: dict[int, _Batch[Item]]) -> Generator[list[Answer], None, None]:
@@ -107,7 +117,7 @@ class _Pool(Generic[Item, Answer]):
                         for number, answers in finished:
                             del out[number]
                             self._losses = 0
-                            yield answers
+                            yield _taken(answers) if isinstance(answers, Path) else answers
         except Exception as error:
             if KILLED.isdisjoint(kind.__name__ for kind in type(error).__mro__):
                 raise
@@ -134,7 +144,7 @@ class _Pool(Generic[Item, Answer]):
         while waiting:
             batch = waiting.popleft()
             out[id(batch)] = batch
-            yield self._joblib.delayed(_call_each)(self._function, batch.items, id(batch), os.getpid())
+            yield self._joblib.delayed(_call_each)(self._function, batch.items, id(batch), (os.getpid(), self._folder))
 
 
 def _started(parallel: Any, calls: Iterator[Any]) -> Any:
@@ -145,12 +155,32 @@ def _started(parallel: Any, calls: Iterator[Any]) -> Any:
 
 
 def _call_each(
-    function: Callable[[Item], Answer], items: list[Item], number: int, parent: int
-) -> tuple[int, list[Answer]]:
+    function: Callable[[Item], Answer], items: list[Item], number: int, home: tuple[int, str]
+) -> tuple[int, list[Answer] | Path]:
+    """Return the answers, of a worker that this process started the file with them.
+
+    Such workers share a pipe. One that is killed while it writes there would leave it locked, and half an answer in it, which joblib
+    would wait for ever to be completed. The name of a file is short enough to be written at once.
+    """
+    parent, folder = home
     # Workers of Dask and Ray have other parents. A worker of loky may have lost its parent before its first call.
-    if parent != os.getpid() and (parent == os.getppid() or current_process().name.startswith("Loky")):
+    local = parent != os.getpid() and (parent == os.getppid() or current_process().name.startswith("Loky"))
+    if local:
         _end_with(parent)
-    return number, [function(item) for item in items]
+    answers = [function(item) for item in items]
+    if local:
+        path = Path(folder) / f"{os.getpid()}_{secrets.token_hex(8)}"
+        with contextlib.suppress(Exception):  # a full disk, or a class of the caller's script, which joblib sends
+            path.write_bytes(pickle.dumps(answers, pickle.HIGHEST_PROTOCOL))
+            return number, path
+    return number, answers
+
+
+def _taken(path: Path) -> list[Any]:
+    """Return the answers in a file, and remove it."""
+    answers: list[Any] = pickle.loads(path.read_bytes())
+    path.unlink()
+    return answers
 
 
 @functools.cache

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -294,6 +296,32 @@ def test_a_killed_workers_pairs_are_done_by_others(expected: dict[Any, str]) -> 
             taken.append((key, result))
         assert not before & set(get_reusable_executor(reuse=True)._processes)
     assert digests(taken) == expected
+
+
+def sent(folder: str, parent: int) -> tuple[int, list[str]]:
+    """Return how many bytes a worker sends for a batch of a megabyte, and which files it writes."""
+    answer = streaming._call_each(bytes, [10**6], 7, (parent, folder))
+    return len(pickle.dumps(answer)), [file.name for file in Path(folder).iterdir()]
+
+
+def test_workers_send_the_names_of_files_which_are_written_at_once(tmp_path: Path) -> None:
+    """A pipe takes 512 bytes, by POSIX, as a whole or not at all. Longer answers of a worker that is killed would lock it."""
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        [(size, files)] = joblib.Parallel()([joblib.delayed(sent)(str(tmp_path), os.getpid())])
+    assert size < 512
+    assert streaming._taken(tmp_path / files[0]) == [bytes(10**6)]
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        done = filter_pairs(pairs(), batch_size=2)
+        next(done)
+        held = list(tmp_path.glob("ruzhash_cv_*"))
+        done.close()
+    assert len(held) == 1
+    assert not list(tmp_path.glob("ruzhash_cv_*"))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
