@@ -30,8 +30,8 @@ BACKGROUND, CHOSEN, EXPECTED = "#1c1c1c", "#ffffff", "#ff40ff"
 DIMMED = 0.6
 #: Residuals that colours tell apart, px.
 LEAST_RESIDUAL, LARGEST_RESIDUAL = 0.1, 100.0
-#: Colours from low to high anomaly.
-PALETTE = [css(colour) for colour in PLASMA[::4]]
+#: Colours from low to high anomaly, without the darkest, which would be lost on a photograph.
+PALETTE = [css(colour) for colour in PLASMA[50::4]]
 #: Of a match; positions are in the units of the figures.
 COLUMNS = ("row", "x1", "y1", "x2", "y2", "kept", "probability", "residual", "structure", "part", "order")
 #: Of a line: the end in the other image, as each figure has it.
@@ -73,7 +73,7 @@ def figures(held: dict[str, Any]) -> dict[str, Any]:
         made["backdrops"].append(_draw_photo(plot, photo, DIMMED))
         segments = _draw_segments(plot, held["lines"], side, line_width=1.2, line_alpha=0.7)
         crosses = _draw_dots(plot, held["matches"], side, held["shown_flagged"], marker="x", line_width=1.5)
-        dots = _draw_dots(plot, held["matches"], side, held["shown_kept"], line_color=BACKGROUND, line_width=0.7)
+        dots = _draw_dots(plot, held["matches"], side, held["shown_kept"], line_color=BACKGROUND, line_width=0.6)
         _draw_expected(plot, held["expected"], side)
         for name in ("hovered", "chosen"):
             _draw_segments(plot, held[name], side, line_width=2, line_color=CHOSEN)

@@ -115,7 +115,7 @@ function draw_lines() {
   const in_view = evenly.filter((i) => passing[i] && is_in_view(i));
   lines.selected.indices = [];
   lines.data = rows_of(in_view.slice(0, most_lines.value));
-  const size = Math.min(10, Math.max(4.5, 120 / Math.sqrt(in_view.length + 1)));
+  const size = Math.min(10, Math.max(3.2, 120 / Math.sqrt(in_view.length + 1)));
   for (const { glyph } of dots.concat(crosses)) glyph.size = size;
   mark();
 }
