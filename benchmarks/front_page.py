@@ -40,7 +40,7 @@ def main() -> None:
     """Print the counts and draw them."""
     pair, points, true, masks = measure()
     image = cv2.convertScaleAbs(pair.img1, alpha=1.15, beta=25)[:, :, ::-1]
-    figure, axes = plt.subplots(1, 2, figsize=(16, 6.4), dpi=100, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(16, 6.6), dpi=100, layout="constrained")
     for axis, (name, mask) in zip(axes, masks.items(), strict=True):
         kept, lost = points[mask & true], points[~mask & true]
         print(
@@ -49,13 +49,13 @@ def main() -> None:
         axis.imshow(image, interpolation="lanczos")
         for own, colour in ((lost, LOST), (kept, KEPT)):
             axis.scatter(*own.T, s=42, color=colour, edgecolors="white", linewidths=0.8)
-        axis.set_title(f"{name}: {len(kept)} of {true.sum()}", fontsize=32, fontweight="bold")
-        axis.set(xticks=[], yticks=[], xlim=(0, 800), ylim=(600, 95))
+        axis.set_title(f"{name}: {len(kept)} of {true.sum()}", fontsize=32, fontweight="bold", pad=14)
+        axis.set(xticks=[], yticks=[], xlim=(0, 800), ylim=(560, 100))
     marks = [plt.Line2D([], [], ls="", marker="o", ms=14, color=colour) for colour in (KEPT, LOST)]
     figure.legend(
         marks, ["true match, kept", "true match, lost"], loc="outside lower center", ncols=2, fontsize=26, frameon=False
     )
-    figure.savefig(PICTURE, pil_kwargs={"quality": 82})
+    figure.savefig(PICTURE, bbox_inches="tight", pad_inches=0.05, pil_kwargs={"quality": 82})
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ METHODS = (
 )  # fmt: skip
 MORE = ("H LMEDS", "F LMEDS", "F PoseLib", "F pydegensac", "isolation forest on displacements", "keep everything")
 LOW = ("F RANSAC 1.5 px", "F USAC_MAGSAC 1.5 px")
-TRUTH = ("one plane", "planes", "one rigid", "motions")
+TRUTH = {"one plane": "plane", "planes": "planes", "one rigid": "rigid scene", "motions": "motions"}
 #: A section of the page: its suites as rows name them, the arguments that measure it, and its methods.
 SECTIONS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "labelled": (("adelaidermf H", "adelaidermf F"), "--suite adelaidermf --half both --seeds 5", METHODS + MORE),
@@ -64,29 +64,30 @@ SECTIONS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
         METHODS,
     ),
 }
-#: Columns of the README's table and the suites they are means of. Rendered scenes stand for what no photograph has the truth of.
+#: What suites are called in documents and plots: where the matches come from, then how they were made.
+SCENES = {
+    "adelaidermf H": "AdelaideRMF planes", "adelaidermf F": "AdelaideRMF motions",
+    "photographed planes": "photographed planes", "photographed rigid": "photographed rigid scenes",
+    **{f"rendered {name}": f"rendered {scenes}" for name, scenes in TRUTH.items()},
+    **{name: f"drawn {scenes}" for name, scenes in TRUTH.items()},
+}  # fmt: skip
+MADE = {"sift": "SIFT", "orb": "ORB", "given": "given", "mutual": "no ratio test"}
+#: Columns of the overview and of the README's table, and the suites they are means of.
+#: Drawn scenes stand for what no photograph has the truth of.
 COLUMNS = {
-    "planes": SECTIONS["labelled"][0][:1],
-    "motions": SECTIONS["labelled"][0][1:],
-    "fresh SIFT": SECTIONS["fresh"][0][:1],
-    "one plane": tuple(f"{features} on photographed planes" for features in ("given", "sift", "orb")),
-    "one rigid scene": tuple(f"{features} on photographed rigid" for features in ("given", "sift")),
+    "AdelaideRMF planes": SECTIONS["labelled"][0][:1],
+    "AdelaideRMF motions": SECTIONS["labelled"][0][1:],
+    "AdelaideRMF planes, SIFT": SECTIONS["fresh"][0][:1],
+    "photographed planes": tuple(f"{features} on photographed planes" for features in ("given", "sift", "orb")),
+    "photographed rigid scenes": tuple(f"{features} on photographed rigid" for features in ("given", "sift")),
     "no ratio test": tuple(f"mutual on photographed {scenes}" for scenes in ("planes", "rigid")),
     "repeated texture": SECTIONS["rendered"][0][4:],
 }
-#: Its rows.
-LINES = {
-    OURS: "ruzhash_cv",
-    "sequential H PoseLib": "PoseLib homographies in turn",
-    "sequential H USAC_MAGSAC 12 px": "OpenCV USAC_MAGSAC homographies in turn, 12 px (tuned)",
-    "H PoseLib": "PoseLib, one homography",
-    "H SupeRANSAC": "SupeRANSAC, one homography",
-    "F SupeRANSAC": "SupeRANSAC, one fundamental matrix",
-    "F USAC_MAGSAC": "OpenCV USAC_MAGSAC, one fundamental matrix",
-    "H USAC_MAGSAC": "OpenCV USAC_MAGSAC, one homography",
-    "AdaLAM": "AdaLAM (locally affine matching)",
-    "LPM": "LPM (locality preserving matching)",
-}
+#: Rows of the README's table.
+LINES = (
+    OURS, "sequential H PoseLib", "sequential H USAC_MAGSAC 12 px", "H PoseLib", "H SupeRANSAC", "F SupeRANSAC", "F USAC_MAGSAC",
+    "H USAC_MAGSAC", "AdaLAM", "LPM",
+)  # fmt: skip
 TIMED = 300
 """Matches of the call whose time is the last column."""
 COLOURS = {
@@ -100,6 +101,30 @@ STYLE: dict[str, Any] = {
     "axes.axisbelow": True, "legend.frameon": False, "legend.fontsize": 9,
 }  # fmt: skip
 WIDTH = 6.4  # inches: text can still be read on a phone
+
+
+def suite_title(suite: str) -> str:
+    """What a suite is called."""
+    texture, _, drawn = suite.rpartition(", ")
+    if texture:
+        return f"{SCENES[drawn]}, {texture}"
+    made, _, scenes = suite.rpartition(" on ")
+    made = MADE[made] if made else "labelled" if scenes.startswith("adelaidermf") else ""
+    return f"{SCENES[scenes]}, {made}" if made else SCENES[scenes]
+
+
+def method_title(method: str) -> str:
+    """What a method is called: whose it is, then what it looks for."""
+    words, model = method.split(), {"H": "one homography", "F": "one fundamental matrix"}
+    in_turn = words[0] == "sequential"
+    if words[0] == OURS and len(words) > 1:
+        return f'{OURS}, model="{words[1]}"'
+    if not in_turn and words[0] not in model:
+        return method
+    name = " ".join(words[2 if in_turn else 1 :])
+    whose = f"OpenCV {name}" if name.startswith(("RANSAC", "USAC", "LMEDS")) else name
+    tuned = " (tuned)" if name.endswith("12 px") else ""
+    return f"{whose}, {'homographies in turn' if in_turn else model[words[0]]}{tuned}"
 
 
 def read(name: str, index: list[str]) -> pd.DataFrame:
@@ -119,42 +144,37 @@ def folded(title: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
 
 
-def ahead(table: pd.DataFrame) -> str:
+def ahead(table: pd.DataFrame) -> tuple[str, str]:
     """Which methods of one suite and half are ahead of the default in F1, beyond two standard errors and within."""
     better = table[table.lead < -0.0005].sort_values("lead")
     sure = -better.lead > 2 * better.lead_error
-    parts = []
-    for place, found in (("beyond", better[sure]), ("within", better[~sure])):
-        texts = [f"{method} by {-row.lead:.3f} ± {row.lead_error:.3f}" for method, row in found.iterrows()]
-        parts += [f"{place} two standard errors: {', '.join(texts)}"] if texts else []
-    return f"Ahead of the default {'; '.join(parts)}." if parts else ""
+    texts = [
+        [f"{method_title(str(method))}: +{-row.lead:.3f} ± {row.lead_error:.3f}" for method, row in found.iterrows()]
+        for found in (better[sure], better[~sure])
+    ]
+    return "; ".join(texts[0]), "; ".join(texts[1])
 
 
 def section(name: str, table: pd.DataFrame) -> str:
-    """Command, plot, and for each suite's judge half a folded table."""
+    """Plot, and for each suite's judge half a folded table; the command folded too."""
     suites, _, _ = SECTIONS[name]
-    parts = [f"Command: `{command(name)}`", f"![Mean F1 of each method on each suite](images/benchmarks/{name}.png)"]
+    parts = [f"![Mean F1 of each method on each suite](images/benchmarks/{name}.png)"]
     for suite in suites:
         own = table.xs((suite, "judge"))
-        told = ahead(own) or "No method is ahead of the default."
-        parts.append(
-            folded(f"{suite}, judge half: {own.problems.iloc[0]} problems", f"{told}\n\n{accuracy_table(own)}")
-        )
-    return "\n\n".join(parts)
+        rows = accuracy_table(own.rename(index=method_title))
+        parts.append(folded(f"{suite_title(suite)}: {own.problems.iloc[0]} problems", rows))
+    return "\n\n".join([*parts, folded("Command", f"`{command(name)}`")])
 
 
 def wins(table: pd.DataFrame) -> str:
-    """An item for each suite on whose judge half a method is ahead of the default, and the other suites."""
-    items, others = [], []
+    """A row for each suite: the default's F1 on the judge half, and who is ahead of it."""
+    rows = []
     for suite in (suite for suites, _, _ in SECTIONS.values() for suite in suites):
         own = table.xs((suite, "judge"))
-        mean = own.f1[OURS]
-        text = ahead(own)
-        if text:
-            items.append(f"- **{suite}**, F1 {mean:.3f}. {text}")
-        else:
-            others.append(f"{suite} ({mean:.3f})")
-    return "\n".join(items) + f"\n\nNo method is ahead on {', '.join(others) or 'any other'}."
+        rows.append([suite_title(suite), f"{own.f1[OURS]:.3f}", *(text or "none" for text in ahead(own))])
+    header = ["suite", "F1", "better than the default", "better, but not significantly"]
+    table_of_words = markdown(header, rows).replace("---:", "---")
+    return folded("Suite by suite: methods better than the default", table_of_words)
 
 
 def pooled(table: pd.DataFrame, suites: tuple[str, ...]) -> pd.DataFrame:
@@ -168,11 +188,11 @@ def pooled(table: pd.DataFrame, suites: tuple[str, ...]) -> pd.DataFrame:
 
 def readme_table(table: pd.DataFrame) -> str:
     """The README's table, the best of each column in bold, and who is ahead of the default where."""
-    columns = {name: pooled(table, suites).reindex(list(LINES)) for name, suites in COLUMNS.items()}
+    columns = {name: pooled(table, suites).reindex(LINES) for name, suites in COLUMNS.items()}
     speed = read("time", ["method", "n"]).warm_ms
     lines = []
-    for method, title in LINES.items():
-        line = [title]
+    for method in LINES:
+        line = [method_title(method)]
         for found in columns.values():
             text = shown(found.f1[method]).removeprefix("0")
             line.append(f"**{text}**" if found.f1[method] >= found.f1.max() - 0.0005 else text)
@@ -180,10 +200,30 @@ def readme_table(table: pd.DataFrame) -> str:
     leaders = []
     for name, found in columns.items():
         better = found[found.lead < -0.0005].sort_values("lead")
-        told = [f"{LINES[str(method)]} (+{-row.lead:.3f} ± {row.lead_error:.3f})" for method, row in better.iterrows()]
+        told = [
+            f"{method_title(str(method))} (+{-row.lead:.3f} ± {row.lead_error:.3f})"
+            for method, row in better.iterrows()
+        ]
         leaders += [f"on {name}, {', '.join(told)}"] if told else []
-    text = f"Ahead of ruzhash_cv, ± one standard error: {'; '.join(leaders)}." if leaders else ""
+    text = f"Better than ruzhash_cv, ± one standard error: {'; '.join(leaders)}." if leaders else ""
     return f"{markdown(['mean F1 of the mask', *COLUMNS, 'ms'], lines)}\n\n{text or 'It has the highest mean F1 in every column.'}"
+
+
+def draw_overview(table: pd.DataFrame) -> None:
+    """Mean F1 of a few methods on each group of suites: the default's in front."""
+    columns = {name: pooled(table, suites).f1 for name, suites in COLUMNS.items()}
+    methods = [method for method in COLOURS if method not in ("AdaLAM", "H SupeRANSAC")]
+    figure, axes = plt.subplots(figsize=(WIDTH, 4.6), layout="constrained")
+    for method in methods:
+        values = [found.get(method, np.nan) for found in columns.values()]
+        size, order = (110, 3) if method == OURS else (44, 2)
+        axes.scatter(
+            values, range(len(columns)), s=size, color=COLOURS[method], label=method_title(method), zorder=order
+        )
+    axes.set_yticks(range(len(columns)), columns)
+    axes.invert_yaxis()
+    axes.set(xlabel="mean F1 of the mask; 1 is perfect", xlim=(0.4, 1.015))
+    figure.legend(loc="outside upper center", ncols=2)
 
 
 def draw_dots(table: pd.DataFrame, suites: tuple[str, ...]) -> None:
@@ -191,14 +231,16 @@ def draw_dots(table: pd.DataFrame, suites: tuple[str, ...]) -> None:
     f1 = table.f1.xs("judge", level="half").unstack("suite")[list(suites)]
     f1 = f1[f1.index.isin(SHOWN) & f1.notna().any(axis=1)]
     f1 = f1.loc[f1.mean(axis=1).sort_values().index]
-    figure, axes = plt.subplots(figsize=(WIDTH, 1.5 + 0.32 * len(f1)), layout="constrained")
+    figure, axes = plt.subplots(figsize=(WIDTH, 1.5 + 0.4 * len(f1)), layout="constrained")
     for number, suite in enumerate(suites):
         colour = DOTS[number % 4]
         face = colour if number < 4 else "none"
-        axes.scatter(f1[suite], range(len(f1)), s=46, facecolor=face, edgecolor=colour, label=suite, lw=1.5)
-    axes.set_yticks(range(len(f1)), f1.index)
+        axes.scatter(
+            f1[suite], range(len(f1)), s=46, facecolor=face, edgecolor=colour, label=suite_title(suite), lw=1.5
+        )
+    axes.set_yticks(range(len(f1)), [method_title(method).replace(", ", "\n") for method in f1.index], fontsize=9)
     axes.get_yticklabels()[f1.index.get_loc(OURS)].set_color(COLOURS[OURS])
-    axes.set_xlabel("mean F1 of the mask, judge half")
+    axes.set_xlabel("mean F1 of the mask")
     figure.legend(loc="outside upper center", ncols=2)
 
 
@@ -210,11 +252,18 @@ def draw_curves(suites: tuple[str, ...]) -> None:
     for axes, suite in zip(panels.flat, suites, strict=False):
         for method in (name for name in COLOURS if name in table[suite].index):
             f1 = table[suite][method]
-            axes.plot(100 * f1.index, f1, ".-", color=COLOURS[method], lw=2.6 if method == OURS else 1.3, label=method)
-        axes.set_title(suite, fontsize=10, loc="left")
+            axes.plot(
+                100 * f1.index,
+                f1,
+                ".-",
+                color=COLOURS[method],
+                lw=2.6 if method == OURS else 1.3,
+                label=method_title(method),
+            )
+        axes.set_title(suite_title(suite), fontsize=10, loc="left")
         axes.set(xlabel="mismatches, %", ylabel="mean F1")
         axes.label_outer()
-    figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
 
 
 def draw_times() -> None:
@@ -223,7 +272,7 @@ def draw_times() -> None:
     figure, axes = plt.subplots(figsize=(WIDTH, 5.2), layout="constrained")
     for method in warm.index.unique("method"):
         width, colour = 2.6 if method == OURS else 1.3, COLOURS.get(method, "0.5")
-        axes.loglog(warm[method].index, warm[method], "o-", label=method, color=colour, lw=width, ms=4)
+        axes.loglog(warm[method].index, warm[method], "o-", label=method_title(method), color=colour, lw=width, ms=4)
     axes.set(xlabel="matches", ylabel="median ms per pair, warm")
     figure.legend(loc="outside upper center", ncols=2)
 
@@ -244,7 +293,11 @@ def draw_calibration() -> None:
 def draw(table: pd.DataFrame) -> None:
     """Draw and save all plots."""
     drawings = {name: lambda suites=suites: draw_dots(table, suites) for name, (suites, _, _) in SECTIONS.items()}
-    drawings |= {"rendered": lambda: draw_curves(SECTIONS["rendered"][0]), "time": draw_times}
+    drawings |= {
+        "overview": lambda: draw_overview(table),
+        "rendered": lambda: draw_curves(SECTIONS["rendered"][0]),
+        "time": draw_times,
+    }
     with plt.rc_context(STYLE):
         for name, make in (drawings | {"calibration": draw_calibration}).items():
             make()

@@ -72,8 +72,15 @@ def without_signature(app: object, what: str, name: str, thing: object, options:
     return ("", None) if what == "class" and isinstance(thing, type) and issubclass(thing, Record) else None
 
 
+def with_gallery_links(app: object, name: str, source: list[str]) -> None:
+    """Let links to the examples lead to their pages of the gallery. In a checkout they lead to the scripts."""
+    linked = re.sub(r"\]\(\.\./examples/GALLERY_HEADER\.rst\)", "](gallery/index.rst)", source[0])
+    source[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](gallery/\1.rst)", linked)
+
+
 def setup(app: Any) -> None:
     """Connect what Sphinx calls while it builds."""
+    app.connect("source-read", with_gallery_links)
     app.connect("autodoc-process-signature", without_signature)
 
 

@@ -166,7 +166,12 @@ def test_ci_runs_the_commands_of_the_readme(command: str) -> None:
     assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("document", ["README.md", "CHANGELOG.md"])
-def test_links_lead_to_files_that_exist(document: str) -> None:
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", (ROOT / document).read_text(encoding="utf-8"))
-    assert [target for target in targets if not (ROOT / target).exists()] == []
+DOCUMENTS = sorted(
+    path for folder in (".", "docs", "benchmarks", "data", ".github") for path in (ROOT / folder).glob("*.md")
+)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_to_files_of_the_checkout(document: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (document.parent / target).exists()] == []

@@ -48,9 +48,20 @@ def test_methods_ahead_are_told_apart_by_two_standard_errors() -> None:
         }
     )
     told = page.ahead(summary(rows).xs(("s", "judge")))
-    assert told.startswith("Ahead of the default beyond two standard errors: surely by 0.110 ± 0.006; within")
-    assert "perhaps by 0.100" in told
-    assert "behind" not in told
+    assert told[0] == "surely: +0.110 ± 0.006"
+    assert told[1].startswith("perhaps: +0.100 ± ")
+
+
+def test_suites_and_methods_are_called_the_same_everywhere() -> None:
+    suites = [page.suite_title(suite) for suites, _, _ in page.SECTIONS.values() for suite in suites]
+    assert suites[0] == "AdelaideRMF planes, labelled"
+    assert {"photographed planes, no ratio test", "drawn rigid scene", "drawn motions, repeated texture"} < set(suites)
+    assert len(set(suites)) == len(suites)
+    assert (
+        page.method_title("sequential H USAC_MAGSAC 12 px") == "OpenCV USAC_MAGSAC 12 px, homographies in turn (tuned)"
+    )
+    assert page.method_title("F PoseLib") == "PoseLib, one fundamental matrix"
+    assert page.method_title("ruzhash_cv homography") == 'ruzhash_cv, model="homography"'
 
 
 def test_methods_are_compared_on_the_problems_all_have_answered() -> None:

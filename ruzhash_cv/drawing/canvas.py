@@ -18,6 +18,8 @@ Picture: TypeAlias = NDArray[np.uint8]
 
 _BACKGROUND = (28, 28, 28)
 _TEXT = (235, 235, 235)
+#: Height of a row of text in text units; on a page of half the picture's width it is still legible.
+ROW = 45
 _LEAST_WIDTH = 640  # a pair narrower than this is enlarged
 _NARROWEST = 240  # the captions need as much
 _MOST_ENLARGED = 8.0  # to the height of the other image; a strip of a few rows would become a picture of gigabytes
@@ -41,6 +43,11 @@ class Canvas:
         """Line width in pixels that looks thin on this canvas."""
         return max(float(self.picture.shape[1]) / 1600, 1.0)
 
+    @property
+    def text_unit(self) -> float:
+        """A pixel of text on a canvas of 1600; small pictures are shown at their own size and get smaller text."""
+        return max(float(self.picture.shape[1]) / 1600, 2 / 3)
+
     def place(self, points1: Array, points2: Array) -> Array:
         """Return lines (x1, y1, x2, y2) between pixel positions; pixel centres have whole coordinates here as well."""
         placed = [
@@ -50,8 +57,8 @@ class Canvas:
         return np.hstack(placed) + [0, 0, self.offset, 0]
 
     def strip(self, height: float) -> Picture:
-        """Return an empty strip as wide as the canvas, its height in thin lines."""
-        return np.full((round(height * self.unit), self.picture.shape[1], 3), _BACKGROUND, np.uint8)
+        """Return an empty strip as wide as the canvas, its height in text units."""
+        return np.full((round(height * self.text_unit), self.picture.shape[1], 3), _BACKGROUND, np.uint8)
 
     def text_width(self, text: str) -> int:
         return int(cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, *self._font())[0][0])
@@ -63,7 +70,7 @@ class Canvas:
         cv2.putText(strip, text, at, cv2.FONT_HERSHEY_SIMPLEX, size, _TEXT, thickness, cv2.LINE_AA)
 
     def _font(self) -> tuple[float, int]:
-        return 0.5 * self.unit, max(1, round(self.unit))
+        return 0.75 * self.text_unit, max(1, round(1.3 * self.text_unit))
 
 
 def lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None, max_lines: int | None) -> Canvas:
@@ -82,7 +89,7 @@ def lay_out(img1: NDArray[Any], img2: NDArray[Any], max_width: int | None, max_l
     for image, (w, h), offset in zip(images, sizes, (0, sizes[0][0]), strict=True):
         resized = cv2.resize(image, (w, h), interpolation=cv2.INTER_AREA if h < len(image) else cv2.INTER_LINEAR)
         grey = cv2.cvtColor(cv2.cvtColor(resized, cv2.COLOR_BGR2GRAY), cv2.COLOR_GRAY2BGR)
-        picture[:h, offset : offset + w] = cv2.addWeighted(resized, 0.3, grey, 0.35, 0)
+        picture[:h, offset : offset + w] = cv2.addWeighted(resized, 0.42, grey, 0.46, 0)
     first, second = (np.array(size) / image.shape[1::-1] for size, image in zip(sizes, images, strict=True))
     max_lines = None if max_lines is None else check_int(max_lines, "max_lines", at_least=0)
     canvas = Canvas(picture, (first, second), sizes[0][0], max_lines)
@@ -118,7 +125,7 @@ def as_bgr(image: Any, name: str) -> NDArray[Any]:
 def titled(picture: Picture, title: str) -> Picture:
     """Return a picture below a strip with its title."""
     canvas = Canvas(picture, (np.ones(2), np.ones(2)), 0, None)
-    strip = canvas.strip(30)
+    strip = canvas.strip(ROW)
     canvas.write(strip, title, 0.25 * len(strip), 0.65 * len(strip))
     return np.vstack([strip, picture])
 

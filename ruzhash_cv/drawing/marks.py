@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv.drawing.canvas import Canvas, Picture
+from ruzhash_cv.drawing.canvas import ROW, Canvas, Picture
 
 Colour: TypeAlias = tuple[int, int, int]
 
@@ -65,7 +65,7 @@ def opacity(n_lines: int, max_lines: int | None = None) -> float:
 
 def caption(canvas: Canvas, groups: Sequence[Group]) -> Picture:
     """Return the strip that shows what each group looks like, in as many rows as it takes."""
-    row, width = len(canvas.strip(30)), canvas.picture.shape[1]
+    row, width = len(canvas.strip(ROW)), canvas.picture.shape[1]
     places, x, y = [], row // 4, 0
     for group in groups:
         needed = row + canvas.text_width(group.text)
@@ -73,7 +73,7 @@ def caption(canvas: Canvas, groups: Sequence[Group]) -> Picture:
             x, y = row // 4, y + row
         places.append((x, y))
         x += needed + row // 2
-    strip = np.vstack([canvas.strip(30)] * (1 + y // row))
+    strip = np.vstack([canvas.strip(ROW)] * (1 + y // row))
     for group, (x, y) in zip(groups, places, strict=True):
         at = (x + row // 4) << _SHIFT, (y + row // 2) << _SHIFT
         _draw_marker(strip, *at, row << _SHIFT >> 2, group.colour, 2 * max(1, round(canvas.unit)), group.marker)

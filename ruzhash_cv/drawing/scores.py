@@ -81,7 +81,7 @@ def _as_scores(value: Any, n_matches: int) -> Array:
 
 
 def _colour_bar(canvas: Canvas, low: float, high: float) -> Picture:
-    strip = canvas.strip(56)
+    strip = canvas.strip(84)
     height, left, right = len(strip), len(strip) // 2, strip.shape[1] - len(strip) // 2
     strip[height // 6 : height // 2, left:right] = cv2.resize(PLASMA[None], (right - left, 1))
     for text, align in ((f"{low:.3g}", 0.0), ("anomaly score", 0.5), (f"{high:.3g}", 1.0)):

@@ -1,0 +1,41 @@
+"""Files around the package agree with it: the conda recipe, the workflow, what the documents promise."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import ruzhash_cv
+
+ROOT = Path(__file__).resolve().parents[1]
+PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+RECIPE = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+#: What conda-forge calls a wheel, and as exact as it numbers it.
+CONDA = {"opencv-python>=4.10.0.84": "py-opencv>=4.10"}
+
+
+def test_the_conda_recipe_has_the_version_and_the_dependencies_of_the_package() -> None:
+    listed = re.search(r"^dependencies = \[(.*?)^\]", PYPROJECT, re.DOTALL | re.MULTILINE)
+    assert listed is not None
+    wanted = [CONDA.get(found, found) for found in re.findall(r'^    "(.*?)",', listed[1], re.MULTILINE)]
+    run = RECIPE.partition("  run:\n")[2].partition("\ntests:")[0]
+    found = [line.replace(" ", "") for line in re.findall(r"^    - (.*)$", run, re.MULTILINE)]
+    assert sorted(found) == sorted(["python>=${{python_min}}", *wanted])
+    assert f'version: "{ruzhash_cv.__version__}"' in RECIPE
+    assert re.search(r'python_min: "(.*)"', RECIPE)[1] == re.search(r'requires-python = ">=(.*)"', PYPROJECT)[1]  # type: ignore[index]
+
+
+def test_the_workflow_runs_what_contributors_run() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert re.findall(r"run: (.*)", workflow) == ["bash .ci/run"]
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for extra in re.findall(r"\.\[([\w,]+)\]", contributing)[0].split(","):
+        assert re.search(rf"^{extra} = \[", PYPROJECT, re.MULTILINE), extra
+
+
+@pytest.mark.parametrize("command", ["ruff check .", "mypy --strict -p ruzhash_cv", "mypy --strict examples/*.py"])
+def test_contributors_are_told_what_ci_checks(command: str) -> None:
+    assert command in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
