@@ -87,3 +87,16 @@ def test_nothing_found_is_no_success_and_an_identity(n: int) -> None:
         matrix = found["M_0to1"] if kind == "homography" else found["M_0to1"].R
         assert torch.equal(matrix, torch.eye(3))
         assert found["inliers"].tolist() == [False] * n
+
+
+def test_the_recipe_finds_a_pose(recipe: Any) -> None:
+    data = posed(DISTORTION)
+    held = {
+        "points0": data["m_kpts0"],
+        "points1": data["m_kpts1"],
+        "camera0": data["camera0"],
+        "camera1": data["camera1"],
+    }
+    held["load_estimator"] = load_estimator
+    exec(recipe("adapters import gluefactory"), held)
+    assert held["found"]["success"]

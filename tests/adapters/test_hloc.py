@@ -77,3 +77,11 @@ def test_a_pair_without_matches_stays_without() -> None:
     model.matcher = Nobody({})
     assert model(empty)["matches0"].shape == (1, 0)
     assert (model(data())["matches0"] == -1).all()
+
+
+def test_the_recipe_s_configuration_loads_the_other_matcher(recipe: Any) -> None:
+    held: dict[str, Any] = {}
+    exec(recipe("adapters import hloc"), held)
+    conf = held["conf"]["model"]
+    conf["matcher"] = {"name": "nearest_neighbor"}  # LightGlue's weights are not here
+    assert (dynamic_load(matchers, conf["name"])(conf)(data())["matches0"] >= 0).sum() > 50

@@ -71,3 +71,9 @@ def test_it_skips_where_vismatch_skips() -> None:
 def test_what_is_no_matcher_is_named() -> None:
     with pytest.raises(TypeError, match=r"`matcher` must be one of vismatch's, .*, got int"):
         replace_ransac(5)
+
+
+def test_the_recipe_finds_a_homography(recipe: Any) -> None:
+    held: dict[str, Any] = {"matcher": Drawn(), "image0": torch.zeros(3, 900, 900), "image1": torch.zeros(3, 900, 900)}
+    exec(recipe("adapters.vismatch"), held)
+    assert held["found"]["num_inliers"] > 0.9 * TRUE
