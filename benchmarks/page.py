@@ -72,6 +72,12 @@ SCENES = {
     **{name: f"drawn {scenes}" for name, scenes in TRUTH.items()},
 }  # fmt: skip
 MADE = {"sift": "SIFT", "orb": "ORB", "given": "given", "mutual": "no ratio test"}
+#: The same for suites as the command line calls them, planes and motions together.
+GROUPS = {
+    "adelaidermf": "AdelaideRMF", "photographed-planes": "photographed planes", "photographed-rigid": "photographed rigid scenes",
+    "rendered": "rendered", "repeated": "drawn, repeated texture",
+    **{name.replace(" ", "-"): f"drawn {scenes}" for name, scenes in TRUTH.items()},
+}  # fmt: skip
 #: Columns of the overview and of the README's table, and the suites they are means of.
 #: Drawn scenes stand for what no photograph has the truth of.
 COLUMNS = {
@@ -111,6 +117,14 @@ def suite_title(suite: str) -> str:
     made, _, scenes = suite.rpartition(" on ")
     made = MADE[made] if made else "labelled" if scenes.startswith("adelaidermf") else ""
     return f"{SCENES[scenes]}, {made}" if made else SCENES[scenes]
+
+
+def group_title(suite: str) -> str:
+    """What a suite is called, given by the name of the command line; another name is returned as it is."""
+    scenes, _, made = suite.rpartition("-")
+    if made in MADE and scenes in GROUPS:
+        return f"{GROUPS[scenes]}, {MADE[made]}"
+    return f"{GROUPS[suite]}, labelled" if suite == "adelaidermf" else GROUPS.get(suite, suite)
 
 
 def method_title(method: str) -> str:
@@ -326,6 +340,9 @@ def parts() -> dict[str, str]:
     )
     found["times"] = f"{plot}\n\n{folded('Times and memory', speed)}"
     ablation = pd.read_csv(RESULTS / "ablation.csv", index_col="variant")
+    ablation = ablation.rename(
+        columns=lambda name: group_title(name.removesuffix(" error")) + " error" * name.endswith(" error")
+    )
     found["ablation"] = folded(
         "Ablation tables", evaluate_ablation.tables(ablation, by_suite=tuple(evaluate_ablation.RULES))
     )

@@ -60,6 +60,15 @@ def test_suites_and_methods_are_called_the_same_everywhere() -> None:
     assert (
         page.method_title("sequential H USAC_MAGSAC 12 px") == "OpenCV USAC_MAGSAC 12 px, homographies in turn (tuned)"
     )
+    groups = ("adelaidermf", "photographed-rigid-mutual", "one-rigid", "repeated", "rendered-orb", "f1")
+    assert [page.group_title(suite) for suite in groups] == [
+        "AdelaideRMF, labelled",
+        "photographed rigid scenes, no ratio test",
+        "drawn rigid scene",
+        "drawn, repeated texture",
+        "rendered, ORB",
+        "f1",
+    ]
     assert page.method_title("F PoseLib") == "PoseLib, one fundamental matrix"
     assert page.method_title("ruzhash_cv homography") == 'ruzhash_cv, model="homography"'
 
