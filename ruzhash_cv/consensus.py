@@ -8,7 +8,7 @@ have nearly as many matches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -22,7 +22,7 @@ from ruzhash_cv.problem import Problem
 from ruzhash_cv.refinement import keep_usable, refine
 from ruzhash_cv.scoring import most_significant
 from ruzhash_cv.search import Estimate
-from ruzhash_cv.selection import Radii
+from ruzhash_cv.selection import Radii, Structures
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,37 @@ def models_tried(estimate: Estimate, problem: Problem, family_id: int, rng: np.r
             found.append(family.from_plane(plane, off, parameters.n_parallaxes, rng))
     tried: Array = np.vstack(found)
     return tried[np.isfinite(tried).all(axis=1)]
+
+
+def with_most_matches(
+    structures: Structures,
+    estimate: Estimate,
+    problem: Problem,
+    matches: MatchSet,
+    threshold: float,
+    rng: np.random.Generator,
+) -> Structures:
+    """Return structures with the motion that most of all matches agree with, where there is one, fitted to nearly as many as it can."""
+    families, repeats = problem.families, np.bincount(matches.where, minlength=len(matches))
+    held = families.squared_residuals(structures, matches.data) <= threshold**2
+    held[families.is_plane(structures)] = False
+    counts = held @ repeats
+    best = int(np.argmax(counts)) if len(counts) else -1
+    if best < 0 or not counts[best] > 0.5 * repeats.sum():
+        return structures
+    family_id = int(structures.family_ids[best])
+    consensus = Consensus(families[family_id], matches, repeats, threshold, problem.parameters)
+    tried = np.vstack([structures.models[[best]], models_of(estimate, family_id)])
+    models = structures.models.copy()
+    models[best] = precise(consensus, largest_consensus(consensus, tried, rng), problem.radii, family_id)
+    return replace(structures, models=models)
+
+
+def models_of(estimate: Estimate, family_id: int) -> Array:
+    """Return the models (m, 9) of a family that the search tried and kept."""
+    pool = estimate.pool
+    found = np.vstack([each.models[each.family_ids == family_id] for each in (*pool.columns, *pool.hypotheses)])
+    return np.asarray(found[np.isfinite(found).all(axis=1)])
 
 
 def precise(consensus: Consensus, models: Array, radii: Radii, family_id: int) -> Array:

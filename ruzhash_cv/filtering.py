@@ -13,6 +13,7 @@ from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_choice, check_real
 from ruzhash_cv.calibration import contradicted
 from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
+from ruzhash_cv.consensus import with_most_matches
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, look_up
 from ruzhash_cv.decoys import decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.families.base import CheckedFamily, Families, TwoViewFamily
@@ -20,7 +21,7 @@ from ruzhash_cv.families.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label_matches
 from ruzhash_cv.matches import MatchSet, match_weights
 from ruzhash_cv.motions import MotionProblem, fundamental_matrix
-from ruzhash_cv.overlaps import resolve_overlaps
+from ruzhash_cv.overlaps import join_motions, resolve_overlaps
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.preferences import as_rows, embed
 from ruzhash_cv.problem import Problem, Stages
@@ -176,10 +177,10 @@ def filter_points(
         Models to look for: planes, rigid motions, or both ("auto"), each where it has more evidence; or those of a family of your own.
         Where both cameras are given, "auto" takes essential matrices for rigid motions.
     threshold : float, optional
-        As RANSAC's, but for all structures, in the unit of the points: no structure is searched for with a larger radius, and a match
-        is kept within it of one of the result's `models`, by symmetric transfer error for a homography and Sampson distance for a
-        fundamental matrix, unless its keypoint has a better match. None: each structure gets a tolerance of its own from its
-        residuals, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
+        As RANSAC's, but for all structures, in the unit of the points: no structure is searched for with a larger radius, and every
+        match within it of one of the result's `models` is kept, by symmetric transfer error for a homography and Sampson distance for
+        a fundamental matrix, also several of one keypoint. None: each structure gets a tolerance of its own from its residuals,
+        between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
     ratio : float in (0, 1], optional
         Run Lowe's ratio test on the `matches` first, which must then be knnMatch output.
     false_acceptance_rate : float in (0, 1), optional
@@ -255,6 +256,10 @@ def run(points1: Array, points2: Array, method: Method, options: Options, rng: n
     problem = Problem.of(searched, method.families, parameters, stages, rng, threshold)
     estimate = find_structures(problem, rng)
     estimate = stages.resolve_overlaps(estimate, problem, rng)
+    # A threshold wider than all radii changes no structure.
+    narrow = threshold if threshold is not None and threshold < parameters.radii[-1] * matches.unit else None
+    if narrow is not None and len(estimate.structures) > 1:
+        estimate = join_motions(estimate, problem)
     estimate = divided(estimate, problem)
     scores = score_all(estimate, problem, matches, rows)
     search_seconds = time.perf_counter() - started
@@ -263,6 +268,8 @@ def run(points1: Array, points2: Array, method: Method, options: Options, rng: n
         result.anomaly_scores[matches.finite] = scores[matches.where]  # what looks best may be true all the same
         return _with_statistics(result, estimate, {"search": search_seconds})
     structures = refine_structures(estimate.structures, matches, problem.radii)
+    if narrow is not None:
+        structures = with_most_matches(structures, estimate, problem, matches, narrow, rng)
     if is_calibrated(method.families) and contradicted(structures, matches, problem.radii, RAY_FAMILIES["fundamental"]):
         families = replace(method.families, members=(method.families[0], RAY_FAMILIES["fundamental"]))
         return run(points1, points2, replace(method, families=families), options, rng)

@@ -90,7 +90,7 @@ def label_matches(
     own = Agreement.of(structures, families, matches.data, scores)
     decoys = Agreement.of(structures, families, null.decoys, null.of_decoys)
     labelling = label(own, decoys, limits, parameters, choice)
-    if choice.false_acceptance_rate is not None:
+    if choice != OWN_CHOICE:
         return labelling
     planes = families.is_plane(structures)
     return labelling.without(problem.stages.one_to_one(matches, labelling, scores, planes, parameters))
@@ -112,7 +112,8 @@ def label(
         share of decoys that score as well <= 0.02 ** (coordinates unchecked)  within the tolerance of a structure
                                            <= 0.002                            up to three tolerances away, if denser than further off
 
-    With a tolerance chosen by the caller a match is kept within it, whatever its score. With a false acceptance rate the mask is
+    With a tolerance chosen by the caller a match is kept within it, whatever its score, and so are
+    several matches of one keypoint. With a false acceptance rate the mask is
     p-value <= rate.
     """
     reach, significant = parameters.reach, 2.0 / (1.0 + parameters.n_decoys)

@@ -6,6 +6,8 @@ true one is the one whose motion holds more matches, where a flagged match count
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ruzhash_cv._arrays import Mask
@@ -14,6 +16,7 @@ from ruzhash_cv.motions import MotionProblem, Motions, find_motions
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.refinement import refine_structures
 from ruzhash_cv.search import Estimate, without
+from ruzhash_cv.selection import Structures, strongest_first
 
 
 def resolve_overlaps(
@@ -28,15 +31,38 @@ def resolve_overlaps(
     return without(estimate, false, problem, rng, motions if join_motions else None)
 
 
+def join_motions(estimate: Estimate, problem: Problem) -> Estimate:
+    """Return the estimate with the rigid motions among the structures that hold several planes and nothing else.
+
+    Mismatches around one plane may seem to be a motion of it. Two planes that fit one fundamental matrix are none by chance.
+    """
+    motions, parameters = motions_of(estimate, problem), problem.parameters
+    planes = problem.families.is_plane(estimate.structures)
+    new = ((motions.holds & planes).sum(axis=1) > 1) & ~(motions.holds & ~planes).any(axis=1)
+    motions = motions.take(np.flatnonzero(new & ~problem.families.is_plane(motions)))
+    radii = motions.tolerances / (problem.matches.unit * parameters.tolerance_ratio)
+    indices = np.searchsorted(parameters.radii, radii * (1.0 - 1e-9))
+    within = problem.families.in_tolerances(motions, motions.tolerances, problem.matches.data) <= 1.0
+    moved = np.zeros(len(motions), bool)
+    told = indices, motions.tolerances, motions.evidences, within @ problem.matches.weights, moved, motions.noise
+    joined = Structures(motions.models, motions.family_ids, *told)
+    return replace(estimate, structures=strongest_first(Structures.join([estimate.structures, joined])))
+
+
 def false_planes(estimate: Estimate, problem: Problem) -> tuple[Mask, Motions]:
     """Tell which structures are planes that overlap with those of stronger motions, and return the rigid motions of the others."""
-    matches, families = problem.matches, problem.families
+    motions = motions_of(estimate, problem)
+    rank, false = np.argmax(motions.holds, axis=0), np.zeros(len(estimate.structures), bool)
+    for plane in np.argsort(rank, kind="stable"):
+        false[plane] = (estimate.overlapping[plane] & (rank < rank[plane]) & ~false).any()
+    rigid = ~problem.families.is_plane(motions)
+    return false, motions.take(np.flatnonzero(rigid & (motions.holds & ~false).any(axis=1)))
+
+
+def motions_of(estimate: Estimate, problem: Problem) -> Motions:
+    """Return the motions of the structures, those of most weight first."""
+    matches = problem.matches
     structures = refine_structures(estimate.structures, matches, problem.radii)
     labelling = label_matches(structures, matches, estimate.scores.of_matches, estimate.scores, problem)
     overlays, weights = is_overlay(structures, labelling, matches), labelling.match_weights(matches.weights)
-    motions, _ = find_motions(MotionProblem(structures, problem.radii, matches, weights, labelling.labels, overlays))
-    rank, false = np.argmax(motions.holds, axis=0), np.zeros(len(structures), bool)
-    for plane in np.argsort(rank, kind="stable"):
-        false[plane] = (estimate.overlapping[plane] & (rank < rank[plane]) & ~false).any()
-    rigid = ~families.is_plane(motions)
-    return false, motions.take(np.flatnonzero(rigid & (motions.holds & ~false).any(axis=1)))
+    return find_motions(MotionProblem(structures, problem.radii, matches, weights, labelling.labels, overlays))[0]

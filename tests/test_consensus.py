@@ -13,10 +13,10 @@ from stage_cases import found_in, matches_of, mismatches
 from two_views import MAKE, H, motion, plane, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv import sampson_distance, transfer_error
-from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise
+from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise, with_most_matches
 from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.filtering import PARAMETERS, families_of
-from ruzhash_cv.selection import Radii
+from ruzhash_cv.selection import Radii, Structures
 
 Array = np.ndarray
 KINDS = {
@@ -208,6 +208,38 @@ def test_mismatches_near_a_precise_model_do_not_bend_it(kind: str) -> None:
     first, last = np.median(np.sqrt(squared[:, consensus.matches.where[:200]]), axis=1) / consensus.matches.frame.scale
     assert last < 0.2
     assert last <= first
+
+
+# A motion among structures
+
+
+def structures_within(data: Array, kind: str) -> tuple[Structures, Structures, Array]:
+    """Return structures found, these `with_most_matches`, and how many matches are within 3 pixels of the first before and after."""
+    estimate, problem = found_in(data, kind)
+    found, threshold = estimate.structures, 3.0 * problem.matches.frame.scale
+    fitted = with_most_matches(found, estimate, problem, problem.matches, threshold, np.random.default_rng(0))
+    squared = problem.families[int(found.family_ids[0])].squared_residuals(
+        problem.matches.data, np.vstack([found.models[:1], fitted.models[:1]])
+    )
+    return found, fitted, np.count_nonzero(squared <= threshold**2, axis=1)
+
+
+def test_the_motion_of_most_matches_gets_nearly_as_many_as_it_can() -> None:
+    gains = []
+    for seed in range(6):
+        found, fitted, (before, after) = structures_within(noisy("fundamental", seed, noise=1.5), "fundamental")
+        assert (found.models[0] != fitted.models[0]).any()
+        gains.append(after - before)
+    assert min(gains) >= -2
+    assert np.mean(gains) > 0
+
+
+@pytest.mark.parametrize(("kind", "n"), [("homography", 200), ("fundamental", 60)])
+def test_planes_and_motions_of_fewer_matches_stay_as_they_are(kind: str, n: int) -> None:
+    data = np.vstack([MAKE[kind](n, 0.5), mismatches(100)])
+    found, fitted, _ = structures_within(data, kind)
+    assert len(found) > 0
+    np.testing.assert_array_equal(found.models, fitted.models)
 
 
 # What is tried

@@ -161,6 +161,19 @@ def test_a_threshold_finds_the_motion_where_relief_hides_it_from_a_wide_plane(se
     assert result.inlier_mask[300:].sum() <= 3
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_within_a_threshold_several_matches_of_one_keypoint_are_kept(seed: int) -> None:
+    """The second match of twenty keypoints is of a point behind theirs: on their epipolar lines, and far from their true places."""
+    rng = np.random.default_rng(seed)
+    points = np.column_stack([rng.uniform(-1, 1, (200, 2)), rng.uniform(3, 6, 200)])
+    data = np.hstack(views(*[np.vstack([points, 1.6 * points[:20]])] * 2))
+    rows = np.concatenate([np.arange(200), np.arange(20)])
+    first, second = data[rows, :2], data[:, 2:]
+    assert np.linalg.norm(second[200:] - second[:20], axis=1).min() > 30
+    assert filter_points(first, second, model="fundamental").inlier_mask.sum() == 200
+    assert filter_points(first, second, model="fundamental", threshold=3.0).inlier_mask.all()
+
+
 def test_a_wider_threshold_keeps_all_of_a_plane_that_a_narrower_one_keeps() -> None:
     drawn = draw_correspondences(plane_scene(rng=1), 400, mismatch_rate=0.4, noise=1.0, rng=2)
     masks = [

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from stage_cases import found_in
-from two_views import one_window_off
+from stage_cases import found_in, mismatches
+from two_views import Array, one_window_off, plane, views
 
 from ruzhash_cv import filter_points
-from ruzhash_cv.overlaps import resolve_overlaps
+from ruzhash_cv.overlaps import join_motions, resolve_overlaps
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.search import Estimate, held_by
 
@@ -74,3 +74,41 @@ def test_a_plane_that_goes_takes_no_other_with_it(seed: int) -> None:
     points2 += rng.normal(0, 0.4, points2.shape)
     mask = filter_points(np.vstack([*first, wrong[0]]), points2, rng=seed).inlier_mask
     np.testing.assert_allclose([part.mean() for part in np.split(mask, [150, 270, 330])[:3]], [1, 0, 1], atol=0.1)
+
+
+def two_walls(seed: int) -> Array:
+    """Return matches (n, 4) of two walls, a hundred each, of twelve things before them, and 60 mismatches."""
+    rng = np.random.default_rng(seed)
+    across = rng.uniform(-1, 1, (200, 2))
+    depth = np.where(np.arange(200) < 100, 4 + 0.8 * across[:, 0], 5 - across[:, 1])
+    across[:, 0] += np.where(np.arange(200) < 100, -1.1, 1.1)
+    things = np.column_stack([rng.uniform(-1.5, 1.5, (12, 2)), rng.uniform(3, 4, 12)])
+    points = np.vstack([np.column_stack([across, depth]), things])
+    seen = np.hstack(views(points, points))
+    return np.vstack([seen + 0.3 * rng.normal(size=seen.shape), rng.uniform(0, 800, (60, 4))])
+
+
+@pytest.mark.parametrize("seed", [1, 5])
+def test_the_motion_of_two_planes_joins_them(seed: int) -> None:
+    found, problem = found_in(two_walls(seed))
+    assert found.structures.family_ids.tolist() == [0, 0]
+    joined = join_motions(found, problem).structures
+    assert joined.family_ids.tolist() == [1, 0, 0]
+    assert joined.evidences.tolist() == sorted(joined.evidences, reverse=True)
+    assert joined.noise[0] < 0.5 * problem.matches.frame.scale
+    np.testing.assert_allclose(problem.radii.tolerances(joined.radius_indices), joined.tolerances)
+    within = problem.families.in_tolerances(joined, joined.tolerances, problem.matches.data)[0] <= 1.0
+    assert within[problem.matches.where][:212].mean() > 0.95
+    assert joined.weights[0] == problem.matches.weights[within].sum()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_motion_joins_one_plane(seed: int) -> None:
+    found, problem = found_in(np.vstack([plane(100, 0.3, seed), mismatches(60, seed)]))
+    assert join_motions(found, problem).structures.family_ids.tolist() == [0]
+
+
+def test_a_motion_that_is_a_structure_does_not_join_again() -> None:
+    found, problem = found_in(two_walls(1))
+    once = join_motions(found, problem)
+    assert len(join_motions(once, problem).structures) == len(once.structures)
