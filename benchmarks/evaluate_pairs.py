@@ -89,7 +89,7 @@ def overlay_row(found: Overlaid, options: dict[str, Any], seed: int) -> list[flo
         return [*shares, np.nan, np.nan, np.nan, np.nan]
     moving = next((number for number, motion in enumerate(result.motions) if not motion.stationary), None)
     shares.append(0.0 if moving is None else (result.motion_labels[group == 2] == moving).mean())
-    own = None if moving is None else result.camera_pose(pair.K1, pair.K2, moving)
+    own = None if moving is None else tuple(result.camera_pose(pair.K1, pair.K2, moving))
     masks = np.ones(len(group), bool), result.inlier_mask
     poses = [own, *(poselib_pose(pair, mask, seed) if poselib is not None else None for mask in masks)]
     return [*shares, *(float(pose_score(np.array(pose_error(pose, pair)), CAMERA)) for pose in poses)]

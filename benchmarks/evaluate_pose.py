@@ -79,7 +79,7 @@ def run(pair: Pair, seed: int, peers: dict[str, Estimator], variant: str | None 
     for name, ((F, kept), took) in matrices(pair, result, seed, peers).items():
         if name == "motions[0]":
             took += seconds
-            pose, more = timed(lambda: result.camera_pose(pair.K1, pair.K2) if result.motions else None)
+            pose, more = timed(lambda: tuple(result.camera_pose(pair.K1, pair.K2)) if result.motions else None)
             add(OWN_MATRIX, pose, result.motion_labels == 0, took + more, pose is not None)
             # Where the strongest motion has no fundamental matrix its matches still have a pose.
             others["motion_labels == 0"] = result.motion_labels == 0, took, F is not None

@@ -73,6 +73,25 @@ def test_adelaidermf_judges_fresh_matches(adelaidermf_home: Path, name: str, fea
     assert measures(done.stdout)["recall"] > 0.8
 
 
+def test_known_cameras_tell_the_pose_of_the_second_photo() -> None:
+    done = run("known_cameras.py")
+    assert done.returncode == 0, done.stderr
+    assert "0 essential " in done.stdout
+    assert "the camera moved: True" in done.stdout
+    x = re.search(r"t = \[(-?[\d.]+) ", done.stdout)
+    assert x is not None
+    assert float(x[1]) < -0.9  # the second photo is from further right
+
+
+def test_a_fisheye_and_a_360_degree_image_share_a_motion() -> None:
+    done = run("fisheye_and_360.py")
+    assert done.returncode == 0, done.stderr
+    kept, wrong = map(float, re.findall(r"([\d.]+)% of the", done.stdout))
+    assert kept > 98.0
+    assert wrong < 2.0
+    assert max(map(float, re.findall(r"is ([\d.]+) degrees off", done.stdout))) < 0.3
+
+
 def test_adelaidermf_suggests_a_name() -> None:
     done = run("adelaidermf.py", "barsmith")
     assert done.returncode != 0

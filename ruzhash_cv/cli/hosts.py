@@ -52,6 +52,9 @@ def add_parser(commands: Commands) -> None:
         metavar = name.partition("_")[0].upper()
         parser.add_argument(name, type=Path, metavar=metavar, help=f"what hloc wrote, e.g. {text}")
     parser.add_argument("output", type=Path, metavar="OUTPUT", help="a new file of the same layout as MATCHES")
+    parser.add_argument(
+        "--reconstruction", type=Path, metavar="DIR", help="a COLMAP model whose cameras are known, to undistort by"
+    )
     _add_common(parser, filter_matches)
 
 

@@ -124,7 +124,7 @@ def _refine_kernel(rays: Any, weights: Any, n_steps: int, models: Any) -> None:
     for item in range(len(models)):
         damping = 1e-4
         cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
-        for _ in range(n_steps):
+        for taken in range(n_steps):
             trace = 0.0
             for i in range(6):
                 trace += gram[i, i]
@@ -142,7 +142,8 @@ def _refine_kernel(rays: Any, weights: Any, n_steps: int, models: Any) -> None:
                 break
             damping *= 0.1
             models[item] = tried
-            cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
+            if taken + 1 < n_steps:
+                cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
 
 
 @jit

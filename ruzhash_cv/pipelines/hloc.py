@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._validation import check_real
+from ruzhash_cv.cameras import Camera
 from ruzhash_cv.filtering import Model
 from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.files import UnusableFile, as_spoilt, check_space, check_writable, listed_pairs, new_hdf5
@@ -28,6 +29,8 @@ from ruzhash_cv.result import FilterResult
 
 #: Images whose keypoints are held in memory.
 CACHED_IMAGES = 1000
+#: COLMAP's pixels are OpenCV's, which hloc's features have, and so much more.
+PIXEL_CENTRE = 0.5
 MOST_INT16 = 32767
 COLUMNS: dict[str, type] = {**dict.fromkeys(("name1", "name2"), str), "inliers": int, **RESULT_COLUMNS}
 
@@ -68,6 +71,7 @@ def filter_matches(
     least_evidence: float = selection.LEAST_EVIDENCE,
     strongest_motion: bool = True,
     keep_stationary: bool = True,
+    reconstruction: str | PathLike[str] | None = None,
     overwrite: bool = False,
     rng: int = 0,
     n_jobs: int | None = None,
@@ -94,6 +98,8 @@ def filter_matches(
         A pair whose `FilterResult.evidence` is below this is written without a match; 0 keeps every pair.
     strongest_motion : bool
         Keep the matches of the strongest rigid motion, as mapping and localisation need; False: those of all structures.
+    reconstruction : path, optional
+        A folder with a COLMAP model, read by pycolmap: the cameras of its images are known, and their points are undistorted.
     overwrite : bool
         Replace `output` where there is one.
     report : path, optional
@@ -121,7 +127,7 @@ def filter_matches(
     since, target = time.perf_counter(), Path(output)
     least_evidence = check_real(least_evidence, "least_evidence", inclusive=True)
     with _read(Path(features_h5)) as features, _read(Path(matches_h5)) as matches:
-        source = _Source(features, matches)
+        source = _Source(features, matches, {} if reconstruction is None else _cameras_of(Path(reconstruction)))
         groups = source.find(pairs)
         n_matches = n_inliers = 0
         left_out: dict[Names, str] = {}
@@ -159,11 +165,22 @@ def filter_matches(
     return Summary(len(groups), n_matches, n_inliers, time.perf_counter() - since, left_out)
 
 
+def _cameras_of(model: Path) -> dict[str, Camera]:
+    """Return the cameras of a COLMAP model's images, by the images' names."""
+    pycolmap = host("pycolmap", "colmap")
+    try:
+        found = pycolmap.Reconstruction(model)
+        return {image.name: Camera.from_colmap(found.cameras[image.camera_id]) for image in found.images.values()}
+    except (RuntimeError, ValueError) as error:
+        last = (str(error).strip().splitlines() or ["it is damaged"])[-1].rpartition("] ")[2]
+        raise UnusableFile(f"cannot read the cameras of {model}: {last}") from None
+
+
 class _Source:
     """The features and matches of hloc's files, open for reading."""
 
-    def __init__(self, features: Any, matches: Any) -> None:
-        self._features, self._matches = features, matches
+    def __init__(self, features: Any, matches: Any, cameras: dict[str, Camera]) -> None:
+        self._features, self._matches, self._cameras = features, matches, cameras
         self._keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
 
     def find(self, pairs: str | PathLike[str] | Iterable[Names]) -> dict[Names, str]:
@@ -204,10 +221,15 @@ class _Source:
         return None
 
     def tasks(self, groups: dict[Names, str]) -> Iterator[tuple[Any, ...] | Task]:
-        """Yield the matched keypoints of pairs, (m, 2) each, or what is wrong with them."""
+        """Yield the matched keypoints of pairs, (m, 2) each, and their known cameras, or what is wrong with them."""
         for names, group in groups.items():
             try:
-                yield names, *self.points(group, names)
+                first, second = self.points(group, names)
+                cameras = tuple(map(self._cameras.get, names))
+                if cameras == (None, None):
+                    yield names, first, second
+                else:
+                    yield names, first + PIXEL_CENTRE, second + PIXEL_CENTRE, {"cameras": cameras}
             except UnusableFile as error:
                 yield failed_task(names, str(error))
 

@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from two_views import motion
 
-from ruzhash_cv import cli, filter_points
+from ruzhash_cv import Camera, cli, filter_points
 from ruzhash_cv.pipelines import pair_seed
 from ruzhash_cv.pipelines.files import UnusableFile, new_hdf5
 from ruzhash_cv.pipelines.hloc import Summary, filter_matches
@@ -434,3 +434,51 @@ def test_every_pair_has_a_page_and_the_output_is_the_same(files: list[Path], tmp
     with h5py.File(plain) as one, h5py.File(output) as other:
         for group in (as_group("db/day-1/0.jpg", "query/0.jpg"),):
             np.testing.assert_array_equal(one[group]["matches0"][()], other[group]["matches0"][()])
+
+
+# Cameras
+
+
+def write_model(folder: Path, names: Sequence[str], distortion: float) -> Path:
+    """Write a COLMAP model of one camera that is distorted, without points."""
+    pycolmap = pytest.importorskip("pycolmap")
+    model = pycolmap.Reconstruction()
+    seen = pycolmap.Camera(
+        camera_id=1, model="SIMPLE_RADIAL", width=640, height=480, params=[600.0, 320.5, 240.5, distortion]
+    )
+    model.add_camera_with_trivial_rig(seen)
+    for number, name in enumerate(names, 1):
+        image = pycolmap.Image(name=name, camera_id=1, image_id=number)
+        model.add_image_with_trivial_frame(image, pycolmap.Rigid3d())  # an image without a pose is not written
+    folder.mkdir()
+    model.write(folder)
+    return folder
+
+
+def test_points_are_undistorted_by_the_cameras_of_a_reconstruction(tmp_path: Path) -> None:
+    keypoints, pairs, matches = scene()
+    features = write_features(tmp_path / "features.h5", keypoints)
+    found = write_matches(tmp_path / "matches.h5", {as_group(*pairs[0]): matches[0]})
+    model = write_model(tmp_path / "model", pairs[0], -0.1)
+    filter_matches(
+        features, found, pairs, tmp_path / "out.h5", reconstruction=model, strongest_motion=False, least_evidence=0.0, n_jobs=1
+    )  # fmt: skip
+    rows = np.flatnonzero(matches[0] != -1)
+    # COLMAP's first pixel has its centre at 0.5.
+    camera = Camera([[600.0, 0.0, 320.5], [0.0, 600.0, 240.5], [0.0, 0.0, 1.0]], [-0.1, 0.0, 0.0, 0.0])
+    first, second = keypoints[pairs[0][0]][rows], keypoints[pairs[0][1]][matches[0][rows]]
+    seed = pair_seed(pairs[0])
+    expected = filter_points(first + 0.5, second + 0.5, cameras=(camera, camera), rng=seed)
+    kept, _ = read_pair(tmp_path / "out.h5", pairs[0])
+    np.testing.assert_array_equal(kept[:, 0], rows[expected.inlier_mask])
+    assert len(kept) > 0
+
+
+def test_a_model_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("pycolmap")
+    keypoints, pairs, matches = scene()
+    features = write_features(tmp_path / "features.h5", keypoints)
+    found = write_matches(tmp_path / "matches.h5", {as_group(*pairs[0]): matches[0]})
+    with pytest.raises(UnusableFile, match="cannot read the cameras of"):
+        filter_matches(features, found, pairs, tmp_path / "out.h5", reconstruction=tmp_path / "none", n_jobs=1)
+    assert not (tmp_path / "out.h5").exists()
