@@ -16,7 +16,9 @@ from ruzhash_cv.report.photos import Photo
 from ruzhash_cv.result import FilterResult
 
 #: What `probability_of` returns is called so.
-PROBABILITY = "probability" if "inlier_probabilities" in FilterResult.__annotations__ else "1 - p-value"
+PROBABILITY = (
+    "probability" if "inlier_probabilities" in {*dir(FilterResult), *FilterResult.__annotations__} else "1 - p-value"
+)
 #: Cells along the longer side of the first image, in which `spread` takes turns.
 CELLS = 16
 
