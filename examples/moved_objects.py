@@ -6,6 +6,8 @@ Between two pictures of a desk the camera moved, and so did the books and boxes.
 `ruzhash_cv.filter_points` keeps every motion, and says which match belongs to which.
 """
 
+# sphinx_gallery_thumbnail_path = 'images/front.jpg'
+
 import cv2
 import matplotlib.pyplot as plt
 import numpy as np
