@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
+from datetime import date, timedelta
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -56,7 +57,8 @@ def _filled(array: Any) -> NDArray[Any]:
 def _table(table: Any) -> NDArray[Any]:
     """Return the values of a pandas table or column, NaN where they are missing."""
     array = np.asarray(table.to_numpy())
-    if array.dtype == object:
+    # Dates among numbers would become nanoseconds.
+    if array.dtype == object and not any(isinstance(item, date | timedelta) for item in array.flat):
         with contextlib.suppress(TypeError, ValueError):  # they are no numbers
             numbers = np.array(array.tolist())
             array = numbers if numbers.dtype.kind in "iufb" else np.asarray(table.to_numpy(np.float64, na_value=np.nan))

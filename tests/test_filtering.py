@@ -587,3 +587,13 @@ def test_where_no_row_has_a_match_the_reason_says_so() -> None:
     assert repr(result).startswith(
         "<FilterResult: 0 of 0 matches kept: 0 distinct matches, at least 8 are needed: no row has"
     )
+
+
+@pytest.mark.parametrize("model", ["auto", "homography", "fundamental"])
+def test_the_caller_s_settings_of_floating_point_errors_change_nothing(model: str) -> None:
+    points = np.random.default_rng(0).uniform(0, 600, (150, 2))
+    moved = points + np.random.default_rng(1).uniform(5, 60, (150, 1)) * [1.0, 0.0]
+    moved[:40] = np.random.default_rng(2).uniform(0, 600, (40, 2))
+    before = filter_points(points, moved, model=model)
+    with np.errstate(all="raise"):
+        assert filter_points(points, moved, model=model) == before

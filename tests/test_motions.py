@@ -111,6 +111,13 @@ def test_a_plane_alone_is_a_motion_by_itself_and_has_a_matrix_that_fits_it() -> 
     assert np.median(sampson_distance(*views(points, noise=0.0), matrix)) < 0.5
 
 
+@pytest.mark.parametrize("structure", [99, -2])
+def test_a_plane_that_is_not_there_is_told(structure: int) -> None:
+    result = filtered(views(on_plane(WALL, 60, np.random.default_rng(0))))
+    with pytest.raises(IndexError, match=f"`structure` must be an index into 1 models, got {structure}"):
+        result.plane_motion(structure)
+
+
 def test_flagged_matches_of_no_weight_tell_of_no_motion() -> None:
     problem = problem_in(filtered(views(on_plane(WALL, 60, np.random.default_rng(0))), n_mismatches=5))
     weights = np.where(problem.labels < 0, 0.0, problem.weights)  # as where the worst of all decoys look better

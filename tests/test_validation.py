@@ -367,6 +367,17 @@ def test_words_in_a_table_are_named() -> None:
         as_points(table, "p")
 
 
+@pytest.mark.parametrize("other", ["date", "number"])
+def test_dates_in_a_table_are_named(other: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("2020", periods=2)
+    table = pandas.DataFrame({"x": days, "y": days if other == "date" else [1.0, 2.0]})
+    with pytest.raises(
+        TypeError, match=r"`p` must be an array of real numbers, got (DataFrame of Timestamp|dtype datetime64)"
+    ):
+        as_points(table, "p")
+
+
 @pytest.mark.parametrize("value", [3, 2.5, "auto", None, np.float64(3.0), {"a": 1}, [1, 2]])
 def test_what_is_no_array_stays_as_it_is(value: Any) -> None:
     assert as_plain(value) is value

@@ -21,6 +21,8 @@ from batches import Seen, record, recorded, run_cases
 
 #: Cases of one child, and of one line of a record.
 BATCH = 20_000
+#: The Jaccard index of masks, in the mean of this many cases at least, after a change that says nothing about the matches.
+LEAST_AGREEMENT, FEWEST = 0.95, 50
 
 
 def summary(seen: Seen) -> str:
@@ -37,6 +39,12 @@ def summary(seen: Seen) -> str:
             counts = [str(seen.ended[f"{name} {how}"]) for how in ("answered", "refused")]
             rows.append(f"| {name.split('/')[1]} | {' | '.join([*counts, *figures])} |")
     return "\n".join(rows)
+
+
+def disagreements(seen: Seen) -> list[str]:
+    """Return which laws of agreement do not hold in the mean."""
+    laws = {name: measured for name, measured in seen.measured.items() if name.startswith("agreement/")}
+    return [name for name, (n, sum_of, *_) in laws.items() if n >= FEWEST and sum_of / n < LEAST_AGREEMENT]
 
 
 def run(options: argparse.Namespace) -> Seen:
@@ -90,8 +98,10 @@ def main() -> int:
         total = run(options)
     print(summary(total))
     n_cases = sum(total.ended.values()) + len(total.failures)
-    print(f"\n{n_cases} cases, {len(total.failures)} failures, {total.seconds:.0f} s")
-    return int(len(total.failures) > 0)
+    failures = len(total.failures) + len(less := disagreements(total))
+    print(*(f"\nFAILED {name}: masks agree less than {LEAST_AGREEMENT} in the mean" for name in less), sep="")
+    print(f"{n_cases} cases, {failures} failures, {total.seconds:.0f} s")
+    return int(failures > 0)
 
 
 if __name__ == "__main__":
