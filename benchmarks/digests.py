@@ -3,7 +3,7 @@
     PYTHONPATH=../before python benchmarks/digests.py -o before.txt
     python benchmarks/digests.py --compare before.txt
 
-Prints a line a scene: its name, 16 letters each of mask, labels, scores, p-values, the matrices of models and of motions, F1, and
+Prints a line a scene: its name, 16 letters each of mask, labels, scores, probabilities, the matrices of models and of motions, F1, and
 milliseconds. The scenes are made once and kept in the cache. `--compare` names those that differ, and says by how much F1 does.
 """
 
@@ -31,7 +31,7 @@ from measures import mask_quality, paired_difference
 from numpy.typing import NDArray
 from photos import home, photos
 
-FIELDS = ("mask", "labels", "scores", "p-values", "models", "motions")
+FIELDS = ("mask", "labels", "scores", "probabilities", "models", "motions")
 Scene = tuple[str, Points, Points, NDArray[np.bool_], NDArray[np.bool_]]
 """Name, points of both images, which matches are true, and which count."""
 Options = dict[str, Any]
@@ -93,7 +93,7 @@ def options_of(number: int, name: str) -> Iterator[tuple[str, Options]]:
     if name.split(" ", 1)[1].startswith("overlay"):
         yield "keep_stationary=False", {"keep_stationary": False}
     others: tuple[Options, ...] = ({"model": "homography"}, {"model": "fundamental"}, {"threshold": 3.0})
-    others += ({"false_acceptance_rate": 0.05}, {"rng": 7}, {"model": "fundamental", "threshold": 1.5})
+    others += ({"false_discovery_rate": 0.05}, {"rng": 7}, {"model": "fundamental", "threshold": 1.5})
     if number % 4 == 0:
         told = others[number // 4 % len(others)]
         yield ", ".join(f"{key}={value}" for key, value in told.items()), told
@@ -112,7 +112,7 @@ def digest(*arrays: Any) -> str:
 
 def digests_of(result: Any) -> list[str]:
     """Digests of each of `FIELDS`."""
-    arrays = result.inlier_mask, result.labels, result.anomaly_scores, getattr(result, "p_values", ())
+    arrays = result.inlier_mask, result.labels, result.anomaly_scores, getattr(result, "inlier_probabilities", ())
     matrices = [[one.matrix for one in found] for found in (result.models, result.motions)]
     return [*map(digest, arrays), *(digest(*found) for found in matrices)]
 

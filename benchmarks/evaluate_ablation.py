@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from measures import mask_quality, roc_auc
+from measures import calibration_error, mask_quality, roc_auc
 from problems import Problem
 from report import RESULTS, ROWS, about_this_run, append_row, markdown, read_rows, shown
 from suites import GROUPS, SUITES, members, problems
@@ -33,7 +33,7 @@ from variants import DEFAULT, FACTORS, NUMBERS, RULES, Variant, all_variants, ru
 
 import ruzhash_cv
 
-MEASURES = {"f1": "F1", "auc": "AUC", "accepted": "mismatches with p <= 0.05"}
+MEASURES = {"f1": "F1", "auc": "AUC", "calibration": "calibration error"}
 KEY = ["package", "variant", "suite", "problem", "seed"]
 #: Folders of the package that shape no result.
 EDGES = {"cli", "datasets", "drawing", "pipelines", "paper"}
@@ -58,7 +58,7 @@ def measured(problem: Problem, variant: Variant, seed: int) -> dict[str, float]:
     return {
         "f1": mask_quality(result.inlier_mask[judged], ~wrong)["f1"],
         "auc": roc_auc(result.anomaly_scores[judged], wrong),
-        "accepted": float((result.p_values[judged][wrong] <= 0.05).mean()) if wrong.any() else float("nan"),
+        "calibration": calibration_error(result.inlier_probabilities[judged], ~wrong),
         "ms": milliseconds,
     }
 
@@ -122,7 +122,8 @@ def tables(found: pd.DataFrame, by_suite: tuple[str, ...] | None = None) -> str:
     own = [["F1", *(shown(found.loc[DEFAULT, suite]) for suite in suites)]]
     own.append(["problems", *(f"{found.loc['problems', suite]:.0f}" for suite in suites)])
     parts, others = [markdown([DEFAULT, *suites], own)], found.drop(["problems", DEFAULT])
-    for title, fields, digits in (("mean over suites", list(MEASURES), 4), ("F1", suites, 3)):
+    measures = [field for field in MEASURES if field in found]  # not all were measured with earlier versions
+    for title, fields, digits in (("mean over suites", measures, 4), ("F1", suites, 3)):
         rows = others[others.index.isin(by_suite)] if fields is suites and by_suite else others
         lines = [
             [str(name), *(shown(row[field], digits, row[f"{field} error"], "+") for field in fields)]

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 import pandas as pd
 from matching import matches_of
-from measures import label_error, mask_quality, paired_difference
+from measures import calibration_error, label_error, mask_quality, paired_difference
 from one_law import filter_points
 from problems import Problem
 from report import about_this_run, markdown, shown
@@ -25,18 +25,10 @@ from suites import GROUPS, SUITES, members
 
 import ruzhash_cv
 
-N_BINS = 10
 STATIC = ("one-rigid", "photographed-rigid", "photos")
 """Beginnings of names of suites whose scenes are one rigid motion: it should be the first structure, with little noise."""
 FEWEST, STATIC_SHARE = 50, 0.6
 """Of a pair of photos: matches, and the share of these that one motion holds within a pixel."""
-
-
-def calibration_error(probabilities: np.ndarray, true: np.ndarray) -> float:
-    """Mean over matches of how far the share of true ones is from the mean probability, in ten bins of this."""
-    bins = np.minimum((probabilities * N_BINS).astype(int), N_BINS - 1)
-    counts, sums = np.bincount(bins, minlength=N_BINS), np.bincount(bins, probabilities - true, minlength=N_BINS)
-    return float(np.abs(sums).sum() / max(counts.sum(), 1))
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:

@@ -9,6 +9,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 Mask = NDArray[np.bool_]
+N_BINS = 10
+"""Of probabilities, for calibration."""
 
 
 def mask_quality(kept: Mask, true: Mask) -> dict[str, float]:
@@ -31,6 +33,18 @@ def roc_auc(scores: NDArray[np.float64], mismatch: Mask) -> float:
         return float("nan")
     ranks = rankdata(scores)  # average ranks for ties
     return float((ranks[mismatch].sum() - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative))
+
+
+def reliability(probabilities: NDArray[np.float64], true: Mask) -> NDArray[np.float64]:
+    """Counts of matches in ten bins of probability, the sums of their probabilities, and how many are true; shape (3, 10)."""
+    bins = np.minimum((probabilities * N_BINS).astype(int), N_BINS - 1)
+    return np.array([np.bincount(bins, weights, minlength=N_BINS) for weights in (None, probabilities, true)], float)
+
+
+def calibration_error(probabilities: NDArray[np.float64], true: Mask) -> float:
+    """Mean over matches of how far the share of true ones is from the mean probability, in ten bins of this."""
+    counts, sums, hits = reliability(probabilities, true)
+    return float(np.abs(sums - hits).sum() / max(counts.sum(), 1))
 
 
 def label_error(found: NDArray[np.intp], truth: NDArray[np.intp]) -> float:

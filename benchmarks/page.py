@@ -292,16 +292,16 @@ def draw_times() -> None:
 
 
 def draw_calibration() -> None:
-    """Measured over nominal rate, with the band of a factor of 1.5."""
-    measured = read("calibration_judge", ["mismatches", "nominal"]).measured.clip(lower=1e-4)
-    nominal = measured.index.unique("nominal").to_numpy()
-    figure, axes = plt.subplots(figsize=(WIDTH, 5.2), layout="constrained")
-    axes.fill_between(nominal, nominal / 1.5, np.minimum(1, nominal * 1.5), color="0.9", label="within a factor of 1.5")
-    axes.plot(nominal, nominal, color="0.5", lw=1)
-    for situation in measured.index.unique("mismatches"):
-        axes.plot(measured[situation].index, measured[situation], "o-", label=situation, ms=4)
-    axes.set(xscale="log", yscale="log", xlabel="nominal false acceptance rate", ylabel="share of mismatches accepted")
-    figure.legend(loc="outside upper center", ncols=2)
+    """The share of true matches over the probability, for each suite; points of few matches are small."""
+    found = pd.read_csv(RESULTS / "calibration_judge.csv")
+    figure, axes = plt.subplots(figsize=(WIDTH, 6.5), layout="constrained")
+    axes.plot([0, 1], [0, 1], color="0.5", lw=1)
+    for number, (suite, own) in enumerate(found.groupby("suite", sort=False)):
+        style = {"color": f"C{number % 10}", "ls": "-" if number < 10 else ":"}
+        axes.plot(own.probability, own.true, lw=1, label=suite, **style)
+        axes.scatter(own.probability, own.true, s=8 * np.log10(own["count"]), color=style["color"])
+    axes.set(xlabel="probability", ylabel="share of true matches")
+    figure.legend(loc="outside upper center", ncols=3)
 
 
 def draw(table: pd.DataFrame) -> None:
@@ -334,10 +334,9 @@ def parts() -> dict[str, str]:
     plot = "![Median milliseconds over the number of matches, both axes logarithmic](images/benchmarks/time.png)"
     found = {name: section(name, table) for name in SECTIONS}
     found |= {"wins": wins(table), "table": readme_table(table)}
-    accepted = evaluate_calibration.table(pd.read_csv(RESULTS / "calibration_judge.csv"))
-    found["calibration"] = (
-        f"![Share of mismatches accepted over the nominal rate](images/benchmarks/calibration.png)\n\n{accepted}"
-    )
+    measured = (pd.read_csv(RESULTS / f"{name}_judge.csv") for name in ("calibration", "discovery"))
+    diagram = "![Share of true matches over their probability](images/benchmarks/calibration.png)"
+    found["calibration"] = f"{diagram}\n\n{evaluate_calibration.table(*measured)}"
     found["times"] = f"{plot}\n\n{folded('Times and memory', speed)}"
     ablation = pd.read_csv(RESULTS / "ablation.csv", index_col="variant")
     ablation = ablation.rename(
@@ -356,7 +355,7 @@ def main() -> None:
     if parser.parse_args().commands:
         redo = f"--redo {OURS} '{OURS} homography' '{OURS} fundamental'"
         print(*(f"{command(name)} {redo}" for name in SECTIONS), sep="\n")
-        print("python benchmarks/evaluate_calibration.py --half judge --per-cell 9 --store")
+        print("python benchmarks/evaluate_calibration.py --half judge --store")
         print("python benchmarks/times.py filter --repeats 3 --store")
         print("python benchmarks/evaluate_ablation.py")
         return

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ruzhash_cv import FilterResult, filtering
 from ruzhash_cv.filtering import PARAMETERS, STAGES, Method, Options, families_of
 from ruzhash_cv.forests.ruzhash import RuzHashForest
+from ruzhash_cv.labelling import Labelling
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.scoring import Scores, weighted_preferences
 
@@ -29,14 +30,14 @@ class Variant:
     numbers: dict[str, Any] = field(default_factory=dict)
     stages: Replaced | Callable[[], Replaced] = field(default_factory=dict)
     model: str = "auto"
-    false_acceptance_rate: float | None = None
+    false_discovery_rate: float | None = None
 
 
 def run(variant: Variant, points1: Points, points2: Points, seed: int) -> FilterResult:
     """What `filter_points` returns where the method is the variant."""
     stages = variant.stages() if callable(variant.stages) else variant.stages
     method = Method(families_of(variant.model), replace(PARAMETERS, **variant.numbers), replace(STAGES, **stages))
-    options = Options(false_acceptance_rate=variant.false_acceptance_rate)
+    options = Options(false_discovery_rate=variant.false_discovery_rate)
     return filtering.run(points1, points2, method, options, np.random.default_rng(seed))
 
 
@@ -116,6 +117,21 @@ def plain_rows(agreement: NDArray[np.float32], largest: float, saturation: float
     return np.ascontiguousarray(np.minimum(agreement, 1.0).T)
 
 
+def within_tolerances(*told: Any, strict: bool) -> Labelling:
+    """Beyond the tolerances of all structures nothing is kept."""
+    found: Labelling = STAGES.label(*told, strict=True)
+    return found
+
+
+def by_law_alone(
+    distances: Any, posteriors: Any, decoy_shares: Any, limits: Any, parameters: Any, *, strict: bool
+) -> Labelling:
+    """What is more probable than not is kept, within tolerances and beyond."""
+    probabilities = np.minimum(posteriors.sum(axis=1), 1.0)
+    keep = probabilities > 0.5
+    return Labelling(keep, probabilities, np.where(keep, posteriors.argmax(axis=1), -1))
+
+
 RULES: dict[str, Variant] = {
     DEFAULT: Variant(),
     "model: homography": Variant(model="homography"),
@@ -160,12 +176,13 @@ RULES: dict[str, Variant] = {
     "weights: several for a keypoint": Variant(
         stages={"weigh_matches": lambda groups, keypoints: 1.0 / np.bincount(groups)[groups]}
     ),
-    "p-values: decoys of any matches": Variant({"prior_matches": 10**9}),
-    "mask: structures alone": Variant({"reach": 1.0, "line_decoy_share": 1.0}),
-    "mask: no reach beyond tolerances": Variant({"reach": 1.0}),
-    "mask: several matches for a keypoint": Variant(stages={"one_to_one": lambda *_: np.zeros(0, np.int64)}),
-    "mask: p <= 0.01": Variant(false_acceptance_rate=0.01),
-    "mask: p <= 0.05": Variant(false_acceptance_rate=0.05),
+    "scores: decoys of any matches": Variant({"prior_matches": 10**9}),
+    "mask: structures alone": Variant({"line_decoy_share": 1.0}, {"label": within_tolerances}),
+    "mask: nothing beyond tolerances": Variant(stages={"label": within_tolerances}),
+    "mask: the law alone": Variant(stages={"label": by_law_alone}),
+    "mask: several matches for a keypoint": Variant(stages={"one_to_one": lambda matches, labelling, *_: labelling}),
+    "mask: a share of .01 is wrong": Variant(false_discovery_rate=0.01),
+    "mask: a share of .05 is wrong": Variant(false_discovery_rate=0.05),
 }
 
 

@@ -13,7 +13,6 @@ from ruzhash_cv.filtering import filter_matches as filter_matches
 from ruzhash_cv.filtering import filter_points as filter_points
 from ruzhash_cv.forests.ruzhash import RuzHashForest as RuzHashForest
 from ruzhash_cv.forests.ruzhash import ruzhash as ruzhash
-from ruzhash_cv.labelling import p_values as p_values
 from ruzhash_cv.opencv import find_essential_matrix as find_essential_matrix
 from ruzhash_cv.opencv import find_fundamental_matrix as find_fundamental_matrix
 from ruzhash_cv.opencv import find_homography as find_homography

@@ -6,11 +6,12 @@ Errors name the argument, the requirement and what arrived.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import cv2
 import numpy as np
@@ -18,8 +19,25 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask
 
+P = ParamSpec("P")
+T = TypeVar("T")
 RNG: TypeAlias = int | np.integer[Any] | np.random.Generator | None
 _LARGEST_INT = 2**31 - 1
+
+
+def without_keywords(**successors: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Make a function say what there is in place of keywords that it no longer has."""
+
+    def wrap(function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            for name in kwargs.keys() & successors.keys():
+                raise TypeError(f"`{name}` is gone: {successors[name]}")
+            return function(*args, **kwargs)
+
+        return call
+
+    return wrap
 
 
 def as_plain(value: Any) -> Any:
@@ -132,16 +150,6 @@ def as_pairs(points1: Any, points2: Any, *, finite: bool = False) -> tuple[Array
     first, second = as_points(points1, "points1", finite=finite), as_points(points2, "points2", finite=finite)
     check_same_length(first, second, "`points1` and `points2`")
     return first, second
-
-
-def as_vector(value: Any, name: str) -> Array:
-    """Return `value` as a finite float64 array of shape (n,)."""
-    vector = as_reals(value, name, "(n,)")
-    if vector.ndim != 1:
-        raise ValueError(f"`{name}` must have shape (n,), got {vector.shape}")
-    if not np.isfinite(vector).all():
-        raise ValueError(f"`{name}` must be finite, got {vector[~np.isfinite(vector)][0]}")
-    return vector
 
 
 def as_matrix(value: Any, name: str) -> Array:

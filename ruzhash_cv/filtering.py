@@ -10,7 +10,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import uninterrupted
-from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_choice, check_real
+from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_choice, check_real, without_keywords
 from ruzhash_cv.calibration import contradicted
 from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
 from ruzhash_cv.consensus import with_most_matches
@@ -18,7 +18,7 @@ from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, l
 from ruzhash_cv.decoys import decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.families.base import CheckedFamily, Families, TwoViewFamily
 from ruzhash_cv.families.distances import FAMILIES, RAY_FAMILIES
-from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label_matches
+from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label, label_matches
 from ruzhash_cv.matches import MatchSet, match_weights
 from ruzhash_cv.motions import MotionProblem, fundamental_matrix
 from ruzhash_cv.overlaps import join_motions, resolve_overlaps
@@ -59,8 +59,13 @@ STAGES = Stages(
     converged=converged,
     drop_repetitions=drop_repetitions,
     resolve_overlaps=resolve_overlaps,
+    label=label,
     one_to_one=break_one_to_one,
 )
+
+
+#: What there is in place of a keyword of earlier versions.
+_RATE = "`false_discovery_rate` is the share of wrong matches among those kept"
 
 
 @dataclass(frozen=True)
@@ -81,12 +86,13 @@ class Options:
     """What a caller asks of the result; lengths are in the points' unit."""
 
     threshold: float | None = None
-    false_acceptance_rate: float | None = None
+    false_discovery_rate: float | None = None
     pixel: float = 1.0
     keep_stationary: bool = True
     cameras: Cameras | None = None
 
 
+@without_keywords(false_acceptance_rate=_RATE)
 def filter_matches(
     kp1: Keypoints,
     kp2: Keypoints,
@@ -95,7 +101,7 @@ def filter_matches(
     model: Model | TwoViewFamily = "auto",
     threshold: float | None = None,
     ratio: float | None = None,
-    false_acceptance_rate: float | None = None,
+    false_discovery_rate: float | None = None,
     keep_stationary: bool = True,
     cameras: Any = None,
     rng: RNG = 0,
@@ -112,7 +118,7 @@ def filter_matches(
         See `as_correspondences`.
     ratio : float in (0, 1], optional
         Run Lowe's ratio test on knnMatch output first; rows that fail it are flagged.
-    model, threshold, false_acceptance_rate, keep_stationary, cameras, rng
+    model, threshold, false_discovery_rate, keep_stationary, cameras, rng
         See `filter_points`.
 
     Returns
@@ -142,13 +148,14 @@ def filter_matches(
         pairs.points2,
         model=model,
         threshold=threshold,
-        false_acceptance_rate=false_acceptance_rate,
+        false_discovery_rate=false_discovery_rate,
         keep_stationary=keep_stationary,
         cameras=cameras,
         rng=rng,
     ).inlier_mask
 
 
+@without_keywords(false_acceptance_rate=_RATE)
 @uninterrupted
 def filter_points(
     points1: Keypoints,
@@ -158,7 +165,7 @@ def filter_points(
     model: Model | TwoViewFamily = "auto",
     threshold: float | None = None,
     ratio: float | None = None,
-    false_acceptance_rate: float | None = None,
+    false_discovery_rate: float | None = None,
     pixel: float = 1.0,
     keep_stationary: bool = True,
     cameras: Any = None,
@@ -179,14 +186,13 @@ def filter_points(
     threshold : float, optional
         As RANSAC's, but for all structures, in the unit of the points: no structure is searched for with a larger radius, and every
         match within it of one of the result's `models` is kept, by symmetric transfer error for a homography and Sampson distance for
-        a fundamental matrix, also several of one keypoint. None: each structure gets a tolerance of its own from its residuals,
-        between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
+        a fundamental matrix, also several of one keypoint. What lies beyond has probability 0. None: each structure gets a
+        tolerance of its own from its residuals, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
     ratio : float in (0, 1], optional
         Run Lowe's ratio test on the `matches` first, which must then be knnMatch output.
-    false_acceptance_rate : float in (0, 1), optional
-        Share of mismatches to accept: the mask is p-value <= rate (and within `threshold`, where one is given). None: a match is
-        kept within the tolerance of a homography, within that of a fundamental matrix if it scores better than 98 % of decoys, and up
-        to three times as far if it scores better than almost all decoys; see docs/method.md.
+    false_discovery_rate : float in (0, 1), optional
+        Share of wrong matches to expect among those kept: the most probable ones are kept, while the mean of 1 - probability is at
+        most this. A low rate keeps fewer than the default, a high one more. None: a match is kept if its probability is above 1/2.
     pixel : float
         Size of a pixel in the unit of the points: 1 / focal length for normalised image coordinates. All lengths of the method are
         multiples of it.
@@ -206,7 +212,7 @@ def filter_points(
     -------
     FilterResult
         Also where nothing could be decided (fewer than 8 distinct matches, nothing found): all matches are then flagged, their
-        p-values are 1, and `reason` says why. Scores rank them also where nothing was found. Rows without a match to test are not
+        probabilities are 0, and `reason` says why. Scores rank them also where nothing was found. Rows without a match to test are not
         in the mask, do not affect the others, and are not counted as flagged; see `FilterResult.has_match`. Matches that are
         exact repetitions share one result.
 
@@ -237,9 +243,9 @@ def filter_points(
     families = families_of(model, seen)
     if threshold is not None:
         threshold = check_real(threshold, "threshold")
-    if false_acceptance_rate is not None:
-        false_acceptance_rate = check_real(false_acceptance_rate, "false_acceptance_rate", above=0.0, below=1.0)
-    options = Options(threshold, false_acceptance_rate, check_real(pixel, "pixel"), keep_stationary, seen)
+    if false_discovery_rate is not None:
+        false_discovery_rate = check_real(false_discovery_rate, "false_discovery_rate", above=0.0, below=1.0)
+    options = Options(threshold, false_discovery_rate, check_real(pixel, "pixel"), keep_stationary, seen)
     with np.errstate(under="ignore"):  # whatever the caller's settings
         return run(first, second, Method(families), options, as_generator(rng))
 
@@ -349,16 +355,16 @@ def _labelled(
     """Return the result of the structures found, without those that hold no match."""
     given = structures, matches, scores, estimate.scores, problem
     own = labelling = label_matches(*given)
-    if options.threshold is not None or options.false_acceptance_rate is not None:
+    if options.threshold is not None or options.false_discovery_rate is not None:
         tolerance = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
-        labelling = label_matches(*given, Choice(tolerance, options.false_acceptance_rate))
+        labelling = label_matches(*given, Choice(tolerance, options.false_discovery_rate))
     overlays = is_overlay(structures, own, matches)
     kept = np.isin(np.arange(len(structures)), labelling.labels)
     structures, overlays = structures.take(np.flatnonzero(kept)), overlays[kept]
     own, labelling = own.of_structures(kept), labelling.of_structures(kept)
     if not options.keep_stationary:
         labelling = labelling.without(np.append(overlays, False)[labelling.labels])  # -1, for none, is the last
-    weights = own.match_weights(matches.weights)
+    weights = own.match_weights(matches.weights, scores)
     motions = MotionProblem(structures, problem.radii, matches, weights, own.labels, overlays)
     return _in_pixels(motions, labelling, scores, options.threshold)
 
@@ -382,20 +388,18 @@ def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, thre
         finite,
         None if len(structures) > 0 else "no match belongs to any of the structures found",
         models=tuple(models),
-        score_threshold=labelling.score_threshold,
-        mismatch_rate=labelling.mismatch_rate,
         _motion_problem=motions if len(structures) > 0 else None,
         _distinct=distinct,
     )
     result.inlier_mask[finite], result.anomaly_scores[finite] = labelling.keep[where], scores[where]
-    result.p_values[finite], result.labels[finite] = labelling.p[where], labelling.labels[where]
+    result.inlier_probabilities[finite], result.labels[finite] = labelling.probabilities[where], labelling.labels[where]
     return result
 
 
 def _flagged(has_match: Mask, reason: str | None, **found: Any) -> FilterResult:
     """Return a result that keeps none of the rows."""
     n = len(has_match)
-    nothing = np.zeros(n, bool), np.ones(n), np.ones(n), np.full(n, -1, np.int64)
+    nothing = np.zeros(n, bool), np.ones(n), np.zeros(n), np.full(n, -1, np.int64)
     return FilterResult(*nothing, has_match, reason=reason, **found)
 
 

@@ -1,38 +1,38 @@
-"""Labelling: which matches to keep, the structure of each, and its p-value by comparison with decoys."""
+"""Labelling: how probable it is that a match is true, which to keep, and the structure of each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
+from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._validation import as_vector
-from ruzhash_cv.families.base import Families
+from ruzhash_cv.law import Components, Limits, ScoreLaw, tail_shares
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.scoring import Scores
 from ruzhash_cv.selection import Structures
 
+#: More probable than not: what a kept match is at least. Single precision tells it from 1/2, too.
+MORE_THAN_HALF = 0.5 + 2.0**-20
+
 
 @dataclass(frozen=True)
 class Labelling:
-    """Mask, p-values and labels (-1 = none) of the distinct correspondences, and what a result says of all of them."""
+    """Mask, probabilities and labels (-1 = none) of the distinct correspondences."""
 
     keep: Mask
-    p: Array
+    probabilities: Array
     labels: Rows
-    score_threshold: float
-    mismatch_rate: float
 
-    def match_weights(self, weights: Array) -> Array:
-        """Return weights of matches; those not kept count by 1 - p."""
-        return weights * np.where(self.keep, 1.0, 1.0 - self.p)
+    def match_weights(self, weights: Array, scores: Array) -> Array:
+        """Return weights of matches with anomaly scores (n,); a flagged one counts by the share of these that score no better."""
+        ranked: Array = np.sort(scores[~self.keep])
+        better = np.searchsorted(ranked, scores, side="left") / max(1, len(ranked))
+        return np.asarray(weights * np.where(self.keep, 1.0, 1.0 - better))
 
     def without(self, rows: NDArray[Any]) -> Labelling:
         """Return the labelling with some matches, by number or mask, no longer kept."""
@@ -47,32 +47,20 @@ class Labelling:
 
 
 class Agreement(NamedTuple):
-    """How correspondences agree with structures: residuals (n, k) and anomaly scores (n,) of one forest."""
+    """How correspondences agree with structures: distances (n, k), and anomaly scores (n,) of one forest."""
 
-    residuals: Array
+    distances: Array
     scores: Array
-
-    @classmethod
-    def of(cls, structures: Structures, families: Families, data: Array, scores: Array) -> Agreement:
-        """Return the agreement of correspondences (n, 4)."""
-        return cls(np.sqrt(families.squared_residuals(structures, data)).T, scores)
-
-
-class Limits(NamedTuple):
-    """Tolerances (k,) of structures in the unit of the residuals, and the codimensions of their families."""
-
-    tolerances: Array
-    codimensions: Rows
 
 
 class Choice(NamedTuple):
-    """What a caller asks of the mask: one tolerance in place of the structures' own, and the share of mismatches accepted."""
+    """What a caller asks of the mask: one tolerance in place of the structures' own, and the share of wrong ones among those kept."""
 
     tolerance: float | None = None
-    false_acceptance_rate: float | None = None
+    false_discovery_rate: float | None = None
 
 
-#: The structures' own tolerances, and no rate.
+#: The structures' own tolerances, and what is more probable than not.
 OWN_CHOICE = Choice()
 
 
@@ -84,16 +72,52 @@ def label_matches(
     problem: Problem,
     choice: Choice = OWN_CHOICE,
 ) -> Labelling:
-    """Return the labelling of matches by their scores (n,) and their distances to structures, compared with the decoys of `null`."""
+    """Return the labelling of matches by their distances to structures and their scores (n,), compared with the decoys of `null`.
+
+    The shares of the law are found among the matches that were searched.
+    """
     families, parameters = problem.families, problem.parameters
-    limits = Limits(structures.tolerances, families.codimensions[structures.family_ids])
-    own = Agreement.of(structures, families, matches.data, scores)
-    decoys = Agreement.of(structures, families, null.decoys, null.of_decoys)
-    labelling = label(own, decoys, limits, parameters, choice)
-    if choice != OWN_CHOICE:
-        return labelling
-    planes = families.is_plane(structures)
-    return labelling.without(problem.stages.one_to_one(matches, labelling, scores, planes, parameters))
+    tolerances = structures.tolerances
+    if choice.tolerance is not None:
+        tolerances = np.full_like(tolerances, choice.tolerance)
+    limits = Limits(tolerances, families.codimensions[structures.family_ids])
+    own, searched, decoys = (
+        Agreement(np.sqrt(families.squared_residuals(structures, data).T, order="C"), of)
+        for data, of in (
+            (matches.data, scores),
+            (problem.matches.data, null.of_matches),
+            (null.decoys, null.of_decoys),
+        )
+    )
+    posteriors = posteriors_of(own, searched, decoys, problem.matches.weights, limits, matches.unit, parameters)
+    distances, decoy_shares = own.distances, tail_shares(scores, np.sort(null.of_decoys))
+    stages, planes, strict = problem.stages, families.is_plane(structures), choice.tolerance is not None
+    labelling: Labelling = stages.label(distances, posteriors, decoy_shares, limits, parameters, strict=strict)
+    if not strict:
+        labelling = stages.one_to_one(matches, labelling, scores, planes, parameters)
+    if choice.false_discovery_rate is not None:
+        labelling = most_probable(labelling, choice.false_discovery_rate)
+    return labelling
+
+
+def posteriors_of(
+    own: Agreement,
+    searched: Agreement,
+    decoys: Agreement,
+    weights: Array,
+    limits: Limits,
+    unit: float,
+    parameters: Parameters,
+) -> Array:
+    """Return the law's probabilities (n, k) that matches belong to each structure; its shares are those among the `searched` ones."""
+    components = Components.of(limits, decoys.distances, unit, parameters)
+    told, told_of_searched = np.ones_like(own.distances), np.ones_like(searched.distances)
+    for item in np.flatnonzero(limits.codimensions == 1):
+        near, near_decoys = (each.distances[:, item] <= limits.tolerances[item] for each in (searched, decoys))
+        law = ScoreLaw.of(decoys.scores[near_decoys], searched.scores[near], weights[near])
+        told[:, item], told_of_searched[:, item] = law.ratios(own.scores), law.ratios(searched.scores)
+    shares = components.shares(components.ratios(searched.distances, told_of_searched), weights)
+    return components.probabilities(components.ratios(own.distances, told), shares, len(limits.tolerances))
 
 
 def is_overlay(structures: Structures, labelling: Labelling, matches: MatchSet) -> Mask:
@@ -103,193 +127,76 @@ def is_overlay(structures: Structures, labelling: Labelling, matches: MatchSet) 
 
 
 def label(
-    matches: Agreement, decoys: Agreement, limits: Limits, parameters: Parameters, choice: Choice = OWN_CHOICE
+    distances: Array, posteriors: Array, decoy_shares: Array, limits: Limits, parameters: Parameters, *, strict: bool
 ) -> Labelling:
-    """Choose the mask.
+    """Return the labelling by distances (n, k), the law's probabilities (n, k) and the shares (n,) of decoys that score as well.
 
-    A match is kept if few decoys score as well, and fewer the further off it is:
+    Within the tolerance of a structure the search found more matches than mismatches would give. So a match is more probable than
+    not there, and on a line it is if few decoys score as well, because a line passes near everything:
 
-        share of decoys that score as well <= 0.02 ** (coordinates unchecked)  within the tolerance of a structure
-                                           <= 0.002                            up to three tolerances away, if denser than further off
+        share of decoys that score as well <= 0.02 ** (coordinates unchecked)
 
-    With a tolerance chosen by the caller a match is kept within it, whatever its score, and so are
-    several matches of one keypoint. With a false acceptance rate the mask is
-    p-value <= rate.
+    Otherwise it is not. Beyond all tolerances the law decides alone. If `strict`, the tolerances are the caller's: what lies within
+    them is more probable than not, whatever its score, and what lies beyond is a mismatch.
     """
-    reach, significant = parameters.reach, 2.0 / (1.0 + parameters.n_decoys)
-    nearest, distance = nearest_structures(matches.residuals, limits)
-    decoy_distance = nearest_structures(decoys.residuals, limits)[1]
-    ranks, decoy_ranks = rank_scores(matches.scores, distance, decoys.scores, decoy_distance)
-    ranked = np.sort(decoy_ranks)
-    chance = tail_shares(ranks, ranked)
-    shift = empirical_null(chance, len(ranked), parameters)
-    p = adjust(chance, shift)
-    rate = mismatch_rate(p, adjust(tail_shares(ranked, ranked), shift), parameters.middle_p)
-    sure = np.maximum(chance, better_rejected(ranks, distance > reach)) <= significant
-    sure &= stands_out(nearest, distance, limits.codimensions, parameters)[nearest]
-    # 1 for homographies and less for fundamental matrices, whose lines pass near everything.
+    nearest, away = nearest_structures(distances, limits)
+    # 1 for homographies, less for fundamental matrices.
     levels = parameters.line_decoy_share ** (2 - limits.codimensions)
-    keep = np.where(distance <= 1.0, chance <= levels[nearest], sure & (distance <= reach))
-    p = np.maximum(p, better_rejected(ranks, ~keep))
-    if choice.tolerance is not None:
-        chosen = np.full_like(limits.tolerances, choice.tolerance)
-        nearest, distance = nearest_structures(matches.residuals, limits._replace(tolerances=chosen))
-        keep = distance <= 1.0
-    if choice.false_acceptance_rate is not None:
-        sure = p <= choice.false_acceptance_rate
-        keep = sure if choice.tolerance is None else sure & (distance <= 1.0)
-    labels = np.where(keep & (distance <= reach), nearest, -1)
-    return Labelling(keep, p, labels, float(matches.scores[sure].max(initial=0.0)), rate)
+    within, likely = away <= 1.0, (decoy_shares <= levels[nearest]) | strict
+    law = np.minimum(posteriors.sum(axis=1), 1.0)
+    probabilities = np.where(likely, np.maximum(law, MORE_THAN_HALF), np.minimum(law, 0.5))
+    probabilities = np.where(within, probabilities, 0.0 if strict else law)
+    keep = probabilities > 0.5
+    labels = np.where(within, nearest, posteriors.argmax(axis=1))
+    return Labelling(keep, probabilities, np.where(keep, labels, -1))
 
 
-def rank_scores(scores: Array, distances: Array, decoy_scores: Array, decoy_distances: Array) -> tuple[Array, Array]:
-    """Return numbers that rank matches and decoys by score, and equal scores by the distance to the nearest structure.
-
-    Many mismatches agree with nothing, and share the largest score.
-    """
-    both = np.concatenate([scores, decoy_scores]), np.concatenate([distances, decoy_distances])
-    order = np.lexsort(both[::-1])
-    new = np.ones(len(order), bool)
-    new[1:] = (np.diff(both[0][order]) != 0) | (both[1][order][1:] != both[1][order][:-1])
-    ranks = np.empty(len(order))
-    ranks[order] = np.cumsum(new)
-    return ranks[: len(scores)], ranks[len(scores) :]
+def most_probable(labelling: Labelling, false_discovery_rate: float) -> Labelling:
+    """Return the labelling that keeps the most probable matches, as many as 1 - probability has a mean of at most the rate."""
+    probabilities = labelling.probabilities
+    ranked = np.sort(probabilities)[::-1]
+    rates = np.cumsum(1.0 - ranked) / np.arange(1, len(ranked) + 1)
+    # Matches that are as probable are kept or removed together; what is impossible is removed.
+    last = np.append(ranked[1:] != ranked[:-1], True) & (rates <= false_discovery_rate) & (ranked > 0.0)
+    least = ranked[last].min(initial=np.inf)
+    keep = probabilities >= least
+    return replace(labelling, keep=keep, labels=np.where(keep, labelling.labels, -1))
 
 
-def nearest_structures(residuals: Array, limits: Limits) -> tuple[Rows, Array]:
+def nearest_structures(distances: Array, limits: Limits) -> tuple[Rows, Array]:
     """Return the structure each match belongs to, or is nearest to, and how many tolerances away it is."""
     with np.errstate(over="ignore", invalid="ignore"):
-        distances = residuals / limits.tolerances
+        away = distances / limits.tolerances
     # A line is easily nearer than a point: what lies within a plane belongs to the plane.
-    most = np.where(distances <= 1.0, limits.codimensions, 0).max(axis=1, keepdims=True)
-    eligible = np.where(limits.codimensions >= most, distances, np.inf)
+    most = np.where(away <= 1.0, limits.codimensions, 0).max(axis=1, keepdims=True)
+    eligible = np.where(limits.codimensions >= most, away, np.inf)
     # A wide structure holds what narrow ones hold: of those that do the narrowest. Ranks below 0 come before any distance.
     narrowest = np.argsort(np.argsort(limits.tolerances)) - len(limits.tolerances)
     nearest = np.argmin(np.where(eligible <= 1.0, narrowest, eligible), axis=1)
-    return nearest, distances[np.arange(len(residuals)), nearest]
-
-
-def stands_out(nearest: Rows, distance: Array, codimensions: Rows, parameters: Parameters) -> Mask:
-    """Tell which structures' surroundings, from 1 to 3 tolerances away, are denser than as large an area further off.
-
-    Mismatches that crowd around a plane score well near it, but are no denser there than further off.
-    """
-    reach = parameters.reach
-    further = (2.0 * reach**codimensions - 1.0) ** (1.0 / codimensions)
-    near, far = (distance > 1.0) & (distance <= reach), (distance > reach) & (distance <= further[nearest])
-    n_near, n_far = (np.bincount(nearest[rows], minlength=len(codimensions)) for rows in (near, far))
-    return np.asarray(n_near > parameters.density_ratio * n_far)
+    return nearest, away[np.arange(len(distances)), nearest]
 
 
 def break_one_to_one(
     matches: MatchSet, labelling: Labelling, scores: Array, planes: Mask, parameters: Parameters
-) -> Rows:
-    """Return those kept whose keypoint has a better match: a point of one image has one partner in the other.
+) -> Labelling:
+    """Return the labelling without matches whose keypoint has a more probable one: a point has one partner in the other image.
 
-    Partners so near each other that one model may be preferred by both do not compete, nor do partners on one plane. `planes` (k,)
-    tells which structures are planes.
+    A match is at most as probable as it is that the better one is wrong. Of those that are as probable the one of better score is
+    kept. Partners so near each other that one model may be preferred by both do not compete, nor do partners on one plane. `planes`
+    (k,) tells which structures are planes.
     """
-    beaten, kept = [np.zeros(0, np.int64)], np.flatnonzero(labelling.keep)
-    on_plane, apart = planes[labelling.labels], parameters.preference_limit * matches.unit
+    kept, probabilities, labels = np.flatnonzero(labelling.keep), labelling.probabilities.copy(), labelling.labels
+    on_plane, apart = planes[labels], parameters.preference_limit * matches.unit
     for numbers, other in zip(matches.keypoints, (matches.coordinates[:, 2:], matches.coordinates[:, :2]), strict=True):
         rows = kept[np.bincount(numbers[kept])[numbers[kept]] > 1]
         if len(rows) == 0:
             continue
-        rows = rows[np.lexsort((scores[rows], numbers[rows]))]
+        rows = rows[np.lexsort((scores[rows], -labelling.probabilities[rows], numbers[rows]))]
         first = np.concatenate([[True], np.diff(numbers[rows]) != 0])
         best = rows[first][np.cumsum(first) - 1]
         far = np.abs(other[rows] - other[best]).max(axis=1) > apart
-        beaten.append(rows[far & ~(on_plane[rows] & (labelling.labels[rows] == labelling.labels[best]))])
-    return np.concatenate(beaten)
-
-
-def p_values(scores: ArrayLike, decoy_scores: ArrayLike) -> Array:
-    """Return, for each score, the probability that a mismatch looks at least as good: (1 + #) / (1 + N).
-
-    # of the N decoys have an anomaly score at most as high. Without decoys every p-value is 1.
-
-    Parameters
-    ----------
-    scores : array_like, shape (n,)
-        Anomaly scores of matches; finite.
-    decoy_scores : array_like, shape (N,)
-        Anomaly scores of decoys from the same forest; finite.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        In (0, 1].
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument is not of a form above; the message names it and what arrived.
-
-    Examples
-    --------
-    >>> p_values(np.array([0.2, 0.8]), np.array([0.5, 0.7, 0.9]))
-    array([0.25, 0.75])
-    """
-    own, others = as_vector(scores, "scores"), as_vector(decoy_scores, "decoy_scores")
-    return tail_shares(own, np.sort(others))
-
-
-def tail_shares(scores: Array, ranked: Array) -> Array:
-    """Return `p_values` of clean arrays; `ranked` are the decoys' scores in ascending order."""
-    as_good = np.searchsorted(ranked, scores, side="right")
-    return np.asarray((1.0 + as_good) / (1.0 + len(ranked)), dtype=np.float64)
-
-
-def empirical_null(p: Array, n_decoys: int, parameters: Parameters) -> float:
-    """Return the shift of the distribution of mismatches' p-values: Phi^-1(p) + shift is standard normal.
-
-    It is 0 where mismatches are like decoys. Those of real matchers score a little better, because they join points that look alike
-    and lie near each other. Large p-values are theirs alone, so that the distribution can be told from these (Efron, "Large-scale
-    simultaneous hypothesis testing: the choice of a null hypothesis", JASA 2004): the shift is fitted to the share of p-values above
-    0.05 that are at most 0.5. n matches count as n N / (n + N): the `n_decoys` N that p-values come from are a sample too.
-    """
-    above, middle, prior = parameters.max_inlier_p, parameters.middle_p, parameters.prior_matches
-    n = int(np.count_nonzero(p > above))
-    n_middle = np.count_nonzero((p > above) & (p <= middle))
-    counted = n_decoys / max(n_decoys + n, 1)
-    shifts, expected = _shifted_laws(above, middle)
-    share = (counted * n_middle + prior * expected[0]) / (counted * n + prior)
-    # Not even by rounding is it less than the decoys' own.
-    return float(np.interp(share, expected, shifts)) if share > expected[0] * (1.0 + 1e-9) else 0.0
-
-
-@cache
-def _shifted_laws(inliers: float, middle: float) -> tuple[Array, Array]:
-    """Return shifts, and of p-values so shifted the share of those above the first bound that are at most the second."""
-    shifts = np.linspace(0.0, 3.0, 301)
-    below, up_to = ndtr(ndtri(inliers) + shifts), ndtr(ndtri(middle) + shifts)
-    return shifts, (up_to - below) / (1.0 - below)
-
-
-def adjust(p: Array, shift: float) -> Array:
-    """Return p-values under a distribution shifted as by `empirical_null`."""
-    return p if shift == 0.0 else np.asarray(ndtr(ndtri(p) + shift))
-
-
-def better_rejected(scores: Array, rejected: Mask) -> Array:
-    """Return, for each match, the share of the rejected ones that score better.
-
-    Mismatches crowd around true positions, because of repeated corners and edges, and decoys do not. Rejected matches are mismatches,
-    so a p-value is no smaller than the share of them that scores better.
-    """
-    ranked: Array = np.sort(scores[rejected])
-    better = np.searchsorted(ranked, scores, side="left")
-    return np.asarray(better / max(1, len(ranked)), dtype=np.float64)
-
-
-def mismatch_rate(p: Array, decoy_p: Array, middle: float) -> float:
-    """Return the share of mismatches among matches, from how many p-values are larger than `middle`, 0.5.
-
-    Hardly any of these are inliers': their share is the mismatches', times the share of mismatches that lie there (Storey, "A direct
-    approach to false discovery rates", JRSS B 2002). That is a half where p-values are uniform; where many mismatches agree with
-    nothing and share the largest p-value it is more, as the decoys' own, `decoy_p`, tell.
-    """
-    if len(p) == 0:
-        return 0.0
-    share = float(np.mean(decoy_p > middle)) if len(decoy_p) > 0 else 0.0
-    return min(1.0, float(np.mean(p > middle)) / max(share, 1.0 - middle))
+        beaten = far & ~(on_plane[rows] & (labels[rows] == labels[best]))
+        left = 1.0 - labelling.probabilities[best[beaten]]
+        probabilities[rows[beaten]] = np.minimum(probabilities[rows[beaten]], left)
+    keep = probabilities > 0.5
+    return replace(labelling, keep=keep, probabilities=probabilities, labels=np.where(keep, labels, -1))

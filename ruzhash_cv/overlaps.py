@@ -1,7 +1,8 @@
 """Overlapping planes: where two planes are seen in one place, only one can be there.
 
 Repeated windows need not compete for keypoints. Hundreds of them, matched one window off, are a plane as large as the true one. The
-true one is the one whose motion holds more matches, where a flagged match counts 1 - p: a wall moves as the things before it do.
+true one is the one whose motion holds more matches, where a flagged match counts by the share of these that score no better: a wall
+moves as the things before it do.
 """
 
 from __future__ import annotations
@@ -64,5 +65,6 @@ def motions_of(estimate: Estimate, problem: Problem) -> Motions:
     matches = problem.matches
     structures = refine_structures(estimate.structures, matches, problem.radii)
     labelling = label_matches(structures, matches, estimate.scores.of_matches, estimate.scores, problem)
-    overlays, weights = is_overlay(structures, labelling, matches), labelling.match_weights(matches.weights)
+    overlays = is_overlay(structures, labelling, matches)
+    weights = labelling.match_weights(matches.weights, estimate.scores.of_matches)
     return find_motions(MotionProblem(structures, problem.radii, matches, weights, labelling.labels, overlays))[0]

@@ -102,10 +102,9 @@ class Parameters:
     )
 
     line_decoy_share: float = _number(0.02, "share of decoys that may look as good as a match on a line", "share")
-    reach: float = _number(3.0, "tolerances beyond which no match is kept")
-    max_inlier_p: float = _number(0.05, "p-values above this are hardly ever those of inliers", "share")
-    middle_p: float = _number(
-        0.5, "the share of these that are at most this tells how mismatches' p-values are distributed", "share"
+    finest_scale: float = _number(
+        1.0 / 9.0,
+        "finest noise scale that probabilities are computed with, in units; each next one is three times as wide",
     )
 
     @cached_property
@@ -142,3 +141,8 @@ class Parameters:
     def tolerance_ratio(self) -> float:
         """A structure's tolerance, in radii."""
         return float(np.sqrt(2.0) ** self.tolerance_steps)
+
+    def widest_tolerance(self, codimension: int) -> float:
+        """Return the largest tolerance of structures of families of a codimension, in units."""
+        exponent = self.motion_widest_radius if codimension == 1 else self.plane_widest_radius
+        return float(np.sqrt(2.0) ** exponent) * self.tolerance_ratio

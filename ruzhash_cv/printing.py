@@ -50,7 +50,6 @@ def as_dict(result: Any) -> dict[str, Any]:
         "reason": result.reason,
         "seconds": result.seconds,
         "evidence": result.evidence,
-        "mismatch_rate": result.mismatch_rate,
         "structures": [structure_as_dict(model) for model in result.models],
         "motions": [structure_as_dict(motion) for motion in result.motions],
     }

@@ -33,6 +33,7 @@ class Stages:
     converged: Callable[..., Any]  # search.converged
     drop_repetitions: Callable[..., Any]  # search.drop_repetitions
     resolve_overlaps: Callable[..., Any]  # overlaps.resolve_overlaps
+    label: Callable[..., Any]  # labelling.label
     one_to_one: Callable[..., Any]  # labelling.break_one_to_one
 
 

@@ -18,6 +18,13 @@ from ruzhash_cv.motions import MotionProblem, Motions, find_motions, fundamental
 from ruzhash_cv.pose import CameraPose, pose_of_motion
 from ruzhash_cv.sampling import REJECTIONS
 
+#: Attributes of earlier versions, and what there is in their place.
+_SUCCESSORS = {
+    "p_values": "`inlier_probabilities` says how probable it is that a match is true",
+    "score_threshold": "matches are chosen by `inlier_probabilities`",
+    "mismatch_rate": "the mean of 1 - `inlier_probabilities` is the share of mismatches to expect",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Structure(Record):
@@ -35,8 +42,8 @@ class Structure(Record):
         Matches labelled with it.
     tolerance : float
         In the points' unit: a match with at most this residual belongs to it. Not so if it lies within a plane and this is none, if its
-        keypoint has a better match, or if (on an epipolar line) it scores no better than decoys. Without a `threshold` a match up to
-        three times as far belongs to it if it scores better than nearly all decoys and nearly all matches further off.
+        keypoint has a more probable match, or if (on an epipolar line) it scores no better than decoys. Without a `threshold` a match
+        further off belongs to it too where that is more probable than not.
     noise_scale : float
         In the points' unit: standard deviation of the noise of each coordinate, from the median residual.
     evidence : float
@@ -86,21 +93,18 @@ class FilterResult(Record):
         True = keep.
     anomaly_scores : ndarray of float64, shape (n,)
         In (0, 1], high = mismatch.
-    p_values : ndarray of float64, shape (n,)
-        In (0, 1]: probability that a mismatch looks at least as good, by comparison with decoys and with the other matches.
+    inlier_probabilities : ndarray of float64, shape (n,)
+        In [0, 1]: how probable it is that a match is true. Kept are those above 1/2, unless `false_discovery_rate` was given.
+        Stationary matches keep their probability where they are not wanted.
     labels : ndarray of int64, shape (n,)
-        Index into `models` of the structure a kept match belongs to, -1 = none.
+        Index into `models` of the structure a kept match belongs to, -1 = none. Of those that `false_discovery_rate` keeps only the
+        ones that are more probable than not belong to one.
     has_match : ndarray of bool, shape (n,)
         False where a row has no match to test: the ratio test dropped it, its knnMatch row is empty, an index is masked, or a
-        coordinate is not finite or beyond any image (1e9). Such a row is not kept, and neither counted nor drawn; its score and its
-        p-value are 1.
+        coordinate is not finite or beyond any image (1e9). Such a row is not kept, and neither counted nor drawn; its score is 1, its
+        probability 0.
     models : tuple of Structure
         Strongest first.
-    score_threshold : float
-        Highest anomaly score among the matches that scores alone accept: those with a p-value of at most `false_acceptance_rate`, or,
-        without one, better than all but 2 in 1,000 decoys. Kept matches near a structure may score higher.
-    mismatch_rate : float
-        In [0, 1]: estimated share of mismatches among distinct matches.
     degenerate_samples : dict of str to int
         Minimal samples rejected, by reason: ``"repeated"``, ``"collinear"``, ``"flipped"``, ``"unsolved"``.
     n_models : int
@@ -108,7 +112,7 @@ class FilterResult(Record):
     reason : str or None
         Why there are no structures; None where there are.
     seconds : dict of str to float
-        Time of two stages: ``"search"``, for models and structures, and ``"labelling"``, for last fits, p-values and mask.
+        Time of two stages: ``"search"``, for models and structures, and ``"labelling"``, for last fits, probabilities and mask.
 
     Examples
     --------
@@ -124,12 +128,10 @@ class FilterResult(Record):
 
     inlier_mask: Mask
     anomaly_scores: Array
-    p_values: Array
+    inlier_probabilities: Array
     labels: Rows
     has_match: Mask
     models: tuple[Structure, ...] = ()
-    score_threshold: float = 0.0
-    mismatch_rate: float = 1.0
     degenerate_samples: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REJECTIONS, 0))
     n_models: int = 0
     reason: str | None = None
@@ -139,9 +141,17 @@ class FilterResult(Record):
     _motion_problem: MotionProblem | None = field(default=None, compare=False)
     _distinct: Rows | None = field(default=None, compare=False)
 
+    def __getattr__(self, name: str) -> Any:
+        if name in _SUCCESSORS:
+            raise AttributeError(f"`FilterResult.{name}` is gone: {_SUCCESSORS[name]}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     @property
     def motions(self) -> tuple[Motion, ...]:
-        """Motions, those of most matches first, where a flagged match counts 1 - p. They are searched for when first asked for."""
+        """Motions, those of most matches first, where a flagged match counts by the share of these that score no better.
+
+        They are searched for when first asked for.
+        """
         return self._motions[0]
 
     @property

@@ -31,8 +31,8 @@ def pairs(numbers: Any = range(N_PAIRS)) -> Iterator[tuple[Any, ...]]:
 
 def digest(result: FilterResult) -> str:
     """Return a digest of all a result says but its times."""
-    state = hashlib.sha256(repr((result.reason, result.n_models, result.mismatch_rate)).encode())
-    for array in (result.inlier_mask, result.anomaly_scores, result.p_values, result.labels):
+    state = hashlib.sha256(repr((result.reason, result.n_models)).encode())
+    for array in (result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, result.labels):
         state.update(array.tobytes())
     for model in result.models:
         state.update(model.matrix.tobytes())

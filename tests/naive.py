@@ -51,6 +51,37 @@ def log_likelihood(squared: Array, weights: Array, codimension: int) -> float:
     return total
 
 
+# Probabilities by the law of distances
+
+
+def ratios(
+    distances: Array, told: Array, structures: Rows, scales: Array, heights: Array, true: NDArray[np.bool_]
+) -> Array:
+    """Of each component, Gaussians of the distances to its structure; what is nine scales off has none."""
+    away = distances[:, structures].T / scales[:, None]
+    found = np.where(away < 9.0, heights[:, None] * np.exp(-(np.fmin(away, 9.0) ** 2) / 2), 0.0)
+    return np.where(true[:, None], found * told[:, structures].T, found)
+
+
+def shares(ratios: Array, weights: Array, n_steps: int, prior: float, start: Array) -> Array:
+    """EM: what each component is responsible for, as a share of the sum; the last one has the ratio 1 everywhere."""
+    terms = np.vstack([ratios, np.ones(len(weights))])
+    found = start
+    for _ in range(n_steps):
+        responsible = found[:, None] * terms / (found @ terms)
+        counts = responsible @ weights + prior
+        found = counts / counts.sum()
+    return found
+
+
+def probabilities(ratios: Array, shares: Array, structures: Rows, true: NDArray[np.bool_], n_structures: int) -> Array:
+    """Bayes' rule: of each structure the sum over its components of true matches."""
+    terms = shares[:, None] * np.vstack([ratios, np.ones(ratios.shape[1])])
+    posteriors = terms / terms.sum(axis=0)
+    own = [posteriors[:-1][true & (structures == item)].sum(axis=0) for item in range(n_structures)]
+    return np.array(own).reshape(n_structures, -1).T
+
+
 # Samples
 
 

@@ -32,6 +32,7 @@ ORDER = (
     "refinement",
     "stationary",
     "search",
+    "law",
     "labelling",
     "motions",
     "consensus",

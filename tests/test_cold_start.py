@@ -28,7 +28,7 @@ depths = np.column_stack([rng.uniform(5, 80, 400), np.zeros(400)])
 for points2 in (points1 + np.where(points1[:, :1] < 300, [30.0, 5.0], [-40.0, 60.0]), points1 + depths):
     points2[:80] = rng.uniform(0, 600, (80, 2))
     for options in ({}, {"model": "homography"}, {"model": "fundamental"}, {"threshold": 3.0}, {"pixel": 2.0},
-                    {"false_acceptance_rate": 0.05}, {}):
+                    {"false_discovery_rate": 0.05}, {}):
         result = rc.filter_points(points1, points2, **options)
     rc.find_homography(points1, points2), rc.find_fundamental_matrix(points1, points2, threshold=3.0)
 camera = np.diag([800.0, 800.0, 1.0])
@@ -50,7 +50,6 @@ forest.fit_anomaly_scores(rows, rows[:7]), forest.fit(rows).path_lengths(rows)
 paper.VoronoiForest(n_trees=5).fit_anomaly_scores(rows, rows[:7])
 paper.VoronoiForest(metric="precomputed", n_trees=5).fit_anomaly_scores(paper.ruzicka_distance(rows))
 rc.sampson_distance(points1, points2, np.ones((3, 3))), rc.transfer_error(points1, points2, np.eye(3))
-rc.p_values(rows[0], rows[1])
 for method in paper.METHODS:
     paper.paper_scores(paper.pose(make_shape("stair4")), method)
 """

@@ -31,7 +31,7 @@ def test_of_two_planes_in_one_place_the_one_that_moves_with_more_is_true() -> No
         if copy < 0.1:
             n_told += 1
             assert things > 0.9
-            assert (result.p_values[140:250] < 0.01).mean() < 0.1
+            assert (result.inlier_probabilities[140:250] > 0.5).mean() < 0.1
     assert n_told >= 4
 
 

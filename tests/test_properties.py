@@ -45,7 +45,7 @@ def filtered(pairs: np.ndarray[Any, Any], **options: Any) -> rc.FilterResult:
 
 
 def bits_of(result: rc.FilterResult, order: Any = slice(None)) -> list[bytes]:
-    arrays = (result.inlier_mask, result.anomaly_scores, result.p_values, result.labels)
+    arrays = (result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, result.labels)
     return [array[order].tobytes() for array in arrays]
 
 
@@ -132,18 +132,19 @@ def test_a_result_is_well_formed_on_success_and_failure(
 ) -> None:
     pairs = scene(seed)
     pairs[np.random.default_rng(seed).random(pairs.shape) < 0.02] = np.nan
-    result = filtered(pairs, model=model, threshold=threshold, false_acceptance_rate=rate)
+    result = filtered(pairs, model=model, threshold=threshold, false_discovery_rate=rate)
     n, usable = len(pairs), np.isfinite(pairs).all(axis=1)
-    arrays = (result.inlier_mask, result.anomaly_scores, result.p_values, result.labels)
+    arrays = (result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, result.labels)
     assert [(array.shape, array.dtype) for array in arrays] == [((n,), kind) for kind in (bool, float, float, np.int64)]
     assert not result.inlier_mask[~usable].any()
     assert ((result.anomaly_scores > 0) & (result.anomaly_scores <= 1)).all()
-    assert ((result.p_values > 0) & (result.p_values <= 1)).all()
+    assert ((result.inlier_probabilities >= 0) & (result.inlier_probabilities <= 1)).all()
     assert (result.reason is None) == bool(result.models)
     assert [model.support for model in result.models] == np.bincount(
         result.labels + 1, minlength=len(result.models) + 1
     )[1:].tolist()
-    assert 0 <= result.mismatch_rate <= 1
+    if rate is None:
+        assert (result.inlier_mask == (result.inlier_probabilities > 0.5)).all()
 
 
 @few
@@ -207,13 +208,3 @@ def test_forests_score_any_number_of_rows_within_bounds(seed: int, forest: Any, 
     assert [array.shape for array in results[0]] == [(n,), (9,), (9,)]
     assert ((np.concatenate([scores, others]) > 0) & (np.concatenate([scores, others]) <= 1)).all()
     assert (lengths >= 0).all()
-
-
-@many
-@given(st.lists(st.floats(-1e6, 1e6), max_size=20), st.lists(st.floats(-1e6, 1e6), max_size=20))
-def test_p_values_rise_with_the_score_and_are_no_smaller_than_decoys_allow(own: Any, decoys: Any) -> None:
-    p = rc.p_values(own, decoys)
-    assert p.shape == (len(own),)
-    assert ((p >= 1 / (1 + len(decoys))) & (p <= 1)).all()
-    assert (np.diff(p[np.argsort(own)]) >= 0).all()
-    assert (rc.p_values(own, decoys[::-1]) == p).all()

@@ -129,7 +129,7 @@ def results(name: str) -> list[FilterResult]:
 
 
 def same(first: FilterResult, second: FilterResult) -> bool:
-    names = ("inlier_mask", "anomaly_scores", "p_values")
+    names = ("inlier_mask", "anomaly_scores", "inlier_probabilities")
     models = zip(first.models, second.models, strict=False)
     return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names) and all(
         np.array_equal(one.matrix, other.matrix) for one, other in models
@@ -157,9 +157,13 @@ def test_mask_of_structures_alone_is_what_lies_within_tolerances() -> None:
         assert np.array_equal(result.inlier_mask, result.labels >= 0)
 
 
-def test_false_acceptance_rates_are_the_mask() -> None:
-    result = results("mask: p <= 0.01")[0]
-    assert np.array_equal(result.inlier_mask, result.p_values <= 0.01)
+def test_masks_are_what_is_more_probable_than_not_or_as_much_as_a_rate_allows() -> None:
+    for name in (DEFAULT, "mask: the law alone"):
+        for result in results(name):
+            assert np.array_equal(result.inlier_mask, result.inlier_probabilities > 0.5)
+    for result in results("mask: a share of .01 is wrong"):
+        kept = result.inlier_probabilities[result.inlier_mask]
+        assert not len(kept) or np.mean(1.0 - kept) <= 0.01
 
 
 def test_every_number_of_the_method_is_in_the_table_and_can_be_scaled() -> None:
@@ -185,25 +189,25 @@ def test_integers_are_at_least_one_zero_stays_and_shares_stay_below_one() -> Non
 
 def _rows() -> pd.DataFrame:
     rows = []
-    for variant, shift in ((DEFAULT, 0.0), ("mask: no reach beyond tolerances", 0.1)):
+    for variant, shift in ((DEFAULT, 0.0), ("mask: nothing beyond tolerances", 0.1)):
         for suite, problem, f1 in (
             ("planes", "1", 0.5),
             ("planes", "2", 0.7),
             ("motions", "1", 0.4),
             ("motions", "2", 0.2),
         ):
-            values = {"f1": f1 + shift, "auc": 0.9, "accepted": 0.05}
+            values = {"f1": f1 + shift, "auc": 0.9, "calibration": 0.05}
             rows.append(dict(zip(KEY, ("x", variant, suite, problem, 0), strict=True)) | values)
     return pd.DataFrame(rows)
 
 
 def test_differences_are_paired_by_problem() -> None:
     found = summary(_rows())
-    variant = found.loc["mask: no reach beyond tolerances"]
+    variant = found.loc["mask: nothing beyond tolerances"]
     assert variant[["f1", "f1 error", "planes", "auc"]].tolist() == pytest.approx([0.1, 0.0, 0.1, 0.0], abs=1e-12)
     assert found.loc[DEFAULT, "planes"] == pytest.approx(0.6)
     assert found.loc["problems", ["f1", "motions"]].tolist() == [4, 2]
-    assert "| mask: no reach beyond tolerances | +0.1000 ± 0.0000 |" in tables(found)
+    assert "| mask: nothing beyond tolerances | +0.1000 ± 0.0000 |" in tables(found)
 
 
 def test_the_digest_is_of_the_code() -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from geometry import apply_homography, refit, sampson_distance, transfer_error
-from measures import homography_error, label_error, mask_quality, paired_difference, refit_error, roc_auc
+from measures import (
+    calibration_error,
+    homography_error,
+    label_error,
+    mask_quality,
+    paired_difference,
+    refit_error,
+    reliability,
+    roc_auc,
+)
 from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, recall_score, roc_auc_score
 
 H = np.array([[1.1, 0.05, 20.0], [-0.03, 0.95, 5.0], [1e-4, -5e-5, 1.0]])
@@ -48,6 +57,17 @@ def test_keeping_nothing_has_f1_zero():
 )
 def test_label_error_of_known_cases(found, truth, error):
     assert label_error(np.array(found), np.array(truth)) == pytest.approx(error)
+
+
+def test_the_calibration_error_is_the_distance_of_shares_from_probabilities():
+    """Of 100 matches of probability .75 all are true, of 300 of .25 a quarter: off by .25 and by 0."""
+    probabilities, true = np.repeat([0.75, 0.25], [100, 300]), np.arange(400) < 175
+    counts, sums, hits = reliability(probabilities, true)
+    assert counts[[2, 7]].tolist() == [300, 100]
+    assert sums[[2, 7]].tolist() == [75, 75]
+    assert hits[[2, 7]].tolist() == [75, 100]
+    assert calibration_error(probabilities, true) == 0.25 * 100 / 400
+    assert calibration_error(np.zeros(0), np.zeros(0, bool)) == 0.0
 
 
 def test_paired_difference_of_a_constant_shift_has_no_error():

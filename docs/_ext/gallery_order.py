@@ -12,7 +12,7 @@ FIRST = (
     "hloc_files.py",
     "stitching.py",
     "video.py",
-    "p_values.py",
+    "probabilities.py",
     "step_by_step.py",
     "lines_and_circles.py",
     "scikit_learn_detector.py",

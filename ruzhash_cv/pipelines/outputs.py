@@ -90,7 +90,7 @@ def contents(pair: FilteredPair) -> dict[str, Any]:
         "keypoint_indices": pair.keypoint_indices,
         "inlier_mask": result.inlier_mask,
         "anomaly_scores": result.anomaly_scores,
-        "p_values": result.p_values,
+        "inlier_probabilities": result.inlier_probabilities,
         "labels": result.labels,
         "motion_labels": result.motion_labels,
         **_arrays_of("model", result.models),

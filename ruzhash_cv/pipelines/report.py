@@ -16,7 +16,7 @@ Row: TypeAlias = dict[str, Any]
 #: What a report says of each pair's result. `tolerance` is that of the strongest structure.
 RESULT_COLUMNS: dict[str, type] = {
     **dict.fromkeys(("matches", "kept", "structures", "motions"), int),
-    **dict.fromkeys(("evidence", "tolerance", "mismatch_rate"), float),
+    **dict.fromkeys(("evidence", "tolerance"), float),
     **{"reason": str, "seconds": float},
 }
 
@@ -25,7 +25,7 @@ def row_of(result: FilterResult) -> Row:
     """Return the cells of `RESULT_COLUMNS`."""
     counts = len(result.inlier_mask), int(result.inlier_mask.sum()), len(result.models), n_motions(result)
     tolerance = result.models[0].tolerance if result.models else None
-    rest = result.evidence, tolerance, result.mismatch_rate, result.reason, sum(result.seconds.values())
+    rest = result.evidence, tolerance, result.reason, sum(result.seconds.values())
     return dict(zip(RESULT_COLUMNS, (*counts, *rest), strict=True))
 
 

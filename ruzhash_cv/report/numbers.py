@@ -15,10 +15,8 @@ from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.report.photos import Photo
 from ruzhash_cv.result import FilterResult
 
-#: What `probability_of` returns is called so.
-PROBABILITY = (
-    "probability" if "inlier_probabilities" in {*dir(FilterResult), *FilterResult.__annotations__} else "1 - p-value"
-)
+#: What a match's probability is called.
+PROBABILITY = "probability"
 #: Cells along the longer side of the first image, in which `spread` takes turns.
 CELLS = 16
 
@@ -43,7 +41,7 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
         "x2": _rounded(points2[shown, 0], 2),
         "y2": _rounded(points2[shown, 1], 2),
         "kept": result.inlier_mask[shown].astype(int).tolist(),
-        "probability": _rounded(probability_of(result)[shown], 4),
+        "probability": _rounded(result.inlier_probabilities[shown], 4),
         "residual": [value if value < np.inf else None for value in _rounded(residuals, 3)],
         "structure": structures.tolist(),
         "part": part_of[shown].tolist(),
@@ -68,13 +66,6 @@ def css(colour: Any) -> str:
     """Return a colour in BGR as CSS has it."""
     blue, green, red = (int(channel) for channel in colour)
     return f"#{red:02x}{green:02x}{blue:02x}"
-
-
-def probability_of(result: FilterResult) -> Array:
-    """Return how probable it is that each match (n,) is right."""
-    if (probabilities := getattr(result, "inlier_probabilities", None)) is not None:
-        return np.asarray(probabilities, np.float64)
-    return 1.0 - result.p_values
 
 
 def spread(points: Array) -> Rows:

@@ -119,7 +119,7 @@ def test_a_residual_that_is_no_number_is_as_good_as_one_beyond_all(value: float)
     results = [filter_points(pairs[:, :2], pairs[:, 2:], model=Cut(beyond)) for beyond in (np.nan, value)]
     assert results[0].inlier_mask.sum() > 100
     assert results[0].degenerate_samples == results[1].degenerate_samples
-    for name in ("inlier_mask", "labels", "anomaly_scores", "p_values"):
+    for name in ("inlier_mask", "labels", "anomaly_scores", "inlier_probabilities"):
         np.testing.assert_array_equal(getattr(results[0], name), getattr(results[1], name))
 
 

@@ -35,7 +35,7 @@ def same(
     there: ruzhash_cv.FilterResult, back: ruzhash_cv.FilterResult, order: Any = slice(None), rows: Any = slice(None)
 ) -> None:
     """Raise unless two results are the same to the bit, in some order of the first and some rows of the second."""
-    for name in ("inlier_mask", "anomaly_scores", "p_values", "labels"):
+    for name in ("inlier_mask", "anomaly_scores", "inlier_probabilities", "labels"):
         one, two = getattr(there, name)[order], getattr(back, name)[rows]
         claim(one.tobytes() == two.tobytes(), f"{name}: {np.sum(one != two)} of {len(one)} differ")
 

@@ -299,7 +299,7 @@ def test_a_killed_run_leaves_the_rows_of_its_pairs(database: Path, tmp_path: Pat
         (
             "report.csv",
             (",".join(COLUMNS) + "\n1,2\n" + "1," * 12 + "1\n").encode(),
-            "its row 1 does not have 15 cells",
+            "its row 1 does not have 14 cells",
         ),
         ("report.csv", b"\xff\xfe\x00", "'utf-8' codec can't decode"),
         ("report.parquet", b"no table", "is no report that could be gone on with: "),

@@ -12,7 +12,7 @@ import pytest
 from report_cases import HEIGHT, WIDTH, two_planes
 
 from ruzhash_cv.report import write_html
-from ruzhash_cv.report.numbers import PROBABILITY, pair_as_dict, probability_of
+from ruzhash_cv.report.numbers import PROBABILITY, pair_as_dict
 from ruzhash_cv.report.photos import Photo
 
 Opened = Callable[..., Any]
@@ -103,7 +103,7 @@ def test_the_slider_of_probability_leaves_out_what_is_less_probable(page: Any) -
     press_key(page, 0, 0, "ArrowRight", 30)
     assert model(page, "probabilities", "m.value[0]") == pytest.approx(0.3)
     # Pages round to four digits.
-    assert shown(page) == (np.round(probability_of(CASE.result), 4) >= 0.3).sum() < 200
+    assert shown(page) == (np.round(CASE.result.inlier_probabilities, 4) >= 0.3).sum() < 200
 
 
 def test_the_slider_of_residuals_leaves_out_what_is_further_off(page: Any) -> None:

@@ -12,7 +12,7 @@ from report_cases import HEIGHT, WIDTH, two_planes
 from ruzhash_cv.drawing.structures import parts_of
 from ruzhash_cv.families.distances import sampson_distance, transfer_error
 from ruzhash_cv.filtering import filter_points
-from ruzhash_cv.report.numbers import CELLS, css, pair_as_dict, probability_of, spread
+from ruzhash_cv.report.numbers import CELLS, css, pair_as_dict, spread
 from ruzhash_cv.report.photos import Photo
 from ruzhash_cv.result import Structure
 
@@ -31,7 +31,7 @@ def test_columns_hold_the_matches_in_pixels_and_what_the_result_says_of_them() -
     np.testing.assert_allclose(columns["x1"], case.points1[:, 0], atol=0.005)
     np.testing.assert_allclose(columns["y2"], case.points2[:, 1], atol=0.005)
     np.testing.assert_array_equal(columns["kept"], case.result.inlier_mask)
-    np.testing.assert_allclose(columns["probability"], probability_of(case.result), atol=5e-5)
+    np.testing.assert_allclose(columns["probability"], case.result.inlier_probabilities, atol=5e-5)
 
 
 def test_residuals_are_to_the_own_structure_and_of_flagged_matches_to_the_nearest() -> None:
@@ -114,6 +114,6 @@ def test_the_order_of_few_points_or_of_one_place_is_an_order(points: np.ndarray)
 
 def test_probabilities_are_in_0_1_and_higher_for_kept_matches() -> None:
     result = two_planes().result
-    probabilities = probability_of(result)
+    probabilities = result.inlier_probabilities
     assert ((probabilities >= 0) & (probabilities <= 1)).all()
     assert probabilities[result.inlier_mask].mean() > probabilities[~result.inlier_mask].mean() + 0.3
