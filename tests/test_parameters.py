@@ -28,7 +28,7 @@ STAGES = (
 #: What is no tuned number: guards against overflow and rounding, sizes that follow from algebra, codes, and what costs only time.
 NOT_TUNED = {
     "LARGEST_COORDINATE", "MAX_STRUCTURES", "MIN_MATCHES", "EXACT", "PARALLAX_SIZE", "N_FIVES", "_N_REFINED", "_N_STEPS", "_SEED",
-    "_CROWDED", "_FEW_DISTANCES", "_MODELS_AT_ONCE", "_WIDTH", "_NO_GROUP", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD",
+    "_CROWDED", "_FEW_DISTANCES", "_FEW_ROWS", "_MODELS_AT_ONCE", "_WIDTH", "_NO_GROUP", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD",
     "MOST_SEARCHED", "_PRIOR", "_NEGLIGIBLE", "_N_CROWDS", "_WIDEST", "MORE_THAN_HALF",
 }  # fmt: skip
 
