@@ -191,7 +191,10 @@ def _motion_of(rigid: _Rigid, seed: int, free: Mask, reach: float, rng: np.rando
     squared = rigid.family.squared_residuals(data[rows], models)
     best = [int(np.argmin(np.where(told, np.minimum(squared, limit**2) @ problem.weights[rows], np.inf)))]
     if plane and _repeats(rigid, rows, holds[best[0]], squared[best[0]] <= limit**2, reach < np.inf):
-        return None
+        # The relief of planes tells without them: what is on one and yet off it.
+        relief = off[np.append(holds[best[0]], False)[problem.labels[off]]]
+        if not _evidence_off(rigid, models[best], seed, relief).max() > 0.0:
+            return None
     tolerance = _tolerance(rigid, models[best], rows)
     evidences = gains[best].max(axis=1) + problem.structures.evidences[[seed]] * plane
     family_ids = np.array([rigid.family_id], np.uint8)

@@ -163,6 +163,17 @@ def test_texture_of_small_periods_that_competes_for_keypoints_is_no_motion_of_a_
     assert kinds(filtered((first, second), seed=seed)) == ["homography"]
 
 
+@three_seeds
+def test_relief_tells_the_motion_of_a_plane_whatever_competes_for_its_keypoints(seed: int) -> None:
+    """The wall is as wide as its relief, and eight of its keypoints have a second match on their epipolar lines."""
+    wall = on_plane(WALL, 300, np.random.default_rng(seed), 0.9, 1.1)
+    first, second = views(wall, seed=seed)
+    behind = views(1.5 * wall[:8], seed=seed)[1]
+    result = filtered((np.vstack([first, first[:8]]), np.vstack([second, behind])), seed=seed)
+    assert [(model.kind, model.noise_scale > 3.0) for model in result.models] == [("homography", True)]
+    assert [(motion.kind, motion.noise_scale < 1.0) for motion in result.motions] == [("fundamental", True)]
+
+
 # Several
 
 
