@@ -26,9 +26,8 @@ points1, points2 = (each[seen] + rng.normal(0, 0.5, (seen.sum(), 2)) for each in
 n = len(points1)
 points1, points2 = np.vstack([points1, points1]), np.vstack([points2, rng.permutation(points2)])
 
-result = filter_points(
-    points1, points2, cameras=(fisheye, globe)
-)  # rays (n, 3) in place of pixels would do for the globe
+# For the globe, rays (n, 3) in place of pixels would do as well.
+result = filter_points(points1, points2, cameras=(fisheye, globe))
 pose = result.camera_pose()
 print(
     f"kept: {result.inlier_mask[:n].mean():.1%} of the true matches, {result.inlier_mask[n:].mean():.1%} of the mismatches"

@@ -15,7 +15,7 @@ from ruzhash_cv.datasets import load_sequence
 
 photos = load_sequence("walk")
 camera = Camera.from_focal_length(400.0, (480, 360))  # or a matrix, (matrix, distortion), a fisheye, a pycolmap.Camera
-sift = cv2.SIFT_create()
+sift = cv2.SIFT.create()
 (kp1, des1), (kp2, des2) = (sift.detectAndCompute(photo, None) for photo in (photos[1], photos[3]))
 matches = cv2.BFMatcher().match(des1, des2)
 result = filter_points(kp1, kp2, matches, cameras=(camera, camera))
@@ -31,11 +31,9 @@ print(
 seen = pose.points3d[pose.inliers]
 centre = -pose.rotation.T @ pose.translation
 plt.figure(figsize=(7, 6), layout="constrained")
-colours = [
-    photos[1][int(kp1[matches[row].queryIdx].pt[1]), int(kp1[matches[row].queryIdx].pt[0]), ::-1]
-    for row in np.flatnonzero(pose.inliers)
-]
-plt.scatter(seen[:, 0], seen[:, 2], 6, np.array(colours) / 255)
+columns, rows = np.array([kp1[match.queryIdx].pt for match in matches])[pose.inliers].astype(int).T
+colours = photos[1][rows, columns, ::-1]
+plt.scatter(seen[:, 0], seen[:, 2], 6, colours / 255)
 plt.plot([0.0, centre[0]], [0.0, centre[2]], "k^", label="cameras")
 plt.axis("equal")
 plt.legend()

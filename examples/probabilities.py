@@ -48,7 +48,7 @@ print(f"{'mask':12} kept  true  share of wrong ones")
 for rate in (0.001, 0.01, 0.05, 0.1, None):
     keep = filter_points(points1, points2, false_discovery_rate=rate).inlier_mask & judged
     name = "default" if rate is None else f"rate {rate:.1%}"
-    print(f"{name:12} {keep.sum():4}  {(keep & true).sum():4}  {wrong[keep].mean():.3f}")
+    print(f"{name:12} {keep.sum():4}  {(keep & true).sum():4}  {(keep & wrong).sum() / max(keep.sum(), 1):.3f}")
 
 # %%
 # How well the shares agree on many pairs is measured in the calibration of :doc:`/benchmarks`.

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ruzhash_cv._arrays import Array, Mask, Record
 from ruzhash_cv._validation import as_array, as_matrix, as_points, as_reals, check_int, check_real
@@ -43,7 +44,7 @@ _COLMAP_FISHEYE = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Camera(Record):
     """A calibrated camera.
 
@@ -73,33 +74,45 @@ class Camera(Record):
     """
 
     matrix: Array
-    distortion: Array = field(default_factory=lambda: np.zeros(0))
-    fisheye: bool = False
-    _spherical: bool = field(default=False, repr=False, kw_only=True)
-    _colmap: Any = field(default=None, repr=False, kw_only=True)
+    distortion: Array
+    fisheye: bool
+    _spherical: bool = field(repr=False)
+    _colmap: Any = field(repr=False)
 
-    def __post_init__(self) -> None:
-        matrix = as_matrix(self.matrix, "matrix").copy()
-        if not (matrix[0, 0] > 0.0 and matrix[1, 1] > 0.0):
-            raise ValueError(f"`matrix` must have positive focal lengths, got {matrix[0, 0]:g} and {matrix[1, 1]:g}")
-        if matrix[1, 0] != 0.0 or matrix[2].tolist() != [0.0, 0.0, 1.0]:
+    def __init__(
+        self,
+        matrix: ArrayLike,
+        distortion: ArrayLike | None = None,
+        fisheye: bool = False,
+        *,
+        _spherical: bool = False,
+        _colmap: Any = None,
+    ) -> None:
+        intrinsics = as_matrix(matrix, "matrix").copy()
+        if not (intrinsics[0, 0] > 0.0 and intrinsics[1, 1] > 0.0):
             raise ValueError(
-                f"`matrix` must be [[fx, s, cx], [0, fy, cy], [0, 0, 1]], as OpenCV has it, got {matrix.tolist()}"
+                f"`matrix` must have positive focal lengths, got {intrinsics[0, 0]:g} and {intrinsics[1, 1]:g}"
             )
-        if not isinstance(self.fisheye, (bool, np.bool_)):
-            raise TypeError(f"`fisheye` must be True or False, got {self.fisheye!r}")
-        distortion = np.zeros(0) if self.distortion is None else as_reals(self.distortion, "distortion", "(n,)").copy()
-        allowed = _N_DISTORTION[bool(self.fisheye)]
-        if distortion.size not in allowed or distortion.size != max(distortion.shape, default=0):
+        if intrinsics[1, 0] != 0.0 or intrinsics[2].tolist() != [0.0, 0.0, 1.0]:
+            raise ValueError(
+                f"`matrix` must be [[fx, s, cx], [0, fy, cy], [0, 0, 1]], as OpenCV has it, got {intrinsics.tolist()}"
+            )
+        if not isinstance(fisheye, (bool, np.bool_)):
+            raise TypeError(f"`fisheye` must be True or False, got {fisheye!r}")
+        numbers = np.zeros(0) if distortion is None else as_reals(distortion, "distortion", "(n,)").copy()
+        allowed = _N_DISTORTION[bool(fisheye)]
+        if numbers.size not in allowed or numbers.size != max(numbers.shape, default=0):
             words = ", ".join(map(str, allowed[:-1]))
-            raise ValueError(f"`distortion` must hold {words} or {allowed[-1]} numbers, got shape {distortion.shape}")
-        if not np.isfinite(distortion).all():
-            raise ValueError(f"`distortion` must be finite, got {distortion.ravel().tolist()}")
-        for array in (matrix, distortion):
+            raise ValueError(f"`distortion` must hold {words} or {allowed[-1]} numbers, got shape {numbers.shape}")
+        if not np.isfinite(numbers).all():
+            raise ValueError(f"`distortion` must be finite, got {numbers.ravel().tolist()}")
+        for array in (intrinsics, numbers):
             array.flags.writeable = False
-        object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "distortion", distortion.reshape(-1))
-        object.__setattr__(self, "fisheye", bool(self.fisheye))
+        object.__setattr__(self, "matrix", intrinsics)
+        object.__setattr__(self, "distortion", numbers.reshape(-1))
+        object.__setattr__(self, "fisheye", bool(fisheye))
+        object.__setattr__(self, "_spherical", _spherical)
+        object.__setattr__(self, "_colmap", _colmap)
 
     @classmethod
     def from_focal_length(cls, focal_length: float | None, image_size: Any) -> Camera:
