@@ -180,9 +180,9 @@ class Camera(Record):
         """Return the camera that `value` is or makes: a Camera, a `pycolmap.Camera`, a matrix (3, 3), or (matrix, distortion)."""
         if isinstance(value, Camera):
             return value
-        if hasattr(value, "model") and hasattr(value, "params"):
-            return cls.from_colmap(value)
         try:
+            if hasattr(value, "model") and hasattr(value, "params"):
+                return cls.from_colmap(value)
             if isinstance(value, (tuple, list)) and len(value) == 2:
                 return cls(*value)
             return cls(value)
@@ -370,8 +370,10 @@ class Sight:
 
 def as_cameras(value: Any) -> Cameras:
     """Return two cameras, None for the one of them that is not known."""
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
+    if not isinstance(value, (tuple, list)):
         raise TypeError(f"`cameras` must be a pair, one of each image, got {type(value).__name__}")
+    if len(value) != 2:
+        raise TypeError(f"`cameras` must be a pair, one of each image, got {type(value).__name__} of {len(value)}")
     first, second = (None if each is None else Camera.of(each, f"cameras[{at}]") for at, each in enumerate(value))
     if first is None and second is None:
         raise ValueError("`cameras` must hold a camera, got None for both images")
@@ -416,11 +418,10 @@ def as_rays(value: Any, name: str) -> Array:
     rays = as_reals(value, name, "(n, 3)")
     if rays.ndim != 2 or rays.shape[1] != 3:
         raise ValueError(f"`{name}` must have shape (n, 3), got {rays.shape}")
-    lengths = np.linalg.norm(rays, axis=1)
-    if (lengths == 0.0).any():
-        raise ValueError(
-            f"`{name}` must be rays of a length above 0, got {rays[lengths == 0.0][0]} in row {int(np.argmin(lengths))}"
-        )
+    empty = ~rays.any(axis=1)
+    if empty.any():
+        row = int(np.argmax(empty))
+        raise ValueError(f"`{name}` must be rays of a length above 0, got {rays[row]} in row {row}")
     return _of_length_one(rays)
 
 

@@ -222,6 +222,7 @@ def test_points_that_no_ray_leads_to_are_rows_without_a_match() -> None:
     ("options", "error", "message"),
     [
         ({"cameras": CAMERA1}, TypeError, "`cameras` must be a pair, one of each image, got ndarray"),
+        ({"cameras": [CAMERA1] * 3}, TypeError, "`cameras` must be a pair, one of each image, got list of 3"),
         ({"cameras": (None, None)}, ValueError, "`cameras` must hold a camera, got None for both images"),
         ({"cameras": (CAMERA1, np.zeros((3, 3)))}, ValueError, r"`cameras\[1\]` is no camera: `matrix` must be finite"),
         (
@@ -253,7 +254,7 @@ def test_what_are_no_cameras_is_named(options: Any, error: type[Exception], mess
 
 def test_a_ray_of_length_0_is_named() -> None:
     rays = np.ones((10, 3))
-    rays[4] = 0.0
+    rays[2], rays[4] = np.nan, 0.0
     with pytest.raises(ValueError, match=r"`points2` must be rays of a length above 0, got .* in row 4"):
         filter_points(np.ones((10, 3)), rays, cameras=(ROUND, ROUND))
 

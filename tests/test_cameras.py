@@ -109,6 +109,22 @@ def test_every_model_of_colmap_leads_to_its_own_pixels() -> None:
             np.testing.assert_allclose(theirs.img_from_cam(rays), pixels(), atol=1e-4, err_msg=name)
 
 
+@pytest.mark.parametrize("length", [5e-324, 1e-200, 1e200, 1e300])
+def test_rays_are_of_any_length(length: float) -> None:
+    assert Camera(MATRIX).pixels([[0.0, 0.0, length]]).tolist() == [[320.0, 240.0]]
+
+
+def test_what_is_no_camera_of_colmap_is_named() -> None:
+    pycolmap = pytest.importorskip("pycolmap")
+    for parameters, message in (
+        ([-700.0, 320.0, 240.0, 0.0], "`matrix` must have"),
+        ([700.0, 320.0, 240.0, np.nan], "`dis"),
+    ):
+        theirs = pycolmap.Camera(model="SIMPLE_RADIAL", width=640, height=480, params=parameters)
+        with pytest.raises(ValueError, match=f"`camera1` is no camera: {message}"):
+            Camera.of(theirs, "camera1")
+
+
 def test_a_camera_is_made_of_what_stands_for_one() -> None:
     plain = Camera(MATRIX)
     assert Camera.of(plain) is plain

@@ -141,14 +141,27 @@ def camera(draw: Draw) -> None:
     claim(made.pixels_per_radian(rays)[there] > 0.0, "a small angle is no pixels")
 
 
+def rays_of(draw: Draw, points: Array) -> Array:
+    """Rays of any length through points, all round; sometimes one of length 0, of none, or of two numbers."""
+    rays = np.column_stack([points - 300.0, draw.rng.normal(0, 400.0, len(points))]) * draw.pick((1e-300, 1.0, 1e300))
+    if draw.chance(0.2) and len(rays):
+        rays[draw.rng.integers(len(rays))] = draw.pick((0.0, np.nan, np.inf))
+    return rays[:, : draw.pick((3, 3, 3, 3, 2))]
+
+
 def cameras(draw: Draw) -> None:
     """The filter with cameras, and poses; whatever folds may be refused."""
     pairs = correspondences(draw, draw.pick(SIZES))
     given = [camera_of(draw) if draw.chance(0.9) else None for _ in range(2)]
-    options = filter_options(draw) | {"cameras": draw.pick((tuple(given), given))}
+    options, taken = filter_options(draw) | {"cameras": draw.pick((tuple(given), given))}, True
     draw.legal = False
     points1, points2 = points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:])
+    if draw.chance(0.2):
+        options["cameras"] = (ruzhash_cv.Camera.equirectangular(640), ruzhash_cv.Camera.from_rays(0.002))
+        points1, points2 = rays_of(draw, pairs[:, :2]), rays_of(draw, pairs[:, 2:])
+        taken = all(points.shape[1] == 2 or points.any(axis=1).all() for points in (points1, points2))
     result = ruzhash_cv.filter_points(points1, points2, **options)
+    claim(taken, "a ray of length 0 was taken")
     check_result(result, length(points1))
     for motion in range(0 if any(each is None for each in given) else len(result.motions)):
         pose = result.camera_pose(motion=motion)
