@@ -66,6 +66,7 @@ FAMILIES = (
     "ray_homography",
     "fundamental",
     "ray_fundamental",
+    "five_points",
     "essential",
     "distances",
 )

@@ -10,19 +10,10 @@ import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Rows
 from ruzhash_cv._kernels import jit
+from ruzhash_cv.families.five_points import through_five
 from ruzhash_cv.families.normal_equations import PARALLAX_SIZE, unit_norm
 from ruzhash_cv.families.rays import both_rays, directions, least_epipolar, squared_epipolar_distances
 
-#: Exponents (20, 3) of the monomials of x, y, z up to the third degree, those of the third degree first.
-_EXPONENTS = np.array(
-    [[3, 0, 0], [2, 1, 0], [2, 0, 1], [1, 2, 0], [1, 1, 1], [1, 0, 2], [0, 3, 0], [0, 2, 1], [0, 1, 2], [0, 0, 3]]
-    + [[2, 0, 0], [1, 1, 0], [1, 0, 1], [0, 2, 0], [0, 1, 1], [0, 0, 2], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
-)
-#: Points (20, 4) of (x, y, z, 1), and what makes a cubic's coefficients of its values there.
-_NODES = np.column_stack([np.random.default_rng(5).normal(size=(20, 3)), np.ones(20)])
-_FROM_VALUES = np.linalg.inv((_NODES[:, None, :3] ** _EXPONENTS).prod(axis=2))
-#: A root whose imaginary part is larger, as a share of its size, is none.
-_REAL = 1e-6
 #: Steps of a fit without a model to start from, and the angle that one may turn by.
 _STEPS, _LARGEST_TURN = 3, 0.5
 
@@ -38,33 +29,8 @@ class EssentialMatrices:
     parallax_size: int = PARALLAX_SIZE
 
     def solve(self, samples: Array) -> tuple[Array, Rows]:
-        """Return up to ten essential matrices (k, 9) of each sample (s, 5, 10), and the sample (k,) of each.
-
-        E = x A + y B + z C + D of the null space of the five equations, where E E' E = tr(E E') E / 2 and det E = 0 are ten cubics.
-        Multiplication by x, modulo these, is a matrix whose eigenvectors are the solutions (Stewenius, Engels, Nister, "Recent
-        developments on direct relative orientation", ISPRS 2006).
-        """
-        first, second = (directions(samples[..., rays]) for rays in (RAYS1, RAYS2))
-        equations = np.einsum("sri,srj->srij", second, first).reshape(-1, self.sample_size, 9)
-        null_space = np.linalg.svd(equations)[2][:, self.sample_size :]
-        nodes = _NODES @ null_space
-        matrices = nodes.reshape(*nodes.shape[:2], 3, 3)
-        squares = matrices @ matrices.transpose(0, 1, 3, 2)
-        cubics = squares @ matrices - 0.5 * np.trace(squares, axis1=2, axis2=3)[..., None, None] * matrices
-        values = np.concatenate([cubics.reshape(*nodes.shape[:2], 9), np.linalg.det(matrices)[..., None]], axis=2)
-        coefficients = (_FROM_VALUES @ values).transpose(0, 2, 1)
-        solvable = np.flatnonzero(np.abs(np.linalg.det(coefficients[..., :10])) > 0.0)
-        multiplied = np.zeros((len(solvable), 10, 10))
-        multiplied[:, :6] = -np.linalg.solve(coefficients[solvable, :, :10], coefficients[solvable, :, 10:])[:, :6]
-        multiplied[:, [6, 7, 8, 9], [0, 1, 2, 6]] = 1.0
-        usable = np.isfinite(multiplied).all(axis=(1, 2))
-        roots, vectors = np.linalg.eig(multiplied[usable])
-        sample, which = np.nonzero(np.abs(roots.imag) <= _REAL * (1.0 + np.abs(roots)))
-        owner = solvable[usable][sample]
-        solutions = vectors[sample, :, which].real[:, 6:]
-        models = unit_norm(np.einsum("ki,kij->kj", solutions, null_space[owner]))
-        good = np.isfinite(models).all(axis=1)
-        return models[good], owner[good]
+        """Return up to ten essential matrices (k, 9) of each sample (s, 5, 10), and the sample (k,) of each."""
+        return through_five(*(directions(samples[..., rays]) for rays in (RAYS1, RAYS2)))
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared Sampson distances (m, n) of correspondences (n, 10)."""
