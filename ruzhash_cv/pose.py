@@ -181,8 +181,16 @@ def best_pose(essentials: Array, sampled: Array, views: Views) -> Placed:
     for _ in range(_N_STEPS):
         ratios = _FAMILY.squared_residuals(own, found) / views.noise**2
         found = _FAMILY.step(own, 1.0 / (1.0 + ratios), found)
-    placed = [_placed(each, views) for each in found]
-    return placed[int(np.argmin([each.cost for each in placed]))]
+    # What agrees behind a camera costs more still: once a pose is cheaper than all that is left could be, it is the best.
+    least = np.minimum(_FAMILY.squared_residuals(views.data, found), views.limit**2) @ views.weights
+    order = np.argsort(least, kind="stable").tolist()
+    best = _placed(found[order[0]], views)
+    for item in order[1:]:
+        if least[item] >= best.cost:
+            break
+        other = _placed(found[item], views)
+        best = other if other.cost < best.cost else best
+    return best
 
 
 def _placed(essential: Array, views: Views) -> Placed:

@@ -49,17 +49,10 @@ def whitened(sums: Array) -> tuple[Array, Array, Array]:
     Both parts of the sums have equal moments in every direction then, as in Hartley's normalisation but for rays: those of a narrow
     field of view are nearly one direction.
     """
-    grams = sums[:, _PRODUCT][..., _PRODUCT]
-    first, second = np.einsum("miikl->mkl", grams), np.einsum("mijkk->mij", grams)
-    into1, into2 = (np.linalg.inv(np.linalg.cholesky(_positive(moments))) for moments in (first, second))
-    both = np.einsum("mij,mkl->mikjl", into2, into1).reshape(-1, 9, 9)
-    grams = grams.transpose(0, 1, 3, 2, 4).reshape(-1, 9, 9)
-    return both @ grams @ both.transpose(0, 2, 1), into2, into1
-
-
-def _positive(moments: Array) -> Array:
-    trace = np.trace(moments, axis1=1, axis2=2)[:, None, None]
-    return np.asarray(moments + (1e-13 * trace + 1e-100) * np.eye(3))
+    m = len(sums)
+    grams, into2, into1 = np.empty((m, 9, 9)), np.zeros((m, 3, 3)), np.zeros((m, 3, 3))
+    _whiten_kernel(np.ascontiguousarray(sums), grams, into2, into1)
+    return grams, into2, into1
 
 
 def unwhitened(models: Array, into2: Array, into1: Array) -> Array:
@@ -132,3 +125,50 @@ def _sum_ray_products(rays: Any, weights: Any, sums: Any) -> None:
                     factor = weight * other[i]
                     for j in range(6):
                         sums[item, i, j] += factor * one[j]
+
+
+@jit
+def _whiten_kernel(sums: Any, grams: Any, into2: Any, into1: Any) -> None:
+    moments, partly, whole = np.empty((2, 6)), np.empty((6, 6)), np.empty((6, 6))
+    for item in range(len(sums)):
+        own = sums[item]
+        for i in range(6):
+            moments[0, i] = own[0, i] + own[3, i] + own[5, i]
+            moments[1, i] = own[i, 0] + own[i, 3] + own[i, 5]
+        _write_whitening(moments[0], into1[item])
+        _write_whitening(moments[1], into2[item])
+        for i in range(6):
+            _turn_products(into1[item], own[i], partly[i])
+        for i in range(6):
+            _turn_products(into2[item], partly[:, i], whole[:, i])
+        for i in range(9):
+            for j in range(9):
+                grams[item, i, j] = whole[_PRODUCT[i // 3, j // 3], _PRODUCT[i % 3, j % 3]]
+
+
+@jit
+def _write_whitening(moments: Any, into: Any) -> None:
+    """Write the inverse of the Cholesky factor of moments (x x, x y, x z, y y, y z, z z), a lower triangle."""
+    trace = moments[0] + moments[3] + moments[5]
+    shift = 1e-13 * trace + 1e-100
+    a = np.sqrt(max(moments[0] + shift, shift))
+    b, c = moments[1] / a, moments[2] / a
+    d = np.sqrt(max(moments[3] + shift - b * b, shift))
+    e = (moments[4] - b * c) / d
+    f = np.sqrt(max(moments[5] + shift - c * c - e * e, shift))
+    into[0, 0], into[1, 1], into[2, 2] = 1.0 / a, 1.0 / d, 1.0 / f
+    into[1, 0], into[2, 1] = -b / (a * d), -e / (d * f)
+    into[2, 0] = (b * e - c * d) / (a * d * f)
+
+
+@jit
+def _turn_products(into: Any, products: Any, turned: Any) -> None:
+    """Write A P A' of products P and a lower triangle A."""
+    a, b, c, d, e, f = into[0, 0], into[1, 0], into[1, 1], into[2, 0], into[2, 1], into[2, 2]
+    xx, xy, xz, yy, yz, zz = products
+    turned[0] = a * a * xx
+    turned[1] = a * (b * xx + c * xy)
+    turned[2] = a * (d * xx + e * xy + f * xz)
+    turned[3] = b * b * xx + 2.0 * b * c * xy + c * c * yy
+    turned[4] = b * (d * xx + e * xy + f * xz) + c * (d * xy + e * yy + f * yz)
+    turned[5] = d * d * xx + e * e * yy + f * f * zz + 2.0 * (d * e * xy + d * f * xz + e * f * yz)
