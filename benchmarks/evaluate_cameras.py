@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -256,7 +257,7 @@ def guesses(half: str, per_cell: int, seeds: range) -> str:
 
 
 def times(seed: int) -> str:
-    """Milliseconds of each method beside PoseLib's relative pose on the same matches, the median of `ROUNDS` in turn."""
+    """Processor milliseconds of each method beside PoseLib's relative pose on the same matches, medians of `ROUNDS` in turn."""
     lines = []
     known = (pose_scenes.N_MATCHES, pose_scenes.RATES)
     for n in N_TIMED:
@@ -281,17 +282,23 @@ def times(seed: int) -> str:
     return markdown([*header, "cameras / PoseLib", "camera_pose alone / PoseLib"], lines)
 
 
+def worked(call: Callable[[], Any]) -> tuple[Any, float]:
+    """What a call returns, and its seconds of the processor, which other programs do not change."""
+    start = time.process_time()
+    return call(), time.process_time() - start
+
+
 def in_turn(pair: Pair, seed: int) -> dict[str, float]:
-    """Median seconds of each part, one after the other in each round."""
+    """Median processor seconds of each part, one after the other in each round."""
     took: dict[str, list[float]] = {"PoseLib": [], OURS: [], "filter alone": [], PLAIN: [], "camera_pose alone": []}
     for _ in range(ROUNDS + 1):
-        took["PoseLib"].append(timed(lambda: of_poselib(pair, seed))[1])
-        took[OURS].append(timed(lambda: ours(pair, seed))[1])
+        took["PoseLib"].append(worked(lambda: of_poselib(pair, seed))[1])
+        took[OURS].append(worked(lambda: ours(pair, seed))[1])
         took["filter alone"].append(
-            timed(lambda: filter_points(pair.points1, pair.points2, cameras=cameras_of(pair)))[1]
+            worked(lambda: filter_points(pair.points1, pair.points2, cameras=cameras_of(pair)))[1]
         )
-        result, alone = timed(lambda: filter_points(pair.points1, pair.points2, rng=seed))
-        _, more = timed(lambda result=result: pose_of(result, *cameras_of(pair)))
+        result, alone = worked(lambda: filter_points(pair.points1, pair.points2, rng=seed))
+        _, more = worked(lambda result=result: pose_of(result, *cameras_of(pair)))
         took["camera_pose alone"].append(more)
         took[PLAIN].append(alone + more)
     return {name: float(np.median(each[1:])) for name, each in took.items()}
@@ -316,7 +323,7 @@ def main() -> None:
     if options.guesses:
         print(f"\n### Wrong focal lengths\n\n{guesses(options.half, options.per_cell, seeds)}")
     if options.times:
-        print(f"\n### Times, ms\n\n{times(first)}")
+        print(f"\n### Times, ms of the processor\n\n{times(first)}")
     if options.guesses or options.times:
         return
     asked = {

@@ -35,7 +35,15 @@ Keep = Callable[[str, str, Array, Array], NDArray[np.bool_]]
 MIN_INLIERS, RIGHT, LOST = 15, 3.0, 1.0  # matches, pixels, metres
 #: COLMAP's global mapper gives every pair the same say in the cameras' rotations; wrong pairs are many but small.
 MAPPINGS = {"incremental": None, "global": 0, "global, min_num_matches=100": 100}
-KEPT = ("pairs kept", "wrong pairs", "matches kept", "precision", "recall", "CPU ms a pair", "motions of a pair kept")
+KEPT = (
+    "pairs kept",
+    "wrong pairs",
+    "matches kept",
+    "precision",
+    "recall",
+    "CPU ms a pair",
+    "motions of a right pair: mean, share with one",
+)
 MAP = ("images", "points", "reprojection error, px", "camera error, m: median / largest", "lost maps")
 
 
@@ -181,13 +189,16 @@ def counted(photos: Photos, database: Path) -> NDArray[np.int64]:
     return np.array(counts)
 
 
-def motions_of(databases: list[Path]) -> str:
-    """The mean number of motions of the pairs that were kept, where a report tells it."""
+def motions_of(databases: list[Path], right: NDArray[np.bool_]) -> str:
+    """Motions of the pairs that are right: the mean, and the share that has one; where a report tells it."""
     reports = [database.with_suffix(".report.csv") for database in databases]
-    rows = pd.concat([pd.read_csv(report) for report in reports if report.exists()] or [pd.DataFrame()])
+    if not all(report.exists() for report in reports):
+        return ""
+    told = [pd.read_csv(report).sort_values(["image_id1", "image_id2"]).motions for report in reports]
     for report in reports:
-        report.unlink(missing_ok=True)
-    return f"{rows.motions[rows.config.notna()].mean():.2f}" if len(rows) else ""
+        report.unlink()
+    motions = np.concatenate(told)[right]
+    return f"{motions.mean():.2f}, {np.mean(motions == 1):.0%}"
 
 
 def mapped(sets: list[tuple[Photos, Path]], mapping: str, seeds: list[int]) -> list[str]:
@@ -246,7 +257,8 @@ def compare(title: str, sets: list[Photos], work: Path, options: argparse.Namesp
     for photos, original in zip(sets, originals, strict=True):
         matched(photos, original, options.ratio)
     known, verified, maps = sets[0].truth is not None, [], []
-    for name, verify in VERIFIERS.items():
+    for name in options.verifiers:
+        verify = VERIFIERS[name]
         if name == "the right matches alone" and not known:
             continue
         copies = [Path(shutil.copy(original, original.with_suffix(".verified.db"))) for original in originals]
@@ -256,9 +268,10 @@ def compare(title: str, sets: list[Photos], work: Path, options: argparse.Namesp
         seconds = time.process_time() - since
         counts = np.vstack([counted(*each) for each in zip(sets, copies, strict=True)])
         (true, kept, right), is_kept = counts.sum(axis=0), counts[:, 1] > 0
-        row = [name, f"{is_kept.sum()}", f"{np.sum(2 * counts[is_kept, 2] < counts[is_kept, 1])}", f"{kept}"]
+        is_right = is_kept & (2 * counts[:, 2] >= counts[:, 1])
+        row = [name, f"{is_kept.sum()}", f"{np.sum(is_kept & ~is_right)}", f"{kept}"]
         row += [f"{right / max(kept, 1):.3f}", f"{right / max(true, 1):.3f}", f"{1e3 * seconds / len(counts):.1f}"]
-        row.append(motions_of(copies))
+        row.append(motions_of(copies, is_right))
         verified.append(row if known else [*row[:2], "", row[3], "", "", *row[6:]])
         databases = list(zip(sets, copies, strict=True))
         maps.append([name, *(cell for mapping in MAPPINGS for cell in mapped(databases, mapping, options.seeds))])
@@ -279,6 +292,7 @@ def main() -> None:
     parser.add_argument("--photos", type=Path, help="a folder of photos beside the rendered ones")
     parser.add_argument("--camera", default="1231.3,600,451", help="their camera: f,cx,cy in pixels")
     parser.add_argument("--ratio", type=float, default=0.8, help="of COLMAP's matching")
+    parser.add_argument("--verifiers", nargs="+", default=list(VERIFIERS), choices=list(VERIFIERS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of COLMAP's mapping")
     options = parser.parse_args()
     pycolmap.logging.minloglevel = 2
