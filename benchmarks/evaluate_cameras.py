@@ -295,7 +295,7 @@ def in_turn(pair: Pair, seed: int) -> dict[str, float]:
         took["PoseLib"].append(worked(lambda: of_poselib(pair, seed))[1])
         took[OURS].append(worked(lambda: ours(pair, seed))[1])
         took["filter alone"].append(
-            worked(lambda: filter_points(pair.points1, pair.points2, cameras=cameras_of(pair)))[1]
+            worked(lambda: filter_points(pair.points1, pair.points2, cameras=cameras_of(pair), rng=seed))[1]
         )
         result, alone = worked(lambda: filter_points(pair.points1, pair.points2, rng=seed))
         _, more = worked(lambda result=result: pose_of(result, *cameras_of(pair)))
