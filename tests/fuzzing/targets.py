@@ -143,7 +143,9 @@ def camera(draw: Draw) -> None:
 
 def rays_of(draw: Draw, points: Array) -> Array:
     """Rays of any length through points, all round; sometimes one of length 0, of none, or of two numbers."""
-    rays = np.column_stack([points - 300.0, draw.rng.normal(0, 400.0, len(points))]) * draw.pick((1e-300, 1.0, 1e300))
+    rays = np.column_stack([points - 300.0, draw.rng.normal(0, 400.0, len(points))])
+    with np.errstate(over="ignore"):
+        rays *= draw.pick((1e-300, 1.0, 1e300))
     if draw.chance(0.2) and len(rays):
         rays[draw.rng.integers(len(rays))] = draw.pick((0.0, np.nan, np.inf))
     return rays[:, : draw.pick((3, 3, 3, 3, 2))]
