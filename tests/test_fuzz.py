@@ -35,6 +35,20 @@ def test_recorded_cases_are_left_out_and_counted(tmp_path: Path) -> None:
     assert len((tmp_path / "record").read_text().splitlines()) == 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the system does not tell the peak of memory")
+def test_one_case_that_takes_too_much_memory_is_one_failure() -> None:
+    """Of 200: the peak is forgotten whether it was too high or not."""
+    program = """
+import numpy as np, cases
+cases.GROUPS.clear()
+cases.run_case = lambda case, only: "some/function answered" if case != 60 or np.ones((600, 2**17)).all() else ""
+cases.work(0, 200, None)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=FUZZING)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith("failed")] == ["failed 99"], done.stdout
+
+
 def test_every_public_function_is_fuzzed() -> None:
     targets = set(re.findall(r'^    "(\w+)": ', (FUZZING / "targets.py").read_text(), re.MULTILINE))
     things = {name: getattr(ruzhash_cv, name) for name in dir(ruzhash_cv) if not name.startswith("_")}

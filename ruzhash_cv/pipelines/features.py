@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, write_arrays
 MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}
 #: Pixels; the longer side of an image in which features are looked for by default. SIFT takes about 0.2 GB a megapixel.
 MAX_SIZE = 2400
+PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,27 @@ def read_image(path: Path) -> NDArray[np.uint8]:
     """Return a picture in colour; `UnusableFile` says what is wrong with the file."""
     # Not cv2.imread: it writes warnings of its own to stderr, and cannot open every name on Windows.
     with as_unusable(f"cannot read {path}"):
-        contents = np.frombuffer(path.read_bytes(), np.uint8)
+        contents = path.read_bytes()
     image: Any = None
-    with contextlib.suppress(cv2.error), silent_opencv():
-        image = cv2.imdecode(contents, cv2.IMREAD_COLOR)
+    if not _is_cut_png(contents):
+        with contextlib.suppress(cv2.error), silent_opencv():
+            image = cv2.imdecode(np.frombuffer(contents, np.uint8), cv2.IMREAD_COLOR)
     if image is None:
         raise UnusableFile(f"{path} is {'not a picture OpenCV can read' if len(contents) else 'empty'}")
     colours: NDArray[np.uint8] = image
     return colours
+
+
+def _is_cut_png(contents: bytes) -> bool:
+    """Tell whether a PNG file ends within a chunk.
+
+    OpenCV refuses it too, but first allocates the chunk's length: with one byte changed up to 4 GB.
+    """
+    at, kind = len(PNG), b""
+    while contents.startswith(PNG) and kind != b"IEND" and at + 8 <= len(contents):
+        length, kind = struct.unpack_from(">I4s", contents, at)
+        at += 12 + length  # with its length, kind and checksum
+    return at > len(contents) and contents.startswith(PNG)
 
 
 @contextlib.contextmanager

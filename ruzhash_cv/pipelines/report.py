@@ -50,7 +50,7 @@ class Report:
                     self._rows = self._read(path)
             except UnusableFile:
                 raise
-            except (ValueError, csv.Error) as error:  # pyarrow's errors are ValueErrors
+            except (ValueError, csv.Error) as error:
                 reason = str(error).partition("\n")[0]
                 raise UnusableFile(f"{path} is no report that could be gone on with: {reason}") from None
 
@@ -85,8 +85,11 @@ class Report:
 
     def _read(self, path: Path) -> list[Row]:
         if path.suffix == ".parquet":
-            table = host("pyarrow.parquet", "parquet").read_table(path)
-            rows: list[Row] = table.cast(self._schema()).to_pylist()  # raises for other columns
+            try:
+                table = host("pyarrow.parquet", "parquet").read_table(path)
+                rows: list[Row] = table.cast(self._schema()).to_pylist()  # raises for other columns
+            except host("pyarrow", "parquet").ArrowException as error:  # of which many are no ValueErrors
+                raise ValueError(error) from None
             return rows
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)

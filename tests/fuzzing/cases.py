@@ -86,10 +86,10 @@ def work(first: int, last: int, only: str | None) -> None:
             if (spent := time.process_time() - since) > MOST_SECONDS:
                 raise AnswerError(f"{ended}, after {spent:.0f} s of processor time")
             if (case - first + 1) % WATCHED == 0 or case == last - 1:
-                if (grown := megabytes("VmHWM") - before) > MOST_MEGABYTES:
-                    raise AnswerError(f"{ended}, with {grown:.0f} MB, or one of the {WATCHED - 1} cases before")
-                before = megabytes("VmRSS")
+                grown, before = megabytes("VmHWM") - before, megabytes("VmRSS")
                 forget_peak()
+                if grown > MOST_MEGABYTES:
+                    raise AnswerError(f"{ended}, with {grown:.0f} MB, or one of the {WATCHED - 1} cases before")
         except Exception:
             print(f"failed {case}", *traceback.format_exc().splitlines(), sep="\n| ")
         else:

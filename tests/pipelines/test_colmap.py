@@ -32,6 +32,7 @@ from ruzhash_cv.pipelines import colmap, colmap_database, pair_seed, pairs
 from ruzhash_cv.pipelines.colmap import COLUMNS, Summary, verify
 from ruzhash_cv.pipelines.colmap_database import Database
 from ruzhash_cv.pipelines.files import UnusableFile
+from ruzhash_cv.pipelines.report import Report
 
 pycolmap = pytest.importorskip("pycolmap")
 
@@ -329,6 +330,24 @@ def test_a_parquet_file_of_other_types_is_told_before_the_work(
         assert "is no report that could be gone on with: " in refusal(
             ["colmap", str(database), "--report", str(path)], capfd
         )
+
+
+def test_a_parquet_report_with_one_byte_changed_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
+    """pyarrow has errors of many kinds for them, of which not all are a `ValueError`."""
+    pytest.importorskip("pyarrow.parquet")
+    path, columns = tmp_path / "report.parquet", {"image": str, "matches": int}
+    report = Report(path, columns)
+    report.start(lambda _: True)
+    report.add([{"image": "a.png", "matches": 3}])
+    contents, refused = path.read_bytes(), list[str]()
+    for at, byte in enumerate(contents):
+        path.write_bytes(contents[:at] + bytes([byte ^ 1]) + contents[at + 1 :])
+        try:
+            Report(path, columns)
+        except UnusableFile as error:
+            refused.append(str(error))
+    assert len(refused) > len(contents) / 2
+    assert not [line for line in refused if "\n" in line]
 
 
 def test_two_jobs_write_the_same(database: Path, expected: str) -> None:

@@ -468,6 +468,22 @@ def test_a_picture_that_gets_its_worker_killed_leaves_out_its_pairs_alone(
     assert all(LOST in str(pair.result.reason) and "plane1" in str(pair.result.reason) for pair in pairs[:2])
 
 
+@pytest.mark.parametrize("length", [2**24, 2**31 - 1, 2**32 - 1])
+def test_a_png_file_whose_chunk_is_longer_than_the_file_is_refused_before_opencv_makes_room_for_it(
+    images: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    """Room for the chunk would be 4 GB for the last."""
+    contents = bytearray(cv2.imencode(".png", read_image(images / "desk2.jpg"))[1].tobytes())
+    (images / "whole.png").write_bytes(contents + b"what follows the end counts for nothing")
+    assert read_image(images / "whole.png").size > 0
+    assert contents[37:41] == b"IDAT"
+    contents[33:37] = length.to_bytes(4, "big")
+    (images / "spoilt.png").write_bytes(contents)
+    monkeypatch.setattr(cv2, "imdecode", lambda *_: pytest.fail("OpenCV got it"))
+    with pytest.raises(UnusableFile, match=r"spoilt\.png is not a picture OpenCV can read"):
+        read_image(images / "spoilt.png")
+
+
 def test_a_picture_that_ends_early_is_told_once(images: Path, capfd: pytest.CaptureFixture[str]) -> None:
     contents = cv2.imencode(".bmp", read_image(images / "desk2.jpg"))[1].tobytes()
     (images / "half.bmp").write_bytes(contents[: len(contents) // 2])
