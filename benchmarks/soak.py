@@ -28,6 +28,13 @@ from ruzhash_cv import FilterResult, filter_points
 N_WORKERS = 2
 #: Memory is told so often in a run.
 TOLD = 20
+DASK_SETTINGS = {
+    # A local cluster removes a worker for good that is down this long after an earlier death, also if it was up between the two. Dask
+    # has 15 s, and with workers killed every few seconds it soon has none.
+    "distributed.deploy.lost-worker-timeout": "1 day",
+    # Scheduler and workers log their last 1000 messages, in which tasks are: more than 200 MB.
+    "distributed.admin.low-level-log-length": 10,
+}
 #: Sizes of the problems of `calls`, in turn.
 SIZES = (5, 20, 60, 150, 300)
 
@@ -101,9 +108,11 @@ def loky() -> Iterator[Workers]:
 def dask() -> Iterator[Workers]:
     """A local cluster, whose nannies start a worker anew."""
     import joblib
+    from dask import config
     from distributed import Client, LocalCluster
 
     with (
+        config.set(DASK_SETTINGS),
         LocalCluster(n_workers=N_WORKERS, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster),
         joblib.parallel_config(backend="dask"),

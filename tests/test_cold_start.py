@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,16 +69,29 @@ def run(code: str, cache: Path) -> str:
     return done.stdout.strip()
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that a warm-up filled."""
+    path = tmp_path_factory.mktemp("cache")
+    assert int(run(WARM_UP, path)) > 10
+    return path
+
+
 @pytest.mark.timeout(600)
-def test_after_a_warmup_nothing_is_compiled_and_nothing_is_added_to_the_cache(tmp_path: Path) -> None:
+def test_after_a_warmup_nothing_is_compiled_and_nothing_is_added_to_the_cache(cache: Path) -> None:
     """And every kernel that Python calls is always called with the same types."""
-    cache = tmp_path / "cache"
-    assert int(run(WARM_UP, cache)) > 10
     before = {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()}
     assert before
     assert run(COUNTED, cache) == "0 []"
     assert {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()} == before
     assert run(WARM_UP, cache) == "0"
+
+
+@pytest.mark.timeout(600)
+def test_the_copy_of_a_filled_cache_is_used(cache: Path, tmp_path: Path) -> None:
+    """As docs/install.md says for images that can only be read."""
+    shutil.copytree(cache, tmp_path / "copy", copy_function=shutil.copyfile)
+    assert run(WARM_UP, tmp_path / "copy") == "0"
 
 
 def test_the_import_leaves_out_what_few_calls_need() -> None:

@@ -98,6 +98,7 @@ def test_without_motions_there_is_no_pose() -> None:
             ValueError,
             "`camera1` is no camera: `matrix` must be finite and have an inverse",
         ),
+        ((1e300 * CAMERA1, CAMERA2), ValueError, "`camera1` is no camera: .* of a size from 1e-100 to 1e100, got"),
         ((CAMERA1, CAMERA2, 1), IndexError, "`motion` must be an index into 1 motions, got 1"),
         *(
             ((CAMERA1, CAMERA2, at), TypeError, f"`motion` must be an integer, got {at!r}")
