@@ -32,7 +32,7 @@ DASK_SETTINGS = {
     # A local cluster removes a worker for good that is down this long after an earlier death, also if it was up between the two. Dask
     # has 15 s, and with workers killed every few seconds it soon has none.
     "distributed.deploy.lost-worker-timeout": "1 day",
-    # Scheduler and workers log their last 1000 messages, in which tasks are: more than 200 MB.
+    # Scheduler and workers log their last 1000 messages, in which tasks are: more than 100 MB.
     "distributed.admin.low-level-log-length": 10,
 }
 #: Sizes of the problems of `calls`, in turn.
