@@ -129,15 +129,16 @@ def with_most_matches(
     rng: np.random.Generator,
 ) -> Structures:
     """Return structures with the motion that most of all matches agree with, where there is one, fitted to nearly as many as it can."""
-    families, repeats = problem.families, np.bincount(matches.where, minlength=len(matches))
+    # A match that was given several times counts once, as everywhere in the filter.
+    families, once = problem.families, np.ones(len(matches), np.int64)
     held = families.squared_residuals(structures, matches.data) <= threshold**2
     held[families.is_plane(structures)] = False
-    counts = held @ repeats
+    counts = held.sum(axis=1)
     best = int(np.argmax(counts)) if len(counts) else -1
-    if best < 0 or not counts[best] > 0.5 * repeats.sum():
+    if best < 0 or not counts[best] > 0.5 * len(matches):
         return structures
     family_id = int(structures.family_ids[best])
-    consensus = Consensus(families[family_id], matches, repeats, threshold, problem.parameters)
+    consensus = Consensus(families[family_id], matches, once, threshold, problem.parameters)
     tried = np.vstack([structures.models[[best]], models_of(estimate, family_id)])
     models = structures.models.copy()
     models[best] = precise(consensus, largest_consensus(consensus, tried, rng), problem.radii, family_id)

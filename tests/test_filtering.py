@@ -176,6 +176,21 @@ def test_within_a_threshold_several_matches_of_one_keypoint_are_kept(seed: int) 
     assert filter_points(first, second, model="fundamental", threshold=3.0).inlier_mask.all()
 
 
+@pytest.mark.parametrize("seed", [0, 5, 8, 10])
+def test_within_a_threshold_matches_that_are_given_twice_change_no_bit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = np.column_stack([rng.uniform(-1, 1, (120, 2)), rng.uniform(2, 8, 120)])
+    moved = points + [0.3, 0.1, 0.05]
+    first, second = (600 * each[:, :2] / each[:, 2:] for each in (points, moved))
+    second += rng.normal(0, 0.8, second.shape)
+    second[:12] = rng.uniform(-300, 300, (12, 2))
+    rows = rng.integers(120, size=120)
+    twice = [np.vstack([each, each[rows]]) for each in (first, second)]
+    once, again = (filter_points(*both, model="fundamental", threshold=2.0) for both in ((first, second), twice))
+    for name in ("inlier_mask", "labels", "anomaly_scores", "inlier_probabilities"):
+        np.testing.assert_array_equal(getattr(once, name), getattr(again, name)[:120])
+
+
 def test_a_wider_threshold_keeps_all_of_a_plane_that_a_narrower_one_keeps() -> None:
     drawn = draw_correspondences(plane_scene(rng=1), 400, mismatch_rate=0.4, noise=1.0, rng=2)
     masks = [
