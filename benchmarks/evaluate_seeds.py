@@ -38,11 +38,11 @@ VARIANTS = {
     "default": PARAMETERS,
     "samples x 2": scaled(2, "plane_samples", "motion_samples"),
     "samples x 4": scaled(4, "plane_samples", "motion_samples"),
-    "motion samples and refits x 4": scaled(4, "motion_samples", "motion_refits"),
+    "motion samples and refits x 4": scaled(4, "motion_samples", "n_refits"),
     "decoys x 4": scaled(4, "n_decoys"),
     "trees x 4": scaled(4, "n_trees"),
     "trees and decoys x 4": scaled(4, "n_trees", "n_decoys"),
-    "all x 4": scaled(4, "plane_samples", "motion_samples", "motion_refits", "n_trees", "n_decoys"),
+    "all x 4": scaled(4, "plane_samples", "motion_samples", "n_refits", "n_trees", "n_decoys"),
 }
 MEANS = {"mean of 3 seeds": 3, "mean of 5 seeds": 5}
 """Probabilities averaged over so many seeds decide, in place of one seed's."""

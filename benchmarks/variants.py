@@ -136,7 +136,7 @@ RULES: dict[str, Variant] = {
     DEFAULT: Variant(),
     "model: homography": Variant(model="homography"),
     "model: fundamental": Variant(model="fundamental"),
-    "samples: uniform": Variant({"plane_neighbourhoods": (0,), "motion_neighbourhoods": (0,)}),
+    "samples: uniform": Variant({"neighbourhoods": (0,)}),
     "samples: one draw": Variant({"n_candidates": 1}),
     "samples: one round, of planes alone": Variant({"max_rounds": 1}),
     "samples: planes alone are never enough": Variant({"evidence_per_match": 1e9}),
@@ -149,7 +149,9 @@ RULES: dict[str, Variant] = {
     "samples: not led by scores": Variant(stages={"propose": not_led}),
     "samples: led by row sums": Variant(stages=led_by_row_sums),
     "models: no local optimisation": Variant(stages={"refit": lambda family, matches, models, radii: models}),
-    "models: no significance weights": Variant({"significance_exponent": 0.0}),
+    "models: no significance weights": Variant(
+        stages={"significance": lambda embedded, *_: np.ones(len(embedded.sums))}
+    ),
     "models: last fits by least squares": Variant({"student_degrees": (1e6,)}),
     "preferences: no self-exclusion": Variant(stages={"embed": counting_its_own_sample}),
     "preferences: plain": Variant(stages={"as_rows": plain_rows}),
@@ -176,8 +178,9 @@ RULES: dict[str, Variant] = {
     "weights: several for a keypoint": Variant(
         stages={"weigh_matches": lambda groups, keypoints: 1.0 / np.bincount(groups)[groups]}
     ),
-    "scores: decoys of any matches": Variant({"prior_matches": 10**9}),
-    "mask: structures alone": Variant({"line_decoy_share": 1.0}, {"label": within_tolerances}),
+    "scores: decoys of any matches": Variant(
+        stages={"decoys_of_unexplained": lambda matches, _, *told: STAGES.decoys_of_matches(matches, *told)}
+    ),
     "mask: nothing beyond tolerances": Variant(stages={"label": within_tolerances}),
     "mask: the law alone": Variant(stages={"label": by_law_alone}),
     "mask: several matches for a keypoint": Variant(stages={"one_to_one": lambda matches, labelling, *_: labelling}),

@@ -83,7 +83,7 @@ class Consensus:
         drawn = rng.random((n_samples, len(rows))).argsort(axis=1)[:, : 2 * self.family.sample_size]
         np.put_along_axis(weights, rows[drawn], 1.0, axis=1)
         fitted = self.family.fit(self.matches.data, weights)
-        fitted = self.largest(fitted[np.isfinite(fitted).all(axis=1)], self.parameters.motion_refits)
+        fitted = self.largest(fitted[np.isfinite(fitted).all(axis=1)], self.parameters.n_refits)
         found = np.vstack([model, self.refitted(fitted)])
         return self.largest(found, len(found))
 
@@ -91,10 +91,10 @@ class Consensus:
 def largest_consensus(consensus: Consensus, models: Array, rng: np.random.Generator) -> Array:
     """Return the models (k, 9) of most matches that models (m, 9) lead to, the largest first, and then the likeliest given."""
     parameters = consensus.parameters
-    best = consensus.largest(consensus.refitted(consensus.largest(models, parameters.motion_refits)), 1)[0]
+    best = consensus.largest(consensus.refitted(consensus.largest(models, parameters.n_refits)), 1)[0]
     # Refits of one fundamental matrix end far from the likeliest, those of one homography do not.
     optimised = consensus.optimised(best, rng)[: 1 if consensus.family.is_plane else None]
-    likeliest = consensus.likeliest(consensus.largest(models, parameters.plane_refits), parameters.motion_refits)
+    likeliest = consensus.likeliest(consensus.largest(models, 2 * parameters.n_refits), parameters.n_refits)
     return np.vstack([optimised, likeliest])
 
 
@@ -115,7 +115,7 @@ def models_tried(estimate: Estimate, problem: Problem, family_id: int, rng: np.r
             squared = problem.families[0].squared_residuals(matches.data, plane[None])[0]
             off = matches.data[squared > matches.unit**2]
             off = off if len(off) >= max(family.parallax_size, 1) else problem.decoys
-            found.append(family.from_plane(plane, off, parameters.n_parallaxes, rng))
+            found.append(family.from_plane(plane, off, parameters.motion_samples, rng))
     tried: Array = np.vstack(found)
     return tried[np.isfinite(tried).all(axis=1)]
 
@@ -128,7 +128,7 @@ def with_most_matches(
     threshold: float,
     rng: np.random.Generator,
 ) -> Structures:
-    """Return structures with the motion that most of all matches agree with, where there is one, fitted to nearly as many as it can."""
+    """Return structures; a motion that more than half of all matches agree with gets the likeliest model with nearly the most."""
     # A match that was given several times counts once, as everywhere in the filter.
     families, once = problem.families, np.ones(len(matches), np.int64)
     held = families.squared_residuals(structures, matches.data) <= threshold**2

@@ -18,6 +18,7 @@ from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, l
 from ruzhash_cv.decoys import decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.families.base import CheckedFamily, Families, TwoViewFamily
 from ruzhash_cv.families.distances import FAMILIES, RAY_FAMILIES
+from ruzhash_cv.hypotheses import significance
 from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label, label_matches
 from ruzhash_cv.matches import MatchSet, match_weights
 from ruzhash_cv.motions import MotionProblem, fundamental_matrix
@@ -33,7 +34,6 @@ from ruzhash_cv.scoring import score
 from ruzhash_cv.search import (
     Estimate,
     converged,
-    divided,
     drop_repetitions,
     find_structures,
     proposal_weights,
@@ -53,6 +53,7 @@ STAGES = Stages(
     propose=proposal_weights,
     embed=embed,
     as_rows=as_rows,
+    significance=significance,
     refit=refit,
     score=score,
     find_texture=texture_along_lines,
@@ -198,8 +199,8 @@ def filter_points(
         multiples of it.
     keep_stationary : bool
         Keep matches that did not move while more others did: watermarks, time stamps, black borders, the bonnet of a car. They are a
-        structure of their own, marked `stationary`, and part of no motion. Its model is a homography, whatever `model` is, or of a
-        family of your own. If the camera did not move, its matches are kept in any case.
+        structure of their own, marked `stationary`, and part of no motion. Its model is a homography, unless you gave a family
+        of your own. If the camera did not move, its matches are kept in any case.
     cameras : pair, optional
         The cameras of both images, each a `Camera` or what `Camera.of` makes one of: a matrix (3, 3), (matrix, distortion), a
         `pycolmap.Camera`. Distorted points, of a fisheye too, are then taken as they are, and rigid motions have essential matrices.
@@ -266,7 +267,6 @@ def run(points1: Array, points2: Array, method: Method, options: Options, rng: n
     narrow = threshold if threshold is not None and threshold < parameters.radii[-1] * matches.unit else None
     if narrow is not None and len(estimate.structures) > 1:
         estimate = join_motions(estimate, problem)
-    estimate = divided(estimate, problem)
     scores = score_all(estimate, problem, matches, rows)
     search_seconds = time.perf_counter() - started
     if len(estimate.structures) == 0:

@@ -70,9 +70,8 @@ def sample_hypotheses(
     pool = pool.sampled(len(models), [*samples.rejected.values(), n_unsolved])
     sample_groups = matches.groups[samples.indices[owner]]
     embedded = _embed_all(problem, family, models, sample_groups)
-    weights = significance(embedded, problem, expected_preference(family.codimension, parameters))
-    n_wanted = parameters.plane_refits if family.is_plane else parameters.motion_refits
-    chosen = greedy_cover(embedded, np.where(proposal > 0.0, matches.weights, 0.0), weights, n_wanted)
+    weights = problem.stages.significance(embedded, problem, expected_preference(family.codimension, parameters))
+    chosen = greedy_cover(embedded, np.where(proposal > 0.0, matches.weights, 0.0), weights, parameters.n_refits)
     family_ids = np.full(len(chosen), family_id, np.uint8)
     columns = Columns(models[chosen], family_ids, weights[chosen], padded(sample_groups[chosen], problem))
     fits = refits(problem, family, columns.models) if problem.families.structural[family_id] else np.zeros((0, 9))
@@ -108,16 +107,14 @@ def _embed_all(problem: Problem, family: TwoViewFamily, models: Array, sample_gr
 
 
 def significance(embedded: Embedded, problem: Problem, expected: Any, sample_sizes: Any = 0.0) -> Array:
-    """Return weights of models, max(0, 1 - D / S)^3, S and D being the mean preferences of matches and of mismatches.
+    """Return weights of models, max(0, 1 - D / S), S and D being the mean preferences of matches and of mismatches.
 
     S counts matches by their weights, less `sample_sizes`, where these have preferences too. D is the share of decoys that have a
     preference at all, one more of them so that it is never 0, times the `expected_preference` of these.
     """
     chance = expected * (1.0 + embedded.n_decoys) / (len(problem.decoys) + 1.0)
     share = (embedded.sums - sample_sizes) / problem.matches.weights.sum()
-    excess: Array = np.maximum(0.0, 1.0 - chance / np.maximum(share, 1e-12))
-    weights: Array = excess**problem.parameters.significance_exponent
-    return weights
+    return np.asarray(np.maximum(0.0, 1.0 - chance / np.maximum(share, 1e-12)))
 
 
 def greedy_cover(embedded: Embedded, match_weights: Array, weights: Array, n_wanted: int) -> Rows:

@@ -131,8 +131,8 @@ def label(
 ) -> Labelling:
     """Return the labelling by distances (n, k), the law's probabilities (n, k) and the shares (n,) of decoys that score as well.
 
-    Within the tolerance of a structure the search found more matches than mismatches would give. So a match is more probable than
-    not there, and on a line it is if few decoys score as well, because a line passes near everything:
+    Within the tolerance of a structure the search found more matches than mismatches would give. So a match there has a probability
+    above 1/2. Near a line it has if few decoys score as well, because a line passes near many mismatches:
 
         share of decoys that score as well <= 0.02 ** (coordinates unchecked)
 
@@ -141,7 +141,7 @@ def label(
     """
     nearest, away = nearest_structures(distances, limits)
     # 1 for homographies, less for fundamental matrices.
-    levels = parameters.line_decoy_share ** (2 - limits.codimensions)
+    levels = parameters.significant_share ** (2 - limits.codimensions)
     within, likely = away <= 1.0, (decoy_shares <= levels[nearest]) | strict
     law = np.minimum(posteriors.sum(axis=1), 1.0)
     probabilities = np.where(likely, np.maximum(law, MORE_THAN_HALF), np.minimum(law, 0.5))
@@ -152,7 +152,7 @@ def label(
 
 
 def most_probable(labelling: Labelling, false_discovery_rate: float) -> Labelling:
-    """Return the labelling that keeps the most probable matches, as many as 1 - probability has a mean of at most the rate."""
+    """Return the labelling that keeps as many of the most probable matches as have a mean of 1 - probability of at most the rate."""
     probabilities = labelling.probabilities
     ranked = np.sort(probabilities)[::-1]
     rates = np.cumsum(1.0 - ranked) / np.arange(1, len(ranked) + 1)
@@ -181,7 +181,7 @@ def break_one_to_one(
 ) -> Labelling:
     """Return the labelling without matches whose keypoint has a more probable one: a point has one partner in the other image.
 
-    A match is at most as probable as it is that the better one is wrong. Of those that are as probable the one of better score is
+    The probability of the others is at most 1 minus that of the better one. Of those that are as probable the one of better score is
     kept. Partners so near each other that one model may be preferred by both do not compete, nor do partners on one plane. `planes`
     (k,) tells which structures are planes.
     """

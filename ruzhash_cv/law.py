@@ -10,10 +10,10 @@ do, or lie anywhere. With r the distance to the structure and c the coordinates 
 Each scale is three times the one before. EM finds the shares of all of these among the matches (Dempster, Laird, Rubin, "Maximum
 likelihood from incomplete data via the EM algorithm", JRSS B 1977), and Bayes' rule the probability of each for a match.
 
-A line leaves a coordinate of the second point unchecked. There the anomaly score tells more. With p the share of decoys as near the
-line that score as well, p is uniform among mismatches and has the density a p^(a - 1) among true matches, where EM finds a (Pounds and
-Morris, "Estimating the occurrence of false positives and false negatives in microarray studies by approximating and partitioning the
-empirical distribution of p-values", Bioinformatics 2003).
+A line leaves a coordinate of the second point unchecked. There the anomaly score tells more. Among the decoys within the line's
+tolerance let p be the share that scores at least as well: p is uniform among mismatches and has the density a p^(a - 1) among true
+matches, where EM finds a (Pounds and Morris, "Estimating the occurrence of false positives and false negatives in microarray
+studies by approximating and partitioning the empirical distribution of p-values", Bioinformatics 2003).
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ radii, among the matches that the mask keeps and, with little weight, the flagge
 Each structure first gets the matrix that fits its own matches best, whose noise scale is the least a motion could have there.
 Structures are parts of one motion if its matrix fits each about as well as that.
 
-A plane is a motion by itself, all there is to see or what a camera sees that only turns, unless matches off it tell more: where they
-lie off it, they all do in the direction of the epipole. Mismatches crowd around a plane in any direction: of those a distance d off,
-2 / pi asin(sqrt 2 r / d) come within r (Sampson) of an epipolar line. Surfaces are connected, so matches near a plane are used first,
-and those further off only where the first tell of no motion at all. Those further off may be repeated texture, which moves as a second
-plane would. Their neighbours tell: a surface hides what is behind it, so that its matches are each other's neighbours, while those of
-texture are the plane's matches.
+A plane is a motion by itself, because nothing else is seen or the camera only turned, unless matches off it tell more: they are all
+displaced towards one epipole. Mismatches crowd around a plane in any direction: of those a distance d off, 2 / pi asin(sqrt 2 r /
+d) come within r (Sampson) of an epipolar line. Surfaces are connected, so matches near a plane are used first, and those further
+off only where the first tell of no motion at all. Those further off may be repeated texture, which moves as a second plane would.
+Their neighbours tell: a surface hides what is behind it, so that its matches are each other's neighbours, while those of texture
+are the plane's matches.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _motion_of(rigid: _Rigid, seed: int, free: Mask, reach: float, rng: np.rando
         return None
     # Of several the one of least squares, cut at the inliers' limit, has it (MSAC; Torr and Zisserman, CVIU 2000): -ln NFA, which
     # accepts them, does not tell apart what lies within its smallest radius.
-    limit = parameters.inlier_scales * max(noise[told].min(), EXACT * unit)
+    limit = parameters.preference_cut * max(noise[told].min(), EXACT * unit)
     squared = rigid.family.squared_residuals(data[rows], models)
     best = [int(np.argmin(np.where(told, np.minimum(squared, limit**2) @ problem.weights[rows], np.inf)))]
     if plane and _repeats(rigid, rows, holds[best[0]], squared[best[0]] <= limit**2, reach < np.inf):
@@ -244,7 +244,7 @@ def _off(rigid: _Rigid, seed: int, rows: Rows) -> Mask:
     """Tell which matches are off a plane, and not by noise of what is on it; all, if it is none."""
     if not rigid.is_plane[seed]:
         return np.ones(len(rows), bool)
-    scales, unit = rigid.problem.parameters.inlier_scales, rigid.problem.matches.unit
+    scales, unit = rigid.problem.parameters.preference_cut, rigid.problem.matches.unit
     return np.asarray(_distances(rigid.problem, seed, rows) > max(scales * rigid.least_noise[seed], unit))
 
 
@@ -265,7 +265,7 @@ def _fits(rigid: _Rigid, seed: int, rows: Rows, all_rows: Rows, rng: np.random.G
     models = [rigid.family.solve(data[samples.indices])[0], rigid.own_models[[seed]]]
     if rigid.is_plane[seed]:
         off = data[_off(rigid, seed, rows)]
-        models.append(rigid.family.from_plane(problem.structures.models[seed], off, parameters.n_parallaxes, rng))
+        models.append(rigid.family.from_plane(problem.structures.models[seed], off, parameters.motion_samples, rng))
     else:
         models.append(problem.structures.models[[seed]])
     tried = np.vstack(models)
@@ -273,7 +273,7 @@ def _fits(rigid: _Rigid, seed: int, rows: Rows, all_rows: Rows, rng: np.random.G
     cut = parameters.preference_cut
     scales = np.append(np.minimum(rigid.least_noise, unit / cut), unit / cut)[labels]
     agreement = np.maximum(0.0, 1.0 - rigid.family.squared_residuals(data, tried) / (cut * scales) ** 2) @ balanced
-    tried = tried[np.argsort(-agreement, kind="stable")[: parameters.motion_refits]]
+    tried = tried[np.argsort(-agreement, kind="stable")[: parameters.n_refits]]
     own = replace(problem.matches, data=problem.matches.data[all_rows], weights=problem.weights[all_rows])
     found = Models(tried, np.full(len(tried), rigid.family_id, np.uint8))
     return refine(found, own, np.full(len(tried), unit), problem.radii)
@@ -293,7 +293,7 @@ def _evidence(rigid: _Rigid, models: Array, rows: Rows, n_free: int, background:
     )
     rules = EvidenceRules.of(np.array([n_free]), np.array([rigid.family.codimension]), parameters)
     counts = count_weights(found.radius_indices, weights, parameters.n_radius_indices)
-    gains = evidence(found, counts, float(weights.sum()), rules, parameters.motion_refits)
+    gains = evidence(found, counts, float(weights.sum()), rules, parameters.n_refits)
     gains[:, parameters.radii > 1.0 + 1e-9] = -np.inf
     return gains
 

@@ -113,7 +113,7 @@ def pose_of_motion(
     data, into = (matches.data, matches.into) if cameras is None else _with_rays(matches, cameras)
     scale = matches.frame.scale
     noise = max(structures[0].noise_scale, 1e-3) * scale
-    every = Views(data, problem.weights, np.unique(distinct[own]), noise, parameters.inlier_scales * noise)
+    every = Views(data, problem.weights, np.unique(distinct[own]), noise, parameters.preference_cut * noise)
     views = every.part()
     essentials = np.vstack([_essentials_of(structure, into) for structure in structures])
     # An essential matrix was chosen among such samples.

@@ -27,6 +27,7 @@ class Stages:
     propose: Callable[..., Any]  # search.proposal_weights
     embed: Callable[..., Any]  # preferences.embed
     as_rows: Callable[..., Any]  # preferences.as_rows
+    significance: Callable[..., Any]  # hypotheses.significance
     refit: Callable[..., Any]  # refinement.refit
     score: Callable[..., Any]  # scoring.score
     find_texture: Callable[..., Any]  # search.texture_along_lines

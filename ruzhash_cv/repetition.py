@@ -19,18 +19,20 @@ from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.parameters import Parameters
 
+#: A guard on the time: neighbours of which the first that is no duplicate is the nearest.
+_MOST_ASKED = 4
+
 
 class Neighbours(NamedTuple):
-    """The rule of interleaving: how many neighbours are looked at, their share, and how near a neighbour is the same keypoint."""
+    """The rule of interleaving: how often others are the nearest neighbours, and how near a neighbour is the same keypoint."""
 
-    n: int
-    share: float  # of others among the neighbours, in shares of chance
+    share: float  # of others among the nearest, in shares of chance
     same: float  # in the frame
 
     @classmethod
     def of(cls, matches: MatchSet, parameters: Parameters) -> Neighbours:
         """Return the rule for a set of matches."""
-        return cls(parameters.n_neighbours, parameters.interleaved_share, matches.unit)
+        return cls(parameters.interleaved_share, matches.unit)
 
 
 def find_repetitions(
@@ -86,7 +88,7 @@ def repeated_beside(matches: MatchSet, own: Mask, others: Mask, neighbours: Neig
 
 
 def interleaved(data: Array, own: Mask, others: Mask, neighbours: Neighbours) -> bool:
-    """Tell whether in one of the images `others` are among the neighbours of matches `own` (n,) nearly as often as by chance.
+    """Tell whether in one of the images `others` are the nearest neighbours of matches `own` (n,) nearly as often as by chance.
 
     With fewer than two matches the answer is no.
     """
@@ -100,9 +102,9 @@ def own_share(points: Array, own: Mask, around: Mask, neighbours: Neighbours) ->
     """Return the share of a structure's `own` matches among the nearest neighbours of these, of the matches `around`."""
     among = np.flatnonzero(around)
     # More neighbours than are needed: some are the same keypoint.
-    wanted = min(4 * neighbours.n, len(among))
+    wanted = min(_MOST_ASKED, len(among))
     apart, which = cKDTree(points[among]).query(points[own], wanted)
     apart, which = (np.asarray(part).reshape(-1, wanted) for part in (apart, which))
     others = apart > neighbours.same
-    others &= np.cumsum(others, axis=1) <= neighbours.n
+    others &= np.cumsum(others, axis=1) == 1
     return float(own[among[which[others]]].mean()) if others.any() else 1.0

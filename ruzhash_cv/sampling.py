@@ -17,6 +17,8 @@ from ruzhash_cv.parameters import Parameters
 
 #: Up to so many distances are all looked at, which takes less time than a tree does; the result is the same.
 _FEW_DISTANCES = 1_500_000
+#: A guard on the time: degenerate draws after which a sample is given up.
+_MOST_DEGENERATE = 20
 #: Of so many rows a structure can be fitted and its noise told.
 _FEW_ROWS = 256
 #: Why a sample makes no model; the last is told by the solver.
@@ -39,22 +41,19 @@ class SamplePlan:
     neighbourhoods: tuple[int, ...]
     min_spread: float
     n_candidates: int
-    max_degenerate: int
     min_height: float  # of a triangle, in `min_spread`, below which its points are collinear
 
     @classmethod
     def of(cls, family: TwoViewFamily, min_spread: float, parameters: Parameters) -> SamplePlan:
         """Return the plan for a family."""
-        sizes, n_candidates = parameters.motion_neighbourhoods, 1
-        if family.is_plane:
-            sizes, n_candidates = parameters.plane_neighbourhoods, parameters.n_candidates
-        size, most, height = family.sample_size, parameters.max_degenerate, parameters.min_height
-        return cls(size, family.is_plane, sizes, min_spread, n_candidates, most, height)
+        n_candidates = parameters.n_candidates if family.is_plane else 1
+        sizes, height = parameters.neighbourhoods, parameters.min_height
+        return cls(family.sample_size, family.is_plane, sizes, min_spread, n_candidates, height)
 
     @classmethod
     def uniform(cls, sample_size: int, min_spread: float, parameters: Parameters) -> SamplePlan:
         """Return the plan of samples among all matches, each the first one that is not degenerate."""
-        return cls(sample_size, False, (0,), min_spread, 1, parameters.max_degenerate, parameters.min_height)
+        return cls(sample_size, False, (0,), min_spread, 1, parameters.min_height)
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,6 @@ class _Rules(NamedTuple):
     min_spread: float
     min_height: float
     n_candidates: int
-    max_degenerate: int
     affine: bool
 
 
@@ -136,7 +134,7 @@ def draw_samples(
     sizes = np.array([min(each, nearest.shape[1] - 1) for each in plan.neighbourhoods], np.int64)
     starts = np.searchsorted(cumulative, np.arange(len(rows)) * (cumulative[-1] / len(rows)), side="right")
     starts, key = np.minimum(starts, len(rows) - 1), draw_key(rng)
-    rules = _Rules(plan.min_spread, plan.min_height, plan.n_candidates, plan.max_degenerate, plan.affine)
+    rules = _Rules(plan.min_spread, plan.min_height, plan.n_candidates, plan.affine)
     drawn = _Drawn(np.empty((n_samples, size), np.int64), np.zeros(4, np.int64))
     given = (shares, cumulative, starts), (nearest, sizes), tuple(rules)
     n_drawn = _draw_kernel(own, *given, key, tuple(drawn))
@@ -187,7 +185,7 @@ def _draw_kernel(data: Any, drawing: Any, around: Any, rules: Any, key: Any, dra
         counter = np.uint64(0)
         k = around.sizes[slot % len(around.sizes)]
         n_good, n_failed, least = 0, 0, np.inf
-        while n_good < rules.n_candidates and n_failed < rules.max_degenerate:
+        while n_good < rules.n_candidates and n_failed < _MOST_DEGENERATE:
             near = around.nearest[(slot // len(around.sizes) + n_failed) % len(around.nearest)]
             filled, largest = 0, 0.0
             if k > 0:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.hypotheses import Columns, padded, significance
+from ruzhash_cv.hypotheses import Columns, padded
 from ruzhash_cv.preferences import Kernel, expected_preference
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.selection import Structures
@@ -77,7 +77,9 @@ def columns_of(structures: Structures, problem: Problem) -> Columns:
     kernel = Kernel.of(matches.unit, problem.parameters)
     embedded = problem.stages.embed(squared, kernel, matches.groups, no_samples, matches.weights)
     ids = structures.family_ids
-    weights = significance(embedded, problem, expected[ids], families.sample_sizes[ids].astype(np.float64))
+    weights = problem.stages.significance(
+        embedded, problem, expected[ids], families.sample_sizes[ids].astype(np.float64)
+    )
     return Columns(structures.models, ids, problem.parameters.structure_weight * weights, no_samples)
 
 

@@ -14,7 +14,6 @@ from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.families.base import Models
 from ruzhash_cv.hypotheses import Columns, Pool, sample_hypotheses
 from ruzhash_cv.problem import Problem
-from ruzhash_cv.refinement import divide
 from ruzhash_cv.repetition import Neighbours, find_repetitions, repeated_beside
 from ruzhash_cv.scoring import Scores, most_significant
 from ruzhash_cv.selection import (
@@ -43,7 +42,7 @@ class Estimate:
     """What the search has found.
 
     `overlapping` (k, k) tells which pairs of structures are planes of which the smaller is interleaved with the larger. Neither this
-    nor `scores` covers structures that join, or are divided, later.
+    nor `scores` covers structures that join later.
     """
 
     structures: Structures
@@ -96,8 +95,8 @@ def proposal_weights(first: bool, weights: Array, unexplained: Array, scores: Ar
 
     Without scores all samples are drawn by `weights`. With scores half of them are drawn among all matches, half among the unexplained
     ones. An unexplained match has the proposal weight (1 - q) / q, where q is the share of these that scores at least as well. Among
-    all matches the `first` family is drawn evenly, because its small samples are often pure. The larger samples of the others seldom
-    are, so they follow the scores there too.
+    all matches the `first` family is drawn evenly, because its small samples are often free of mismatches. The larger samples of other
+    families seldom are, so they are drawn by the scores there too.
     """
     if scores is None:
         return [weights]
@@ -165,8 +164,8 @@ def held_by(structures: Structures, problem: Problem) -> Mask:
 def converged(selection: Selection, scores: Scores, problem: Problem, first_only: bool) -> bool:
     """Tell whether another round would not pay.
 
-    That is so if the unexplained matches score as decoys do, or if structures explain more than half of all, and if each structure has
-    more evidence than matches. With the first family alone the unexplained matches must score as decoys do, and structures need an
+    Each structure must have more evidence than matches, and either the unexplained matches score as decoys do, or structures explain
+    more than half of all matches. With the first family alone the unexplained matches must score as decoys do, and structures need an
     evidence of `evidence_per_match` for each match explained.
     """
     structures, unexplained, parameters = selection.structures, selection.unexplained, problem.parameters
@@ -224,10 +223,3 @@ def without(
     columns = most_significant(columns, parameters.n_columns)
     scores = problem.stages.score(columns, structures, unexplained, problem, rng)
     return Estimate(structures, estimate.discarded, overlapping, scores, estimate.pool)
-
-
-def divided(estimate: Estimate, problem: Problem) -> Estimate:
-    """Return the estimate with wide planes replaced by the neighbouring ones that they hold."""
-    n_tried = estimate.pool.n_tried(len(problem.parameters.refit_radii))
-    structures = divide(estimate.structures, problem.matches, problem.decoys, problem.radii, n_tried)
-    return replace(estimate, structures=structures)

@@ -7,10 +7,10 @@ the probability of as many by chance, which by Hoeffding's bound is at most exp(
 
     -ln NFA = n KL(c / n || alpha) - ln(n * models tried)
 
-Matches count by their weights. In n KL both n and c are less by those of a minimal sample, which fit the model whatever they are.
-alpha is the larger of two shares. Decoys tell how many mismatches lie within the largest radius, and by the growth of this share,
-r ** codimension, within smaller ones. The annulus around the radius tells how dense the surroundings are: mismatches may crowd around
-true positions.
+Matches count by their weights. In n KL the size of a minimal sample is subtracted from n and c, because a model always fits its own
+sample. alpha is the larger of two shares. Decoys are counted within the largest radius; within smaller ones their share falls as r
+** codimension, unless significantly more are there. The annulus around the radius tells how dense the surroundings are: mismatches
+may crowd around true positions.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
             return None
         if self._is("points"):
             return np.asarray(rng.permutation(rows)[: self.n_models])
-        weights, size, sizes = np.ones(len(rows)), self.family.sample_size, POINT_PARAMETERS.plane_neighbourhoods
+        weights, size, sizes = np.ones(len(rows)), self.family.sample_size, POINT_PARAMETERS.neighbourhoods
         if len(rows) < size:
             raise ValueError(
                 f"`X` must have at least {size} rows, as many as a model of the family needs, got {len(rows)}"

@@ -32,7 +32,6 @@ from ruzhash_cv.stationary import Stationary
 POINT_PARAMETERS = replace(
     PARAMETERS,
     motion_samples=PARAMETERS.plane_samples,
-    motion_refits=PARAMETERS.plane_refits,
     motion_widest_radius=PARAMETERS.plane_widest_radius,
 )
 #: Noise scales in the median distance of points from their centre, where the caller gives none.
@@ -130,7 +129,7 @@ def find_structures(
     >>> points[:120] += rng.normal(scale=0.003, size=(120, 2))
     >>> found = find_structures(points, Lines())
     >>> found
-    <FoundStructures: 2 structures, 122 of 200 points>
+    <FoundStructures: 2 structures, 124 of 200 points>
     >>> found.models.shape, found.masks.shape
     ((2, 3), (2, 200))
     """
@@ -246,7 +245,7 @@ def samples_of_points(
 ) -> MinimalSamples:
     """Draw samples of a family, from neighbourhoods of the sizes of planes."""
     rows = np.flatnonzero(weights > 0.0)
-    sizes = parameters.plane_neighbourhoods
+    sizes = parameters.neighbourhoods
     indices = draw_point_samples(points.data[rows], weights[rows], n_samples, family.sample_size, sizes, rng)
     return MinimalSamples(rows[indices], dict.fromkeys(REJECTIONS[:3], 0))
 

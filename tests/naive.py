@@ -392,14 +392,12 @@ def evidence(counts: Array, total: float, background: Array, rules: Sequence[flo
     return found
 
 
-def own_share(
-    points: Array, own: NDArray[np.bool_], around: NDArray[np.bool_], same: float, n_neighbours: int
-) -> float:
+def own_share(points: Array, own: NDArray[np.bool_], around: NDArray[np.bool_], same: float) -> float:
     """The share of own matches among the nearest of these around, but for what is the same keypoint."""
     said, among = list[bool](), np.flatnonzero(around)
     for row in np.flatnonzero(own):
         lengths = np.linalg.norm(points[among] - points[row], axis=1)
-        said += list(own[among[lengths > same][np.argsort(lengths[lengths > same])][:n_neighbours]])
+        said += list(own[among[lengths > same][np.argsort(lengths[lengths > same])][:1]])
     return float(np.mean(said)) if said else 1.0
 
 

@@ -167,8 +167,8 @@ def test_of_motions_all_that_samples_lead_to_are_compared_and_of_planes_the_larg
         consensus = consensus_of(noisy(kind, 0), kind)
         found = largest_consensus(consensus, samples(consensus, rng), rng)
         assert consensus.counts(found[:1])[0] == consensus.counts(found).max()
-        n_optimised[kind] = len(found) - PARAMETERS.motion_refits
-    refits = 1 + PARAMETERS.motion_refits * (1 + len(PARAMETERS.refit_radii))
+        n_optimised[kind] = len(found) - PARAMETERS.n_refits
+    refits = 1 + PARAMETERS.n_refits * (1 + len(PARAMETERS.refit_radii))
     assert n_optimised == {"homography": 1, "fundamental": refits}
 
 
@@ -262,7 +262,7 @@ def test_a_plane_proposes_motions_of_what_is_off_it() -> None:
     kept = sum(int((each.family_ids == 1).sum()) for each in (*estimate.pool.columns, *estimate.pool.hypotheses))
     tried = models_tried(estimate, problem, 1, np.random.default_rng(0))
     # A match drawn twice gives none.
-    assert kept + 0.8 * PARAMETERS.n_parallaxes < len(tried) <= kept + PARAMETERS.n_parallaxes
+    assert kept + 0.8 * PARAMETERS.motion_samples < len(tried) <= kept + PARAMETERS.motion_samples
     plane_matches = problem.matches.where[:200]
     squared = problem.families[1].squared_residuals(problem.matches.data[plane_matches], tried[kept:])
     assert np.sqrt(squared).max() < 1e-3 * problem.matches.unit

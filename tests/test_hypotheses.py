@@ -31,14 +31,14 @@ def test_the_greedy_cover_equals_its_twin(seed: int, n: int, m: int, wanted: int
 
 
 @pytest.mark.parametrize("sample_size", [0.0, 4.0])
-def test_a_model_s_weight_is_the_cubed_share_of_its_support_that_is_not_chance(sample_size: float) -> None:
-    """max(0, 1 - D / S)^3; how much single decoys prefer a model does not matter, only how many do."""
+def test_a_model_s_weight_is_the_share_of_its_support_that_is_not_chance(sample_size: float) -> None:
+    """max(0, 1 - D / S); how much single decoys prefer a model does not matter, only how many do."""
     problem, _ = problem_of(mismatches(90))
     total, n_decoys = problem.matches.weights.sum(), len(problem.decoys)
     pairs = np.array([(support, near) for support in (0.0, 0.1, 0.3, 0.9) for near in (0, 20, 200)])
     embedded = Embedded(np.zeros((len(pairs), 0), np.float32), pairs[:, 0] * total, pairs[:, 1])
     chance, share = 0.37 * (1 + pairs[:, 1]) / (1 + n_decoys), (embedded.sums - sample_size) / total
-    expected = [(1.0 - c / s) ** 3 if s > c else 0.0 for c, s in zip(chance, share, strict=True)]
+    expected = [1.0 - c / s if s > c else 0.0 for c, s in zip(chance, share, strict=True)]
     assert 0 < np.count_nonzero(expected) < len(expected)
     np.testing.assert_allclose(significance(embedded, problem, 0.37, sample_size), expected, rtol=1e-12)
 
@@ -54,7 +54,7 @@ def test_the_pool_has_the_best_models_as_columns_and_remembers_their_samples(fam
     data = np.vstack([(plane, motion)[family_id](150, 0.5), mismatches(50)])
     pool, problem = sampled(data, family_id)
     (columns,), family = pool.columns, problem.families[family_id]
-    assert 0 < len(columns) <= (PARAMETERS.motion_refits if family_id else PARAMETERS.plane_refits) < pool.n_models
+    assert 0 < len(columns) <= PARAMETERS.n_refits < pool.n_models
     assert (columns.weights > 0).all()
     assert (columns.family_ids == family_id).all()
     np.testing.assert_allclose(np.linalg.norm(columns.models, axis=1), 1.0)

@@ -56,7 +56,7 @@ def test_within_a_plane_s_tolerance_every_match_is_kept_and_beyond_it_what_is_pr
 
 @pytest.mark.parametrize(("times", "kept"), [(0.5, True), (1.0, True), (2.0, False)])
 def test_on_a_line_a_match_must_look_better_than_decoys(times: float, kept: bool) -> None:
-    shares = times * PARAMETERS.line_decoy_share
+    shares = times * PARAMETERS.significant_share
     for posterior in (0.9, 0.1):
         assert labelled([1.0], [posterior], decoy_shares=shares, codimensions=(LINE,)).keep.tolist() == [kept]
         assert labelled([1.0], [posterior], decoy_shares=shares, codimensions=(POINT,)).keep.all()

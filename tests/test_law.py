@@ -172,8 +172,8 @@ def test_few_or_weightless_matches_and_no_decoys_give_probabilities() -> None:
         assert (found.probabilities(ratios, shares, 1) >= 0).all()
 
 
-def test_the_finest_scale_is_a_number_of_the_method() -> None:
-    finer = replace(PARAMETERS, finest_scale=PARAMETERS.finest_scale / 3)
+def test_the_finest_scale_is_a_third_of_the_narrowest_of_a_preference() -> None:
+    finer = replace(PARAMETERS, n_scales=PARAMETERS.n_scales + 1)
     found = Components.of(Limits(np.array([3.0]), np.array([POINT])), far(1), UNIT, finer)
     np.testing.assert_allclose(found.scales[found.true], [1 / 9, 1 / 3, 1, 3])
 

@@ -68,7 +68,7 @@ def test_of_many_matches_a_part_is_searched_and_the_pose_is_fitted_to_all(monkey
 def test_each_of_two_motions_has_a_pose_of_its_own() -> None:
     """Though of all matches, which five are drawn from, most belong to the larger one."""
     rng, poses = np.random.default_rng(0), (POSE, (turned(0.1, 0.1, 0.6), towards(0.2, -0.9, 0.1)))
-    scenes = [on_plane(WALL, n, rng, 0.5, 1.2) for n in (300, 100)]
+    scenes = [on_plane(WALL, n, rng, 0.5, 1.2) for n in (300, 150)]
     result = filtered(*(views(scene, pose, noise=0.3) for scene, pose in zip(scenes, poses, strict=True)))
     assert len(result.motions) >= 2
     for motion, pose in enumerate(poses):

@@ -13,7 +13,7 @@ from ruzhash_cv.filtering import PARAMETERS
 from ruzhash_cv.repetition import Neighbours, find_repetitions, interleaved, own_share
 
 SMALL = PARAMETERS.small_share
-RULE = Neighbours(PARAMETERS.n_neighbours, PARAMETERS.interleaved_share, 1.0)
+RULE = Neighbours(PARAMETERS.interleaved_share, 1.0)
 OWN_KEYPOINTS = np.tile(np.arange(90), (2, 1))
 #: Sixty matches of a stronger structure, thirty of a weaker one.
 TWO = np.array([np.arange(90) < 60, np.arange(90) >= 60])
@@ -39,7 +39,7 @@ def test_the_share_of_own_neighbours_equals_its_twin(n: int) -> None:
     own[0] = True
     around = own | (rng.random(n) < 0.7)
     for same in (0.0, 3.0):
-        expected = naive.own_share(points, own, around, same, RULE.n)
+        expected = naive.own_share(points, own, around, same)
         assert own_share(points, own, around, RULE._replace(same=same)) == pytest.approx(expected)
 
 

@@ -27,7 +27,7 @@ def drawn_from(
 ) -> MinimalSamples:  # fmt: skip
     """Draw samples of equal weights and from several neighbourhoods where nothing else is asked for."""
     pairs, affine = np.hstack([points1, points2]), sample_size == 4 if affine is None else affine
-    plan = SamplePlan(sample_size, affine, tuple(around), min_spread, n_candidates, 20, 0.5)
+    plan = SamplePlan(sample_size, affine, tuple(around), min_spread, n_candidates, 0.5)
     shares = np.ones(len(pairs)) if weights is None else weights
     return draw_samples(pairs, shares, n_samples, plan, np.random.default_rng(rng))
 

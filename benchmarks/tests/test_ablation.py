@@ -110,7 +110,7 @@ def one_way() -> Problem:
 @cache
 def window_off() -> Problem:
     """A wall and things before it, and more of the wall's matches that are all one window off."""
-    points1, points2, true = one_window_off()
+    points1, points2, true = one_window_off(seed=9)
     return Problem("window off", "test", "homography", points1, points2, true.astype(np.intp), np.ones(len(true), bool))
 
 
@@ -152,11 +152,6 @@ def test_row_sums_rank_matches_as_weighted_preferences_do() -> None:
         assert result.anomaly_scores.min() == pytest.approx(0.5, abs=1e-6)  # of the largest sum
 
 
-def test_mask_of_structures_alone_is_what_lies_within_tolerances() -> None:
-    for result in results("mask: structures alone"):
-        assert np.array_equal(result.inlier_mask, result.labels >= 0)
-
-
 def test_masks_are_what_is_more_probable_than_not_or_as_much_as_a_rate_allows() -> None:
     for name in (DEFAULT, "mask: the law alone"):
         for result in results(name):
@@ -181,8 +176,8 @@ def test_the_method_runs_with_every_number_halved_and_doubled(name: str) -> None
 
 
 def test_integers_are_at_least_one_zero_stays_and_shares_stay_below_one() -> None:
-    assert NUMBERS["motion_neighbourhoods"].scaled(0.5) == (25, 0)
-    assert NUMBERS["tolerance_steps"].scaled(0.5) == 1
+    assert NUMBERS["neighbourhoods"].scaled(0.5) == (5, 10, 20, 0)
+    assert NUMBERS["annulus_steps"].scaled(0.5) == 1
     assert NUMBERS["plane_widest_radius"].scaled(2.0) == Parameters().plane_widest_radius + 2
     assert NUMBERS["interleaved_share"].scaled(2.0) == 0.999
 
