@@ -34,6 +34,7 @@ from ruzhash_cv.scoring import score
 from ruzhash_cv.search import (
     Estimate,
     converged,
+    divided,
     drop_repetitions,
     find_structures,
     proposal_weights,
@@ -267,6 +268,7 @@ def run(points1: Array, points2: Array, method: Method, options: Options, rng: n
     narrow = threshold if threshold is not None and threshold < parameters.radii[-1] * matches.unit else None
     if narrow is not None and len(estimate.structures) > 1:
         estimate = join_motions(estimate, problem)
+    estimate = divided(estimate, problem)
     scores = score_all(estimate, problem, matches, rows)
     search_seconds = time.perf_counter() - started
     if len(estimate.structures) == 0:

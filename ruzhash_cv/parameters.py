@@ -113,6 +113,11 @@ class Parameters:
         return self.annulus_steps // 2
 
     @property
+    def patch_size(self) -> int:
+        """Matches in a patch of a wide plane that its parts are looked for among: half of the largest neighbourhood."""
+        return max(self.neighbourhoods) // 2
+
+    @property
     def min_height(self) -> float:
         """Height of a triangle, in units, below which its points are collinear: the narrowest noise scale of a preference."""
         return float(self.scales[-1])

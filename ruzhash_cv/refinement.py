@@ -1,4 +1,11 @@
-"""Fits of models: refits with narrower and narrower radii, and the last, robust fits of structures at their own noise scales."""
+"""Fits of models: refits with narrower and narrower radii, and the last, robust fits of structures at their own noise scales.
+
+A structure also gives way to narrower ones. Planes a few pixels from each other may lie within one structure, wider than the widest
+noise scale, that has more evidence than each of them. Patches of its matches, each a match and its nearest, are fitted, and refitted
+narrowly. Parts are found among these as structures are, with radii smaller than the structure's by sqrt 2 or 2 at least. They take its
+place if they have more -ln NFA together. A curved surface or a noisy plane is seldom divided: the surroundings of a part are as dense
+as the part, and alpha counts these.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +14,23 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 from scipy.special import chdtri, fdtri, gammaln
 
-from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
 from ruzhash_cv.families.base import Models, TwoViewFamily
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.selection import Radii, Structures
+from ruzhash_cv.selection import (
+    Hypotheses,
+    Radii,
+    Structures,
+    Tests,
+    count_weights,
+    evidence,
+    extract,
+    strongest_first,
+)
 
 #: Noise that is less, in units or tolerances, is the rounding of exact matches.
 EXACT = 1e-6
@@ -137,3 +154,53 @@ def refine_structures(structures: Structures, matches: MatchSet, radii: Radii) -
     models, noise = refine(structures, matches, tolerances, radii, excluded)
     models = np.where(structures.stationary[:, None], structures.models, models)
     return replace(structures, models=models, noise=noise)
+
+
+def divide(structures: Structures, matches: MatchSet, decoys: Array, radii: Radii, n_tried: int) -> Structures:
+    """Return structures with wide planes replaced by the narrower ones that explain their matches better; strongest first."""
+    parameters, families = radii.parameters, radii.families
+    wide = (parameters.radii[structures.radius_indices] > parameters.widest_scale) & ~structures.stationary
+    wide &= families.is_plane(structures)
+    if not wide.any():
+        return structures
+    tests = Tests(n_tried, float(matches.weights.sum()))
+    nearest = families.nearest(structures, structures.tolerances, matches.data)
+    parts = []
+    for item in range(len(structures)):
+        whole, rows = structures.take(np.array([item])), np.flatnonzero(nearest == item)
+        if wide[item] and len(rows) >= 2 * parameters.patch_size:
+            background = radii.hypotheses(whole, matches.data[:0], decoys).background
+            models = _with_patches(whole, matches, rows, radii)
+            indices = radii.radius_indices(families.squared_residuals(models, matches.data[rows]))
+            found = Hypotheses(models.models, models.family_ids, indices, np.repeat(background, len(models), axis=0))
+            whole = _better(whole, found, matches.weights[rows], radii, tests)
+        parts.append(whole)
+    return strongest_first(Structures.join(parts))
+
+
+def _with_patches(whole: Structures, matches: MatchSet, rows: Rows, radii: Radii) -> Models:
+    """Return a structure's model, and those of patches of its matches, fitted to them and then narrowly to all."""
+    parameters, family = radii.parameters, radii.families[whole.family_ids[0]]
+    own = replace(matches, data=matches.data[rows], weights=matches.weights[rows])
+    seeds = np.linspace(0, len(rows) - 1, min(parameters.n_refits, len(rows))).astype(np.int64)
+    near = np.asarray(cKDTree(own.coordinates).query(own.coordinates[seeds], parameters.patch_size)[1])
+    weights = np.zeros((len(seeds), len(rows)))
+    np.put_along_axis(weights, near, own.weights[near], axis=1)
+    models = family.fit(own.data, weights)
+    models = models[np.isfinite(models).all(axis=1)]
+    models = np.vstack([whole.models, refit(family, own, models, np.full(len(models), matches.unit))])
+    return Models(models, np.repeat(whole.family_ids, len(models)))
+
+
+def _better(whole: Structures, found: Hypotheses, weights: Array, radii: Radii, tests: Tests) -> Structures:
+    """Return a structure, the first hypothesis, or the narrower ones that have more evidence together."""
+    step = int(whole.radius_indices[0])
+    counts = count_weights(found.radius_indices, weights, radii.parameters.n_radius_indices)
+    gains = evidence(found, counts, tests.total, radii.rules, tests.n_tried)
+    best, most = whole, float(gains[0, step])
+    patches = found.take(np.flatnonzero(gains[:, :step].max(axis=1) > 0.0))
+    for widest in (step - 1, step - 2):
+        parts, _ = extract(patches, weights, radii, tests, widest)
+        if len(parts) > 1 and parts.evidences.sum() > most:
+            best, most = parts, float(parts.evidences.sum())
+    return best

@@ -14,6 +14,7 @@ from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.families.base import Models
 from ruzhash_cv.hypotheses import Columns, Pool, sample_hypotheses
 from ruzhash_cv.problem import Problem
+from ruzhash_cv.refinement import divide
 from ruzhash_cv.repetition import Neighbours, find_repetitions, repeated_beside
 from ruzhash_cv.scoring import Scores, most_significant
 from ruzhash_cv.selection import (
@@ -42,7 +43,7 @@ class Estimate:
     """What the search has found.
 
     `overlapping` (k, k) tells which pairs of structures are planes of which the smaller is interleaved with the larger. Neither this
-    nor `scores` covers structures that join later.
+    nor `scores` covers structures that join, or are divided, later.
     """
 
     structures: Structures
@@ -223,3 +224,10 @@ def without(
     columns = most_significant(columns, parameters.n_columns)
     scores = problem.stages.score(columns, structures, unexplained, problem, rng)
     return Estimate(structures, estimate.discarded, overlapping, scores, estimate.pool)
+
+
+def divided(estimate: Estimate, problem: Problem) -> Estimate:
+    """Return the estimate with wide planes replaced by the neighbouring ones that they hold."""
+    n_tried = estimate.pool.n_tried(len(problem.parameters.refit_radii))
+    structures = divide(estimate.structures, problem.matches, problem.decoys, problem.radii, n_tried)
+    return replace(estimate, structures=structures)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 from stage_cases import in_pixels
-from two_views import MAKE, H, motion, plane
+from two_views import MAKE, H, beside, motion, plane
 
-from ruzhash_cv import filter_points
+from ruzhash_cv import filter_points, transfer_error
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
 from ruzhash_cv.families.base import Families, Models
 from ruzhash_cv.filtering import PARAMETERS
@@ -187,3 +187,27 @@ def test_a_plane_beside_a_stronger_one_is_fitted_without_its_matches(seed: int) 
     models = filter_points(points1, points2).models
     assert [model.support for model in models] == [300, 60]
     assert max(model.noise_scale for model in models) < 0.1
+
+
+# Division
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("step", "slope"), [(20.0, 0.0), (0.0, 0.1), (15.0, 0.05)])
+def test_neighbouring_planes_have_a_label_each(step: float, slope: float, seed: int) -> None:
+    points1, points2, right = beside(step, slope, seed)
+    result = filter_points(points1, points2, rng=seed)
+    assert len(result.models) == 2
+    assert max(model.tolerance for model in result.models) < 8.0
+    left = int(np.bincount(result.labels[:200][~right]).argmax())
+    assert np.mean(result.labels[:200] == np.where(right, 1 - left, left)) > 0.96
+    exact = [points[:200] for points in beside(step, slope, seed, noise=0.0)[:2]]
+    errors = transfer_error(*exact, result.models[0].matrix)
+    assert min(np.median(errors[right]), np.median(errors[~right])) < 0.5
+
+
+@pytest.mark.parametrize("noise", [3.0, 5.0])
+def test_a_noisy_plane_stays_one(noise: float) -> None:
+    for seed in range(3):
+        (model,) = filter_points(*beside(0.0, 0.0, seed, noise)[:2], rng=seed).models
+        assert model.tolerance > 12.0
