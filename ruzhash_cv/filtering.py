@@ -26,7 +26,7 @@ from ruzhash_cv.overlaps import join_motions, resolve_overlaps
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.preferences import as_rows, embed
 from ruzhash_cv.problem import Problem, Stages
-from ruzhash_cv.reasons import MIN_MATCHES, why_nothing, why_too_few
+from ruzhash_cv.reasons import MIN_MATCHES, why_nothing, why_nothing_is_kept, why_too_few
 from ruzhash_cv.refinement import refine_structures, refit
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.sampling import REJECTIONS, samples_of_matches
@@ -361,7 +361,8 @@ def _labelled(
         tolerance = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
         labelling = label_matches(*given, Choice(tolerance, options.false_discovery_rate))
     overlays = is_overlay(structures, own, matches)
-    kept = np.isin(np.arange(len(structures)), labelling.labels)
+    # A low rate may leave a structure without a match, which is there all the same.
+    kept = np.isin(np.arange(len(structures)), (own if options.threshold is None else labelling).labels)
     structures, overlays = structures.take(np.flatnonzero(kept)), overlays[kept]
     own, labelling = own.of_structures(kept), labelling.of_structures(kept)
     if not options.keep_stationary:
@@ -388,7 +389,7 @@ def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, thre
     distinct[finite] = np.where(labelling.keep[where], where, -1)
     result = _flagged(
         finite,
-        None if len(structures) > 0 else "no match belongs to any of the structures found",
+        why_nothing_is_kept(labelling.keep, len(structures)),
         models=tuple(models),
         _motion_problem=motions if len(structures) > 0 else None,
         _distinct=distinct,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ruzhash_cv._arrays import Mask
 from ruzhash_cv.matches import LARGEST_COORDINATE, MatchSet
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
@@ -33,3 +34,14 @@ def why_nothing(matches: MatchSet, pixel: float) -> str:
         if off < pixel:
             return f"the points of the {name} image lie on a line"
     return "no model found that more matches agree with than chance would give"
+
+
+def why_nothing_is_kept(keep: Mask, n_structures: int) -> str | None:
+    """Say why structures were found and no match is kept; None if some are."""
+    if n_structures == 0:
+        return "no match belongs to any of the structures found"
+    return (
+        None
+        if keep.any()
+        else "no match is probable enough for the `false_discovery_rate`, or all are of a stationary overlay"
+    )

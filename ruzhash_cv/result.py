@@ -110,7 +110,7 @@ class FilterResult(Record):
     n_models : int
         Models sampled.
     reason : str or None
-        Why there are no structures; None where there are.
+        Why there are no structures, or why none of their matches is kept; None where some are.
     seconds : dict of str to float
         Time of two stages: ``"search"``, for models and structures, and ``"labelling"``, for last fits, probabilities and mask.
 
@@ -174,7 +174,7 @@ class FilterResult(Record):
     def _motions(self) -> tuple[tuple[Motion, ...], Rows]:
         if self._motion_problem is None or self._distinct is None:
             return (), np.full(len(self.labels), -1)
-        return _motions_in_pixels(self._motion_problem, self._distinct)
+        return _motions_in_pixels(self._motion_problem, self._distinct, self.labels)
 
     @uninterrupted
     def plane_motion(self, structure: int) -> Array | None:
@@ -243,10 +243,15 @@ class FilterResult(Record):
         return printing.as_html(self)
 
 
-def _motions_in_pixels(problem: MotionProblem, distinct: Rows) -> tuple[tuple[Motion, ...], Rows]:
-    """Return motions in pixels that have matches, and which of them each match given belongs to, -1 for none."""
+def _motions_in_pixels(problem: MotionProblem, distinct: Rows, structures: Rows) -> tuple[tuple[Motion, ...], Rows]:
+    """Return motions in pixels that have matches, and which of them each match given belongs to, -1 for none.
+
+    A match of a structure (n,) belongs to the motion that holds this, also where a `threshold` is wider than the structure.
+    """
     found, labels = find_motions(problem)
-    listed, given = np.unique(np.append(-1, np.append(labels, -1)[distinct]), return_inverse=True)
+    holds = np.argmax(found.holds, axis=0)
+    own = np.where(structures < 0, np.append(labels, -1)[distinct], holds[structures])
+    listed, given = np.unique(np.append(-1, own), return_inverse=True)
     supports = np.bincount(given[1:], minlength=len(listed)).tolist()
     motions = [_as_motion(problem, found, *each) for each in zip(listed[1:].tolist(), supports[1:], strict=False)]
     return tuple(motions), given[1:] - 1

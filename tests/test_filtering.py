@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rendering import Correspondences, desk_scene, draw_correspondences, facade_scene, plane_scene, rigid_scene
-from two_views import Array, views
+from stage_cases import mismatches
+from two_views import Array, plane, views
 
 from ruzhash_cv import (
     FilterResult,
@@ -94,8 +95,8 @@ def test_every_plane_of_a_facade_is_kept(n_planes: int, rate: float) -> None:
     )
     result = filter_points(drawn.points1, drawn.points2)
     assert f1(result.inlier_mask, drawn.labels) > 0.9
-    for plane in range(1, n_planes + 1):
-        assert result.inlier_mask[drawn.labels == plane].mean() > 0.85
+    for number in range(1, n_planes + 1):
+        assert result.inlier_mask[drawn.labels == number].mean() > 0.85
 
 
 @pytest.mark.parametrize("n_objects", [2, 4])
@@ -638,3 +639,24 @@ def test_the_caller_s_settings_of_floating_point_errors_change_nothing(model: st
     before = filter_points(points, moved, model=model)
     with np.errstate(all="raise"):
         assert filter_points(points, moved, model=model) == before
+
+
+def test_a_rate_that_keeps_nothing_leaves_structures_and_evidence() -> None:
+    points = plane(200, 0.5), mismatches(60)
+    data = np.vstack(points)
+    every = filter_points(data[:, :2], data[:, 2:])
+    none = filter_points(data[:, :2], data[:, 2:], false_discovery_rate=1e-9)
+    assert not none.inlier_mask.any()
+    assert none.evidence == every.evidence > 100.0
+    assert [model.support for model in none.models] == [0]
+    assert "false_discovery_rate" in str(none.reason)
+    assert every.reason is None
+    assert not (none.motion_labels >= 0).any()
+
+
+@pytest.mark.parametrize("threshold", [1.0, 20.0, 100.0])
+def test_matches_within_a_threshold_belong_to_the_motion_of_their_structure(threshold: float) -> None:
+    data = np.vstack([plane(200, 1.0), mismatches(150)])
+    result = filter_points(data[:, :2], data[:, 2:], threshold=threshold)
+    np.testing.assert_array_equal(result.motion_labels, result.labels)
+    assert [motion.support for motion in result.motions] == [model.support for model in result.models]
