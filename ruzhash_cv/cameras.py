@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ruzhash_cv._arrays import Array, Mask, Record
-from ruzhash_cv._validation import as_array, as_matrix, as_points, as_reals, check_int, check_real
+from ruzhash_cv._validation import LARGEST_COORDINATE, as_array, as_matrix, as_points, as_reals, check_int, check_real
 
 Cameras: TypeAlias = "tuple[Camera | None, Camera | None]"
 
@@ -355,11 +355,11 @@ class Sight:
     calibrated: bool
 
     @classmethod
-    def of(cls, points1: Array, points2: Array, cameras: Cameras) -> Sight:
+    def of(cls, points1: Array, points2: Array, cameras: Cameras, largest: float = LARGEST_COORDINATE) -> Sight:
         """Return what cameras add to points (n, 2). An unknown one is taken for a pinhole as wide as its points, see `as_wide_as`."""
         rays, into = [], []
         for number, (camera, points) in enumerate(zip(cameras, (points1, points2), strict=True), 1):
-            known = as_wide_as(points) if camera is None else camera
+            known = as_wide_as(points, largest) if camera is None else camera
             directions = known.rays(points)
             _check_folds(directions, points, f"points{number}")
             with np.errstate(all="ignore"):
@@ -385,9 +385,9 @@ def as_both_cameras(camera1: Any, camera2: Any) -> tuple[Camera, Camera]:
     return Camera.of(camera1, "camera1"), Camera.of(camera2, "camera2")
 
 
-def as_wide_as(points: Array) -> Camera:
-    """Return a pinhole whose image just holds points (n, 2), of COLMAP's guess of a focal length."""
-    given = points[(np.abs(points) < 1e9).all(axis=1)]
+def as_wide_as(points: Array, largest: float) -> Camera:
+    """Return a pinhole whose image just holds the points (n, 2) of coordinates below `largest`, of COLMAP's guess of a focal length."""
+    given = points[(np.abs(points) < largest).all(axis=1)]
     low, high = (given.min(axis=0), given.max(axis=0)) if len(given) > 0 else (np.zeros(2), np.ones(2))
     f = _GUESSED_FOCAL_LENGTH * (float((high - low).max()) or 1.0)
     x, y = 0.5 * (low + high)

@@ -10,7 +10,15 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import uninterrupted
-from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_choice, check_real, without_keywords
+from ruzhash_cv._validation import (
+    RNG,
+    as_generator,
+    as_pairs,
+    check_choice,
+    check_real,
+    largest_coordinate,
+    without_keywords,
+)
 from ruzhash_cv.calibration import contradicted
 from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
 from ruzhash_cv.consensus import with_most_matches
@@ -255,10 +263,11 @@ def filter_points(
 def run(points1: Array, points2: Array, method: Method, options: Options, rng: np.random.Generator) -> FilterResult:
     """Return the result for checked points (n, 2): the method on one page."""
     started, stages, parameters = time.perf_counter(), method.stages, method.parameters
-    sight = None if options.cameras is None else Sight.of(points1, points2, options.cameras)
-    matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, stages.weigh_matches, sight)
+    largest = largest_coordinate(options.pixel)
+    sight = None if options.cameras is None else Sight.of(points1, points2, options.cameras, largest)
+    matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, stages.weigh_matches, sight, largest)
     if matches.n_groups < MIN_MATCHES:
-        return _flagged(matches.finite, why_too_few(matches))
+        return _flagged(matches.finite, why_too_few(matches, options.pixel))
     searched, rows = subsample(matches, parameters.max_searched, stages, rng)
     threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
     problem = Problem.of(searched, method.families, parameters, stages, rng, threshold)

@@ -13,14 +13,13 @@ import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, RAYS1, Array, Mask, Rows
 from ruzhash_cv._kernels import jit
+from ruzhash_cv._validation import LARGEST_COORDINATE
 from ruzhash_cv.cameras import Sight
 
 Weigh: TypeAlias = Callable[[Rows, Rows], Array]
 
 #: Where half of the matches have more than so many near them in one coordinate, neighbours are searched in cells of two.
 _CROWDED = 200
-#: Pixels; anything larger is no coordinate, and beyond it a fundamental matrix of doubles is not exact to a pixel.
-LARGEST_COORDINATE = 1e9
 
 
 @dataclass(frozen=True)
@@ -95,12 +94,21 @@ class MatchSet:
 
     @classmethod
     def of(
-        cls, points1: Array, points2: Array, unit: float, weigh: Weigh = match_weights, sight: Sight | None = None
+        cls,
+        points1: Array,
+        points2: Array,
+        unit: float,
+        weigh: Weigh = match_weights,
+        sight: Sight | None = None,
+        largest: float = LARGEST_COORDINATE,
     ) -> MatchSet:
-        """Return the distinct matches of points; `unit` is the method's unit of length in that of the points."""
+        """Return the distinct matches of points; `unit` is the method's unit of length in that of the points.
+
+        Coordinates of at least `largest` are none.
+        """
         pixels = np.hstack([points1, points2] if sight is None else [points1, points2, sight.rays1, sight.rays2])
         # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
-        finite = np.logical_and.reduce((np.abs(pixels) < LARGEST_COORDINATE).T)
+        finite = np.logical_and.reduce((np.abs(pixels) < largest).T)
         # Distinct and sorted before anything is computed: neither repetitions nor the order given change a bit.
         pixels, where = _distinct(pixels.take(np.flatnonzero(finite), axis=0))
         frame = Frame.around(pixels[:, :2], pixels[:, 2:4])

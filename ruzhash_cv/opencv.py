@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import uninterrupted
-from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_real
+from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_real, largest_coordinate
 from ruzhash_cv.cameras import Camera, Sight
 from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise
 from ruzhash_cv.families.base import Models
@@ -266,7 +266,7 @@ def _find(kind: Model, points1: ArrayLike, points2: ArrayLike, threshold: float,
     """Return the model of a kind that most matches agree with, and their mask."""
     (first, second), generator = as_pairs(points1, points2), as_generator(rng)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        matches = MatchSet.of(first, second, PARAMETERS.unit * pixel)
+        matches = MatchSet.of(first, second, PARAMETERS.unit * pixel, largest=largest_coordinate(pixel))
         matrix = find_matrix(kind, matches, threshold, PARAMETERS, generator)
     return _as_opencv(kind, matrix, first, second, threshold)
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from ruzhash_cv._arrays import Mask
-from ruzhash_cv.matches import LARGEST_COORDINATE, MatchSet
+from ruzhash_cv._validation import largest_coordinate
+from ruzhash_cv.matches import MatchSet
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 MIN_MATCHES = 8
 
 
-def why_too_few(matches: MatchSet) -> str:
+def why_too_few(matches: MatchSet, pixel: float) -> str:
     """Say why the matches are too few: there are few, they are all the same, or their unit is not the pixel."""
     reason = f"{matches.n_groups} distinct matches, at least {MIN_MATCHES} are needed"
     if len(matches) == 0 < len(matches.finite):
-        return f"{reason}: no row has a match of finite coordinates below {LARGEST_COORDINATE:.0e}"
+        relative = "" if pixel == 1.0 else f" with `pixel` {pixel:.3g}"
+        return f"{reason}: no row has a match of finite coordinates below {largest_coordinate(pixel):.3g}{relative}"
     if len(matches) == 1 < len(matches.where):
         return f"{reason}: all points are the same"
     if len(matches) >= MIN_MATCHES:

@@ -101,8 +101,8 @@ class FilterResult(Record):
         ones that are more probable than not belong to one.
     has_match : ndarray of bool, shape (n,)
         False where a row has no match to test: the ratio test dropped it, its knnMatch row is empty, an index is masked, or a
-        coordinate is not finite or beyond any image (1e9). Such a row is not kept, and neither counted nor drawn; its score is 1, its
-        probability 0.
+        coordinate is not finite or beyond any image (1e9 pixels). Such a row is not kept, and neither counted nor drawn; its score is
+        1, its probability 0.
     models : tuple of Structure
         Strongest first.
     degenerate_samples : dict of str to int

@@ -22,6 +22,7 @@ from ruzhash_cv import (
     as_correspondences,
     filter_matches,
     filter_points,
+    find_homography,
     sampson_distance,
     select_matches,
     transfer_error,
@@ -459,10 +460,39 @@ def test_a_result_without_structures_says_why() -> None:
         ("the points of the second image are all the same", others, np.full((60, 2), 5.0)),
         ("no model found that more matches agree with than chance would give", points, others),
         ("7 distinct matches, at least 8 are needed", points[:7], points[:7]),
+        ("no row has a match of finite coordinates below 1e+09", points + 1e10, points),
     ):
         result = filter_points(first, second)
         assert reason in str(result.reason)
         assert not result.inlier_mask.any()
+
+
+@pytest.mark.parametrize("pixel", [1e-3, 1e7])
+def test_the_largest_coordinate_is_in_pixels(pixel: float) -> None:
+    first = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    second = 0.5 * first + 3.0
+    second[0, 0] = 2e9
+    camera = np.array([[700.0, 0.0, 250.0], [0.0, 700.0, 250.0], [0.0, 0.0, 1.0]])
+    scaled = np.diag([pixel, pixel, 1.0]) @ camera
+    for cameras, own in ((None, None), ((None, camera), (None, scaled))):
+        pixels = filter_points(first, second, cameras=cameras)
+        others = filter_points(pixel * first, pixel * second, pixel=pixel, cameras=own)
+        assert pixels.has_match.tolist() == others.has_match.tolist() == [False] + 59 * [True]
+        assert pixels.inlier_mask.sum() == others.inlier_mask.sum() == 59
+    _, mask = find_homography(pixel * first, pixel * second, threshold=3.0 * pixel, pixel=pixel)
+    assert mask.sum() == 59
+    nothing = filter_points(pixel * first + 1e10 * pixel, pixel * second, pixel=pixel)
+    assert f"no row has a match of finite coordinates below {1e9 * pixel:.3g} with `pixel` {pixel:.3g}" in str(
+        nothing.reason
+    )
+
+
+def test_with_a_pixel_of_any_size_squares_do_not_overflow() -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    for pixel in (1e-300, 1e50, 1e100, 1e300):
+        result = filter_points(1e50 * points, 1e50 * points + 3e50, pixel=pixel)
+        assert (result.reason is None) == bool(result.models) == (pixel == 1e50)
+        assert not filter_points(1e200 * points, 1e200 * points, pixel=pixel).has_match.any()
 
 
 def test_structures_that_hold_no_match_are_left_out() -> None:

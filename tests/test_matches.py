@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ruzhash_cv._validation import LARGEST_COORDINATE
 from ruzhash_cv.matches import (
-    LARGEST_COORDINATE,
     Frame,
     MatchSet,
     _follow_leaders,
