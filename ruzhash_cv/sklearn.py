@@ -23,13 +23,15 @@ from ruzhash_cv.forests.isolation import PreferenceForest
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.paper import VoronoiForest
 from ruzhash_cv.preferences import as_preferences
-from ruzhash_cv.structures import POINT_PARAMETERS, check_family, draw_point_samples
+from ruzhash_cv.structures import LARGEST, POINT_PARAMETERS, check_family, check_takes, draw_point_samples
 
 FORMS = ("points", "residuals", "preferences")
 #: Share of residuals that lie within the noise scale, where the caller gives none.
 SHARE_WITHIN = 0.05
 #: Preferences end at so many noise scales.
 CUT = 3.0
+#: `max_samples` where it is "auto".
+AUTO_SAMPLES = 256
 _RESIDUALS_AT_ONCE = 4_000_000
 
 
@@ -54,8 +56,8 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         RuzHash-iForest, or PI-Forest with Tanimoto distances, which takes longer.
     n_estimators : int, default=100
         Trees, t.
-    max_samples : int, default=256
-        Rows each tree is grown on, psi.
+    max_samples : int or "auto", default=256
+        Rows each tree is grown on, psi, at most all. "auto" is 256, as in scikit-learn's `IsolationForest`.
     branching_factor : int, default=16
         Branches of a node, b.
     contamination : "auto" or float in (0, 0.5], default="auto"
@@ -101,7 +103,7 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         n_models: int = 1000,
         forest: str = "ruzhash",
         n_estimators: int = 100,
-        max_samples: int = 256,
+        max_samples: int | str = 256,
         branching_factor: int = 16,
         contamination: Any = "auto",
         random_state: Any = None,
@@ -165,6 +167,12 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
             check_family(self.family)
         check_choice(self.forest, "forest", ("ruzhash", "voronoi"))
         check_int(self.n_models, "n_models")
+        # The forest's own words for these are others.
+        check_int(self.n_estimators, "n_estimators")
+        if isinstance(self.max_samples, str):
+            check_choice(self.max_samples, "max_samples", ("auto",), "an integer")
+        else:
+            check_int(self.max_samples, "max_samples")
         if self.noise_scale is not None:
             check_real(self.noise_scale, "noise_scale")
         if isinstance(self.contamination, str):
@@ -179,7 +187,7 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
     def _new_forest(self, seed: int) -> PreferenceForest:
         options: dict[str, Any] = {
             "n_trees": self.n_estimators,
-            "subsample_size": self.max_samples,
+            "subsample_size": AUTO_SAMPLES if self.max_samples == "auto" else self.max_samples,
             "branching_factor": self.branching_factor,
             "rng": seed,
             "n_jobs": 1 if self.n_jobs is None else self.n_jobs,
@@ -192,6 +200,9 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
             return None
         if self._is("points"):
             return np.asarray(rng.permutation(rows)[: self.n_models])
+        check_takes(self.family, rows.shape[1], "X")
+        if not (np.abs(rows) < LARGEST).all():  # squares would overflow
+            raise ValueError(f"`X` must have coordinates below {LARGEST:.0e}, got {np.abs(rows).max():.3g}")
         weights, size, sizes = np.ones(len(rows)), self.family.sample_size, POINT_PARAMETERS.neighbourhoods
         if len(rows) < size:
             raise ValueError(
@@ -214,7 +225,8 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
             elif self._is("points"):
                 yield cdist(block, np.asarray(self.models_))
             else:
-                yield np.sqrt(self.family.squared_residuals(block, self.models_)).T
+                with np.errstate(over="ignore", invalid="ignore"):  # what is so far off has no preference
+                    yield np.sqrt(self.family.squared_residuals(block, self.models_)).T
 
     def _measured_scale(self, rows: Any) -> float | None:
         if self._is("preferences"):

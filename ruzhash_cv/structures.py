@@ -1,7 +1,7 @@
 """All structures among points of any kind: lines, circles, planes, or what a family of one's own describes.
 
 The search is that of `filter_points`: samples of neighbours, hypotheses weighed against decoys, structures by -ln NFA, a RuzHash
-forest whose scores lead the next round. What differs is what a correspondence has and a point has not. Decoys are uniform in the
+forest whose scores lead the next round. What differs is what a correspondence has and a point has not. Decoys are uniform in a
 bounding box of the points, samples are drawn among neighbours in space, and nothing is stationary or a repetition.
 """
 
@@ -97,7 +97,8 @@ def find_structures(
     Parameters
     ----------
     data : array_like, shape (n, d)
-        Points. Rows that are not finite, or beyond 1e60, belong to nothing, and change nothing for the others.
+        Points; an empty list has none. Rows that are not finite, or beyond 1e60, belong to nothing, and change nothing for the
+        others.
     family : ModelFamily
         `ruzhash_cv.families.Lines` or `Circles` of points in the plane, or a family of your own. Its codimension is 1 or 2.
     threshold : float, optional
@@ -134,10 +135,13 @@ def find_structures(
     ((2, 3), (2, 200))
     """
     points = as_reals(data, "data", "(n, d)")
+    has_columns = points.shape != (0,)  # an empty list has none
+    points = points if has_columns else points.reshape(0, 1)
     if points.ndim != 2 or points.shape[1] == 0:
         raise ValueError(f"`data` must have shape (n, d), got {points.shape}")
     checked = _PointFamily(cast(TwoViewFamily, check_family(family)))
-    _check_takes(checked, points)
+    if has_columns:
+        check_takes(checked, points.shape[1], "data")
     if threshold is not None:
         threshold = check_real(threshold, "threshold")
     if noise_scale is not None:
@@ -171,13 +175,13 @@ def check_family(family: Any) -> ModelFamily:
     return cast(ModelFamily, family)
 
 
-def _check_takes(family: _PointFamily, points: Array) -> None:
-    """Raise unless the family takes points of so many coordinates."""
+def check_takes(family: ModelFamily, n_coordinates: int, name: str) -> None:
+    """Raise unless the family takes points of so many coordinates, which the argument `name` has."""
     try:
-        sample = np.zeros((1, family.sample_size, points.shape[1]))
+        sample = np.zeros((1, family.sample_size, n_coordinates))
         family.squared_residuals(sample[0], family.solve(sample)[0])
     except (ValueError, IndexError) as error:
-        what = f"{points.shape[1]} coordinates, as `data` has: {error}"
+        what = f"{n_coordinates} coordinates, as `{name}` has: {error}"
         raise ValueError(f"`family` ({family.name}) does not take points of {what}") from error
 
 
@@ -230,9 +234,16 @@ def _as_set(points: Array, groups: Rows, unit: float) -> MatchSet:
 
 
 def uniform_decoys(points: MatchSet, parameters: Parameters, rng: np.random.Generator) -> Array:
-    """Return decoys (N, d) spread evenly over the bounding box of points."""
+    """Return decoys (N, d) spread evenly over the bounding box of points, whose short sides are widened.
+
+    Points along an axis have a box that is as thin as they are, and decoys in it would lie on their line as well. So a side is at least
+    as long as the widest tolerances on both sides of a structure, unless no side is.
+    """
     lowest, highest = points.data.min(axis=0), points.data.max(axis=0)
-    return rng.uniform(lowest, highest, (parameters.n_decoys, points.data.shape[1]))
+    sides = highest - lowest
+    least = min(2.0 * parameters.widest_tolerance(1) * points.unit, sides.max())
+    margins = 0.5 * np.maximum(least - sides, 0.0)
+    return rng.uniform(lowest - margins, highest + margins, (parameters.n_decoys, len(sides)))
 
 
 def samples_of_points(

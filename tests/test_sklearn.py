@@ -157,7 +157,10 @@ def test_new_rows_are_scored_one_by_one_as_together() -> None:
         ({"contamination": "some"}, r"`contamination` must be one of 'auto', a number in \(0, 0.5\], got 'some'"),
         ({"noise_scale": -1.0}, "`noise_scale` must be a finite number above 0, got -1.0"),
         ({"n_models": 0}, "`n_models` must be at least 1, got 0"),
-        ({"n_estimators": 0}, "`n_trees` must be at least 1, got 0"),
+        ({"n_estimators": 0}, "`n_estimators` must be at least 1, got 0"),
+        ({"max_samples": 0}, "`max_samples` must be at least 1, got 0"),
+        ({"max_samples": 0.5}, "`max_samples` must be an integer, got 0.5"),
+        ({"max_samples": "all"}, "`max_samples` must be one of 'auto', an integer, got 'all'"),
         ({"family": "preferences"}, r"`X` must lie in \[0, 1\], got values from"),
     ],
 )
@@ -173,3 +176,29 @@ def test_too_few_rows_for_a_model_are_named() -> None:
         ValueError, match="`X` must have samples that make models of the family, got 1000 that make none"
     ):
         PreferenceIsolationForest(Lines()).fit(np.ones((9, 2)))
+
+
+def test_max_samples_auto_is_256_as_in_scikit_learn() -> None:
+    points = np.random.default_rng(0).normal(size=(400, 2))
+    scores = [
+        PreferenceIsolationForest(max_samples=psi, n_models=50, random_state=0).fit(points).score_samples(points)
+        for psi in ("auto", 256, 300)
+    ]
+    np.testing.assert_array_equal(scores[0], scores[1])
+    assert (scores[0] != scores[2]).any()
+
+
+@pytest.mark.parametrize(("family", "name"), [(Lines(), "line"), (Circles(), "circle")])
+@pytest.mark.parametrize("d", [1, 3])
+def test_points_of_other_dimensions_than_the_family_s_are_told(family: Any, name: str, d: int) -> None:
+    with pytest.raises(ValueError, match=rf"`family` \({name}\) does not take points of {d} coordinates, as `X` has"):
+        PreferenceIsolationForest(family).fit(np.random.default_rng(0).normal(size=(30, d)))
+
+
+@pytest.mark.parametrize("family", [Lines(), Circles()])
+def test_coordinates_whose_squares_overflow_are_refused_in_training_and_outliers_afterwards(family: Any) -> None:
+    points, _ = shape()
+    with pytest.raises(ValueError, match=r"`X` must have coordinates below 1e\+60, got 1e\+155"):
+        PreferenceIsolationForest(family).fit(points / np.abs(points).max() * 1e155)
+    detector = PreferenceIsolationForest(family, n_models=100, random_state=0).fit(points)
+    assert detector.predict(np.array([[1e155, 0.0], [1e300, 1e300]])).tolist() == [-1, -1]

@@ -40,7 +40,7 @@ class Planes:
             scatter = ((data - centre) * own[:, None]).T @ (data - centre)
             normal = np.linalg.eigh(scatter)[1][:, 0] if np.isfinite(scatter).all() else np.full(3, np.nan)
             fitted.append([*normal, -normal @ centre])
-        return np.array(fitted)
+        return np.array(fitted).reshape(-1, 4)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,27 @@ def test_points_at_random_have_hardly_ever_a_structure(family: Any) -> None:
     for seed in range(12):
         n_found += len(find_structures(np.random.default_rng(seed).uniform(0, 1, (150, 2)), family, rng=seed))
     assert n_found <= 1
+
+
+@pytest.mark.parametrize("n", [20, 50, 100])
+@pytest.mark.parametrize("direction", [(1.0, 0.0), (0.0, 1.0), (1.0, 1e-3), (1.0, 1.0)])
+def test_points_on_one_line_are_a_line_in_any_direction(direction: tuple[float, float], n: int) -> None:
+    x = np.random.default_rng(100).uniform(0, 1, n)
+    found = find_structures(1.0 + x[:, None] * direction, Lines())
+    assert found.masks.tolist() == [[True] * n]
+
+
+@pytest.mark.parametrize("height", [1.0, 0.3, 0.15])
+def test_a_box_of_random_points_is_no_line(height: float) -> None:
+    points = np.random.default_rng(0).uniform(0, [1.0, height], (4, 100, 2))
+    assert [len(find_structures(each, Lines())) for each in points] == [0] * 4
+    # A noise scale as large as the box widens no box beyond a square.
+    assert height < 1.0 or len(find_structures(points[0], Lines(), noise_scale=0.3)) == 0
+
+
+def test_points_in_a_level_plane_are_a_plane() -> None:
+    points = np.random.default_rng(0).uniform(0, 1, (100, 3)) * [1.0, 1.0, 0.0]
+    assert find_structures(points, Planes()).masks.tolist() == [[True] * 100]
 
 
 def test_a_family_of_one_s_own_in_space() -> None:
@@ -125,7 +146,7 @@ def test_many_points_are_all_labelled_though_some_are_searched() -> None:
     assert (found.labels[np.concatenate([shape.labels for shape in shapes]) >= 0] >= 0).mean() > 0.9
 
 
-@pytest.mark.parametrize("points", [np.zeros((0, 2)), np.ones((50, 2)), np.full((9, 2), np.nan), np.eye(2)])
+@pytest.mark.parametrize("points", [np.zeros((0, 2)), [], np.ones((50, 2)), np.full((9, 2), np.nan), np.eye(2)])
 def test_too_few_points_give_an_empty_result_that_says_so(points: Array) -> None:
     found = find_structures(points, Lines())
     assert (len(found), found.masks.shape, found.labels.tolist()) == (0, (0, len(points)), [-1] * len(points))

@@ -40,7 +40,7 @@ class PreferenceIsolationForest(BaseDetector):  # type: ignore[misc]
         n_models: int = 1000,
         forest: str = "ruzhash",
         n_estimators: int = 100,
-        max_samples: int = 256,
+        max_samples: int | str = 256,
         branching_factor: int = 16,
         random_state: Any = None,
         n_jobs: int | None = None,
