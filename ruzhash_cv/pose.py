@@ -37,7 +37,7 @@ class CameraPose(Record):
     has_baseline : bool
         Whether the matches tell that the camera moved: False for one that only turned.
     inliers : ndarray of bool, shape (n,)
-        Which of the matches given agree with the pose, in front of both cameras.
+        Which of the matches given agree with the pose, in front of both cameras; where the baseline is not told, with the rotation.
     points3d : ndarray of float64, shape (n, 3)
         Points of the inliers, in the first camera's frame and in baselines; NaN for all else, and where the baseline is not told.
     median_angle : float
@@ -121,15 +121,15 @@ def pose_of_motion(
     placed = best_pose(essentials, sampled, views)
     if views is not every:
         placed = best_pose(_essential(placed), np.zeros((0, 9)), every)
-    inliers = own & placed.agree[distinct]
     rotation = best_rotation(placed.rotation, every)
     has_baseline = tells_baseline(placed, rotation, every)
+    if not has_baseline:  # in front of or behind such cameras is chance
+        placed = replace(placed, rotation=rotation, agree=squared_turns(data, rotation) <= every.limit**2)
+    inliers = own & placed.agree[distinct]
     points3d, rays = np.full((n, 3), np.nan), (directions(data[:, RAYS1]), directions(data[:, RAYS2]))
     agreeing = distinct[inliers]
     if has_baseline:
         points3d[inliers] = midpoints(placed, *rays)[agreeing]
-    else:
-        placed = replace(placed, rotation=rotation)
     angle = float(np.median(_angles(placed, *rays)[agreeing])) if len(agreeing) > 0 else float("nan")
     return CameraPose(placed.rotation, placed.translation, has_baseline, inliers, points3d, angle)
 
@@ -249,10 +249,9 @@ def tells_baseline(placed: Placed, rotation: Array, views: Views) -> bool:
     squared residuals in noise scales, cut at 2 (4 - d), plus 2 d n + k ln(4 n), for models of dimension d with k numbers.
     """
     own = views.data[views.own]
-    moved, still = _FAMILY.squared_residuals(own, _essential(placed))[0], _squared_turns(own, rotation)
+    moved, still = _FAMILY.squared_residuals(own, _essential(placed))[0], squared_turns(own, rotation)
     n, variance = len(own), views.noise**2
-    # Of a residual across the second ray half is each ray's.
-    turning = np.minimum(0.5 * still / variance, 4.0).sum() + 4.0 * n + 3.0 * np.log(4.0 * n)
+    turning = np.minimum(still / variance, 4.0).sum() + 4.0 * n + 3.0 * np.log(4.0 * n)
     moving = np.minimum(moved / variance, 2.0).sum() + 6.0 * n + 5.0 * np.log(4.0 * n)
     return bool(moving < turning)
 
@@ -265,13 +264,18 @@ def best_rotation(rotation: Array, views: Views) -> Array:
     own = views.data[views.own]
     first, second = directions(own[:, RAYS1]), directions(own[:, RAYS2])
     for _ in range(_N_STEPS):
-        weights = 1.0 / (1.0 + _squared_turns(own, rotation) / views.noise**2)
+        weights = 1.0 / (1.0 + squared_turns(own, rotation) / views.noise**2)
         left, _, right = np.linalg.svd((second * weights[:, None]).T @ first)
         rotation = left @ np.diag([1.0, 1.0, np.linalg.det(left @ right)]) @ right
     return rotation
 
 
-def _squared_turns(data: Array, rotation: Array) -> Array:
-    """Return squared distances (n,) of the second rays of rows from the first ones turned."""
-    across = np.cross(directions(data[:, RAYS1]) @ rotation.T, data[:, RAYS2])
-    return np.asarray(np.square(across).sum(axis=1))
+def squared_turns(data: Array, rotation: Array) -> Array:
+    """Return squared Sampson distances (n,) of rows to a rotation; infinite where the rays point apart.
+
+    Of the angle between a first ray turned and the second one, each ray has its share, which is less of a camera that zoomed in.
+    """
+    turned, second = data[:, RAYS1] @ rotation.T, data[:, RAYS2]
+    across = np.square(np.cross(turned, second)).sum(axis=1)
+    squared = across / (np.square(turned).sum(axis=1) + np.square(second).sum(axis=1))
+    return np.where((turned * second).sum(axis=1) > 0.0, squared, np.inf)

@@ -19,6 +19,7 @@ from ruzhash_cv import (
     sampson_distance,
     transfer_error,
 )
+from ruzhash_cv.pose import squared_turns
 
 Array = np.ndarray
 three_seeds = pytest.mark.parametrize("seed", range(3))
@@ -103,6 +104,41 @@ def test_a_camera_that_only_turned_tells_no_baseline(seed: int) -> None:
     assert np.isnan(pose.points3d).all()
     assert angles(pose, (TURN[0], np.ones(3)))[0] < 0.2
     assert pose.median_angle < 0.2
+
+
+@three_seeds
+@pytest.mark.parametrize("rotation", [np.eye(3), turned(0.0, 0.3, 0.0)], ids=["still", "turned"])
+def test_all_exact_matches_of_a_camera_that_only_turned_are_inliers(rotation: Array, seed: int) -> None:
+    """Which of them a translation has in front of both cameras would be chance."""
+    first = np.random.default_rng(seed).uniform(0.0, [640.0, 480.0], (200, 2))
+    camera = Camera(CAMERA1)
+    second = camera.pixels(camera.rays(first) @ rotation.T)
+    pose = filter_points(first, second, cameras=(camera, camera)).camera_pose()
+    assert not pose.has_baseline
+    assert pose.inliers.all()
+    assert np.isnan(pose.points3d).all()
+
+
+@three_seeds
+@pytest.mark.parametrize("zoom", [0.3, 3.0])
+def test_a_camera_that_turned_and_zoomed_tells_no_baseline(zoom: float, seed: int) -> None:
+    """The noise of the image with the shorter focal length makes larger angles."""
+    cameras = Camera(CAMERA1), Camera(CAMERA1 * [[zoom, 1.0, 1.0], [1.0, zoom, 1.0], [1.0, 1.0, 1.0]])
+    rng = np.random.default_rng(seed)
+    first = rng.uniform(0.0, [640.0, 480.0], (200, 2))
+    second = cameras[1].pixels(cameras[0].rays(first) @ turned(0.0, 0.1, 0.05).T)
+    noisy = [each + rng.normal(0.0, 0.5, each.shape) for each in (first, second)]
+    pose = filter_points(*with_mismatches((noisy[0], noisy[1]), 60, seed), cameras=cameras).camera_pose()
+    assert not pose.has_baseline
+    assert pose.inliers[:200].mean() > 0.85
+    assert pose.inliers[200:].mean() < 0.1
+
+
+def test_opposite_rays_agree_with_no_rotation() -> None:
+    """Though they satisfy every epipolar constraint of a camera that only turned."""
+    rays = 200.0 * ROUND.rays(np.random.default_rng(0).uniform(0.0, [1279.0, 639.0], (5, 2)))
+    rows = np.hstack([np.zeros((5, 4)), rays, -rays])
+    assert np.isinf(squared_turns(rows, np.eye(3))).all()
 
 
 def test_points_in_space_are_where_they_were() -> None:
