@@ -191,6 +191,13 @@ def check_same_length(first: Sequence[Any] | NDArray[Any], second: Sequence[Any]
         raise ValueError(f"{names} must have the same length, got {len(first)} and {len(second)}")
 
 
+def check_bool(value: Any, name: str) -> bool:
+    """Return `value` as bool."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"`{name}` must be True or False, got {value!r}")
+    return bool(value)
+
+
 def check_int(value: Any, name: str, *, at_least: int = 1) -> int:
     """Return `value` as int, at least `at_least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):

@@ -14,6 +14,7 @@ from ruzhash_cv._validation import (
     RNG,
     as_generator,
     as_pairs,
+    check_bool,
     check_choice,
     check_real,
     largest_coordinate,
@@ -255,7 +256,8 @@ def filter_points(
         threshold = check_real(threshold, "threshold")
     if false_discovery_rate is not None:
         false_discovery_rate = check_real(false_discovery_rate, "false_discovery_rate", above=0.0, below=1.0)
-    options = Options(threshold, false_discovery_rate, check_real(pixel, "pixel"), keep_stationary, seen)
+    pixel, keep_stationary = check_real(pixel, "pixel"), check_bool(keep_stationary, "keep_stationary")
+    options = Options(threshold, false_discovery_rate, pixel, keep_stationary, seen)
     with np.errstate(under="ignore"):  # whatever the caller's settings
         return run(first, second, Method(families), options, as_generator(rng))
 

@@ -563,6 +563,8 @@ SOME = np.zeros((4, 2))
         ((SOME, SOME, "homography"), {}, TypeError, "`matches` must be a sequence, got str"),
         ((SOME, SOME, [[0, 4]]), {}, IndexError, r"`matches\[0\]` has trainIdx 4, but `points2` has 4 keypoints"),
         ((SOME, SOME), {"rng": -1}, TypeError, "`rng` must be"),
+        ((SOME, SOME), {"keep_stationary": "False"}, TypeError, "`keep_stationary` must be True or False, got 'False'"),
+        ((SOME, SOME), {"keep_stationary": None}, TypeError, "`keep_stationary` must be True or False, got None"),
         ((SOME, SOME), {"false_discovery_rate": 1.5}, ValueError, "between 0 and 1, got 1.5"),
         (
             (SOME, SOME),
@@ -576,6 +578,11 @@ SOME = np.zeros((4, 2))
 def test_bad_arguments_are_named(arguments: Any, options: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         filter_points(*arguments, **options)
+
+
+def test_a_mask_needs_to_know_too_whether_what_stood_still_is_kept() -> None:
+    with pytest.raises(TypeError, match="`keep_stationary` must be True or False, got 'False'"):
+        filter_matches(SOME, SOME, [[0, 0]], keep_stationary="False")  # type: ignore[arg-type]
 
 
 def knn_rows() -> list[tuple[cv2.DMatch, ...]]:

@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Record, Rows
+from ruzhash_cv._validation import check_bool
 from ruzhash_cv.filtering import Model
 from ruzhash_cv.pipelines.features import Features, detect, match, read_image
 from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, listed_pairs
@@ -43,6 +44,9 @@ class Settings:
     threshold: float | None = None
     keep_stationary: bool = True
     rng: int = 0
+
+    def __post_init__(self) -> None:
+        check_bool(self.keep_stationary, "keep_stationary")
 
 
 @dataclass(frozen=True, eq=False)

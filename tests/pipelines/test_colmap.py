@@ -690,6 +690,11 @@ def test_counts_are_checked(database: Path, name: str) -> None:
         verify(database, **options)
 
 
+def test_what_is_neither_true_nor_false_is_named(database: Path) -> None:
+    with pytest.raises(TypeError, match="`keep_stationary` must be True or False, got 'False'"):
+        verify(database, keep_stationary="False")  # type: ignore[arg-type]
+
+
 def test_least_evidence_is_checked(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match=r"`least_evidence` must be a finite number of at least 0, got -1.0"):
         verify(database, least_evidence=-1.0)

@@ -74,6 +74,11 @@ def test_names_with_spaces_are_separated_by_a_tab(tmp_path: Path, images: Path) 
     assert read_list(tmp_path / "list.txt", images) == [("my desk.jpg", "desk2.jpg")]
 
 
+def test_settings_that_are_neither_true_nor_false_are_named() -> None:
+    with pytest.raises(TypeError, match="`keep_stationary` must be True or False, got 'False'"):
+        Settings(keep_stationary="False")  # type: ignore[arg-type]
+
+
 def test_a_folder_gives_all_pairs_of_its_pictures(images: Path) -> None:
     assert all_pairs(images) == [(NAMES[0], NAMES[1]), (NAMES[0], NAMES[2]), (NAMES[1], NAMES[2])]
 

@@ -420,6 +420,12 @@ def test_an_iterable_of_unknown_pairs_raises(files: list[Path]) -> None:
         filter_matches(files[0], files[1], [("x.jpg", "y.jpg")], files[3])
 
 
+def test_what_is_neither_true_nor_false_is_named_and_nothing_is_written(files: list[Path]) -> None:
+    with pytest.raises(TypeError, match="`keep_stationary` must be True or False, got 'False'"):
+        filter_matches(*files, keep_stationary="False")  # type: ignore[arg-type]
+    assert not files[3].exists()
+
+
 # Pages
 
 

@@ -126,6 +126,7 @@ def test_the_matches_of_a_bad_pair_are_all_flagged() -> None:
         ({"points1": 3.0}, TypeError, "unexpected option 'points1'"),
         ({"threshold": -3.0}, ValueError, "`threshold` must be a finite number above 0, got -3"),
         ({"model": "affine"}, ValueError, "`model` must be one of"),
+        ({"keep_stationary": "False"}, TypeError, "`keep_stationary` must be True or False, got 'False'"),
         ({"rng": None}, TypeError, "`rng` must be an integer, got None"),
         ({"rng": np.random.default_rng()}, TypeError, "`rng` must be an integer, got Generator"),
         ({"rng": -1}, ValueError, "`rng` must be at least 0, got -1"),
