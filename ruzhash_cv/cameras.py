@@ -6,7 +6,7 @@ fisheye's, theta_d (cos phi, sin phi); the longitude and the latitude of a 360 d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import cv2
@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ruzhash_cv._arrays import Array, Mask, Record
-from ruzhash_cv._validation import LARGEST_COORDINATE, as_array, as_matrix, as_points, as_reals, check_int, check_real
+from ruzhash_cv._validation import (
+    LARGEST_COORDINATE,
+    as_array,
+    as_matrix,
+    as_points,
+    as_reals,
+    check_bool,
+    check_int,
+    check_real,
+)
 
 Cameras: TypeAlias = "tuple[Camera | None, Camera | None]"
 
@@ -76,8 +85,8 @@ class Camera(Record):
     matrix: Array
     distortion: Array
     fisheye: bool
-    _spherical: bool = field(repr=False)
-    _colmap: Any = field(repr=False)
+    _spherical: bool
+    _colmap: Any
 
     def __init__(
         self,
@@ -97,10 +106,9 @@ class Camera(Record):
             raise ValueError(
                 f"`matrix` must be [[fx, s, cx], [0, fy, cy], [0, 0, 1]], as OpenCV has it, got {intrinsics.tolist()}"
             )
-        if not isinstance(fisheye, (bool, np.bool_)):
-            raise TypeError(f"`fisheye` must be True or False, got {fisheye!r}")
+        fisheye = check_bool(fisheye, "fisheye")
         numbers = np.zeros(0) if distortion is None else as_reals(distortion, "distortion", "(n,)").copy()
-        allowed = _N_DISTORTION[bool(fisheye)]
+        allowed = _N_DISTORTION[fisheye]
         if numbers.size not in allowed or numbers.size != max(numbers.shape, default=0):
             words = ", ".join(map(str, allowed[:-1]))
             raise ValueError(f"`distortion` must hold {words} or {allowed[-1]} numbers, got shape {numbers.shape}")
@@ -110,9 +118,13 @@ class Camera(Record):
             array.flags.writeable = False
         object.__setattr__(self, "matrix", intrinsics)
         object.__setattr__(self, "distortion", numbers.reshape(-1))
-        object.__setattr__(self, "fisheye", bool(fisheye))
+        object.__setattr__(self, "fisheye", fisheye)
         object.__setattr__(self, "_spherical", _spherical)
         object.__setattr__(self, "_colmap", _colmap)
+
+    def __repr__(self) -> str:
+        kind = ", is_spherical=True" if self._spherical else "" if self._colmap is None else f", colmap={self._colmap}"
+        return f"Camera(matrix={self.matrix!r}, distortion={self.distortion!r}, fisheye={self.fisheye}{kind})"
 
     @classmethod
     def from_focal_length(cls, focal_length: float | None, image_size: Any) -> Camera:

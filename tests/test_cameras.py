@@ -136,6 +136,22 @@ def test_a_camera_is_made_of_what_stands_for_one() -> None:
     assert not FISHEYE.is_pinhole
 
 
+def test_cameras_that_differ_by_their_kind_alone_print_as_what_they_are() -> None:
+    for round_one in (Camera.equirectangular(4096), Camera.from_rays(1 / 700)):
+        assert round_one != Camera(round_one.matrix)
+        assert repr(round_one) == repr(Camera(round_one.matrix))[:-1] + ", is_spherical=True)"
+
+
+def test_a_camera_of_colmap_prints_its_model_and_its_numbers() -> None:
+    pycolmap = pytest.importorskip("pycolmap")
+    first, second = (
+        Camera.of(pycolmap.Camera(model="FOV", width=640, height=480, params=[700.0, 700.0, 320.0, 240.0, omega]))
+        for omega in (0.5, 0.6)
+    )
+    assert "FOV" in repr(first)
+    assert len({repr(each) for each in (first, second, Camera(first.matrix))}) == 3
+
+
 def test_a_camera_does_not_change_with_what_it_was_made_of() -> None:
     matrix = MATRIX.copy()
     camera = Camera(matrix)
