@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_real, largest_coordinate
-from ruzhash_cv.cameras import Camera, Sight
+from ruzhash_cv.cameras import Camera, Sight, as_seen
 from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise
 from ruzhash_cv.families.base import Models
 from ruzhash_cv.families.distances import FAMILIES, RAY_FAMILIES
@@ -152,6 +152,7 @@ def find_essential_matrix(
     points2: ArrayLike,
     *args: Any,
     threshold: float | None = None,
+    pixel: float | None = None,
     rng: RNG = 0,
     **kwargs: Any,
 ) -> Found:
@@ -164,21 +165,25 @@ def find_essential_matrix(
     Parameters
     ----------
     points1, points2
-        See `find_homography`; pixels as detected, with the distortion of the images.
+        See `find_homography`; pixels as detected, with the distortion of the images. Those of a 360 degree camera may be rays (n, 3).
     args, kwargs
         ``cameraMatrix, method, prob, threshold, maxIters, mask`` or
         ``cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2, method, prob, threshold, mask``, by place or by these names, as
         OpenCV has them. A matrix may be any camera that `Camera.of` takes, its distortion then None. `method`, `prob`, `maxIters` and
         `mask` are ignored.
     threshold : float, optional
-        On the Sampson distance, in pixels of the images; by default 1, as in OpenCV.
+        On the Sampson distance, in the points' unit; by default 1 pixel, as in OpenCV.
+    pixel : float, optional
+        Size of a pixel in the points' unit, see `filter_points`; by default 1. If all matrices are the identity, the points are
+        normalised, and `pixel` is by default the `threshold`: the call ``(points1, points2, np.eye(3), cv2.RANSAC, 0.999, 1 / f)``
+        needs no change.
     rng
         See `filter_points`.
 
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2^T E x1 = 0 for rays, of unit norm; always a single matrix. None where nothing was found.
+        x2^T E x1 = 0 for rays, of unit norm; always a single matrix. None as from `find_fundamental_matrix`.
     mask : ndarray of uint8, shape (n, 1)
         As from `find_homography`.
 
@@ -199,11 +204,12 @@ def find_essential_matrix(
     >>> t.ravel().round(3) + 0.0
     array([1., 0., 0.])
     """
-    cameras, limit = _essential_arguments(args, kwargs, threshold)
-    (first, second), generator = as_pairs(points1, points2), as_generator(rng)
+    cameras, limit, pixel = _essential_arguments(args, kwargs, threshold, pixel)
+    first, second = as_pairs(as_seen(points1, cameras[0], "points1"), as_seen(points2, cameras[1], "points2"))
+    generator = as_generator(rng)
     sight = Sight.of(first, second, cameras)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        matches = MatchSet.of(first, second, PARAMETERS.unit, sight=sight)
+        matches = MatchSet.of(first, second, PARAMETERS.unit * pixel, sight=sight, largest=largest_coordinate(pixel))
         matrix = find_matrix("essential", matches, limit, PARAMETERS, generator)
     mask = np.zeros((len(first), 1), np.uint8)
     if matrix is not None:
@@ -222,9 +228,9 @@ _TWO_CAMERAS = (
 
 
 def _essential_arguments(
-    args: tuple[Any, ...], kwargs: dict[str, Any], threshold: float | None
-) -> tuple[tuple[Camera, Camera], float]:
-    """Return the cameras and the threshold of a call in one of OpenCV's forms: the second has a third argument that is a matrix."""
+    args: tuple[Any, ...], kwargs: dict[str, Any], threshold: float | None, pixel: float | None
+) -> tuple[tuple[Camera, Camera], float, float]:
+    """Return cameras, threshold and pixel of a call in one of OpenCV's forms: the second has a third argument that is a matrix."""
     two = (
         "cameraMatrix1" in kwargs
         or "cameraMatrix2" in kwargs
@@ -254,7 +260,15 @@ def _essential_arguments(
     first, second = (
         (_camera_of(given, *pair) for pair in (names[:2], names[2:4])) if two else (_camera_of(given, names[0]),) * 2
     )
-    return (first, second), ESSENTIAL_THRESHOLD if limit is None else check_real(limit, "threshold")
+    limit = None if limit is None else check_real(limit, "threshold")
+    size = _pixel_of((first, second), limit) if pixel is None else check_real(pixel, "pixel")
+    return (first, second), ESSENTIAL_THRESHOLD * size if limit is None else limit, size
+
+
+def _pixel_of(cameras: tuple[Camera, Camera], threshold: float | None) -> float:
+    """Return the size of a pixel where it is not given: of normalised points a threshold alone tells it."""
+    normalised = all(camera.is_pinhole and np.array_equal(camera.matrix, np.eye(3)) for camera in cameras)
+    return threshold / ESSENTIAL_THRESHOLD if normalised and threshold is not None else 1.0
 
 
 def _camera_of(given: dict[str, Any], matrix: str, distortion: str | None = None) -> Camera:

@@ -345,6 +345,47 @@ def test_distortions_are_taken_into_account_in_opencv_s_form(seed: int) -> None:
     assert mask[:200].mean() > max(0.9, other[:200].mean() + 0.05)
 
 
+F = 1.0 / 700.0
+
+
+@three_seeds
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        ((np.eye(3), cv2.RANSAC, 0.999, F), {}),
+        ((np.eye(3),), {"pixel": F}),
+        ((np.eye(3), None, np.eye(3), None, cv2.RANSAC, 0.999, F), {}),
+        ((np.eye(3), cv2.RANSAC, 0.999, F), {"pixel": F}),
+    ],
+)
+def test_normalised_points_have_the_essential_matrix_of_the_pixels(
+    args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> None:
+    camera = Camera([[700.0, 0.0, 320.0], [0.0, 700.0, 240.0], [0.0, 0.0, 1.0]])
+    pixels = with_mismatches(pixels_of(depth(200, seed), (camera, camera), seed=seed), 100, seed)
+    normalised = [cv2.undistortPoints(each[:, None], camera.matrix, None)[:, 0] for each in pixels]
+    E, mask = find_essential_matrix(*normalised, *args, **kwargs)
+    _, expected = find_essential_matrix(*pixels, camera, threshold=1.0)
+    assert (mask == expected).mean() > 0.97
+    _, R, t, _ = cv2.recoverPose(E, *normalised, np.eye(3), mask=mask)
+    assert max(angles((R, t.ravel()), POSE)) < 2.0
+
+
+def test_rays_have_the_essential_matrix_of_the_pixels() -> None:
+    pixels = with_mismatches(pixels_of(all_around(300, np.random.default_rng(0)), (ROUND, ROUND)), 100)
+    rays = [7.0 * ROUND.rays(each) for each in pixels]
+    E, mask = find_essential_matrix(*rays, ROUND)
+    expected, its_mask = find_essential_matrix(*pixels, ROUND)
+    assert mask.mean() > 0.6
+    np.testing.assert_array_equal(mask, its_mask)
+    np.testing.assert_allclose(E, expected, atol=1e-9)
+    alone = Camera.from_rays(2.0 * np.pi / 1280.0)
+    _, of_rays = find_essential_matrix(*rays, alone, None, alone, None)
+    assert (of_rays == mask).mean() > 0.95
+    with pytest.raises(ValueError, match=r"`points1` must have shape \(n, 2\), got \(.*, 3\)"):
+        find_essential_matrix(*rays, CAMERA1)
+
+
 def test_without_a_motion_there_is_no_essential_matrix() -> None:
     E, mask = find_essential_matrix(np.zeros((5, 2)), np.zeros((5, 2)), CAMERA1)
     assert E is None
@@ -361,6 +402,7 @@ def test_without_a_motion_there_is_no_essential_matrix() -> None:
         ((CAMERA1, cv2.RANSAC, 0.9, 1.0), {"threshold": 1.0}, "`threshold` is given twice"),
         ((CAMERA1, 0.999), {}, "`method` must be one of OpenCV's robust methods"),
         ((CAMERA1, cv2.RANSAC, 0.9, 1.0, 10, None, None), {}, "takes `points1`, `points2` and at most 6 more, got 7"),
+        ((CAMERA1,), {"pixel": 0.0}, "`pixel` must be a finite number above 0, got 0"),
         ((1.0,), {}, r"`cameraMatrix` is no camera: `matrix` must have shape \(3, 3\)"),
     ],
 )
