@@ -37,8 +37,10 @@ def decoys_of_unexplained(
 ) -> Array:
     """Return decoys (N, 4) made of matches that no structure explains, so that their points are where those of mismatches are.
 
-    Where too few such pairings are mismatches for certain, decoys are made of all matches as well.
+    Few such matches may be true ones that were missed. So the fewer they are, the more decoys are made of all matches.
     """
     n_decoys, distance = parameters.n_decoys, parameters.widest_scale * matches.unit
-    first = draw_decoys(matches.data[unexplained > 0.0], n_decoys, distance, rng)
+    beyond = matches.data[unexplained > 0.0]
+    n_beyond = round(n_decoys * len(beyond) / (len(beyond) + parameters.prior_matches))
+    first = draw_decoys(beyond, n_beyond, distance, rng)
     return np.vstack([first, draw_decoys(matches.data, n_decoys - len(first), distance, rng)])

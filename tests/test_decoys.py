@@ -50,11 +50,15 @@ def test_the_same_seed_draws_the_same_decoys() -> None:
     assert (decoys_of(shifted(50)) != decoys_of(shifted(50), seed=1)).any()
 
 
-@pytest.mark.parametrize(("n_beyond", "are_enough"), [(0, False), (1, False), (10, True), (120, True)])
-def test_decoys_are_made_of_what_is_unexplained_and_else_of_all(n_beyond: int, are_enough: bool) -> None:
+@pytest.mark.parametrize("n_beyond", [0, 10, 120])
+def test_the_more_is_unexplained_the_more_decoys_are_made_of_it(n_beyond: int) -> None:
+    """A share n / (n + 40) of them, and the rest of any matches."""
     matches = matches_of(mismatches(160))
     unexplained = np.where(np.arange(160) < n_beyond, matches.weights, 0.0)
     decoys = decoys_of_unexplained(matches, unexplained, PARAMETERS, np.random.default_rng(0))
     assert len(decoys) == PARAMETERS.n_decoys
     beyond = [owners(decoys[:, part], matches.data[:, part]) < n_beyond for part in (slice(2), slice(2, 4))]
-    assert np.all(beyond, axis=0).all() == are_enough
+    n_first = round(PARAMETERS.n_decoys * n_beyond / (n_beyond + PARAMETERS.prior_matches))
+    assert np.all(beyond, axis=0)[:n_first].all()
+    if n_first > 0:
+        assert not np.all(beyond, axis=0)[n_first:].all()

@@ -266,7 +266,8 @@ def test_after_repetitions_are_dropped_decoys_are_made_of_what_the_others_do_not
     remaining = drop_repetitions(estimate, problem, rng)
     assert (len(estimate.structures), len(remaining.structures)) == (2, 1)
     beyond = ~held_by(remaining.structures, problem)[0] & (problem.matches.weights > 0)
-    decoys, data = remaining.scores.decoys, problem.matches.data
+    n_first = round(PARAMETERS.n_decoys * beyond.sum() / (beyond.sum() + PARAMETERS.prior_matches))
+    decoys, data = remaining.scores.decoys[:n_first], problem.matches.data
     for part in (slice(2), slice(2, 4)):
         lent = rows_of(decoys[:, part], data[:, part])
         # A keypoint of both planes is lent by either.

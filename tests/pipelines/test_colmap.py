@@ -121,8 +121,9 @@ def test_every_pair_that_shares_something_gets_its_true_matches(database: Path) 
     assert NOTHING not in found
     for item in found.values():
         true = item.inlier_matches[:, 0] == item.inlier_matches[:, 1]
-        assert true.sum() >= 0.85 * N_TRUE
+        assert true.sum() >= 0.7 * N_TRUE
         assert true.mean() > 0.9
+    assert done.inliers >= 0.95 * N_TRUE * len(found)
 
 
 def test_configuration_and_matrix_say_what_is_seen(database: Path) -> None:
