@@ -35,7 +35,7 @@ class Parameters:
     )
     n_refits: int = _number(16, "models of a family refitted in each round, for each proposal")
     neighbourhoods: tuple[int, ...] = _number(
-        (5, 10, 20, 40, 0), "neighbours a sample is drawn from, in turn, where they are enough; 0: all matches"
+        (10, 20, 40, 0), "neighbours a sample is drawn from, in turn; 0: all matches"
     )
     max_rounds: int = _number(6, "rounds; each draws as many samples as all before it")
     n_candidates: int = _number(4, "draws of a homography's sample, of which the most nearly affine is solved")

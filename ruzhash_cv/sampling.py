@@ -47,8 +47,7 @@ class SamplePlan:
     def of(cls, family: TwoViewFamily, min_spread: float, parameters: Parameters) -> SamplePlan:
         """Return the plan for a family."""
         n_candidates = parameters.n_candidates if family.is_plane else 1
-        sizes = tuple(n for n in parameters.neighbourhoods if n == 0 or n >= family.sample_size)
-        height = parameters.min_height
+        sizes, height = parameters.neighbourhoods, parameters.min_height
         return cls(family.sample_size, family.is_plane, sizes, min_spread, n_candidates, height)
 
     @classmethod

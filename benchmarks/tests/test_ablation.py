@@ -176,7 +176,7 @@ def test_the_method_runs_with_every_number_halved_and_doubled(name: str) -> None
 
 
 def test_integers_are_at_least_one_zero_stays_and_shares_stay_below_one() -> None:
-    assert NUMBERS["neighbourhoods"].scaled(0.5) == (2, 5, 10, 20, 0)
+    assert NUMBERS["neighbourhoods"].scaled(0.5) == (5, 10, 20, 0)
     assert NUMBERS["annulus_steps"].scaled(0.5) == 1
     assert NUMBERS["plane_widest_radius"].scaled(2.0) == Parameters().plane_widest_radius + 2
     assert NUMBERS["interleaved_share"].scaled(2.0) == 0.999
