@@ -318,9 +318,15 @@ def find_matrix(
 def _search(
     kind: Model, matches: MatchSet, parameters: Parameters, rng: np.random.Generator
 ) -> tuple[Problem, Estimate]:
-    """Return what is searched, and what was found; where motions alone are not found, planes may still propose one."""
+    """Return what is searched, and what was found; where motions alone are not found, planes may still propose one.
+
+    One precise plane is wanted, so neighbourhoods hardly larger than a sample of it take part too.
+    """
     for model in (kind,) if kind == "homography" else (kind, "auto"):
         families = families_of_rays(model, calibrated=True) if matches.calibrated else families_of(model)
+        if model == "homography":
+            sizes = families[0].sample_size + 1, *parameters.neighbourhoods
+            parameters = replace(parameters, neighbourhoods=sizes)
         problem = Problem.of(matches, families, parameters, STAGES, rng)
         estimate = find_structures(problem, rng)
         if len(estimate.structures) > 0:
