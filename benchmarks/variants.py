@@ -112,6 +112,18 @@ def counting_its_own_sample(squared: Any, kernel: Any, groups: Any, sample_group
     return STAGES.embed(squared, kernel, groups, np.full_like(sample_groups, -1), *told)
 
 
+def among_all(matches: Any, weights: Any, n_samples: int, family: Any, parameters: Any, rng: Any) -> Any:
+    """Samples are drawn among all matches, whatever their places."""
+    parameters = replace(parameters, neighbourhoods=(0,))
+    return STAGES.draw_samples(matches, weights, n_samples, family, parameters, rng)
+
+
+def of_unexplained_alone(matches: Any, unexplained: Any, parameters: Any, rng: Any) -> Any:
+    """Decoys are made of what no structure explains, as far as that gives any."""
+    own = STAGES.decoys_of_matches(matches.take(np.flatnonzero(unexplained > 0.0)), parameters, rng)
+    return own if len(own) > 0 else STAGES.decoys_of_matches(matches, parameters, rng)
+
+
 def plain_rows(agreement: NDArray[np.float32], largest: float, saturation: float) -> NDArray[np.float32]:
     """Weighted preferences, as far as they are no more than 1."""
     return np.ascontiguousarray(np.minimum(agreement, 1.0).T)
@@ -136,7 +148,8 @@ RULES: dict[str, Variant] = {
     DEFAULT: Variant(),
     "model: homography": Variant(model="homography"),
     "model: fundamental": Variant(model="fundamental"),
-    "samples: uniform": Variant({"neighbourhoods": (0,)}),
+    "samples: uniform": Variant(stages={"draw_samples": among_all}),
+    "samples: neighbourhoods of five too": Variant({"neighbourhoods": (5, *PARAMETERS.neighbourhoods)}),
     "samples: one draw": Variant({"n_candidates": 1}),
     "samples: one round, of planes alone": Variant({"max_rounds": 1}),
     "samples: planes alone are never enough": Variant({"evidence_per_match": 1e9}),
@@ -178,6 +191,7 @@ RULES: dict[str, Variant] = {
     "weights: several for a keypoint": Variant(
         stages={"weigh_matches": lambda groups, keypoints: 1.0 / np.bincount(groups)[groups]}
     ),
+    "scores: decoys of the unexplained alone": Variant(stages={"decoys_of_unexplained": of_unexplained_alone}),
     "scores: decoys of any matches": Variant(
         stages={"decoys_of_unexplained": lambda matches, _, *told: STAGES.decoys_of_matches(matches, *told)}
     ),

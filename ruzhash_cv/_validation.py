@@ -26,7 +26,7 @@ _LARGEST_INT = 2**31 - 1
 #: Pixels; anything larger is no coordinate, and beyond it a fundamental matrix of doubles is not exact to a pixel.
 LARGEST_COORDINATE = 1e9
 #: In any unit; squares of squares of what is smaller do not overflow.
-_LARGEST_LENGTH = 1e60
+LARGEST_LENGTH = 1e60
 
 
 def without_keywords(**successors: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -182,7 +182,7 @@ def as_mask(value: Any, name: str, n: int) -> Mask:
 
 def largest_coordinate(pixel: float) -> float:
     """Return the length in the points' unit from which on a coordinate is none; `pixel` is a pixel's size in that unit."""
-    return min(LARGEST_COORDINATE * pixel, _LARGEST_LENGTH)
+    return min(LARGEST_COORDINATE * pixel, LARGEST_LENGTH)
 
 
 def check_same_length(first: Sequence[Any] | NDArray[Any], second: Sequence[Any] | NDArray[Any], names: str) -> None:

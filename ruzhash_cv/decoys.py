@@ -41,6 +41,6 @@ def decoys_of_unexplained(
     """
     n_decoys, distance = parameters.n_decoys, parameters.widest_scale * matches.unit
     beyond = matches.data[unexplained > 0.0]
-    n_beyond = round(n_decoys * len(beyond) / max(len(beyond) + parameters.prior_matches, 1))
+    n_beyond = round(n_decoys * len(beyond) / (len(beyond) + parameters.prior_matches))
     first = draw_decoys(beyond, n_beyond, distance, rng)
     return np.vstack([first, draw_decoys(matches.data, n_decoys - len(first), distance, rng)])

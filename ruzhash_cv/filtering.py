@@ -380,16 +380,16 @@ def _labelled(
         labelling = labelling.without(np.append(overlays, False)[labelling.labels])  # -1, for none, is the last
     weights = own.match_weights(matches.weights, scores)
     motions = MotionProblem(structures, problem.radii, matches, weights, own.labels, overlays)
-    return _in_pixels(motions, labelling, scores, options.threshold)
+    return _in_pixels(motions, labelling, scores, options)
 
 
-def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, threshold: float | None) -> FilterResult:
+def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, options: Options) -> FilterResult:
     """Return structures in pixels, and the labelling of all matches that were given; what is not finite is flagged."""
     structures, matches, families = motions.structures, motions.matches, motions.families
     finite, where, scale = matches.finite, matches.where, matches.frame.scale
     tolerances = structures.tolerances / scale
-    if threshold is not None:
-        tolerances = np.full(len(structures), threshold)
+    if options.threshold is not None:
+        tolerances = np.full(len(structures), options.threshold)
     matrices = families.to_pixels(structures, matches.into)
     names = [families[family_id].name for family_id in structures.family_ids]
     supports = np.bincount(labelling.labels[where] + 1, minlength=len(structures) + 1)[1:]
@@ -400,7 +400,7 @@ def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, thre
     distinct[finite] = np.where(labelling.keep[where], where, -1)
     result = _flagged(
         finite,
-        why_nothing_is_kept(labelling.keep, len(structures)),
+        why_nothing_is_kept(labelling.keep, len(structures), options.false_discovery_rate),
         models=tuple(models),
         _motion_problem=motions if len(structures) > 0 else None,
         _distinct=distinct,

@@ -320,13 +320,12 @@ def _search(
 ) -> tuple[Problem, Estimate]:
     """Return what is searched, and what was found; where motions alone are not found, planes may still propose one.
 
-    One precise plane is wanted, so neighbourhoods hardly larger than a sample of it take part too.
+    One precise plane is wanted, so neighbourhoods hardly larger than its sample of four take part too.
     """
+    if kind == "homography":
+        parameters = replace(parameters, neighbourhoods=(5, *parameters.neighbourhoods))
     for model in (kind,) if kind == "homography" else (kind, "auto"):
         families = families_of_rays(model, calibrated=True) if matches.calibrated else families_of(model)
-        if model == "homography":
-            sizes = families[0].sample_size + 1, *parameters.neighbourhoods
-            parameters = replace(parameters, neighbourhoods=sizes)
         problem = Problem.of(matches, families, parameters, STAGES, rng)
         estimate = find_structures(problem, rng)
         if len(estimate.structures) > 0:

@@ -38,12 +38,12 @@ def why_nothing(matches: MatchSet, pixel: float) -> str:
     return "no model found that more matches agree with than chance would give"
 
 
-def why_nothing_is_kept(keep: Mask, n_structures: int) -> str | None:
-    """Say why structures were found and no match is kept; None if some are."""
+def why_nothing_is_kept(keep: Mask, n_structures: int, false_discovery_rate: float | None) -> str | None:
+    """Say why no match is kept although structures were found; None if some are."""
     if n_structures == 0:
         return "no match belongs to any of the structures found"
-    return (
-        None
-        if keep.any()
-        else "no match is probable enough for the `false_discovery_rate`, or all are of a stationary overlay"
-    )
+    if keep.any():
+        return None
+    if false_discovery_rate is not None:
+        return f"no match is probable enough for `false_discovery_rate` {false_discovery_rate:g}"
+    return "all matches that belong to a structure did not move, and `keep_stationary` is False"

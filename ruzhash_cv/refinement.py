@@ -168,7 +168,7 @@ def divide(structures: Structures, matches: MatchSet, decoys: Array, radii: Radi
     parts = []
     for item in range(len(structures)):
         whole, rows = structures.take(np.array([item])), np.flatnonzero(nearest == item)
-        if wide[item] and 0 < 2 * parameters.patch_size <= len(rows):
+        if wide[item] and len(rows) >= 2 * parameters.patch_size:
             background = radii.hypotheses(whole, matches.data[:0], decoys).background
             models = _with_patches(whole, matches, rows, radii)
             indices = radii.radius_indices(families.squared_residuals(models, matches.data[rows]))

@@ -18,12 +18,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv._validation import check_choice, check_int, check_real
+from ruzhash_cv._validation import LARGEST_LENGTH, check_choice, check_int, check_real
 from ruzhash_cv.forests.isolation import PreferenceForest
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.paper import VoronoiForest
 from ruzhash_cv.preferences import as_preferences
-from ruzhash_cv.structures import LARGEST, POINT_PARAMETERS, check_family, check_takes, draw_point_samples
+from ruzhash_cv.structures import POINT_PARAMETERS, check_family, check_takes, draw_point_samples
 
 FORMS = ("points", "residuals", "preferences")
 #: Share of residuals that lie within the noise scale, where the caller gives none.
@@ -201,8 +201,8 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         if self._is("points"):
             return np.asarray(rng.permutation(rows)[: self.n_models])
         check_takes(self.family, rows.shape[1], "X")
-        if not (np.abs(rows) < LARGEST).all():  # squares would overflow
-            raise ValueError(f"`X` must have coordinates below {LARGEST:.0e}, got {np.abs(rows).max():.3g}")
+        if not (np.abs(rows) < LARGEST_LENGTH).all():  # squares would overflow
+            raise ValueError(f"`X` must have coordinates below {LARGEST_LENGTH:.0e}, got {np.abs(rows).max():.3g}")
         weights, size, sizes = np.ones(len(rows)), self.family.sample_size, POINT_PARAMETERS.neighbourhoods
         if len(rows) < size:
             raise ValueError(

@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._kernels import uninterrupted
-from ruzhash_cv._validation import RNG, as_generator, as_reals, check_real
+from ruzhash_cv._validation import LARGEST_LENGTH, RNG, as_generator, as_reals, check_real
 from ruzhash_cv.families.base import CheckedFamily, Families, ModelFamily, TwoViewFamily
 from ruzhash_cv.filtering import PARAMETERS, STAGES, score_all, subsample
 from ruzhash_cv.matches import Frame, MatchSet
@@ -36,8 +36,6 @@ POINT_PARAMETERS = replace(
 )
 #: Noise scales in the median distance of points from their centre, where the caller gives none.
 SCALES_IN_SPREAD = 125.0
-#: Coordinates of at least this much are none, and lengths lie between it and its inverse: squares must not overflow.
-LARGEST = 1e60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,7 +145,7 @@ def find_structures(
     if noise_scale is not None:
         noise_scale = check_real(noise_scale, "noise_scale")
     generator = as_generator(rng)
-    finite = (np.abs(points) < LARGEST).all(axis=1)
+    finite = (np.abs(points) < LARGEST_LENGTH).all(axis=1)
     with np.errstate(under="ignore"):  # whatever the caller's settings
         found = _find(np.ascontiguousarray(points[finite]), checked, noise_scale, threshold, generator)
     masks, labels, scores = np.zeros((len(found), len(points)), bool), np.full(len(points), -1), np.ones(len(points))
@@ -195,7 +193,7 @@ def _find(
     if len(distinct) < least:
         return _nothing(points, f"{len(distinct)} distinct points, at least {least} are needed")
     scale = noise_scale or (spread or float(np.ptp(distinct, axis=0).max())) / SCALES_IN_SPREAD
-    scale = min(max(scale, 1.0 / LARGEST), LARGEST)
+    scale = min(max(scale, 1.0 / LARGEST_LENGTH), LARGEST_LENGTH)
     every = _as_set(points, groups.reshape(-1), POINT_PARAMETERS.unit * scale)
     searched, rows = subsample(every, POINT_PARAMETERS.max_searched, POINT_STAGES, rng)
     families = Families((cast(TwoViewFamily, family),), (True,))
@@ -205,7 +203,7 @@ def _find(
     structures = refine_structures(estimate.structures, every, problem.radii)
     tolerances = structures.tolerances
     if threshold is not None:
-        tolerances = np.full(len(structures), max(threshold, 1.0 / LARGEST))
+        tolerances = np.full(len(structures), max(threshold, 1.0 / LARGEST_LENGTH))
     distances = families.in_tolerances(structures, tolerances, points)
     kept = np.flatnonzero((distances <= 1.0).any(axis=1))
     if len(kept) == 0:

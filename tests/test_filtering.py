@@ -686,7 +686,7 @@ def test_a_rate_that_keeps_nothing_leaves_structures_and_evidence() -> None:
     assert not none.inlier_mask.any()
     assert none.evidence == every.evidence > 100.0
     assert [model.support for model in none.models] == [0]
-    assert "false_discovery_rate" in str(none.reason)
+    assert "`false_discovery_rate` 1e-09" in str(none.reason)
     assert every.reason is None
     assert not (none.motion_labels >= 0).any()
 

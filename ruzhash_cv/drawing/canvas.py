@@ -108,6 +108,7 @@ def _scale(width: float, max_width: int | None) -> float:
 
 
 def as_bgr(image: Any, name: str) -> NDArray[Any]:
+    """Return a grey, BGR or BGRA image of uint8 as BGR (h, w, 3)."""
     if image is None:
         raise TypeError(f"`{name}` must be an image, got None, which cv2.imread returns for a file it cannot read")
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
