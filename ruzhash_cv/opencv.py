@@ -320,10 +320,11 @@ def _search(
 ) -> tuple[Problem, Estimate]:
     """Return what is searched, and what was found; where motions alone are not found, planes may still propose one.
 
-    One precise plane is wanted, so neighbourhoods hardly larger than its sample of four take part too.
+    Of planes one is wanted, not all. So twice as many models are refitted, and neighbourhoods hardly larger than a sample take part.
     """
     if kind == "homography":
-        parameters = replace(parameters, neighbourhoods=(5, *parameters.neighbourhoods))
+        sizes = 5, *parameters.neighbourhoods
+        parameters = replace(parameters, n_refits=2 * parameters.n_refits, neighbourhoods=sizes)
     for model in (kind,) if kind == "homography" else (kind, "auto"):
         families = families_of_rays(model, calibrated=True) if matches.calibrated else families_of(model)
         problem = Problem.of(matches, families, parameters, STAGES, rng)
