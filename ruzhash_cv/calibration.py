@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv.families.base import Families, Models, TwoViewFamily
 from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import Families, Models, TwoViewFamily
 from ruzhash_cv.refinement import fits_as_well, refine
 from ruzhash_cv.selection import Radii, Structures
 

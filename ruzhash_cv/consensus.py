@@ -14,9 +14,9 @@ from typing import cast
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.families.base import Models, MotionFamily, TwoViewFamily
 from ruzhash_cv.hypotheses import Columns, refits
 from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import Models, MotionFamily, TwoViewFamily
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.refinement import keep_usable, refine

@@ -25,11 +25,11 @@ from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
 from ruzhash_cv.consensus import with_most_matches
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, look_up
 from ruzhash_cv.decoys import decoys_of_matches, decoys_of_unexplained
-from ruzhash_cv.families.base import CheckedFamily, Families, TwoViewFamily
-from ruzhash_cv.families.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.hypotheses import significance
 from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label, label_matches
 from ruzhash_cv.matches import MatchSet, match_weights
+from ruzhash_cv.models.base import CheckedFamily, Families, TwoViewFamily
+from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.motions import MotionProblem, fundamental_matrix
 from ruzhash_cv.overlaps import join_motions, resolve_overlaps
 from ruzhash_cv.parameters import Parameters

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.families.base import Models, TwoViewFamily
+from ruzhash_cv.models.base import Models, TwoViewFamily
 from ruzhash_cv.preferences import Embedded, Kernel, expected_preference
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.sampling import REJECTIONS

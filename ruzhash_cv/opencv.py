@@ -14,10 +14,10 @@ from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_real, largest_coordinate
 from ruzhash_cv.cameras import Camera, Sight, as_seen
 from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise
-from ruzhash_cv.families.base import Models
-from ruzhash_cv.families.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.filtering import PARAMETERS, STAGES, Model, families_of, families_of_rays, subsample
 from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import Models
+from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.reasons import MIN_MATCHES

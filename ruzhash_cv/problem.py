@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv.families.base import Families
 from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import Families
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.selection import Radii, WithRadii
 

@@ -19,8 +19,8 @@ from scipy.special import chdtri, fdtri, gammaln
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.families.base import Models, TwoViewFamily
 from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import Models, TwoViewFamily
 from ruzhash_cv.selection import (
     Hypotheses,
     Radii,

@@ -11,8 +11,8 @@ from scipy.spatial.distance import cdist
 
 from ruzhash_cv._arrays import COORDINATES, Array, Rows
 from ruzhash_cv._kernels import below, draw_key, jit, mix, uniform
-from ruzhash_cv.families.base import TwoViewFamily
 from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import TwoViewFamily
 from ruzhash_cv.parameters import Parameters
 
 #: Up to so many distances are all looked at, which takes less time than a tree does; the result is the same.

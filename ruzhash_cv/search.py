@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.families.base import Models
 from ruzhash_cv.hypotheses import Columns, Pool, sample_hypotheses
+from ruzhash_cv.models.base import Models
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.refinement import divide
 from ruzhash_cv.repetition import Neighbours, find_repetitions, repeated_beside

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.families.base import Families, Models
+from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import Parameters
 
 RadiusIndices = NDArray[np.uint8]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, Array
-from ruzhash_cv.families.base import Models
+from ruzhash_cv.models.base import Models
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.selection import Structures, Tests, extract
 

@@ -17,9 +17,9 @@ from scipy.spatial import cKDTree
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import LARGEST_LENGTH, RNG, as_generator, as_reals, check_real
-from ruzhash_cv.families.base import CheckedFamily, Families, ModelFamily, TwoViewFamily
 from ruzhash_cv.filtering import PARAMETERS, STAGES, score_all, subsample
 from ruzhash_cv.matches import Frame, MatchSet
+from ruzhash_cv.models.base import CheckedFamily, Families, ModelFamily, TwoViewFamily
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.problem import Problem
 from ruzhash_cv.refinement import refine_structures

@@ -14,8 +14,8 @@ from two_views import MAKE, H, motion, plane, random_fundamental_matrices, rando
 
 from ruzhash_cv import sampson_distance, transfer_error
 from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise, with_most_matches
-from ruzhash_cv.families.distances import FAMILIES
 from ruzhash_cv.filtering import PARAMETERS, families_of
+from ruzhash_cv.models.distances import FAMILIES
 from ruzhash_cv.selection import Radii, Structures
 
 Array = np.ndarray

@@ -31,9 +31,9 @@ def listed(room: str) -> set[str]:
 
 
 def public(room: types.ModuleType) -> set[str]:
-    """Return the functions and classes that a room shows: of a package what it imports, of a module what it defines."""
+    """Return the functions and classes that a room shows: of a package and `families` what it imports, of a module what it defines."""
     own = [name for name in dir(room) if not name.startswith("_") and callable(getattr(room, name))]
-    if not hasattr(room, "__path__"):
+    if not hasattr(room, "__path__") and room is not families:
         own = [name for name in own if inspect.getmodule(getattr(room, name)) is room]
     return set(own)
 

@@ -12,7 +12,7 @@ from posed_views import FLOOR, SIDE, TURN, WALL, filtered, on_plane, pose_error,
 
 from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix, motions, sampson_distance
 from ruzhash_cv.families import FundamentalMatrices
-from ruzhash_cv.families.distances import FAMILIES
+from ruzhash_cv.models.distances import FAMILIES
 from ruzhash_cv.motions import MotionProblem, find_motions
 
 Array = np.ndarray

@@ -13,8 +13,8 @@ from two_views import MAKE, H, beside, motion, plane
 
 from ruzhash_cv import filter_points, transfer_error
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
-from ruzhash_cv.families.base import Families, Models
 from ruzhash_cv.filtering import PARAMETERS
+from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.refinement import noise_scales, refine, refit
 from ruzhash_cv.selection import Radii
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from ruzhash_cv import selection
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
-from ruzhash_cv.families.base import Families, Models
+from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.selection import (
     Hypotheses,

@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._validation import as_reals, check_real
-from ruzhash_cv.families.base import ModelFamily
+from ruzhash_cv.models.base import ModelFamily
 from ruzhash_cv.paper.sampling import as_data
 from ruzhash_cv.preferences import Preferences, as_preferences
 

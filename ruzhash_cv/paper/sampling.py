@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, check_int
-from ruzhash_cv.families.base import ModelFamily
+from ruzhash_cv.models.base import ModelFamily
 
 _DRAWS_PER_MODEL = 20
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ruzhash_cv import printing
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.drawing.structures import Part, parts_of
-from ruzhash_cv.families.distances import FAMILIES
+from ruzhash_cv.models.distances import FAMILIES
 from ruzhash_cv.report.photos import Photo
 from ruzhash_cv.result import FilterResult
 

@@ -1,4 +1,4 @@
-"""The coordinates that algebraic residuals are measured in. `families/test_protocol.py` tests the families."""
+"""The coordinates that algebraic residuals are measured in. `models/test_base.py` tests the families."""
 
 from __future__ import annotations
 

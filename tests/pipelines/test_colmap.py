@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from two_views import H
 
 from ruzhash_cv import cli, filter_points
-from ruzhash_cv.families.distances import sampson_distance, transfer_error
+from ruzhash_cv.models.distances import sampson_distance, transfer_error
 from ruzhash_cv.pipelines import colmap, colmap_database, pair_seed, pairs
 from ruzhash_cv.pipelines.colmap import COLUMNS, Summary, verify
 from ruzhash_cv.pipelines.colmap_database import Database

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from two_views import H, motion
 
 from ruzhash_cv import FilterResult, Structure, filter_points
-from ruzhash_cv.families.distances import sampson_distance
+from ruzhash_cv.models.distances import sampson_distance
 from ruzhash_cv.pipelines import selection
 
 Array = NDArray[np.float64]

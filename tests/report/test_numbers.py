@@ -10,8 +10,8 @@ import pytest
 from report_cases import HEIGHT, WIDTH, two_planes
 
 from ruzhash_cv.drawing.structures import parts_of
-from ruzhash_cv.families.distances import sampson_distance, transfer_error
 from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.models.distances import sampson_distance, transfer_error
 from ruzhash_cv.report.numbers import CELLS, css, pair_as_dict, spread
 from ruzhash_cv.report.photos import Photo
 from ruzhash_cv.result import Structure

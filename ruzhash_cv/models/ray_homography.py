@@ -9,8 +9,8 @@ import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.families.normal_equations import least_vectors, unit_norm
-from ruzhash_cv.families.rays import across_second, both_rays, ray_products, unwhitened, whitened
+from ruzhash_cv.models.normal_equations import least_vectors, unit_norm
+from ruzhash_cv.models.rays import across_second, both_rays, ray_products, unwhitened, whitened
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
 _SINGULAR = 1e-9
@@ -18,7 +18,7 @@ _SINGULAR = 1e-9
 
 @dataclass(frozen=True)
 class RayHomographies:
-    """Homographies of rows with rays, see `families.rays`; rows of 9. The residual is the symmetric transfer error."""
+    """Homographies of rows with rays, see `models.rays`; rows of 9. The residual is the symmetric transfer error."""
 
     name: str = "homography"
     sample_size: int = 4

@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import as_pairs, as_reals
-from ruzhash_cv.families.base import TwoViewFamily
-from ruzhash_cv.families.essential import EssentialMatrices
-from ruzhash_cv.families.fundamental import FundamentalMatrices
-from ruzhash_cv.families.homography import Homographies
-from ruzhash_cv.families.ray_fundamental import RayFundamentalMatrices
-from ruzhash_cv.families.ray_homography import RayHomographies
+from ruzhash_cv.models.base import TwoViewFamily
+from ruzhash_cv.models.essential import EssentialMatrices
+from ruzhash_cv.models.fundamental import FundamentalMatrices
+from ruzhash_cv.models.homography import Homographies
+from ruzhash_cv.models.ray_fundamental import RayFundamentalMatrices
+from ruzhash_cv.models.ray_homography import RayHomographies
 
 #: The families of two views by name.
 FAMILIES: dict[str, TwoViewFamily] = {"homography": Homographies(), "fundamental": FundamentalMatrices()}

@@ -10,9 +10,9 @@ import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.families.five_points import through_five
-from ruzhash_cv.families.normal_equations import PARALLAX_SIZE, unit_norm
-from ruzhash_cv.families.rays import both_rays, directions, least_epipolar, squared_epipolar_distances
+from ruzhash_cv.models.five_points import through_five
+from ruzhash_cv.models.normal_equations import PARALLAX_SIZE, unit_norm
+from ruzhash_cv.models.rays import both_rays, directions, least_epipolar, squared_epipolar_distances
 
 #: Steps of a fit without a model to start from, and the angle that one may turn by.
 _STEPS, _LARGEST_TURN = 3, 0.5
@@ -20,7 +20,7 @@ _STEPS, _LARGEST_TURN = 3, 0.5
 
 @dataclass(frozen=True)
 class EssentialMatrices:
-    """Essential matrices of rows with rays, see `families.rays`; rows of 9, of unit norm. The residual is the Sampson distance."""
+    """Essential matrices of rows with rays, see `models.rays`; rows of 9, of unit norm. The residual is the Sampson distance."""
 
     name: str = "essential"
     sample_size: int = 5

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from two_views import plane
 
-from ruzhash_cv.families.normal_equations import least_vectors, unit_norm, weighted_products
+from ruzhash_cv.models.normal_equations import least_vectors, unit_norm, weighted_products
 
 
 @settings(max_examples=40, deadline=None)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from two_views import MAKE, motion, plane, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv.families import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily, TwoViewFamily
-from ruzhash_cv.families.base import CheckedFamily, Families, Models
 from ruzhash_cv.matches import Frame
+from ruzhash_cv.models.base import CheckedFamily, Families, Models
 from ruzhash_cv.paper import AlgebraicCircles, AlgebraicFundamentalMatrices, AlgebraicHomographies, normalise_pairs
 
 Array = np.ndarray

@@ -11,7 +11,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.families.normal_equations import (
+from ruzhash_cv.models.normal_equations import (
     PARALLAX_SIZE,
     PRODUCT,
     least_vectors,

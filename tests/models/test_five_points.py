@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from ruzhash_cv.families.five_points import through_five
+from ruzhash_cv.models.five_points import through_five
 
 Array = np.ndarray
 #: Monomials of x, y, z up to the third degree, those of the third degree first.

@@ -13,7 +13,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.families.normal_equations import least_vectors, unit_norm
+from ruzhash_cv.models.normal_equations import least_vectors, unit_norm
 
 #: Where products of two of (x, y, z) stand among (x x, x y, x z, y y, y z, z z).
 _PRODUCT = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])

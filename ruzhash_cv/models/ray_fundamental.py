@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Rows
-from ruzhash_cv.families.normal_equations import PARALLAX_SIZE, least_vectors, of_rank_two, parallax, unit_norm
-from ruzhash_cv.families.rays import (
+from ruzhash_cv.models.normal_equations import PARALLAX_SIZE, least_vectors, of_rank_two, parallax, unit_norm
+from ruzhash_cv.models.rays import (
     both_rays,
     directions,
     divided_by_gradients,
@@ -24,7 +24,7 @@ _REAL = 1e-9
 
 @dataclass(frozen=True)
 class RayFundamentalMatrices:
-    """Matrices of rank 2, x2' F x1 = 0, of rows with rays, see `families.rays`; rows of 9. The residual is the Sampson distance."""
+    """Matrices of rank 2, x2' F x1 = 0, of rows with rays, see `models.rays`; rows of 9. The residual is the Sampson distance."""
 
     name: str = "fundamental"
     sample_size: int = 7

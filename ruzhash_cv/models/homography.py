@@ -9,7 +9,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.families.normal_equations import PRODUCT, inverse_iteration, sum_products, unit_norm
+from ruzhash_cv.models.normal_equations import PRODUCT, inverse_iteration, sum_products, unit_norm
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
 _SINGULAR = 1e-9

@@ -1,8 +1,0 @@
-"""Families of models, one class each: two of two views, two of points in the plane, and any a user adds."""
-
-from ruzhash_cv.families.base import ModelFamily as ModelFamily
-from ruzhash_cv.families.base import TwoViewFamily as TwoViewFamily
-from ruzhash_cv.families.curves import Circles as Circles
-from ruzhash_cv.families.curves import Lines as Lines
-from ruzhash_cv.families.fundamental import FundamentalMatrices as FundamentalMatrices
-from ruzhash_cv.families.homography import Homographies as Homographies

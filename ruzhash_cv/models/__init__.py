@@ -1,0 +1,1 @@
+"""Models of two views and of points in the plane; `ruzhash_cv.families` holds the public names."""
