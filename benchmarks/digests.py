@@ -4,7 +4,8 @@
     python benchmarks/digests.py --compare before.txt
 
 Prints a line a scene: its name, 16 letters each of mask, labels, scores, probabilities, the matrices of models and of motions, F1, and
-milliseconds. The scenes are made once and kept in the cache. `--compare` names those that differ, and says by how much F1 does.
+milliseconds. Then a line for each case of `door_digests.py`, in the same columns. The scenes are made once and kept in the cache.
+`--compare` names those that differ, and says by how much F1 does.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import inspect
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any
 
+import door_digests
 import numpy as np
 import pair_sets
 import pose_scenes
@@ -117,8 +119,8 @@ def digests_of(result: Any) -> list[str]:
     return [*map(digest, arrays), *(digest(*found) for found in matrices)]
 
 
-def lines(every: int) -> Iterator[str]:
-    """A line for each scene and setting."""
+def filter_cases(every: int) -> Iterator[tuple[str, Callable[[], list[str]]]]:
+    """A title and what computes the cells, for each scene and setting of `filter_points`."""
     from ruzhash_cv import filter_points
 
     known = inspect.signature(filter_points).parameters
@@ -127,16 +129,35 @@ def lines(every: int) -> Iterator[str]:
         if number % every:
             continue
         for setting, options in options_of(number, name):
-            title = f"{name} [{setting}]" if setting else name
-            start = time.process_time()
-            try:
-                result = filter_points(points1, points2, **{"rng": 0, **single, **options})
-                f1 = mask_quality(result.inlier_mask[judged], true[judged])["f1"]
-                cells = [*digests_of(result), f"{f1:.6f}"]
-            except Exception as error:  # the other scenes are still worth their answers
-                cells = [f"{type(error).__name__}: {error}".splitlines()[0].replace("\t", " "), "nan"]
-            milliseconds = 1e3 * (time.process_time() - start)
-            yield "\t".join([title, *cells, f"{milliseconds:.0f}"])
+
+            def cells(given: Scene = (name, points1, points2, true, judged), options: Options = options) -> list[str]:
+                result = filter_points(*given[1:3], **{"rng": 0, **single, **options})
+                f1 = mask_quality(result.inlier_mask[given[4]], given[3][given[4]])["f1"]
+                return [*digests_of(result), f"{f1:.6f}"]
+
+            yield f"{name} [{setting}]" if setting else name, cells
+
+
+def door_cases(every: int) -> Iterator[tuple[str, Callable[[], list[str]]]]:
+    """A title and what computes the cells, for cameras, the other functions and files."""
+    for name, answer in islice(door_digests.cases(), 0, None, every):
+
+        def cells(answer: Callable[[], door_digests.Answer] = answer) -> list[str]:
+            fields = answer()
+            return [*(digest(*fields.get(field, ())) for field in FIELDS), f"{fields.get('f1', 0.0):.6f}"]
+
+        yield name, cells
+
+
+def lines(cases: Iterable[tuple[str, Callable[[], list[str]]]]) -> Iterator[str]:
+    """A line for each case."""
+    for title, cells_of in cases:
+        start = time.process_time()
+        try:
+            cells = cells_of()
+        except Exception as error:  # the other scenes are still worth their answers
+            cells = [f"{type(error).__name__}: {error}".splitlines()[0].replace("\t", " "), "nan"]
+        yield "\t".join([title, *cells, f"{1e3 * (time.process_time() - start):.0f}"])
 
 
 def compare(before: dict[str, list[str]], after: dict[str, list[str]]) -> str:
@@ -180,12 +201,14 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, help="write the digests there; default print them")
     parser.add_argument("--compare", type=Path, metavar="OTHER.txt", help="digests of the version before")
     parser.add_argument("--every", type=int, default=1, help="only one scene of so many")
+    parser.add_argument("--doors", action="store_true", help="only the cases of door_digests.py")
     options = parser.parse_args()
     start = time.process_time()
     import ruzhash_cv
 
     print(f"package: {Path(ruzhash_cv.__file__).parent}", file=sys.stderr)
-    found = list(lines(options.every))
+    cases = chain(() if options.doors else filter_cases(options.every), door_cases(options.every))
+    found = list(lines(cases))
     print(f"{len(found)} scenes, {time.process_time() - start:.0f} processor seconds", file=sys.stderr)
     if options.output:
         options.output.write_text("\n".join(found) + "\n", encoding="utf-8")

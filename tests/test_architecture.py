@@ -76,6 +76,21 @@ ROBUST_ESTIMATORS = ("RANSAC", "USAC", "LMEDS", "RHO", "MAGSAC", "PROSAC", "find
 # Packages that adapters are for; the rest of the package works without them.
 HOSTS = {"gluefactory", "hloc", "kornia", "pyod", "skimage", "sklearn", "torch", "vismatch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
+# Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
+MOST_LINES = {
+    "package": 15_136,
+    "core": 5_561,
+    "tests": 18_398,
+    "benchmarks": 9_175,
+    "tests of benchmarks": 1_138,
+}
+# What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
+AROUND_THE_CORE = {
+    *("__init__", "_api", "_arrays", "_extras", "_interrupts", "_kernels", "_validation", "__main__", "warmup"),
+    *("cameras", "consensus", "correspondences", "opencv", "pose", "printing", "result", "structures"),
+    *("adapters", "cli", "datasets", "drawing", "paper", "pipelines", "report", "sklearn"),
+}
+FAMILIES_AROUND_THE_CORE = ("curves.py", "distances.py", "__init__.py")
 
 
 def modules(root: Path) -> dict[str, ast.Module]:
@@ -133,6 +148,29 @@ def imports_from(tree: ast.AST, names: tuple[str, ...]) -> set[str]:
 @pytest.fixture(scope="module")
 def parsed() -> dict[str, ast.Module]:
     return modules(ROOT)
+
+
+def lines_of(part: str) -> int:
+    """Return how many lines of Python a part of `MOST_LINES` has."""
+    folder = {"tests": "tests", "benchmarks": "benchmarks", "tests of benchmarks": "benchmarks/tests"}.get(
+        part, PACKAGE
+    )
+    count = 0
+    for path in (ROOT.parent / folder).rglob("*.py"):
+        here = path.relative_to(ROOT.parent).parts
+        if part == "core":
+            counts = Path(here[1]).stem not in AROUND_THE_CORE
+            counts = counts and (here[1] != "families" or here[2] not in FAMILIES_AROUND_THE_CORE)
+        else:
+            counts = part != "benchmarks" or here[1] != "tests"
+        if counts:
+            count += len(path.read_text(encoding="utf-8").splitlines())
+    return count
+
+
+@pytest.mark.parametrize("part", MOST_LINES)
+def test_no_part_grows_unnoticed(part: str) -> None:
+    assert lines_of(part) <= MOST_LINES[part]
 
 
 def test_every_room_has_its_place_in_the_order(parsed: dict[str, ast.Module]) -> None:
