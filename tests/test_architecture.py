@@ -78,19 +78,19 @@ HOSTS = {"gluefactory", "hloc", "kornia", "pyod", "skimage", "sklearn", "torch",
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_136,
+    "package": 15_137,
     "core": 5_561,
-    "tests": 18_398,
+    "tests": 18_399,
     "benchmarks": 9_175,
     "tests of benchmarks": 1_138,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {
     *("__init__", "_api", "_arrays", "_extras", "_interrupts", "_kernels", "_validation", "__main__", "warmup"),
-    *("cameras", "consensus", "correspondences", "opencv", "pose", "printing", "result", "structures"),
+    *("cameras", "consensus", "correspondences", "opencv", "pose", "families", "printing", "result", "structures"),
     *("adapters", "cli", "datasets", "drawing", "paper", "pipelines", "report", "sklearn"),
 }
-FAMILIES_AROUND_THE_CORE = ("curves.py", "distances.py", "__init__.py")
+MODELS_AROUND_THE_CORE = ("curves.py", "distances.py", "__init__.py")
 
 
 def modules(root: Path) -> dict[str, ast.Module]:
@@ -160,7 +160,7 @@ def lines_of(part: str) -> int:
         here = path.relative_to(ROOT.parent).parts
         if part == "core":
             counts = Path(here[1]).stem not in AROUND_THE_CORE
-            counts = counts and (here[1] != "families" or here[2] not in FAMILIES_AROUND_THE_CORE)
+            counts = counts and (here[1] != "models" or here[2] not in MODELS_AROUND_THE_CORE)
         else:
             counts = part != "benchmarks" or here[1] != "tests"
         if counts:
