@@ -64,7 +64,9 @@ def as_plain(value: Any) -> Any:
         return value.get()
     if hasattr(value, "iloc"):  # pandas
         return _table(value)
-    if isinstance(value, (list, tuple)) and len(value) and hasattr(value[0], "detach"):
+    if isinstance(value, (list, tuple)) and any(
+        isinstance(item, np.ma.MaskedArray) or hasattr(item, "detach") for item in value
+    ):
         return np.array([as_plain(item) for item in value])
     return as_plain(np.asarray(value)) if hasattr(value, "__array__") else value
 
@@ -141,7 +143,9 @@ def _positions(value: Any, name: str) -> Any:
     """Return the positions of a sequence or an array of cv2.KeyPoint, and anything else as it is."""
     if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
         value = value.tolist()
-    if not isinstance(value, Sequence) or len(value) == 0 or not isinstance(value[0], cv2.KeyPoint):
+    if isinstance(value, memoryview) or not isinstance(value, Sequence) or len(value) == 0:
+        return value
+    if not isinstance(value[0], cv2.KeyPoint):
         return value
     # OpenCV itself takes None among them for a keypoint at (0, 0).
     if not all(isinstance(keypoint, cv2.KeyPoint) for keypoint in value):

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
-from ruzhash_cv._validation import arrived, as_array, as_mask, as_points, check_real
+from ruzhash_cv._validation import arrived, as_array, as_mask, as_points, check_real, check_same_length
 
 Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
 Matches: TypeAlias = Sequence[cv2.DMatch] | Sequence[Sequence[cv2.DMatch]] | ArrayLike
@@ -61,8 +61,9 @@ def as_correspondences(
         jax, pandas.
     matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2), (1, n, 2), (len(kp1),) or (1, len(kp1))
         knnMatch output (a tuple of 0, 1, 2 or more DMatch per query row) gives one row per query, its best neighbour.
-        Index pairs are (index into `kp1`, index into `kp2`); a row with a masked or missing one has no match. An array of one number
-        for each keypoint of `kp1` is SuperGlue's ``matches0``: the index into `kp2`, -1 for none. It gives one row per keypoint.
+        Index pairs are (index into `kp1`, index into `kp2`); a row with a masked or missing index has no match. A tuple of two arrays
+        of shape (n,) holds the indices into `kp1` and those into `kp2`, as XFeat and ``np.nonzero`` return them. An array of one
+        number for each keypoint of `kp1` is SuperGlue's ``matches0``: the index into `kp2`, -1 for none.
     ratio : float in (0, 1], optional
         Lowe's ratio test on knnMatch output: a row passes when its best distance is below `ratio` times its second
         best. A row with fewer than two neighbours cannot be tested and does not pass; rows of which none has two are an error.
@@ -77,7 +78,7 @@ def as_correspondences(
     IndexError
         An index points outside its keypoints.
     TypeError, ValueError
-        Another argument is not of a form above; the message says which and what arrived.
+        Another argument has none of these forms; the message names the argument and what arrived.
 
     Examples
     --------
@@ -93,17 +94,22 @@ def as_correspondences(
 def look_up(
     kp1: Keypoints, kp2: Keypoints, matches: Matches, ratio: float | None, names: tuple[str, str]
 ) -> Correspondences:
-    """Do as `as_correspondences` does; errors call the keypoints by the names given."""
+    """Do as `as_correspondences` does; errors call the keypoints by the given names."""
     positions = as_positions(kp1, names[0]), as_positions(kp2, names[1])
     indices, present, distances = as_indices(matches, ratio, (len(positions[0]), names[0]))
-    sides = zip(indices.T, positions, ("queryIdx", "trainIdx"), names, strict=True)
-    try:
-        points1, points2 = (_points_at(column, own, present, field, name) for column, own, field, name in sides)
-    except IndexError as error:
-        inside = (indices[present] >= 0) & (indices[present] < (len(positions[1]), len(positions[0])))
-        if inside.all():
-            raise IndexError(f"{error}; are the images exchanged?") from None
-        raise
+    sizes = len(positions[0]), len(positions[1])
+    outside = np.argwhere(present[:, None] & ((indices < 0) | (indices >= sizes)))
+    if len(outside):
+        row, side = min(outside.tolist(), key=lambda place: place[1])
+        index = int(indices[row, side])
+        arrived, field = "a negative index" if index < 0 else str(index), ("queryIdx", "trainIdx")[side]
+        fits_exchanged = ((indices[present] >= 0) & (indices[present] < sizes[::-1])).all()
+        hint = "; are the images exchanged?" if fits_exchanged else ""
+        raise IndexError(
+            f"`matches[{row}]` has {field} {arrived}, but `{names[side]}` has {sizes[side]} keypoints{hint}"
+        )
+    points1, points2 = np.full((2, len(indices), 2), np.nan)
+    points1[present], points2[present] = positions[0][indices[present, 0]], positions[1][indices[present, 1]]
     return Correspondences(points1, points2, distances)
 
 
@@ -142,35 +148,40 @@ def select_matches(matches: Matches, inlier_mask: Any) -> list[cv2.DMatch]:
 
 
 def _as_sequence(matches: Any) -> Sequence[Any]:
+    """Return matches with a row per match: a tuple of two index columns becomes an array (n, 2)."""
     if isinstance(matches, (str, Set, Mapping)) or not hasattr(matches, "__len__") or getattr(matches, "ndim", 1) == 0:
         raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
-    if isinstance(matches, np.ndarray) and matches.dtype == np.object_:  # what it makes of knnMatch output
+    if isinstance(matches, np.ndarray) and matches.dtype == np.object_:  # np.array(knnMatch output, object)
         matches = matches.tolist()
-    rows: Sequence[Any] = matches if not hasattr(matches, "ndim") else as_array(matches, "matches", "(n, 2)")  # type: ignore[assignment]
-    return rows
+    if isinstance(matches, tuple) and len(matches) == 2 and all(getattr(column, "ndim", 0) == 1 for column in matches):
+        first, second = (as_array(column, "matches", "(n, 2)") for column in matches)
+        check_same_length(first, second, "the two index arrays of `matches`")
+        return np.stack([first, second], axis=1)  # type: ignore[return-value]
+    return as_array(matches, "matches", "(n, 2)") if hasattr(matches, "ndim") else matches  # type: ignore[return-value]
 
 
 def as_indices(
     matches: Matches, ratio: float | None = None, queries: tuple[int, str] | None = None
 ) -> tuple[Rows, Mask, Array | None]:
-    """Return index pairs (n, 2), which rows have a match at all, and descriptor distances.
+    """Return index pairs (n, 2), a mask of the rows that have a match, and descriptor distances.
 
-    `queries` are how many keypoints the first image has, and their name in messages.
+    `queries` is the number of keypoints of the first image, and their name in messages.
     """
     if ratio is not None:
         ratio = check_real(ratio, "ratio", above=0.0, below=1.0 + 1e-12)
     rows = _as_sequence(matches)
-    flat = len(rows) > 0 and isinstance(rows[0], cv2.DMatch)
-    knn = all(isinstance(row, (tuple, list)) and all(isinstance(m, cv2.DMatch) for m in row) for row in rows)
-    if ratio is not None and not knn:
-        form = "a flat sequence of DMatch" if flat else "an index array"
-        raise ValueError(f"`ratio` needs knnMatch output with k >= 2, got {form}")
-    if ratio is not None and _without_seconds(rows):
-        raise ValueError("`ratio` needs knnMatch output with k >= 2, got rows of one DMatch")
-    if knn:
+    is_flat = len(rows) > 0 and isinstance(rows[0], cv2.DMatch)
+    is_knn = all(isinstance(row, (tuple, list)) and all(isinstance(m, cv2.DMatch) for m in row) for row in rows)
+    if ratio is not None:
+        form = "" if is_knn else "a flat sequence of DMatch" if is_flat else "an index array"
+        if is_knn and all(len(row) < 2 for row in rows) and len({m.trainIdx for row in rows for m in row}) > 1:
+            form = "rows of one DMatch"  # though `kp2` has several keypoints
+        if form:
+            raise ValueError(f"`ratio` needs knnMatch output with k >= 2, got {form}")
+    if is_knn:
         rows = [_best_neighbour(row, ratio) for row in rows]
-    elif not flat:
-        return *_as_index_array(rows, queries), None
+    elif not is_flat:
+        return *_as_index_pairs(rows, queries), None
     try:
         fields = [(-1, -1, np.inf) if row is None else (row.queryIdx, row.trainIdx, row.distance) for row in rows]
     except AttributeError:
@@ -179,65 +190,39 @@ def as_indices(
     return table[:, :2].astype(np.int64), np.array([row is not None for row in rows], bool), table[:, 2]
 
 
-def _without_seconds(rows: Sequence[Sequence[cv2.DMatch]]) -> bool:
-    """Return whether no row has a second neighbour although `kp2` has, as several keypoints are matched."""
-    return all(len(row) < 2 for row in rows) and len({match.trainIdx for row in rows for match in row}) > 1
-
-
 def _best_neighbour(row: Sequence[cv2.DMatch], ratio: float | None) -> cv2.DMatch | None:
     if ratio is None:
         return row[0] if row else None
     return row[0] if len(row) >= 2 and row[0].distance < ratio * row[1].distance else None
 
 
-def _as_index_array(rows: Sequence[Any], queries: tuple[int, str] | None) -> tuple[Rows, Mask]:
-    """Return index pairs (n, 2), and which of them are a match: those of which nothing is masked, missing or -1 for none."""
+def _as_index_pairs(rows: Sequence[Any], queries: tuple[int, str] | None) -> tuple[Rows, Mask]:
+    """Return index pairs (n, 2), and which of them are a match: no index is masked, missing or SuperGlue's -1."""
     indices = as_array(rows, "matches", "(n, 2)")
     if indices.dtype == object:
         raise TypeError(f"`matches` must hold DMatch, knnMatch rows or index pairs, got {arrived(rows, indices)}")
     if indices.shape[:1] == (1,) and indices.ndim == (2 if indices.shape[-1] != 2 else 3):  # a batch of one pair
         indices = indices[0]
-    if indices.ndim == 1:
-        return _as_partners(indices, queries)
+    has_partners = indices.ndim == 1  # SuperGlue's `matches0`
+    if has_partners:
+        if queries is not None and len(indices) != queries[0]:
+            raise ValueError(
+                f"`matches` must hold one index for each of the {queries[0]} keypoints of `{queries[1]}`, got {indices.shape}"
+            )
+        if indices.dtype.kind == "b":
+            raise TypeError("`matches` must hold DMatch, knnMatch rows or integer indices, got a mask")
+        indices = np.stack([np.arange(len(indices)), indices], axis=1)
     if indices.ndim != 2 or indices.shape[1] != 2:
         raise ValueError(
             "`matches` must hold DMatch, knnMatch rows, index pairs of shape (n, 2) or one index for each keypoint, "
             f"got {indices.shape}"
         )
-    return _as_index_pairs(indices)
-
-
-def _as_partners(partners: NDArray[Any], queries: tuple[int, str] | None) -> tuple[Rows, Mask]:
-    """Return index pairs (n, 2) of SuperGlue's `matches0`, and which of them are a match."""
-    if queries is not None and len(partners) != queries[0]:
-        n, name = queries
-        raise ValueError(
-            f"`matches` must hold one index for each of the {n} keypoints of `{name}`, got {partners.shape}"
-        )
-    if partners.dtype.kind == "b":
-        raise TypeError("`matches` must hold DMatch, knnMatch rows or integer indices, got a mask")
-    pairs, present = _as_index_pairs(np.stack([np.arange(len(partners)), partners], axis=1))
-    return pairs, present & (pairs[:, 1] != -1)
-
-
-def _as_index_pairs(indices: NDArray[Any]) -> tuple[Rows, Mask]:
     present = np.ones(len(indices), bool)
-    if indices.dtype.kind == "f" and np.isnan(indices).any():  # masked integers come as these
+    if indices.dtype.kind == "f" and np.isnan(indices).any():  # masked integers arrive as floats with NaN
         present = ~np.isnan(indices).any(axis=1)
         whole = np.where(present[:, None], indices, -1)
         indices = whole.astype(np.int64) if (np.abs(whole) < 2**53).all() and (whole % 1 == 0).all() else indices
     if indices.dtype.kind not in "iu":
         raise TypeError(f"`matches` must hold integer index pairs, got dtype {indices.dtype}")
-    return indices.astype(np.int64), present
-
-
-def _points_at(indices: Rows, positions: Array, present: Mask, field: str, name: str) -> Array:
-    """Return the positions that `indices` number, NaN where no match is `present`."""
-    outside = np.flatnonzero(present & ((indices < 0) | (indices >= len(positions))))
-    if len(outside):
-        index = int(indices[outside[0]])
-        shown = "a negative index" if index < 0 else str(index)
-        raise IndexError(f"`matches[{outside[0]}]` has {field} {shown}, but `{name}` has {len(positions)} keypoints")
-    points = np.full((len(indices), 2), np.nan)
-    points[present] = positions[indices[present]]
-    return points
+    indices = indices.astype(np.int64)
+    return indices, present & (indices[:, 1] != -1) if has_partners else present
