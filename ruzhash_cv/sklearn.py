@@ -22,15 +22,15 @@ from ruzhash_cv._validation import LARGEST_LENGTH, check_choice, check_int, chec
 from ruzhash_cv.forests.isolation import PreferenceForest
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.paper import VoronoiForest
-from ruzhash_cv.preferences import as_preferences
 from ruzhash_cv.structures import POINT_PARAMETERS, check_family, check_takes, draw_point_samples
 
-FORMS = ("points", "residuals", "preferences")
-#: Share of residuals that lie within the noise scale, where the caller gives none.
+#: Forms of rows that earlier versions took. What takes their place is in the error of `family`.
+FORMER = ("residuals", "preferences")
+#: Share of residuals within the noise scale, if the caller gives none.
 SHARE_WITHIN = 0.05
-#: Preferences end at so many noise scales.
+#: Preferences are 0 beyond this, in noise scales.
 CUT = 3.0
-#: `max_samples` where it is "auto".
+#: `max_samples` if it is "auto".
 AUTO_SAMPLES = 256
 _RESIDUALS_AT_ONCE = 4_000_000
 
@@ -40,16 +40,13 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
 
     Parameters
     ----------
-    family : {"points", "residuals", "preferences"} or ModelFamily, default="points"
-        What rows of `X` are.
-
-        - A family, such as `ruzhash_cv.families.Lines()`: points as the family takes them. Models are of samples of neighbours.
-        - ``"points"``: points of any dimension. A model is a training row, and the residual is the distance from it.
-        - ``"residuals"``: residuals to models of your own, a column each.
-        - ``"preferences"``: preferences in [0, 1] for models of your own, a column each. They are taken as they are.
+    family : "points" or ModelFamily, default="points"
+        A family, such as `ruzhash_cv.families.Lines()`: rows of `X` are points as the family takes them, and models are fitted to samples
+        of neighbours. ``"points"``: rows are points of any dimension, a model is a training row, and the residual is the distance
+        from it.
     noise_scale : float, optional
         A residual r has the preference exp(-r^2 / (2 s^2)) up to 3 s, else 0; s is the noise scale, in the residuals' unit. None: 5 %
-        of the training residuals lie within it. Preferences have none.
+        of the training residuals lie within it.
     n_models : int, default=1000
         Models drawn.
     forest : {"ruzhash", "voronoi"}, default="ruzhash"
@@ -70,16 +67,15 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
 
     Attributes
     ----------
-    models_ : ndarray of shape (n_models, p), or None
-        Models drawn, None for residuals and preferences.
-    noise_scale_ : float or None
-        The noise scale, None for preferences.
+    models_ : ndarray of shape (n_models, p)
+        Models drawn.
+    noise_scale_ : float
     forest_ : RuzHashForest or VoronoiForest
     offset_ : float
         ``decision_function(X) = score_samples(X) - offset_``.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Names of the columns, where `X` has them.
+        Names of the columns, if `X` has them.
 
     Examples
     --------
@@ -123,13 +119,12 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
     def fit(self, X: Any, y: Any = None) -> PreferenceIsolationForest:
         """Draw models and grow the forest on rows (n, d); `y` is ignored."""
         self._check_parameters()
-        rows = self._validated(X, reset=True)
+        rows = validate_data(self, X, reset=True, dtype=np.float64, order="C")
         rng = np.random.default_rng(check_random_state(self.random_state).randint(0, 2**31 - 1, 4))
         self.models_ = self._draw_models(rows, rng)
         self.noise_scale_ = self._measured_scale(rows)
-        self.forest_ = self._new_forest(int(rng.integers(2**31)))
         preferences = self._preferences(rows)
-        self.forest_.fit(preferences)
+        self.forest_ = self._new_forest(int(rng.integers(2**31))).fit(preferences)
         scores = -self.forest_.anomaly_scores(preferences)
         if self.contamination == "auto":
             self.offset_ = _otsu_threshold(scores)
@@ -138,9 +133,9 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     def score_samples(self, X: Any) -> Array:
-        """Return the negative anomaly scores of rows, shape (n,), in [-1, 0): low = outlier, as scikit-learn has it."""
+        """Return the negative anomaly scores of rows, shape (n,), in [-1, 0): low = outlier, in scikit-learn's convention."""
         check_is_fitted(self)
-        rows = self._validated(X, reset=False)
+        rows = validate_data(self, X, reset=False, dtype=np.float64, order="C")
         scores: Array = -self.forest_.anomaly_scores(self._preferences(rows))
         return scores
 
@@ -152,22 +147,19 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         """Return -1 for outliers and 1 for inliers, shape (n,)."""
         return np.where(self.decision_function(X) < 0.0, -1, 1).astype(np.int64)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._is("preferences")
-        return tags
-
-    def _is(self, form: str) -> bool:
-        return isinstance(self.family, str) and self.family == form
-
     def _check_parameters(self) -> None:
         if isinstance(self.family, str):
-            check_choice(self.family, "family", FORMS, "a ModelFamily")
+            if self.family in FORMER:
+                raise ValueError(
+                    f"`family={self.family!r}` is gone: `RuzHashForest().fit(preferences).anomaly_scores(preferences)` takes preferences, "
+                    "and `ruzhash_cv.paper.embed_preferences` makes them of residuals"
+                )
+            check_choice(self.family, "family", ("points",), "a ModelFamily")
         else:
             check_family(self.family)
         check_choice(self.forest, "forest", ("ruzhash", "voronoi"))
         check_int(self.n_models, "n_models")
-        # The forest's own words for these are others.
+        # The forest has other names for these two.
         check_int(self.n_estimators, "n_estimators")
         if isinstance(self.max_samples, str):
             check_choice(self.max_samples, "max_samples", ("auto",), "an integer")
@@ -180,10 +172,6 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         else:
             check_real(self.contamination, "contamination", above=0.0, below=np.nextafter(0.5, 1.0))
 
-    def _validated(self, X: Any, *, reset: bool) -> Any:
-        sparse = ("csr",) if self._is("preferences") else False
-        return validate_data(self, X, reset=reset, accept_sparse=sparse, dtype=np.float64, order="C")
-
     def _new_forest(self, seed: int) -> PreferenceForest:
         options: dict[str, Any] = {
             "n_trees": self.n_estimators,
@@ -194,12 +182,10 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         }
         return RuzHashForest(**options) if self.forest == "ruzhash" else VoronoiForest(ties="node", **options)
 
-    def _draw_models(self, rows: Any, rng: np.random.Generator) -> Array | None:
-        """Return models of samples of neighbours; training rows where a model is one."""
-        if self._is("residuals") or self._is("preferences"):
-            return None
-        if self._is("points"):
-            return np.asarray(rng.permutation(rows)[: self.n_models])
+    def _draw_models(self, rows: Array, rng: np.random.Generator) -> Array:
+        """Return models fitted to samples of neighbours; training rows if there is no family."""
+        if isinstance(self.family, str):
+            return rng.permutation(rows)[: self.n_models]
         check_takes(self.family, rows.shape[1], "X")
         if not (np.abs(rows) < LARGEST_LENGTH).all():  # squares would overflow
             raise ValueError(f"`X` must have coordinates below {LARGEST_LENGTH:.0e}, got {np.abs(rows).max():.3g}")
@@ -214,41 +200,32 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError(f"`X` must have samples that make models of the family, got {len(samples)} that make none")
         return models
 
-    def _residual_blocks(self, rows: Any) -> Iterator[Array]:
-        """Yield residuals (n, m) of some rows after others."""
-        width = rows.shape[1] if self.models_ is None else len(self.models_)
-        step = max(1, _RESIDUALS_AT_ONCE // width)
-        for begin in range(0, rows.shape[0], step):
+    def _residual_blocks(self, rows: Array) -> Iterator[Array]:
+        """Yield residuals (k, m) of blocks of rows."""
+        step = max(1, _RESIDUALS_AT_ONCE // len(self.models_))
+        for begin in range(0, len(rows), step):
             block = rows[begin : begin + step]
-            if self._is("residuals"):
-                yield np.abs(block)
-            elif self._is("points"):
-                yield cdist(block, np.asarray(self.models_))
+            if isinstance(self.family, str):
+                yield cdist(block, self.models_)
             else:
-                with np.errstate(over="ignore", invalid="ignore"):  # what is so far off has no preference
+                with np.errstate(over="ignore", invalid="ignore"):  # rows that far off have no preference
                     yield np.sqrt(self.family.squared_residuals(block, self.models_)).T
 
-    def _measured_scale(self, rows: Any) -> float | None:
-        if self._is("preferences"):
-            return None
+    def _measured_scale(self, rows: Array) -> float:
         if self.noise_scale is not None:
             return float(self.noise_scale)
         residuals = np.concatenate([block.ravel() for block in self._residual_blocks(rows)])
         residuals = residuals[np.isfinite(residuals) & (residuals > 0.0)]
-        # All may be 0: one row, or columns that are all the same.
+        # All are 0 if there is one row, or if all rows are equal.
         return float(np.quantile(residuals, SHARE_WITHIN)) if len(residuals) > 0 else 1.0
 
-    def _preferences(self, rows: Any) -> NDArray[np.float32]:
-        if self._is("preferences"):
-            return as_preferences(rows, "X")
-        return np.concatenate([_embedded(block, self.noise_scale_) for block in self._residual_blocks(rows)])
-
-
-def _embedded(residuals: Array, noise_scale: Any) -> NDArray[np.float32]:
-    """Return preferences of residuals (n, m)."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        ratios = residuals / noise_scale
-        return np.where(ratios <= CUT, np.exp(-0.5 * ratios**2), 0.0).astype(np.float32)
+    def _preferences(self, rows: Array) -> NDArray[np.float32]:
+        blocks = []
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for block in self._residual_blocks(rows):
+                ratios = block / self.noise_scale_
+                blocks.append(np.where(ratios <= CUT, np.exp(-0.5 * ratios**2), 0.0).astype(np.float32))
+        return np.concatenate(blocks)
 
 
 def _otsu_threshold(scores: Array) -> float:

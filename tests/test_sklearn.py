@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.base import clone, is_outlier_detector
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
@@ -20,20 +19,18 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from ruzhash_cv import RuzHashForest
 from ruzhash_cv.datasets import make_shape
 from ruzhash_cv.families import Circles, Lines
+from ruzhash_cv.paper import embed_preferences
 from ruzhash_cv.sklearn import PreferenceIsolationForest
 
 Array = np.ndarray
+ROWS = np.array([[0.3, -2.9], [0.1, 0.4], [1.0, 2.0], [0.5, 0.5], [2.0, 0.0]])
 
 
 def checks() -> list[Any]:
-    """Return every check of scikit-learn for every form of rows that takes any numbers, with both forests."""
-    detectors = (
-        PreferenceIsolationForest(),
-        PreferenceIsolationForest("residuals"),
-        PreferenceIsolationForest(forest="voronoi", n_estimators=10),
-    )
+    """Return every check of scikit-learn with both forests."""
+    detectors = PreferenceIsolationForest(), PreferenceIsolationForest(forest="voronoi", n_estimators=10)
     return [
-        pytest.param(detector, check, id=f"{detector.family}-{detector.forest}-{check.func.__name__}")
+        pytest.param(detector, check, id=f"{detector.forest}-{check.func.__name__}")
         for each in detectors
         for detector, check in estimator_checks_generator(each, legacy=True)
     ]
@@ -52,7 +49,7 @@ def shape(name: str = "stair4", seed: int = 0) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("forest", ["ruzhash", "voronoi"])
 @pytest.mark.parametrize(("name", "family", "least"), [("stair4", Lines(), 0.93), ("circle3", Circles(), 0.8)])
-def test_outliers_of_structures_are_told_apart_better_than_by_density(
+def test_outliers_of_structures_are_separated_better_than_by_density(
     name: str, family: Any, least: float, forest: str
 ) -> None:
     points, truth = shape(name)
@@ -94,20 +91,16 @@ def test_a_clone_and_a_pickle_score_the_same() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(detector)).score_samples(points), scores)
 
 
-def test_residuals_and_preferences_of_the_same_models_give_the_same_scores() -> None:
+@pytest.mark.parametrize("form", ["residuals", "preferences"])
+def test_forms_that_are_gone_name_what_takes_their_place(form: str) -> None:
     points, _ = shape()
     detector = PreferenceIsolationForest(Lines(), noise_scale=0.02, n_models=200, random_state=0).fit(points)
     residuals = np.sqrt(Lines().squared_residuals(points, detector.models_)).T
-    preferences = np.where(residuals <= 0.06, np.exp(-0.5 * (residuals / 0.02) ** 2), 0.0)
-    of_residuals = PreferenceIsolationForest("residuals", noise_scale=0.02, random_state=1).fit(residuals)
-    of_preferences = PreferenceIsolationForest("preferences", random_state=1)
-    scores = of_preferences.fit(preferences).score_samples(preferences)
-    np.testing.assert_allclose(of_residuals.score_samples(residuals), scores, rtol=1e-6)
-    np.testing.assert_array_equal(
-        of_preferences.fit(sparse.csr_array(preferences)).score_samples(sparse.csr_matrix(preferences)), scores
-    )
-    own = RuzHashForest(rng=of_preferences.forest_.rng).fit(preferences.astype(np.float32))
-    np.testing.assert_array_equal(-own.anomaly_scores(preferences.astype(np.float32)), scores)
+    with pytest.raises(ValueError, match=rf"`family='{form}'` is gone: .*RuzHashForest.*paper.embed_preferences"):
+        PreferenceIsolationForest(form).fit(residuals)
+    preferences = embed_preferences(residuals, sigma=0.02)
+    scores = RuzHashForest(rng=detector.forest_.rng).fit(preferences).anomaly_scores(preferences)
+    np.testing.assert_allclose(-scores, detector.score_samples(points), rtol=1e-6)
 
 
 def test_a_pipeline_and_a_grid_search_choose_its_options() -> None:
@@ -145,37 +138,29 @@ def test_new_rows_are_scored_one_by_one_as_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "rows", "message"),
     [
-        (
-            {"family": "lines"},
-            "`family` must be one of 'points', 'residuals', 'preferences', a ModelFamily, got 'lines'",
-        ),
-        ({"family": Lines}, "`family` must be a ModelFamily, .*, got the class Lines"),
-        ({"forest": "random"}, "`forest` must be one of 'ruzhash', 'voronoi', got 'random'"),
-        ({"contamination": 0.6}, r"`contamination` must lie between 0 and 0.5, got 0.6"),
-        ({"contamination": "some"}, r"`contamination` must be one of 'auto', a number in \(0, 0.5\], got 'some'"),
-        ({"noise_scale": -1.0}, "`noise_scale` must be a finite number above 0, got -1.0"),
-        ({"n_models": 0}, "`n_models` must be at least 1, got 0"),
-        ({"n_estimators": 0}, "`n_estimators` must be at least 1, got 0"),
-        ({"max_samples": 0}, "`max_samples` must be at least 1, got 0"),
-        ({"max_samples": 0.5}, "`max_samples` must be an integer, got 0.5"),
-        ({"max_samples": "all"}, "`max_samples` must be one of 'auto', an integer, got 'all'"),
-        ({"family": "preferences"}, r"`X` must lie in \[0, 1\], got values from"),
+        ({"family": "lines"}, ROWS, "`family` must be one of 'points', a ModelFamily, got 'lines'"),
+        ({"family": Lines}, ROWS, "`family` must be a ModelFamily, .*, got the class Lines"),
+        ({"forest": "random"}, ROWS, "`forest` must be one of 'ruzhash', 'voronoi', got 'random'"),
+        ({"contamination": 0.6}, ROWS, r"`contamination` must lie between 0 and 0.5, got 0.6"),
+        ({"contamination": "some"}, ROWS, r"`contamination` must be one of 'auto', a number in \(0, 0.5\], got 'some'"),
+        ({"noise_scale": -1.0}, ROWS, "`noise_scale` must be a finite number above 0, got -1.0"),
+        ({"n_models": 0}, ROWS, "`n_models` must be at least 1, got 0"),
+        ({"n_estimators": 0}, ROWS, "`n_estimators` must be at least 1, got 0"),
+        ({"max_samples": 0}, ROWS, "`max_samples` must be at least 1, got 0"),
+        ({"max_samples": 0.5}, ROWS, "`max_samples` must be an integer, got 0.5"),
+        ({"max_samples": "all"}, ROWS, "`max_samples` must be one of 'auto', an integer, got 'all'"),
+        ({"family": Circles()}, np.eye(2), r"`X` must have at least 3 rows, .* got 2"),
+        ({"family": Lines()}, np.ones((9, 2)), "`X` must have samples that make models of the family, got 1000 that make none"),
+        ({"family": Lines()}, ROWS[:, :1], r"`family` \(line\) does not take points of 1 coordinates, as `X` has"),
+        ({"family": Circles()}, np.eye(3), r"`family` \(circle\) does not take points of 3 coordinates, as `X` has"),
+        ({"family": Circles()}, ROWS * 1e155, r"`X` must have coordinates below 1e\+60, got 2.9e\+155"),
     ],
-)
-def test_what_is_wrong_is_named(options: dict[str, Any], message: str) -> None:
+)  # fmt: skip
+def test_bad_arguments_are_named(options: dict[str, Any], rows: Array, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
-        PreferenceIsolationForest(**options).fit(np.random.default_rng(0).normal(size=(30, 2)))
-
-
-def test_too_few_rows_for_a_model_are_named() -> None:
-    with pytest.raises(ValueError, match=r"`X` must have at least 3 rows, .* got 2"):
-        PreferenceIsolationForest(Circles()).fit(np.eye(2))
-    with pytest.raises(
-        ValueError, match="`X` must have samples that make models of the family, got 1000 that make none"
-    ):
-        PreferenceIsolationForest(Lines()).fit(np.ones((9, 2)))
+        PreferenceIsolationForest(**options).fit(rows)
 
 
 def test_max_samples_auto_is_256_as_in_scikit_learn() -> None:
@@ -188,17 +173,7 @@ def test_max_samples_auto_is_256_as_in_scikit_learn() -> None:
     assert (scores[0] != scores[2]).any()
 
 
-@pytest.mark.parametrize(("family", "name"), [(Lines(), "line"), (Circles(), "circle")])
-@pytest.mark.parametrize("d", [1, 3])
-def test_points_of_other_dimensions_than_the_family_s_are_told(family: Any, name: str, d: int) -> None:
-    with pytest.raises(ValueError, match=rf"`family` \({name}\) does not take points of {d} coordinates, as `X` has"):
-        PreferenceIsolationForest(family).fit(np.random.default_rng(0).normal(size=(30, d)))
-
-
 @pytest.mark.parametrize("family", [Lines(), Circles()])
-def test_coordinates_whose_squares_overflow_are_refused_in_training_and_outliers_afterwards(family: Any) -> None:
-    points, _ = shape()
-    with pytest.raises(ValueError, match=r"`X` must have coordinates below 1e\+60, got 1e\+155"):
-        PreferenceIsolationForest(family).fit(points / np.abs(points).max() * 1e155)
-    detector = PreferenceIsolationForest(family, n_models=100, random_state=0).fit(points)
+def test_new_rows_whose_squares_overflow_are_outliers(family: Any) -> None:
+    detector = PreferenceIsolationForest(family, n_models=100, random_state=0).fit(shape()[0])
     assert detector.predict(np.array([[1e155, 0.0], [1e300, 1e300]])).tolist() == [-1, -1]
