@@ -15,7 +15,10 @@ _signal: Any = importlib.import_module("_signal")
 
 @contextlib.contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold SIGINT back until the end; a handler that is set meanwhile stays, and gets the signal."""
+    """Hold SIGINT back until the end; a handler that is set meanwhile stays, and gets the signal.
+
+    The handler is called, the signal is not raised again: an event loop has seen its arrival already.
+    """
     handler, came = _signal.getsignal(signal.SIGINT), False
     # No other thread gets signals.
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -33,7 +36,11 @@ def interrupts_held() -> Iterator[None]:
         if _signal.getsignal(signal.SIGINT) is hold:
             _signal.signal(signal.SIGINT, handler)
         if came:
-            signal.raise_signal(signal.SIGINT)
+            last = _signal.getsignal(signal.SIGINT)
+            if callable(last):
+                last(signal.SIGINT, None)
+            else:
+                signal.raise_signal(signal.SIGINT)
 
 
 @contextlib.contextmanager

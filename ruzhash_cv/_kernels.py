@@ -7,13 +7,14 @@ import functools
 import hashlib
 import inspect
 import sys
-import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.caching import FunctionCache
 
 from ruzhash_cv._interrupts import interrupts_held
 
@@ -23,14 +24,14 @@ T = TypeVar("T")
 
 #: All kernels, as numba makes them.
 KERNELS: list[Any] = []
-#: Seconds of a call that compiles before a line on stderr says so.
-PATIENCE = 2.0
-#: What has been said: each of it is said once a process.
-said: set[str] = set()
-_NO_CACHE = (
-    "ruzhash_cv's compiled kernels can be kept neither beside the package nor in the user's cache directory: every process compiles "
-    "them anew, which takes up to a minute. Set NUMBA_CACHE_DIR to a directory that can be written; `ruzhash-cv warmup` fills it."
+_COMPILING = "ruzhash_cv: compiling kernels, once after installation (`ruzhash-cv warmup` does it ahead)"
+_NOT_KEPT = (
+    "They work, but every process compiles them again, which takes about ten seconds. "
+    "Set NUMBA_CACHE_DIR to a directory that can be written; `ruzhash-cv warmup` fills it."
 )
+#: Why compiled kernels could not be kept, at the first failure.
+unkept: list[str] = []
+_announced: list[bool] = []
 
 
 def jit(function: F) -> F:
@@ -46,17 +47,47 @@ def jit(function: F) -> F:
     No fastmath: NaN and infinity mark degenerate models and must survive.
     """
     function.__qualname__ += _digest_of_imports(function)
-    njit = functools.partial(numba.njit, nogil=True, error_model="numpy")
-    try:
-        kernel = njit(cache=True)(function)
-    except RuntimeError:  # there is no place for files
-        if "no cache" not in said:
-            said.add("no cache")
-            warnings.warn(_NO_CACHE, RuntimeWarning, stacklevel=2)
-        kernel = njit()(function)
+    kernel = numba.njit(nogil=True, error_model="numpy")(function)
     if kernel is not function:  # as it is with NUMBA_DISABLE_JIT
         KERNELS.append(kernel)
+        try:
+            kernel._cache = _Cache(function)
+        except RuntimeError:
+            _warn_once("there is no directory for them")
     return cast(F, kernel)
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    """numba's files of one kernel. A failure to read or write one costs a compilation, and never the call."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        kernel = None
+        try:
+            kernel = super().load_overload(sig, target_context)
+        except Exception:  # what unpickling raises depends on how a file is spoilt
+            self._forget()
+        if kernel is None and not _announced:
+            _announced.append(True)
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # there may be no stderr, or a closed one
+                print(_COMPILING, file=sys.stderr, flush=True)
+        return kernel
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            self._forget()  # an index that was written before the failure may name a file of older code
+            _warn_once(str(error))
+
+    def _forget(self) -> None:
+        with contextlib.suppress(OSError):
+            Path(self._cache_file._index_path).unlink()
+
+
+def _warn_once(cause: str) -> None:
+    if not unkept:
+        unkept.append(cause)
+        warnings.warn(f"compiled kernels cannot be kept ({cause}). {_NOT_KEPT}", RuntimeWarning, stacklevel=3)
 
 
 def _digest_of_imports(function: Callable[..., Any]) -> str:
@@ -86,41 +117,15 @@ def uninterrupted(function: Callable[P, T]) -> Callable[P, T]:
     """Make a public function that runs kernels or OpenCV's solvers hold Ctrl-C until its end.
 
     Both call back into Python, and the interpreter would raise KeyboardInterrupt there. They do not expect it, and what follows is
-    a SystemError or a crash. A first call also says if it compiles for long.
+    a SystemError or a crash.
     """
-    is_warm = False
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        nonlocal is_warm
-        with interrupts_held(), contextlib.nullcontext() if is_warm else _compiling_announced():
-            result = function(*args, **kwargs)
-            is_warm = is_warm or any(kernel.signatures for kernel in KERNELS)
-            return result
+        with interrupts_held():
+            return function(*args, **kwargs)
 
     return call
-
-
-@contextlib.contextmanager
-def _compiling_announced() -> Iterator[None]:
-    """Say once a process that kernels are being compiled, if they are and that takes longer than `PATIENCE`."""
-    before = n_compiled()
-
-    def announce() -> None:
-        if n_compiled() > before and "compiling" not in said:
-            said.add("compiling")
-            words = "compiling kernels, once after installation (`ruzhash-cv warmup` does it ahead)"
-            with contextlib.suppress(AttributeError, OSError, ValueError):  # there may be no stderr, or a closed one
-                print(f"ruzhash_cv: {words}", file=sys.stderr, flush=True)
-
-    timer = threading.Timer(PATIENCE, announce)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
 
 
 # Random numbers: keyed 64-bit hashes, the same on every platform and for any number of threads. The mixing function is the finaliser

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv._kernels import KERNELS, n_compiled
+from ruzhash_cv._kernels import n_compiled
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.forests.ruzhash import ruzhash
 from ruzhash_cv.opencv import find_fundamental_matrix
@@ -12,22 +12,8 @@ from ruzhash_cv.paper import VoronoiForest
 
 
 def warmup() -> int:
-    """Compile the kernels that are not in numba's cache, and return how many these were.
-
-    Files of the cache that cannot be read, as after a crash of the machine, are made anew.
-    """
+    """Compile the kernels that are not in numba's cache, and return how many these were."""
     before = n_compiled()
-    try:
-        _call_all()
-    except Exception:  # what unpickling raises depends on how a file is spoilt
-        for kernel in KERNELS:
-            if not kernel.signatures:
-                kernel.recompile()  # compiles nothing and empties the cache
-        _call_all()
-    return n_compiled() - before
-
-
-def _call_all() -> None:
     rng = np.random.default_rng(0)
     points1 = rng.uniform(0, 500, (120, 2))
     points2 = points1 + np.where(points1[:, :1] < 250, [20.0, 5.0], rng.uniform(5, 60, (120, 1)) * [1.0, 0.0])
@@ -41,3 +27,4 @@ def _call_all() -> None:
     rows = rng.random((40, 8))
     ruzhash(rows)
     VoronoiForest(n_trees=2).fit_anomaly_scores(rows)
+    return n_compiled() - before

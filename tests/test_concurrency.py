@@ -1,24 +1,16 @@
-"""The same bits from threads, forked and spawned processes and joblib, in any nesting; and after an interruption."""
+"""The same bits from threads, forked and spawned processes and joblib, in any nesting."""
 
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import pytest
 from joblib import Parallel, delayed
 from many_pairs import digest, problem
 
 from ruzhash_cv import filter_points
-from ruzhash_cv.families import Homographies
 
 START_METHODS = [name for name in ("fork", "spawn", "forkserver") if name in multiprocessing.get_all_start_methods()]
 # Python warns of forking a process that has threads.
@@ -67,36 +59,3 @@ def test_a_process_forked_in_the_midst_of_a_call_gives_the_same_bits(expected: l
 def test_joblib_workers_that_start_threads_give_the_same_bits(expected: list[list[str]], backend: str) -> None:
     nested = Parallel(n_jobs=2, backend=backend)(delayed(digests_in_threads)(count) for count in (3, 2))
     assert nested == [expected[:3], expected[:2]]
-
-
-@pytest.fixture
-def interruptible() -> Iterator[Any]:
-    """Handle SIGINT as by default: a shell's background jobs ignore it, and what they start does too."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield signal.default_int_handler
-    signal.signal(signal.SIGINT, before)
-
-
-def test_an_interruption_within_a_call_waits_for_its_end(interruptible: Any) -> None:
-    """It comes between kernels, and must not cut the call off."""
-
-    class Interrupted(Homographies):
-        n_fits = 0
-
-        def fit(self, *arguments: Any) -> Any:
-            signal.raise_signal(signal.SIGINT)
-            Interrupted.n_fits += 1
-            return super().fit(*arguments)
-
-    with pytest.raises(KeyboardInterrupt):
-        filter_points(*problem(0), model=Interrupted())
-    assert Interrupted.n_fits > 3
-    assert signal.getsignal(signal.SIGINT) is interruptible
-
-
-@pytest.mark.usefixtures("interruptible")
-@pytest.mark.skipif(os.name == "nt", reason="Windows sends SIGINT to the whole console")
-def test_30_random_interruptions_raise_keyboard_interrupt_and_leave_the_process_usable() -> None:
-    script = Path(__file__).parent / "fuzzing" / "interrupts.py"
-    done = subprocess.run([sys.executable, str(script), "--n", "30"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "30 interrupted\n", "")

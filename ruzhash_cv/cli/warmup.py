@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 
+from ruzhash_cv._kernels import unkept
 from ruzhash_cv.cli.common import Commands, say
 from ruzhash_cv.warmup import warmup
 
@@ -26,4 +27,5 @@ def prepare_kernels() -> None:
     finally:
         if handler is signal.default_int_handler:
             signal.signal(signal.SIGINT, handler)
-    say(f"kernels ready after {time.perf_counter() - since:.1f} s, {compiled} of them compiled")
+    words = f", but they cannot be kept: {unkept[0]}" if unkept else ""
+    say(f"kernels ready after {time.perf_counter() - since:.1f} s, {compiled} of them compiled{words}")

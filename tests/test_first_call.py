@@ -1,0 +1,227 @@
+"""The first call: kernels are compiled when they are called, kept for later processes if they can be, and used in any case."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+from numba.core.caching import IndexDataCacheFile
+
+from ruzhash_cv import _kernels, cli
+from ruzhash_cv._kernels import n_compiled
+
+ROOT = Path(_kernels.__file__).parents[1]
+COMPILING = "ruzhash_cv: compiling kernels, once after installation (`ruzhash-cv warmup` does it ahead)\n"
+#: numba tries each directory for its files with a temporary one.
+NO_DIRECTORY = """
+import tempfile
+def refuse(*_, **__):
+    raise PermissionError("no place")
+tempfile.TemporaryFile = refuse
+"""
+NO_THREAD = """
+import threading
+def refuse(self):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = refuse
+"""
+WARM_UP = "from ruzhash_cv.warmup import warmup; print(warmup())"
+CALL = """
+from ruzhash_cv import transfer_error
+print(transfer_error([[0.0, 0.0]], [[3.0, 4.0]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+"""
+#: What the demo, the examples and the README call.
+CALLS = """
+import cv2
+import numpy as np
+import ruzhash_cv as rc
+from ruzhash_cv import paper
+from ruzhash_cv.datasets import load_pair
+
+pair, rng = load_pair("desk"), np.random.default_rng(0)
+points1 = rng.uniform(0, 600, (400, 2))
+depths = np.column_stack([rng.uniform(5, 80, 400), np.zeros(400)])
+for points2 in (points1 + np.where(points1[:, :1] < 300, [30.0, 5.0], [-40.0, 60.0]), points1 + depths):
+    points2[:80] = rng.uniform(0, 600, (80, 2))
+    for options in ({}, {"model": "homography"}, {"model": "fundamental"}, {"threshold": 3.0}, {"pixel": 2.0},
+                    {"false_discovery_rate": 0.05}, {}):
+        result = rc.filter_points(points1, points2, **options)
+    rc.find_homography(points1, points2), rc.find_fundamental_matrix(points1, points2, threshold=3.0)
+camera = np.diag([800.0, 800.0, 1.0])
+result.motions, result.plane_motion(0), result.camera_pose(camera, camera)
+many = rng.uniform(0, 900, (2500, 2))
+rc.filter_points(many, many + rng.normal(0, 1, many.shape))
+rc.filter_points(many, rng.uniform(0, 900, many.shape))
+rc.filter_points(many[:5], many[:5]), rc.filter_points(np.zeros((50, 2)), np.zeros((50, 2)))
+
+matches = np.stack([np.arange(400)] * 2, axis=1)
+drawn = pair.img1, points1, pair.img2, points2, matches
+rc.draw_matches(*drawn, result), rc.draw_scores(*drawn, result), rc.draw_structures(*drawn, result)
+rc.filter_matches(points1, points2, [cv2.DMatch(i, i, 0.1) for i in range(400)])
+
+rows = rng.random((300, 20)) * (rng.random((300, 20)) < 0.3)
+rc.ruzhash(rows, n_hashes=5)
+forest = rc.RuzHashForest(n_trees=20, sink_credit=True)
+forest.fit_anomaly_scores(rows, rows[:7]), forest.fit(rows).path_lengths(rows)
+paper.VoronoiForest(n_trees=5).fit_anomaly_scores(rows, rows[:7])
+paper.VoronoiForest(metric="precomputed", n_trees=5).fit_anomaly_scores(paper.ruzicka_distance(rows))
+rc.sampson_distance(points1, points2, np.ones((3, 3))), rc.transfer_error(points1, points2, np.eye(3))
+from ruzhash_cv._kernels import KERNELS, n_compiled
+print(n_compiled(), [kernel for kernel in KERNELS if len(kernel.signatures) > 1])
+"""
+
+
+def run(code: str, cache: Path) -> tuple[str, str]:
+    """Run code in a new process that keeps its kernels in a folder, and return what it writes to stdout and stderr."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg"}
+    command = [sys.executable, "-W", "always::RuntimeWarning", "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that a warm-up filled, in a process that could start no thread."""
+    path = tmp_path_factory.mktemp("cache")
+    compiled, stderr = run(NO_THREAD + WARM_UP, path)
+    assert int(compiled) > 10
+    assert stderr == COMPILING
+    return path
+
+
+@pytest.mark.timeout(600)
+def test_after_a_warmup_nothing_is_compiled_and_nothing_is_added_to_the_cache(cache: Path) -> None:
+    """And every kernel that Python calls is always called with the same types."""
+    before = {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()}
+    assert before
+    assert run(CALLS, cache) == ("0 []", "")
+    assert {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.timeout(600)
+def test_the_copy_of_a_filled_cache_is_used(cache: Path, tmp_path: Path) -> None:
+    """As docs/install.md says for images that can only be read."""
+    shutil.copytree(cache, tmp_path / "copy", copy_function=shutil.copyfile)
+    assert run(WARM_UP, tmp_path / "copy") == ("0", "")
+
+
+def test_an_import_compiles_nothing_and_leaves_out_what_few_calls_need(tmp_path: Path) -> None:
+    few_need = "print([name for name in ('scipy.optimize', 'matplotlib', 'pooch', 'bokeh') if name in sys.modules])"
+    assert run(f"import sys, ruzhash_cv; {few_need}", tmp_path) == ("[]", "")
+    counted = "import ruzhash_cv.cli, ruzhash_cv._kernels as k; print(len(k.KERNELS) > 30, k.n_compiled())"
+    assert run(counted, tmp_path) == ("True 0", "")
+
+
+def test_without_a_directory_for_files_one_warning_says_so(tmp_path: Path) -> None:
+    stdout, stderr = run(NO_DIRECTORY + CALL, tmp_path)
+    assert (stdout, stderr.count("RuntimeWarning")) == ("[5.]", 1)
+    assert "compiled kernels cannot be kept (there is no directory for them)" in stderr
+    assert "Set NUMBA_CACHE_DIR to a directory" in stderr
+
+
+# A kernel and another that it calls, with a cache that only they use
+
+HELPER = """
+from ruzhash_cv._kernels import jit
+
+@jit
+def double(x):
+    return 2.0 * x
+"""
+KERNEL = """
+from ruzhash_cv._kernels import jit
+from tiny_helper import double
+
+@jit
+def kernel(x):
+    return double(x) + 1.0
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """``tiny()`` imports the kernels as a new process would, and returns the one that calls the other."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, source in (("tiny_helper", HELPER), ("tiny_kernel", KERNEL)):
+        (tmp_path / f"{name}.py").write_text(source)
+
+    def load() -> Any:
+        for name in ("KERNELS", "unkept", "_announced"):
+            monkeypatch.setattr(_kernels, name, [])
+        for name in ("tiny_helper", "tiny_kernel"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        return importlib.import_module("tiny_kernel").kernel
+
+    return load
+
+
+def test_only_the_first_process_compiles_and_says_so_once(tiny: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (tiny()(3.0), n_compiled()) == (7.0, 2)
+    assert capsys.readouterr() == ("", COMPILING)
+    assert (tiny()(3.0), n_compiled()) == (7.0, 0)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("content", [b"", b"spoilt"])
+def test_spoilt_files_are_made_again(tiny: Any, tmp_path: Path, suffix: str, content: bytes) -> None:
+    tiny()(3.0)
+    for file in (tmp_path / "cache").rglob(f"*{suffix}"):
+        file.write_bytes(content)
+    for misses in (2, 0):
+        assert (tiny()(3.0), n_compiled()) == (7.0, misses)
+
+
+@pytest.mark.parametrize("method", ["_load_index", "_save_index", "_save_data"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device"),
+        FileNotFoundError(2, "No such file"),
+        PermissionError(13, "Permission denied"),
+    ],
+)
+def test_a_kernel_that_cannot_be_kept_is_used(
+    tiny: Any, monkeypatch: pytest.MonkeyPatch, method: str, error: OSError
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    def compiled() -> tuple[float, int]:
+        return tiny()(3.0), n_compiled()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(IndexDataCacheFile, method, fail)
+        with pytest.warns(RuntimeWarning, match="cannot be kept") as caught:
+            assert compiled() == (7.0, 2)
+    assert len(caught) == 1
+    assert str(error) in str(caught[0].message)
+    assert [compiled(), compiled()] == [(7.0, 2), (7.0, 0)]  # nothing half-written is loaded
+
+
+def test_a_warmup_whose_kernels_cannot_be_kept_says_so_and_ends_well(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("ruzhash_cv.cli.warmup.warmup", lambda: 3)
+    monkeypatch.setattr("ruzhash_cv.cli.warmup.unkept", ["[Errno 28] No space left on device"])
+    assert cli.main(["warmup"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.endswith("3 of them compiled, but they cannot be kept: [Errno 28] No space left on device\n")
+
+
+def test_a_process_without_stderr_compiles_all_the_same(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert tiny()(3.0) == 7.0

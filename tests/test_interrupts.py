@@ -1,0 +1,237 @@
+"""Ctrl-C: public functions hold it until their end, and raise it as KeyboardInterrupt and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ruzhash_cv as rc
+from ruzhash_cv import _kernels, paper, warmup
+from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv.families import Homographies
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[Any]:
+    """Handle SIGINT as by default: a shell's background jobs ignore it, and what they start does too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def points() -> tuple[np.ndarray, np.ndarray]:
+    """Return matches of a plane, of a rigid scene, and mismatches."""
+    rng = np.random.default_rng(0)
+    points1 = rng.uniform(0, 800, (400, 2))
+    points2 = points1 + np.where(points1[:, :1] < 400, [20.0, 5.0], rng.uniform(5, 60, (400, 1)) * [1.0, 0.0])
+    points2[:100] = rng.uniform(0, 800, (100, 2))
+    return points1, points2
+
+
+def calls() -> dict[str, Callable[[], Any]]:
+    """Return calls of the public functions that run kernels or OpenCV."""
+    camera = np.array([[800.0, 0, 400], [0, 800, 400], [0, 0, 1]])
+    pair, rng = points(), np.random.default_rng(1)
+    many = np.vstack([pair[0] + rng.normal(0, 2, pair[0].shape) for _ in range(50)])
+    matches, picture = np.stack([np.arange(400)] * 2, axis=1), np.zeros((800, 800, 3), np.uint8)
+    drawn, rows = (picture, pair[0], picture, pair[1], matches), rng.random((300, 40))
+    result = functools.cache(lambda: rc.filter_points(*pair))
+
+    def motions() -> Any:
+        made = rc.filter_points(*pair)
+        return made.motions, made.plane_motion(0), made.camera_pose(camera, camera)
+
+    return {
+        "filter_points": lambda: rc.filter_points(*pair),
+        "filter_points of many": lambda: rc.filter_points(many, many + 5.0),
+        "filter_points, cameras": lambda: rc.filter_points(*pair, cameras=(camera, camera)),
+        "filter_matches": lambda: rc.filter_matches(*pair, matches, threshold=3.0),
+        "motions": motions,
+        "find_homography": lambda: rc.find_homography(*pair),
+        "find_fundamental_matrix": lambda: rc.find_fundamental_matrix(*pair),
+        "transfer_error": lambda: rc.transfer_error(*pair, np.eye(3)),
+        "sampson_distance": lambda: rc.sampson_distance(*pair, camera),
+        "RuzHashForest": lambda: rc.RuzHashForest(n_jobs=2).fit_anomaly_scores(np.vstack([rows] * 30)),
+        "VoronoiForest": lambda: paper.VoronoiForest(n_trees=20).fit(rows).anomaly_scores(rows),
+        "ruzhash": lambda: rc.ruzhash(rows, n_hashes=50),
+        "draw_matches": lambda: rc.draw_matches(*drawn, result()),
+        "draw_scores": lambda: rc.draw_scores(*drawn, result()),
+        "draw_structures": lambda: rc.draw_structures(*drawn, result()),
+    }
+
+
+# The guard
+
+
+def interrupted_call(ended: list[bool], *meanwhile: Callable[[], Any]) -> Callable[[], None]:
+    """Return a guarded function that gets two signals before its end, with a guarded one within."""
+
+    @uninterrupted
+    def inner() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    @uninterrupted
+    def outer() -> None:
+        inner()
+        for call in meanwhile:
+            call()
+        signal.raise_signal(signal.SIGINT)
+        ended.append(True)
+
+    return outer
+
+
+def test_an_interruption_waits_for_the_end_of_the_outermost_call(interruptible: Any) -> None:
+    ended: list[bool] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_call(ended)()
+    assert ended == [True]
+    assert signal.getsignal(signal.SIGINT) is interruptible
+
+
+def test_an_interruption_is_raised_after_an_error_of_the_call() -> None:
+    @uninterrupted
+    def fail() -> None:
+        signal.raise_signal(signal.SIGINT)
+        raise ValueError("an error of the call")
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        fail()
+    assert isinstance(caught.value.__context__, ValueError)
+
+
+def test_a_handler_that_is_set_during_a_call_stays_and_gets_what_came() -> None:
+    came: list[int] = []
+
+    def handler(number: int, frame: Any) -> None:
+        came.append(number)
+
+    interrupted_call([], lambda: signal.signal(signal.SIGINT, handler))()
+    assert came == [signal.SIGINT] * 2  # the second at once, the first at the end
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
+def test_an_interruption_that_is_ignored_changes_nothing(handler: Any) -> None:
+    signal.signal(signal.SIGINT, handler)
+    ended: list[bool] = []
+    interrupted_call(ended)()
+    assert ended == [True]
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signal handlers of event loops")
+def test_an_event_loop_s_handler_runs_once_for_one_signal() -> None:
+    came: list[bool] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, came.append, True)
+        uninterrupted(signal.raise_signal)(signal.SIGINT)
+        await asyncio.sleep(0.05)
+
+    asyncio.run(main())
+    assert came == [True]
+
+
+def test_other_threads_touch_no_handler(interruptible: Any) -> None:
+    seen: list[Any] = []
+    thread = threading.Thread(target=uninterrupted(lambda: seen.append(signal.getsignal(signal.SIGINT))))
+    thread.start()
+    thread.join()
+    assert seen == [interruptible]
+
+
+# What it guards
+
+
+def test_no_kernel_runs_where_an_interruption_could_reach_it(
+    monkeypatch: pytest.MonkeyPatch, interruptible: Any
+) -> None:
+    warmup.warmup()  # what is compiled calls the kernels themselves
+    held: dict[str, bool] = {}
+
+    def watched(kernel: Any) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            is_held = signal.getsignal(signal.SIGINT) is not interruptible
+            held[kernel.__qualname__] = held.get(kernel.__qualname__, True) and is_held
+            return kernel(*arguments)
+
+        return call
+
+    for module in [module for name, module in sys.modules.items() if name.startswith("ruzhash_cv.")]:
+        for name, value in list(vars(module).items()):
+            if any(value is kernel for kernel in _kernels.KERNELS):
+                monkeypatch.setattr(module, name, watched(value))
+    for call in calls().values():
+        call()
+    assert len(held) > 15
+    assert [name for name, is_held in held.items() if not is_held] == []
+
+
+def test_an_interruption_within_a_call_waits_for_its_end(interruptible: Any) -> None:
+    """It comes between kernels, and must not cut the call off."""
+
+    class Interrupted(Homographies):
+        n_fits = 0
+
+        def fit(self, *arguments: Any) -> Any:
+            signal.raise_signal(signal.SIGINT)
+            Interrupted.n_fits += 1
+            return super().fit(*arguments)
+
+    with pytest.raises(KeyboardInterrupt):
+        rc.filter_points(*points(), model=Interrupted())
+    assert Interrupted.n_fits > 3
+    assert signal.getsignal(signal.SIGINT) is interruptible
+
+
+def work() -> None:
+    """Call functions until the signal comes, each after a line on stdin; print its name and how the calls ended."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    functions = calls()
+    expected = functions["filter_points"]()
+    for name, line in zip([*functions] * 2, sys.stdin, strict=False):
+        try:
+            print(name, flush=True)
+            while line:
+                functions[name]()
+        except KeyboardInterrupt:
+            outcome = "interrupted"
+        except BaseException as error:
+            outcome = repr(error)
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            outcome = "another handler stays"
+        print(outcome if functions["filter_points"]() == expected else "other results", flush=True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends SIGINT to the whole console")
+def test_random_interruptions_raise_keyboard_interrupt_and_leave_the_process_usable() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    command = [sys.executable, "-c", "import test_interrupts; test_interrupts.work()"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    ended, rng = [], np.random.default_rng(0)
+    with subprocess.Popen(command, text=True, env=environment, **pipes) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        for _ in range(2 * len(calls())):
+            child.stdin.write("go\n")
+            child.stdin.flush()
+            name = child.stdout.readline().strip()
+            time.sleep(rng.uniform(0.0, 0.1))
+            child.send_signal(signal.SIGINT)
+            ended.append((name, child.stdout.readline().strip()))
+        stderr = child.communicate()[1]
+    assert [each for each in ended if each[1] != "interrupted"] == []
+    assert (child.returncode, stderr) == (0, "")
