@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-#: Columns of correspondences: coordinates of both points; where cameras are known, rays of both too, see `models.rays`.
+#: Columns of correspondences: coordinates of both points; where cameras are known, rays of both too, see `models.linear`.
 COORDINATES, POINT2, RAYS1, RAYS2 = slice(0, 4), slice(2, 4), slice(4, 7), slice(7, 10)
 
 

@@ -4,5 +4,5 @@ from ruzhash_cv.models.base import ModelFamily as ModelFamily
 from ruzhash_cv.models.base import TwoViewFamily as TwoViewFamily
 from ruzhash_cv.models.curves import Circles as Circles
 from ruzhash_cv.models.curves import Lines as Lines
-from ruzhash_cv.models.fundamental import FundamentalMatrices as FundamentalMatrices
-from ruzhash_cv.models.homography import Homographies as Homographies
+from ruzhash_cv.models.epipolar import FundamentalMatrices as FundamentalMatrices
+from ruzhash_cv.models.planes import Homographies as Homographies

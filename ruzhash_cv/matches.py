@@ -1,6 +1,6 @@
 """The distinct matches of a pair near the unit square, their duplicate groups, and their weights.
 
-Where the cameras are known a row goes on with the rays of its two points, see `models.rays`.
+Where the cameras are known a row goes on with the rays of its two points, see `models.linear`.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.decoys import decoys_of_matches
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Models, MotionFamily
-from ruzhash_cv.models.normal_equations import PARALLAX_SIZE
+from ruzhash_cv.models.epipolar import PARALLAX_SIZE
 from ruzhash_cv.refinement import EXACT, fits_as_well, noise_scales, refine
 from ruzhash_cv.repetition import Neighbours, interleaved
 from ruzhash_cv.sampling import SamplePlan, draw_samples, drawn_alike

@@ -11,8 +11,8 @@ import numpy as np
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Record, Rows
 from ruzhash_cv.cameras import Camera, Sight
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.essential import EssentialMatrices, as_essential
-from ruzhash_cv.models.rays import directions
+from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
+from ruzhash_cv.models.linear import directions
 from ruzhash_cv.motions import MOST_SEARCHED, MotionProblem
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.sampling import SamplePlan, draw_samples, drawn_alike

@@ -61,14 +61,10 @@ ORDER = (
 FAMILIES = (
     "base",
     "curves",
-    "normal_equations",
-    "rays",
-    "homography",
-    "ray_homography",
-    "fundamental",
-    "ray_fundamental",
+    "linear",
+    "planes",
     "five_points",
-    "essential",
+    "epipolar",
     "distances",
 )
 # OpenCV's own robust estimators, which this package replaces. Only the command line calls them, to compare.
@@ -193,7 +189,7 @@ def test_families_know_nothing_of_each_other_but_what_they_share(parsed: dict[st
         known = [other.removeprefix(f"{PACKAGE}.models.") for other in others if room(other) == "models"]
         if here in FAMILIES:
             assert set(known) <= set(FAMILIES[: FAMILIES.index(here)]), module
-            assert here == "distances" or not {"homography", "fundamental"} & set(known), module
+            assert here == "distances" or not {"planes", "epipolar"} & set(known), module
 
 
 def test_the_core_imports_nothing_of_the_paper(parsed: dict[str, ast.Module]) -> None:

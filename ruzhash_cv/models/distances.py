@@ -9,20 +9,12 @@ from ruzhash_cv._arrays import Array
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import as_pairs, as_reals
 from ruzhash_cv.models.base import TwoViewFamily
-from ruzhash_cv.models.essential import EssentialMatrices
-from ruzhash_cv.models.fundamental import FundamentalMatrices
-from ruzhash_cv.models.homography import Homographies
-from ruzhash_cv.models.ray_fundamental import RayFundamentalMatrices
-from ruzhash_cv.models.ray_homography import RayHomographies
+from ruzhash_cv.models.epipolar import EssentialMatrices, FundamentalMatrices
+from ruzhash_cv.models.planes import Homographies
 
-#: The families of two views by name.
+#: The families of two views by name, and those of rows with rays.
 FAMILIES: dict[str, TwoViewFamily] = {"homography": Homographies(), "fundamental": FundamentalMatrices()}
-#: Those of correspondences with rays.
-RAY_FAMILIES: dict[str, TwoViewFamily] = {
-    "homography": RayHomographies(),
-    "fundamental": RayFundamentalMatrices(),
-    "essential": EssentialMatrices(),
-}
+RAY_FAMILIES: dict[str, TwoViewFamily] = {**FAMILIES, "essential": EssentialMatrices()}
 
 
 def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLike) -> Array:

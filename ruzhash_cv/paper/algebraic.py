@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._validation import as_pairs
 from ruzhash_cv.families import FundamentalMatrices, Homographies
-from ruzhash_cv.models.normal_equations import unit_norm
+from ruzhash_cv.models.linear import unit_norm
 
 
 class _Algebraic(ABC):

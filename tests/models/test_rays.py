@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from ruzhash_cv.models.distances import RAY_FAMILIES
-from ruzhash_cv.models.essential import EssentialMatrices, as_essential
+from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
 
 Array = np.ndarray
 ROTATION = np.asarray(cv2.Rodrigues(np.array([0.1, -0.3, 0.2]))[0])

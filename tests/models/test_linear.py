@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from two_views import plane
 
-from ruzhash_cv.models.normal_equations import least_vectors, unit_norm, weighted_products
+from ruzhash_cv.models.linear import homogeneous, least_vectors, quadratic_forms, unit_norm
 
 
 @settings(max_examples=40, deadline=None)
@@ -43,14 +43,10 @@ def test_a_zero_matrix_has_no_unit_norm() -> None:
 
 def test_points_are_normalised_to_root_mean_square_distance_root_two() -> None:
     data, weights = plane(25), np.random.default_rng(0).uniform(0, 1, (2, 25))
-    sums, into1, into2 = weighted_products(data, weights)
+    forms, into1, into2 = quadratic_forms(homogeneous(data), weights, np.eye(6), False)
     for row in range(2):
         np.testing.assert_allclose(into1[row], naive.normaliser(data[:, :2], weights[row]))
         np.testing.assert_allclose(into2[row], naive.normaliser(data[:, 2:], weights[row]))
         first, second = naive.apply(into1[row], data[:, :2]), naive.apply(into2[row], data[:, 2:])
-        expected = np.einsum("n,in,jn->ij", weights[row], monomials(*second.T), monomials(*first.T))
-        np.testing.assert_allclose(sums[row], expected, atol=1e-8)
-
-
-def monomials(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.array([x * x, x * y, y * y, x, y, np.ones_like(x)])
+        equations = np.einsum("ni,nj->nij", naive.homogeneous(second), naive.homogeneous(first)).reshape(-1, 9)
+        np.testing.assert_allclose(forms[row], (equations * weights[row][:, None]).T @ equations, atol=1e-8)

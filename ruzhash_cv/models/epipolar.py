@@ -1,0 +1,437 @@
+"""The families of epipolar matrices: fundamental ones, of rigid motions, and essential ones, if both cameras are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import cv2
+import numpy as np
+
+from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Rows
+from ruzhash_cv._kernels import jit
+from ruzhash_cv.models.five_points import through_five
+from ruzhash_cv.models.linear import (
+    carried,
+    directions,
+    divided_by_gradients,
+    has_rays,
+    homogeneous,
+    least_vectors,
+    quadratic_forms,
+    unit_norm,
+)
+
+#: Matches off a plane that fix the epipole, and with it the matrix of a motion: these fit it whatever they are.
+PARALLAX_SIZE = 2
+#: What the error of a match divides by, see `divided_by_gradients`.
+_PIXELS, _RAYS = (1.0, 0.0, 1.0, 0.0), (1.0, 1.0, 1.0, 1.0)
+# A cofactor of a matrix is the product of the first two of these entries less that of the others.
+_CROSSED = np.array(
+    [[4, 5, 3, 7, 8, 6, 1, 2, 0], [8, 6, 7, 2, 0, 1, 5, 3, 4], [5, 3, 4, 8, 6, 7, 2, 0, 1], [7, 8, 6, 1, 2, 0, 4, 5, 3]]
+)
+#: A root whose imaginary part is larger, as a share of its size, is none.
+_REAL = 1e-9
+#: Steps of an essential matrix without a model to start from, and the angle that one may turn by.
+_STEPS, _LARGEST_TURN = 3, 0.5
+
+
+@dataclass(frozen=True)
+class FundamentalMatrices:
+    """Fundamental matrices of correspondences (x1, y1, x2, y2), rows of 9; the residual is the Sampson distance.
+
+    Rows with rays, see `models.linear`, have matrices of rays.
+
+    Examples
+    --------
+    >>> sideways = np.array([[0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0]])
+    >>> FundamentalMatrices().squared_residuals(np.array([[0.0, 0.0, 5.0, 2.0]]), sideways)
+    array([[2.]])
+    """
+
+    name: str = "fundamental"
+    sample_size: int = 7
+    codimension: int = 1
+    is_plane: bool = False
+    parallax_size: int = PARALLAX_SIZE
+
+    def solve(self, samples: Array) -> tuple[Array, Rows]:
+        """Return up to three fundamental matrices (k, 9) of unit norm of each sample (s, 7, d), and the sample (k,) of each."""
+        if has_rays(samples):
+            return _through_seven(*(directions(samples[..., rays]) for rays in (RAYS1, RAYS2)))
+        first, second = (np.ascontiguousarray(samples[..., image : image + 2], np.float32) for image in (0, 2))
+        solved: list[Any] = list(map(cv2.findFundamentalMat, first, second, repeat(cv2.FM_7POINT)))
+        stacks = [np.zeros((0, 3)) if stack is None else stack for stack, _ in solved]
+        models = unit_norm(np.vstack([np.zeros((0, 3)), *stacks]).reshape(-1, 9))
+        owner = np.repeat(np.arange(len(samples)), [len(stack) // 3 for stack in stacks])
+        usable = np.isfinite(models).all(axis=1)
+        return models[usable], owner[usable]
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared Sampson distances (m, n) of correspondences (n, d) (Hartley and Zisserman, equation 11.9).
+
+        Of rays (X2' M X1)^2 / (|M X1|^2 + |M' X2|^2): the denominator is the squared gradient for moves of both points across their
+        rays, but for the part of M X1 along X2, which is as small as the error.
+        """
+        squared = np.empty((len(models), len(data)))
+        if has_rays(data):
+            _squared_ray_distances(homogeneous(data), np.ascontiguousarray(models), squared)
+        else:
+            _squared_sampson_distances(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
+        return squared
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return the normalised 8-point algorithm's matrices, of rank 2 (Hartley and Zisserman, algorithm 11.1).
+
+        Reweighted by the gradients that `models` have at the points, its error is the Sampson distance.
+        """
+        points, of_rays = homogeneous(data), has_rays(data)
+        with np.errstate(all="ignore"):
+            if models is not None:
+                weights = divided_by_gradients(points, models, weights, _RAYS if of_rays else _PIXELS)
+            forms, into1, into2 = quadratic_forms(points, weights, np.eye(6), of_rays)
+            return carried(of_rank_two(least_vectors(forms), forms), into1, into2)
+
+    def step(self, data: Array, weights: Array, models: Array) -> Array:
+        """Return matrices of rank 2 after a step from `models` towards the least squares of Sampson distances: of rays a fit.
+
+        Of pixels it is one of Gauss and Newton. Fits by reweighting do not end there, as gradients change with the model too (Chojnacki
+        et al., "On the fitting of surfaces to data with covariances", PAMI 2000).
+        """
+        if has_rays(data):
+            return self.fit(data, weights, models)
+        grams, slopes = np.zeros((len(models), 9, 9)), np.zeros((len(models), 9, 1))
+        with np.errstate(all="ignore"):
+            _, *into = quadratic_forms(homogeneous(data), weights, np.eye(6), False)
+            started = carried(models, *np.linalg.inv(into))
+            data, started, weights, into1, into2 = map(np.ascontiguousarray, (data, started, weights, *into))
+            _linearise(data, started, weights, (into1, into2), grams, slopes)
+            steps = np.linalg.solve(_without_scale(grams, started), slopes)[:, :, 0]
+            return carried(of_rank_two(unit_norm(started - steps), grams), *into)
+
+    def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
+        """Return [e]_x H (n, 9) of a plane's homography H (9,) and two of the correspondences (k, d) off it each, drawn at random.
+
+        The epipole e is where the lines H x1, x2 of the two meet.
+        """
+        if len(data) < PARALLAX_SIZE:
+            return np.zeros((0, 9))
+        matrix, (first, second) = plane.reshape(3, 3), homogeneous(data).reshape(2, 3, -1).transpose(0, 2, 1).copy()
+        lines = np.cross(first @ matrix.T, second)
+        i, j = rng.integers(len(data), size=(2, n))
+        epipoles = np.cross(lines[i], lines[j])
+        # Row r of [e]_x H is the cross product of e and H's columns.
+        return unit_norm(np.cross(epipoles[:, None], matrix.T[None]).transpose(0, 2, 1).reshape(-1, 9))
+
+    def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
+        """Return fundamental matrices (m, 9) of pixels; without distortion, of rays that `into1`, `into2` brought these to."""
+        return carried(models, into1, into2)
+
+
+@dataclass(frozen=True)
+class EssentialMatrices(FundamentalMatrices):
+    """Essential matrices of rows (n, 10) with rays, see `models.linear`; rows of 9, of unit norm. The residual is the same."""
+
+    name: str = "essential"
+    sample_size: int = 5
+
+    def solve(self, samples: Array) -> tuple[Array, Rows]:
+        """Return up to ten essential matrices (k, 9) of each sample (s, 5, 10), and the sample (k,) of each."""
+        return through_five(*(directions(samples[..., rays]) for rays in (RAYS1, RAYS2)))
+
+    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
+        """Return essential matrices of least Sampson distances: those of the 8-point algorithm after some steps, `models` after one."""
+        rays, n_steps = homogeneous(data), 1
+        if models is None:
+            forms, into1, into2 = quadratic_forms(rays, weights, np.eye(6), True)
+            models, n_steps = as_essential(carried(least_vectors(forms), into1, into2)), _STEPS
+        fitted = np.array(models, order="C")
+        _refine_kernel(rays, np.ascontiguousarray(weights), n_steps, fitted)
+        return fitted
+
+    def step(self, data: Array, weights: Array, models: Array) -> Array:
+        """Return essential matrices after one step from `models`."""
+        return self.fit(data, weights, models)
+
+    def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
+        """Return the essential matrices of the two poses that a plane's homography (9,) of rays has, none of a rotation.
+
+        See Malis and Vargas, "Deeper understanding of the homography decomposition for vision-based control", INRIA 2007.
+        """
+        homography = plane.reshape(3, 3) * np.sign(np.linalg.det(plane.reshape(3, 3)))
+        _, rotations, translations, _ = cv2.decomposeHomographyMat(homography, np.eye(3))
+        # Each twice, for the two directions of the normal.
+        poses = zip(rotations[::2], translations[::2], strict=True)
+        models = [np.cross(np.ravel(translation), np.asarray(rotation).T).T.ravel() for rotation, translation in poses]
+        essentials = unit_norm(np.array(models).reshape(-1, 9))
+        return essentials[np.isfinite(essentials).all(axis=1)]
+
+    def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
+        """Return the matrices (m, 9), which hold for rays."""
+        return as_essential(models)
+
+
+def as_essential(models: Array) -> Array:
+    """Return the essential matrices (m, 9) nearest to matrices: two singular values are equal and the third is 0."""
+    usable = np.isfinite(models).all(axis=1)
+    essentials = np.full(models.shape, np.nan)
+    left, _, right = np.linalg.svd(models[usable].reshape(-1, 3, 3))
+    essentials[usable] = (np.sqrt(0.5) * left[:, :, :2] @ right[:, :2]).reshape(-1, 9)
+    return essentials
+
+
+def _through_seven(first: Array, second: Array) -> tuple[Array, Rows]:
+    """Return up to three matrices (k, 9) of rank 2 of each sample of unit rays (s, 7, 3), and the sample (k,) of each.
+
+    F = w A + B of the null space of the seven equations, where det F = 0 (Hartley and Zisserman, 11.1.2). det (w A + B) is a cubic,
+    whose coefficients follow from its values at w = 0, 1 and -1 and from det A.
+    """
+    equations = np.einsum("sri,srj->srij", second, first).reshape(-1, 7, 9)
+    null_space = np.linalg.svd(equations)[2][:, 7:]
+    a, b = null_space.reshape(-1, 2, 3, 3).transpose(1, 0, 2, 3)
+    cubic, constant, at_one, at_minus_one = map(np.linalg.det, (a, b, a + b, b - a))
+    usable = np.flatnonzero(np.abs(cubic) > 1e-12)
+    square, line = 0.5 * (at_one + at_minus_one) - constant, 0.5 * (at_one - at_minus_one) - cubic
+    companions = np.zeros((len(usable), 3, 3))
+    companions[:, 0] = -(np.array([square, line, constant])[:, usable] / cubic[usable]).T
+    companions[:, [1, 2], [0, 1]] = 1.0
+    roots = np.linalg.eigvals(companions)
+    sample, which = np.nonzero(np.abs(roots.imag) <= _REAL * (1.0 + np.abs(roots)))
+    owner, w = usable[sample], roots[sample, which].real[:, None]
+    return unit_norm(w * null_space[owner, 0] + null_space[owner, 1]), owner
+
+
+def of_rank_two(models: Array, grams: Array) -> Array:
+    """Return the matrices of rank 2 whose error f'Gf is least, near the least vectors f (m, 9) of `grams` G (m, 9, 9).
+
+    A step of least cost to det F = 0 is along G^-1 times the gradient of det F, its cofactors (Kanatani and Sugaya, "Compact
+    fundamental matrix computation", IPSJ 2010). What two steps leave goes with the smallest singular triplet, F (1 - v v').
+    """
+    costs, fitted = _without_scale(grams, models), models
+    for _ in range(2):
+        a, b, c, d = (fitted.take(entries, axis=1) for entries in _CROSSED)
+        cofactors = a * b - c * d
+        step = np.linalg.solve(costs, cofactors[:, :, None])[:, :, 0]
+        determinants = np.einsum("mi,mi->m", cofactors, fitted) / 3.0
+        moved = fitted - (determinants / np.einsum("mi,mi->m", cofactors, step))[:, None] * step
+        fitted = np.where(np.isfinite(moved).all(axis=1, keepdims=True), moved, fitted)
+    matrices = fitted.reshape(-1, 3, 3)
+    epipole = least_vectors(matrices.transpose(0, 2, 1) @ matrices)
+    return (matrices - (matrices @ epipole[:, :, None]) * epipole[:, None, :]).reshape(-1, 9)
+
+
+def _without_scale(grams: Array, models: Array) -> Array:
+    """Return `grams` (m, 9, 9) that no longer leave the length of `models` (m, 9) free, and have inverses."""
+    trace = np.trace(grams, axis1=1, axis2=2)[:, None, None]
+    costs: Array = grams + trace * models[:, :, None] * models[:, None, :] + (1e-13 * trace + 1e-300) * np.eye(9)
+    return costs
+
+
+@jit
+def _linearise(data: Any, models: Any, weights: Any, into: Any, grams: Any, slopes: Any) -> None:
+    """Write sums over the gradients J of Sampson distances d to models in normalised coordinates: J J', J d."""
+    gradient = np.empty(9)
+    for item in range(len(models)):
+        gram, slope = grams[item], slopes[item, :, 0]
+        one, two = into[0][item], into[1][item]
+        a, b, c, d, e, f, g, h, i = models[item]
+        square1, square2 = one[0, 0] * one[0, 0], two[0, 0] * two[0, 0]
+        for row in range(len(data)):
+            weight = weights[item, row]
+            if weight != 0.0:
+                x1, y1 = one[0, 0] * data[row, 0] + one[0, 2], one[1, 1] * data[row, 1] + one[1, 2]
+                x2, y2 = two[0, 0] * data[row, 2] + two[0, 2], two[1, 1] * data[row, 3] + two[1, 2]
+                p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+                r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+                error = x2 * p + y2 * q + g * x1 + h * y1 + i
+                square = square2 * (p * p + q * q) + square1 * (r * r + s * s)
+                share, weight = error / square, weight / square
+                # Sampson's correction moves the second point by (-dx, -dy), the first one to (u, v).
+                dx, dy = square2 * share * p, square2 * share * q
+                u, v = x1 - square1 * share * r, y1 - square1 * share * s
+                gradient[0], gradient[1], gradient[2] = x2 * u - dx * x1, x2 * v - dx * y1, x2 - dx
+                gradient[3], gradient[4], gradient[5] = y2 * u - dy * x1, y2 * v - dy * y1, y2 - dy
+                gradient[6], gradient[7], gradient[8] = u, v, 1.0
+                if abs(weight) < np.inf:
+                    for j in range(9):
+                        factor = weight * gradient[j]
+                        slope[j] += factor * error
+                        for k in range(9):
+                            gram[j, k] += factor * gradient[k]
+
+
+@jit
+def _squared_sampson_distances(points: Any, models: Any, squared: Any) -> None:
+    """Loops without branches over rows of coordinates (4, n) compile to vector instructions."""
+    for item in range(len(models)):
+        a, b, c, d, e, f, g, h, i = models[item]
+        for row in range(points.shape[1]):
+            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+            numerator = x2 * p + y2 * q + g * x1 + h * y1 + i
+            # The last term: both points in the epipoles satisfy any F, 0 / 0; no evidence for the match, but no distance either.
+            error = numerator * numerator / (p * p + q * q + r * r + s * s + 1e-300)
+            # A comparison with NaN is false: what is not finite is infinitely far.
+            squared[item, row] = error if error < np.inf else np.inf
+
+
+@jit
+def _squared_ray_distances(rays: Any, models: Any, squared: Any) -> None:
+    """Loops without branches over rows of coordinates compile to vector instructions."""
+    for item in range(len(models)):
+        a, b, c, d, e, f, g, h, i = models[item]
+        for row in range(rays.shape[1]):
+            x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
+            p, q, r = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
+            s, t, u = a * x2 + d * y2 + g * z2, b * x2 + e * y2 + h * z2, c * x2 + f * y2 + i * z2
+            numerator = x2 * p + y2 * q + z2 * r
+            error = numerator * numerator / (p * p + q * q + r * r + s * s + t * t + u * u + 1e-300)
+            squared[item, row] = error if error < np.inf else np.inf
+
+
+@jit
+def _refine_kernel(rays: Any, weights: Any, n_steps: int, models: Any) -> None:
+    """Levenberg-Marquardt steps to the least squares of Sampson distances.
+
+    E becomes exp([a]) E exp([b]), which keeps its singular values. Of the six numbers a, b one is free: both turn about the baseline.
+    """
+    gram, slope, step, tried = np.empty((6, 6)), np.empty(6), np.empty(6), np.empty(9)
+    for item in range(len(models)):
+        damping = 1e-4
+        cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
+        for taken in range(n_steps):
+            trace = 0.0
+            for i in range(6):
+                trace += gram[i, i]
+            if not 0.0 < trace < np.inf:
+                break
+            accepted = False
+            for _ in range(4):
+                _solve_six(gram, slope, damping * trace / 6.0 + 1e-12 * trace, step)
+                _turn_both(models[item], step, tried)
+                if _cost_of_essential(rays, weights[item], tried) < cost:
+                    accepted = True
+                    break
+                damping *= 10.0
+            if not accepted:
+                break
+            damping *= 0.1
+            models[item] = tried
+            if taken + 1 < n_steps:
+                cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
+
+
+@jit
+def _cost_of_essential(rays: Any, weights: Any, model: Any) -> float:
+    a, b, c, d, e, f, g, h, i = model
+    total = 0.0
+    for row in range(len(weights)):
+        if weights[row] == 0.0:
+            continue
+        x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
+        p, q, r = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
+        s, t, u = a * x2 + d * y2 + g * z2, b * x2 + e * y2 + h * z2, c * x2 + f * y2 + i * z2
+        numerator = x2 * p + y2 * q + z2 * r
+        total += weights[row] * (numerator * numerator / (p * p + q * q + r * r + s * s + t * t + u * u + 1e-300))
+    return total
+
+
+@jit
+def _linearise_essential(rays: Any, weights: Any, model: Any, gram: Any, slope: Any) -> float:
+    """Write sums over gradients J of Sampson distances by a, b: J J' and J d; return the sum of squares.
+
+    With y = E X1, z = E' X2, g^2 = |y|^2 + |z|^2 and the error k = X2' y: dk = a (y x X2) + b (X1 x z), and of g dg
+    a (E z x X2) + b (X1 x E' y).
+    """
+    a, b, c, d, e, f, g, h, i = model
+    gram[:] = 0.0
+    slope[:] = 0.0
+    gradient, total = np.empty(6), 0.0
+    for row in range(len(weights)):
+        weight = weights[row]
+        if weight != 0.0:
+            x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
+            p, q, r = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
+            s, t, u = a * x2 + d * y2 + g * z2, b * x2 + e * y2 + h * z2, c * x2 + f * y2 + i * z2
+            error = x2 * p + y2 * q + z2 * r
+            square = p * p + q * q + r * r + s * s + t * t + u * u + 1e-300
+            share = error / square
+            # y - share E z and z - share E' y take the change of g along.
+            along_x = p - share * (a * s + b * t + c * u)
+            along_y = q - share * (d * s + e * t + f * u)
+            along_z = r - share * (g * s + h * t + i * u)
+            back_x = s - share * (a * p + d * q + g * r)
+            back_y = t - share * (b * p + e * q + h * r)
+            back_z = u - share * (c * p + f * q + i * r)
+            gradient[0], gradient[1], gradient[2] = (
+                along_y * z2 - along_z * y2,
+                along_z * x2 - along_x * z2,
+                along_x * y2 - along_y * x2,
+            )
+            gradient[3], gradient[4], gradient[5] = (
+                y1 * back_z - z1 * back_y,
+                z1 * back_x - x1 * back_z,
+                x1 * back_y - y1 * back_x,
+            )
+            factor = weight / square
+            total += weight * error * share
+            for one in range(6):
+                slope[one] += factor * gradient[one] * error
+                for other in range(one + 1):
+                    gram[one, other] += factor * gradient[one] * gradient[other]
+    return total
+
+
+@jit
+def _solve_six(gram: Any, slope: Any, damping: float, step: Any) -> None:
+    """Write the solution of (gram + damping I) step = -slope by Cholesky; only the lower triangle is read."""
+    lower = np.empty((6, 6))
+    for i in range(6):
+        for j in range(i + 1):
+            total = gram[i, j] + (damping if i == j else 0.0)
+            for k in range(j):
+                total -= lower[i, k] * lower[j, k]
+            lower[i, j] = np.sqrt(max(total, 1e-300)) if i == j else total / lower[j, j]
+    for i in range(6):
+        total = -slope[i]
+        for k in range(i):
+            total -= lower[i, k] * step[k]
+        step[i] = total / lower[i, i]
+    for i in range(5, -1, -1):
+        total = step[i]
+        for k in range(i + 1, 6):
+            total -= lower[k, i] * step[k]
+        step[i] = total / lower[i, i]
+    largest = 0.0
+    for i in range(6):
+        largest = max(largest, abs(step[i]))
+    if largest > _LARGEST_TURN:
+        for i in range(6):
+            step[i] *= _LARGEST_TURN / largest
+
+
+@jit
+def _turn_both(model: Any, step: Any, turned: Any) -> None:
+    """Write exp([a]) E exp([b]): rotations by Cayley's formula, which is the exponential to second order."""
+    left, right = np.empty((3, 3)), np.empty((3, 3))
+    _cayley(step[0], step[1], step[2], left)
+    _cayley(step[3], step[4], step[5], right)
+    between = np.empty((3, 3))
+    for i in range(3):
+        for j in range(3):
+            between[i, j] = left[i, 0] * model[j] + left[i, 1] * model[3 + j] + left[i, 2] * model[6 + j]
+    for i in range(3):
+        for j in range(3):
+            turned[3 * i + j] = between[i, 0] * right[0, j] + between[i, 1] * right[1, j] + between[i, 2] * right[2, j]
+
+
+@jit
+def _cayley(x: float, y: float, z: float, rotation: Any) -> None:
+    """Write the rotation of the quaternion (1, x / 2, y / 2, z / 2)."""
+    x, y, z = 0.5 * x, 0.5 * y, 0.5 * z
+    n = 2.0 / (1.0 + x * x + y * y + z * z)
+    rotation[0, 0], rotation[0, 1], rotation[0, 2] = 1.0 - n * (y * y + z * z), n * (x * y - z), n * (x * z + y)
+    rotation[1, 0], rotation[1, 1], rotation[1, 2] = n * (x * y + z), 1.0 - n * (x * x + z * z), n * (y * z - x)
+    rotation[2, 0], rotation[2, 1], rotation[2, 2] = n * (x * z - y), n * (y * z + x), 1.0 - n * (x * x + y * y)
