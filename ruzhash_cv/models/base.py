@@ -102,30 +102,47 @@ class CheckedFamily:
 
     def solve(self, samples: Array) -> tuple[Array, Rows]:
         """See `ModelFamily`; so below."""
-        models, owner = self.family.solve(samples)
-        return _for_kernels(models), np.asarray(owner, np.int64)
+        solved: Any = self.family.solve(samples)
+        models, owner = solved if isinstance(solved, tuple) and len(solved) == 2 else (solved, None)
+        models = self._array("solve", models, (None, None))
+        return models, self._array("solve", owner, (len(models),)).astype(np.int64)
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared residuals (m, n), infinite where there is none."""
-        squared = _for_kernels(self.family.squared_residuals(data, models))
+        squared = self.family.squared_residuals(data, models)
+        squared = self._array("squared_residuals", squared, (len(models), len(data)))
         return np.fmin(squared, np.inf)  # of NaN and infinity, the latter
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return fits (m, 9)."""
-        return _for_kernels(self.family.fit(data, weights, models))
+        return self._array("fit", self.family.fit(data, weights, models), (len(weights), None))
 
     def step(self, data: Array, weights: Array, models: Array) -> Array:
         """Return models (m, 9) after a step."""
         step = getattr(self.family, "step", self.family.fit)
-        return _for_kernels(step(data, weights, models))
+        return self._array("step", step(data, weights, models), models.shape)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
-        """Return models (m, 9) of pixels."""
-        return _for_kernels(self.family.to_pixels(models, into1, into2))
+        """Return finite models (m, 9) of pixels."""
+        matrices = self._array("to_pixels", self.family.to_pixels(models, into1, into2), (len(models), 9))
+        unusable = ~np.isfinite(matrices).all(axis=1)
+        if unusable.any():
+            raise ValueError(
+                f"`to_pixels` of the family {self.name!r} must return finite models, got {matrices[unusable][0]}"
+            )
+        return matrices
 
-
-def _for_kernels(values: Any) -> Array:
-    return np.require(values, np.float64, ["C", "W"])
+    def _array(self, method: str, values: Any, shape: tuple[int | None, ...]) -> Array:
+        """Return an array of a shape, of any size for None, as kernels take it."""
+        try:
+            array = np.require(values, np.float64, ["C", "W"])
+        except (TypeError, ValueError):
+            array = np.zeros(())
+        if array.ndim == len(shape) and all(size in (None, n) for size, n in zip(shape, array.shape, strict=True)):
+            return array
+        wanted = str(shape).replace("None", "any")
+        given = f"shape {values.shape}" if isinstance(values, np.ndarray) else repr(values)
+        raise ValueError(f"`{method}` of the family {self.name!r} must return an array of shape {wanted}, got {given}")
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,28 @@ def test_a_family_may_return_float32() -> None:
     assert (masks[0] != masks[1]).mean() < 0.02
 
 
+@pytest.mark.parametrize(
+    ("method", "result", "message"),
+    [
+        ("solve", None, r"must return an array of shape \(any, any\), got None"),
+        ("solve", (np.ones((4, 9)), np.arange(3)), r"must return an array of shape \(4,\), got shape \(3,\)"),
+        ("squared_residuals", None, r"must return an array of shape \(\d+, \d+\), got None"),
+        ("squared_residuals", np.ones((1, 3)), r"must return an array of shape \(\d+, \d+\), got shape \(1, 3\)"),
+        ("squared_residuals", "none", r"must return an array of shape \(\d+, \d+\), got 'none'"),
+        ("fit", np.ones((7, 9)), r"must return an array of shape \(\d+, any\), got shape \(7, 9\)"),
+        ("step", None, r"must return an array of shape \(\d+, 9\), got None"),
+        ("to_pixels", None, r"must return an array of shape \(2, 9\), got None"),
+        ("to_pixels", np.full((2, 9), np.nan), r"must return finite models, got \[nan"),
+        ("to_pixels", np.full((2, 9), np.inf), r"must return finite models, got \[inf"),
+    ],
+)
+def test_an_invalid_return_value_of_a_family_is_named(method: str, result: Any, message: str) -> None:
+    family = type("Broken", (AffineMaps,), {method: lambda self, *args: result})()
+    pairs, _ = two_maps_among_mismatches(0)
+    with pytest.raises(ValueError, match=f"`{method}` of the family 'affine' {message}"):
+        filter_points(pairs[:, :2], pairs[:, 2:], model=family)
+
+
 class OfCodimension3(AffineMaps):
     """More equations than a match has coordinates."""
 
