@@ -1,31 +1,74 @@
-"""What a result of the filter looks like in print: a few lines of text, or a small table in a notebook."""
+"""The words and numbers of a result, the same in print, notebooks, pages, captions and commands.
+
+`table` alone numbers the structures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from html import escape
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
-Row: TypeAlias = tuple[str, str, str, str, str, str, str]
+#: Of the cells of a row of the table.
+TITLES = ("structure", "kind", "matches", "share", "tolerance", "noise", "evidence", "")
 
-#: Of the structures' table.
-TITLES = ("structure", "kind", "matches", "tolerance", "noise", "evidence", "")
+
+class Row(NamedTuple):
+    """A row of the table of structures: a motion, a surface of the motion above it, or a surface of no motion.
+
+    `name` is "motion i" or "surface i", an index into `FilterResult.motions` or `FilterResult.models`; `share` is the share of all kept
+    matches. `motion` and `surface` are these indices, -1 for none.
+    """
+
+    name: str
+    structure: Any
+    share: float
+    motion: int
+    surface: int
+
+    def cells(self) -> tuple[str, ...]:
+        """Return a text for each of `TITLES`, numbers with at most three significant digits."""
+        structure, indent = self.structure, "  " if self.motion >= 0 and self.surface >= 0 else ""
+        return (
+            indent + self.name,
+            structure.kind,
+            str(structure.support),
+            f"{100 * self.share:.3g} %",
+            as_length(structure.tolerance),
+            as_length(structure.noise_scale),
+            as_number(structure.evidence),
+            "stationary" if structure.stationary else "",
+        )
+
+
+def table(result: Any) -> list[Row]:
+    """Return the rows of a `FilterResult`: each motion before its surfaces, then surfaces of no motion."""
+    rows, kept = [], max(int(result.inlier_mask.sum()), 1)
+    listed = set(result.labels[result.motion_labels >= 0].tolist())
+    for item, motion in enumerate(result.motions):
+        listed.update(motion.parts)
+        rows.append(Row(f"motion {item}", motion, motion.support / kept, item, -1))
+        rows += [_surface(result, part, kept, item) for part in motion.parts if result.models[part].kind != motion.kind]
+    return rows + [_surface(result, item, kept, -1) for item in range(len(result.models)) if item not in listed]
+
+
+def _surface(result: Any, item: int, kept: int, motion: int) -> Row:
+    return Row(f"surface {item}", result.models[item], result.models[item].support / kept, motion, item)
 
 
 def headline(result: Any) -> str:
     """Return the outcome of a `FilterResult` in one line."""
     n, kept = _counts(result)
-    said = f"{kept} of {n} matches kept"
+    outcome = f"{kept} of {n} matches kept"
     if result.reason is not None:
-        return f"{said}: {result.reason}"
+        return f"{outcome}: {result.reason}"
     structures = "structure" if len(result.models) == 1 else "structures"
-    return f"{said}, {len(result.models)} {structures}"
+    return f"{outcome}, {len(result.models)} {structures}"
 
 
 def as_text(result: Any) -> str:
-    """Return a `FilterResult` as lines: counts, the reason where there is one, and a row for each structure.
+    """Return a `FilterResult` as lines: counts, the reason if there is one, and the table of structures.
 
-    The rows are counted where some have no match.
+    The rows are counted if some have no match.
     """
     n, kept = _counts(result)
     lines = [f"matches {n}", f"kept    {kept}", f"flagged {n - kept}"]
@@ -34,13 +77,37 @@ def as_text(result: Any) -> str:
     if result.reason is not None:
         lines.append(f"reason  {result.reason}")
     if result.models:
-        lines.append(f"evidence {result.evidence:.1f}")
-        lines += [_padded(row) for row in (TITLES, *_rows(result.models))]
+        lines.append(f"evidence {as_number(result.evidence)}")
+        rows = [TITLES, *(row.cells() for row in table(result))]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            name, kind, *numbers, remark = row
+            padded = [cell.rjust(width) for cell, width in zip(numbers, widths[2:], strict=False)]
+            lines.append("  ".join([name.ljust(widths[0]), kind.ljust(widths[1]), *padded, remark]).rstrip())
     return "\n".join(lines)
 
 
+def as_html(result: Any) -> str:
+    """Return a `FilterResult` as a heading and the table of structures, for notebooks and pages."""
+    return f"<p>{escape(headline(result))}</p>{table_as_html(result)}"
+
+
+def table_as_html(result: Any) -> str:
+    """Return the table of structures, nothing if there are none."""
+    if not result.models:
+        return ""
+    titles = "".join(f"<th>{escape(title)}</th>" for title in TITLES)
+    rows = (row.cells() for row in table(result))
+    body = "".join(f"<tr>{''.join(f'<td>{_unbroken(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _unbroken(cell: str) -> str:
+    return escape(cell).replace(" ", "&nbsp;")
+
+
 def as_dict(result: Any) -> dict[str, Any]:
-    """Return a `FilterResult` as JSON can hold it: counts, what is known of the whole, and the structures."""
+    """Return a `FilterResult` as JSON can hold it: counts, the facts about the whole, surfaces and motions by their numbers."""
     n, kept = _counts(result)
     return {
         "rows": len(result.has_match),
@@ -60,41 +127,17 @@ def structure_as_dict(structure: Any) -> dict[str, Any]:
     return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in vars(structure).items()}
 
 
-def as_html(result: Any) -> str:
-    """Return a `FilterResult` as a heading and a table of its structures, for notebooks."""
-    heading = f"<p>{escape(headline(result))}</p>"
-    if not result.models:
-        return heading
-    titles = "".join(f"<th>{escape(title)}</th>" for title in TITLES)
-    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in _rows(result.models))
-    return f"{heading}<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def motions_as_text(result: Any) -> str:
-    """Return the motions of a `FilterResult` as a title and a row for each."""
-    rows = [_padded(("motion", *TITLES[1:6], "planes"))]
-    for row, motion in zip(_rows(result.motions), result.motions, strict=True):
-        rows.append(_padded((*row[:6], ", ".join(map(str, motion.parts)))))
-    return "\n".join(rows)
-
-
 def as_length(length: float) -> str:
-    """Return a length with three significant digits, whatever its unit."""
-    return f"{length:#.3g}".removesuffix(".")
+    """Return a length of three significant digits in px."""
+    return f"{as_number(length)} px"
+
+
+def as_number(value: float) -> str:
+    """Return a number with three significant digits, without an exponent if it is of a common size."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:.0f}" if 1000 <= abs(rounded) < 1e7 else f"{rounded:#.3g}".removesuffix(".")
 
 
 def _counts(result: Any) -> tuple[int, int]:
-    """Return how many matches there were, and how many are kept."""
+    """Return the number of matches, and of those kept."""
     return int(result.has_match.sum()), int(result.inlier_mask.sum())
-
-
-def _rows(structures: Sequence[Any]) -> Iterator[Row]:
-    for item, structure in enumerate(structures):
-        tolerance, noise = as_length(structure.tolerance), as_length(structure.noise_scale)
-        remark = "stationary" if structure.stationary else ""
-        yield str(item), structure.kind, str(structure.support), tolerance, noise, f"{structure.evidence:.1f}", remark
-
-
-def _padded(row: Row) -> str:
-    structure, kind, matches, tolerance, noise, evidence, remark = row
-    return f"{structure:>9} {kind:11} {matches:>7} {tolerance:>12} {noise:>8} {evidence:>9} {remark}".rstrip()

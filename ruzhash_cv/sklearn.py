@@ -41,7 +41,7 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
     Parameters
     ----------
     family : "points" or ModelFamily, default="points"
-        A family, such as `ruzhash_cv.families.Lines()`: rows of `X` are points as the family takes them, and models are fitted to samples
+        A family, such as `ruzhash_cv.families.Lines()`: rows of `X` are points of that family, and models are fitted to samples
         of neighbours. ``"points"``: rows are points of any dimension, a model is a training row, and the residual is the distance
         from it.
     noise_scale : float, optional
@@ -151,8 +151,8 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         if isinstance(self.family, str):
             if self.family in FORMER:
                 raise ValueError(
-                    f"`family={self.family!r}` is gone: `RuzHashForest().fit(preferences).anomaly_scores(preferences)` takes preferences, "
-                    "and `ruzhash_cv.paper.embed_preferences` makes them of residuals"
+                    f"`family={self.family!r}` is gone: `RuzHashForest().fit(preferences)` takes preferences, and "
+                    "`ruzhash_cv.paper.embed_preferences` makes them of residuals"
                 )
             check_choice(self.family, "family", ("points",), "a ModelFamily")
         else:

@@ -1,8 +1,9 @@
-"""How results print and compare."""
+"""The table of structures, how results print, and how they compare."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,14 +11,16 @@ import pytest
 from ruzhash_cv import FilterResult, Structure, filter_points, printing
 from ruzhash_cv.result import Motion
 
+POINTS = np.random.default_rng(0).uniform(0, 500, (60, 2))
 
-def plane(**changed: object) -> Structure:
-    known = {"kind": "homography", "support": 120, "tolerance": 3.25, "noise_scale": 0.8, "evidence": 90.0}
+
+def plane(**changed: Any) -> Structure:
+    known = {"kind": "homography", "support": 2, "tolerance": 3.25, "noise_scale": 0.8, "evidence": 90.0}
     return Structure(np.eye(3), **{**known, **changed})  # type: ignore[arg-type]
 
 
-def result(**changed: object) -> FilterResult:
-    """Return a new result of three matches, of which two lie in a plane."""
+def result(motions: tuple[Motion, ...] = (), motion_labels: Any = (-1, -1, -1), **changed: Any) -> FilterResult:
+    """Return a result of three matches, of which two lie in a plane that belongs to no motion unless `motions` says so."""
     arrays = (
         np.array([True, True, False]),
         np.array([0.3, np.nan, 0.8]),
@@ -25,85 +28,102 @@ def result(**changed: object) -> FilterResult:
         np.array([0, 0, -1]),
         np.ones(3, bool),
     )
-    return replace(FilterResult(*arrays, models=(plane(),)), **changed)  # type: ignore[arg-type]
+    made = replace(FilterResult(*arrays, models=(plane(),)), **changed)
+    vars(made)["_motions"] = motions, np.array(motion_labels)  # as once they have been searched for
+    return made
 
 
 UNDECIDED = result(inlier_mask=np.zeros(3, bool), models=(), reason="3 distinct matches, at least <8> are needed")
+#: Two motions, the first seen on two surfaces, and a watermark.
+SCENE = result(
+    motions=(
+        Motion(np.eye(3), "fundamental", 200, 1.25, 0.4, 1234.5, parts=(0, 2)),
+        Motion(np.eye(3), "homography", 90, 0.5, 0.1, 50.0, parts=(1,)),
+    ),
+    motion_labels=[0, 0, 1, -1],
+    labels=np.array([0, 2, 1, 3]),
+    inlier_mask=np.ones(300, bool),
+    has_match=np.ones(310, bool),
+    models=(plane(support=120), plane(support=90), plane(support=20, evidence=9.996), plane(support=10, stationary=True)),
+)  # fmt: skip
 
 
-def test_a_result_prints_counts_and_a_row_for_each_structure() -> None:
-    assert str(result(models=(plane(), plane(kind="fundamental", support=9)))).splitlines() == [
-        "matches 3",
-        "kept    2",
-        "flagged 1",
+def test_a_result_prints_counts_and_the_table_of_structures() -> None:
+    assert str(SCENE).splitlines() == [
+        "matches 310",
+        "kept    300",
+        "flagged 10",
         "evidence 90.0",
-        "structure kind        matches    tolerance    noise  evidence",
-        "        0 homography      120         3.25    0.800      90.0",
-        "        1 fundamental       9         3.25    0.800      90.0",
+        "structure    kind         matches   share  tolerance     noise  evidence",
+        "motion 0     fundamental      200  66.7 %    1.25 px  0.400 px      1230",
+        "  surface 0  homography       120    40 %    3.25 px  0.800 px      90.0",
+        "  surface 2  homography        20  6.67 %    3.25 px  0.800 px      10.0",
+        "motion 1     homography        90    30 %   0.500 px  0.100 px      50.0",
+        "surface 3    homography        10  3.33 %    3.25 px  0.800 px      90.0  stationary",
     ]
 
 
-def test_what_is_stationary_is_said_so() -> None:
-    said = result(models=(plane(stationary=True),))
-    assert str(said).splitlines()[-1] == "        0 homography      120         3.25    0.800      90.0 stationary"
-    assert "<td>stationary</td>" in said._repr_html_()
+def test_a_notebook_shows_the_same_table() -> None:
+    html = SCENE._repr_html_()
+    assert html.startswith("<p>300 of 310 matches kept, 4 structures</p><table>")
+    rows = html.split("<tr>")[2:]
+    texts = [row.replace("&nbsp;", " ").replace("<td>", "").split("</td>")[:-1] for row in rows]
+    assert texts == [list(row.cells()) for row in printing.table(SCENE)]
+    assert UNDECIDED._repr_html_() == f"<p>{printing.headline(UNDECIDED)}</p>".replace("<8>", "&lt;8&gt;")
 
 
-def test_motions_print_the_planes_they_hold() -> None:
-    motion = Motion(np.eye(3), "fundamental", 200, 1.25, 0.4, 300.0, parts=(0, 2))
-    found = result()
-    vars(found)["_motions"] = (motion,), np.zeros(3, int)  # as once they have been searched for
-    assert printing.motions_as_text(found).splitlines() == [
-        "   motion kind        matches    tolerance    noise  evidence planes",
-        "        0 fundamental     200         1.25    0.400     300.0 0, 2",
-    ]
+def test_the_table_of_a_filtered_pair_counts_its_matches() -> None:
+    apart = np.where(POINTS[:, :1] < 250, 0.5 * POINTS, POINTS + [60.0, -20.0])
+    given = filter_points(POINTS, apart)
+    rows = printing.table(given)
+    motions = [row.structure.support for row in rows if row.surface < 0]
+    surfaces = {row.surface: row.structure.support for row in rows if row.surface >= 0}
+    assert motions == np.bincount(given.motion_labels + 1)[1:].tolist()
+    assert surfaces == dict(enumerate(np.bincount(given.labels + 1)[1:].tolist()))
+    assert sum(row.share for row in rows if row.surface < 0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (result(), "2 of 3 matches kept, 1 structure"),
+        (result(models=()), "2 of 3 matches kept, 0 structures"),
+        (UNDECIDED, "0 of 3 matches kept: 3 distinct matches, at least <8> are needed"),
+    ],
+)
+def test_a_result_is_shown_in_one_line(given: FilterResult, shown: str) -> None:
+    assert repr(given) == f"<FilterResult: {shown}>"
 
 
 def test_a_result_that_decided_nothing_prints_the_reason() -> None:
-    assert str(UNDECIDED).splitlines()[1:] == [
-        "kept    0",
-        "flagged 3",
-        "reason  3 distinct matches, at least <8> are needed",
-    ]
-
-
-def test_a_result_is_shown_in_one_line() -> None:
-    assert repr(result()) == "<FilterResult: 2 of 3 matches kept, 1 structure>"
-    assert repr(result(models=())) == "<FilterResult: 2 of 3 matches kept, 0 structures>"
-    assert repr(UNDECIDED) == "<FilterResult: 0 of 3 matches kept: 3 distinct matches, at least <8> are needed>"
-
-
-def test_a_notebook_shows_a_table_with_a_row_for_each_structure() -> None:
-    html = result()._repr_html_()
-    assert html.startswith("<p>2 of 3 matches kept, 1 structure</p><table>")
-    assert html.count("<tr>") == 2
-    assert "<td>homography</td><td>120</td><td>3.25</td>" in html
-    assert "<table>" not in UNDECIDED._repr_html_()
-    assert "&lt;8&gt;" in UNDECIDED._repr_html_()
+    assert str(UNDECIDED).splitlines()[3:] == ["reason  3 distinct matches, at least <8> are needed"]
 
 
 def test_rows_without_a_match_are_not_flagged() -> None:
     one_missing = result(has_match=np.array([True, True, False]))
     assert str(one_missing).splitlines()[:4] == ["rows    3", "matches 2", "kept    2", "flagged 0"]
     assert repr(one_missing) == "<FilterResult: 2 of 2 matches kept, 1 structure>"
-    assert one_missing._repr_html_().startswith("<p>2 of 2 matches kept, 1 structure</p>")
     counts = printing.as_dict(one_missing)
     assert [counts[name] for name in ("rows", "matches", "kept", "flagged")] == [3, 2, 2, 0]
 
 
 @pytest.mark.parametrize(
-    ("length", "printed"),
-    [(3.25, "3.25"), (0.8, "0.800"), (24.0, "24.0"), (123.4, "123"), (0.0046451, "0.00465"), (3e-7, "3.00e-07")],
-)
-def test_lengths_print_with_three_significant_digits(length: float, printed: str) -> None:
-    assert printing.as_length(length) == printed
-    assert f" {printed} " in str(result(models=(plane(tolerance=length),)))
+    ("value", "printed"),
+    [
+        (3.25, "3.25"), (0.8, "0.800"), (24.0, "24.0"), (123.4, "123"), (0.0046451, "0.00465"), (3e-7, "3.00e-07"), (0.0, "0.00"),
+        (999.6, "1000"), (1234.5, "1230"), (123456.0, "123000"), (1e9, "1.00e+09"),
+    ],
+)  # fmt: skip
+def test_numbers_print_with_three_significant_digits(value: float, printed: str) -> None:
+    assert printing.as_number(value) == printed
+    assert printing.as_length(value) == f"{printed} px"
 
 
 def test_results_with_the_same_entries_are_equal_however_long_they_took() -> None:
-    assert result() == result()
-    assert result() == result(seconds={"search": 1.0})
-    assert result() != UNDECIDED
+    assert result() == result() == result(seconds={"search": 1.0})
+    assert all(result() != other for other in (UNDECIDED, None, 3, "kept", plane()))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(result())
 
 
 @pytest.mark.parametrize(
@@ -123,13 +143,6 @@ def test_results_that_differ_in_an_entry_are_not_equal(changed: dict[str, object
     assert result() != result(**changed)
 
 
-def test_results_compare_with_anything_and_have_no_hash() -> None:
-    assert all(result() != other for other in (None, 3, "kept", plane()))
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(result())
-
-
 def test_the_filter_repeats_itself_to_the_last_entry() -> None:
-    points = np.random.default_rng(0).uniform(0, 500, (60, 2))
-    assert filter_points(points, 0.5 * points + 3.0) == filter_points(points, 0.5 * points + 3.0)
-    assert filter_points(points, 0.5 * points + 3.0) != filter_points(points, 0.5 * points + 4.0)
+    assert filter_points(POINTS, 0.5 * POINTS + 3.0) == filter_points(POINTS, 0.5 * POINTS + 3.0)
+    assert filter_points(POINTS, 0.5 * POINTS + 3.0) != filter_points(POINTS, 0.5 * POINTS + 4.0)

@@ -169,8 +169,6 @@ def _print(pair: FilteredPair, images: Sequence[Image], as_json: bool) -> None:
         print(json.dumps(held, indent=2))
         return
     print(result)
-    if result.motions:
-        print(printing.motions_as_text(result))
     print(f"seconds {sum(result.seconds.values()):.3f}")
 
 

@@ -1,5 +1,5 @@
 """Pictures of matches on the two images side by side: kept and flagged, by structure, or by anomaly score."""
 
-from ruzhash_cv.drawing.matches import draw_matches as draw_matches
-from ruzhash_cv.drawing.scores import draw_scores as draw_scores
-from ruzhash_cv.drawing.structures import draw_structures as draw_structures
+from ruzhash_cv.drawing.pictures import draw_matches as draw_matches
+from ruzhash_cv.drawing.pictures import draw_scores as draw_scores
+from ruzhash_cv.drawing.pictures import draw_structures as draw_structures

@@ -1,19 +1,16 @@
-"""Lines and end markers of matches on a canvas, and captions that explain them."""
+"""Groups of matches as lines with markers at their ends, and the caption that explains them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array
+from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.drawing.canvas import ROW, Canvas, Picture
-
-Colour: TypeAlias = tuple[int, int, int]
 
 _SHIFT = 4  # bits of sub-pixel position in OpenCV's drawing functions
 _OUTLINE = (20, 20, 20)
@@ -29,42 +26,48 @@ _CORNERS = {
 }
 
 
+#: Cells along the longer side of the first image, in which `spread` takes turns.
+CELLS = 16
+
+
 @dataclass(frozen=True)
 class Group:
-    """Matches drawn alike: lines (n, 4) on the canvas, one colour or one for each, a marker at the ends, words for the caption."""
+    """Matches in one style: their row numbers (n,), one BGR colour or (n, 3), a marker, words for the caption."""
 
-    lines: Array
+    rows: Rows
     colour: Any
     marker: str
     text: str
-    opacity: float = 0.8
+    opacity: float
 
 
-def draw(canvas: Canvas, groups: Sequence[Group], *, markers_last: bool = False) -> None:
-    """Draw one group after the other, so that the lines of a later one lie on the markers of those before.
+def draw(canvas: Canvas, groups: Sequence[Group], strip: Picture, *, markers_last: bool = False) -> Picture:
+    """Draw one group after the other and return the picture with a strip below.
 
-    `markers_last`: first the lines of all groups, then their markers, which are equally large.
+    `markers_last`: first the lines of all groups, then their markers, all of one size.
     """
+    sizes = [len(group.rows) for group in groups]
     most = np.inf if canvas.max_lines is None else canvas.max_lines
-    thickness = _breadth(canvas, sum(min(len(group.lines), most) for group in groups))
-    for group in groups:
-        _draw_lines(canvas, group, max(1, round(thickness)))
+    thickness = max(1, round(_breadth(canvas, sum(min(size, most) for size in sizes))))
+    breadths = [_breadth(canvas, sum(sizes) // 3 if markers_last else size) for size in sizes]
+    for group, breadth in zip(groups, breadths, strict=True):
+        _draw_lines(canvas, group, thickness)
         if not markers_last:
-            _draw_markers(canvas, group, _breadth(canvas, len(group.lines)))
-    if markers_last:
-        breadth = _breadth(canvas, sum(len(group.lines) for group in groups) // 3)
-        for group in groups:
             _draw_markers(canvas, group, breadth)
+    if markers_last:
+        for group, breadth in zip(groups, breadths, strict=True):
+            _draw_markers(canvas, group, breadth)
+    return np.vstack([canvas.picture, strip])
 
 
 def opacity(n_lines: int, max_lines: int | None = None) -> float:
-    """Return how opaque a layer of so many lines may be without hiding what lies beneath."""
+    """Return how opaque a layer of so many lines may be without hiding the layers below."""
     n_lines = n_lines if max_lines is None else min(n_lines, max_lines)
     return float(np.clip(np.sqrt(60 / max(n_lines, 1)), 0.2, 0.8))
 
 
 def caption(canvas: Canvas, groups: Sequence[Group]) -> Picture:
-    """Return the strip that shows what each group looks like, in as many rows as it takes."""
+    """Return a strip with the marker, the colour and the words of each group, in as many rows as it takes."""
     row, width = len(canvas.strip(ROW)), canvas.picture.shape[1]
     places, x, y = [], row // 4, 0
     for group in groups:
@@ -86,13 +89,20 @@ def _breadth(canvas: Canvas, n_matches: float) -> float:
     return canvas.unit * float(np.clip(np.cbrt(300 / max(n_matches, 1)), 0.55, 1.3))
 
 
-def _spread(lines: Array, most: int | None) -> NDArray[np.intp]:
-    """Return the row numbers of at most so many lines, evenly from all over the first image."""
-    if most is None or len(lines) <= most:
-        return np.arange(len(lines))
-    cells = np.floor(lines[:, :2] / max(float(np.ptp(lines[:, :2], axis=0).max()), 1.0) * 20)
-    order = np.lexsort((lines[:, 1], cells[:, 0], cells[:, 1]))
-    return np.sort(order[np.linspace(0, len(lines) - 1, most).astype(np.intp)])
+def spread(points: Array) -> Rows:
+    """Return the place (n,) of each point in an order of which every beginning is spread evenly: cells of a grid take turns."""
+    if len(points) == 0:
+        return np.zeros(0, np.int64)
+    length = max(float(np.ptp(points, axis=0).max()), 1e-9) / CELLS
+    cells = np.floor((points - points.min(axis=0)) / length).astype(np.int64) @ [1, 2 * CELLS]
+    shuffled = np.random.default_rng(0).permutation(len(points))
+    by_cell = shuffled[np.argsort(cells[shuffled], kind="stable")]
+    _, starts, counts = np.unique(cells[by_cell], return_index=True, return_counts=True)
+    turn = np.empty(len(points), np.int64)
+    turn[by_cell] = np.arange(len(points)) - np.repeat(starts, counts)
+    places = np.empty(len(points), np.int64)
+    places[shuffled[np.argsort(turn[shuffled], kind="stable")]] = np.arange(len(points))
+    return places
 
 
 def _fixed(lines: Array) -> list[list[list[int]]]:
@@ -101,18 +111,19 @@ def _fixed(lines: Array) -> list[list[list[int]]]:
 
 
 def _draw_lines(canvas: Canvas, group: Group, thickness: int) -> None:
-    chosen = _spread(group.lines, canvas.max_lines)
-    colours = np.broadcast_to(group.colour, (len(group.lines), 3))[chosen].tolist()
-    layer = canvas.picture.copy()
-    for (start, end), colour in zip(_fixed(group.lines[chosen]), colours, strict=True):
+    """Draw the lines of a group, at most `max_lines`, evenly from all over the first image."""
+    lines, layer = canvas.lines[group.rows], canvas.picture.copy()
+    chosen = np.ones(len(lines), bool) if canvas.max_lines is None else spread(lines[:, :2]) < canvas.max_lines
+    colours = np.broadcast_to(group.colour, (len(lines), 3))[chosen].tolist()
+    for (start, end), colour in zip(_fixed(lines[chosen]), colours, strict=True):
         cv2.line(layer, start, end, colour, thickness, cv2.LINE_AA, _SHIFT)
     cv2.addWeighted(layer, group.opacity, canvas.picture, 1 - group.opacity, 0, dst=canvas.picture)
 
 
 def _draw_markers(canvas: Canvas, group: Group, breadth: float) -> None:
     size, thickness = round(2.5 * breadth * 2**_SHIFT), max(1, round(breadth))
-    colours = np.broadcast_to(group.colour, (len(group.lines), 3)).tolist()
-    for ends, colour in zip(_fixed(group.lines), colours, strict=True):
+    colours = np.broadcast_to(group.colour, (len(group.rows), 3)).tolist()
+    for ends, colour in zip(_fixed(canvas.lines[group.rows]), colours, strict=True):
         for x, y in ends:
             _draw_marker(canvas.picture, x, y, size, colour, thickness, group.marker)
 

@@ -22,7 +22,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from ruzhash_cv.drawing.scores import PLASMA
+from ruzhash_cv.drawing.pictures import PLASMA
 from ruzhash_cv.report.numbers import PROBABILITY, css
 
 BACKGROUND, CHOSEN, EXPECTED = "#1c1c1c", "#ffffff", "#ff40ff"

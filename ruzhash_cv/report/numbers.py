@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from ruzhash_cv import printing
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv.drawing.structures import Part, parts_of
+from ruzhash_cv.drawing.marks import spread
+from ruzhash_cv.drawing.pictures import groups_of
 from ruzhash_cv.models.distances import FAMILIES
 from ruzhash_cv.report.photos import Photo
 from ruzhash_cv.result import FilterResult
 
 #: What a match's probability is called.
 PROBABILITY = "probability"
-#: Cells along the longer side of the first image, in which `spread` takes turns.
-CELLS = 16
 
 
 def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result: FilterResult) -> dict[str, Any]:
@@ -29,7 +28,7 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
     drawn with, -1 if it is flagged. `order`: its place in an order of which every beginning is spread evenly over the first image.
     """
     shown = result.has_match & np.isfinite(np.hstack([points1, points2])).all(axis=1)
-    parts = [part for part in parts_of(result, shown) if part.rows.any()]
+    parts = [group for group in groups_of(result, shown) if len(group.rows)]
     part_of = np.full(len(shown), -1)
     for number, part in enumerate(parts):
         part_of[part.rows] = number
@@ -52,36 +51,15 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
         "headline": printing.headline(result),
         "evidence": round(result.evidence, 1),
         "columns": columns,
-        "parts": [{"text": _words(part), "colour": css(part.colour)} for part in parts],
+        "parts": [{"text": part.text, "colour": css(part.colour)} for part in parts],
         "structures": [{"kind": model.kind, "matrix": model.matrix.ravel().tolist()} for model in result.models],
     }
-
-
-def _words(part: Part) -> str:
-    """Return what a part is, with the number of its own matches."""
-    return f"{part.title}: {part.rows.sum()}{part.remark}"
 
 
 def css(colour: Any) -> str:
     """Return a colour in BGR as CSS has it."""
     blue, green, red = (int(channel) for channel in colour)
     return f"#{red:02x}{green:02x}{blue:02x}"
-
-
-def spread(points: Array) -> Rows:
-    """Return the place (n,) of each point in an order of which every beginning is spread evenly: cells of a grid take turns."""
-    if len(points) == 0:
-        return np.zeros(0, np.int64)
-    length = max(float(np.ptp(points, axis=0).max()), 1e-9) / CELLS
-    cells = np.floor((points - points.min(axis=0)) / length).astype(np.int64) @ [1, 2 * CELLS]
-    shuffled = np.random.default_rng(0).permutation(len(points))
-    by_cell = shuffled[np.argsort(cells[shuffled], kind="stable")]
-    _, starts, counts = np.unique(cells[by_cell], return_index=True, return_counts=True)
-    turn = np.empty(len(points), np.int64)
-    turn[by_cell] = np.arange(len(points)) - np.repeat(starts, counts)
-    places = np.empty(len(points), np.int64)
-    places[shuffled[np.argsort(turn[shuffled], kind="stable")]] = np.arange(len(points))
-    return places
 
 
 def _nearest(points1: Array, points2: Array, result: FilterResult, labels: Rows) -> tuple[Array, Rows]:

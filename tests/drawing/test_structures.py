@@ -1,4 +1,4 @@
-"""Structures in colours of their own, told apart without red-green vision too."""
+"""Motions and surfaces in separate colours, distinct without red-green vision too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from ruzhash_cv import FilterResult, Structure, draw_structures
-from ruzhash_cv.drawing import matches, structures
+from ruzhash_cv.drawing import pictures
+from ruzhash_cv.printing import table
 from ruzhash_cv.result import Motion
 
 WIDTH, HEIGHT = 400, 300
@@ -20,6 +21,7 @@ IMAGE = np.full((HEIGHT, WIDTH), 128, np.uint8)
 # Rows of points at four heights: two structures, kept matches of none, and mismatches.
 POINTS = np.column_stack([np.tile(np.linspace(20, 380, 10), 4), np.repeat([40.0, 110.0, 180.0, 250.0], 10)])
 LABELS = np.repeat([0, 1, -1, -1], 10)
+FIRST, SECOND, THIRD = pictures.STRUCTURES[:3]
 
 # Linear RGB as the colour-blind see it, of severity 1: Machado, Oliveira and Fernandes, "A physiologically-based model for
 # simulation of color vision deficiency" (2009).
@@ -31,8 +33,8 @@ EYES = {
 }
 
 
-def structure(kind: str = "homography", tolerance: float = 2.5, **more: Any) -> Structure:
-    return Structure(np.eye(3), kind, 10, tolerance, 0.7, 50.0, **more)
+def structure(*, stationary: bool = False) -> Structure:
+    return Structure(np.eye(3), "homography", 10, 2.5, 0.7, 50.0, stationary)
 
 
 def moved(*parts: int, kind: str = "homography") -> Motion:
@@ -41,16 +43,16 @@ def moved(*parts: int, kind: str = "homography") -> Motion:
 
 def result(labels: np.ndarray = LABELS, n: int = 2, **more: Any) -> FilterResult:
     """Return a result of `n` structures, which move apart unless `motions` says otherwise."""
-    kept = np.repeat([True, True, True, False], 10)
     motions = more.pop("motions", tuple(moved(item) for item in range(n)))
     models = more.pop("models", tuple(structure() for _ in range(n)))
-    found = FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, np.ones(N, bool), models)
-    vars(found)["_motions"] = motions, more.pop("motion_labels", labels)  # as once they have been searched for
-    return found
+    kept = np.repeat([True, True, True, False], 10)
+    made = FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, np.ones(N, bool), models)
+    vars(made)["_motions"] = motions, more.pop("motion_labels", labels)  # as once they have been searched for
+    return made
 
 
-def draw(found: FilterResult, **options: Any) -> np.ndarray:
-    return draw_structures(IMAGE, POINTS, IMAGE, POINTS, None, found, **options)
+def draw(given: FilterResult, **options: Any) -> np.ndarray:
+    return draw_structures(IMAGE, POINTS, IMAGE, POINTS, None, given, **options)
 
 
 def colours_at(picture: np.ndarray, row: int) -> np.ndarray:
@@ -59,46 +61,37 @@ def colours_at(picture: np.ndarray, row: int) -> np.ndarray:
     return np.vstack([picture[y, x], picture[y, x + WIDTH]]).astype(int)
 
 
-def distance(colour: Any, other: Any) -> float:
-    return float(np.abs(np.subtract(colour, other)).max())
+STILL = result(
+    np.repeat([0, 1, -1, -1], 10), models=(structure(stationary=True), structure()), motions=(moved(1),),
+    motion_labels=np.repeat([-1, 0, -1, -1], 10),
+)  # fmt: skip
+SURFACES = result(motions=(moved(0, 1, kind="fundamental"),), motion_labels=np.repeat([0, 0, 0, -1], 10))
 
 
-def test_each_structure_has_a_colour_and_mismatches_are_grey() -> None:
-    picture = draw(result())
-    for row, colour in enumerate((*structures.MOTIONS[:2], structures.NO_STRUCTURE)):
-        assert distance(np.median(colours_at(picture, row), axis=0), colour) < 12
-    assert np.ptp(colours_at(picture, 3), axis=1).max() < 8
-    assert np.median(colours_at(picture, 3)) == structures.MISMATCH[0]
+@pytest.mark.parametrize(
+    ("given", "colours"),
+    [
+        pytest.param(result(), (FIRST, SECOND, pictures.NO_MOTION), id="two motions"),
+        pytest.param(SURFACES, (SECOND, THIRD, FIRST), id="two surfaces of a motion, and matches off them"),
+        pytest.param(STILL, (pictures.NO_MOTION, FIRST, pictures.NO_MOTION), id="a stationary structure"),
+    ],
+)
+def test_each_motion_and_surface_has_a_colour_and_mismatches_are_grey(given: FilterResult, colours: Any) -> None:
+    picture = draw(given)
+    for row, colour in enumerate((*colours, pictures.MISMATCH)):
+        assert np.abs(np.median(colours_at(picture, row), axis=0) - colour).max() < 12
 
 
-def test_planes_of_a_motion_are_shades_of_its_colour() -> None:
-    labels = np.repeat([0, 0, 0, -1], 10)
-    picture = draw(result(motions=(moved(0, 1, kind="fundamental"),), motion_labels=labels))
-    dark, pale, own = (np.median(colours_at(picture, row), axis=0) for row in range(3))
-    assert distance(own, structures.MOTIONS[0]) < 12
-    assert dark.sum() < own.sum() < pale.sum()
-    assert dark.argmax() == pale.argmax() == own.argmax()
-
-
-def test_a_motion_of_one_plane_alone_is_drawn_as_one() -> None:
+def test_a_motion_of_one_surface_alone_is_drawn_as_one() -> None:
     rigid = draw(result(motions=(moved(0, kind="fundamental"), moved(1, kind="fundamental"))))
     np.testing.assert_array_equal(rigid[:HEIGHT], draw(result())[:HEIGHT])
 
 
-def test_stationary_structures_are_of_no_motion_and_white() -> None:
-    labels = np.where(LABELS == 0, -1, LABELS - 1)
-    models = structure(stationary=True), structure()
-    picture = draw(result(models=models, motions=(moved(1),), motion_labels=labels))
-    assert distance(np.median(colours_at(picture, 0), axis=0), structures.NO_STRUCTURE) < 12
-    assert distance(np.median(colours_at(picture, 1), axis=0), structures.MOTIONS[0]) < 12
-
-
 def test_the_caption_takes_as_many_rows_as_it_needs() -> None:
-    labels = np.where(LABELS < 0, -1, np.arange(N))
-    few, many = draw(result()), draw(result(labels, 20))
+    few, many = draw(result()), draw(result(np.where(LABELS < 0, -1, np.arange(N)), 20))
     assert few.shape[1] == many.shape[1] == 2 * WIDTH
     assert few.shape[0] < HEIGHT + 70
-    assert HEIGHT + 120 < many.shape[0] < HEIGHT + 350
+    assert HEIGHT + 120 < many.shape[0] < HEIGHT + 400
 
 
 def test_no_structures_leave_grey_mismatches() -> None:
@@ -107,29 +100,26 @@ def test_no_structures_leave_grey_mismatches() -> None:
 
 
 def test_rows_without_a_match_are_not_drawn() -> None:
-    found = result()
-    found.has_match[30:] = False
-    assert np.ptp(colours_at(draw(found), 3), axis=0).max() < 8  # no marker: the colour of the image
-    assert np.median(colours_at(draw(found), 3)) != structures.MISMATCH[0]
+    given = result()
+    given.has_match[30:] = False
+    assert np.ptp(colours_at(draw(given), 3), axis=0).max() < 8  # no marker: the colour of the image
+    assert np.median(colours_at(draw(given), 3)) != pictures.MISMATCH[0]
 
 
-def test_the_legend_has_the_numbers_that_the_result_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("given", [result(), SURFACES, STILL])
+def test_the_legend_has_the_names_and_numbers_that_the_result_prints(
+    given: FilterResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
     legend: list[str] = []
     monkeypatch.setattr(
-        structures, "caption", lambda canvas, groups: legend.extend(group.text for group in groups) or canvas.strip(1)
+        pictures, "caption", lambda canvas, groups: legend.extend(group.text for group in groups) or canvas.strip(1)
     )
-    found = result(models=(structure(tolerance=0.0046451), structure()), motions=(), motion_labels=np.full(N, -1))
-    found.has_match[35:] = False
-    draw(found)
-    assert legend == [
-        "kept, of no structure: 10",
-        "structure 0 homography: 10, tolerance 0.00465",
-        "structure 1 homography: 10, tolerance 2.50",
-        "5 flagged",
-    ]
-    printed = [line.split() for line in str(found).splitlines()]
-    assert [row[2:4] for row in printed[-2:]] == [["10", "0.00465"], ["10", "2.50"]]
-    assert ["flagged", "5"] in printed
+    draw(given)
+    named = [text for text in legend if text.startswith(("motion", "surface"))]
+    for text, row in zip(named, table(given), strict=True):
+        name, kind, matches, _, tolerance, *_, remark = (cell.strip() for cell in row.cells())
+        assert text == f"{' '.join(filter(None, (name, remark, kind)))}: {matches}, tolerance {tolerance}"
+    assert legend[-1] == "10 flagged"
 
 
 def test_max_lines_leaves_the_markers() -> None:
@@ -141,10 +131,9 @@ def test_max_lines_leaves_the_markers() -> None:
 
 
 @pytest.mark.parametrize("eyes", EYES)
-def test_colours_are_told_apart_by_the_colour_blind(eyes: str) -> None:
-    drawn = np.array([*structures.MOTIONS, structures.NO_STRUCTURE, structures.MISMATCH])
-    assert least_difference(drawn, eyes) > 25
-    assert least_difference(np.array([matches.KEPT, matches.FLAGGED]), eyes) > 35
+def test_colours_are_distinct_for_the_colour_blind(eyes: str) -> None:
+    assert least_difference(np.array([*pictures.STRUCTURES, pictures.NO_MOTION, pictures.MISMATCH]), eyes) > 25
+    assert least_difference(np.array([pictures.KEPT, pictures.FLAGGED]), eyes) > 35
 
 
 def least_difference(bgr: np.ndarray, eyes: str) -> float:
@@ -154,16 +143,3 @@ def least_difference(bgr: np.ndarray, eyes: str) -> float:
     encoded = np.where(seen <= 0.0031308, seen * 12.92, 1.055 * seen ** (1 / 2.4) - 0.055)
     lab = cv2.cvtColor(encoded[None].astype(np.float32), cv2.COLOR_RGB2LAB)[0]
     return min(float(np.linalg.norm(one - other)) for one, other in combinations(lab, 2))
-
-
-@pytest.mark.parametrize(
-    ("found", "error", "message"),
-    [
-        (None, TypeError, "`result` must be a FilterResult, got NoneType"),
-        (np.ones(N, bool), TypeError, "`result` must be a FilterResult, got ndarray"),
-        (result(LABELS[:10]), ValueError, "`result` must have one entry per match, 40, got 10"),
-    ],
-)
-def test_bad_result_is_named(found: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        draw(found)

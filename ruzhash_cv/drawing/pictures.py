@@ -1,0 +1,262 @@
+"""The three pictures: kept and flagged matches, anomaly scores, structures."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv._validation import arrived, as_array, as_mask, check_choice
+from ruzhash_cv.correspondences import Keypoints, Matches
+from ruzhash_cv.drawing.canvas import Canvas, Picture, check_result, lay_out, rows_to_draw
+from ruzhash_cv.drawing.marks import Group, caption, draw, opacity
+from ruzhash_cv.printing import as_length, table
+from ruzhash_cv.result import FilterResult
+
+Colour: TypeAlias = tuple[int, int, int]
+
+# BGR. Kept is light with dots, flagged dark with crosses: they stay apart without red-green vision and in grey print.
+KEPT: Colour = (140, 230, 100)
+FLAGGED: Colour = (40, 30, 255)
+#: Colours of scores: plasma without its darkest end, which is lost on a dark photograph.
+PLASMA = cv2.applyColorMap(np.arange(38, 256, dtype=np.uint8)[None], cv2.COLORMAP_PLASMA)[0]
+#: BGR of motions and surfaces in the order of the table of structures, from the first again after the last. Any two of these and the
+#: colours below are apart by a CIE76 difference of 25 in the eyes of the colour-blind, as simulated by Machado, Oliveira and Fernandes
+#: (2009).
+STRUCTURES: tuple[Colour, ...] = (
+    (255, 186, 76),
+    (0, 129, 228),
+    (125, 255, 0),
+    (169, 81, 167),
+    (0, 216, 255),
+    (60, 1, 232),
+    (255, 84, 110),
+)
+NO_MOTION: Colour = (235, 235, 235)
+MISMATCH: Colour = (140, 140, 140)
+#: Markers of the surfaces of a motion; matches off the surfaces have discs.
+SURFACE_MARKERS = ("square", "diamond", "triangle")
+#: Of the lines of a structure: the markers matter more.
+LINE_OPACITY = 0.55
+
+
+def draw_matches(
+    img1: NDArray[Any],
+    kp1: Keypoints,
+    img2: NDArray[Any],
+    kp2: Keypoints,
+    matches: Matches | None,
+    result_or_mask: Any,
+    *,
+    ratio: float | None = None,
+    show: str = "both",
+    max_lines: int | None = 100,
+    max_width: int | None = 2400,
+) -> Picture:
+    """Draw kept matches in green with dots and flagged mismatches in red with crosses, the fewer on top.
+
+    The images stand at one height, toned down so that the lines stand out; thickness and opacity follow the size of the picture and
+    the number of matches. A strip below the images counts both kinds.
+
+    Parameters
+    ----------
+    img1, img2 : ndarray of uint8, shape (h, w), (h, w, 3) or (h, w, 4)
+        Grey, BGR or BGRA; they may differ in size.
+    kp1, kp2, matches
+        As for `filter_matches`; None matches row i with row i of points or keypoints. Matches whose position is not finite and
+        knnMatch rows without a match are left out.
+    result_or_mask : FilterResult, or array_like of shape (n,) or (n, 1)
+        Anything with an attribute ``inlier_mask``, or the mask itself: bool or OpenCV's uint8, non-zero = keep.
+    ratio : float, optional
+        The `ratio` given to `filter_matches`, with a mask: rows that fail the ratio test are left out. A FilterResult knows them.
+    show : {"both", "kept", "flagged"}
+        Which matches to draw; the caption counts both.
+    max_lines : int or None, default 100
+        Lines drawn of each kind, taken evenly from all over the first image; the markers at the ends are drawn of all. None: all lines.
+    max_width : int or None, default 2400
+        Largest width of the picture in pixels, at least 240: large photographs are shrunk to it, small images (together
+        narrower than 640 px) are enlarged. None keeps the pixels of the higher image.
+
+    Returns
+    -------
+    ndarray of uint8, shape (height, width, 3)
+        BGR, `img1` on the left, `img2` on the right, the caption below.
+
+    Raises
+    ------
+    IndexError, TypeError, ValueError
+        The message names the argument, what it must be and what arrived.
+
+    Examples
+    --------
+    >>> img1, img2 = np.full((480, 640, 3), 90, np.uint8), np.full((480, 640), 120, np.uint8)
+    >>> kp1, kp2 = np.array([[100, 100], [200, 300]]), np.array([[110, 100], [20, 40]])
+    >>> draw_matches(img1, kp1, img2, kp2, [[0, 0], [1, 1]], [True, False]).shape[1:]
+    (1280, 3)
+    """
+    canvas = lay_out(img1, kp1, img2, kp2, matches, ratio, max_lines, max_width)
+    mask, drawn = as_mask(result_or_mask, "result_or_mask", len(canvas.lines)), rows_to_draw(canvas, result_or_mask)
+    check_choice(show, "show", ("kept", "flagged", "both"))
+    groups = []
+    for name, chosen, colour, marker, least in (
+        ("kept", mask, KEPT, "dot", 0.0),
+        ("flagged", ~mask, FLAGGED, "cross", 0.25),
+    ):
+        rows, words = np.flatnonzero(drawn & chosen), ""
+        if show not in (name, "both"):
+            words = ", not drawn"
+        elif max_lines is not None and len(rows) > max_lines:
+            words = f", {max_lines} lines"
+        opaque = least + (1 - least) * opacity(len(rows), max_lines)
+        groups.append(Group(rows, colour, marker, f"{len(rows)} {name}{words}", opaque))
+    strip = caption(canvas, groups)
+    # The fewer on top: they would be lost beneath the many.
+    shown = sorted(groups if show == "both" else [groups[show == "flagged"]], key=lambda group: -len(group.rows))
+    return draw(canvas, shown, strip)
+
+
+def draw_scores(
+    img1: NDArray[Any],
+    kp1: Keypoints,
+    img2: NDArray[Any],
+    kp2: Keypoints,
+    matches: Matches | None,
+    result_or_scores: Any,
+    *,
+    ratio: float | None = None,
+    max_lines: int | None = 100,
+    max_width: int | None = 2400,
+) -> Picture:
+    """Draw every match in the colour of its anomaly score, the highest on top, with a colour bar below.
+
+    Parameters
+    ----------
+    img1, kp1, img2, kp2, matches, ratio, max_lines, max_width
+        As for `draw_matches`.
+    result_or_scores : FilterResult, or array_like of float, shape (n,)
+        Anything with an attribute ``anomaly_scores``, or the scores themselves; high = mismatch. Matches whose score is
+        not finite are left out. The colours span the scores that are drawn.
+
+    Returns
+    -------
+    ndarray of uint8, shape (height, width, 3)
+        As of `draw_matches`, with the colour bar below.
+
+    Examples
+    --------
+    >>> image, corners = np.full((480, 640), 90, np.uint8), [[100, 100], [200, 300]]
+    >>> draw_scores(image, corners, image, corners, [[0, 0], [1, 1]], [0.4, 0.7]).shape[1:]
+    (1280, 3)
+    """
+    canvas = lay_out(img1, kp1, img2, kp2, matches, ratio, max_lines, max_width)
+    scores = _as_scores(result_or_scores, len(canvas.lines))
+    drawn = rows_to_draw(canvas, result_or_scores) & np.isfinite(scores)
+    order = np.flatnonzero(drawn)[np.argsort(scores[drawn], kind="stable")]
+    low, high = (float(scores[order[0]]), float(scores[order[-1]])) if len(order) else (0.0, 1.0)
+    if high - low <= 1e-9 * abs(low):
+        low, high = low - max(0.01, 0.01 * abs(low)), high + max(0.01, 0.01 * abs(high))
+    levels = (scores[order] - low) / (high - low)
+    colours = PLASMA[np.round(levels * (len(PLASMA) - 1)).astype(int)]
+    # Layers of rising opacity: the many low scores stay a veil, the few high ones come out.
+    cuts, veil = np.searchsorted(levels, [0.25, 0.5, 0.75]), opacity(len(levels), max_lines)
+    layers = enumerate(zip(np.split(order, cuts), np.split(colours, cuts), strict=True))
+    groups = [Group(rows, shades, "dot", "", min(0.9, veil + 0.2 * number)) for number, (rows, shades) in layers]
+    return draw(canvas, groups, _colour_bar(canvas, low, high))
+
+
+def _as_scores(value: Any, n_matches: int) -> Array:
+    scores = as_array(getattr(value, "anomaly_scores", value), "result_or_scores", f"({n_matches},)")
+    if scores.dtype.kind not in "fiu" and scores.size:
+        raise TypeError(f"`result_or_scores` must be a FilterResult or scores of float, got {arrived(value, scores)}")
+    if scores.shape != (n_matches,):
+        raise ValueError(f"`result_or_scores` must have one entry per match, shape ({n_matches},), got {scores.shape}")
+    return scores.astype(np.float64)
+
+
+def _colour_bar(canvas: Canvas, low: float, high: float) -> Picture:
+    strip = canvas.strip(84)
+    height, left, right = len(strip), len(strip) // 2, strip.shape[1] - len(strip) // 2
+    strip[height // 6 : height // 2, left:right] = cv2.resize(PLASMA[None], (right - left, 1))
+    for text, align in ((f"{low:.3g}", 0.0), ("anomaly score", 0.5), (f"{high:.3g}", 1.0)):
+        canvas.write(strip, text, left + align * (right - left - canvas.text_width(text)), 0.85 * height)
+    return strip
+
+
+def draw_structures(
+    img1: NDArray[Any],
+    kp1: Keypoints,
+    img2: NDArray[Any],
+    kp2: Keypoints,
+    matches: Matches | None,
+    result: FilterResult,
+    *,
+    ratio: float | None = None,
+    max_lines: int | None = 40,
+    max_width: int | None = 2400,
+) -> Picture:
+    """Draw every motion and every surface of a motion in a separate colour, and mismatches in grey.
+
+    The strip below names them as the result prints them: a motion by its index into the result's `motions`, a surface by its index into
+    `models`, each with its kind, its number of matches and its tolerance. A motion's surfaces follow it.
+
+    Parameters
+    ----------
+    img1, kp1, img2, kp2, matches, ratio, max_lines, max_width
+        As for `draw_matches`.
+    result : FilterResult
+        Of these matches.
+
+    Returns
+    -------
+    ndarray of uint8, shape (height, width, 3)
+        As of `draw_matches`, with the structures below.
+
+    Raises
+    ------
+    IndexError, TypeError, ValueError
+        The message names the argument, what it must be and what arrived.
+
+    Examples
+    --------
+    >>> from ruzhash_cv import filter_points
+    >>> points = np.random.default_rng(0).uniform(0, 480, (60, 2))
+    >>> image, moved = np.full((480, 640), 90, np.uint8), points + [40.0, 5.0]
+    >>> draw_structures(image, points, image, moved, None, filter_points(points, moved)).shape[1:]
+    (1280, 3)
+    """
+    canvas = lay_out(img1, kp1, img2, kp2, matches, ratio, max_lines, max_width)
+    check_result(result, len(canvas.lines))
+    drawn = rows_to_draw(canvas, result)
+    flagged = np.flatnonzero(drawn & ~result.inlier_mask)
+    mismatches = Group(flagged, MISMATCH, "cross", f"{len(flagged)} flagged", 0.5 * opacity(len(flagged)))
+    kept = list(groups_of(result, drawn))
+    return draw(canvas, [mismatches, *kept], caption(canvas, [*kept, mismatches]), markers_last=True)
+
+
+def groups_of(result: FilterResult, drawn: Mask) -> Iterator[Group]:
+    """Yield the kept matches of no structure, then of each row of the table of structures; of the matches that are `drawn`.
+
+    The group of a motion with surfaces are the matches off its surfaces; its words count all of its matches.
+    """
+    motions, labels, kept = result.motion_labels, result.labels, drawn & result.inlier_mask
+    rows = np.flatnonzero(kept & (motions < 0) & (labels < 0))
+    if len(rows):
+        yield Group(rows, NO_MOTION, "dot", f"kept, of no structure: {len(rows)}", opacity(len(rows)))
+    listed, colours = table(result), itertools.cycle(STRUCTURES)
+    for row in listed:
+        in_motion = kept & (motions == row.motion)
+        surfaces = [other.surface for other in listed if other.motion == row.motion and other.surface >= 0]
+        if row.motion >= 0 and len(surfaces) == 1 and (labels[in_motion] == surfaces[0]).all():
+            surfaces = []  # the motion is this surface and nothing else
+        if row.surface >= 0 and row.surface not in surfaces:
+            continue
+        rows = np.flatnonzero(in_motion & (~np.isin(labels, surfaces) if row.surface < 0 else labels == row.surface))
+        marker = SURFACE_MARKERS[surfaces.index(row.surface) % 3] if row.surface >= 0 else "disc"
+        structure, still = row.structure, "stationary " * row.structure.stationary
+        text = f"{row.name} {still}{structure.kind}: {structure.support}, tolerance {as_length(structure.tolerance)}"
+        yield Group(rows, next(colours) if row.motion >= 0 else NO_MOTION, marker, text, LINE_OPACITY)
