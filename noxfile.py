@@ -31,5 +31,5 @@ def newest(session: nox.Session, opencv: str) -> None:
 @nox.session(python="3.12")
 def hosts(session: nox.Session) -> None:
     """Run the tests of adapters with the packages they are for. hloc and glue-factory are on no index; they have stand-ins."""
-    session.install(".[test]", "torch", "kornia", "pyod", "omegaconf", "vismatch")
+    session.install(".[test]", "torch", "kornia", "omegaconf")
     session.run("pytest", "tests/adapters", "tests/pipelines/test_recipes.py", *session.posargs)

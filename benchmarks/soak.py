@@ -1,7 +1,7 @@
 """Long runs: whether anything is lost, doubled or kept when workers are killed all the time, and whether memory stays flat.
 
-    python benchmarks/soak.py loky --pairs 100000     # filter_pairs on joblib's processes, of which one is killed now and then
-    python benchmarks/soak.py dask --pairs 100000     # the same on a local cluster
+    python benchmarks/soak.py loky --pairs 100000 --kills 0  # filter_pairs on joblib's processes
+    python benchmarks/soak.py dask --pairs 100000            # on a local cluster, of which a worker is killed now and then
     python benchmarks/soak.py calls --calls 10000     # filter_points in one process
 
 Prints memory on the way, and what came back. The digest of both engines is the same: a pair's result depends on its key alone. Exit

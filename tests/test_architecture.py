@@ -70,7 +70,7 @@ FAMILIES = (
 # OpenCV's own robust estimators, which this package replaces. Only the command line calls them, to compare.
 ROBUST_ESTIMATORS = ("RANSAC", "USAC", "LMEDS", "RHO", "MAGSAC", "PROSAC", "findHomography", "estimateAffine")
 # Packages that adapters are for; the rest of the package works without them.
-HOSTS = {"gluefactory", "hloc", "kornia", "pyod", "skimage", "sklearn", "torch", "vismatch"}
+HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from ruzhash_cv import as_correspondences
-from ruzhash_cv.pipelines.folders import FilteredPair
 
 POINTS = np.random.default_rng(0).uniform(0, 500, (20, 2))
 
@@ -21,17 +20,12 @@ def correspondences() -> Any:
     return as_correspondences(keypoints, keypoints, [(), *((cv2.DMatch(i, i, 0.5),) for i in range(20))])
 
 
-def filtered() -> Any:
-    return FilteredPair(("1.png", "2.png"), POINTS.copy(), POINTS.copy(), np.zeros((20, 2), int), None)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("make", "changed"),
     [
         (correspondences, {"distances": np.zeros(21)}),
         (correspondences, {"distances": None}),
         (correspondences, {"points1": POINTS}),
-        (filtered, {"points2": POINTS + 1.0}),
     ],
 )
 def test_equal_are_two_with_the_same_entries(make: Callable[[], Any], changed: dict[str, Any]) -> None:

@@ -261,6 +261,12 @@ def test_wrong_arguments_get_one_line(capsys: Captured, arguments: list[str], sa
     assert says in one_line(capsys)
 
 
+def test_a_command_that_left_says_what_to_use(capsys: Captured) -> None:
+    assert cli.main(["pairs", "photos", "-o", "out.h5"]) == 2
+    line = one_line(capsys)
+    assert all(word in line for word in ("examples/folder_of_photos.py", "colmap and hloc", "filter_pairs"))
+
+
 def test_help_describes_the_commands(capsys: Captured) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main(["--help"])

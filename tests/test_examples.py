@@ -126,11 +126,13 @@ def test_photos_become_a_reconstruction() -> None:
     assert "pairs kept: 10 of 10" in done.stdout
 
 
-def test_hloc_s_files_are_filtered() -> None:
-    pytest.importorskip("h5py")
-    done = run("hloc_files.py")
+@pytest.mark.parametrize(("arguments", "package"), [([], "pycolmap"), (["--hloc"], "h5py")], ids=["colmap", "hloc"])
+def test_a_folder_of_photos_is_matched_and_filtered(arguments: list[str], package: str) -> None:
+    pytest.importorskip(package)
+    done = run("folder_of_photos.py", *arguments)
     assert done.returncode == 0, done.stderr
-    kept, n_matches = map(int, re.findall(r"matches kept: (\d+) of (\d+)", done.stdout)[0])
+    n_pairs, kept, n_matches = map(int, re.findall(r"(\d+) pairs, matches kept: (\d+) of (\d+)", done.stdout)[0])
+    assert n_pairs == 6
     assert 0.3 * n_matches < kept < 0.8 * n_matches
 
 

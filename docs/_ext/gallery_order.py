@@ -9,7 +9,7 @@ FIRST = (
     "no_ratio_test.py",
     "lightglue_arrays.py",
     "photos_to_colmap.py",
-    "hloc_files.py",
+    "folder_of_photos.py",
     "stitching.py",
     "video.py",
     "probabilities.py",

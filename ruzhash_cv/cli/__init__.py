@@ -12,14 +12,14 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from ruzhash_cv import __version__
-from ruzhash_cv.cli import demo, filter, hosts, pairs, warmup
+from ruzhash_cv.cli import demo, filter, hosts, warmup
 from ruzhash_cv.cli.common import InputError, Parser, complain
 from ruzhash_cv.pipelines.files import UnusableFile
-from ruzhash_cv.pipelines.streaming import WorkersKilled
+from ruzhash_cv.pipelines.pairs import WorkerKilled
 
 #: Each module has `add_parser(commands)`, which sets the function that runs its command as the parser's default `run`. It returns the
 #: exit status, or None for 0.
-COMMANDS = (demo, filter, pairs, hosts, warmup)
+COMMANDS = (demo, filter, hosts, warmup)
 #: As of programs that end by SIGPIPE.
 PIPE_CLOSED = 141
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _terminated_as_interrupted(signals):
             return _run(arguments)
-    except (InputError, UnusableFile, WorkersKilled, ImportError) as error:
+    except (InputError, UnusableFile, WorkerKilled, ImportError) as error:
         complain(str(error))
         return 2
     except KeyboardInterrupt:
@@ -74,6 +74,8 @@ def _terminated_as_interrupted(signals: list[signal.Signals]) -> Iterator[None]:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
+        arguments = sys.argv[1:] if arguments is None else list(arguments)
+        _check_gone(arguments)
         options = _parser().parse_args(arguments)
         return int(options.run(options) or 0)
     finally:
@@ -94,3 +96,12 @@ def _parser() -> Parser:
     for command in COMMANDS:
         command.add_parser(commands)
     return parser
+
+
+def _check_gone(arguments: Sequence[str]) -> None:
+    """Raise for a command of earlier versions."""
+    if arguments[:1] == ["pairs"]:
+        raise InputError(
+            "there is no command pairs any more: examples/folder_of_photos.py matches a folder into a COLMAP database or hloc's files, "
+            "which the commands colmap and hloc filter; in Python, ruzhash_cv.pipelines.filter_pairs"
+        )

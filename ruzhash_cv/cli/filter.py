@@ -7,14 +7,14 @@ import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv import printing
-from ruzhash_cv._arrays import Rows
+from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._extras import host
 from ruzhash_cv.cli.common import (
     RATIO,
@@ -33,10 +33,9 @@ from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.features import MAX_SIZE, Features, detect, match, read_image
 from ruzhash_cv.pipelines.files import as_unusable, write_arrays, written_beside
-from ruzhash_cv.pipelines.folders import FilteredPair
-from ruzhash_cv.pipelines.outputs import contents
 from ruzhash_cv.pipelines.selection import LEAST_EVIDENCE
 from ruzhash_cv.report import write_html
+from ruzhash_cv.result import FilterResult, Structure
 
 Image: TypeAlias = NDArray[np.uint8]
 
@@ -122,12 +121,10 @@ def run(options: argparse.Namespace) -> int:
         keep_stationary=options.keep_stationary,
         rng=options.rng,
     )
-    names = str(options.images[0]), str(options.images[1])
-    pair = FilteredPair(names, points1, points2, matches, result)
-    _print(pair, images, options.json)
+    _print(result, images, options)
     if result.models and result.evidence < LEAST_EVIDENCE:
         say(f"evidence below {LEAST_EVIDENCE:g}: the images may show nothing in common")
-    _write(pair, images, options)
+    _write(images, (points1, points2), matches, result, options)
     kept = int(result.inlier_mask.sum())
     if options.fail_below is not None and kept < options.fail_below:
         say(f"{kept} matches are kept, fewer than {options.fail_below}")
@@ -161,20 +158,25 @@ def _read_mask(path: Path | None, image: Image, name: Path) -> Image | None:
     return np.where(mask < 128, 0, 255).astype(np.uint8)
 
 
-def _print(pair: FilteredPair, images: Sequence[Image], as_json: bool) -> None:
-    result = pair.result
-    if as_json:
+def _print(result: FilterResult, images: Sequence[Image], options: argparse.Namespace) -> None:
+    if options.json:
         sizes = [image.shape[1::-1] for image in images]
-        held = {"images": pair.names, "sizes": sizes, **printing.as_dict(result)}
+        held = {"images": [str(path) for path in options.images], "sizes": sizes, **printing.as_dict(result)}
         print(json.dumps(held, indent=2))
         return
     print(result)
     print(f"seconds {sum(result.seconds.values()):.3f}")
 
 
-def _write(pair: FilteredPair, images: Sequence[Image], options: argparse.Namespace) -> None:
+def _write(
+    images: Sequence[Image],
+    points: tuple[Array, Array],
+    matches: Rows,
+    result: FilterResult,
+    options: argparse.Namespace,
+) -> None:
     """Write the outputs that are asked for, and say so."""
-    drawn = images[0], pair.points1, images[1], pair.points2, None, pair.result
+    drawn = images[0], points[0], images[1], points[1], None, result
     show_matches = functools.partial(draw_matches, show=options.show or "both")
     pictures = (options.output, show_matches), (options.structures, draw_structures), (options.scores, draw_scores)
     for path, draw in pictures:
@@ -182,14 +184,40 @@ def _write(pair: FilteredPair, images: Sequence[Image], options: argparse.Namesp
             write_picture(path, draw(*drawn))
     if options.html is not None:
         with as_unusable(f"cannot write {options.html}"), written_beside(options.html) as part:
-            write_html(part, *drawn, names=pair.names)
+            write_html(part, *drawn, names=(str(options.images[0]), str(options.images[1])))
     if options.save is not None:
         with as_unusable(f"cannot write {options.save}"):
-            write_arrays(options.save, contents(pair))
+            write_arrays(options.save, _arrays(points, matches, result))
     outputs = options.output, options.structures, options.scores, options.html, options.save
     written = [path for path in outputs if path is not None]
     if written:
         say(f"wrote {', '.join(map(str, written))}")
+
+
+def _arrays(points: tuple[Array, Array], matches: Rows, result: FilterResult) -> dict[str, Any]:
+    """Return the arrays that --save writes."""
+    names = "inlier_mask", "anomaly_scores", "inlier_probabilities", "labels", "motion_labels"
+    return {
+        "points1": points[0],
+        "points2": points[1],
+        "keypoint_indices": matches,
+        **{name: getattr(result, name) for name in names},
+        **_arrays_of("model", result.models),
+        **_arrays_of("motion", result.motions),
+        "evidence": np.array(result.evidence),
+        "reason": np.array(result.reason or "", dtype=np.str_),
+    }
+
+
+def _arrays_of(name: str, structures: Sequence[Structure]) -> dict[str, Any]:
+    """Return the matrices (n, 3, 3) of structures, or of motions, and arrays (n,) of what else is known of each."""
+    numbers = ("tolerance", "noise_scale", "evidence")
+    return {
+        f"{name}s": np.array([of.matrix for of in structures]).reshape(-1, 3, 3),
+        f"{name}_kinds": np.array([of.kind for of in structures], dtype="U11"),
+        **{f"{name}_{number}s": np.array([getattr(of, number) for of in structures], float) for number in numbers},
+        f"{name}_stationary": np.array([of.stationary for of in structures], bool),
+    }
 
 
 def match_images(

@@ -70,7 +70,7 @@ def _add_common(parser: argparse.ArgumentParser, pipeline: Callable[..., Any]) -
         help=f"leave out pairs with less evidence of a common scene, default {LEAST_EVIDENCE:g}; 100 also leaves out many that only "
         "look alike",
     )  # fmt: skip
-    parser.add_argument("--report", type=Path, metavar="FILE", help="a row for every pair, .csv or .parquet")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write a row for every pair, e.g. report.csv")
     parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
     parser.add_argument(
         "--batch-size", type=count, default=100, metavar="N", help="pairs a task and a transaction, default 100"

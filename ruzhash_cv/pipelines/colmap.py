@@ -122,8 +122,7 @@ def verify(
     batch_size : int
         Pairs a task and a transaction; a run that is killed loses at most one.
     report : path, optional
-        Write a row for each pair to this file, .csv or .parquet (needs pyarrow), batch by batch. Pairs that are skipped keep the rows
-        that it has. A Parquet file is written as a whole each time: take .csv for more than 10^5 pairs.
+        Write a row for each pair to this .csv file, batch by batch. Pairs that are skipped keep the rows that it has.
     html : path, optional
         Write pages to this folder: ``index.html`` with a row for each pair, which leads to a page of its matches. Pairs that are
         skipped keep the rows and pages that it has. Needs the extra ``html``.

@@ -1,4 +1,4 @@
-"""Find keypoints and match them by OpenCV; features are arrays that can be saved."""
+"""Read pictures, detect keypoints and match them by OpenCV."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, write_arrays
+from ruzhash_cv.pipelines.files import UnusableFile, as_unusable
 
 #: The strongest keypoints of an image, by kind of feature; brute-force matching of more takes minutes.
 MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}
@@ -33,16 +33,6 @@ class Features:
 
     def __len__(self) -> int:
         return len(self.points)
-
-    def save(self, path: Path) -> None:
-        """Save them for `load`; an interrupted call leaves no file."""
-        write_arrays(path, vars(self), compress=False)
-
-    @classmethod
-    def load(cls, path: Path) -> Features:
-        """Read what `save` wrote."""
-        with np.load(path) as held:
-            return cls(held["points"], held["descriptors"], float(held["pixel"]))
 
 
 def read_image(path: Path) -> NDArray[np.uint8]:

@@ -125,13 +125,13 @@ def written_beside(path: Path, *, replace: bool = True) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Any], *, compress: bool = True) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write an .npz file; it takes the place of an old one only when it is complete.
 
     It is made in memory: where a write fails, NumPy 2.0 leaves a `ZipFile` open, and that reports an error of its own later.
     """
     made = io.BytesIO()
-    (np.savez_compressed if compress else np.savez)(made, **arrays)
+    np.savez_compressed(made, **arrays)
     with written_beside(path) as part:
         part.write_bytes(made.getbuffer())
 

@@ -103,7 +103,7 @@ def filter_matches(
     overwrite : bool
         Replace `output` where there is one.
     report : path, optional
-        Write a row for each pair to this file, .csv or .parquet (needs pyarrow).
+        Write a row for each pair to this .csv file.
     model, threshold
         See `ruzhash_cv.filter_points`.
     keep_stationary, rng, n_jobs, batch_size, html, images, progress

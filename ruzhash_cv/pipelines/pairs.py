@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import inspect
+import itertools
+import os
+import signal
+import threading
+import time
+import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from multiprocessing import current_process
 from numbers import Integral
 from operator import attrgetter
 from pathlib import PurePath
@@ -18,8 +27,8 @@ from ruzhash_cv._arrays import Array
 from ruzhash_cv._validation import as_pairs, as_plain, check_int
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.hosts import host
-from ruzhash_cv.pipelines.streaming import stream
 from ruzhash_cv.result import FilterResult
+from ruzhash_cv.warmup import warmup
 
 #: What names a pair: int, str, bytes, a path, or a tuple of these.
 Key: TypeAlias = Any
@@ -27,8 +36,11 @@ Key: TypeAlias = Any
 Answer: TypeAlias = tuple[Key, FilterResult, bool]
 
 _OWN = ("points1", "points2", "matches", "ratio", "rng")
-#: The reason of a pair that kills its worker each time.
-LOST = "its worker was killed each time, as where memory does not suffice"
+LOST = "a worker was killed, as it is if memory runs out"
+#: Batches under way for each worker: one in work, one that joblib has sent, and two that wait here.
+BATCHES_AHEAD = 4
+#: Names of the errors, or of their bases, that loky and Ray raise if a worker was killed. Dask restarts its workers.
+KILLED = {"BrokenProcessPool", "RayActorError"}
 OPTIONS = tuple(name for name in inspect.signature(filter_points).parameters if name not in _OWN)
 
 
@@ -45,7 +57,7 @@ def filter_pairs(
 
     It runs on joblib (the extra ``parallel``) and names no backend: under ``joblib.parallel_config(backend="dask")`` the same call
     runs on a cluster. Pairs are read as results are taken, so memory holds at most ``4 * workers * batch_size`` of them, however many
-    there are. To go on after an interruption, leave out the pairs that have a result: the others' results are the same.
+    there are. To resume after an interruption, leave out the pairs that have a result: the results of the others are the same.
 
     Parameters
     ----------
@@ -70,9 +82,7 @@ def filter_pairs(
     ------
     key : int, str, bytes, path or tuple
     result : FilterResult
-        Pairs come in no order. If a pair raises an error, all its matches are flagged and its `reason` has the error. The
-        pairs of a worker that was killed are done again. On loky and Ray a pair that kills its worker each time has a `reason`
-        that says so. On Dask the call waits for ever for a pair that kills four workers, as joblib 1.6 does.
+        Pairs come in no order. If a pair raises an error, all its matches are flagged and its `reason` has the error.
 
     Raises
     ------
@@ -82,7 +92,7 @@ def filter_pairs(
         An option is none of `filter_points`, or not of its form: at the call. An entry of `pairs` is no such tuple, or its key cannot
         be a key: when it is read.
     RuntimeError
-        Workers are killed whatever they are given.
+        A worker was killed, for example because memory ran out. Dask restarts its workers instead, and gives out their pairs again.
 
     Examples
     --------
@@ -98,6 +108,10 @@ def filter_pairs(
     return ((key, result) for key, result, _ in done)
 
 
+class WorkerKilled(RuntimeError):  # noqa: N818
+    """A worker was killed, and the pairs that it had are lost."""
+
+
 def run_pairs(
     pairs: Iterable[tuple[Any, ...] | Task],
     afterwards: Callable[[FilterResult], Any] | None,
@@ -107,7 +121,7 @@ def run_pairs(
     rng: int,
     **options: Any,
 ) -> Iterator[Answer]:
-    """Do as `filter_pairs` does, have workers call `afterwards` with each result, and tell which pairs failed."""
+    """Do as `filter_pairs` does, have workers call `afterwards` with each result, and mark pairs that failed."""
     host("joblib", "parallel")
     _check_names(options, "filter_pairs")
     filter_points(np.empty((0, 2)), np.empty((0, 2)), **options)
@@ -116,9 +130,94 @@ def run_pairs(
     if n_jobs is not None and n_jobs != -1:
         n_jobs = check_int(n_jobs, "n_jobs")
     tasks = (pair if isinstance(pair, Task) else _as_task(pair, rng) for pair in pairs)
-    run = functools.partial(run_task, options=options, afterwards=afterwards)
-    lost: Callable[[Task], Answer] = lambda task: (task.key, flagged(len(task.points1), LOST), True)  # noqa: E731
-    return stream(run, tasks, lost, n_jobs=n_jobs, batch_size=batch_size)
+    return _answers(functools.partial(_run_batch, os.getpid(), options, afterwards), tasks, n_jobs, batch_size)
+
+
+def _answers(
+    run: Callable[[list[Task]], list[Answer]], tasks: Iterator[Task], n_jobs: int | None, batch_size: int
+) -> Iterator[Answer]:
+    """Yield the answers to all tasks, in the order they are done. Tasks are read here, as fast as answers are taken.
+
+    joblib asks for work in a thread of its own. It gets batches from a queue that is filled here when an answer is taken.
+    If the queue runs empty, joblib's call ends, and the next one continues.
+    """
+    joblib = host("joblib", "parallel")
+    warmup()  # or every worker would compile the same kernels
+    n_workers = max(1, joblib.effective_n_jobs(n_jobs))
+    batches = _growing_batches(tasks, batch_size, n_workers)
+    waiting = deque(itertools.islice(batches, BATCHES_AHEAD * n_workers))
+    n_sent = n_done = 0
+
+    def calls() -> Iterator[Any]:
+        nonlocal n_sent
+        while waiting:
+            n_sent += 1
+            yield joblib.delayed(run)(waiting.popleft())
+
+    try:
+        with _workers(joblib, n_jobs) as parallel:
+            while waiting:
+                with _closed_in_silence(parallel(calls())) as finished:
+                    for answers in finished:
+                        n_done += 1
+                        waiting.extend(itertools.islice(batches, 1))
+                        yield from answers
+                if n_done < n_sent:  # joblib's generator may end before the error of a killed worker is there
+                    raise WorkerKilled(LOST)
+    except Exception as error:
+        if KILLED.isdisjoint(kind.__name__ for kind in type(error).__mro__):
+            raise
+        raise WorkerKilled(LOST) from None
+
+
+def _workers(joblib: Any, n_jobs: int | None) -> Any:
+    # Arrays are sent and not mapped from files, which would stay until the last call of joblib ends.
+    options = {"n_jobs": n_jobs, "batch_size": 1, "max_nbytes": None}
+    try:
+        return joblib.Parallel(return_as="generator_unordered", **options)
+    except ValueError:  # multiprocessing and Ray: results come at a call's end
+        return joblib.Parallel(**options)
+
+
+def _growing_batches(tasks: Iterator[Task], size: int, n_workers: int) -> Iterator[list[Task]]:
+    """Yield lists of one task for each worker, then of twice as many, and so on up to `size`: the first results come early."""
+    small = (2**doublings for doublings in range(size.bit_length()) for _ in range(n_workers))
+    sizes = itertools.chain(small, itertools.repeat(size))
+    while batch := list(itertools.islice(tasks, next(sizes))):
+        yield batch
+
+
+@contextlib.contextmanager
+def _closed_in_silence(results: Any) -> Iterator[Any]:
+    """Close joblib's generator at the end, without its warning about cancelled work."""
+    try:
+        yield results
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            getattr(results, "close", lambda: None)()
+
+
+def _run_batch(
+    parent: int, options: Mapping[str, Any], afterwards: Callable[[FilterResult], Any] | None, tasks: list[Task]
+) -> list[Answer]:
+    # Workers of Dask and Ray have other parents. A worker of loky may have lost its parent before its first call.
+    if parent != os.getpid() and (parent == os.getppid() or current_process().name.startswith("Loky")):
+        _follow(parent)
+    return [run_task(task, options, afterwards) for task in tasks]
+
+
+@functools.cache
+def _follow(parent: int) -> None:
+    """Leave Ctrl-C to the parent, and end this worker when the parent has ended: joblib's would wait for ever. Not on Windows."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def pair_seed(key: Key, rng: int = 0) -> int:

@@ -18,16 +18,12 @@ from inputs import Draw
 from laws import scene
 from targets import Target, claim
 
-import ruzhash_cv
 from ruzhash_cv.pipelines import colmap, hloc
 from ruzhash_cv.pipelines.features import read_image
 from ruzhash_cv.pipelines.files import UnusableFile, listed_pairs
-from ruzhash_cv.pipelines.folders import FilteredPair
-from ruzhash_cv.pipelines.outputs import open_output
 from ruzhash_cv.pipelines.report import Report
 
 COLUMNS = {"image": str, "matches": int, "evidence": float}
-SETTINGS = {"model": "auto", "threshold": None}
 
 
 @contextlib.contextmanager
@@ -104,11 +100,9 @@ def list_of_pairs(draw: Draw) -> None:
 
 def report(draw: Draw) -> None:
     """A report that is continued keeps its rows; one that cannot be is refused before anything is written."""
-    suffix = draw.pick([".csv"] * 5 + [".parquet" if there("pyarrow") else ".csv", ".txt"])
+    suffix = draw.pick([".csv"] * 6 + [".txt"])
     words = ["a,b", 'a"b', "a\nb", "", "ä", "-1", "\r", ";", "\udce9", "=1+1"]
     names = list(dict.fromkeys(f"{number}{draw.pick(words)}" for number in range(draw.pick([1, 3, 20]))))
-    if suffix == ".parquet":
-        names = [name.replace("\udce9", "") for name in names]
     rows = [{"image": name, "matches": int(draw.rng.integers(100)), "evidence": draw.rng.random()} for name in names]
     with folder() as held:
         path = held / f"report{suffix}"
@@ -125,43 +119,6 @@ def report(draw: Draw) -> None:
         if again is not None:
             again.start(lambda _: True)
             claim(new != content or path.read_bytes() == content, "a report that goes on has other rows")
-
-
-@functools.cache
-def filtered_pair() -> FilteredPair:
-    pairs = scene(Draw(1), 40)
-    result = ruzhash_cv.filter_points(pairs[:, :2], pairs[:, 2:])
-    return FilteredPair(("a.png", "b/c.png"), pairs[:, :2], pairs[:, 2:], np.stack([np.arange(40)] * 2, axis=1), result)
-
-
-def output(suffix: str) -> Target:
-    """Return a case of a folder or a file of results that is continued."""
-
-    def target(draw: Draw) -> None:
-        with folder() as held:
-            path, pair = held / f"results{suffix}", filtered_pair()
-            with open_output(path, SETTINGS, held) as out:
-                out.write(pair)
-                claim(out.holds(pair.names), "what was written is not held")
-            files = [path] if suffix else sorted(file for file in path.rglob("*") if file.is_file())
-            victim = draw.pick(files)
-            before = victim.read_bytes()
-            victim.write_bytes(new := spoilt(draw, before))
-            settings = draw.pick([SETTINGS, SETTINGS, {**SETTINGS, "threshold": 2.0}, {**SETTINGS, "new": 1}])
-
-            def go_on() -> bool:
-                with open_output(path, settings, held) as out:
-                    if not out.holds(pair.names):
-                        out.write(pair)
-                        claim(out.holds(pair.names), "what was written again is not held")
-                return True
-
-            # A page of an HDF5 file that is spoilt may be met only when it is written to.
-            gone_on = in_one_line(victim, go_on, may_change=suffix == ".h5" and new != before)
-            if new == before:
-                claim(bool(gone_on) == (settings == SETTINGS), f"its own file, with {settings}: {gone_on}")
-
-    return target
 
 
 def hloc_files(draw: Draw) -> None:
@@ -258,10 +215,9 @@ def there(*modules: str) -> bool:
 FILES: dict[str, Target] = {
     "list_of_pairs": list_of_pairs,
     "report": report,
-    "output_folder": output(""),
     "image_file": image_file,
 }
 if there("h5py", "joblib"):
-    FILES |= {"output_hdf5": output(".h5"), "hloc_files": hloc_files}
+    FILES["hloc_files"] = hloc_files
 if there("pycolmap", "joblib"):
     FILES["colmap_database"] = colmap_database

@@ -15,8 +15,7 @@ SLOW = (
     "draw_structures", "VoronoiForest", "embed_preferences", "find_structures", "write_html",
 )  # fmt: skip
 CAMERAS = "Camera", "camera_pose", "cameras"
-SLOW_FILES = "hloc_files", "colmap_database", "output_hdf5", "output_folder"
-SLOW_NAMES = "results_folder", "results_hdf5"
+SLOW_FILES = "hloc_files", "colmap_database"
 
 GROUPS: dict[str, tuple[float, dict[str, Target]]] = {
     "functions": (0.84, {name: target for name, target in TARGETS.items() if name not in SLOW + CAMERAS}),
@@ -26,8 +25,8 @@ GROUPS: dict[str, tuple[float, dict[str, Target]]] = {
     "laws": (0.005, EXACT),
     "agreement": (0.002, STATISTICAL),
     "files": (0.05, {name: target for name, target in FILES.items() if name not in SLOW_FILES}),
-    "names": (0.08, {name: target for name, target in NAMES.items() if name not in SLOW_NAMES}),
-    "outputs": (0.006, {name: target for name, target in (FILES | NAMES).items() if name in SLOW_FILES + SLOW_NAMES}),
+    "names": (0.08, NAMES),
+    "outputs": (0.006, {name: target for name, target in FILES.items() if name in SLOW_FILES}),
     "signals": (0.002 if SIGNALS else 0.0, SIGNALS),
     "concurrency": (0.002, CONCURRENCY),
 }

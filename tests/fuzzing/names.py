@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-from files import SETTINGS, filtered_pair, folder, in_one_line, there
+from files import folder, in_one_line
 from inputs import HUGE, Draw
 from targets import Target, claim
 
@@ -17,8 +17,6 @@ from ruzhash_cv import cli
 from ruzhash_cv.cli.common import InputError, check_picture_name, write_picture
 from ruzhash_cv.pipelines import pair_seed
 from ruzhash_cv.pipelines.files import listed_pairs, written_beside
-from ruzhash_cv.pipelines.folders import FilteredPair
-from ruzhash_cv.pipelines.outputs import LONGEST_NAME, _quoted, open_output
 
 PIECES = (
     "a", "B", "é", "e\u0301", "\udce9", "\udc80", "日本", "%", "%2F", "%~", "#", ".", "..", " ", "-", "_", "'", '"', "\\", "\x7f",
@@ -34,15 +32,6 @@ def name_of(draw: Draw, pieces: tuple[str, ...] = PIECES) -> str:
 
 def path_of(draw: Draw) -> str:
     return "/".join(name_of(draw) for _ in range(draw.pick([1, 1, 2, 3])))
-
-
-def quoting(draw: Draw) -> None:
-    """Two names never share a place, which is one level and short enough for a file system."""
-    one, two = path_of(draw), path_of(draw)
-    places = [_quoted(name) for name in (one, two)]
-    claim((places[0] == places[1]) == (one == two), f"{one!r} and {two!r} share {places[0]!r}")
-    for place in places:
-        claim("/" not in place and len(place.encode()) <= LONGEST_NAME, f"{place!r}")
 
 
 def key_of(draw: Draw, depth: int = 0) -> Any:
@@ -81,20 +70,6 @@ def listed(draw: Draw) -> None:
         found = in_one_line(path, lambda: [names for names, _ in listed_pairs(path, lambda _: False)])
     # Bytes are compared: surrogates next to each other may stand for those of one character.
     claim(found is not None and [tuple(map(os.fsencode, pair)) for pair in found] == written, f"{found} of {pairs}")
-
-
-def results(suffix: str) -> Target:
-    """Return a case of results of pictures of any names: held when written, and only these."""
-
-    def target(draw: Draw) -> None:
-        made, one, two = filtered_pair(), path_of(draw), path_of(draw)
-        pair = FilteredPair((one, two), made.points1, made.points2, made.keypoint_indices, made.result)
-        with folder() as held, open_output(held / f"results{suffix}", SETTINGS, held) as out:
-            out.write(pair)
-            claim(out.holds((one, two)), f"{one!r} and {two!r} are not held")
-            claim(one == two or not out.holds((two, one)), f"{one!r} and {two!r} are held the other way round")
-
-    return target
 
 
 def picture(draw: Draw) -> None:
@@ -160,13 +135,9 @@ def command(draw: Draw) -> None:
 
 
 NAMES: dict[str, Target] = {
-    "quoting": quoting,
     "keys": keys,
     "listed": listed,
-    "results_folder": results(""),
     "picture": picture,
     "beside": beside,
     "command": command,
 }
-if there("h5py"):
-    NAMES["results_hdf5"] = results(".h5")

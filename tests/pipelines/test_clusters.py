@@ -1,4 +1,4 @@
-"""The same bits from clusters of Dask and Ray, a worker killed on the way included. Skipped where they are not installed."""
+"""The same bits from clusters of Dask and Ray, with a worker of Dask killed on the way. Skipped where they are not installed."""
 
 from __future__ import annotations
 
@@ -54,8 +54,7 @@ def test_a_dask_worker_killed_on_the_way_loses_and_doubles_nothing(dask_client: 
     assert dask_client.run(os.getpid) != before
 
 
-def test_ray_gives_the_same_bits_a_worker_killed_or_not(expected: dict[Any, str]) -> None:
-    psutil = pytest.importorskip("psutil")
+def test_ray_gives_the_same_bits(expected: dict[Any, str]) -> None:
     ray = pytest.importorskip("ray")
     register_ray = pytest.importorskip("ray.util.joblib").register_ray
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
@@ -63,12 +62,5 @@ def test_ray_gives_the_same_bits_a_worker_killed_or_not(expected: dict[Any, str]
         register_ray()
         with joblib.parallel_config(backend="ray", n_jobs=2):
             assert digests(filter_pairs(pairs(NUMBERS), batch_size=3)) == expected
-            taken = []
-            for key, result in filter_pairs(pairs(NUMBERS), batch_size=1):
-                if not taken:
-                    actors = psutil.Process().children(recursive=True)
-                    os.kill(next(each.pid for each in actors if each.name().startswith("ray::PoolA")), signal.SIGKILL)
-                taken.append((key, result))
-            assert digests(taken) == expected
     finally:
         ray.shutdown()

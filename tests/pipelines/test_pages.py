@@ -12,7 +12,6 @@ import pytest
 from report_cases import HEIGHT, WIDTH, two_planes
 
 from ruzhash_cv import cli
-from ruzhash_cv.datasets.pairs import data_folder
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.pages import open_pages
 from ruzhash_cv.pipelines.pairs import flagged
@@ -127,23 +126,6 @@ def test_names_in_any_bytes_and_with_html_are_data(tmp_path: Path) -> None:
     assert "</script>" not in text
     (row,) = held(tmp_path / "out" / "pairs.js")
     assert (row["image1"], row["image2"]) == ("</script>.png", "b\\xff.png")
-
-
-def test_the_command_adds_pages_of_pairs_that_were_filtered_without(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "list.txt").write_text("desk1.jpg desk2.jpg\ndesk1.jpg plane1.jpg\n")
-    command = ["pairs", str(tmp_path / "list.txt"), "--images", str(data_folder()), "-o", str(tmp_path / "out.h5")]
-    command += ["--n-jobs", "1", "--max-size", "320"]
-    assert cli.main(command) == 0
-    without = capsys.readouterr().out
-    assert cli.main([*command, "--html", str(tmp_path / "pages")]) == 0
-    assert capsys.readouterr().out == without
-    rows = held(tmp_path / "pages" / "pairs.js")
-    assert {(row["image1"], row["image2"]) for row in rows} == {("desk1.jpg", "desk2.jpg"), ("desk1.jpg", "plane1.jpg")}
-    assert cli.main([*command, "--html", str(tmp_path / "pages")]) == 0
-    assert "nothing to do" in capsys.readouterr().err
-    assert held(tmp_path / "pages" / "pairs.js") == rows
 
 
 @pytest.mark.parametrize("command", ["colmap", "hloc"])

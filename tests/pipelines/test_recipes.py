@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import joblib
@@ -140,9 +141,27 @@ def test_scikit_learn() -> None:
     held: dict[str, Any] = {"points": shape.points}
     exec(recipe("ruzhash_cv.sklearn"), held)
     assert ((held["labels"] == 1) == (shape.labels >= 0)).mean() > 0.9
-    pytest.importorskip("pyod")
-    exec(recipe("adapters.pyod"), held)
-    assert (held["outliers"] == (shape.labels < 0)).mean() > 0.8
+
+
+def test_vismatch() -> None:
+    first, second = points()
+    held: dict[str, Any] = {"matcher": SimpleNamespace(ransac_reproj_thresh=3.0)}
+    exec(recipe("compute_ransac"), held)
+    model, one, two = held["matcher"].compute_ransac(first, second)
+    np.testing.assert_allclose(model, [[1, 0, 40], [0, 1, 5], [0, 0, 1]], atol=1e-3)
+    assert (one.tolist(), two.tolist()) == (first[:TRUE].tolist(), second[:TRUE].tolist())
+
+
+def test_rtabmap() -> None:
+    held: dict[str, Any] = {}
+    exec(recipe("ruzhash_matcher.py"), held)
+    held["init"](64, 0.2, 20, 1, "indoor")
+    descriptors, shuffled = np.eye(N, dtype=np.float32), np.random.default_rng(1).permutation(N)
+    first, second = points()
+    pairs = held["match"](first, second[shuffled], None, None, descriptors, descriptors[shuffled], 640, 480)
+    assert pairs.dtype == np.int32
+    assert {(one, int(shuffled[two])) for one, two in pairs.tolist()} == {(row, row) for row in range(TRUE)}
+    assert held["match"](first, second[:0], None, None, descriptors, descriptors[:0], 640, 480).shape == (0, 2)
 
 
 def test_missing_points() -> None:

@@ -1,0 +1,61 @@
+"""Pictures and features: what cannot be read gets one line, and shrunken pictures keep their keypoints' places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from ruzhash_cv.datasets import load_pair
+from ruzhash_cv.pipelines.features import detect, read_image
+from ruzhash_cv.pipelines.files import UnusableFile
+
+IMAGE = load_pair("desk").img2
+
+
+def test_keypoints_of_a_shrunk_picture_keep_their_places() -> None:
+    image = np.full((301, 403, 3), 40, np.uint8)
+    centres = np.array([[60, 50], [340, 60], [200, 240], [120, 170]])
+    for x, y in centres.tolist():
+        cv2.circle(image, (x, y), 12, (230, 230, 230), -1)
+    # OpenCV's SIFT is a quarter of a pixel off, of a pixel of the picture it sees.
+    bias = nearest(detect(image, "sift").points, centres) - centres
+    for size in (403, 360, 202):
+        features = detect(image, "sift", size)
+        assert features.pixel == pytest.approx(403 / size)
+        away = nearest(features.points, centres) - centres - features.pixel * bias
+        assert np.abs(away).max() < 0.1, size
+
+
+def nearest(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    return points[np.linalg.norm(points[:, None] - centres, axis=2).argmin(axis=0)]
+
+
+@pytest.mark.parametrize("length", [2**24, 2**31 - 1, 2**32 - 1])
+def test_a_png_chunk_longer_than_its_file_is_refused_before_opencv_allocates_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    """The last would take 4 GB."""
+    contents = bytearray(cv2.imencode(".png", IMAGE)[1].tobytes())
+    (tmp_path / "whole.png").write_bytes(contents + b"bytes after the end count for nothing")
+    assert read_image(tmp_path / "whole.png").size > 0
+    assert contents[37:41] == b"IDAT"
+    contents[33:37] = length.to_bytes(4, "big")
+    (tmp_path / "spoilt.png").write_bytes(contents)
+    monkeypatch.setattr(cv2, "imdecode", lambda *_: pytest.fail("OpenCV got it"))
+    with pytest.raises(UnusableFile, match=r"spoilt\.png is not a picture OpenCV can read"):
+        read_image(tmp_path / "spoilt.png")
+
+
+def test_a_truncated_picture_is_refused_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    contents = cv2.imencode(".bmp", IMAGE)[1].tobytes()
+    (tmp_path / "half.bmp").write_bytes(contents[: len(contents) // 2])
+    logging: Any = getattr(cv2.utils, "logging", cv2)  # in `cv2` itself before OpenCV 5
+    level = logging.getLogLevel()
+    with pytest.raises(UnusableFile, match=r"half\.bmp is not a picture OpenCV can read"):
+        read_image(tmp_path / "half.bmp")
+    assert capfd.readouterr().err == ""
+    assert logging.getLogLevel() == level
