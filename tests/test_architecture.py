@@ -74,9 +74,9 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_110,
-    "core": 5_561,
-    "tests": 18_300,
+    "package": 14_050,
+    "core": 5_400,
+    "tests": 16_300,
     "benchmarks": 9_175,
     "tests of benchmarks": 1_138,
 }

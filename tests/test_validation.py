@@ -116,7 +116,7 @@ def test_all_processors_are_at_least_one() -> None:
         check_n_jobs(-2)
 
 
-# What fuzzing found: each of these once raised something else, or leaked a warning.
+# Each of these once raised something else, or leaked a warning.
 
 FOUR = np.array([[0.0, 0.0], [9.0, 0.0], [9.0, 9.0], [0.0, 9.0]])
 SQUARE = [[0, 1, 2, 3]]

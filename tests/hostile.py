@@ -1,44 +1,47 @@
-"""Random arguments, most of them legal and hostile, some absurd."""
+"""Hostile arguments as hypothesis strategies: legal ones in every form, and now and then an absurd one."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import cv2
 import numpy as np
+from hypothesis import strategies as st
 from scipy import sparse
 
 Array = np.ndarray[Any, Any]
 HUGE = 10**30
-SIZES = (0, 1, 3, 7, 8, 9, 12, 30, 60, 150, 300, 700, 1024, 1500)
+SIZES = (0, 1, 3, 7, 8, 9, 12, 30, 60, 150, 300, 700)
 DTYPES = ("f8", "f4", "f2", ">f8", "i8", "i4", ">i2", "u1", "u8", "g", "?")
-FORMS = ("plain",) * 6 + ("fortran", "reversed", "strided", "frozen", "unaligned", "list", "masked")
+FORMS = ("plain", "fortran", "reversed", "strided", "frozen", "unaligned", "list", "masked")
 
 
 class Draw:
-    """Random choices of one case. `legal` turns False with the first argument that may be answered by an exception."""
+    """The choices of one example. `legal` turns False with the first argument that may be answered by an exception."""
 
-    def __init__(self, case: int) -> None:
-        self.rng = np.random.default_rng(case)
+    def __init__(self, draw: Any) -> None:
+        self._draw = draw
+        self.rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
         self.legal = True
 
-    def chance(self, p: float) -> bool:
-        return bool(self.rng.random() < p)
+    def pick(self, items: Sequence[Any]) -> Any:
+        return items[self._draw(st.integers(0, len(items) - 1))]
 
-    def pick(self, items: Any) -> Any:
-        return items[int(self.rng.integers(len(items)))]
+    def chance(self, one_in: int) -> bool:
+        return bool(self._draw(st.integers(0, one_in - 1)) == one_in - 1)
 
-    def option(self, legal: Any, absurd: Any, p: float = 0.04) -> Any:
+    def option(self, legal: Sequence[Any], absurd: Sequence[Any]) -> Any:
         """Return one of `legal`, now and then one of `absurd`."""
-        if not self.chance(p):
+        if not self.chance(20):
             return self.pick(legal)
         self.legal = False
         return self.pick([*absurd, "3", {}, 1j, object(), np.zeros(2)])
 
     def some(self, **options: Any) -> dict[str, Any]:
-        """Return the options, each with probability one half: the others keep their defaults."""
-        return {name: value for name, value in options.items() if self.chance(0.5)}
+        """Return some of the options: the others keep their defaults."""
+        return {name: value for name, value in options.items() if self.chance(2)}
 
     def integer(self, *legal: Any, least: int = 1) -> Any:
         return self.option(legal, (least - 1, -HUGE, HUGE, True, None, 1.5, np.nan))
@@ -47,78 +50,76 @@ class Draw:
         seeds = (0, 1, np.uint8(200), 2**63, HUGE, np.random.default_rng(5), None)
         return self.option(seeds, (-1, 1.0, True, np.random.RandomState(0)))
 
-    def n_jobs(self) -> Any:
-        return self.option((1, 2, 3, -1, None, np.int64(2), 1000), (HUGE, 0, -2, 1.0, True, np.inf))
+    def threshold(self) -> Any:
+        return self.option((None, 1e-300, 0.5, 3, np.float32(3), 1e300), (0, -1.0, np.nan, np.inf, True, 10**600))
+
+
+@st.composite
+def draws(draw: Any) -> Draw:
+    return Draw(draw)
 
 
 # Correspondences (n, 4) in pixels
 
 
-def apply(H: Array, points: Array) -> Array:
-    x = np.column_stack([points, np.ones(len(points))]) @ H.T
-    return x[:, :2] / x[:, 2:]
-
-
 def planes(draw: Draw, n: int) -> Array:
     """One or more planes, with noise."""
-    first = draw.rng.uniform(0, 800, (n, 2))
-    second = np.empty((n, 2))
+    first, second = draw.rng.uniform(0, 800, (n, 2)), np.empty((n, 2))
     which = draw.rng.integers(draw.pick([1, 2, 5]), size=n)
     for plane in np.unique(which):
         H = np.eye(3) + draw.rng.normal(0, 1, (3, 3)) * [[0.2, 0.2, 60], [0.2, 0.2, 60], [1e-4, 1e-4, 0]]
-        second[which == plane] = apply(H, first[which == plane])
+        mapped = np.column_stack([first[which == plane], np.ones((which == plane).sum())]) @ H.T
+        second[which == plane] = mapped[:, :2] / mapped[:, 2:]
     return np.hstack([first, second + draw.rng.normal(0, draw.pick([0, 0.3, 2.0]), (n, 2))])
 
 
 def rigid(draw: Draw, n: int) -> Array:
     """Points in space, some nearly flat, seen by two cameras; sometimes the second only turns."""
     X = draw.rng.uniform([-1, -1, 2], [1, 1, draw.pick([2.001, 8])], (n, 3))
-    R = cv2.Rodrigues(draw.rng.normal(0, 0.1, 3))[0]
-    Y = X @ R.T + draw.rng.normal(0, 0.3, 3) * draw.pick([0, 1])
+    Y = X @ cv2.Rodrigues(draw.rng.normal(0, 0.1, 3))[0].T + draw.rng.normal(0, 0.3, 3) * draw.pick([0, 1])
     return np.hstack([600 * X[:, :2] / X[:, 2:], 600 * Y[:, :2] / Y[:, 2:]]) + 400
 
 
-def motion(draw: Draw, n: int) -> Array:
-    """Identity, a shift, a turn, a mirror image or a shrinking to a point or a line."""
+def affine(draw: Draw, n: int) -> Array:
+    """Identity, a mirror image, or a shrinking to a point or a line; near or far."""
     first = draw.rng.uniform(0, 800, (n, 2))
-    angle = draw.rng.uniform(0, 7)
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    matrix = draw.pick([np.eye(2), turn, np.diag([-1.0, 1.0]), np.zeros((2, 2)), 1e-6 * turn, [[1, 1], [1, 1]]])
-    return np.hstack([first, first @ np.array(matrix).T + draw.pick([0, 5, 1e6])])
+    matrix = draw.pick([np.eye(2), np.diag([-1.0, 1.0]), np.zeros((2, 2)), np.ones((2, 2))])
+    return np.hstack([first, first @ matrix + draw.pick([0, 5, 1e6])])
 
 
 def mismatches(draw: Draw, n: int) -> Array:
     return draw.rng.uniform(0, draw.pick([1, 800, 1e5]), (n, 4))
 
 
-def flat(draw: Draw, n: int) -> Array:
-    """All in one place, on one line, on few places, on a grid, or degenerate in one image."""
+def degenerate(draw: Draw, n: int) -> Array:
+    """All in one place, on one line, in few places, on a grid, or degenerate in one image."""
     points = draw.rng.uniform(0, 800, (n, 4))
     line = np.outer(np.arange(n), draw.rng.normal(0, 1, 4)) + 100
     few = points[draw.rng.integers(max(1, n // 20), size=n)] if n else points
-    half = points * [1, draw.pick([0, 1]), 0, 0]
-    return draw.pick([np.repeat(points[:1], n, axis=0), line, few, np.floor(points / 50) * 50, half])
+    grid = np.floor(points / draw.pick([20, 50])) * 50
+    return draw.pick([np.repeat(points[:1], n, axis=0), line, few, grid, points * [1, draw.pick([0, 1]), 0, 0]])
 
 
-def correspondences(draw: Draw, n: int, p: float = 0.25) -> Array:
-    """Return correspondences (n, 4): mixed with mismatches and duplicates; with probability `p` scaled, or no numbers at all."""
-    pairs = draw.pick((planes, planes, rigid, motion, mismatches, flat))(draw, n)
-    if draw.chance(0.5):
+def correspondences(draw: Draw, sizes: Sequence[int] = SIZES) -> Array:
+    """Return correspondences (n, 4), some with mismatches and duplicates, some scaled, some without numbers."""
+    n = draw.pick(sizes)
+    pairs = draw.pick((planes, rigid, affine, mismatches, degenerate))(draw, n)
+    if draw.chance(2):
         wrong = draw.rng.random(n) < draw.pick([0.1, 0.5, 0.9])
         pairs[wrong, 2:] = draw.rng.uniform(0, 800, (int(wrong.sum()), 2))
-    if n and draw.chance(0.2):
+    if n and draw.chance(5):
         again = draw.rng.random(n) < draw.pick([0.1, 0.9])
         pairs[again] = pairs[draw.rng.integers(n, size=int(again.sum()))]
-    if draw.chance(p):
+    if draw.chance(4):
         pairs = pairs * draw.pick([1e-320, 1e-310, 1e-200, 1e-20, 1e-3, 1e3, 1e9, 1e20, 1e150, 1e300])
-    if draw.chance(p):
+    if draw.chance(4):
         hit = draw.rng.random(pairs.shape) < draw.pick([0.01, 0.3, 1.0])
-        hostile = [np.nan, np.inf, -np.inf, 5e-324, -0.0, 1e300, 1.7e308, 1e11, -9.9e11, 1e13]
-        pairs[hit] = draw.rng.choice(hostile, int(hit.sum()))
+        values = [np.nan, np.inf, -np.inf, 5e-324, -0.0, 1e300, 1.7e308, 1e11, -9.9e11, 1e13]
+        pairs[hit] = draw.rng.choice(values, int(hit.sum()))
     return pairs
 
 
-# The same numbers as arrays of any kind
+# The same numbers in any form
 
 
 def cast(array: Array, dtype: str) -> Array:
@@ -129,7 +130,7 @@ def cast(array: Array, dtype: str) -> Array:
 
 def dressed(draw: Draw, array: Array) -> Any:
     """Return a 2-D array with another dtype, other strides, or as a list."""
-    if draw.chance(0.3):
+    if draw.chance(3):
         array = cast(array, draw.pick(DTYPES))
     form = draw.pick(FORMS)
     if form == "fortran":
@@ -153,8 +154,8 @@ def dressed(draw: Draw, array: Array) -> Any:
 
 
 def points_of(draw: Draw, array: Array) -> Any:
-    """Return points in any form, now and then something that is none."""
-    if draw.chance(0.05):
+    """Return points in any form, now and then something that is not points."""
+    if draw.chance(20):
         draw.legal = False
         return draw.pick(
             [None, 3, "points", [], [[1, 2], [3]], {"x": 1}, object(), np.array(5.0), array.T, array[:, :1], array[None],
@@ -162,29 +163,33 @@ def points_of(draw: Draw, array: Array) -> Any:
              np.zeros((len(array), 2, 2)), iter([(1, 2)]), array[: len(array) // 2], [[10**400, 1.0]],
              sparse.csr_array(np.nan_to_num(array))]
         )  # fmt: skip
-    return array[:, None] if draw.chance(0.1) else dressed(draw, array)
+    return array[:, None] if draw.chance(10) else dressed(draw, array)
+
+
+def both_points(draw: Draw, sizes: Sequence[int] = SIZES) -> tuple[Any, Any]:
+    pairs = correspondences(draw, sizes)
+    return points_of(draw, pairs[:, :2]), points_of(draw, pairs[:, 2:])
 
 
 def keypoints_of(draw: Draw, points: Array) -> Any:
     """Return cv2.KeyPoint or an array."""
-    if draw.chance(0.5):
+    if draw.chance(2):
         return points_of(draw, points)
     keypoints: list[Any] = [cv2.KeyPoint(float(x), float(y), 1.0) for x, y in np.clip(points, -1e30, 1e30)]
-    if keypoints and draw.chance(0.03):
+    if keypoints and draw.chance(30):
         draw.legal = False
         keypoints[draw.rng.integers(len(keypoints))] = draw.pick([None, 3, (1.0, 2.0)])
-    return tuple(keypoints) if draw.chance(0.3) else keypoints
+    return tuple(keypoints) if draw.chance(3) else keypoints
 
 
 def matches_of(draw: Draw, n: int) -> tuple[Any, float | None]:
     """Return matches of two times n keypoints in any form, and a ratio."""
     indices = draw.rng.integers(n, size=(draw.pick([1, n, 2 * n]), 2)) if n else np.zeros((0, 2), np.int64)
-    if len(indices) and draw.chance(0.05):
+    if len(indices) and draw.chance(20):
         draw.legal = False
         indices[draw.rng.integers(len(indices)), draw.rng.integers(2)] = draw.pick([-1, n, 2**31 - 1, -(2**31)])
-    kinds = ("i8", "i4", "u4", ">i8", "u8") if draw.legal else ("i8",)
     ratio = draw.option((None, 1, 0.8, 1e-300), (0, -1, np.nan, np.inf, 1.5, True))
-    form = draw.pick(["flat", "knn", "array", "list", "bad" if draw.chance(0.1) else "knn"])
+    form = draw.pick(["flat", "knn", "array", "list", "bad" if draw.chance(10) else "knn"])
     if form != "knn" and ratio is not None:
         draw.legal = False
     distances = draw.rng.choice([0.0, 0.3, 0.5, np.inf, np.nan, -1.0], len(indices))
@@ -200,28 +205,82 @@ def matches_of(draw: Draw, n: int) -> tuple[Any, float | None]:
     if form == "bad":
         draw.legal = False
         bad = [None, 3, "matches", {}, {"a": 1}, [None], [*flat, None], [*flat, ()], np.zeros((2, 3), int), [[1]], [[1, 2], [3]],
-               indices * 0.5, indices.astype(object), indices[0] if n else 0, iter(flat), object()]  # fmt: skip
+               indices * 0.5, indices.astype(object), indices[0] if len(indices) else 0, iter(flat), object()]  # fmt: skip
         return draw.pick(bad), ratio
+    kinds = ("i8", "i4", "u4", ">i8", "u8") if draw.legal else ("i8",)
     return (indices.tolist() if form == "list" else indices.astype(draw.pick(kinds))), ratio
 
 
 def matched(draw: Draw) -> tuple[Any, Any, Any, float | None]:
     """Return keypoints of two images, matches and a ratio."""
-    n = draw.pick(SIZES[:-3])
-    pairs = correspondences(draw, n)
-    matches, ratio = matches_of(draw, n)
+    pairs = correspondences(draw)
+    matches, ratio = matches_of(draw, len(pairs))
     return keypoints_of(draw, pairs[:, :2]), keypoints_of(draw, pairs[:, 2:]), matches, ratio
 
 
 def preference_rows(draw: Draw, n: int, m: int) -> Any:
-    """Return preferences in any form, now and then something that is none."""
+    """Return preferences in any form, now and then something that is not preferences."""
     rows = draw.rng.random((n, m)) * (draw.rng.random((n, m)) < draw.pick([0.0, 0.05, 0.5, 1.0]))
     rows = draw.pick([rows, np.round(rows), rows * 1e-30, rows * 1e-320])
-    if draw.chance(0.05):
+    if draw.chance(20):
         draw.legal = False
         bad = [rows - 0.5, rows * 3, rows + 1e300, rows + np.nan, rows + np.inf, rows[0] if n else 3, rows[None], None, "rows",
                rows.astype("U4"), rows.astype(object), [[1], [1, 2]], rows + 1j, sparse.csr_array(rows + 1j), object()]  # fmt: skip
         return draw.pick(bad)
-    if draw.chance(0.4):
+    if draw.chance(2):
         return draw.pick([sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])(rows)
     return dressed(draw, rows)
+
+
+def camera_of(draw: Draw) -> Any:
+    """Return what stands for a camera, with a little distortion, much of it, or a fisheye's."""
+    import ruzhash_cv
+
+    f = draw.pick((1e-3, 300.0, 700.0, 1e6))
+    matrix = np.array([[f, 0.0, 320.0], [0.0, f, 240.0], [0.0, 0.0, 1.0]])
+    bad = [
+        np.zeros((3, 3)),
+        -matrix,
+        np.full((3, 3), np.nan),
+        np.eye(2),
+        None,
+        matrix.T,
+        (matrix, [0.1]),
+        (matrix, [np.nan] * 4),
+    ]
+    little, much = draw.rng.normal(0, 0.05, 5), draw.rng.normal(0, 5.0, draw.pick([4, 8, 12, 14]))
+    made = ruzhash_cv.Camera(matrix, [0.05, 0.0, 0.0, 0.0], fisheye=True), ruzhash_cv.Camera.equirectangular(640)
+    return draw.option((matrix, matrix.tolist(), (matrix, None), (matrix, little), (matrix, much), *made), bad)
+
+
+def picture_of(draw: Draw) -> Any:
+    shape = draw.pick([(40, 60), (1, 1), (50, 50, 1), (30, 400, 3), (200, 20, 4), (1, 3000), (700, 900)])
+    image = draw.rng.integers(256, size=shape).astype(np.uint8)
+    bad = (None, image * 1.0, image[:0], np.zeros((2, 2, 2, 2), np.uint8), image.astype(bool), image.tolist())
+    return draw.option((image, image[::-1], np.asfortranarray(image)), bad)
+
+
+# Files and names
+
+
+def spoilt(draw: Draw, content: bytes) -> bytes:
+    """Return bytes cut off, with some changed, doubled, or others altogether."""
+    rng, n = draw.rng, len(content)
+    changed = np.frombuffer(content, np.uint8).copy()
+    changed[rng.integers(n, size=draw.pick([1, 3, 30]))] = rng.integers(256)
+    at = int(rng.integers(n + 1))
+    inserted = content[:at] + rng.bytes(draw.pick([1, 7, 100])) + content[at:]
+    others = [b"", 2 * content, rng.bytes(draw.pick([1, 100, 3000])), bytes(draw.pick([1, 16, 3000]))]
+    return draw.pick([content, content[:at], changed.tobytes(), inserted, *others])
+
+
+PIECES = (
+    "a", "B", "é", "e\u0301", "\udce9", "\udc80", "日本", "%", "%2F", "#", ".", "..", " ", "-", "_", "'", '"', "\\", "\x7f",
+    "\u202e", "😀", "x" * 60, "x" * 255, "ä" * 130, ".png", ".h5", ".part", "*", "?", ":", "~", "$", "|", "CON", "\n",
+)  # fmt: skip
+
+
+def name_of(draw: Draw) -> str:
+    """Return a name that a file system may have: no slash and no NUL, neither empty nor a folder."""
+    name = "".join(draw.pick(PIECES) for _ in range(draw.pick([1, 2, 3, 6])))
+    return name if name.strip(". ") else f"{name}a"
