@@ -297,7 +297,8 @@ def _refine_kernel(rays: Any, weights: Any, n_steps: int, models: Any) -> None:
 
     E becomes exp([a]) E exp([b]), which keeps its singular values. Of the six numbers a, b one is free: both turn about the baseline.
     """
-    gram, slope, step, tried = np.empty((6, 6)), np.empty(6), np.empty(6), np.empty(9)
+    gram, slope, step, tried = np.empty((6, 6)), np.empty(6), np.empty(6), np.empty((1, 9))
+    squared = np.empty((1, rays.shape[1]))
     for item in range(len(models)):
         damping = 1e-4
         cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
@@ -310,31 +311,26 @@ def _refine_kernel(rays: Any, weights: Any, n_steps: int, models: Any) -> None:
             accepted = False
             for _ in range(4):
                 _solve_six(gram, slope, damping * trace / 6.0 + 1e-12 * trace, step)
-                _turn_both(models[item], step, tried)
-                if _cost_of_essential(rays, weights[item], tried) < cost:
+                _turn_both(models[item], step, tried[0])
+                if _cost_of_essential(rays, weights[item], tried, squared) < cost:
                     accepted = True
                     break
                 damping *= 10.0
             if not accepted:
                 break
             damping *= 0.1
-            models[item] = tried
+            models[item] = tried[0]
             if taken + 1 < n_steps:
                 cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
 
 
 @jit
-def _cost_of_essential(rays: Any, weights: Any, model: Any) -> float:
-    a, b, c, d, e, f, g, h, i = model
+def _cost_of_essential(rays: Any, weights: Any, models: Any, squared: Any) -> float:
+    _squared_ray_distances(rays, models, squared)
     total = 0.0
     for row in range(len(weights)):
-        if weights[row] == 0.0:
-            continue
-        x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
-        p, q, r = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
-        s, t, u = a * x2 + d * y2 + g * z2, b * x2 + e * y2 + h * z2, c * x2 + f * y2 + i * z2
-        numerator = x2 * p + y2 * q + z2 * r
-        total += weights[row] * (numerator * numerator / (p * p + q * q + r * r + s * s + t * t + u * u + 1e-300))
+        if weights[row] != 0.0:
+            total += weights[row] * squared[0, row]
     return total
 
 
