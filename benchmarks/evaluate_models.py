@@ -28,9 +28,9 @@ from report import about_this_run, markdown
 from variants import DEFAULT, all_variants, run
 
 from ruzhash_cv import find_fundamental_matrix, find_homography
-from ruzhash_cv.filtering import PARAMETERS
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.opencv import find_matrix
+from ruzhash_cv.parameters import PARAMETERS
 
 THRESHOLD = 3.0  # pixels, for all that take one
 PRECISE = 1.0  # pixels

@@ -21,8 +21,8 @@ from rendered import STRUCTURES, build
 from rendering import Correspondences, draw_correspondences
 from report import about_this_run, markdown
 
-from ruzhash_cv.filtering import PARAMETERS, Method, Options, families_of, run
-from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.filtering import Options, families_of, run
+from ruzhash_cv.parameters import PARAMETERS, Parameters
 
 N_MATCHES, NOISE, RATES = 300, 1.0, (0.2, 0.4, 0.5, 0.6, 0.7)
 FIRST_SEED = 500
@@ -85,9 +85,9 @@ class Varied:
 
 def varied(drawn: Correspondences, parameters: Parameters, n_seeds: int, n_means: int = 1) -> Varied:
     """The masks of a scene for each seed, or each `n_means` seeds."""
-    method, since = Method(families_of("auto"), parameters), time.process_time()
+    given, since = (families_of("auto"), parameters, Options()), time.process_time()
     probabilities = [
-        run(drawn.points1, drawn.points2, method, Options(), np.random.default_rng(seed)).inlier_probabilities
+        run(drawn.points1, drawn.points2, *given, np.random.default_rng(seed)).inlier_probabilities
         for seed in range(n_seeds * n_means)
     ]
     masks = np.reshape(probabilities, (n_seeds, n_means, -1)).mean(axis=1) > 0.5

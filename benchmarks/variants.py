@@ -1,54 +1,95 @@
-"""Variants of the method: one rule left out or replaced, or one of its numbers halved or doubled."""
+"""Variants of the method: one function patched by name, or one of its numbers halved or doubled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from geometry import Points
 from numpy.typing import NDArray
 
 from ruzhash_cv import FilterResult, filtering
-from ruzhash_cv.filtering import PARAMETERS, STAGES, Method, Options, families_of
+from ruzhash_cv.competition import drop_repetitions, without_texture
+from ruzhash_cv.filtering import Options, families_of
+from ruzhash_cv.fits import refit
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.labelling import Labelling
-from ruzhash_cv.problem import Problem
-from ruzhash_cv.scoring import Scores, weighted_preferences
+from ruzhash_cv.labelling import Labelling, break_one_to_one, label
+from ruzhash_cv.matches import match_weights
+from ruzhash_cv.overlaps import resolve_overlaps
+from ruzhash_cv.parameters import PARAMETERS
+from ruzhash_cv.preferences import as_rows, embed, significance
+from ruzhash_cv.sampling import decoys_of_matches, decoys_of_unexplained, draw_samples
+from ruzhash_cv.scoring import Scores, score
+from ruzhash_cv.search import proposal_weights
 
 DEFAULT = "default"
 FACTORS = {"halved": 0.5, "doubled": 2.0}
 Replaced = dict[str, Callable[..., Any]]
+ORIGINALS = {
+    original.__name__: original
+    for original in (
+        *(
+            match_weights,
+            decoys_of_unexplained,
+            draw_samples,
+            proposal_weights,
+            embed,
+            significance,
+            as_rows,
+            refit,
+            score,
+        ),
+        *(RuzHashForest, without_texture, drop_repetitions, resolve_overlaps, label, break_one_to_one),
+    )
+}
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Other numbers, other stages, and what a caller may ask for; a function makes stages that remember something anew for each run."""
+    """Other numbers, other functions, and options of the call; functions that keep state are made for each run."""
 
     numbers: dict[str, Any] = field(default_factory=dict)
-    stages: Replaced | Callable[[], Replaced] = field(default_factory=dict)
+    functions: Replaced | Callable[[], Replaced] = field(default_factory=dict)
     model: str = "auto"
     false_discovery_rate: float | None = None
 
 
+@contextmanager
+def patched(functions: Replaced) -> Iterator[None]:
+    """Replace functions of the package by name, in every module that calls them."""
+    modules = [module for name, module in sorted(sys.modules.items()) if name.startswith("ruzhash_cv.")]
+    with ExitStack() as stack:
+        for name, function in functions.items():
+            for module in modules:
+                if vars(module).get(name) is ORIGINALS[name]:
+                    stack.enter_context(patch.object(module, name, function))
+        yield
+
+
 def run(variant: Variant, points1: Points, points2: Points, seed: int) -> FilterResult:
-    """What `filter_points` returns where the method is the variant."""
-    stages = variant.stages() if callable(variant.stages) else variant.stages
-    method = Method(families_of(variant.model), replace(PARAMETERS, **variant.numbers), replace(STAGES, **stages))
+    """What `filter_points` returns if the method is the variant."""
+    functions = variant.functions() if callable(variant.functions) else variant.functions
+    parameters = replace(PARAMETERS, **variant.numbers)
     options = Options(false_discovery_rate=variant.false_discovery_rate)
-    return filtering.run(points1, points2, method, options, np.random.default_rng(seed))
+    with patched(functions):
+        families, rng = families_of(variant.model), np.random.default_rng(seed)
+        return filtering.run(points1, points2, families, parameters, options, rng)
 
 
-# --- What takes the place of a stage.
+# --- Functions in place of the package's.
 
 
 class RowSums:
-    """In place of a forest: 2^(-sum / largest sum) of weighted preferences, which rows tell as 1 - exp(-saturation x share)."""
+    """In place of a forest: 2^(-sum / largest sum) of weighted preferences, which rows hold as 1 - exp(-saturation x share)."""
 
-    def __init__(self, saturation: float) -> None:
-        self.saturation = saturation
+    def __init__(self, **options: Any) -> None:
+        self.saturation = PARAMETERS.saturation
 
     def anomaly_scores(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
         """Scores of rows (n, m)."""
@@ -61,78 +102,45 @@ class RowSums:
         return self.anomaly_scores(rows), self.anomaly_scores(decoys)
 
 
-def row_sums(problem: Problem, rng: np.random.Generator) -> RowSums:
-    """No forest."""
-    return RowSums(problem.parameters.saturation)
-
-
-def forest_with_credit(problem: Problem, rng: np.random.Generator) -> RuzHashForest:
-    """The forest whose sinks have the credit that the paper gives them."""
-    told = {name: getattr(problem.parameters, name) for name in ("n_trees", "subsample_size", "branching_factor")}
-    return RuzHashForest(**told, sink_credit=True, rng=rng)
-
-
-def scored_by(make: Callable[[Problem, np.random.Generator], Any]) -> Callable[..., Scores]:
-    """The stage that scores, with another forest."""
-
-    def score(columns: Any, structures: Any, unexplained: Any, problem: Problem, rng: np.random.Generator) -> Scores:
-        found, matches = STAGES.score(columns, structures, unexplained, problem, rng), problem.matches
-        groups = np.append(matches.groups, np.full(len(found.decoys), -2))
-        agreement = weighted_preferences(found.columns, problem, np.vstack([matches.data, found.decoys]), groups)
-        rows = problem.stages.as_rows(agreement, found.largest, problem.parameters.saturation)
-        forest, n = make(problem, rng), len(matches)
-        of_matches, of_decoys = forest.fit_anomaly_scores(rows[:n], rows[n:])
-        return replace(found, of_matches=of_matches, of_decoys=of_decoys, forest=forest)
-
-    return score
-
-
 def led_by_row_sums() -> Replaced:
     """Row sums lead the samples, the forest scores the matches."""
     remembered: dict[str, Any] = {}
 
-    def score(*told: Any) -> Scores:
-        remembered["scores"] = scored_by(row_sums)(*told[:-1], np.random.default_rng(0)).of_matches
-        found: Scores = STAGES.score(*told)
-        return found
+    def scored(*given: Any) -> Scores:
+        with patched({"RuzHashForest": RowSums}):
+            remembered["scores"] = score(*given).of_matches
+        return score(*given)
 
-    def propose(first: bool, weights: Any, unexplained: Any, scores: Any) -> Any:
-        return STAGES.propose(first, weights, unexplained, scores if scores is None else remembered["scores"])
+    def proposals(first: bool, weights: Any, unexplained: Any, scores: Any) -> Any:
+        return proposal_weights(first, weights, unexplained, scores if scores is None else remembered["scores"])
 
-    return {"score": score, "propose": propose}
+    return {"score": scored, "proposal_weights": proposals}
 
 
 def not_led(first: bool, weights: Any, unexplained: Any, scores: Any) -> list[Any]:
-    """Samples among all matches and among what is unexplained, evenly."""
+    """Samples among all matches and among the unexplained ones, evenly."""
     return [weights] if scores is None else [weights, unexplained]
 
 
-def counting_its_own_sample(squared: Any, kernel: Any, groups: Any, sample_groups: Any, *told: Any) -> Any:
+def counting_its_sample(squared: Any, unit: Any, parameters: Any, groups: Any, samples: Any, *rest: Any) -> Any:
     """A match prefers models that were made of it, too."""
-    return STAGES.embed(squared, kernel, groups, np.full_like(sample_groups, -1), *told)
+    return embed(squared, unit, parameters, groups, np.full_like(samples, -1), *rest)
 
 
-def among_all(matches: Any, weights: Any, n_samples: int, family: Any, parameters: Any, rng: Any) -> Any:
-    """Samples are drawn among all matches, whatever their places."""
-    parameters = replace(parameters, neighbourhoods=(0,))
-    return STAGES.draw_samples(matches, weights, n_samples, family, parameters, rng)
+def among_all(*given: Any) -> Any:
+    """Samples are drawn among all matches, wherever they are."""
+    return draw_samples(*given[:7], (0,))
 
 
 def of_unexplained_alone(matches: Any, unexplained: Any, parameters: Any, rng: Any) -> Any:
-    """Decoys are made of what no structure explains, as far as that gives any."""
-    own = STAGES.decoys_of_matches(matches.take(np.flatnonzero(unexplained > 0.0)), parameters, rng)
-    return own if len(own) > 0 else STAGES.decoys_of_matches(matches, parameters, rng)
+    """Decoys are made of matches that no structure explains, if there are any."""
+    decoys = decoys_of_matches(matches.take(np.flatnonzero(unexplained > 0.0)), parameters, rng)
+    return decoys if len(decoys) > 0 else decoys_of_matches(matches, parameters, rng)
 
 
 def plain_rows(agreement: NDArray[np.float32], largest: float, saturation: float) -> NDArray[np.float32]:
     """Weighted preferences, as far as they are no more than 1."""
     return np.ascontiguousarray(np.minimum(agreement, 1.0).T)
-
-
-def within_tolerances(*told: Any, strict: bool) -> Labelling:
-    """Beyond the tolerances of all structures nothing is kept."""
-    found: Labelling = STAGES.label(*told, strict=True)
-    return found
 
 
 def by_law_alone(
@@ -144,60 +152,71 @@ def by_law_alone(
     return Labelling(keep, probabilities, np.where(keep, posteriors.argmax(axis=1), -1))
 
 
+def keeping_repetitions(structures: Any, discarded: Any, scores: Any, *_: Any) -> Any:
+    """No structure is dropped, and no planes overlap."""
+    return structures, np.zeros((len(structures),) * 2, bool), scores
+
+
 RULES: dict[str, Variant] = {
     DEFAULT: Variant(),
     "model: homography": Variant(model="homography"),
     "model: fundamental": Variant(model="fundamental"),
-    "samples: uniform": Variant(stages={"draw_samples": among_all}),
+    "samples: uniform": Variant(functions={"draw_samples": among_all}),
     "samples: neighbourhoods of five too": Variant({"neighbourhoods": (5, *PARAMETERS.neighbourhoods)}),
     "samples: one draw": Variant({"n_candidates": 1}),
     "samples: one round, of planes alone": Variant({"max_rounds": 1}),
     "samples: planes alone are never enough": Variant({"evidence_per_match": 1e9}),
     "samples: planes alone bring no more than others": Variant({"evidence_per_match": 1.0}),
-    "samples: among all matches only": Variant(stages={"propose": lambda *told: STAGES.propose(*told)[:1]}),
-    "samples: among what is unexplained only": Variant(stages={"propose": lambda *told: STAGES.propose(*told)[-1:]}),
+    "samples: among all matches only": Variant(
+        functions={"proposal_weights": lambda *given: proposal_weights(*given)[:1]}
+    ),
+    "samples: among what is unexplained only": Variant(
+        functions={"proposal_weights": lambda *given: proposal_weights(*given)[-1:]}
+    ),
     "samples: larger ones among all matches evenly": Variant(
-        stages={"propose": lambda first, *told: STAGES.propose(True, *told)}
+        functions={"proposal_weights": lambda first, *given: proposal_weights(True, *given)}
     ),
-    "samples: not led by scores": Variant(stages={"propose": not_led}),
-    "samples: led by row sums": Variant(stages=led_by_row_sums),
-    "models: no local optimisation": Variant(stages={"refit": lambda family, matches, models, radii: models}),
-    "models: no significance weights": Variant(
-        stages={"significance": lambda embedded, *_: np.ones(len(embedded.sums))}
-    ),
+    "samples: not led by scores": Variant(functions={"proposal_weights": not_led}),
+    "samples: led by row sums": Variant(functions=led_by_row_sums),
+    "models: no local optimisation": Variant(functions={"refit": lambda family, matches, models, radii: models}),
+    "models: no significance weights": Variant(functions={"significance": lambda sums, *_: np.ones(len(sums))}),
     "models: last fits by least squares": Variant({"student_degrees": (1e6,)}),
-    "preferences: no self-exclusion": Variant(stages={"embed": counting_its_own_sample}),
-    "preferences: plain": Variant(stages={"as_rows": plain_rows}),
+    "preferences: no self-exclusion": Variant(functions={"embed": counting_its_sample}),
+    "preferences: plain": Variant(functions={"as_rows": plain_rows}),
     "preferences: no columns of structures": Variant({"structure_weight": 0.0}),
-    "forest: none, row sums in its place": Variant(stages={"score": scored_by(row_sums)}),
+    "forest: none, row sums in its place": Variant(functions={"RuzHashForest": RowSums}),
     "forest: b = 2": Variant({"branching_factor": 2}),
     "forest: b = 16": Variant({"branching_factor": 16}),
-    "forest: the paper's credit in sinks": Variant(stages={"score": scored_by(forest_with_credit)}),
+    "forest: the paper's credit in sinks": Variant(
+        functions={"RuzHashForest": partial(RuzHashForest, sink_credit=True)}
+    ),
     "evidence: no annulus": Variant({"density_ratio": 0.0}),
     "evidence: decoys are counted within the largest radius alone": Variant({"background_errors": 1e9}),
     "evidence: texture repeated in one direction is kept": Variant(
-        stages={"find_texture": lambda structures, hypotheses, problem, *told: np.zeros(len(problem.matches), bool)}
+        functions={"without_texture": lambda found, left, *_: (found, left, np.zeros(len(left), bool))}
     ),
-    "evidence: repetitions are kept": Variant(stages={"drop_repetitions": lambda estimate, problem, rng: estimate}),
+    "evidence: repetitions are kept": Variant(functions={"drop_repetitions": keeping_repetitions}),
     "evidence: overlapping planes are kept": Variant(
-        stages={"resolve_overlaps": lambda estimate, problem, rng: estimate}
+        functions={"resolve_overlaps": lambda found, _, __, scores, *___: (found, scores)}
     ),
     "evidence: no motion joins the planes kept": Variant(
-        stages={"resolve_overlaps": partial(STAGES.resolve_overlaps, join_motions=False)}
+        functions={"resolve_overlaps": partial(resolve_overlaps, join_motions=False)}
     ),
     "weights: one for each of several duplicates": Variant(
-        stages={"weigh_matches": lambda groups, keypoints: STAGES.weigh_matches(np.arange(len(groups)), keypoints)}
+        functions={"match_weights": lambda groups, keypoints: match_weights(np.arange(len(groups)), keypoints)}
     ),
     "weights: several for a keypoint": Variant(
-        stages={"weigh_matches": lambda groups, keypoints: 1.0 / np.bincount(groups)[groups]}
+        functions={"match_weights": lambda groups, keypoints: 1.0 / np.bincount(groups)[groups]}
     ),
-    "scores: decoys of the unexplained alone": Variant(stages={"decoys_of_unexplained": of_unexplained_alone}),
+    "scores: decoys of the unexplained alone": Variant(functions={"decoys_of_unexplained": of_unexplained_alone}),
     "scores: decoys of any matches": Variant(
-        stages={"decoys_of_unexplained": lambda matches, _, *told: STAGES.decoys_of_matches(matches, *told)}
+        functions={"decoys_of_unexplained": lambda matches, _, *given: decoys_of_matches(matches, *given)}
     ),
-    "mask: nothing beyond tolerances": Variant(stages={"label": within_tolerances}),
-    "mask: the law alone": Variant(stages={"label": by_law_alone}),
-    "mask: several matches for a keypoint": Variant(stages={"one_to_one": lambda matches, labelling, *_: labelling}),
+    "mask: nothing beyond tolerances": Variant(functions={"label": lambda *given, strict: label(*given, strict=True)}),
+    "mask: the law alone": Variant(functions={"label": by_law_alone}),
+    "mask: several matches for a keypoint": Variant(
+        functions={"break_one_to_one": lambda matches, labelling, *_: labelling}
+    ),
     "mask: a share of .01 is wrong": Variant(false_discovery_rate=0.01),
     "mask: a share of .05 is wrong": Variant(false_discovery_rate=0.05),
 }
@@ -234,6 +253,7 @@ class Number:
 NUMBERS = {
     of.name: Number(getattr(PARAMETERS, of.name), of.metadata["meaning"], of.metadata["kind"])
     for of in fields(PARAMETERS)
+    if of.metadata
 }
 
 

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from ruzhash_cv.fits import fits_as_well, refine
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models, TwoViewFamily
-from ruzhash_cv.refinement import fits_as_well, refine
-from ruzhash_cv.selection import Radii, Structures
+from ruzhash_cv.parameters import Parameters
 
 
-def contradicted(structures: Structures, matches: MatchSet, radii: Radii, uncalibrated: TwoViewFamily) -> bool:
+def contradicted(
+    structures: Models, matches: MatchSet, families: Families, parameters: Parameters, uncalibrated: TwoViewFamily
+) -> bool:
     """Tell whether a matrix of the `uncalibrated` family fits the strongest motion's matches with less than half the noise.
 
     By the same rule a motion holds a structure. A focal length that is wrong by a third hardly shows so. Its essential matrix is wrong
     then, but tells the same matches from mismatches.
     """
-    rigid = np.flatnonzero(~radii.families.is_plane(structures))
+    rigid = np.flatnonzero(~families.is_plane(structures))
     if len(rigid) == 0:
         return False
-    motion = structures.take(rigid[[np.argmax(structures.weights[rigid])]])
-    within = (
-        radii.families.squared_residuals(motion, matches.data) <= motion.tolerances[:, None] ** 2
-    ) * matches.weights
-    start = np.vstack([motion.models, uncalibrated.fit(matches.data, within, motion.models)])
-    own = Radii.of(matches.unit, Families((uncalibrated,), (True,)), radii.parameters)
-    tolerances = np.repeat(motion.tolerances, len(start))
-    _, noise = refine(Models(start, np.zeros(len(start), np.uint8)), matches, tolerances, own)
-    return not fits_as_well(motion.noise, noise.min(), radii).any()
+    motion = structures.take(rigid[[np.argmax(structures.support[rigid])]])
+    within = (families.squared_residuals(motion, matches.data) <= motion.tolerances[:, None] ** 2) * matches.weights
+    start = np.vstack([motion.matrices, uncalibrated.fit(matches.data, within, motion.matrices)])
+    own, tolerances = Families((uncalibrated,), (True,)), np.repeat(motion.tolerances, len(start))
+    _, noise = refine(Models.of_family(start, 0), matches, tolerances, own, parameters)
+    return not fits_as_well(motion.noise, noise.min(), matches.unit, parameters).any()

@@ -14,15 +14,12 @@ from typing import cast
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.hypotheses import Columns, refits
+from ruzhash_cv.fits import irls, refine, refits
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.base import Models, MotionFamily, TwoViewFamily
+from ruzhash_cv.models.base import Families, Models, MotionFamily, TwoViewFamily
 from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.problem import Problem
-from ruzhash_cv.refinement import keep_usable, refine
 from ruzhash_cv.scoring import most_significant
-from ruzhash_cv.search import Estimate
-from ruzhash_cv.selection import Radii, Structures
+from ruzhash_cv.search import Tried
 
 
 @dataclass(frozen=True)
@@ -66,12 +63,15 @@ class Consensus:
 
     def refitted(self, models: Array) -> Array:
         """Return models, and these refitted to what lies within the threshold, several times."""
-        found = [models]
+
+        def within(squared: Array) -> tuple[Array, Array]:
+            weights = (squared <= self.threshold**2).astype(np.float64)
+            return weights, weights.sum(axis=1)
+
+        fitted = [models]
         for _ in self.parameters.refit_radii:
-            weights = self.within(found[-1]).astype(np.float64)
-            fitted = self.family.fit(self.matches.data, weights, found[-1])
-            found.append(keep_usable(self.family, fitted, weights.sum(axis=1), found[-1]))
-        return np.vstack(found)
+            fitted.append(irls(self.family, self.matches.data, fitted[-1], within))
+        return np.vstack(fitted)
 
     def optimised(self, model: Array, rng: np.random.Generator) -> Array:
         """Return a model (9,) and fits to random samples of the matches within the threshold, those of most matches first: (k, 9)."""
@@ -98,39 +98,43 @@ def largest_consensus(consensus: Consensus, models: Array, rng: np.random.Genera
     return np.vstack([optimised, likeliest])
 
 
-def models_tried(estimate: Estimate, problem: Problem, family_id: int, rng: np.random.Generator) -> Array:
+def models_tried(
+    tried: Tried, family_id: int, matches: MatchSet, decoys: Array, families: Families, rng: np.random.Generator
+) -> Array:
     """Return the models (m, 9) of a family that the search tried and kept.
 
-    Of a motion also matrices of the strongest plane and two matches off it, see `motions`. Where all lie on it, any two points off it
+    Of a motion also matrices of the strongest plane and two matches off it, see `motions`. If all lie on it, any two points off it
     give a matrix that fits.
     """
-    pool, matches, parameters = estimate.pool, problem.matches, problem.parameters
-    family = cast(MotionFamily, problem.families[family_id])
-    found = [each.models[each.family_ids == family_id] for each in (*pool.columns, *pool.hypotheses)]
+    family, parameters, models = (
+        cast(MotionFamily, families[family_id]),
+        tried.parameters,
+        [models_of(tried, family_id)],
+    )
     if not family.is_plane:
-        columns = Columns.join(list(pool.columns))
-        columns = most_significant(columns.take(np.flatnonzero(problem.families.is_plane(columns))), 1)
+        columns = Models.join(tried.columns)
+        columns = most_significant(columns.take(np.flatnonzero(families.is_plane(columns))), 1)
         if len(columns) > 0:
-            plane = refits(problem, problem.families[0], columns.models)[-1]
-            squared = problem.families[0].squared_residuals(matches.data, plane[None])[0]
+            plane = refits(families[0], matches, columns.matrices, parameters)[-1]
+            squared = families[0].squared_residuals(matches.data, plane[None])[0]
             off = matches.data[squared > matches.unit**2]
-            off = off if len(off) >= max(family.parallax_size, 1) else problem.decoys
-            found.append(family.from_plane(plane, off, parameters.motion_samples, rng))
-    tried: Array = np.vstack(found)
-    return tried[np.isfinite(tried).all(axis=1)]
+            off = off if len(off) >= max(family.parallax_size, 1) else decoys
+            models.append(family.from_plane(plane, off, parameters.motion_samples, rng))
+    every = np.vstack(models)
+    return np.asarray(every[np.isfinite(every).all(axis=1)])
 
 
 def with_most_matches(
-    structures: Structures,
-    estimate: Estimate,
-    problem: Problem,
+    structures: Models,
+    tried: Tried,
     matches: MatchSet,
+    families: Families,
     threshold: float,
     rng: np.random.Generator,
-) -> Structures:
+) -> Models:
     """Return structures; a motion that more than half of all matches agree with gets the likeliest model with nearly the most."""
     # A match that was given several times counts once, as everywhere in the filter.
-    families, once = problem.families, np.ones(len(matches), np.int64)
+    once, parameters = np.ones(len(matches), np.int64), tried.parameters
     held = families.squared_residuals(structures, matches.data) <= threshold**2
     held[families.is_plane(structures)] = False
     counts = held.sum(axis=1)
@@ -138,24 +142,23 @@ def with_most_matches(
     if best < 0 or not counts[best] > 0.5 * len(matches):
         return structures
     family_id = int(structures.family_ids[best])
-    consensus = Consensus(families[family_id], matches, once, threshold, problem.parameters)
-    tried = np.vstack([structures.models[[best]], models_of(estimate, family_id)])
-    models = structures.models.copy()
-    models[best] = precise(consensus, largest_consensus(consensus, tried, rng), problem.radii, family_id)
-    return replace(structures, models=models)
+    consensus = Consensus(families[family_id], matches, once, threshold, parameters)
+    given = np.vstack([structures.matrices[[best]], models_of(tried, family_id)])
+    matrices = structures.matrices.copy()
+    matrices[best] = precise(consensus, largest_consensus(consensus, given, rng))
+    return replace(structures, matrices=matrices)
 
 
-def models_of(estimate: Estimate, family_id: int) -> Array:
+def models_of(tried: Tried, family_id: int) -> Array:
     """Return the models (m, 9) of a family that the search tried and kept."""
-    pool = estimate.pool
-    found = np.vstack([each.models[each.family_ids == family_id] for each in (*pool.columns, *pool.hypotheses)])
-    return np.asarray(found[np.isfinite(found).all(axis=1)])
+    models = np.vstack([part.matrices[part.family_ids == family_id] for part in (*tried.columns, *tried.candidates)])
+    return np.asarray(models[np.isfinite(models).all(axis=1)])
 
 
-def precise(consensus: Consensus, models: Array, radii: Radii, family_id: int) -> Array:
+def precise(consensus: Consensus, models: Array) -> Array:
     """Return a model (9,): of models (m, 9) refitted at their own noise scales the likeliest that has nearly the most matches."""
-    given = Models(models, np.full(len(models), family_id, np.uint8))
-    fitted, _ = refine(given, consensus.matches, np.full(len(models), consensus.threshold), radii)
+    family, tolerances = Families((consensus.family,), (True,)), np.full(len(models), consensus.threshold)
+    fitted, _ = refine(Models.of_family(models, 0), consensus.matches, tolerances, family, consensus.parameters)
     tried = np.vstack([consensus.refitted(models[:1]), fitted])
     counts = consensus.counts(tried)
     kept = tried[counts >= consensus.parameters.kept_share * counts.max()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -22,70 +23,26 @@ from ruzhash_cv._validation import (
 )
 from ruzhash_cv.calibration import contradicted
 from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
+from ruzhash_cv.competition import drop_repetitions
 from ruzhash_cv.consensus import with_most_matches
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, look_up
-from ruzhash_cv.decoys import decoys_of_matches, decoys_of_unexplained
-from ruzhash_cv.hypotheses import significance
-from ruzhash_cv.labelling import Choice, Labelling, break_one_to_one, is_overlay, label, label_matches
-from ruzhash_cv.matches import MatchSet, match_weights
-from ruzhash_cv.models.base import CheckedFamily, Families, TwoViewFamily
+from ruzhash_cv.evidence import divide
+from ruzhash_cv.fits import refine_structures
+from ruzhash_cv.labelling import Choice, Labelling, is_overlay, label_matches
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import CheckedFamily, Families, Models, TwoViewFamily
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.motions import MotionProblem, fundamental_matrix
 from ruzhash_cv.overlaps import join_motions, resolve_overlaps
-from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.preferences import as_rows, embed
-from ruzhash_cv.problem import Problem, Stages
+from ruzhash_cv.parameters import PARAMETERS, Parameters
 from ruzhash_cv.reasons import MIN_MATCHES, why_nothing, why_nothing_is_kept, why_too_few
-from ruzhash_cv.refinement import refine_structures, refit
 from ruzhash_cv.result import FilterResult, Structure
-from ruzhash_cv.sampling import REJECTIONS, samples_of_matches
-from ruzhash_cv.scoring import score
-from ruzhash_cv.search import (
-    Estimate,
-    converged,
-    divided,
-    drop_repetitions,
-    find_structures,
-    proposal_weights,
-    texture_along_lines,
-)
-from ruzhash_cv.selection import Structures
-from ruzhash_cv.stationary import find_stationary
-
-#: The numbers and the stages of the method.
-PARAMETERS = Parameters()
-STAGES = Stages(
-    weigh_matches=match_weights,
-    decoys_of_matches=decoys_of_matches,
-    decoys_of_unexplained=decoys_of_unexplained,
-    find_stationary=find_stationary,
-    draw_samples=samples_of_matches,
-    propose=proposal_weights,
-    embed=embed,
-    as_rows=as_rows,
-    significance=significance,
-    refit=refit,
-    score=score,
-    find_texture=texture_along_lines,
-    converged=converged,
-    drop_repetitions=drop_repetitions,
-    resolve_overlaps=resolve_overlaps,
-    label=label,
-    one_to_one=break_one_to_one,
-)
-
+from ruzhash_cv.sampling import REJECTIONS, decoys_of_matches
+from ruzhash_cv.scoring import Scores
+from ruzhash_cv.search import Tried, search
 
 #: What there is in place of a keyword of earlier versions.
 _RATE = "`false_discovery_rate` is the share of wrong matches among those kept"
-
-
-@dataclass(frozen=True)
-class Method:
-    """The method: its families, its numbers, and its stages."""
-
-    families: Families
-    parameters: Parameters = PARAMETERS
-    stages: Stages = STAGES
 
 
 #: What is searched for, by name.
@@ -259,42 +216,52 @@ def filter_points(
     pixel, keep_stationary = check_real(pixel, "pixel"), check_bool(keep_stationary, "keep_stationary")
     options = Options(threshold, false_discovery_rate, pixel, keep_stationary, seen)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        return run(first, second, Method(families), options, as_generator(rng))
+        return run(first, second, families, PARAMETERS, options, as_generator(rng))
 
 
-def run(points1: Array, points2: Array, method: Method, options: Options, rng: np.random.Generator) -> FilterResult:
+def run(
+    points1: Array,
+    points2: Array,
+    families: Families,
+    parameters: Parameters,
+    options: Options,
+    rng: np.random.Generator,
+) -> FilterResult:
     """Return the result for checked points (n, 2): the method on one page."""
-    started, stages, parameters = time.perf_counter(), method.stages, method.parameters
-    largest = largest_coordinate(options.pixel)
+    started, largest = time.perf_counter(), largest_coordinate(options.pixel)
     sight = None if options.cameras is None else Sight.of(points1, points2, options.cameras, largest)
-    matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, stages.weigh_matches, sight, largest)
+    matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, sight, largest)
     if matches.n_groups < MIN_MATCHES:
         return _flagged(matches.finite, why_too_few(matches, options.pixel))
-    searched, rows = subsample(matches, parameters.max_searched, stages, rng)
     threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
-    problem = Problem.of(searched, method.families, parameters, stages, rng, threshold)
-    estimate = find_structures(problem, rng)
-    estimate = stages.resolve_overlaps(estimate, problem, rng)
+    if threshold is not None:
+        parameters = replace(parameters, limit=threshold / matches.unit)
+    searched, rows = subsample(matches, parameters.max_searched, rng)
+    decoys = decoys_of_matches(searched, parameters, rng)
+    given = searched, decoys, families, parameters
+    structures, discarded, scores, tried = search(*given, rng)
+    structures, overlapping, scores = drop_repetitions(structures, discarded, scores, *given, rng)
+    structures, scores = resolve_overlaps(structures, overlapping, discarded, scores, *given, tried.n, rng)
     # A threshold wider than all radii changes no structure.
     narrow = threshold if threshold is not None and threshold < parameters.radii[-1] * matches.unit else None
-    if narrow is not None and len(estimate.structures) > 1:
-        estimate = join_motions(estimate, problem)
-    estimate = divided(estimate, problem)
-    scores = score_all(estimate, problem, matches, rows)
+    if narrow is not None and len(structures) > 1:
+        structures = join_motions(structures, scores, searched, families, parameters)
+    structures = divide(structures, *given, tried.n)
+    anomaly_scores = score_all(scores, matches, rows, families, parameters)
     search_seconds = time.perf_counter() - started
-    if len(estimate.structures) == 0:
+    if len(structures) == 0:
         result = _flagged(matches.finite, why_nothing(matches, options.pixel))
-        result.anomaly_scores[matches.finite] = scores[matches.where]  # what looks best may be true all the same
-        return _with_statistics(result, estimate, {"search": search_seconds})
-    structures = refine_structures(estimate.structures, matches, problem.radii)
+        result.anomaly_scores[matches.finite] = anomaly_scores[matches.where]  # the best may be true all the same
+        return _with_statistics(result, tried, {"search": search_seconds})
+    structures = refine_structures(structures, matches, families, parameters)
     if narrow is not None:
-        structures = with_most_matches(structures, estimate, problem, matches, narrow, rng)
-    if is_calibrated(method.families) and contradicted(structures, matches, problem.radii, RAY_FAMILIES["fundamental"]):
-        families = replace(method.families, members=(method.families[0], RAY_FAMILIES["fundamental"]))
-        return run(points1, points2, replace(method, families=families), options, rng)
-    result = _labelled(structures, scores, matches, estimate, problem, options)
+        structures = with_most_matches(structures, tried, matches, families, narrow, rng)
+    if is_calibrated(families) and contradicted(structures, matches, families, parameters, RAY_FAMILIES["fundamental"]):
+        families = replace(families, members=(families[0], RAY_FAMILIES["fundamental"]))
+        return run(points1, points2, families, replace(parameters, limit=math.inf), options, rng)
+    result = _labelled(structures, anomaly_scores, matches, searched, scores, families, parameters, options)
     seconds = {"search": search_seconds, "labelling": time.perf_counter() - started - search_seconds}
-    return _with_statistics(result, estimate, seconds)
+    return _with_statistics(result, tried, seconds)
 
 
 def _as_points(
@@ -344,29 +311,36 @@ def is_calibrated(families: Families) -> bool:
     return families.motion_id is not None and families[families.motion_id] is RAY_FAMILIES["essential"]
 
 
-def subsample(matches: MatchSet, most: int, stages: Stages, rng: np.random.Generator) -> tuple[MatchSet, Rows]:
+def subsample(matches: MatchSet, most: int, rng: np.random.Generator) -> tuple[MatchSet, Rows]:
     """Return at most so many matches, drawn at random, and their rows."""
     if len(matches) <= most:
         return matches, np.arange(len(matches))
     rows = np.sort(rng.choice(len(matches), most, replace=False))
-    return matches.take(rows, stages.weigh_matches), rows
+    return matches.take(rows), rows
 
 
-def score_all(estimate: Estimate, problem: Problem, matches: MatchSet, rows: Rows) -> Array:
+def score_all(scores: Scores, matches: MatchSet, rows: Rows, families: Families, parameters: Parameters) -> Array:
     """Return the anomaly scores of all matches; those searched are its `rows`."""
     if len(rows) == len(matches):
-        return estimate.scores.of_matches
-    scores, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)
-    scores[rows] = estimate.scores.of_matches
-    scores[others] = estimate.scores.of_others(problem, matches.data[others], matches.groups[others])
-    return scores
+        return scores.of_matches
+    of_all, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)
+    of_all[rows] = scores.of_matches
+    of_all[others] = scores.of_others(matches, others, families, parameters)
+    return of_all
 
 
 def _labelled(
-    structures: Structures, scores: Array, matches: MatchSet, estimate: Estimate, problem: Problem, options: Options
+    structures: Models,
+    scores: Array,
+    matches: MatchSet,
+    searched: MatchSet,
+    null: Scores,
+    families: Families,
+    parameters: Parameters,
+    options: Options,
 ) -> FilterResult:
-    """Return the result of the structures found, without those that hold no match."""
-    given = structures, matches, scores, estimate.scores, problem
+    """Return the result of the structures, without those that hold no match."""
+    given = structures, matches, scores, searched, null, families, parameters
     own = labelling = label_matches(*given)
     if options.threshold is not None or options.false_discovery_rate is not None:
         tolerance = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
@@ -379,7 +353,7 @@ def _labelled(
     if not options.keep_stationary:
         labelling = labelling.without(np.append(overlays, False)[labelling.labels])  # -1, for none, is the last
     weights = own.match_weights(matches.weights, scores)
-    motions = MotionProblem(structures, problem.radii, matches, weights, own.labels, overlays)
+    motions = MotionProblem(structures, families, parameters, matches, weights, own.labels, overlays)
     return _in_pixels(motions, labelling, scores, options)
 
 
@@ -417,6 +391,6 @@ def _flagged(has_match: Mask, reason: str | None, **found: Any) -> FilterResult:
     return FilterResult(*nothing, has_match, reason=reason, **found)
 
 
-def _with_statistics(result: FilterResult, estimate: Estimate, seconds: dict[str, float]) -> FilterResult:
-    rejected = dict(zip(REJECTIONS, estimate.pool.rejected, strict=True))
-    return replace(result, degenerate_samples=rejected, n_models=estimate.pool.n_models, seconds=seconds)
+def _with_statistics(result: FilterResult, tried: Tried, seconds: dict[str, float]) -> FilterResult:
+    rejected = dict(zip(REJECTIONS, tried.rejected.tolist(), strict=True))
+    return replace(result, degenerate_samples=rejected, n_models=tried.n_models, seconds=seconds)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.law import Components, Limits, ScoreLaw, tail_shares
 from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.problem import Problem
 from ruzhash_cv.scoring import Scores
-from ruzhash_cv.selection import Structures
 
 #: More probable than not: what a kept match is at least. Single precision tells it from 1/2, too.
 MORE_THAN_HALF = 0.5 + 2.0**-20
@@ -65,36 +64,37 @@ OWN_CHOICE = Choice()
 
 
 def label_matches(
-    structures: Structures,
+    structures: Models,
     matches: MatchSet,
     scores: Array,
+    searched: MatchSet,
     null: Scores,
-    problem: Problem,
+    families: Families,
+    parameters: Parameters,
     choice: Choice = OWN_CHOICE,
 ) -> Labelling:
     """Return the labelling of matches by their distances to structures and their scores (n,), compared with the decoys of `null`.
 
-    The shares of the law are found among the matches that were searched.
+    The shares of the law are found among the matches that were `searched`.
     """
-    families, parameters = problem.families, problem.parameters
     tolerances = structures.tolerances
     if choice.tolerance is not None:
         tolerances = np.full_like(tolerances, choice.tolerance)
     limits = Limits(tolerances, families.codimensions[structures.family_ids])
-    own, searched, decoys = (
+    own, among, decoys = (
         Agreement(np.sqrt(families.squared_residuals(structures, data).T, order="C"), of)
         for data, of in (
             (matches.data, scores),
-            (problem.matches.data, null.of_matches),
+            (searched.data, null.of_matches),
             (null.decoys, null.of_decoys),
         )
     )
-    posteriors = posteriors_of(own, searched, decoys, problem.matches.weights, limits, matches.unit, parameters)
+    posteriors = posteriors_of(own, among, decoys, searched.weights, limits, matches.unit, parameters)
     distances, decoy_shares = own.distances, tail_shares(scores, np.sort(null.of_decoys))
-    stages, planes, strict = problem.stages, families.is_plane(structures), choice.tolerance is not None
-    labelling: Labelling = stages.label(distances, posteriors, decoy_shares, limits, parameters, strict=strict)
+    planes, strict = families.is_plane(structures), choice.tolerance is not None
+    labelling = label(distances, posteriors, decoy_shares, limits, parameters, strict=strict)
     if not strict:
-        labelling = stages.one_to_one(matches, labelling, scores, planes, parameters)
+        labelling = break_one_to_one(matches, labelling, scores, planes, parameters)
     if choice.false_discovery_rate is not None:
         labelling = most_probable(labelling, choice.false_discovery_rate)
     return labelling
@@ -120,7 +120,7 @@ def posteriors_of(
     return components.probabilities(components.ratios(own.distances, told), shares, len(limits.tolerances))
 
 
-def is_overlay(structures: Structures, labelling: Labelling, matches: MatchSet) -> Mask:
+def is_overlay(structures: Models, labelling: Labelling, matches: MatchSet) -> Mask:
     """Tell which structures did not move while more matches did: a watermark, a border, the bonnet of the car."""
     weights = np.bincount(labelling.labels + 1, matches.weights, minlength=len(structures) + 1)[1:]
     return np.asarray(structures.stationary & (weights < weights[~structures.stationary].sum()))

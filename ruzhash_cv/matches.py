@@ -5,9 +5,8 @@ Where the cameras are known a row goes on with the rays of its two points, see `
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from ruzhash_cv._arrays import COORDINATES, RAYS1, Array, Mask, Rows
 from ruzhash_cv._kernels import jit
 from ruzhash_cv._validation import LARGEST_COORDINATE
 from ruzhash_cv.cameras import Sight
-
-Weigh: TypeAlias = Callable[[Rows, Rows], Array]
 
 #: Where half of the matches have more than so many near them in one coordinate, neighbours are searched in cells of two.
 _CROWDED = 200
@@ -98,7 +95,6 @@ class MatchSet:
         points1: Array,
         points2: Array,
         unit: float,
-        weigh: Weigh = match_weights,
         sight: Sight | None = None,
         largest: float = LARGEST_COORDINATE,
     ) -> MatchSet:
@@ -121,7 +117,9 @@ class MatchSet:
         if sight is not None:
             data = np.hstack([data, pixels[:, RAYS1.start :] * frame.scale])
             into, calibrated = (sight.into1, sight.into2), sight.calibrated
-        return cls(data, groups, keypoints, weigh(groups, keypoints), frame, unit, finite, where, into, calibrated)
+        return cls(
+            data, groups, keypoints, match_weights(groups, keypoints), frame, unit, finite, where, into, calibrated
+        )
 
     def __len__(self) -> int:
         return len(self.data)
@@ -142,10 +140,10 @@ class MatchSet:
         rays = self.data[:, RAYS1]
         return np.hstack([self.data[:, :2], self.data[:, :2] + shift, rays, rays])
 
-    def take(self, rows: Rows, weigh: Weigh = match_weights) -> MatchSet:
+    def take(self, rows: Rows) -> MatchSet:
         """Return some of the matches, with the weights that they have among themselves."""
         groups, keypoints = self.groups[rows], self.keypoints[:, rows]
-        weights = weigh(groups, keypoints)
+        weights = match_weights(groups, keypoints)
         return replace(self, data=self.data[rows], groups=groups, keypoints=keypoints, weights=weights)
 
 

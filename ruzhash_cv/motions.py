@@ -25,14 +25,14 @@ from typing import cast
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.decoys import decoys_of_matches
+from ruzhash_cv.competition import interleaved
+from ruzhash_cv.evidence import Rules, candidates, count_weights, evidence
+from ruzhash_cv.fits import EXACT, fits_as_well, noise_scales, refine
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.base import Models, MotionFamily
+from ruzhash_cv.models.base import Families, Models, MotionFamily
 from ruzhash_cv.models.epipolar import PARALLAX_SIZE
-from ruzhash_cv.refinement import EXACT, fits_as_well, noise_scales, refine
-from ruzhash_cv.repetition import Neighbours, interleaved
-from ruzhash_cv.sampling import SamplePlan, draw_samples, drawn_alike
-from ruzhash_cv.selection import EvidenceRules, Radii, Structures, WithRadii, count_weights, evidence
+from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.sampling import decoys_of_matches, draw_samples, drawn_alike
 
 _SEED = 0
 #: A guard on the time: of more matches a random part is searched, and what is found is fitted to all.
@@ -40,25 +40,16 @@ MOST_SEARCHED = 16_384
 
 
 @dataclass(frozen=True)
-class Motions(Models):
-    """Motions: noise scales and tolerances (m,) in the frame, -ln NFA, and which structures (m, k) each holds."""
-
-    noise: Array
-    tolerances: Array
-    evidences: Array
-    holds: Mask
-
-
-@dataclass(frozen=True)
-class MotionProblem(WithRadii):
+class MotionProblem:
     """What motions are searched in.
 
     `weights` (n,) are those of matches, less of those flagged; `labels` (n,) are structures, -1 = none; `stationary` (k,) tells which
     structures are no part of a motion.
     """
 
-    structures: Structures
-    radii: Radii
+    structures: Models
+    families: Families
+    parameters: Parameters
     matches: MatchSet
     weights: Array
     labels: Rows
@@ -95,9 +86,9 @@ class _Rigid:
         return cast(MotionFamily, self.problem.families[self.family_id])
 
 
-def find_motions(problem: MotionProblem) -> tuple[Motions, Rows]:
+def find_motions(problem: MotionProblem) -> tuple[Models, Rows]:
     """Return the motions, those of most weight first, and which of them each match belongs to, -1 for none."""
-    found: list[Motions] = []
+    found: list[Models] = []
     if problem.families.motion_id is not None:
         rng = np.random.default_rng(_SEED)
         rigid = _fit_structures(problem.part(rng), problem.families.motion_id, rng)
@@ -107,7 +98,7 @@ def find_motions(problem: MotionProblem) -> tuple[Motions, Rows]:
             found = _fitted_to_all(replace(rigid, problem=problem), found)
     single = ~np.any([motion.holds[0] for motion in found], axis=0) & np.ones(len(problem.structures), bool)
     found += [_alone(problem, structure) for structure in np.flatnonzero(single).tolist()]
-    motions = Motions.join(found)
+    motions = Models.join(found)
     member = np.argmax(motions.holds, axis=0)
     nearest = problem.families.nearest(motions, motions.tolerances, problem.matches.data)
     labels = np.where(problem.labels < 0, nearest, member[problem.labels])
@@ -125,7 +116,7 @@ def motion_matrix(problem: MotionProblem, structure: int) -> Array | None:
     model = _fit_structures(problem.part(rng), family_id, rng).own_models[[structure]]
     if not np.isfinite(model).all():
         return None
-    found = Models(model, np.array([family_id], np.uint8))
+    found = Models.of_family(model, family_id)
     matrix = problem.families.to_pixels(found, problem.matches.into)[0]
     return fundamental_matrix(matrix, problem.families[family_id].name, problem.matches)
 
@@ -160,9 +151,9 @@ def _fit_structures(problem: MotionProblem, family_id: int, rng: np.random.Gener
     return rigid
 
 
-def _rigid_motions(rigid: _Rigid, reach: float, rng: np.random.Generator) -> list[Motions]:
+def _rigid_motions(rigid: _Rigid, reach: float, rng: np.random.Generator) -> list[Models]:
     """Return the motions that have a matrix, as told by what is off a plane by at most `reach`; the strongest structures first."""
-    found: list[Motions] = []
+    found: list[Models] = []
     free = ~rigid.problem.stationary
     for structure in range(len(free)):
         motion = _motion_of(rigid, structure, free, reach, rng) if free[structure] else None
@@ -172,7 +163,7 @@ def _rigid_motions(rigid: _Rigid, reach: float, rng: np.random.Generator) -> lis
     return found
 
 
-def _motion_of(rigid: _Rigid, seed: int, free: Mask, reach: float, rng: np.random.Generator) -> Motions | None:
+def _motion_of(rigid: _Rigid, seed: int, free: Mask, reach: float, rng: np.random.Generator) -> Models | None:
     """Return the motion of a structure and of which of the `free` ones it holds, None if nothing tells of one."""
     problem, plane = rigid.problem, rigid.is_plane[seed]
     data, parameters, unit = problem.matches.data, problem.parameters, problem.matches.unit
@@ -197,22 +188,22 @@ def _motion_of(rigid: _Rigid, seed: int, free: Mask, reach: float, rng: np.rando
             return None
     tolerance = _tolerance(rigid, models[best], rows)
     evidences = gains[best].max(axis=1) + problem.structures.evidences[[seed]] * plane
-    family_ids = np.array([rigid.family_id], np.uint8)
-    return Motions(models[best], family_ids, noise[best], tolerance, evidences, holds[best])
+    motion = Models.of_family(models[best], rigid.family_id)
+    return replace(motion, noise=noise[best], tolerances=tolerance, evidences=evidences, holds=holds[best])
 
 
-def _fitted_to_all(rigid: _Rigid, motions: list[Motions]) -> list[Motions]:
+def _fitted_to_all(rigid: _Rigid, motions: list[Models]) -> list[Models]:
     """Return motions that were found among a part of the matches, each fitted to all that were free when it was found."""
     problem, unit, free = rigid.problem, rigid.problem.matches.unit, ~rigid.problem.stationary
     found = []
     for motion in motions:
         seed, rows = int(np.argmax(motion.holds[0])), np.flatnonzero(np.append(free, True)[problem.labels])
         own = replace(problem.matches, data=problem.matches.data[rows], weights=problem.weights[rows])
-        models, noise = refine(motion, own, np.array([unit]), problem.radii)
+        models, noise = refine(motion, own, np.array([unit]), problem.families, problem.parameters)
         gains = _evidence_off(rigid, models, seed, rows[_off(rigid, seed, rows)])
         evidences = gains.max(axis=1) + problem.structures.evidences[[seed]] * rigid.is_plane[seed]
         tolerances = _tolerance(rigid, models, rows)
-        found.append(replace(motion, models=models, noise=noise, tolerances=tolerances, evidences=evidences))
+        found.append(replace(motion, matrices=models, noise=noise, tolerances=tolerances, evidences=evidences))
         free &= ~motion.holds[0]
     return found
 
@@ -229,15 +220,15 @@ def _repeats(rigid: _Rigid, rows: Rows, holds: Mask, own: Mask, near: bool) -> b
     off = own & ~on & np.all(planes, axis=0)
     competes = np.any([np.isin(numbers[off], numbers[on]) for numbers in problem.matches.keypoints[:, rows]], axis=0)
     told = (not near or competes.sum() > PARALLAX_SIZE) and off.any()
-    neighbours = Neighbours.of(problem.matches, problem.parameters)
-    return bool(told and interleaved(problem.matches.coordinates[rows], off, on, neighbours))
+    data, unit = problem.matches.coordinates[rows], problem.matches.unit
+    return bool(told and interleaved(data, off, on, unit, problem.parameters))
 
 
-def _alone(problem: MotionProblem, structure: int) -> Motions:
+def _alone(problem: MotionProblem, structure: int) -> Models:
     """Return a structure as a motion by itself."""
-    own = problem.structures.take(np.array([structure]))
-    holds = np.arange(len(problem.structures))[None] == structure
-    return Motions(own.models, own.family_ids, own.noise, own.tolerances, own.evidences, holds)
+    own, numbers = problem.structures.take(np.array([structure])), np.arange(len(problem.structures))
+    alone = Models(own.matrices, own.family_ids, noise=own.noise, tolerances=own.tolerances, evidences=own.evidences)
+    return replace(alone, holds=numbers[None] == structure)
 
 
 def _off(rigid: _Rigid, seed: int, rows: Rows) -> Mask:
@@ -260,14 +251,13 @@ def _fits(rigid: _Rigid, seed: int, rows: Rows, all_rows: Rows, rng: np.random.G
     # Of the matches flagged all may have no weight.
     held = np.bincount(labels + 1, weights, minlength=2)[labels + 1]
     balanced = weights / np.sqrt(np.maximum(held, 1e-300))
-    plan = SamplePlan.uniform(rigid.family.sample_size, unit, parameters)
-    samples = draw_samples(data, balanced, parameters.motion_samples, plan, rng)
-    models = [rigid.family.solve(data[samples.indices])[0], rigid.own_models[[seed]]]
+    samples, _ = draw_samples(data, balanced, parameters.motion_samples, rigid.family, unit, parameters, rng, (0,))
+    models = [rigid.family.solve(data[samples])[0], rigid.own_models[[seed]]]
     if rigid.is_plane[seed]:
         off = data[_off(rigid, seed, rows)]
-        models.append(rigid.family.from_plane(problem.structures.models[seed], off, parameters.motion_samples, rng))
+        models.append(rigid.family.from_plane(problem.structures.matrices[seed], off, parameters.motion_samples, rng))
     else:
-        models.append(problem.structures.models[[seed]])
+        models.append(problem.structures.matrices[[seed]])
     tried = np.vstack(models)
     tried = tried[np.isfinite(tried).all(axis=1)]
     cut = parameters.preference_cut
@@ -275,8 +265,8 @@ def _fits(rigid: _Rigid, seed: int, rows: Rows, all_rows: Rows, rng: np.random.G
     agreement = np.maximum(0.0, 1.0 - rigid.family.squared_residuals(data, tried) / (cut * scales) ** 2) @ balanced
     tried = tried[np.argsort(-agreement, kind="stable")[: parameters.n_refits]]
     own = replace(problem.matches, data=problem.matches.data[all_rows], weights=problem.weights[all_rows])
-    found = Models(tried, np.full(len(tried), rigid.family_id, np.uint8))
-    return refine(found, own, np.full(len(tried), unit), problem.radii)
+    found = Models.of_family(tried, rigid.family_id)
+    return refine(found, own, np.full(len(tried), unit), problem.families, parameters)
 
 
 def _evidence(rigid: _Rigid, models: Array, rows: Rows, n_free: int, background: Array | float = 0.0) -> Array:
@@ -286,12 +276,12 @@ def _evidence(rigid: _Rigid, models: Array, rows: Rows, n_free: int, background:
     The others were only ranked.
     """
     problem, parameters, weights = rigid.problem, rigid.problem.parameters, rigid.problem.weights[rows]
-    given = Models(models, np.full(len(models), rigid.family_id, np.uint8))
-    found = problem.radii.hypotheses(given, problem.matches.data[rows], rigid.decoys)
+    given, data = Models.of_family(models, rigid.family_id), problem.matches.data[rows]
+    found = candidates(given, data, rigid.decoys, problem.matches.unit, problem.families, parameters)
     found = replace(
         found, background=np.maximum(found.background, background), family_ids=np.zeros_like(found.family_ids)
     )
-    rules = EvidenceRules.of(np.array([n_free]), np.array([rigid.family.codimension]), parameters)
+    rules = Rules.of(np.array([n_free]), np.array([rigid.family.codimension]), parameters)
     counts = count_weights(found.radius_indices, weights, parameters.n_radius_indices)
     gains = evidence(found, counts, float(weights.sum()), rules, parameters.n_refits)
     gains[:, parameters.radii > 1.0 + 1e-9] = -np.inf
@@ -334,5 +324,5 @@ def _held(rigid: _Rigid, models: Array, rows: Rows) -> Mask:
     held = np.zeros((len(models), len(problem.structures)), bool)
     for structure in np.unique(labels[labels >= 0]):
         noise = noise_scales(squared[:, labels == structure], rigid.family.codimension)
-        held[:, structure] = fits_as_well(noise, rigid.least_noise[structure], problem.radii)
+        held[:, structure] = fits_as_well(noise, rigid.least_noise[structure], problem.matches.unit, problem.parameters)
     return held

@@ -13,15 +13,17 @@ from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_real, largest_coordinate
 from ruzhash_cv.cameras import Camera, Sight, as_seen
+from ruzhash_cv.competition import drop_repetitions
 from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise
-from ruzhash_cv.filtering import PARAMETERS, STAGES, Model, families_of, families_of_rays, subsample
+from ruzhash_cv.evidence import held_by
+from ruzhash_cv.filtering import Model, families_of, families_of_rays, subsample
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.base import Models
+from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
-from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.problem import Problem
+from ruzhash_cv.parameters import PARAMETERS, Parameters
 from ruzhash_cv.reasons import MIN_MATCHES
-from ruzhash_cv.search import Estimate, find_structures, held_by
+from ruzhash_cv.sampling import decoys_of_matches
+from ruzhash_cv.search import Tried, search
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.
 ROBUST_METHODS = (4, 8, 16, *range(32, 39))
@@ -293,32 +295,30 @@ def find_matrix(
     """Return the matrix (3, 3) of pixels; None for too few matches, and where no structure is found."""
     if matches.n_groups < MIN_MATCHES:
         return None
-    searched, rows = subsample(matches, parameters.max_searched, STAGES, rng)
-    problem, estimate = _search(kind, searched, parameters, rng)
-    if len(estimate.structures) == 0:
+    searched, rows = subsample(matches, parameters.max_searched, rng)
+    structures, tried, families, decoys = _search(kind, searched, parameters, rng)
+    if len(structures) == 0:
         return None
-    families = problem.families
     # Squares must not overflow.
     family_id, limit = len(families) - 1, min(max(threshold * matches.frame.scale, 1e-300), 1e100)
-    tried = models_tried(estimate, problem, family_id, rng)
-    if len(tried) == 0:
+    models = models_tried(tried, family_id, searched, decoys, families, rng)
+    if len(models) == 0:
         return None
     repeats = np.bincount(matches.where, minlength=len(matches))
-    moving = ~_overlaid(estimate, replace(problem, matches=matches))
+    moving = ~_overlaid(structures, matches, families)
 
     def consensus(of: Rows) -> Consensus:
         return Consensus(families[family_id], matches.take(of), repeats[of], limit, parameters)
 
-    largest = largest_consensus(consensus(rows[moving[rows]]), tried, rng)
-    model = precise(consensus(np.flatnonzero(moving)), largest, problem.radii, family_id)
-    found = Models(model[None], np.array([family_id], np.uint8))
-    return np.asarray(families.to_pixels(found, matches.into)[0])
+    largest = largest_consensus(consensus(rows[moving[rows]]), models, rng)
+    model = Models.of_family(precise(consensus(np.flatnonzero(moving)), largest)[None], family_id)
+    return np.asarray(families.to_pixels(model, matches.into)[0])
 
 
 def _search(
     kind: Model, matches: MatchSet, parameters: Parameters, rng: np.random.Generator
-) -> tuple[Problem, Estimate]:
-    """Return what is searched, and what was found; where motions alone are not found, planes may still propose one.
+) -> tuple[Models, Tried, Families, Array]:
+    """Return structures, what was tried, families and decoys; if motions alone are not found, planes may still propose one.
 
     Of planes one is wanted, not all. So twice as many models are refitted, and neighbourhoods hardly larger than a sample take part.
     """
@@ -327,19 +327,20 @@ def _search(
         parameters = replace(parameters, n_refits=2 * parameters.n_refits, neighbourhoods=sizes)
     for model in (kind,) if kind == "homography" else (kind, "auto"):
         families = families_of_rays(model, calibrated=True) if matches.calibrated else families_of(model)
-        problem = Problem.of(matches, families, parameters, STAGES, rng)
-        estimate = find_structures(problem, rng)
-        if len(estimate.structures) > 0:
+        decoys = decoys_of_matches(matches, parameters, rng)
+        structures, discarded, scores, tried = search(matches, decoys, families, parameters, rng)
+        structures, *_ = drop_repetitions(structures, discarded, scores, matches, decoys, families, parameters, rng)
+        if len(structures) > 0:
             break
-    return problem, estimate
+    return structures, tried, families, decoys
 
 
-def _overlaid(estimate: Estimate, problem: Problem) -> NDArray[np.bool_]:
-    """Tell which matches (n,) are an overlay: they did not move, and structures that did explain more."""
-    structures, stationary = estimate.structures, estimate.structures.stationary
-    if not structures.weights[stationary].sum() < structures.weights[~stationary].sum():
-        return np.zeros(len(problem.matches), bool)
-    return np.asarray(held_by(structures.take(np.flatnonzero(stationary)), problem).any(axis=0))
+def _overlaid(structures: Models, matches: MatchSet, families: Families) -> NDArray[np.bool_]:
+    """Return which matches (n,) are an overlay: they did not move, and structures that did explain more."""
+    stationary = structures.stationary
+    if not structures.support[stationary].sum() < structures.support[~stationary].sum():
+        return np.zeros(len(matches), bool)
+    return np.asarray(held_by(structures.take(np.flatnonzero(stationary)), matches, families).any(axis=0))
 
 
 def _one_of(ours: ArrayLike | None, theirs: ArrayLike | None, name: str, other: str) -> ArrayLike:

@@ -11,60 +11,94 @@ from dataclasses import replace
 
 import numpy as np
 
-from ruzhash_cv._arrays import Mask
+from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv.competition import scored_without
+from ruzhash_cv.evidence import candidates, extract, held_by, strongest_first
+from ruzhash_cv.fits import refine_structures
 from ruzhash_cv.labelling import is_overlay, label_matches
-from ruzhash_cv.motions import MotionProblem, Motions, find_motions
-from ruzhash_cv.problem import Problem
-from ruzhash_cv.refinement import refine_structures
-from ruzhash_cv.search import Estimate, without
-from ruzhash_cv.selection import Structures, strongest_first
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import Families, Models
+from ruzhash_cv.motions import MotionProblem, find_motions
+from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.scoring import Scores
 
 
 def resolve_overlaps(
-    estimate: Estimate, problem: Problem, rng: np.random.Generator, *, join_motions: bool = True
-) -> Estimate:
-    """Return the estimate without overlapping planes of weaker motions; the motions of those kept join the structures."""
-    if not estimate.overlapping.any():
-        return estimate
-    false, motions = false_planes(estimate, problem)
+    structures: Models,
+    overlapping: Mask,
+    discarded: Mask,
+    scores: Scores,
+    matches: MatchSet,
+    decoys: Array,
+    families: Families,
+    parameters: Parameters,
+    n_tried: int,
+    rng: np.random.Generator,
+    *,
+    join_motions: bool = True,
+) -> tuple[Models, Scores]:
+    """Return structures without overlapping planes of weaker motions, and scores; the motions of those kept join the structures."""
+    if not overlapping.any():
+        return structures, scores
+    false, motions = false_planes(structures, overlapping, scores, matches, families, parameters)
     if not false.any():
-        return estimate
-    return without(estimate, false, problem, rng, motions if join_motions else None)
+        return structures, scores
+    kept = structures.take(np.flatnonzero(~false))
+    removed, structures = held_by(structures, matches, families).any(axis=0) | discarded, kept
+    if join_motions and len(motions) > 0:
+        held, total = held_by(kept, matches, families).any(axis=0), float(matches.weights.sum())
+        given = candidates(motions, matches.data, decoys, matches.unit, families, parameters)
+        left = np.where(held | removed, 0.0, matches.weights)
+        more, _ = extract(given, left, matches.unit, families, parameters, n_tried, total)
+        structures = strongest_first(Models.join([kept, more]))
+    return structures, scored_without(removed, kept, structures, scores, matches, decoys, families, parameters, rng)
 
 
-def join_motions(estimate: Estimate, problem: Problem) -> Estimate:
-    """Return the estimate with the rigid motions among the structures that hold several planes and nothing else.
+def join_motions(
+    structures: Models, scores: Scores, matches: MatchSet, families: Families, parameters: Parameters
+) -> Models:
+    """Return structures with the rigid motions among them that hold several planes and nothing else.
 
-    Mismatches around one plane may seem to be a motion of it. Two planes that fit one fundamental matrix are none by chance.
+    Mismatches around one plane may seem to be a motion of it. Two planes that fit one fundamental matrix do not by chance.
     """
-    motions, parameters = motions_of(estimate, problem), problem.parameters
-    planes = problem.families.is_plane(estimate.structures)
+    motions, planes = motions_of(structures, scores, matches, families, parameters), families.is_plane(structures)
     new = ((motions.holds & planes).sum(axis=1) > 1) & ~(motions.holds & ~planes).any(axis=1)
-    motions = motions.take(np.flatnonzero(new & ~problem.families.is_plane(motions)))
-    radii = motions.tolerances / (problem.matches.unit * parameters.tolerance_ratio)
-    indices = np.searchsorted(parameters.radii, radii * (1.0 - 1e-9))
-    within = problem.families.in_tolerances(motions, motions.tolerances, problem.matches.data) <= 1.0
-    moved = np.zeros(len(motions), bool)
-    told = indices, motions.tolerances, motions.evidences, within @ problem.matches.weights, moved, motions.noise
-    joined = Structures(motions.models, motions.family_ids, *told)
-    return replace(estimate, structures=strongest_first(Structures.join([estimate.structures, joined])))
+    motions = motions.take(np.flatnonzero(new & ~families.is_plane(motions)))
+    radii = motions.tolerances / (matches.unit * parameters.tolerance_ratio)
+    joined = replace(
+        motions,
+        steps=np.searchsorted(parameters.radii, radii * (1.0 - 1e-9)),
+        support=held_by(motions, matches, families) @ matches.weights,
+        stationary=np.zeros(len(motions), bool),
+        holds=np.zeros(0, bool),
+    )
+    return strongest_first(Models.join([structures, joined]))
 
 
-def false_planes(estimate: Estimate, problem: Problem) -> tuple[Mask, Motions]:
-    """Tell which structures are planes that overlap with those of stronger motions, and return the rigid motions of the others."""
-    motions = motions_of(estimate, problem)
-    rank, false = np.argmax(motions.holds, axis=0), np.zeros(len(estimate.structures), bool)
+def false_planes(
+    structures: Models,
+    overlapping: Mask,
+    scores: Scores,
+    matches: MatchSet,
+    families: Families,
+    parameters: Parameters,
+) -> tuple[Mask, Models]:
+    """Return which structures are planes that overlap with those of stronger motions, and the rigid motions of the others."""
+    motions = motions_of(structures, scores, matches, families, parameters)
+    rank, false = np.argmax(motions.holds, axis=0), np.zeros(len(structures), bool)
     for plane in np.argsort(rank, kind="stable"):
-        false[plane] = (estimate.overlapping[plane] & (rank < rank[plane]) & ~false).any()
-    rigid = ~problem.families.is_plane(motions)
+        false[plane] = (overlapping[plane] & (rank < rank[plane]) & ~false).any()
+    rigid = ~families.is_plane(motions)
     return false, motions.take(np.flatnonzero(rigid & (motions.holds & ~false).any(axis=1)))
 
 
-def motions_of(estimate: Estimate, problem: Problem) -> Motions:
+def motions_of(
+    structures: Models, scores: Scores, matches: MatchSet, families: Families, parameters: Parameters
+) -> Models:
     """Return the motions of the structures, those of most weight first."""
-    matches = problem.matches
-    structures = refine_structures(estimate.structures, matches, problem.radii)
-    labelling = label_matches(structures, matches, estimate.scores.of_matches, estimate.scores, problem)
+    structures = refine_structures(structures, matches, families, parameters)
+    labelling = label_matches(structures, matches, scores.of_matches, matches, scores, families, parameters)
     overlays = is_overlay(structures, labelling, matches)
-    weights = labelling.match_weights(matches.weights, estimate.scores.of_matches)
-    return find_motions(MotionProblem(structures, problem.radii, matches, weights, labelling.labels, overlays))[0]
+    weights = labelling.match_weights(matches.weights, scores.of_matches)
+    problem = MotionProblem(structures, families, parameters, matches, weights, labelling.labels, overlays)
+    return find_motions(problem)[0]

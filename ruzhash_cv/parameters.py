@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -91,6 +92,9 @@ class Parameters:
         0.98, "a model for one threshold has at least this share of the most matches that any has", "share"
     )
 
+    #: A caller's threshold, in units: radii of structures end there. It is no number of the method.
+    limit: float = math.inf
+
     @cached_property
     def scales(self) -> Array:
         """Noise scales of a preference, in units, the widest first."""
@@ -160,3 +164,7 @@ class Parameters:
         """Return the largest tolerance of structures of families of a codimension, in units."""
         exponent = self.motion_widest_radius if codimension == 1 else self.plane_widest_radius
         return float(np.sqrt(2.0) ** exponent) * self.tolerance_ratio
+
+
+#: The numbers of the method.
+PARAMETERS = Parameters()

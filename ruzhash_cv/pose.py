@@ -15,7 +15,7 @@ from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
 from ruzhash_cv.models.linear import directions
 from ruzhash_cv.motions import MOST_SEARCHED, MotionProblem
 from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.sampling import SamplePlan, draw_samples, drawn_alike
+from ruzhash_cv.sampling import draw_samples, drawn_alike
 
 #: Samples of five matches, where the motion's own matrix is not all that may be.
 N_FIVES = 48
@@ -163,8 +163,8 @@ def _angles(placed: Placed, first: Array, second: Array) -> Array:
 
 def from_samples_of_five(views: Views, parameters: Parameters) -> Array:
     """Return essential matrices (m, 9) of samples of five of all matches: a plane may have hidden the others."""
-    plan = SamplePlan.uniform(_FAMILY.sample_size, views.noise, parameters)
-    samples = draw_samples(views.data, views.weights, N_FIVES, plan, np.random.default_rng(_SEED)).indices
+    rng = np.random.default_rng(_SEED)
+    samples, _ = draw_samples(views.data, views.weights, N_FIVES, _FAMILY, views.noise, parameters, rng, (0,))
     return _FAMILY.solve(views.data[samples])[0]
 
 

@@ -1,4 +1,4 @@
-"""Preference space: how well each correspondence agrees with each model.
+"""Preference space: how well each correspondence agrees with each model, and which models cover the correspondences best.
 
 The embedding is section 3 of Leveni, Magri, Alippi, Boracchi, "Hashing for Structure-based Anomaly Detection",
 ICIAP 2023.
@@ -6,8 +6,8 @@ ICIAP 2023.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,8 @@ from scipy import sparse
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import jit
 from ruzhash_cv._validation import as_array
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import TwoViewFamily
 from ruzhash_cv.parameters import Parameters
 
 #: Rows of preferences (n, m), dense or sparse.
@@ -25,54 +27,81 @@ Preferences: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 _WIDTH = 8
 
 
-class Kernel(NamedTuple):
-    """What turns a residual r into a preference: the mean of exp(-r^2 / (2 s^2)) over the noise scales s, 0 beyond a limit.
-
-    Each scale is a third of the one before; `falloff` is 1 / (2 s^2) of the widest, `limit` is a squared residual.
-    """
-
-    limit: float
-    falloff: float
-    n_scales: int
-
-    @classmethod
-    def of(cls, unit: float, parameters: Parameters) -> Kernel:
-        """Return the kernel for residuals in the unit that `unit` is in."""
-        sigma = parameters.widest_scale * unit
-        return cls((parameters.preference_cut * sigma) ** 2, 0.5 / (sigma * sigma), parameters.n_scales)
-
-
-class Embedded(NamedTuple):
-    """Preferences (m, n) of correspondences for models, their weighted sums (m,), and how many decoys (m,) have any."""
-
-    preferences: NDArray[np.float32]
-    sums: Array
-    n_decoys: Array
-
-    @classmethod
-    def empty(cls, m: int, n: int) -> Embedded:
-        """Return empty arrays for m models and n correspondences."""
-        return cls(np.empty((m, n), np.float32), np.empty(m), np.empty(m))
-
-    def of_models(self, rows: slice) -> Embedded:
-        """Return the part of some of the models."""
-        return Embedded(self.preferences[rows], self.sums[rows], self.n_decoys[rows])
+#: Residuals of so many models at once: many more leave the processor's cache, and memory for much fewer is given back each time.
+_MODELS_AT_ONCE = 320
 
 
 def embed(
-    squared: Array, kernel: Kernel, groups: Rows, sample_groups: Rows, weights: Array, into: Embedded | None = None
-) -> Embedded:
-    """Return preferences from squared residuals (m, n + N) of n correspondences and N decoys.
+    squared: Array,
+    unit: float,
+    parameters: Parameters,
+    groups: Rows,
+    samples: Rows,
+    weights: Array,
+    into: tuple[NDArray[np.float32], Array, Array] | None = None,
+) -> tuple[NDArray[np.float32], Array, Array]:
+    """Return preferences (m, n), their weighted sums (m,) and how many decoys (m,) have any, from squared residuals (m, n + N).
 
-    They are means over several noise scales, so that the noise need not be known. A correspondence has no preference for a model if its
-    duplicate group, `groups` (n,), has a member in the model's sample, `sample_groups` (m, s), where -1 is no group.
+    Residuals are those of n correspondences, with `weights` (n,), and N decoys. A preference is the mean of exp(-r^2 / (2 s^2)) over
+    several noise scales s, so that the noise need not be known, and 0 beyond a limit. A correspondence has no preference for a model if
+    its duplicate group, `groups` (n,), has a member in the model's sample, `samples` (m, s), where -1 is no group.
     """
-    found = into or Embedded.empty(len(squared), len(weights))
-    _embed_kernel(squared, tuple(kernel), groups, sample_groups, weights, tuple(found))
-    return found
+    m, n, sigma = len(squared), len(weights), parameters.widest_scale * unit
+    written = into or (np.empty((m, n), np.float32), np.empty(m), np.empty(m))
+    kernel = (parameters.preference_cut * sigma) ** 2, 0.5 / (sigma * sigma), parameters.n_scales
+    _embed_kernel(squared, kernel, groups, samples, weights, written)
+    return written
 
 
-@cache
+def weigh(
+    matrices: Array, samples: Rows, family: TwoViewFamily, matches: MatchSet, decoys: Array, parameters: Parameters
+) -> tuple[NDArray[np.float32], Array, Array]:
+    """Return preferences (m, n) of matches for models (m, 9) of one family, their weighted sums (m,), and significances (m,)."""
+    data, m = np.vstack([matches.data, decoys]), len(matrices)
+    preferences, sums, n_decoys = np.empty((m, len(matches)), np.float32), np.empty(m), np.empty(m)
+    for begin in range(0, m, _MODELS_AT_ONCE):
+        part = slice(begin, begin + _MODELS_AT_ONCE)
+        into = preferences[part], sums[part], n_decoys[part]
+        squared = family.squared_residuals(data, matrices[part])
+        embed(squared, matches.unit, parameters, matches.groups, samples[part], matches.weights, into)
+    expected = expected_preference(family.codimension, parameters)
+    return preferences, sums, significance(sums, n_decoys, expected, matches, len(decoys))
+
+
+def significance(
+    sums: Array,
+    n_decoys: Array,
+    expected: Array | float,
+    matches: MatchSet,
+    n_all_decoys: int,
+    sample_sizes: Array | float = 0.0,
+) -> Array:
+    """Return weights of models, max(0, 1 - D / S), S and D being the mean preferences of matches and of mismatches.
+
+    S counts matches by their weights, less `sample_sizes`, if these have preferences too. D is the share of decoys that have a
+    preference at all, one more of them so that it is never 0, times the `expected` preference of these.
+    """
+    chance = expected * (1.0 + n_decoys) / (n_all_decoys + 1.0)
+    share = (sums - sample_sizes) / matches.weights.sum()
+    return np.asarray(np.maximum(0.0, 1.0 - chance / np.maximum(share, 1e-12)))
+
+
+def greedy_cover(
+    preferences: NDArray[np.float32], sums: Array, weights: Array, match_weights: Array, n_wanted: int
+) -> Rows:
+    """Choose models greedily by their weighted sum of preferences; what one prefers fully counts half for the next.
+
+    The `sums` are those by these weights of matches or larger ones.
+    """
+    chosen = np.empty(min(n_wanted, len(preferences)), np.int64)
+    # A little more, so that by rounding too none is less than a sum is.
+    bounds = sums * weights * (1.0 + 1e-9)
+    heap = np.argsort(-bounds, kind="stable")
+    queue = bounds, np.full(len(preferences), -1), heap
+    return chosen[: _cover_kernel(preferences, weights, match_weights.copy(), queue, chosen)]
+
+
+@lru_cache(64)
 def expected_preference(codimension: int, parameters: Parameters) -> float:
     """Return the mean preference of what has one by chance: shares of it within r of a model grow as r ** codimension."""
     r = parameters.preference_limit * ((np.arange(1000) + 0.5) / 1000) ** (1.0 / codimension)
@@ -107,24 +136,26 @@ def as_preferences(preferences: Any, name: str = "preferences") -> NDArray[np.fl
 
 
 @jit
-def _embed_kernel(squared: Any, kernel: Any, groups: Any, sample_groups: Any, weights: Any, found: Any) -> None:
+def _embed_kernel(squared: Any, kernel: Any, groups: Any, sample_groups: Any, weights: Any, written: Any) -> None:
     """Write preferences, their sums, and the counts of decoys.
 
+    Each noise scale is a third of the one before. `kernel`: a limit of squared residuals, 1 / (2 s^2) of the widest scale s, and how
+    many scales there are.
     What lies within the limit is gathered without a branch first: it is little of all, and exponentials take most of the time.
     """
-    kernel, found = Kernel(*kernel), Embedded(*found)
+    (limit, falloff, n_scales), (preferences, sums, n_decoys) = kernel, written
     n = np.uint64(len(weights))  # unsigned: a signed index costs a test for negative ones
     near, values, terms = np.empty(n, np.uint64), np.empty(n), np.empty(n)
     for item in range(len(squared)):
         n_near, beyond, total = np.uint64(0), np.uint64(0), 0.0
         for row in range(n):
-            found.preferences[item, row], near[n_near], values[n_near] = 0.0, row, squared[item, row]
-            n_near += np.uint64(squared[item, row] <= kernel.limit)
+            preferences[item, row], near[n_near], values[n_near] = 0.0, row, squared[item, row]
+            n_near += np.uint64(squared[item, row] <= limit)
         for row in range(n, np.uint64(squared.shape[1])):
-            beyond += np.uint64(squared[item, row] <= kernel.limit)
+            beyond += np.uint64(squared[item, row] <= limit)
         for at in range(n_near):
-            values[at] = terms[at] = _exp(-kernel.falloff * values[at])
-        for _ in range(kernel.n_scales - 1):
+            values[at] = terms[at] = _exp(-falloff * values[at])
+        for _ in range(n_scales - 1):
             for at in range(n_near):
                 # Each scale's term is the ninth power of the one before: one exponential for all.
                 cubed = terms[at] * terms[at] * terms[at]
@@ -135,9 +166,9 @@ def _embed_kernel(squared: Any, kernel: Any, groups: Any, sample_groups: Any, we
             for member in range(sample_groups.shape[1]):
                 own |= groups[row] == sample_groups[item, member]
             if not own:
-                found.preferences[item, row] = values[at] / kernel.n_scales
-                total += weights[row] * found.preferences[item, row]
-        found.sums[item], found.n_decoys[item] = total, beyond
+                preferences[item, row] = values[at] / n_scales
+                total += weights[row] * preferences[item, row]
+        sums[item], n_decoys[item] = total, beyond
 
 
 @jit
@@ -150,3 +181,52 @@ def _exp(x: float) -> float:
     series = 1.0 + z * (1.0 + z / 2 * (1.0 + z / 3 * (1.0 + z / 4 * (1.0 + z / 5 * (1.0 + z / 6 * (1.0 + z / 7))))))
     fourth = series * series * (series * series)
     return fourth * fourth * (fourth * fourth)
+
+
+@jit
+def _cover_kernel(preferences: Any, weights: Any, left: Any, queue: Any, chosen: Any) -> int:
+    """A model's sum only ever falls: what was last known of it bounds it, and only the largest bounds are summed anew.
+
+    The `queue` is the bounds, after how many choices each was computed, and a heap of models by these.
+    """
+    bounds, computed, heap = queue
+    n_chosen = 0
+    while n_chosen < len(chosen) and bounds[heap[0]] > 0.0:
+        best = heap[0]
+        own = preferences[best]
+        if computed[best] == n_chosen:
+            chosen[n_chosen], bounds[best] = best, -1.0
+            n_chosen += 1
+            for row in range(len(left)):
+                left[row] /= 1.0 + own[row]
+        else:
+            bounds[best], computed[best] = _product(left, own) * weights[best], n_chosen
+        at, child = 0, 1
+        while child < len(heap):
+            if child + 1 < len(heap) and _comes_before(bounds, heap[child + 1], heap[child]):
+                child += 1
+            if not _comes_before(bounds, heap[child], best):
+                break
+            heap[at], at, child = heap[child], child, 2 * child + 1
+        heap[at] = best
+    return n_chosen
+
+
+@jit
+def _comes_before(bounds: Any, one: int, other: int) -> Any:
+    return bounds[one] > bounds[other] or (bounds[one] == bounds[other] and one < other)
+
+
+@jit
+def _product(left: Any, own: NDArray[Any]) -> float:
+    """Return a sum of products in four parts, none of which waits for the others."""
+    a = b = c = d = 0.0
+    whole = np.uint64(len(left) // 4 * 4)
+    for row in range(np.uint64(0), whole, np.uint64(4)):
+        a += left[row] * own[row]
+        b += left[row + np.uint64(1)] * own[row + np.uint64(1)]
+        c += left[row + np.uint64(2)] * own[row + np.uint64(2)]
+        d += left[row + np.uint64(3)] * own[row + np.uint64(3)]
+    for row in range(whole, np.uint64(len(left))):
+        a += left[row] * own[row]
+    return (a + b) + (c + d)

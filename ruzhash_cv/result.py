@@ -14,7 +14,8 @@ from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import check_int
 from ruzhash_cv.cameras import as_both_cameras
-from ruzhash_cv.motions import MotionProblem, Motions, find_motions, fundamental_matrix, motion_matrix
+from ruzhash_cv.models.base import Models
+from ruzhash_cv.motions import MotionProblem, find_motions, fundamental_matrix, motion_matrix
 from ruzhash_cv.pose import CameraPose, pose_of_motion
 from ruzhash_cv.sampling import REJECTIONS
 
@@ -257,7 +258,7 @@ def _motions_in_pixels(problem: MotionProblem, distinct: Rows, structures: Rows)
     return tuple(motions), given[1:] - 1
 
 
-def _as_motion(problem: MotionProblem, found: Motions, item: int, support: int) -> Motion:
+def _as_motion(problem: MotionProblem, found: Models, item: int, support: int) -> Motion:
     own, scale = found.take(np.array([item])), problem.matches.frame.scale
     planes = own.holds[0] & problem.families.is_plane(problem.structures)
     matrix, kind = problem.families.to_pixels(own, problem.matches.into)[0], problem.families[own.family_ids[0]].name

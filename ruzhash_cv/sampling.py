@@ -1,15 +1,14 @@
-"""Minimal sample sets from neighbourhoods, degenerate ones rejected and counted."""
+"""Minimal sample sets from neighbourhoods, and decoys: correspondences known to be mismatches, made of points of different matches."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from ruzhash_cv._arrays import COORDINATES, Array, Rows
+from ruzhash_cv._arrays import COORDINATES, POINT2, RAYS2, Array, Rows
 from ruzhash_cv._kernels import below, draw_key, jit, mix, uniform
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import TwoViewFamily
@@ -19,71 +18,12 @@ from ruzhash_cv.parameters import Parameters
 _FEW_DISTANCES = 1_500_000
 #: A guard on the time: degenerate draws after which a sample is given up.
 _MOST_DEGENERATE = 20
-#: Of so many rows a structure can be fitted and its noise told.
+#: So many rows are enough to fit a structure and estimate its noise.
 _FEW_ROWS = 256
-#: Why a sample makes no model; the last is told by the solver.
+#: Why a sample makes no model: two of its points are too close together in an image (or fewer matches nearby have weight than a sample
+#: needs), three are on a line, their orientation differs between the images, or the solver finds no model.
 REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
 _REPEATED, _COLLINEAR, _FLIPPED, _GOOD = 0, 1, 2, 3
-
-
-@dataclass(frozen=True)
-class SamplePlan:
-    """How samples of one family are drawn.
-
-    A sample is a first match and others among its nearest in (x1, y1, x2, y2), because a true match has true neighbours more often
-    than a mismatch has. `neighbourhoods` are their numbers, used one after the other; 0 is the whole set. Points of a sample are at
-    least `min_spread` apart in both images. An `affine` sample is the most nearly affine of `n_candidates`: the one whose triangles
-    have the most equal ratios of areas between the images. These ratios are nearly equal on a plane, and differ among mismatches.
-    """
-
-    sample_size: int
-    affine: bool
-    neighbourhoods: tuple[int, ...]
-    min_spread: float
-    n_candidates: int
-    min_height: float  # of a triangle, in `min_spread`, below which its points are collinear
-
-    @classmethod
-    def of(cls, family: TwoViewFamily, min_spread: float, parameters: Parameters) -> SamplePlan:
-        """Return the plan for a family."""
-        n_candidates = parameters.n_candidates if family.is_plane else 1
-        sizes, height = parameters.neighbourhoods, parameters.min_height
-        return cls(family.sample_size, family.is_plane, sizes, min_spread, n_candidates, height)
-
-    @classmethod
-    def uniform(cls, sample_size: int, min_spread: float, parameters: Parameters) -> SamplePlan:
-        """Return the plan of samples among all matches, each the first one that is not degenerate."""
-        return cls(sample_size, False, (0,), min_spread, 1, parameters.min_height)
-
-
-@dataclass(frozen=True)
-class MinimalSamples:
-    """Minimal sample sets: rows (m, sample_size) of correspondences, and how many draws were degenerate, by reason.
-
-    ``"repeated"``: two points too close together in an image, or fewer nearby that have weight than a sample needs. ``"collinear"``.
-    ``"flipped"``: the orientation of the points is not the same in both images.
-    """
-
-    indices: Rows
-    rejected: dict[str, int]
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-
-class _Drawing(NamedTuple):
-    """What rows are drawn by: their weights, these cumulated, and where to look for a share of the weight."""
-
-    weights: Array
-    cumulative: Array
-    starts: Rows
-
-
-class _Neighbourhoods(NamedTuple):
-    """Nearest rows (n_seeds, k + 1) of the first rows, each of which begins with itself, and the sizes that alternate."""
-
-    nearest: Rows
-    sizes: Rows
 
 
 class _Rules(NamedTuple):
@@ -93,53 +33,84 @@ class _Rules(NamedTuple):
     affine: bool
 
 
-class _Drawn(NamedTuple):
-    """Samples (m, sample_size), and how many draws had each verdict."""
-
-    samples: Rows
-    verdicts: Rows
-
-
-def samples_of_matches(
-    matches: MatchSet,
+def draw_samples(
+    data: Array,
     weights: Array,
     n_samples: int,
     family: TwoViewFamily,
+    min_spread: float,
     parameters: Parameters,
     rng: np.random.Generator,
-) -> MinimalSamples:
-    """Draw samples of a family, as `draw_samples` by the family's plan."""
-    plan = SamplePlan.of(family, matches.unit, parameters)
-    return draw_samples(matches.data, weights, n_samples, plan, rng)
+    neighbourhoods: tuple[int, ...] | None = None,
+) -> tuple[Rows, Rows]:
+    """Draw samples of correspondences in proportion to `weights` (n,), from neighbourhoods of several sizes in turn.
 
+    A sample is a first match and others among its nearest in (x1, y1, x2, y2), because a true match has true neighbours more often
+    than a mismatch has. Points of a sample are at least `min_spread` apart in both images. Of a plane, the sample is the most nearly
+    affine of several: the one whose triangles have the most equal ratios of areas between the images. These ratios are nearly equal on
+    a plane, and differ among mismatches. Only rows that have weight are drawn, and only these count as neighbours.
 
-def draw_samples(
-    data: Array, weights: Array, n_samples: int, plan: SamplePlan, rng: np.random.Generator
-) -> MinimalSamples:
-    """Draw samples of correspondences in proportion to `weights` (n,); fewer come back where draws are degenerate too often.
-
-    Only rows that have weight are drawn, and only these count as neighbours.
+    Returns the samples (m, sample_size), fewer where draws are degenerate too often, and how many draws (3,) were degenerate, for each
+    of `REJECTIONS` but the last.
     """
-    rows, size = np.flatnonzero(weights > 0.0), plan.sample_size
+    sizes_wanted = parameters.neighbourhoods if neighbourhoods is None else neighbourhoods
+    rows, size, verdicts = np.flatnonzero(weights > 0.0), family.sample_size, np.zeros(4, np.int64)
     if len(rows) < size or n_samples == 0:
-        return MinimalSamples(np.zeros((0, size), np.int64), dict.fromkeys(REJECTIONS[:3], 0))
-    own, shares, widest = np.ascontiguousarray(data[rows, COORDINATES]), weights[rows], max(plan.neighbourhoods)
+        return np.zeros((0, size), np.int64), verdicts[:3]
+    own, shares = np.ascontiguousarray(data[rows, COORDINATES]), weights[rows]
     cumulative, nearest = np.cumsum(shares), np.zeros((1, 1), np.int64)
-    if widest > 0:
-        n_seeds = -(-n_samples // len(plan.neighbourhoods))
+    if max(sizes_wanted) > 0:
+        n_seeds = -(-n_samples // len(sizes_wanted))
         # Stratified: as many seeds from each part of the matches as its weight asks for.
         at = (np.arange(n_seeds) + rng.random(n_seeds)) / n_seeds
         seeds = np.minimum(np.searchsorted(cumulative, at * cumulative[-1], side="right"), len(rows) - 1)
-        nearest = nearest_rows(own, seeds, widest + 1)
-    sizes = np.array([min(each, nearest.shape[1] - 1) for each in plan.neighbourhoods], np.int64)
+        nearest = nearest_rows(own, seeds, max(sizes_wanted) + 1)
+    sizes = np.array([min(wanted, nearest.shape[1] - 1) for wanted in sizes_wanted], np.int64)
     starts = np.searchsorted(cumulative, np.arange(len(rows)) * (cumulative[-1] / len(rows)), side="right")
     starts, key = np.minimum(starts, len(rows) - 1), draw_key(rng)
-    rules = _Rules(plan.min_spread, plan.min_height, plan.n_candidates, plan.affine)
-    drawn = _Drawn(np.empty((n_samples, size), np.int64), np.zeros(4, np.int64))
+    n_candidates = parameters.n_candidates if family.is_plane else 1
+    rules = _Rules(min_spread, parameters.min_height, n_candidates, family.is_plane)
+    samples = np.empty((n_samples, size), np.int64)
     given = (shares, cumulative, starts), (nearest, sizes), tuple(rules)
-    n_drawn = _draw_kernel(own, *given, key, tuple(drawn))
-    rejected = dict(zip(REJECTIONS[:3], drawn.verdicts[:3].tolist(), strict=True))
-    return MinimalSamples(rows[drawn.samples[:n_drawn]], rejected)
+    n_drawn = _draw_kernel(own, *given, key, (samples, verdicts))
+    return rows[samples[:n_drawn]], verdicts[:3]
+
+
+def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Generator) -> Array:
+    """Pair the first point of one correspondence with the second point of another, `n_decoys` times.
+
+    A pairing is refused if its two points' partners are within `distance` of where it would put them: it could be true. Fewer
+    come back if most are.
+    """
+    if len(data) == 0:
+        return np.zeros((0, data.shape[1]))
+    i, j = rng.integers(len(data), size=(2, 2 * n_decoys))
+    x1, y1, x2, y2 = (np.abs(data.take(i, axis=0) - data.take(j, axis=0)) >= distance).T[COORDINATES]
+    far = np.flatnonzero((x1 | y1) & (x2 | y2))[:n_decoys]
+    decoys: Array = data.take(i[far], axis=0)
+    others = data.take(j[far], axis=0)
+    for second in (POINT2, RAYS2):
+        decoys[:, second] = others[:, second]
+    return decoys
+
+
+def decoys_of_matches(matches: MatchSet, parameters: Parameters, rng: np.random.Generator) -> Array:
+    """Return decoys (N, 4) made of all matches: models are weighed against these."""
+    return draw_decoys(matches.data, parameters.n_decoys, parameters.widest_scale * matches.unit, rng)
+
+
+def decoys_of_unexplained(
+    matches: MatchSet, unexplained: Array, parameters: Parameters, rng: np.random.Generator
+) -> Array:
+    """Return decoys (N, 4) made of matches that no structure explains, so that their points are where those of mismatches are.
+
+    Few such matches may be true ones that were missed. So the fewer they are, the more decoys are made of all matches.
+    """
+    n_decoys, distance = parameters.n_decoys, parameters.widest_scale * matches.unit
+    beyond = matches.data[unexplained > 0.0]
+    n_beyond = round(n_decoys * len(beyond) / (len(beyond) + parameters.prior_matches))
+    first = draw_decoys(beyond, n_beyond, distance, rng)
+    return np.vstack([first, draw_decoys(matches.data, n_decoys - len(first), distance, rng)])
 
 
 def drawn_alike(labels: Rows, most: int, rng: np.random.Generator) -> Rows:
@@ -174,19 +145,20 @@ def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:
 def _draw_kernel(data: Any, drawing: Any, around: Any, rules: Any, key: Any, drawn: Any) -> int:
     """Write samples, as many from each size of neighbourhood, count verdicts, and return how many samples there are.
 
-    Each seed is used with all sizes, and the next one where a draw fails.
+    Each seed is used with all sizes, and the next one where a draw fails. `drawing`: weights, these cumulated, and where to look for a
+    share of the weight. `around`: the nearest rows (n_seeds, k + 1) of seeds, each beginning with itself, and the sizes that alternate.
     """
-    drawing, around, rules, drawn = _Drawing(*drawing), _Neighbourhoods(*around), _Rules(*rules), _Drawn(*drawn)
-    samples, weights = drawn.samples, drawing.weights
+    (weights, cumulative, starts), (nearest, sizes), (samples, verdicts) = drawing, around, drawn
+    rules = _Rules(*rules)
     size, n_drawn = samples.shape[1], 0
     taken, points = np.empty(size, np.int64), np.empty((size, 4))
     for slot in range(len(samples)):
         stream = mix(key, np.uint64(slot))
         counter = np.uint64(0)
-        k = around.sizes[slot % len(around.sizes)]
+        k = sizes[slot % len(sizes)]
         n_good, n_failed, least = 0, 0, np.inf
         while n_good < rules.n_candidates and n_failed < _MOST_DEGENERATE:
-            near = around.nearest[(slot // len(around.sizes) + n_failed) % len(around.nearest)]
+            near = nearest[(slot // len(sizes) + n_failed) % len(nearest)]
             filled, largest = 0, 0.0
             if k > 0:
                 taken[0] = near[0]
@@ -202,7 +174,7 @@ def _draw_kernel(data: Any, drawing: Any, around: Any, rules: Any, key: Any, dra
                     weight = weights[row]
                     accept = weight == largest or uniform(stream, counter + np.uint64(1)) * largest < weight
                 else:
-                    row, accept = _weighted(drawing.cumulative, drawing.starts, stream, counter), True
+                    row, accept = _weighted(cumulative, starts, stream, counter), True
                 counter += np.uint64(2)
                 for earlier in range(filled):
                     accept = accept and taken[earlier] != row
@@ -217,7 +189,7 @@ def _draw_kernel(data: Any, drawing: Any, around: Any, rules: Any, key: Any, dra
                 verdict = _spread_of(points, rules.min_spread, rules.min_height)
                 if verdict == _GOOD and rules.affine:
                     verdict, deviation = _affine_deviation(points, rules.min_spread, rules.min_height)
-            drawn.verdicts[verdict] += 1
+            verdicts[verdict] += 1
             if verdict != _GOOD:
                 n_failed += 1
                 continue

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.hypotheses import Columns, padded
-from ruzhash_cv.preferences import Kernel, expected_preference
-from ruzhash_cv.problem import Problem
-from ruzhash_cv.selection import Structures
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import Families, Models
+from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.preferences import as_rows, embed, expected_preference, significance
 
 #: The group of decoys: no correspondence's.
 _NO_GROUP = -2
@@ -23,35 +22,48 @@ _NO_GROUP = -2
 class Scores:
     """Anomaly scores of matches (n,), decoys (N, 4) and their scores (N,), and what scores more matches.
 
-    The models were not weighed against these decoys. The last columns are those of the structures.
+    Models were not weighed against these decoys.
     """
 
     of_matches: Array
     decoys: Array
     of_decoys: Array
-    columns: Columns
-    forest: Any
+    columns: Models  # models that the forest's rows are made of, without structures
+    structures: Models  # those that the other columns are made of
+    forest: RuzHashForest
     largest: float  # sum of a match's weighted preferences
 
-    def of_others(self, problem: Problem, data: Array, groups: Rows) -> Array:
-        """Return anomaly scores of correspondences that the forest was not grown on."""
-        agreement = weighted_preferences(self.columns, problem, data, groups)
-        rows = problem.stages.as_rows(agreement, self.largest, problem.parameters.saturation)
-        scores: Array = self.forest.anomaly_scores(rows)
-        return scores
+    def of_others(self, matches: MatchSet, rows: Rows, families: Families, parameters: Parameters) -> Array:
+        """Return anomaly scores of some matches that the forest was not grown on."""
+        columns = Models.join([self.columns, self.structures])
+        agreement = weighted_preferences(
+            columns, matches.data[rows], matches.groups[rows], matches.unit, families, parameters
+        )
+        return self.forest.anomaly_scores(as_rows(agreement, self.largest, parameters.saturation))
 
 
 def score(
-    columns: Columns, structures: Structures, unexplained: Array, problem: Problem, rng: np.random.Generator
+    columns: Models,
+    structures: Models,
+    matches: MatchSet,
+    decoys: Array,
+    others: Array,
+    families: Families,
+    parameters: Parameters,
+    rng: np.random.Generator,
 ) -> Scores:
-    """Return anomaly scores 2^(-h / c) of matches and of decoys by a RuzHash forest of these columns and the structures."""
-    matches, parameters = problem.matches, problem.parameters
-    decoys = problem.stages.decoys_of_unexplained(matches, unexplained, parameters, rng)
-    columns = Columns.join([columns, columns_of(structures, problem)])
-    groups = np.append(matches.groups, np.full(len(decoys), _NO_GROUP))
-    agreement = weighted_preferences(columns, problem, np.vstack([matches.data, decoys]), groups)
-    n, largest = len(matches), max(float(agreement[:, : len(matches)].sum(axis=0).max(initial=0.0)), 1e-30)
-    rows = problem.stages.as_rows(agreement, largest, parameters.saturation)
+    """Return anomaly scores 2^(-h / c) of matches and of decoys by a RuzHash forest of the most significant columns and structures.
+
+    Structures are weighed against `decoys` (N, 4); the forest scores `others` (N, 4), which no model was weighed against.
+    """
+    columns = most_significant(columns, parameters.n_columns)
+    structures = as_columns(structures, matches, decoys, families, parameters)
+    groups = np.append(matches.groups, np.full(len(others), _NO_GROUP))
+    data, n = np.vstack([matches.data, others]), len(matches)
+    every = Models.join([columns, structures])
+    agreement = weighted_preferences(every, data, groups, matches.unit, families, parameters)
+    largest = max(float(agreement[:, :n].sum(axis=0).max(initial=0.0)), 1e-30)
+    rows = as_rows(agreement, largest, parameters.saturation)
     forest = RuzHashForest(
         n_trees=parameters.n_trees,
         subsample_size=parameters.subsample_size,
@@ -60,33 +72,34 @@ def score(
         n_jobs=1,
     )
     scores, decoy_scores = forest.fit_anomaly_scores(rows[:n], rows[n:])
-    return Scores(scores, decoys, decoy_scores, columns, forest, largest)
+    return Scores(scores, others, decoy_scores, columns, structures, forest, largest)
 
 
-def most_significant(columns: Columns, n_columns: int) -> Columns:
-    """Return the columns of most weight."""
+def most_significant(columns: Models, n_columns: int) -> Models:
+    """Return the columns with the largest weights."""
     return columns.take(np.sort(np.argsort(-columns.weights, kind="stable")[:n_columns]))
 
 
-def columns_of(structures: Structures, problem: Problem) -> Columns:
+def as_columns(
+    structures: Models, matches: MatchSet, decoys: Array, families: Families, parameters: Parameters
+) -> Models:
     """Return structures as columns; they have no samples, as they were fitted to many matches."""
-    families, matches, n = problem.families, problem.matches, len(structures)
-    expected = np.array([expected_preference(family.codimension, problem.parameters) for family in families])
-    no_samples = padded(np.zeros((n, 0), np.int64), problem)
-    squared = families.squared_residuals(structures, np.vstack([matches.data, problem.decoys]))
-    kernel = Kernel.of(matches.unit, problem.parameters)
-    embedded = problem.stages.embed(squared, kernel, matches.groups, no_samples, matches.weights)
-    ids = structures.family_ids
-    weights = problem.stages.significance(
-        embedded, problem, expected[ids], families.sample_sizes[ids].astype(np.float64)
+    no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
+    squared = families.squared_residuals(structures, np.vstack([matches.data, decoys]))
+    _, sums, n_decoys = embed(squared, matches.unit, parameters, matches.groups, no_samples, matches.weights)
+    expected = np.array([expected_preference(family.codimension, parameters) for family in families])
+    sizes, family_ids = families.sample_sizes.astype(np.float64), structures.family_ids
+    weights = significance(sums, n_decoys, expected[family_ids], matches, len(decoys), sizes[family_ids])
+    return replace(
+        Models(structures.matrices, family_ids), weights=parameters.structure_weight * weights, samples=no_samples
     )
-    return Columns(structures.models, ids, problem.parameters.structure_weight * weights, no_samples)
 
 
-def weighted_preferences(columns: Columns, problem: Problem, data: Array, groups: Rows) -> NDArray[np.float32]:
+def weighted_preferences(
+    columns: Models, data: Array, groups: Rows, unit: float, families: Families, parameters: Parameters
+) -> NDArray[np.float32]:
     """Return the weighted preferences (m, n) of correspondences (n, 4) for columns."""
-    squared = problem.families.squared_residuals(columns, data)
-    kernel, no_weights = Kernel.of(problem.matches.unit, problem.parameters), np.zeros(len(data))
-    embedded = problem.stages.embed(squared, kernel, groups, columns.sample_groups, no_weights)
-    weighted: NDArray[np.float32] = embedded.preferences * columns.weights.astype(np.float32)[:, None]
+    squared = families.squared_residuals(columns, data)
+    preferences, _, _ = embed(squared, unit, parameters, groups, columns.samples, np.zeros(len(data)))
+    weighted: NDArray[np.float32] = preferences * columns.weights.astype(np.float32)[:, None]
     return weighted

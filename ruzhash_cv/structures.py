@@ -17,16 +17,14 @@ from scipy.spatial import cKDTree
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import LARGEST_LENGTH, RNG, as_generator, as_reals, check_real
-from ruzhash_cv.filtering import PARAMETERS, STAGES, score_all, subsample
-from ruzhash_cv.matches import Frame, MatchSet
-from ruzhash_cv.models.base import CheckedFamily, Families, ModelFamily, TwoViewFamily
-from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.problem import Problem
-from ruzhash_cv.refinement import refine_structures
-from ruzhash_cv.sampling import REJECTIONS, MinimalSamples
-from ruzhash_cv.search import find_structures as search_structures
-from ruzhash_cv.selection import Structures
-from ruzhash_cv.stationary import Stationary
+from ruzhash_cv.evidence import select
+from ruzhash_cv.filtering import score_all, subsample
+from ruzhash_cv.fits import refine_structures
+from ruzhash_cv.matches import Frame, MatchSet, match_weights
+from ruzhash_cv.models.base import CheckedFamily, Families, ModelFamily, Models, TwoViewFamily
+from ruzhash_cv.parameters import PARAMETERS, Parameters
+from ruzhash_cv.scoring import Scores, score
+from ruzhash_cv.search import Tried, proposal_weights, samples_wanted
 
 #: A model of points is sampled as often as a plane of matches, and its noise is known as badly as that of planes.
 POINT_PARAMETERS = replace(
@@ -195,12 +193,11 @@ def _find(
     scale = noise_scale or (spread or float(np.ptp(distinct, axis=0).max())) / SCALES_IN_SPREAD
     scale = min(max(scale, 1.0 / LARGEST_LENGTH), LARGEST_LENGTH)
     every = _as_set(points, groups.reshape(-1), POINT_PARAMETERS.unit * scale)
-    searched, rows = subsample(every, POINT_PARAMETERS.max_searched, POINT_STAGES, rng)
+    searched, rows = subsample(every, POINT_PARAMETERS.max_searched, rng)
     families = Families((cast(TwoViewFamily, family),), (True,))
-    problem = Problem.of(searched, families, POINT_PARAMETERS, POINT_STAGES, rng)
-    estimate = search_structures(problem, rng)
-    scores = score_all(estimate, problem, every, rows)
-    structures = refine_structures(estimate.structures, every, problem.radii)
+    structures, found = _search(searched, families, POINT_PARAMETERS, rng)
+    scores = score_all(found, every, rows, families, POINT_PARAMETERS)
+    structures = refine_structures(structures, every, families, POINT_PARAMETERS)
     tolerances = structures.tolerances
     if threshold is not None:
         tolerances = np.full(len(structures), max(threshold, 1.0 / LARGEST_LENGTH))
@@ -213,7 +210,33 @@ def _find(
     structures, tolerances, distances = structures.take(kept), tolerances[kept], distances[kept]
     nearest = families.nearest(structures, tolerances, points)
     told = tolerances, structures.noise, structures.evidences
-    return FoundStructures(structures.models, distances <= 1.0, nearest, scores, *told)
+    return FoundStructures(structures.matrices, distances <= 1.0, nearest, scores, *told)
+
+
+def _search(
+    points: MatchSet, families: Families, parameters: Parameters, rng: np.random.Generator
+) -> tuple[Models, Scores]:
+    """Return structures of searched points, and scores, as `search.search` does.
+
+    All rounds are drawn: one more costs little, and small structures are found late.
+    """
+    decoys = uniform_decoys(points, parameters, rng)
+    tried, unexplained, leading = Tried.nothing(parameters), points.weights, None
+    size, sizes = families[0].sample_size, parameters.neighbourhoods
+    for round_number in range(parameters.max_rounds):
+        proposals = proposal_weights(True, points.weights, unexplained, leading)
+        n_samples = samples_wanted(points, families, 0, parameters, round_number) // len(proposals)
+        for proposal in proposals:
+            rows = np.flatnonzero(proposal > 0.0)
+            indices = draw_point_samples(points.data[rows], proposal[rows], n_samples, size, sizes, rng)
+            tried.add(rows[indices], np.zeros(3, np.int64), 0, proposal, points, decoys, families)
+        pool = Models.join(tried.candidates)
+        structures, unexplained, pool = select(pool, points.weights, points, decoys, families, parameters, tried.n)
+        tried.candidates = [pool]
+        others, columns = uniform_decoys(points, parameters, rng), Models.join(tried.columns)
+        scores = score(columns, structures, points, decoys, others, families, parameters, rng)
+        leading = scores.of_matches
+    return structures, scores
 
 
 def _nothing(points: Array, reason: str) -> FoundStructures:
@@ -227,7 +250,7 @@ def _as_set(points: Array, groups: Rows, unit: float) -> MatchSet:
     n, d = points.shape
     rows, frame = np.arange(n), Frame(np.zeros(d), np.zeros(0), 1.0)
     keypoints = np.tile(rows, (2, 1))  # all different: a point is no match that competes with others
-    weights = STAGES.weigh_matches(groups, keypoints)
+    weights = match_weights(groups, keypoints)
     return MatchSet(points, groups, keypoints, weights, frame, unit, np.ones(n, bool), rows)
 
 
@@ -242,21 +265,6 @@ def uniform_decoys(points: MatchSet, parameters: Parameters, rng: np.random.Gene
     least = min(2.0 * parameters.widest_tolerance(1) * points.unit, sides.max())
     margins = 0.5 * np.maximum(least - sides, 0.0)
     return rng.uniform(lowest - margins, highest + margins, (parameters.n_decoys, len(sides)))
-
-
-def samples_of_points(
-    points: MatchSet,
-    weights: Array,
-    n_samples: int,
-    family: ModelFamily,
-    parameters: Parameters,
-    rng: np.random.Generator,
-) -> MinimalSamples:
-    """Draw samples of a family, from neighbourhoods of the sizes of planes."""
-    rows = np.flatnonzero(weights > 0.0)
-    sizes = parameters.neighbourhoods
-    indices = draw_point_samples(points.data[rows], weights[rows], n_samples, family.sample_size, sizes, rng)
-    return MinimalSamples(rows[indices], dict.fromkeys(REJECTIONS[:3], 0))
 
 
 def draw_point_samples(
@@ -286,16 +294,3 @@ def draw_point_samples(
         chosen = np.argpartition(-keys, size - 1, axis=1)[:, :size]
         samples[own] = np.take_along_axis(rows, chosen, axis=1)
     return samples
-
-
-#: The stages of the method, for points. All rounds are drawn: one more costs little, and small structures are found late.
-POINT_STAGES = replace(
-    STAGES,
-    decoys_of_matches=uniform_decoys,
-    decoys_of_unexplained=lambda points, _, *others: uniform_decoys(points, *others),
-    find_stationary=lambda problem: Stationary(Structures.none(), problem.matches.weights),
-    draw_samples=samples_of_points,
-    find_texture=lambda _, __, problem, *___: np.zeros(len(problem.matches), bool),
-    converged=lambda *_: False,
-    drop_repetitions=lambda estimate, *_: estimate,
-)

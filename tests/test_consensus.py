@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stage_cases import found_in, matches_of, mismatches
-from two_views import MAKE, H, motion, plane, random_fundamental_matrices, random_homographies
+from stage_cases import matches_of, mismatches
+from two_views import MAKE, H, plane, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv import sampson_distance, transfer_error
-from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise, with_most_matches
-from ruzhash_cv.filtering import PARAMETERS, families_of
+from ruzhash_cv.consensus import Consensus, largest_consensus, precise
 from ruzhash_cv.models.distances import FAMILIES
-from ruzhash_cv.selection import Radii, Structures
+from ruzhash_cv.parameters import PARAMETERS
 
 Array = np.ndarray
 KINDS = {
@@ -49,13 +48,6 @@ def samples(consensus: Consensus, rng: np.random.Generator, n: int = 100) -> Arr
     rows = np.array([rng.choice(n_matches, size, replace=False) for _ in range(n)])
     models, _ = consensus.family.solve(consensus.matches.data[rows])
     return np.asarray(models[np.isfinite(models).all(axis=1)])
-
-
-def refined(consensus: Consensus, models: Array) -> Array:
-    """Return what `precise` makes of models."""
-    families = families_of("auto")
-    radii = Radii.of(consensus.matches.unit, families, PARAMETERS)
-    return precise(consensus, models, radii, [family.name for family in families].index(consensus.family.name))
 
 
 # Counts and likelihoods
@@ -145,7 +137,7 @@ def test_degenerate_matches_give_a_finite_model(kind: str, shape: str) -> None:
     rng = np.random.default_rng(0)
     found = largest_consensus(consensus, KINDS[kind][0](rng, 5).reshape(-1, 9), rng)
     assert np.isfinite(found).all()
-    assert np.isfinite(refined(consensus, found)).all()
+    assert np.isfinite(precise(consensus, found)).all()
 
 
 def test_a_sample_leads_to_more_matches_than_its_refits_do() -> None:
@@ -182,7 +174,7 @@ def test_the_model_returned_has_nearly_the_most_matches_and_is_as_likely(kind: s
     rng = np.random.default_rng(seed)
     consensus = consensus_of(noisy(kind, seed), kind)
     models = largest_consensus(consensus, samples(consensus, rng), rng)
-    model = refined(consensus, models)[None]
+    model = precise(consensus, models)[None]
     assert consensus.counts(model)[0] >= PARAMETERS.kept_share * consensus.counts(models)[0]
     assert consensus.likelihoods(model)[0] >= consensus.likelihoods(models[:1])[0]
 
@@ -192,7 +184,7 @@ def test_a_share_of_one_gives_the_most_matches(kind: str) -> None:
     strict = replace(consensus_of(noisy(kind, 3), kind), parameters=replace(PARAMETERS, kept_share=1.0))
     rng = np.random.default_rng(3)
     models = largest_consensus(strict, samples(strict, rng), rng)
-    assert strict.counts(refined(strict, models)[None])[0] >= strict.counts(models)[0]
+    assert strict.counts(precise(strict, models)[None])[0] >= strict.counts(models)[0]
 
 
 @each_kind
@@ -203,75 +195,17 @@ def test_mismatches_near_a_precise_model_do_not_bend_it(kind: str) -> None:
     consensus = consensus_of(data, kind)
     found = largest_consensus(consensus, samples(consensus, rng, 300), rng)
     squared = consensus.family.squared_residuals(
-        consensus.matches.data, np.vstack([found[0], refined(consensus, found)])
+        consensus.matches.data, np.vstack([found[0], precise(consensus, found)])
     )
     first, last = np.median(np.sqrt(squared[:, consensus.matches.where[:200]]), axis=1) / consensus.matches.frame.scale
     assert last < 0.2
     assert last <= first
 
 
-# A motion among structures
-
-
-def structures_within(data: Array, kind: str) -> tuple[Structures, Structures, Array]:
-    """Return structures found, these `with_most_matches`, and how many matches are within 3 pixels of the first before and after."""
-    estimate, problem = found_in(data, kind)
-    found, threshold = estimate.structures, 3.0 * problem.matches.frame.scale
-    fitted = with_most_matches(found, estimate, problem, problem.matches, threshold, np.random.default_rng(0))
-    squared = problem.families[int(found.family_ids[0])].squared_residuals(
-        problem.matches.data, np.vstack([found.models[:1], fitted.models[:1]])
-    )
-    return found, fitted, np.count_nonzero(squared <= threshold**2, axis=1)
-
-
-def test_the_motion_of_most_matches_gets_nearly_as_many_as_it_can() -> None:
-    gains = []
-    for seed in range(6):
-        found, fitted, (before, after) = structures_within(noisy("fundamental", seed, noise=1.5), "fundamental")
-        assert (found.models[0] != fitted.models[0]).any()
-        gains.append(after - before)
-    assert min(gains) >= -2
-    assert np.mean(gains) > 0
-
-
-@pytest.mark.parametrize(("kind", "n"), [("homography", 200), ("fundamental", 60)])
-def test_planes_and_motions_of_fewer_matches_stay_as_they_are(kind: str, n: int) -> None:
-    data = np.vstack([MAKE[kind](n, 0.5), mismatches(100)])
-    found, fitted, _ = structures_within(data, kind)
-    assert len(found) > 0
-    np.testing.assert_array_equal(found.models, fitted.models)
-
-
-# What is tried
-
-
-@each_kind
-def test_models_tried_are_those_of_the_search_of_one_family(kind: str) -> None:
-    estimate, problem = found_in(noisy(kind, 0), kind)
-    family_id = len(problem.families) - 1
-    tried = models_tried(estimate, problem, family_id, np.random.default_rng(0))
-    assert np.isfinite(tried).all()
-    of_search = np.vstack([each.models[each.family_ids == family_id] for each in estimate.pool.columns])
-    np.testing.assert_array_equal(tried[: len(of_search)], of_search)
-    again = models_tried(estimate, problem, family_id, np.random.default_rng(0))
-    np.testing.assert_array_equal(tried, again)
-
-
-def test_a_plane_proposes_motions_of_what_is_off_it() -> None:
-    estimate, problem = found_in(np.vstack([plane(200), motion(20)]), "fundamental")
-    kept = sum(int((each.family_ids == 1).sum()) for each in (*estimate.pool.columns, *estimate.pool.hypotheses))
-    tried = models_tried(estimate, problem, 1, np.random.default_rng(0))
-    # A match drawn twice gives none.
-    assert kept + 0.8 * PARAMETERS.motion_samples < len(tried) <= kept + PARAMETERS.motion_samples
-    plane_matches = problem.matches.where[:200]
-    squared = problem.families[1].squared_residuals(problem.matches.data[plane_matches], tried[kept:])
-    assert np.sqrt(squared).max() < 1e-3 * problem.matches.unit
-
-
 def test_exact_matches_give_the_exact_homography() -> None:
     consensus = consensus_of(np.vstack([plane(60), mismatches(30)]), "homography")
     rng = np.random.default_rng(0)
     matrix = in_pixels(
-        consensus, refined(consensus, largest_consensus(consensus, samples(consensus, rng, 300), rng))[None]
+        consensus, precise(consensus, largest_consensus(consensus, samples(consensus, rng, 300), rng))[None]
     )[0]
     np.testing.assert_allclose(matrix / matrix[2, 2], H, rtol=1e-6)

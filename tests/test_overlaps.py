@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from stage_cases import found_in, mismatches
+from stage_cases import mismatches
 from two_views import Array, one_window_off, plane, views
 
 from ruzhash_cv import filter_points
-from ruzhash_cv.overlaps import join_motions, resolve_overlaps
-from ruzhash_cv.problem import Problem
-from ruzhash_cv.search import Estimate, held_by
 
 
 def shares_kept(mask: np.ndarray) -> list[float]:
@@ -33,29 +28,6 @@ def test_of_two_planes_in_one_place_the_one_that_moves_with_more_is_true() -> No
             assert things > 0.9
             assert (result.inlier_probabilities[140:250] > 0.5).mean() < 0.1
     assert n_told >= 4
-
-
-@pytest.fixture(scope="module")
-def overlapping() -> tuple[Estimate, Problem]:
-    """What the search finds where a wall and its copy one window off overlap."""
-    found, problem = found_in(np.hstack(one_window_off(seed=9)[:2]))
-    assert found.overlapping.any()
-    return found, problem
-
-
-def test_the_false_plane_goes_and_the_motion_of_the_true_one_joins(overlapping: tuple[Estimate, Problem]) -> None:
-    found, problem = overlapping
-    kept = resolve_overlaps(found, problem, np.random.default_rng(0))
-    alone = resolve_overlaps(found, problem, np.random.default_rng(0), join_motions=False)
-    assert [each.structures.family_ids.tolist() for each in (found, alone, kept)] == [[0, 0], [0], [0, 1]]
-    of_copy = held_by(alone.structures, problem)[:, problem.matches.where][:, 140:250].any(axis=0)
-    assert of_copy.mean() < 0.2
-
-
-def test_planes_that_do_not_overlap_are_left_alone(overlapping: tuple[Estimate, Problem]) -> None:
-    found, problem = overlapping
-    apart = replace(found, overlapping=np.zeros_like(found.overlapping))
-    assert resolve_overlaps(apart, problem, np.random.default_rng(0)) is apart
 
 
 @pytest.mark.parametrize("seed", [3, 6])
@@ -89,26 +61,16 @@ def two_walls(seed: int) -> Array:
 
 
 @pytest.mark.parametrize("seed", [0, 5])
-def test_the_motion_of_two_planes_joins_them(seed: int) -> None:
-    found, problem = found_in(two_walls(seed))
-    assert found.structures.family_ids.tolist() == [0, 0]
-    joined = join_motions(found, problem).structures
-    assert joined.family_ids.tolist() == [1, 0, 0]
-    assert joined.evidences.tolist() == sorted(joined.evidences, reverse=True)
-    assert joined.noise[0] < 0.5 * problem.matches.frame.scale
-    np.testing.assert_allclose(problem.radii.tolerances(joined.radius_indices), joined.tolerances)
-    within = problem.families.in_tolerances(joined, joined.tolerances, problem.matches.data)[0] <= 1.0
-    assert within[problem.matches.where][:212].mean() > 0.95
-    assert joined.weights[0] == problem.matches.weights[within].sum()
+def test_the_motion_of_two_planes_joins_them_if_a_threshold_is_given(seed: int) -> None:
+    points1, points2 = np.hsplit(two_walls(seed), 2)
+    assert [model.kind for model in filter_points(points1, points2).models] == ["homography"] * 2
+    result = filter_points(points1, points2, threshold=2.0)
+    assert [model.kind for model in result.models] == ["fundamental", "homography", "homography"]
+    assert result.models[0].noise_scale < 0.5
+    assert result.inlier_mask[:212].mean() > 0.95
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_motion_joins_one_plane(seed: int) -> None:
-    found, problem = found_in(np.vstack([plane(100, 0.3, seed), mismatches(60, seed)]))
-    assert join_motions(found, problem).structures.family_ids.tolist() == [0]
-
-
-def test_a_motion_that_is_a_structure_does_not_join_again() -> None:
-    found, problem = found_in(two_walls(0))
-    once = join_motions(found, problem)
-    assert len(join_motions(once, problem).structures) == len(once.structures)
+    data = np.vstack([plane(100, 0.3, seed), mismatches(60, seed)])
+    assert [model.kind for model in filter_points(data[:, :2], data[:, 2:], threshold=2.0).models] == ["homography"]

@@ -15,15 +15,15 @@ from stage_cases import mismatches
 from two_views import beside, motion, one_window_off, plane, shifted_along_lines, two_planes
 
 from ruzhash_cv import FilterResult
-from ruzhash_cv.filtering import PARAMETERS, Method, Options, families_of, run
+from ruzhash_cv.filtering import Options, families_of, run
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.opencv import find_matrix
-from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.parameters import PARAMETERS, Parameters
 
-FIELDS = {field.name: field for field in fields(Parameters)}
+FIELDS = {field.name: field for field in fields(Parameters) if field.metadata}
 STAGES = (
-    "matches", "decoys", "sampling", "preferences", "problem", "hypotheses", "selection", "scoring", "stationary", "search",
-    "refinement", "repetition", "law", "labelling", "overlaps", "motions", "consensus", "pose", "filtering",
+    "matches", "sampling", "preferences", "fits", "evidence", "scoring", "competition", "search", "law", "labelling", "motions",
+    "consensus", "overlaps", "pose", "filtering",
 )  # fmt: skip
 #: What is no tuned number: guards against overflow and rounding, sizes that follow from algebra, codes, and what costs only time.
 NOT_TUNED = {
@@ -72,8 +72,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
 
 
 def result_of(number: int, parameters: Parameters) -> FilterResult:
-    method = Method(families_of("auto"), parameters)
-    return run(*scenes()[number], method, Options(), np.random.default_rng(0))
+    return run(*scenes()[number], families_of("auto"), parameters, Options(), np.random.default_rng(0))
 
 
 @functools.cache

@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stage_cases import matches_of, mismatches
 
-from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.preferences import Kernel, as_rows, embed, expected_preference
+from ruzhash_cv.parameters import PARAMETERS
+from ruzhash_cv.preferences import as_rows, embed, expected_preference, greedy_cover, significance
 
-PARAMETERS = Parameters()
 LIMIT = PARAMETERS.preference_limit
 seeds = st.integers(0, 2**32)
 
 
 def preferences_of(squared: np.ndarray, groups: np.ndarray, sample_groups: np.ndarray, unit: float = 1.0) -> np.ndarray:
-    kernel = Kernel.of(unit, PARAMETERS)
-    return embed(squared, kernel, groups, sample_groups, np.zeros(len(groups))).preferences
+    return embed(squared, unit, PARAMETERS, groups, sample_groups, np.zeros(len(groups)))[0]
 
 
 @settings(max_examples=60, deadline=None)
@@ -29,13 +28,13 @@ def test_embedding_equals_its_twin(seed: int, m: int, n: int, n_decoys: int, uni
     residuals[rng.random(residuals.shape) < 0.1] = np.inf
     residuals[rng.random(residuals.shape) < 0.1] = np.nan
     groups, sample_groups, weights = rng.integers(0, 12, n), rng.integers(-1, 12, (m, 4)), rng.random(n)
-    found = embed(residuals**2, Kernel.of(unit, PARAMETERS), groups, sample_groups, weights)
+    preferences, sums, n_near = embed(residuals**2, unit, PARAMETERS, groups, sample_groups, weights)
     every = np.append(groups, np.full(n_decoys, -2))
     expected = naive.embed(residuals, list(unit * PARAMETERS.scales), unit * LIMIT, every, sample_groups)
     # Single precision; the powers of the kernel lose a digit.
-    np.testing.assert_allclose(found.preferences, expected[:, :n], rtol=1e-5, atol=1e-12)
-    np.testing.assert_allclose(found.sums, found.preferences @ weights)
-    np.testing.assert_array_equal(found.n_decoys, (expected[:, n:] > 0).sum(axis=1))
+    np.testing.assert_allclose(preferences, expected[:, :n], rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(sums, preferences @ weights)
+    np.testing.assert_array_equal(n_near, (expected[:, n:] > 0).sum(axis=1))
 
 
 def test_nearer_is_never_preferred_less_and_nothing_beyond_the_limit() -> None:
@@ -78,3 +77,28 @@ def test_a_row_passes_a_node_with_a_probability_that_tells_its_agreement(
     passing = 1.0 - np.prod(1.0 - rows.astype(np.float64), axis=1)
     np.testing.assert_allclose(passing, 1.0 - np.exp(-saturation * agreement / agreement.max()), rtol=1e-4)
     assert not rows[:, m:].any()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=seeds, n=st.integers(1, 30), m=st.integers(0, 20), wanted=st.integers(1, 25))
+def test_the_greedy_cover_equals_its_twin(seed: int, n: int, m: int, wanted: int) -> None:
+    rng = np.random.default_rng(seed)
+    preferences = (rng.random((m, n)) * (rng.random((m, n)) < 0.3)).astype(np.float32)
+    of_matches, weights = rng.uniform(0.2, 1, n), rng.random(m) * (rng.random(m) < 0.8)
+    kept, sums = of_matches.copy(), preferences @ np.maximum(of_matches, rng.choice([0.0, 1.0]))
+    chosen = greedy_cover(preferences, sums, weights, of_matches, wanted)
+    assert chosen.tolist() == naive.greedy_cover(preferences.astype(np.float64), of_matches, weights, wanted)
+    np.testing.assert_array_equal(of_matches, kept)
+
+
+@pytest.mark.parametrize("sample_size", [0.0, 4.0])
+def test_a_model_s_weight_is_the_share_of_its_support_that_is_not_chance(sample_size: float) -> None:
+    """max(0, 1 - D / S); how much single decoys prefer a model does not matter, only how many do."""
+    matches = matches_of(mismatches(90))
+    total = matches.weights.sum()
+    pairs = np.array([(support, near) for support in (0.0, 0.1, 0.3, 0.9) for near in (0, 20, 200)])
+    chance, share = 0.37 * (1 + pairs[:, 1]) / 1001, pairs[:, 0] - sample_size / total
+    expected = [1.0 - c / s if s > c else 0.0 for c, s in zip(chance, share, strict=True)]
+    assert 0 < np.count_nonzero(expected) < len(expected)
+    weights = significance(pairs[:, 0] * total, pairs[:, 1], 0.37, matches, 1000, sample_size)
+    np.testing.assert_allclose(weights, expected, rtol=1e-9)

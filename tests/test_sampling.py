@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import naive
 import numpy as np
@@ -11,25 +14,45 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from stage_cases import matches_of, mismatches
 from two_views import H
 
-from ruzhash_cv.sampling import MinimalSamples, SamplePlan, draw_samples, drawn_alike, nearest_rows
+from ruzhash_cv.parameters import PARAMETERS
+from ruzhash_cv.sampling import (
+    REJECTIONS,
+    decoys_of_unexplained,
+    draw_decoys,
+    draw_samples,
+    drawn_alike,
+    nearest_rows,
+)
 
 
 def scattered(n: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(0, 600, (n, 2))
 
 
+class Drawn(NamedTuple):
+    indices: np.ndarray
+    rejected: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
 def drawn_from(
     points1: np.ndarray, points2: np.ndarray, sample_size: int = 4, n_samples: int = 20, *,
     around: Sequence[int] = (10, 30, 0), weights: np.ndarray | None = None, min_spread: float = 3.0,
     n_candidates: int = 1, affine: bool | None = None, rng: int = 0,
-) -> MinimalSamples:  # fmt: skip
-    """Draw samples of equal weights and from several neighbourhoods where nothing else is asked for."""
+) -> Drawn:  # fmt: skip
+    """Draw samples by equal weights and from several neighbourhoods if nothing else is given."""
     pairs, affine = np.hstack([points1, points2]), sample_size == 4 if affine is None else affine
-    plan = SamplePlan(sample_size, affine, tuple(around), min_spread, n_candidates, 0.5)
-    shares = np.ones(len(pairs)) if weights is None else weights
-    return draw_samples(pairs, shares, n_samples, plan, np.random.default_rng(rng))
+    family = SimpleNamespace(sample_size=sample_size, is_plane=affine)
+    # Triangles of less than half the spread are collinear.
+    parameters = replace(PARAMETERS, n_candidates=n_candidates, n_scales=2, widest_scale=1.5)
+    shares, generator = np.ones(len(pairs)) if weights is None else weights, np.random.default_rng(rng)
+    indices, rejected = draw_samples(pairs, shares, n_samples, family, min_spread, parameters, generator, tuple(around))
+    return Drawn(indices, dict(zip(REJECTIONS, rejected.tolist(), strict=False)))
 
 
 def nearest_of(pairs: np.ndarray, rows: np.ndarray, seed: int, k: int) -> set[int]:
@@ -158,7 +181,7 @@ def test_points_nearer_to_a_line_than_half_the_spread_are_collinear(height: floa
         assert accepted or reasons(drawn) == {"collinear"}
 
 
-def reasons(drawn: MinimalSamples) -> set[str]:
+def reasons(drawn: Drawn) -> set[str]:
     """Return why draws were rejected; all rows are rarely not drawn in time, which counts as repeated."""
     found = {reason for reason, count in drawn.rejected.items() if count}
     return found if len(found) < 2 and not len(drawn) else found - {"repeated"}
@@ -237,3 +260,50 @@ def test_a_part_holds_the_same_share_of_each_label_and_of_none_too_few() -> None
 
 def test_a_part_of_no_more_rows_is_all_of_them() -> None:
     assert drawn_alike(np.zeros(50, int), 50, np.random.default_rng(0)).tolist() == list(range(50))
+
+
+# Decoys
+
+
+def decoys_of(pairs: np.ndarray, n: int = 300, distance: float = 10.0, seed: int = 0) -> np.ndarray:
+    return draw_decoys(pairs, n, distance, np.random.default_rng(seed))
+
+
+def owners(points: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """Return the row of each of `points` in `of`."""
+    return np.argmax((points[:, None] == of[None]).all(axis=2), axis=1)
+
+
+def test_decoys_pair_points_of_two_matches_that_are_apart_in_both_images() -> None:
+    pairs = mismatches(80)
+    decoys = decoys_of(pairs, distance=100.0)
+    assert len(decoys) == 300
+    gaps = np.abs(pairs[owners(decoys[:, :2], pairs[:, :2])] - pairs[owners(decoys[:, 2:], pairs[:, 2:])])
+    assert (gaps.reshape(-1, 2, 2).max(axis=2) >= 100).all()
+    np.testing.assert_array_equal(decoys, decoys_of(pairs, distance=100.0))
+
+
+def test_every_match_lends_its_points_equally_often() -> None:
+    pairs = mismatches(20)
+    counts = (decoys_of(pairs, n=20000, distance=0.0)[:, None, 0] == pairs[None, :, 0]).sum(axis=0)
+    # A match may meet itself if no distance is required: binomial(20000, 1/20), five standard deviations.
+    assert np.abs(counts - 1000).max() < 5 * np.sqrt(950) + 1
+
+
+@pytest.mark.parametrize("pairs", [mismatches(0), mismatches(1), np.full((30, 4), 5.0)], ids=["none", "one", "alike"])
+def test_matches_of_one_place_have_no_decoys(pairs: np.ndarray) -> None:
+    assert decoys_of(pairs).shape == (0, 4)
+
+
+@pytest.mark.parametrize("n_beyond", [0, 10, 120])
+def test_the_more_is_unexplained_the_more_decoys_are_made_of_it(n_beyond: int) -> None:
+    """A share n / (n + 40) of them, and the rest of any matches."""
+    matches = matches_of(mismatches(160))
+    unexplained = np.where(np.arange(160) < n_beyond, matches.weights, 0.0)
+    decoys = decoys_of_unexplained(matches, unexplained, PARAMETERS, np.random.default_rng(0))
+    assert len(decoys) == PARAMETERS.n_decoys
+    beyond = [owners(decoys[:, part], matches.data[:, part]) < n_beyond for part in (slice(2), slice(2, 4))]
+    n_first = round(PARAMETERS.n_decoys * n_beyond / (n_beyond + PARAMETERS.prior_matches))
+    assert np.all(beyond, axis=0)[:n_first].all()
+    if n_first > 0:
+        assert not np.all(beyond, axis=0)[n_first:].all()

@@ -10,7 +10,7 @@ import pytest
 from ruzhash_cv import find_structures
 from ruzhash_cv.datasets import make_shape
 from ruzhash_cv.families import Circles, Homographies, Lines
-from ruzhash_cv.structures import POINT_PARAMETERS, _as_set, samples_of_points
+from ruzhash_cv.structures import POINT_PARAMETERS, draw_point_samples
 
 Array = np.ndarray
 
@@ -184,14 +184,12 @@ def test_lengths_are_above_0(name: str) -> None:
 
 def test_samples_are_of_different_points_near_each_other_by_their_weights() -> None:
     rng = np.random.default_rng(0)
-    points = _as_set(rng.uniform(size=(300, 2)), np.arange(300), 0.01)
-    weights = np.select([np.arange(300) < 75, np.arange(300) < 150], [1.0, 0.02], 0.0)
-    drawn = samples_of_points(points, weights, 1000, Circles(), POINT_PARAMETERS, rng).indices
+    points, weights = rng.uniform(size=(150, 2)), np.repeat([1.0, 0.02], 75)
+    drawn = draw_point_samples(points, weights, 1000, 3, POINT_PARAMETERS.neighbourhoods, rng)
     assert drawn.shape == (1000, 3)
     assert (np.diff(np.sort(drawn, axis=1), axis=1) > 0).all()
-    assert drawn.max() < 150
     assert 0.0 < (drawn >= 75).mean() < 0.1
-    away = np.linalg.norm(points.data[drawn[:, 0]] - points.data[drawn[:, 1]], axis=1)
+    away = np.linalg.norm(points[drawn[:, 0]] - points[drawn[:, 1]], axis=1)
     assert np.median(away) < 0.25  # of points at random it would be about a half
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ruzhash_cv._arrays import Array, Mask, Rows
 
 FamilyIds = NDArray[np.uint8]
-M = TypeVar("M", bound="Models")
 
 
 class ModelFamily(Protocol):
@@ -145,25 +144,61 @@ class CheckedFamily:
         raise ValueError(f"`{method}` of the family {self.name!r} must return an array of shape {wanted}, got {given}")
 
 
+def _empty(kind: str) -> Any:
+    """Return what makes a column that has not been computed."""
+    return partial(np.zeros, 0, kind)
+
+
 @dataclass(frozen=True)
 class Models:
-    """Models (m, 9) of several families, and the number (m,) of the family of each; a subclass adds more of each."""
+    """Models of several families in columns: entry i of every column is about model i. A column not computed yet is empty."""
 
-    models: Array
+    matrices: Array  # (m, 9); of points (m, p)
     family_ids: FamilyIds
 
-    @classmethod
-    def join(cls: type[M], parts: list[M]) -> M:
-        """Return the models of several sets as one; those of sets without any need not have the width of the others."""
-        parts = [part for part in parts if len(part) > 0] or parts[:1]
-        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
+    weights: Array = field(default_factory=_empty("f8"))  # significance of models that the forest's rows are made of
+    samples: Rows = field(default_factory=_empty("i8"))  # (m, s): duplicate groups of each one's sample, -1 for none
 
-    def take(self: M, rows: NDArray[Any]) -> M:
+    radius_indices: NDArray[np.uint8] = field(
+        default_factory=_empty("u1")
+    )  # (m, n): index of the smallest radius that holds each match
+    background: Array = field(
+        default_factory=_empty("f8")
+    )  # (m, n_radii): share of mismatches within each radius, by decoys
+
+    steps: Rows = field(default_factory=_empty("i8"))  # index of a structure's radius
+    tolerances: Array = field(
+        default_factory=_empty("f8")
+    )  # largest residual of a match that belongs to a structure, in the frame
+    evidences: Array = field(default_factory=_empty("f8"))  # -ln NFA
+    support: Array = field(default_factory=_empty("f8"))  # weight of the matches explained
+    stationary: Mask = field(default_factory=_empty("?"))  # whether a structure's matches did not move
+    noise: Array = field(default_factory=_empty("f8"))  # noise scale in the frame, 0 before the last fits
+    holds: Mask = field(default_factory=_empty("?"))  # (m, k): which structures a motion holds
+
+    @classmethod
+    def none(cls) -> Models:
+        """Return no models."""
+        return cls(np.zeros((0, 9)), np.zeros(0, np.uint8))
+
+    @classmethod
+    def of_family(cls, matrices: Array, family_id: int) -> Models:
+        """Return models (m, 9) of one family."""
+        return cls(matrices, np.full(len(matrices), family_id, np.uint8))
+
+    @classmethod
+    def join(cls, parts: list[Models]) -> Models:
+        """Return the models of several sets as one, with the columns that all sets have; a set without any counts for nothing."""
+        parts = [part for part in parts if len(part) > 0] or parts[:1]
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*(np.concatenate(column) if all(map(len, column)) else column[0][:0] for column in columns))
+
+    def take(self, rows: NDArray[Any]) -> Models:
         """Return some of the models."""
-        return type(self)(*(each[rows] for each in vars(self).values()))
+        return Models(*(column[rows] if len(column) else column for column in vars(self).values()))
 
     def __len__(self) -> int:
-        return len(self.models)
+        return len(self.matrices)
 
 
 @dataclass(frozen=True)
@@ -211,9 +246,9 @@ class Families:
         for family_id, family in enumerate(self):
             own = models.family_ids == family_id
             if own.all():
-                return family.squared_residuals(data, models.models)
+                return family.squared_residuals(data, models.matrices)
             if own.any():
-                squared[own] = family.squared_residuals(data, models.models[own])
+                squared[own] = family.squared_residuals(data, models.matrices[own])
         return squared
 
     def in_tolerances(self, models: Models, tolerances: Array, data: Array) -> Array:
@@ -228,8 +263,8 @@ class Families:
 
     def to_pixels(self, models: Models, into: tuple[Array, Array]) -> Array:
         """Return matrices (m, 3, 3) of pixels; the matrices `into` brought homogeneous pixels to the models' coordinates."""
-        matrices = np.empty_like(models.models)
+        matrices = np.empty_like(models.matrices)
         for family_id in np.unique(models.family_ids):
             own = models.family_ids == family_id
-            matrices[own] = self[family_id].to_pixels(models.models[own], *into)
+            matrices[own] = self[family_id].to_pixels(models.matrices[own], *into)
         return matrices.reshape(-1, 3, 3)

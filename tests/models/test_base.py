@@ -259,7 +259,7 @@ def test_the_table_asks_each_model_s_own_family() -> None:
     into = Frame.around(data[:, :2], data[:, 2:]).transforms()
     squared, pixels = TABLE.squared_residuals(models, data), TABLE.to_pixels(models, into)
     for item, family_id in enumerate(models.family_ids):
-        model, family = models.models[[item]], TABLE[family_id]
+        model, family = models.matrices[[item]], TABLE[family_id]
         np.testing.assert_array_equal(squared[[item]], family.squared_residuals(data, model))
         np.testing.assert_array_equal(pixels[item].ravel(), family.to_pixels(model, *into)[0])
     assert TABLE.is_plane(models).tolist() == [True, False, False, True, False]
@@ -281,5 +281,5 @@ def test_models_are_taken_and_joined_row_by_row() -> None:
     models = models_of(0, 1, 1, 0)
     joined = Models.join([models.take(np.array([2, 0])), models.take(np.zeros(4, bool)), models.take(np.array([1, 3]))])
     assert len(joined) == 4
-    for name in ("models", "family_ids"):
+    for name in ("matrices", "family_ids"):
         np.testing.assert_array_equal(getattr(joined, name), getattr(models, name)[[2, 0, 1, 3]])

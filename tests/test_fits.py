@@ -13,25 +13,26 @@ from two_views import MAKE, H, beside, motion, plane
 
 from ruzhash_cv import filter_points, transfer_error
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
-from ruzhash_cv.filtering import PARAMETERS
+from ruzhash_cv.fits import noise_scales, refine, refit
 from ruzhash_cv.models.base import Families, Models
-from ruzhash_cv.refinement import noise_scales, refine, refit
-from ruzhash_cv.selection import Radii
+from ruzhash_cv.parameters import PARAMETERS
 
 BOTH = Homographies(), FundamentalMatrices()
 both = pytest.mark.parametrize("family", BOTH, ids=lambda family: family.name)
 
 
 def one_of(family: TwoViewFamily, models: np.ndarray) -> Models:
-    return Models(models.reshape(-1, 9), np.full(models.size // 9, BOTH.index(family), np.uint8))
+    return Models.of_family(models.reshape(-1, 9), BOTH.index(family))
 
 
 def refined(
     models: Models, data: np.ndarray, weights: np.ndarray, tolerances: list[float], excluded: np.ndarray | None = None,
     n_scales: int = PARAMETERS.n_scales,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    radii = Radii.of(3.0, Families(BOTH, (True, True)), replace(PARAMETERS, n_scales=n_scales))
-    return refine(models, in_pixels(data, weights), np.array(tolerances), radii, excluded)
+    parameters = replace(PARAMETERS, n_scales=n_scales)
+    return refine(
+        models, in_pixels(data, weights), np.array(tolerances), Families(BOTH, (True, True)), parameters, excluded
+    )
 
 
 def refitted(
@@ -64,16 +65,6 @@ def test_a_refit_is_the_fit_by_tukey_s_biweights_within_the_radius(family: TwoVi
     weights = of_matches * naive.biweights(residuals, radius)
     expected = naive.FITS[name](data, weights / naive.factor_of_equations(name, data, start))
     same(refitted(family, data, start, radius, of_matches)[0], expected)
-
-
-@both
-def test_refits_with_closing_radii_find_the_model_among_mismatches(family: TwoViewFamily) -> None:
-    exact, noisy = (MAKE[family.name](80, noise) for noise in (0.0, 0.5))
-    data = np.vstack([noisy, np.random.default_rng(1).uniform(0, 600, (60, 4))])
-    models = fitted_to(family.name, 80, 1.5)
-    for radius in (12.0, 6.0, 3.0):
-        models = refitted(family, data, models, radius)
-    assert np.median(naive.RESIDUALS[family.name](exact, models.reshape(3, 3))) < 0.3
 
 
 def test_a_model_that_too_few_agree_with_stays_as_it_was_beside_one_that_is_refitted() -> None:

@@ -1,0 +1,335 @@
+"""Evidence: which models are structures, by how unlikely it is that as many mismatches agree with them, -ln NFA.
+
+The a contrario method (Desolneux, Moisan, Morel, "Meaningful alignments", IJCV 2000; Moisan, Moulon, Monasse, "Automatic homographic
+registration of a pair of images, with a contrario elimination of outliers", IPOL 2012). Of n matches c lie within a radius of a model,
+where chance would put a share alpha. The number of false alarms is the number of models tried, times n for the choice of c, times
+the probability of as many by chance, which by Hoeffding's bound is at most exp(-n KL(c / n || alpha)):
+
+    -ln NFA = n KL(c / n || alpha) - ln(n * models tried)
+
+Matches count by their weights. In n KL the size of a minimal sample is subtracted from n and c, because a model always fits its own
+sample. alpha is the larger of two shares. Decoys are counted within the largest radius; within smaller ones their share falls as r
+** codimension, unless significantly more are there. The annulus around the radius tells how dense the surroundings are: mismatches
+may crowd around true positions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._kernels import jit
+from ruzhash_cv.fits import refit
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import Families, Models, TwoViewFamily
+from ruzhash_cv.parameters import Parameters
+
+#: A guard: no more structures are looked for.
+MAX_STRUCTURES = 32
+
+
+class Rules(NamedTuple):
+    """What the evidence of a model depends on beside its matches; arrays have an entry for each family."""
+
+    sample_sizes: Array
+    densities: Array  # makes a share of mismatches of the weight in an annulus
+    widest: Rows  # index of the largest radius
+    annulus_steps: int
+    min_annulus_weight: float
+
+    @classmethod
+    def of(cls, sample_sizes: Rows, codimensions: Rows, parameters: Parameters, limit: float = math.inf) -> Rules:
+        """Return the rules for families; no radius but the smallest is above `limit`, in units."""
+        # The annulus is so many times as large as what it surrounds.
+        larger = math.sqrt(2.0) ** (parameters.annulus_steps * codimensions) - 1.0
+        exponents = {1: parameters.motion_widest_radius, 2: parameters.plane_widest_radius}
+        within = int(np.searchsorted(parameters.radii, limit * (1.0 + 1e-12), side="right")) - 1
+        widest = np.array([exponents[codimension] - parameters.finest_radius for codimension in codimensions.tolist()])
+        densities = np.asarray(parameters.density_ratio / larger)
+        return cls(
+            sample_sizes.astype(np.float64),
+            densities,
+            np.minimum(widest, max(within, 0)),
+            parameters.annulus_steps,
+            parameters.min_annulus_weight,
+        )
+
+
+def _least_square(unit: float, parameters: Parameters) -> float:
+    """Return the square of the smallest radius, a little larger, so that a residual of exactly a radius lies within it."""
+    radius = float(parameters.radii[0])
+    return radius * unit * (radius * unit) * (1.0 + 1e-12)
+
+
+def candidates(
+    models: Models, data: Array, decoys: Array, unit: float, families: Families, parameters: Parameters
+) -> Models:
+    """Return models of one family with the radii that hold correspondences (n, 4) and the shares of decoys (N, 4) within these.
+
+    Within the largest radius decoys are counted; within smaller ones they are as many as the law of the family says, or as are
+    there for sure: keypoints on a grid or on lines agree with some models exactly.
+    """
+    n, radii = len(data), parameters.radii
+    family = families[models.family_ids[0] if len(models) else 0]
+    squared = family.squared_residuals(np.vstack([data, decoys]), models.matrices)
+    within = np.zeros((len(models), len(radii)))
+    _count_decoys(squared, n, 2.0 ** np.arange(len(radii)) * _least_square(unit, parameters), within)
+    # One decoy more, so that the share is never 0.
+    law = (1.0 + within[:, -1:]) * (radii / radii[-1]) ** family.codimension
+    sure = within - parameters.background_errors * np.sqrt(within)
+    background = np.maximum(law, sure) / (len(decoys) + 1.0)
+    indices = radius_indices(squared[:, :n], unit, parameters)
+    return replace(models, radius_indices=indices, background=background)
+
+
+def radius_indices(squared: Array, unit: float, parameters: Parameters) -> NDArray[np.uint8]:
+    """Return the index of the smallest radius that holds each residual; what lies beyond all annuli has the last."""
+    indices = np.empty(squared.shape, np.uint8)
+    with np.errstate(over="ignore"):
+        ratios = squared / _least_square(unit, parameters)
+    _index_kernel(ratios.view(np.int64), parameters.n_radius_indices - 1, indices)
+    return indices
+
+
+@jit
+def _count_decoys(squared: Any, first: int, bounds: Any, within: Any) -> None:
+    """Write how many rows from the `first` on lie within each bound; those within the last are listed without a branch first."""
+    near = np.empty(squared.shape[1], np.uint64)
+    for item in range(len(squared)):
+        n_near = np.uint64(0)
+        for row in range(np.uint64(first), np.uint64(squared.shape[1])):
+            near[n_near] = row
+            n_near += np.uint64(squared[item, row] < bounds[-1])
+        for at in range(n_near):
+            step = len(bounds) - 1
+            while step >= 0 and squared[item, near[at]] < bounds[step]:
+                within[item, step] += 1.0
+                step -= 1
+
+
+@jit
+def _index_kernel(ratios: Any, last: int, indices: Any) -> None:
+    """Powers of sqrt 2 in a residual are powers of two in its square: the exponent in the bits of a double is the index."""
+    for item in range(len(ratios)):
+        for row in range(ratios.shape[1]):
+            # Infinity and NaN have the largest exponent.
+            indices[item, row] = min(max(((ratios[item, row] >> 52) & 2047) - 1022, 0), last)
+
+
+def evidence(models: Models, counts: Array, total: float, rules: Rules, n_tried: int) -> Array:
+    """Return -ln NFA (m, n_radii) of models, of which `n_tried` were tried to find these.
+
+    `counts` (m, n_radius_indices) are the weights between one radius and the next, `total` is the sum of all weights.
+    """
+    gains, log_tests = np.empty(models.background.shape), math.log(max(total, 1.0) * max(n_tried, 1))
+    rules = rules._replace(densities=rules.densities / max(total, 1e-300))
+    _evidence_kernel(counts, total, (models.background, models.family_ids), tuple(rules), log_tests, gains)
+    return gains
+
+
+@jit
+def _evidence_kernel(counts: Any, total: float, models: Any, rules: Any, log_tests: float, gains: Any) -> None:
+    (background, family_ids), rules = models, Rules(*rules)
+    for item in range(len(counts)):
+        family = family_ids[item]
+        n = max(total - rules.sample_sizes[family], 1e-9)
+        within, around = -rules.sample_sizes[family], 0.0
+        for step in range(rules.annulus_steps):
+            around += counts[item, step]
+        for step in range(gains.shape[1]):
+            within += counts[item, step]
+            around += counts[item, step + rules.annulus_steps] - counts[item, step]
+            dense = rules.densities[family] * max(around, rules.min_annulus_weight)
+            alpha = min(max(background[item, step], dense), 1.0 - 1e-9)
+            share = min(within / n, 1.0 - 1e-9)
+            gain = 0.0
+            if share > alpha:
+                gain = n * (share * np.log(share / alpha) + (1.0 - share) * np.log((1.0 - share) / (1.0 - alpha)))
+            gains[item, step] = gain - log_tests if step <= rules.widest[family] else -np.inf
+
+
+def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: int) -> Array:
+    """Return the weights (m, n_radius_indices) of correspondences between one radius and the next.
+
+    What lies beyond all annuli is not counted: that is most of them for any model.
+    """
+    counts = np.zeros((len(indices), n_radius_indices))
+    _count_kernel(indices, weights, counts)
+    return counts
+
+
+@jit
+def _count_kernel(indices: Any, weights: Any, counts: Any) -> None:
+    """Rows that have weight are listed once, and for each model those of them within its annuli, without branches to predict."""
+    n_weighted, last = np.uint64(0), np.uint8(counts.shape[1] - 1)
+    weighted, near = np.empty((2, len(weights)), np.uint64)
+    for row in range(np.uint64(len(weights))):
+        weighted[n_weighted] = row
+        n_weighted += np.uint64(weights[row] != 0.0)
+    for item in range(len(indices)):
+        n_near = np.uint64(0)
+        for at in range(n_weighted):
+            near[n_near] = weighted[at]
+            n_near += np.uint64(indices[item, weighted[at]] < last)
+        for at in range(n_near):
+            counts[item, indices[item, near[at]]] += weights[near[at]]
+
+
+def meaningful(models: Models, weights: Array, families: Families, parameters: Parameters, n_tried: int) -> Models:
+    """Return the candidates that are no false alarm by themselves; only they can become structures."""
+    counts = count_weights(models.radius_indices, weights, parameters.n_radius_indices)
+    rules = Rules.of(families.sample_sizes, families.codimensions, parameters, parameters.limit)
+    gains = evidence(models, counts, float(weights.sum()), rules, n_tried)
+    return models.take(np.flatnonzero(gains.max(axis=1, initial=-np.inf) > 0.0))
+
+
+def extract(
+    models: Models,
+    weights: Array,
+    unit: float,
+    families: Families,
+    parameters: Parameters,
+    n_tried: int,
+    total: float | None = None,
+    widest: int | None = None,
+) -> tuple[Models, Array]:
+    """Return structures, strongest first, and the weights that none explains.
+
+    The candidate and radius of most evidence, of whichever family, are the next structure. The matches it explains are removed, and
+    the next one is chosen among the others, while the expected number of false alarms is below one. `total` is the weight of all
+    matches, if not all are to be explained, `widest` the index of the largest radius.
+    """
+    left, n_indices = weights.copy(), parameters.n_radius_indices
+    total = float(weights.sum()) if total is None else total
+    rules = Rules.of(families.sample_sizes, families.codimensions, parameters, parameters.limit)
+    counts = count_weights(models.radius_indices, left, n_indices)
+    chosen: list[tuple[float, int, int, float]] = []
+    while len(chosen) < min(MAX_STRUCTURES, len(models)):
+        gains = evidence(models, counts, total, rules, n_tried)[:, : None if widest is None else widest + 1]
+        best, step = divmod(int(np.argmax(gains)), gains.shape[1])
+        if not gains[best, step] > 0.0:
+            break
+        taken = models.radius_indices[best] <= step + parameters.tolerance_steps
+        chosen.append((float(gains[best, step]), best, step, float(left[taken].sum())))
+        counts -= count_weights(models.radius_indices, np.where(taken, left, 0.0), n_indices)
+        left[taken] = 0.0
+    # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
+    chosen.sort(key=lambda item: -item[0])
+    evidences, rows, steps, support = np.array(chosen, np.float64).reshape(-1, 4).T
+    matrices, family_ids = models.matrices[rows.astype(np.int64)], models.family_ids[rows.astype(np.int64)]
+    tolerances = parameters.radii[steps.astype(np.int64)] * parameters.tolerance_ratio * unit
+    structures = Models(
+        matrices,
+        family_ids,
+        steps=steps.astype(np.int64),
+        tolerances=tolerances,
+        evidences=evidences,
+        support=support,
+        stationary=np.zeros(len(matrices), bool),
+        noise=np.zeros(len(matrices)),
+    )
+    return structures, left
+
+
+def strongest_first(structures: Models) -> Models:
+    """Return structures in the order of their evidence."""
+    return structures.take(np.argsort(-structures.evidences, kind="stable"))
+
+
+def held_by(structures: Models, matches: MatchSet, families: Families) -> Mask:
+    """Return which matches lie within the tolerances of structures, (k, n)."""
+    return families.in_tolerances(structures, structures.tolerances, matches.data) <= 1.0
+
+
+def select(
+    tried: Models,
+    weights: Array,
+    matches: MatchSet,
+    decoys: Array,
+    families: Families,
+    parameters: Parameters,
+    n_tried: int,
+) -> tuple[Models, Array, Models]:
+    """Return structures, the weights that none explains, and the candidates: those given, and refits of a first selection."""
+    first, _ = extract(tried, weights, matches.unit, families, parameters, n_tried)
+    for family_id in np.unique(first.family_ids):
+        chosen = first.take(np.flatnonzero(first.family_ids == family_id))
+        fitted = refit(families[family_id], matches, chosen.matrices, chosen.tolerances)
+        given = candidates(Models(fitted, chosen.family_ids), matches.data, decoys, matches.unit, families, parameters)
+        tried = Models.join([tried, meaningful(given, matches.weights, families, parameters, n_tried)])
+    return *extract(tried, weights, matches.unit, families, parameters, n_tried), tried
+
+
+def divide(
+    structures: Models, matches: MatchSet, decoys: Array, families: Families, parameters: Parameters, n_tried: int
+) -> Models:
+    """Return structures with wide planes replaced by the narrower ones that explain their matches better; strongest first.
+
+    Planes a few pixels from each other may lie within one structure, wider than the widest noise scale, that has more evidence than
+    each of them. Patches of its matches, each a match and its nearest, are fitted, and refitted narrowly. Parts are found among these
+    as structures are, with radii smaller than the structure's by sqrt 2 or 2 at least. They take its place if they have more -ln NFA
+    together. A curved surface or a noisy plane is seldom divided: the surroundings of a part are as dense as the part, and alpha
+    counts these.
+    """
+    wide = (parameters.radii[structures.steps] > parameters.widest_scale) & ~structures.stationary
+    wide &= families.is_plane(structures)
+    if not wide.any():
+        return structures
+    nearest = families.nearest(structures, structures.tolerances, matches.data)
+    parts = []
+    for item in range(len(structures)):
+        whole, rows = structures.take(np.array([item])), np.flatnonzero(nearest == item)
+        if wide[item] and len(rows) >= 2 * parameters.patch_size:
+            given = candidates(whole, matches.data[:0], decoys, matches.unit, families, parameters)
+            models = _with_patches(whole, matches, rows, families[whole.family_ids[0]], parameters)
+            squared = families.squared_residuals(models, matches.data[rows])
+            indices = radius_indices(squared, matches.unit, parameters)
+            background = np.repeat(given.background, len(models), axis=0)
+            models = replace(models, radius_indices=indices, background=background)
+            whole = _better(whole, models, rows, matches, families, parameters, n_tried)
+        parts.append(whole)
+    return strongest_first(Models.join(parts))
+
+
+def _with_patches(
+    whole: Models, matches: MatchSet, rows: Rows, family: TwoViewFamily, parameters: Parameters
+) -> Models:
+    """Return a structure's model, and those of patches of its matches, fitted to them and then narrowly to all."""
+    own = replace(matches, data=matches.data[rows], weights=matches.weights[rows])
+    seeds = np.linspace(0, len(rows) - 1, min(parameters.n_refits, len(rows))).astype(np.int64)
+    near = np.asarray(cKDTree(own.coordinates).query(own.coordinates[seeds], parameters.patch_size)[1])
+    weights = np.zeros((len(seeds), len(rows)))
+    np.put_along_axis(weights, near, own.weights[near], axis=1)
+    fitted = family.fit(own.data, weights)
+    fitted = fitted[np.isfinite(fitted).all(axis=1)]
+    matrices = np.vstack([whole.matrices, refit(family, own, fitted, np.full(len(fitted), matches.unit))])
+    return Models.of_family(matrices, whole.family_ids[0])
+
+
+def _better(
+    whole: Models,
+    tried: Models,
+    rows: Rows,
+    matches: MatchSet,
+    families: Families,
+    parameters: Parameters,
+    n_tried: int,
+) -> Models:
+    """Return a structure, the first candidate, or the narrower ones that have more evidence together."""
+    step, weights, total = int(whole.steps[0]), matches.weights[rows], float(matches.weights.sum())
+    rules = Rules.of(families.sample_sizes, families.codimensions, parameters, parameters.limit)
+    counts = count_weights(tried.radius_indices, weights, parameters.n_radius_indices)
+    gains = evidence(tried, counts, total, rules, n_tried)
+    best, most = whole, float(gains[0, step])
+    patches = tried.take(np.flatnonzero(gains[:, :step].max(axis=1) > 0.0))
+    for widest in (step - 1, step - 2):
+        parts, _ = extract(patches, weights, matches.unit, families, parameters, n_tried, total, widest)
+        if len(parts) > 1 and parts.evidences.sum() > most:
+            best, most = parts, float(parts.evidences.sum())
+    return best

@@ -1,0 +1,82 @@
+"""Structures that lie among the matches of stronger ones and compete with them for keypoints are no surfaces."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from two_views import shifted_along_lines, two_planes
+
+from ruzhash_cv import filter_points
+from ruzhash_cv.competition import own_share
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 40, 200])
+def test_the_share_of_own_neighbours_equals_its_twin(n: int) -> None:
+    rng = np.random.default_rng(n)
+    points, own = rng.uniform(0, 100, (n, 2)), rng.random(n) < 0.5
+    own[0] = True
+    around = own | (rng.random(n) < 0.7)
+    for same in (0.0, 3.0):
+        expected = naive.own_share(points, own, around, same)
+        assert own_share(points, own, around, same) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_contested", [0, 10])
+def test_a_plane_beside_another_stays(n_contested: int) -> None:
+    pairs, weaker = two_planes(apart=True, n_contested=n_contested)
+    result = filter_points(pairs[:, :2], pairs[:, 2:])
+    assert len(result.models) == 2
+    assert result.inlier_mask[weaker].mean() > 0.8
+    assert result.inlier_mask[:200][~weaker[:200]].mean() > 0.9
+
+
+@pytest.mark.parametrize(("n_weaker", "n_contested"), [(60, 10), (20, 0)])
+def test_matches_one_period_off_are_no_plane(n_weaker: int, n_contested: int) -> None:
+    pairs, weaker = two_planes(apart=False, n_weaker=n_weaker, n_contested=n_contested)
+    for seed in range(4):
+        result = filter_points(pairs[:, :2], pairs[:, 2:], rng=seed)
+        assert len(result.models) == 1
+        assert result.inlier_mask[weaker].mean() < 0.1
+        assert result.inlier_mask[:200][~weaker[:200]].mean() > 0.95
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_texture_repeated_in_one_direction_is_no_motion(seed: int) -> None:
+    result = filter_points(*shifted_along_lines(seed, contested=True))
+    assert [model.kind for model in result.models] == ["homography"]
+    assert result.inlier_mask[:100].mean() > 0.95
+    assert result.inlier_mask[100:210].mean() < 0.1
+    assert result.inlier_probabilities[100:210].mean() < 0.2
+
+
+def test_what_is_seen_through_a_fence_and_has_keypoints_of_its_own_stays() -> None:
+    """Parallax along lines is a motion; window panes are a second plane."""
+    parallax = filter_points(*shifted_along_lines(0, contested=False))
+    assert [model.kind for model in parallax.models] == ["fundamental"]
+    assert parallax.inlier_mask[:210].mean() > 0.8
+    pairs, weaker = two_planes(apart=False)
+    panes = filter_points(pairs[:, :2], pairs[:, 2:])
+    assert len(panes.models) == 2
+    assert panes.inlier_mask[weaker].mean() > 0.9
+
+
+def test_strips_narrower_than_the_distance_of_matches_stay() -> None:
+    rng = np.random.default_rng(0)
+    points1 = rng.uniform(0, [640, 480], (400, 2))
+    strip = points1[:, 1] // 30 % 2 == 1
+    points2 = points1 * 1.05 + [20, 10] + strip[:, None] * [25, 4] + rng.normal(0, 0.5, points1.shape)
+    points2[300:] = rng.uniform(0, [640, 480], (100, 2))
+    mask = filter_points(points1, points2).inlier_mask[:300]
+    assert min(mask[strip[:300]].mean(), mask[~strip[:300]].mean()) > 0.9
+
+
+def test_a_plane_in_the_midst_of_another_stays() -> None:
+    """What is in front hides what is behind."""
+    rng = np.random.default_rng(1)
+    points1 = rng.uniform(0, 500, (400, 2))
+    inside = (np.abs(points1 - 250) < 90).all(axis=1)
+    points2 = points1 + np.where(inside[:, None], [35.0, -20.0], [5.0, 5.0]) + rng.normal(0, 0.3, (400, 2))
+    result = filter_points(points1, points2)
+    assert len(result.models) == 2
+    assert result.inlier_mask[inside].mean() > 0.9

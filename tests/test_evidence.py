@@ -1,0 +1,164 @@
+"""-ln NFA against its formula, and false alarms among mismatches; `test_search` has scenes."""
+
+from __future__ import annotations
+
+import math
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from stage_cases import mismatches
+
+from ruzhash_cv.evidence import Rules, candidates, count_weights, evidence, meaningful, radius_indices
+from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
+from ruzhash_cv.models.base import Families, Models
+from ruzhash_cv.parameters import PARAMETERS
+
+N_RADII, N_INDICES = PARAMETERS.n_radii, PARAMETERS.n_radius_indices
+BOTH = Homographies(), FundamentalMatrices()
+FAMILIES = Families(BOTH, (True, True))
+#: The unit of the method in the pixels of these tests.
+UNIT = 3.0
+each_family = pytest.mark.parametrize("family", BOTH, ids=lambda family: family.name)
+
+
+def evidence_of(
+    counts: np.ndarray,
+    total: float,
+    background: np.ndarray,
+    family: TwoViewFamily = BOTH[0],
+    n_tried: int = 100,
+    limit: float = math.inf,
+) -> np.ndarray:
+    one = Models(np.zeros((1, 9)), np.array([BOTH.index(family)], np.uint8), background=background[None])
+    rules = Rules.of(FAMILIES.sample_sizes, FAMILIES.codimensions, PARAMETERS, limit)
+    return evidence(one, counts[None], total, rules, n_tried)[0]
+
+
+# Evidence
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(BOTH), st.integers(1, 10_000))
+def test_evidence_equals_its_twin(seed: int, family: TwoViewFamily, n_tried: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 20, N_INDICES) * (rng.random(N_INDICES) < 0.6) * 1.0
+    total = counts.sum() + 20.0
+    background = rng.uniform(1e-4, 0.5) * (PARAMETERS.radii / PARAMETERS.radii[-1]) ** family.codimension
+    widest = PARAMETERS.plane_widest_radius if family.is_plane else PARAMETERS.motion_widest_radius
+    annulus = PARAMETERS.annulus_steps, PARAMETERS.min_annulus_weight, PARAMETERS.density_ratio
+    rules = family.sample_size, family.codimension, *annulus, widest - PARAMETERS.finest_radius
+    expected = naive.evidence(counts, total, background, rules, n_tried)
+    np.testing.assert_allclose(evidence_of(counts, total, background, family, n_tried), expected, atol=1e-9)
+
+
+@each_family
+def test_no_radius_above_a_threshold_has_evidence(family: TwoViewFamily) -> None:
+    counts, background = np.append(np.full(N_INDICES - 1, 5.0), 0.0), np.full(N_RADII, 1e-3)
+    every = evidence_of(counts, 200.0, background, family)
+    for limit in (0.1, 1.5, 3.0, 4.0, 100.0):
+        within = PARAMETERS.radii <= limit * (1.0 + 1e-9)
+        within[0] = True
+        found = evidence_of(counts, 200.0, background, family, limit=limit)
+        np.testing.assert_array_equal(found, np.where(within, every, -np.inf))
+
+
+def counts_within(agreeing: float, total: float = 100.0) -> np.ndarray:
+    """Weights of which `agreeing` lie within the smallest radius and none in the annuli."""
+    counts = np.zeros(N_INDICES)
+    counts[0], counts[-1] = agreeing, total - agreeing
+    return counts
+
+
+@each_family
+@pytest.mark.parametrize("chance", [0.01, 0.1])
+def test_evidence_never_exceeds_minus_the_logarithm_of_the_exact_number_of_false_alarms(
+    family: TwoViewFamily, chance: float
+) -> None:
+    n = 100 - family.sample_size
+    for agreeing in range(family.sample_size + 1, 101):
+        bound = -stats.binom.logsf(agreeing - family.sample_size - 1, n, chance) - math.log(100.0 * 500)
+        gain = evidence_of(counts_within(agreeing), 100.0, np.full(N_RADII, chance), family, 500)[0]
+        assert gain <= bound + 1e-6 * abs(bound)
+
+
+@each_family
+def test_a_minimal_sample_is_no_evidence_and_everything_is_finite_evidence(family: TwoViewFamily) -> None:
+    flat = np.full(N_RADII, 1e-3)
+    assert evidence_of(counts_within(family.sample_size), 100.0, flat, family).max() < 0
+    assert 0 < evidence_of(counts_within(100.0), 100.0, flat, family)[0] < np.inf
+
+
+def test_what_is_as_dense_around_is_no_evidence() -> None:
+    """Weights in proportion to the area, as of mismatches that crowd around true positions."""
+    areas = np.diff(np.append(0.0, np.sqrt(2.0) ** (2.0 * np.arange(N_INDICES - 1))))
+    counts = np.append(areas / areas.sum() * 300.0, 100.0)
+    assert evidence_of(counts, 400.0, np.full(N_RADII, 1e-6)).max() < 0
+    counts[N_RADII - 1 : -1] = 0.0
+    assert evidence_of(counts, 400.0, np.full(N_RADII, 1e-6))[N_RADII - 2] > 0
+
+
+# Radii and counts
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), unit=st.floats(1e-3, 1e3))
+def test_radius_indices_equal_their_twin(seed: int, unit: float) -> None:
+    """Up to the radii of the annuli around the largest."""
+    radii = PARAMETERS.radii[0] * np.sqrt(2.0) ** np.arange(N_INDICES - 1)
+    residuals = unit * np.random.default_rng(seed).lognormal(0.0, 2.0, (3, 40))
+    found = radius_indices(residuals**2, unit, PARAMETERS)
+    np.testing.assert_array_equal(found, naive.radius_indices(residuals, unit * radii))
+
+
+def test_what_is_exactly_a_radius_away_lies_within_it_and_what_is_no_number_beyond_all() -> None:
+    exact = radius_indices((PARAMETERS.radii[None] * UNIT) ** 2, UNIT, PARAMETERS)
+    assert exact[0].tolist() == list(range(N_RADII))
+    last = N_INDICES - 1
+    found = radius_indices(np.array([[0.0, np.nan, np.inf, 1e300]]), UNIT, PARAMETERS)
+    assert found.tolist() == [[0, last, last, last]]
+
+
+def test_weights_are_counted_model_by_model_between_one_radius_and_the_next() -> None:
+    rng = np.random.default_rng(0)
+    indices, weights = rng.integers(0, N_INDICES, (5, 40)).astype(np.uint8), rng.random(40) * (rng.random(40) < 0.8)
+    expected = np.array([np.bincount(row, weights, N_INDICES) for row in indices])
+    expected[:, -1] = 0.0  # what lies beyond all annuli is not counted
+    np.testing.assert_allclose(count_weights(indices, weights, N_INDICES), expected)
+    assert count_weights(indices[:0], weights, N_INDICES).shape == (0, N_INDICES)
+
+
+# Candidates
+
+
+def translations(by: np.ndarray) -> Models:
+    """Translations, as homographies (m, 9) of unit norm."""
+    matrices = np.array([[1, 0, dx, 0, 1, dy, 0, 0, 1] for dx, dy in by])
+    return Models.of_family(matrices / np.linalg.norm(matrices, axis=1, keepdims=True), 0)
+
+
+def tried(data: np.ndarray, models: Models, seed: int = 9) -> Models:
+    """Candidates; decoys are the matches, shuffled."""
+    i, j = np.random.default_rng(seed).integers(0, len(data), (2, 400))
+    return candidates(models, data, np.hstack([data[i, :2], data[j, 2:]]), UNIT, FAMILIES, PARAMETERS)
+
+
+def test_the_background_is_a_share_that_grows_by_the_law_of_the_family() -> None:
+    found = tried(mismatches(200), translations(np.array([(0, 0), (50, 0), (5000, 0)])))
+    assert ((found.background > 0) & (found.background <= 1)).all()
+    np.testing.assert_allclose(found.background[:, 2:] / found.background[:, :-2], 2.0**2)
+    # No decoy is near the last one: it is little, and never nothing.
+    assert found.background[2, -1] == found.background[:, -1].min()
+
+
+def test_false_alarms_are_rarer_than_one_a_search() -> None:
+    """Of 200 models tried in mismatches alone less than one is expected to be meaningful."""
+    alarms = []
+    for seed in range(30):
+        models = translations(np.random.default_rng(seed).uniform(-300, 300, (200, 2)))
+        found = tried(mismatches(150, 100 + seed), models, seed)
+        alarms.append(len(meaningful(found, np.ones(150), FAMILIES, PARAMETERS, 200)))
+    assert np.mean(alarms) < 1.0
