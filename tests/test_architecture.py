@@ -70,10 +70,10 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 14_050,
-    "core": 5_400,
-    "tests": 16_300,
-    "benchmarks": 9_175,
+    "package": 13_723,
+    "core": 5_040,
+    "tests": 15_584,
+    "benchmarks": 9_195,
     "tests of benchmarks": 1_138,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
