@@ -55,6 +55,13 @@ def _surface(result: Any, item: int, kept: int, motion: int) -> Row:
     return Row(f"surface {item}", result.models[item], result.models[item].support / kept, motion, item)
 
 
+def names(result: Any) -> list[str]:
+    """Return the name of each of `FilterResult.models` in the table: its own, or the name of the motion that it became."""
+    named = {row.surface: row.name for row in table(result)}
+    motions = [result.motion_labels[result.labels == item].max(initial=0) for item in range(len(result.models))]
+    return [named.get(item, f"motion {motion}") for item, motion in enumerate(motions)]
+
+
 def headline(result: Any) -> str:
     """Return the outcome of a `FilterResult` in one line."""
     n, kept = _counts(result)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.report.photos import Photo
 from ruzhash_cv.result import FilterResult
 
 WIDTH, HEIGHT = 400, 300
+#: Of the case, with nothing to show.
+PHOTOS = Photo("a.jpg", None, WIDTH, HEIGHT), Photo("b.jpg", None, WIDTH // 2, HEIGHT // 2)
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A pair as the functions that draw take it, and its result."""
 
     img1: np.ndarray
@@ -25,7 +27,7 @@ class Case:
 
     @property
     def drawn(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, None, FilterResult]:
-        return self.img1, self.points1, self.img2, self.points2, None, self.result
+        return *self[:4], None, self.result
 
 
 @functools.cache

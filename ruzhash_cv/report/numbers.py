@@ -1,8 +1,9 @@
-"""What a page shows of each match: how probable it is, how far it lies from a structure, and which part it is drawn with."""
+"""The data of a pair's page: the probability and residual of each match, its structure, and the group it is drawn with."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,11 @@ PROBABILITY = "probability"
 
 
 def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result: FilterResult) -> dict[str, Any]:
-    """Return all that the page of a pair shows, as JSON can hold it; of the rows (n, 2) those with a match.
+    """Return the data of a pair's page, as JSON can hold them; of the rows (n, 2) those with a match.
 
-    A column has an entry for each match: `row`: its row among all that were given. `x1` to `y2`: px. `residual`: px, to the own
-    structure or, without one, to the nearest, which `structure` tells; None and -1 where there is none. `part`: the part that it is
-    drawn with, -1 if it is flagged. `order`: its place in an order of which every beginning is spread evenly over the first image.
+    A column has an entry for each match: `row`: its row in the arrays; `x1` to `y2`: px; `structure`: its structure or, if it has none,
+    the nearest, -1 if there are none; `residual`: px, to this structure, None without one; `part`: the number of the group that it is
+    drawn with, -1 if it is flagged; `order`: its place in an order of which every beginning is spread evenly over the first image.
     """
     shown = result.has_match & np.isfinite(np.hstack([points1, points2])).all(axis=1)
     parts = [group for group in groups_of(result, shown) if len(group.rows)]
@@ -46,29 +47,40 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
         "part": part_of[shown].tolist(),
         "order": spread(points1[shown]).tolist(),
     }
+    names = printing.names(result)
     return {
+        "title": title_of([photo.name for photo in photos]),
         "photos": [vars(photo) for photo in photos],
-        "headline": printing.headline(result),
-        "evidence": round(result.evidence, 1),
+        "headline": f"{printing.headline(result)} · evidence {printing.as_number(result.evidence)}",
+        "table": printing.table_as_html(result),
         "columns": columns,
         "parts": [{"text": part.text, "colour": css(part.colour)} for part in parts],
-        "structures": [{"kind": model.kind, "matrix": model.matrix.ravel().tolist()} for model in result.models],
+        "structures": [
+            {"name": name, "kind": model.kind, "matrix": model.matrix.ravel().tolist()}
+            for name, model in zip(names, result.models, strict=True)
+        ],
     }
 
 
+def title_of(names: Sequence[str]) -> str:
+    """Return the names of two files without their folders, unless only the folders differ."""
+    short = [PurePath(name).name or name for name in names]
+    return " and ".join(short if len(set(short)) == len(set(names)) else names)
+
+
 def css(colour: Any) -> str:
-    """Return a colour in BGR as CSS has it."""
+    """Return a BGR colour in CSS's notation."""
     blue, green, red = (int(channel) for channel in colour)
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
 def _nearest(points1: Array, points2: Array, result: FilterResult, labels: Rows) -> tuple[Array, Rows]:
-    """Return the residual (m,) of each match to its structure, or to the nearest where its label is -1, and which this is."""
+    """Return the residual (m,) of each match to its structure, or to the nearest if its label is -1, and which this is."""
     if not result.models:
         return np.full(len(points1), np.inf), np.full(len(points1), -1)
     squared = np.full((len(result.models), len(points1)), np.inf)
     for item, model in enumerate(result.models):
-        if model.kind in FAMILIES:  # not a family of the user's own
+        if model.kind in FAMILIES:  # not a family of the user's
             points, matrix = np.hstack([points1, points2]), model.matrix.reshape(1, 9)
             with np.errstate(all="ignore"):
                 squared[item] = np.fmin(FAMILIES[model.kind].squared_residuals(points, matrix)[0], np.inf)

@@ -8,6 +8,7 @@ const height = Math.max(...pair.photos.map((photo) => photo.height));
 const scales = pair.photos.map((photo) => height / photo.height);
 const width = Math.max(...pair.photos.map((photo, i) => photo.width * scales[i]));
 const boxes = sides.map((side) => document.getElementById(`view${side}`));
+const views = [figure1, figure2];
 const evenly = sorted_by((i) => pair.columns.order[i]);
 const rising = sorted_by((i) => pair.columns.probability[i]);
 const columns = { ...pair.columns };
@@ -22,7 +23,7 @@ function sorted_by(key) {
   return Array.from({ length: n }, (_, i) => i).sort((i, j) => key(i) - key(j));
 }
 
-// Returns a coordinate in px as the figures have it: 0 is the outer corner of the first pixel.
+// Returns a coordinate in px in the units of the figures: 0 is the outer corner of the first pixel.
 function to_figure(value, side) {
   return (value - pair.photos[side - 1].corner) * scales[side - 1];
 }
@@ -34,10 +35,10 @@ function in_pixels(i, side) {
 // ---- the data
 
 function fill() {
-  const title = pair.photos.map((photo) => photo.name).join(" and ");
-  document.title = title;
-  document.querySelector("h1").textContent = title;
-  document.getElementById("headline").textContent = `${pair.headline} · evidence ${Math.round(pair.evidence)}`;
+  document.title = pair.title;
+  document.querySelector("h1").textContent = pair.title;
+  document.getElementById("headline").textContent = pair.headline;
+  document.getElementById("structures").innerHTML = pair.table;
   document.getElementById("views").style.setProperty("--shape", `${width} / ${height}`);
   [photo1, photo2].forEach((photo, i) => {
     const shown = pair.photos[i];
@@ -57,11 +58,6 @@ function fill() {
   show_all();
 }
 
-function show_all() {
-  x_range.setv({ start: 0, end: width });
-  y_range.setv({ start: height, end: 0 });
-}
-
 // ---- which matches are shown
 
 function passes(i) {
@@ -75,59 +71,113 @@ function passes(i) {
 
 function filter() {
   passing = columns.row.map((_, i) => passes(i));
-  const indices = columns.row.map((_, i) => i).filter((i) => passing[i]);
+  const indices = evenly.filter((i) => passing[i]);
   shown_kept.indices = indices.filter((i) => columns.kept[i]);
   shown_flagged.indices = indices.filter((i) => !columns.kept[i]);
   document.getElementById("shown").textContent = `${indices.length} of ${n} matches shown`;
   draw_lines();
 }
 
-// ---- lines, which begin in one figure and end in the other
+// ---- what each figure shows: where one is moved, the other follows
 
-// Returns how far the second figure lies from the first, in the units of the ranges.
-function offset() {
-  const [first, second] = boxes.map((box) => box.getBoundingClientRect());
-  return {
-    x: ((second.left - first.left) / first.width) * (x_range.end - x_range.start),
-    y: ((second.top - first.top) / first.height) * (y_range.start - y_range.end),
-  };
+let leader = 0; // the side that the user moved last
+let is_following = false;
+
+// Sets the ranges of a figure by its centre and its width.
+function show(side, [x, y], across) {
+  const down = (across * height) / width, { x_range, y_range } = views[side - 1];
+  is_following = true;
+  x_range.setv({ start: x - across / 2, end: x + across / 2 });
+  y_range.setv({ start: y + down / 2, end: y - down / 2 });
+  is_following = false;
 }
 
-function is_in_view(i) {
-  return sides.some((side) => {
-    const x = columns[`x${side}`][i], y = columns[`y${side}`][i];
-    return x >= x_range.start && x <= x_range.end && y >= y_range.end && y <= y_range.start;
+function show_all() {
+  for (const side of sides) show(side, [width / 2, height / 2], width);
+}
+
+function is_in_view(i, side) {
+  const { x_range, y_range } = views[side - 1], x = columns[`x${side}`][i], y = columns[`y${side}`][i];
+  return x >= x_range.start && x <= x_range.end && y >= y_range.end && y <= y_range.start;
+}
+
+function median(values) {
+  return values.sort((a, b) => a - b)[values.length >> 1];
+}
+
+// Moves the other figure to the partners of the matches in view: of those nearest to its middle, at the scale of all in view.
+function follow(side) {
+  const { x_range, y_range } = views[side - 1], other = 3 - side;
+  const middle = { x: (x_range.start + x_range.end) / 2, y: (y_range.start + y_range.end) / 2 };
+  const away = columns.row.map((_, i) => Math.hypot(columns[`x${side}`][i] - middle.x, columns[`y${side}`][i] - middle.y));
+  const kept = evenly.filter((i) => columns.kept[i] && passing[i]).sort((i, j) => away[i] - away[j]);
+  if (kept.length == 0) return;
+  const seen = kept.filter((i) => is_in_view(i, side));
+  const ratio = seen.length < 4 ? 1 : Math.min(4, Math.max(0.25, spread(seen, other) / Math.max(spread(seen, side), 1e-9)));
+  const near = kept.slice(0, Math.max(1, seen.length >> 2));
+  const centre = ["x", "y"].map((axis) => {
+    return median(near.map((i) => columns[axis + other][i] - ratio * (columns[axis + side][i] - middle[axis])));
+  });
+  show(other, centre, ratio * (x_range.end - x_range.start));
+}
+
+// Returns how far matches lie apart in a figure.
+function spread(indices, side) {
+  const [x, y] = ["x", "y"].map((axis) => indices.map((i) => columns[axis + side][i]));
+  return [x, y].reduce((sum, values) => {
+    const middle = median([...values]);
+    return sum + median(values.map((value) => Math.abs(value - middle)));
+  }, 0);
+}
+
+let is_waiting = false;
+function redraw_soon(side) {
+  if (is_following) return;
+  leader = side;
+  if (is_waiting) return;
+  is_waiting = true;
+  requestAnimationFrame(() => {
+    is_waiting = false;
+    if (leader) follow(leader);
+    draw_lines();
   });
 }
 
-// Returns the columns of some matches, with the other ends of their lines as each figure has them.
+// ---- lines, which begin in one figure and end in the other
+
+// Returns functions that turn coordinates of the other figure into those of a figure, on the same place of the screen.
+function from_other(side) {
+  const [box, other_box] = [boxes[side - 1], boxes[2 - side]].map((element) => element.getBoundingClientRect());
+  const [view, other] = [views[side - 1], views[2 - side]];
+  const along = (range, start, length, other_range, other_start, other_length) => (value) => {
+    const place = other_start + ((value - other_range[0]) / (other_range[1] - other_range[0])) * other_length;
+    return range[0] + ((place - start) / length) * (range[1] - range[0]);
+  };
+  const [across, other_across] = [view, other].map(({ x_range }) => [x_range.start, x_range.end]);
+  const [down, other_down] = [view, other].map(({ y_range }) => [y_range.end, y_range.start]);
+  return {
+    x: along(across, box.left, box.width, other_across, other_box.left, other_box.width),
+    y: along(down, box.top, box.height, other_down, other_box.top, other_box.height),
+  };
+}
+
+// Returns the columns of some matches, with the other ends of their lines in the units of each figure.
 function rows_of(indices) {
-  const { x, y } = offset();
   const taken = Object.fromEntries(Object.keys(columns).map((name) => [name, indices.map((i) => columns[name][i])]));
-  taken.other_x1 = indices.map((i) => columns.x2[i] + x);
-  taken.other_y1 = indices.map((i) => columns.y2[i] + y);
-  taken.other_x2 = indices.map((i) => columns.x1[i] - x);
-  taken.other_y2 = indices.map((i) => columns.y1[i] - y);
+  for (const side of sides) {
+    const place = from_other(side);
+    for (const axis of ["x", "y"]) taken[`other_${axis}${side}`] = taken[axis + (3 - side)].map(place[axis]);
+  }
   return taken;
 }
 
 function draw_lines() {
-  const in_view = evenly.filter((i) => passing[i] && is_in_view(i));
+  const in_view = evenly.filter((i) => passing[i] && sides.some((side) => is_in_view(i, side)));
   lines.selected.indices = [];
   lines.data = rows_of(in_view.slice(0, most_lines.value));
   const size = Math.min(10, Math.max(3.2, 120 / Math.sqrt(in_view.length + 1)));
   for (const { glyph } of dots.concat(crosses)) glyph.size = size;
   mark();
-}
-
-let is_waiting = false;
-function draw_lines_soon() {
-  if (is_waiting) return;
-  is_waiting = true;
-  requestAnimationFrame(() => {
-    is_waiting = false;
-    draw_lines();
-  });
 }
 
 // ---- colours
@@ -157,7 +207,7 @@ function look_at(i) {
   mark();
 }
 
-// Draws it over the others; its line depends on the view.
+// Draws it over the others; its line depends on the views.
 function mark() {
   chosen.data = rows_of(looked_at < 0 ? [] : [looked_at]);
 }
@@ -178,15 +228,14 @@ function show_patches(i) {
 }
 
 function show_facts(i) {
-  const structure = columns.structure[i];
+  const nearest = pair.structures[columns.structure[i]];
   const facts = {
     match: columns.row[i],
     mask: columns.kept[i] ? "kept" : "flagged",
     [probability]: columns.probability[i].toFixed(3),
     residual: Number.isFinite(columns.residual[i]) ? `${columns.residual[i].toPrecision(3)} px` : "unknown",
-    [columns.kept[i] ? "structure" : "nearest structure"]: structure < 0 ? "none" : `${structure}, ${pair.structures[structure].kind}`,
-    "drawn as": columns.part[i] < 0 ? "flagged" : pair.parts[columns.part[i]].text,
-    positions: sides.map((side) => `(${in_pixels(i, side).map((value) => value.toFixed(1)).join(", ")})`).join(" – "),
+    [columns.kept[i] ? "structure" : "nearest structure"]: nearest ? `${nearest.name}, ${nearest.kind}` : "none",
+    positions: `${sides.map((side) => `(${in_pixels(i, side).map((value) => value.toFixed(1)).join(", ")})`).join(" – ")} px`,
   };
   document.querySelector("#facts dl").replaceChildren(
     ...Object.entries(facts).flatMap((entry) => ["dt", "dd"].map((tag, item) => {
@@ -197,7 +246,7 @@ function show_facts(i) {
   );
 }
 
-// Goes on to a match that is shown, of the next higher or the next lower probability.
+// Continues with a match that is shown, of the next higher or the next lower probability.
 function step(by) {
   const place = rising.indexOf(looked_at);
   for (let k = 1; k <= n; k++) {
@@ -230,7 +279,7 @@ function residual_vector(H, side, here, there) {
 }
 
 function epipolar_line(F, side, here, there) {
-  const [a, b, c] = times(side == 2 ? F : transposed(F), there);
+  const [a, b, c] = times(side == 2 ? F : [0, 3, 6, 1, 4, 7, 2, 5, 8].map((entry) => F[entry]), there);
   const squared = a * a + b * b, off = (a * here[0] + b * here[1] + c) / squared;
   const foot = [here[0] - a * off, here[1] - b * off], far = (10 * width) / Math.sqrt(squared);
   return [-far, far].map((step) => [foot[0] + step * b, foot[1] - step * a]);
@@ -238,10 +287,6 @@ function epipolar_line(F, side, here, there) {
 
 function times(M, [x, y]) {
   return [0, 3, 6].map((row) => M[row] * x + M[row + 1] * y + M[row + 2]);
-}
-
-function transposed([a, b, c, d, e, f, g, h, i]) {
-  return [a, d, g, b, e, h, c, f, i];
 }
 
 // The inverse up to its scale.
@@ -260,13 +305,12 @@ function on(model, names, handle) {
 }
 
 fill();
-on(kinds, ["active"], filter);
-on(parts, ["active"], filter);
-on(probabilities, ["value"], filter);
-on(residuals, ["value"], filter);
+for (const control of [kinds, parts]) on(control, ["active"], filter);
+for (const control of [probabilities, residuals]) on(control, ["value"], filter);
 on(most_lines, ["value"], draw_lines);
-on(x_range, ["start", "end"], draw_lines_soon);
-on(y_range, ["start", "end"], draw_lines_soon);
+for (const side of sides) {
+  for (const range of [views[side - 1].x_range, views[side - 1].y_range]) on(range, ["start", "end"], () => redraw_soon(side));
+}
 on(colour, ["active"], paint);
 on(brightness, ["value"], () => backdrops.forEach(({ glyph }) => (glyph.global_alpha = brightness.value)));
 on(patch_size, ["active"], () => show_patches(looked_at));
@@ -277,8 +321,11 @@ on(lines.selected, ["indices"], () => {
 for (const table of [matches, lines]) table.inspect.connect(() => point_at(table));
 previous.on_event("button_click", () => step(-1));
 next.on_event("button_click", () => step(1));
-reset.on_event("button_click", show_all);
-new ResizeObserver(draw_lines_soon).observe(boxes[0]);
+reset.on_event("button_click", () => {
+  show_all();
+  draw_lines();
+});
+new ResizeObserver(() => redraw_soon(0)).observe(boxes[0]);
 paint();
 filter();
 look_at(rising.find((i) => columns.kept[i]) ?? rising[0] ?? -1);

@@ -30,11 +30,11 @@ def write_html(
     names: tuple[str, str] = ("image 1", "image 2"),
     max_size: int = 1600,
 ) -> None:
-    """Write a page on which every match can be looked at: one file, which opens in any browser, without a network.
+    """Write a page that shows every match: one file, which opens in any browser, without a network.
 
-    Both images zoom and pan together. Matches are dots and lines in the colours of their structures, as `draw_structures` has them, of
-    their probability or of their residual. One chooses by these numbers which are shown. The numbers of a match are shown under the
-    pointer; a click shows its surroundings in both images, and where its structure expects it. Needs the extra ``html``.
+    Zoom or move one image, and the other moves to the partners of the matches in view. Matches are dots and lines in the colours of
+    `draw_structures`, of their probability or of their residual; sliders and switches select by these. The pointer shows the numbers
+    of a match; a click shows its surroundings in both images and where its structure expects it. Needs the extra ``html``.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def write_html(
     result : FilterResult
         Of these matches.
     names : tuple of two str
-        What the page calls the images.
+        Names of the images; the page's title has them without their folders.
     max_size : int, default 1600
         The longer side of the images in the page, as JPEG: larger ones are shrunk. All numbers are of pixels before that.
 
@@ -62,8 +62,8 @@ def write_html(
 
     Notes
     -----
-    The residual is the distance from the structure that the match belongs to, or, of a match of none, from the nearest: the transfer
-    error of a homography, the Sampson distance of a fundamental matrix.
+    The residual is the distance from the structure of the match, or from the nearest if it has none: the transfer error of a
+    homography, the Sampson distance of a fundamental matrix.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The page of a pair as a file: in one piece, with the data in it. No browser is needed."""
+"""The data of a pair's page, and the page as a file: in one piece, with the data in it. No browser is needed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import base64
 import json
 import re
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,12 +16,15 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from report_cases import HEIGHT, WIDTH, two_planes
+from report_cases import HEIGHT, PHOTOS, WIDTH, two_planes
 
-import ruzhash_cv
-from ruzhash_cv import cli
+from ruzhash_cv import Structure, cli, filter_points, printing, sampson_distance, transfer_error, write_html
 from ruzhash_cv.datasets.pairs import data_folder
-from ruzhash_cv.report import write_html
+from ruzhash_cv.drawing.pictures import groups_of
+from ruzhash_cv.report.numbers import css, pair_as_dict, title_of
+
+CASE = two_planes()
+NAMES = "a/left <b>.jpg", "a/</script><i>.jpg"
 
 
 class Elements(HTMLParser):
@@ -26,29 +32,109 @@ class Elements(HTMLParser):
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.listed: list[tuple[str, dict[str, str | None]]] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+        self.listed.append((tag, dict(attrs)))
 
 
 def pair_in(page: str) -> Any:
     """Return the data of a page."""
-    found = re.search(r"^const loading = Promise.resolve\((.*)\);$", page, re.MULTILINE)
-    assert found is not None
-    return json.loads(found[1])
+    held = re.search(r"^const loading = Promise.resolve\((.*)\);$", page, re.MULTILINE)
+    assert held is not None
+    return json.loads(held[1])
+
+
+def columns_of(points1: np.ndarray, points2: np.ndarray, result: Any) -> dict[str, np.ndarray]:
+    held = pair_as_dict(PHOTOS, points1, points2, result)["columns"]
+    return {name: np.array(values, float) for name, values in held.items()}
+
+
+def written(path: Path, *drawn: Any, **options: Any) -> str:
+    write_html(path, *drawn, **options)
+    return path.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("page") / "pair.html"
-    write_html(path, *two_planes().drawn, names=("left <b>.jpg", "</script><i>.jpg"))
-    return path.read_text(encoding="utf-8")
+    return written(tmp_path_factory.mktemp("page") / "pair.html", *CASE.drawn, names=NAMES)
+
+
+def test_columns_hold_the_matches_in_pixels_with_their_probability_and_residual() -> None:
+    columns, result = columns_of(CASE.points1, CASE.points2, CASE.result), CASE.result
+    assert {len(column) for column in columns.values()} == {200}
+    np.testing.assert_allclose(columns["x1"], CASE.points1[:, 0], atol=0.005)
+    np.testing.assert_allclose(columns["y2"], CASE.points2[:, 1], atol=0.005)
+    np.testing.assert_array_equal(columns["kept"], result.inlier_mask)
+    np.testing.assert_allclose(columns["probability"], result.inlier_probabilities, atol=5e-5)
+    # The residual is to the structure of a match, and to the nearest if it is flagged.
+    assert {model.kind for model in result.models} == {"homography"}
+    errors = transfer_error(CASE.points1, CASE.points2, np.stack([model.matrix for model in result.models]))
+    structures = np.where(result.labels >= 0, result.labels, errors.argmin(axis=1))
+    np.testing.assert_array_equal(columns["structure"], structures)
+    np.testing.assert_allclose(columns["residual"], errors[np.arange(200), structures], atol=6e-4)
+
+
+def test_residuals_to_a_fundamental_matrix_are_sampson_distances() -> None:
+    rng = np.random.default_rng(0)
+    points1 = rng.uniform(0, 300, (80, 2))
+    points2 = points1 + np.column_stack([rng.uniform(5, 60, 80), rng.normal(0, 0.3, 80)])
+    result = filter_points(points1, points2, model="fundamental")
+    distances = sampson_distance(points1, points2, result.models[0].matrix)
+    np.testing.assert_allclose(columns_of(points1, points2, result)["residual"], distances, atol=6e-4)
+    assert pair_as_dict(PHOTOS, points1, points2, result)["structures"][0]["name"] == "motion 0"
+
+
+def test_without_structures_or_for_a_family_of_the_user_there_is_no_residual() -> None:
+    points = np.random.default_rng(0).uniform(0, 300, (2, 5, 2))
+    held = pair_as_dict(PHOTOS, *points, filter_points(*points))["columns"]
+    assert (held["residual"], held["structure"]) == ([None] * 5, [-1] * 5)
+    models = (Structure(np.eye(3), "affinity", 3, 1.0, 1.0, 9.0),) * 2
+    held = pair_as_dict(PHOTOS, CASE.points1, CASE.points2, replace(CASE.result, models=models))["columns"]
+    assert set(held["residual"]) == {None}
+
+
+def test_rows_without_a_match_are_left_out() -> None:
+    points1 = CASE.points1.copy()
+    points1[[3, 7]] = np.nan
+    columns = columns_of(points1, CASE.points2, filter_points(points1, CASE.points2))
+    np.testing.assert_array_equal(columns["row"], np.delete(np.arange(200), [3, 7]))
+
+
+def test_every_kept_match_has_the_group_and_colour_of_the_pictures() -> None:
+    held = pair_as_dict(PHOTOS, CASE.points1, CASE.points2, CASE.result)
+    part_of = np.array(held["columns"]["part"])
+    np.testing.assert_array_equal(part_of >= 0, CASE.result.inlier_mask)
+    groups = [group for group in groups_of(CASE.result, np.ones(200, bool)) if len(group.rows)]
+    assert held["parts"] == [{"text": group.text, "colour": css(group.colour)} for group in groups]
+    for number, group in enumerate(groups):
+        np.testing.assert_array_equal(np.flatnonzero(part_of == number), group.rows)
+    assert css((1, 2, 255)) == "#ff0201"
+
+
+def test_the_page_has_the_table_and_the_headline_that_the_result_prints() -> None:
+    held = pair_as_dict(PHOTOS, CASE.points1, CASE.points2, CASE.result)
+    assert held["table"] in CASE.result._repr_html_()
+    assert held["headline"].startswith(printing.headline(CASE.result))
+    assert held["headline"].endswith(f"evidence {printing.as_number(CASE.result.evidence)}")
+
+
+@pytest.mark.parametrize(
+    ("names", "title"),
+    [
+        (("photos/1.jpg", "/tmp/2.jpg"), "1.jpg and 2.jpg"),
+        (("left/1.jpg", "right/1.jpg"), "left/1.jpg and right/1.jpg"),
+        (("1.jpg", "1.jpg"), "1.jpg and 1.jpg"),
+        (("/", "image 2"), "/ and image 2"),
+    ],
+)
+def test_the_title_is_the_names_of_the_files(names: tuple[str, str], title: str) -> None:
+    assert title_of(names) == title
 
 
 def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
-    for tag, attributes in Elements(page).found:
+    for tag, attributes in Elements(page).listed:
         assert "src" not in attributes, tag
         assert tag not in ("link", "iframe", "img", "object", "base")
     style = "".join(re.findall(r"<style>(.*?)</style>", page, re.DOTALL))
@@ -58,53 +144,68 @@ def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
 
 def test_the_page_holds_the_matches_and_names_that_no_browser_takes_for_html(page: str) -> None:
     pair = pair_in(page)
-    assert [photo["name"] for photo in pair["photos"]] == ["left <b>.jpg", "</script><i>.jpg"]
-    assert {"b", "i"} & {tag for tag, attributes in Elements(page).found if not attributes} <= {"i"}  # the scale's own
-    assert sum(pair["columns"]["kept"]) == two_planes().result.inlier_mask.sum()
+    assert [photo["name"] for photo in pair["photos"]] == [*NAMES]
+    title = re.search(r"<title>(.*?)</title>", page, re.DOTALL)
+    assert title is not None
+    assert unescape(title[1]).strip() == pair["title"] == "left <b>.jpg and script><i>.jpg"
+    assert {"b", "i"} & {tag for tag, attributes in Elements(page).listed if not attributes} <= {"i"}  # of the scale
+    assert sum(pair["columns"]["kept"]) == CASE.result.inlier_mask.sum()
     assert "</script><i>" not in page
 
 
-def test_photographs_are_jpeg_of_their_size(page: str) -> None:
-    sizes = []
-    for photo in pair_in(page)["photos"]:
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        ({}, [(WIDTH, HEIGHT), (WIDTH // 2, HEIGHT // 2)]),
+        ({"max_size": 100}, [(100, 75), (100, 75)]),
+    ],
+)
+def test_photographs_are_jpeg_shrunk_to_the_largest_size(tmp_path: Path, options: Any, sizes: Any) -> None:
+    photos = pair_in(written(tmp_path / "a.html", *CASE.drawn, **options))["photos"]
+    for photo, size in zip(photos, sizes, strict=True):
         kind, _, encoded = photo["address"].partition(",")
         assert kind == "data:image/jpeg;base64"
-        sizes.append(cv2.imdecode(np.frombuffer(base64.b64decode(encoded), np.uint8), cv2.IMREAD_COLOR).shape[1::-1])
-        assert (photo["width"], photo["height"]) == sizes[-1]
-    assert sizes == [(WIDTH, HEIGHT), (WIDTH // 2, HEIGHT // 2)]
-
-
-def test_large_photographs_are_shrunk_and_their_sizes_told(tmp_path: Path) -> None:
-    write_html(tmp_path / "a.html", *two_planes().drawn, max_size=100)
-    first = pair_in((tmp_path / "a.html").read_text(encoding="utf-8"))["photos"][0]
-    encoded = np.frombuffer(base64.b64decode(first["address"].partition(",")[2]), np.uint8)
-    assert cv2.imdecode(encoded, cv2.IMREAD_COLOR).shape == (75, 100, 3)
-    assert (first["width"], first["height"]) == (WIDTH, HEIGHT)
+        image = cv2.imdecode(np.frombuffer(base64.b64decode(encoded), np.uint8), cv2.IMREAD_COLOR)
+        assert image.shape[1::-1] == size
+    assert [(photo["width"], photo["height"]) for photo in photos] == [(WIDTH, HEIGHT), (WIDTH // 2, HEIGHT // 2)]
 
 
 def test_a_page_without_matches_can_be_written(tmp_path: Path) -> None:
     image, nothing = np.zeros((30, 40), np.uint8), np.zeros((0, 2))
-    write_html(tmp_path / "a.html", image, nothing, image, nothing, None, ruzhash_cv.filter_points(nothing, nothing))
-    assert pair_in((tmp_path / "a.html").read_text(encoding="utf-8"))["columns"]["row"] == []
+    page = written(tmp_path / "a.html", image, nothing, image, nothing, None, filter_points(nothing, nothing))
+    assert pair_in(page)["columns"]["row"] == []
 
 
-def test_arguments_are_checked_as_those_of_the_pictures(tmp_path: Path) -> None:
-    img1, kp1, img2, kp2, matches, result = two_planes().drawn
-    with pytest.raises(TypeError, match="`img2` must be an image, got None"):
-        write_html(tmp_path / "a.html", img1, kp1, None, kp2, matches, result)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="`result` must have one entry per match, 199, got 200"):
-        write_html(tmp_path / "a.html", img1, kp1[1:], img2, kp2[1:], matches, result)
-    with pytest.raises(TypeError, match="`result` must be a FilterResult, got ndarray"):
-        write_html(tmp_path / "a.html", img1, kp1, img2, kp2, matches, result.inlier_mask)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="`max_size` must be at least 32, got 8"):
-        write_html(tmp_path / "a.html", img1, kp1, img2, kp2, matches, result, max_size=8)
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"img2": None}, TypeError, "`img2` must be an image, got None"),
+        ({"kp1": CASE.points1[1:], "kp2": CASE.points2[1:]}, ValueError, "`result` must have one entry .* 199, got 200"),
+        ({"result": CASE.result.inlier_mask}, TypeError, "`result` must be a FilterResult, got ndarray"),
+        ({"max_size": 8}, ValueError, "`max_size` must be at least 32, got 8"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named_and_nothing_is_written(
+    tmp_path: Path, changed: Any, error: type[Exception], message: str
+) -> None:
+    arguments = dict(zip(("img1", "kp1", "img2", "kp2", "matches", "result"), CASE.drawn, strict=True)) | changed
+    with pytest.raises(error, match=message):
+        write_html(tmp_path / "a.html", **arguments)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_bokeh_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("call", [lambda: write_html("a.html", *CASE.drawn), None])
+def test_without_bokeh_the_error_names_the_extra_before_any_work(
+    call: Callable[[], None] | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(sys.modules, "bokeh", None)
-    with pytest.raises(ImportError, match=r'this needs bokeh: pip install "ruzhash-cv\[html\]"'):
-        write_html(tmp_path / "a.html", *two_planes().drawn)
+    message = 'this needs bokeh: pip install "ruzhash-cv[html]"'
+    if call is None:
+        assert cli.main(["filter", "no.jpg", "no.jpg", "--html", "out.html"]) == 2
+        assert capsys.readouterr().err == f"ruzhash-cv: error: {message}\n"
+    else:
+        with pytest.raises(ImportError, match=re.escape(message)):
+            call()
 
 
 def test_the_command_writes_a_page_of_two_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,13 +214,5 @@ def test_the_command_writes_a_page_of_two_images(tmp_path: Path, capsys: pytest.
     captured = capsys.readouterr()
     assert f"wrote {tmp_path / 'desk.html'}" in captured.err
     pair = pair_in((tmp_path / "desk.html").read_text(encoding="utf-8"))
-    assert [photo["name"] for photo in pair["photos"]] == names
+    assert pair["title"] == "desk1.jpg and desk2.jpg"
     assert f"kept    {sum(pair['columns']['kept'])}\n" in captured.out
-
-
-def test_the_command_says_at_once_that_bokeh_is_missing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "bokeh", None)
-    assert cli.main(["filter", "no.jpg", "no.jpg", "--html", "out.html"]) == 2
-    assert capsys.readouterr().err == 'ruzhash-cv: error: this needs bokeh: pip install "ruzhash-cv[html]"\n'

@@ -1,22 +1,30 @@
-"""What Bokeh draws of a pair: both photographs over the same ranges, so that they zoom and pan together, and a patch of each.
+"""The Bokeh models of a pair: both photographs with ranges that `pair.js` links, a patch of each, and the controls.
 
 All tables are empty: `pair.js` fills them.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from bokeh.models import (
+    Button,
     CDSView,
+    CheckboxButtonGroup,
+    CheckboxGroup,
     ColumnDataSource,
     CustomJSHover,
+    CustomJSTickFormatter,
     HoverTool,
     IndexFilter,
     LinearColorMapper,
     LogColorMapper,
     PanTool,
+    RadioButtonGroup,
     Range1d,
+    RangeSlider,
+    Slider,
     TapTool,
     WheelZoomTool,
 )
@@ -28,15 +36,19 @@ from ruzhash_cv.report.numbers import PROBABILITY, css
 BACKGROUND, CHOSEN, EXPECTED = "#1c1c1c", "#ffffff", "#ff40ff"
 #: Opacity of the photographs at first, so that the matches stand out.
 DIMMED = 0.6
-#: Residuals that colours tell apart, px.
-LEAST_RESIDUAL, LARGEST_RESIDUAL = 0.1, 100.0
+#: Lines that are drawn at first, and at most; more hide the photographs.
+LINES, MOST_LINES = 100, 1000
+#: Half the side of a patch, px: the choices, and the first one.
+PATCHES, PATCH = (12, 24, 48, 96), 1
+#: Ends of the colours of residuals and of their slider, px; residuals beyond count as at the end.
+COLOURED, CHOSEN_BY = (0.1, 100.0), (0.1, 1000.0)
 #: Colours from low to high anomaly, without the darkest, which would be lost on a photograph.
 PALETTE = [css(colour) for colour in PLASMA[50::4]]
 #: Of a match; positions are in the units of the figures.
 COLUMNS = ("row", "x1", "y1", "x2", "y2", "kept", "probability", "residual", "structure", "part", "order")
-#: Of a line: the end in the other image, as each figure has it.
+#: Of a line: the end in the other image, in the units of each figure.
 OTHER_ENDS = ("other_x1", "other_y1", "other_x2", "other_y2")
-#: Of what a structure expects of a match, in each figure.
+#: Of the place at which a structure expects a match, in each figure.
 EXPECTED_ENDS = tuple(f"{end}_{axis}{side}" for side in (1, 2) for end in ("from", "to") for axis in "xy")
 TOOLTIP = (
     '<div style="font: 13px sans-serif; padding: 2px 4px"><b>match @row</b><br>'
@@ -46,30 +58,25 @@ TOOLTIP = (
 
 
 def tables() -> dict[str, Any]:
-    """Return the tables of what is drawn, filters of their rows, and what makes colours of a column."""
+    """Return the tables of the figures, filters of their rows, and mappers from a column to colours."""
+    columns = {"matches": COLUMNS, "expected": EXPECTED_ENDS, "part_names": ("text",)}
+    columns |= dict.fromkeys(("lines", "hovered", "chosen"), COLUMNS + OTHER_ENDS)
+    columns |= dict.fromkeys(("photo1", "photo2"), ("address", "width", "height"))
     return {
-        "matches": _table(COLUMNS),
-        "lines": _table(COLUMNS + OTHER_ENDS),
-        "hovered": _table(COLUMNS + OTHER_ENDS),
-        "chosen": _table(COLUMNS + OTHER_ENDS),
-        "expected": _table(EXPECTED_ENDS),
-        "photo1": _table(("address", "width", "height")),
-        "photo2": _table(("address", "width", "height")),
-        "part_names": _table(("text",)),
+        **{name: ColumnDataSource({column: [] for column in listed}) for name, listed in columns.items()},
         "shown_kept": IndexFilter([]),
         "shown_flagged": IndexFilter([]),
         "by_part": LinearColorMapper([BACKGROUND], low=-1.5, high=-0.5),
         "by_probability": LinearColorMapper(PALETTE[::-1], low=0.0, high=1.0),
-        "by_residual": LogColorMapper(PALETTE, low=LEAST_RESIDUAL, high=LARGEST_RESIDUAL),
+        "by_residual": LogColorMapper(PALETTE, low=COLOURED[0], high=COLOURED[1]),
     }
 
 
 def figures(held: dict[str, Any]) -> dict[str, Any]:
-    """Return both figures, both patches and the common ranges by name, and lists of the glyphs of each kind."""
-    made: dict[str, Any] = {"x_range": Range1d(0, 1), "y_range": Range1d(1, 0)}
-    made |= {"backdrops": [], "dots": [], "crosses": [], "segments": []}
+    """Return both figures and both patches by name, and lists of the glyphs of each kind."""
+    made: dict[str, Any] = {"backdrops": [], "dots": [], "crosses": [], "segments": []}
     for side in (1, 2):
-        plot, photo = _empty(made["x_range"], made["y_range"]), held[f"photo{side}"]
+        plot, photo = _empty(), held[f"photo{side}"]
         made["backdrops"].append(_draw_photo(plot, photo, DIMMED))
         segments = _draw_segments(plot, held["lines"], side, line_width=1.2, line_alpha=0.7)
         crosses = _draw_dots(plot, held["matches"], side, held["shown_flagged"], marker="x", line_width=1.5)
@@ -82,33 +89,54 @@ def figures(held: dict[str, Any]) -> dict[str, Any]:
         wheel = WheelZoomTool()
         plot.add_tools(PanTool(), wheel, TapTool(renderers=active), _hover(active, held["part_names"]))
         plot.toolbar.active_scroll = wheel
-        made["segments"].append(segments)
-        made["crosses"].append(crosses)
-        made["dots"].append(dots)
-        made[f"figure{side}"] = plot
-        made[f"patch{side}"] = patch = _empty(Range1d(0, 1), Range1d(1, 0))
+        for name, glyph in (("segments", segments), ("crosses", crosses), ("dots", dots)):
+            made[name].append(glyph)
+        patch = _empty()
+        made |= {f"figure{side}": plot, f"patch{side}": patch}
         _draw_photo(patch, photo, 1.0)
         _draw_expected(patch, held["expected"], side)
         _draw_ring(patch, held["chosen"], side, size=30)
     return made
 
 
-def _table(columns: tuple[str, ...]) -> ColumnDataSource:
-    return ColumnDataSource({name: [] for name in columns})
+def controls() -> dict[str, Any]:
+    """Return the widgets by name; `pair.js` gives them their counts."""
+    low, high = (math.log10(end) for end in CHOSEN_BY)
+    as_pixels = CustomJSTickFormatter(
+        args={"low": low, "high": high},
+        code="return tick >= high ? 'any' : tick <= low ? '0 px' : `${(10 ** tick).toPrecision(2)} px`",
+    )
+    wide: dict[str, Any] = {"sizing_mode": "stretch_width"}
+    return {
+        "colour": RadioButtonGroup(labels=["structure", PROBABILITY, "residual"], active=0, **wide),
+        "kinds": CheckboxButtonGroup(labels=["kept", "flagged"], active=[0, 1], **wide),
+        "parts": CheckboxGroup(**wide),
+        "probabilities": RangeSlider(title=PROBABILITY, start=0.0, end=1.0, step=0.01, value=(0.0, 1.0), **wide),
+        "residuals": RangeSlider(
+            title="residual", start=low, end=high, step=0.05, value=(low, high), format=as_pixels, **wide
+        ),
+        "most_lines": Slider(title="lines at most", start=0, end=MOST_LINES, step=10, value=LINES, **wide),
+        "brightness": Slider(title="brightness", start=0.0, end=1.0, step=0.05, value=DIMMED, **wide),
+        "patch_size": RadioButtonGroup(labels=[f"{2 * half} px" for half in PATCHES], active=PATCH, **wide),
+        "previous": Button(label="‹ less probable"),
+        "next": Button(label="more probable ›"),
+        "reset": Button(label="whole photographs"),
+    }
 
 
-def _empty(x_range: Range1d, y_range: Range1d) -> Any:
-    """Return a figure that is nothing but its frame, as large as what it stands in."""
+def _empty() -> Any:
+    """Return a figure that is nothing but its frame and fills its place on the page."""
     plot = figure(
-        x_range=x_range, y_range=y_range, sizing_mode="stretch_both", output_backend="webgl", tools=[], toolbar_location=None,
-        min_border=0, outline_line_color=None, background_fill_color=BACKGROUND, border_fill_color=BACKGROUND,
+        x_range=Range1d(0, 1), y_range=Range1d(1, 0), sizing_mode="stretch_both", output_backend="webgl", tools=[],
+        toolbar_location=None, min_border=0, outline_line_color=None, background_fill_color=BACKGROUND,
+        border_fill_color=BACKGROUND,
     )  # fmt: skip
     plot.axis.visible = plot.grid.visible = False
     return plot
 
 
 def _hover(active: list[Any], part_names: ColumnDataSource) -> HoverTool:
-    """Return what shows the numbers of one match under the pointer."""
+    """Return the tool that shows the numbers of the match under the pointer."""
     pixels = CustomJSHover(code="return Number.isFinite(value) ? `${value.toPrecision(3)} px` : 'unknown'")
     part = CustomJSHover(
         args={"part_names": part_names}, code="return value < 0 ? 'flagged' : part_names.data.text[value]"
