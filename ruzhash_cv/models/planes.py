@@ -83,11 +83,8 @@ class Homographies:
             models = np.tile(np.identity(3).ravel(), (len(weights), 1))
         weights = divided_by_gradients(points, models, weights, _LENGTH if of_rays else _DEPTH)
         forms, into1, into2 = quadratic_forms(points, weights, _RAYS if of_rays else _PIXELS, of_rays)
-        fitted = least_vectors(forms)
-        if of_rays:
-            return carried(fitted, into1, into2)
-        _denormalise(fitted, into1, into2)
-        return fitted
+        with np.errstate(all="ignore"):
+            return (carried if of_rays else _denormalised)(least_vectors(forms), into1, into2)
 
     def step(self, data: Array, weights: Array, models: Array) -> Array:
         """Return the direct linear transform reweighted by the depths that `models` give the points."""
@@ -105,81 +102,58 @@ def _opposite_lines(x: Array, y: Array, z: Array) -> tuple[Array, Array]:
     return lines, lines[0] * x[3] + lines[1] * y[3] + lines[2] * z[3]
 
 
-@jit
-def _denormalise(fitted: Any, into1: Any, into2: Any) -> None:
-    """Bring homographies (m, 9) of normalised pixels back to pixels, of unit norm."""
-    for item in range(len(fitted)):
-        for i in range(0, 9, 3):
-            fitted[item, i + 2] += fitted[item, i] * into1[item, 0, 2] + fitted[item, i + 1] * into1[item, 1, 2]
-            fitted[item, i] *= into1[item, 0, 0]
-            fitted[item, i + 1] *= into1[item, 0, 0]
-        for i in range(6):
-            fitted[item, i] -= into2[item, i // 3, 2] * fitted[item, 6 + i % 3]
-            fitted[item, i] /= into2[item, 0, 0]
-        norm = 0.0
-        for i in range(9):
-            norm += fitted[item, i] * fitted[item, i]
-        for i in range(9):
-            fitted[item, i] /= np.sqrt(norm)
+def _denormalised(models: Array, into1: Array, into2: Array) -> Array:
+    """Return T2^-1 H T1 (m, 9), of unit norm, of homographies of pixels that the similarities T1, T2 (m, 3, 3) normalised."""
+    fitted = models.reshape(-1, 3, 3)
+    fitted[:, :, 2] += fitted[:, :, 0] * into1[:, 0, 2, None] + fitted[:, :, 1] * into1[:, 1, 2, None]
+    fitted[:, :, :2] *= into1[:, :1, :1]
+    fitted[:, :2] = (fitted[:, :2] - into2[:, :2, 2:] * fitted[:, 2:]) / into2[:, :1, :1]
+    # Added up in order: the same bits as one by one.
+    return models / np.sqrt(np.add.accumulate(models * models, axis=1)[:, -1:])
 
 
 @jit
 def _squared_transfer_errors(points: Any, models: Any, squared: Any) -> None:
-    """Loops without branches over rows of coordinates (4, n) compile to vector instructions."""
+    """Write the larger of the squared errors in both images; loops without branches over (4, n) compile to vector instructions."""
     for item in range(len(models)):
         a, b, c, d, e, f, g, h, i = models[item]
-        _add_transfer(points, (a, b, c, d, e, f, g, h, i), 0, squared[item])
         # The inverse up to scale, which exists for a singular one too.
-        first = e * i - f * h, c * h - b * i, b * f - c * e
-        second = f * g - d * i, a * i - c * g, c * d - a * f
-        _add_transfer(points, (*first, *second, d * h - e * g, b * g - a * h, a * e - b * d), 2, squared[item])
-
-
-@jit
-def _add_transfer(points: Any, model: Any, source: int, squared: Any) -> None:
-    """Write the squared errors of points of one image mapped to the other: the first image's, then the larger of the two."""
-    a, b, c, d, e, f, g, h, i = model
-    for row in range(points.shape[1]):
-        x, y = points[source, row], points[source + 1, row]
-        w = 1.0 / (g * x + h * y + i)
-        dx = (a * x + b * y + c) * w - points[2 - source, row]
-        dy = (d * x + e * y + f) * w - points[3 - source, row]
-        error = dx * dx + dy * dy
-        # A comparison with NaN is false: what has no image in one of the images is infinitely far.
-        error = error if error < np.inf else np.inf
-        squared[row] = error if source == 0 or error > squared[row] else squared[row]
+        j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
+        n, o, p = f * g - d * i, a * i - c * g, c * d - a * f
+        q, r, s = d * h - e * g, b * g - a * h, a * e - b * d
+        for row in range(points.shape[1]):
+            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+            w = 1.0 / (g * x1 + h * y1 + i)
+            dx, dy = (a * x1 + b * y1 + c) * w - x2, (d * x1 + e * y1 + f) * w - y2
+            there = dx * dx + dy * dy
+            w = 1.0 / (q * x2 + r * y2 + s)
+            dx, dy = (j * x2 + k * y2 + m) * w - x1, (n * x2 + o * y2 + p) * w - y1
+            back = dx * dx + dy * dy
+            # A comparison with NaN is false: what has no image in one of the images is infinitely far.
+            there = there if there < np.inf else np.inf
+            back = back if back < np.inf else np.inf
+            squared[item, row] = back if back > there else there
 
 
 @jit
 def _squared_turns(rays: Any, models: Any, squared: Any) -> None:
-    """Loops without branches over rows of coordinates compile to vector instructions."""
+    """Write the larger of the squared errors across the rays (6, n) of both images."""
     for item in range(len(models)):
         a, b, c, d, e, f, g, h, i = models[item]
-        first = e * i - f * h, c * h - b * i, b * f - c * e
-        second = f * g - d * i, a * i - c * g, c * d - a * f
-        third = d * h - e * g, b * g - a * h, a * e - b * d
+        j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
+        n, o, p = f * g - d * i, a * i - c * g, c * d - a * f
+        q, r, s = d * h - e * g, b * g - a * h, a * e - b * d
         # Of either sign; the one that keeps what is before the camera there has a positive determinant.
-        sign = 1.0 if a * first[0] + b * second[0] + c * third[0] > 0.0 else -1.0
-        _add_turn(
-            rays,
-            (sign * a, sign * b, sign * c, sign * d, sign * e, sign * f, sign * g, sign * h, sign * i),
-            0,
-            squared[item],
-        )
-        _add_turn(rays, (*first, *second, *third), 3, squared[item])
-
-
-@jit
-def _add_turn(rays: Any, model: Any, source: int, squared: Any) -> None:
-    """Write the squared errors of rays of one image mapped to the other: the first image's, then the larger of the two."""
-    a, b, c, d, e, f, g, h, i = model
-    other = 3 - source
-    for row in range(rays.shape[1]):
-        x, y, z = rays[source, row], rays[source + 1, row], rays[source + 2, row]
-        u, v, w = rays[other, row], rays[other + 1, row], rays[other + 2, row]
-        p, q, r = a * x + b * y + c * z, d * x + e * y + f * z, g * x + h * y + i * z
-        s, t, o = v * r - w * q, w * p - u * r, u * q - v * p
-        error = (s * s + t * t + o * o) / (p * p + q * q + r * r)
-        # A comparison with NaN is false: what has no image is infinitely far, as is what points away.
-        error = error if (error < np.inf) & (p * u + q * v + r * w > 0.0) else np.inf
-        squared[row] = error if (source == 0) | (error > squared[row]) else squared[row]
+        sign = 1.0 if a * j + b * n + c * q > 0.0 else -1.0
+        for row in range(rays.shape[1]):
+            x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
+            u, v, w = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
+            dx, dy, dz = v * z2 - w * y2, w * x2 - u * z2, u * y2 - v * x2
+            there = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
+            there = there if (there < np.inf) & (sign * (u * x2 + v * y2 + w * z2) > 0.0) else np.inf
+            u, v, w = j * x2 + k * y2 + m * z2, n * x2 + o * y2 + p * z2, q * x2 + r * y2 + s * z2
+            dx, dy, dz = v * z1 - w * y1, w * x1 - u * z1, u * y1 - v * x1
+            back = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
+            # A comparison with NaN is false: what has no image is infinitely far, as is what points away.
+            back = back if (back < np.inf) & (u * x1 + v * y1 + w * z1 > 0.0) else np.inf
+            squared[item, row] = back if back > there else there
