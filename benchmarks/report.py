@@ -59,9 +59,11 @@ def read_rows(path: Path, key: list[str]) -> pd.DataFrame:
 
 
 def append_row(path: Path, row: dict[str, object]) -> None:
-    """Write one more row, below a header."""
+    """Write one more row, below a header, in the order of its columns."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame([row]).to_csv(path, mode="a", header=not path.exists(), index=False, float_format="%.5g")
+    columns = pd.read_csv(path, nrows=0).columns if path.exists() else list(row)
+    line = pd.DataFrame([row]).reindex(columns=columns)
+    line.to_csv(path, mode="a", header=not path.exists(), index=False, float_format="%.5g")
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:

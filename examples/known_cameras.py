@@ -11,12 +11,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ruzhash_cv import Camera, filter_points
-from ruzhash_cv.datasets import load_sequence
+from ruzhash_cv.datasets import data_folder
 
-photos = load_sequence("walk")
+photos = [cv2.imread(str(data_folder() / f"walk{number}.jpg")) for number in (2, 4)]
 camera = Camera.from_focal_length(400.0, (480, 360))  # or a matrix, (matrix, distortion), a fisheye, a pycolmap.Camera
 sift = cv2.SIFT.create()
-(kp1, des1), (kp2, des2) = (sift.detectAndCompute(photo, None) for photo in (photos[1], photos[3]))
+(kp1, des1), (kp2, des2) = (sift.detectAndCompute(photo, None) for photo in photos)
 matches = cv2.BFMatcher().match(des1, des2)
 result = filter_points(kp1, kp2, matches, cameras=(camera, camera))
 pose = result.camera_pose()

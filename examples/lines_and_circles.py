@@ -11,13 +11,14 @@ import numpy as np
 from skimage.measure import CircleModel, LineModelND, ransac
 
 from ruzhash_cv import find_structures
-from ruzhash_cv.datasets import make_shape
 from ruzhash_cv.families import Circles, Lines
 
 # %%
 # Four steps of a stair, 50 points each, and 200 strays. RANSAC has to be told the threshold. It returns one line.
 
-stair = make_shape("stair4").points  # (400, 2)
+rng = np.random.default_rng(0)
+steps = [[left, 0.2 + 0.8 * left] + rng.uniform(0, [0.25, 0.0], (50, 2)) for left in (0.0, 0.25, 0.5, 0.75)]
+stair = np.vstack([np.vstack(steps) + rng.normal(0, 0.007, (200, 2)), rng.uniform([0.0, 0.2], [1.0, 0.8], (200, 2))])
 line, inliers = ransac(stair, LineModelND, min_samples=2, residual_threshold=0.02, rng=0)
 found_lines = find_structures(stair, Lines())
 print(f"ransac: 1 line, {inliers.sum()} points")
@@ -26,7 +27,11 @@ print(f"find_structures: {len(found_lines)} lines, {found_lines.masks.sum(axis=1
 # %%
 # Five circles. ``masks[i]`` holds the points of model ``i``, and ``models[i]`` is its centre and radius.
 
-rings = make_shape("circle5").points  # (500, 2)
+rings = []
+for x, y, radius in ((-0.5, -0.5, 0.25), (-0.5, 0.5, 0.3), (0.5, -0.5, 0.2), (0.5, 0.5, 0.4), (0.0, 0.0, 0.25)):
+    angles = rng.uniform(0, 2 * np.pi, 50)
+    rings.append([x, y] + radius * np.column_stack([np.cos(angles), np.sin(angles)]) + rng.normal(0, 0.005, (50, 2)))
+rings = np.vstack([*rings, rng.uniform(-0.9, 0.9, (250, 2))])
 circle, ring = ransac(rings, CircleModel, min_samples=3, residual_threshold=0.015, rng=0)
 found_circles = find_structures(rings, Circles())
 print(f"ransac: 1 circle, {ring.sum()} points")

@@ -12,12 +12,18 @@ import numpy as np
 from sklearn.manifold import MDS
 
 from ruzhash_cv import ruzhash
-from ruzhash_cv.datasets import make_shape
-from ruzhash_cv.paper import family_preferences, paper_forest, pose, ruzicka_distance, sample_models
+from ruzhash_cv.families import Lines
+from ruzhash_cv.paper import family_preferences, paper_forest, ruzicka_distance, sample_models
 
-problem = pose(make_shape("star5"))
-models, _ = sample_models(problem.data, problem.family, n_models=3000, rng=0)
-preferences = family_preferences(problem.data, problem.family, models, sigma=problem.sigma, k=problem.k)
+NOISE = 0.0135
+rng = np.random.default_rng(0)
+tips = np.exp(4j * np.pi * np.arange(6) / 5)  # a star of five strokes, from tip to tip
+strokes = np.repeat(tips[:-1], 50) + rng.random(250) * np.repeat(np.diff(tips), 50)
+star = np.column_stack([strokes.real, strokes.imag]) + rng.normal(0, NOISE, (250, 2))
+points, labels = np.vstack([star, rng.uniform(-1, 1, (250, 2))]), np.repeat(np.arange(-1, 5), [250, 50, 50, 50, 50, 50])
+points = np.vstack([points[250:], points[:250]])
+models, _ = sample_models(points, Lines(), n_models=3000, rng=0)
+preferences = family_preferences(points, Lines(), models, sigma=NOISE)
 forest = paper_forest("RHF", branching_factor=16, n_trees=300).fit(preferences)
 scores = forest.anomaly_scores(preferences)
 
@@ -28,9 +34,9 @@ scores = forest.anomaly_scores(preferences)
 scaling = MDS(metric="precomputed", init="classical_mds", n_init=1, max_iter=100, random_state=0)
 places = scaling.fit_transform(ruzicka_distance(preferences))
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-axes[0].scatter(*problem.data.T, c=problem.labels, s=8, cmap="tab10")
-axes[1].scatter(*places.T, c=problem.labels, s=8, cmap="tab10")
-axes[2].scatter(*problem.data.T, c=scores, s=8, cmap="inferno")
+axes[0].scatter(*points.T, c=labels, s=8, cmap="tab10")
+axes[1].scatter(*places.T, c=labels, s=8, cmap="tab10")
+axes[2].scatter(*points.T, c=scores, s=8, cmap="inferno")
 for axis, title in zip(axes, ("input", "preference space", "anomaly scores"), strict=True):
     axis.set_title(title, loc="left")
     axis.set(xticks=[], yticks=[], aspect="equal")

@@ -19,7 +19,7 @@ try:
     import pycolmap
 except ImportError:
     sys.exit('pycolmap is missing: pip install "ruzhash-cv[colmap]"')
-from ruzhash_cv.datasets import load_sequence
+from ruzhash_cv.datasets import data_folder
 from ruzhash_cv.pipelines.colmap import verify
 
 folder = tempfile.TemporaryDirectory()
@@ -28,8 +28,8 @@ if len(sys.argv) > 1:
     photos = Path(sys.argv[1])
 else:
     photos.mkdir()
-    for number, image in enumerate(load_sequence("walk")):
-        cv2.imwrite(str(photos / f"{number}.png"), image)
+    for picture in data_folder().glob("walk*.jpg"):
+        cv2.imwrite(str(photos / f"{picture.stem}.png"), cv2.imread(str(picture)))
 
 # %%
 # Keypoints and raw matches, then the filter in place of COLMAP's verification, then the map.

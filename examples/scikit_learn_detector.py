@@ -14,13 +14,15 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from ruzhash_cv.datasets import make_shape
 from ruzhash_cv.families import Circles, Lines
 from ruzhash_cv.sklearn import PreferenceIsolationForest
 
-shape = make_shape("circle3")
-points = shape.points  # (1000, 2), half of them strays
-truth = np.where(shape.labels >= 0, 1, -1)  # 1 for inliers, -1 for outliers, as in scikit-learn
+rng, circles = np.random.default_rng(0), []
+for centre, count in (((1.0, 0.0), 80), ((-0.5, 0.87), 340), ((-0.5, -0.87), 80)):
+    angles = rng.uniform(0, 2 * np.pi, count)
+    circles.append(centre + np.column_stack([np.cos(angles), np.sin(angles)]) + rng.normal(0, 0.01, (count, 2)))
+points = np.vstack([*circles, rng.uniform([-1.5, -1.9], [2.0, 1.9], (500, 2))])  # (1000, 2), half of them strays
+truth = np.repeat([1, -1], 500)  # 1 for inliers, -1 for outliers, as in scikit-learn
 
 detectors = {
     "IsolationForest": IsolationForest(contamination=0.5, random_state=0),

@@ -13,10 +13,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ruzhash_cv import filter_points
-from ruzhash_cv.datasets import load_sequence
+from ruzhash_cv.datasets import data_folder
 
 # The clip: a desk, past which the camera slides, and two things that are pushed and turned on it.
-frames = load_sequence("clip")
+frames = [cv2.imread(str(data_folder() / f"clip{number}.jpg")) for number in (1, 2, 3, 4)]
 
 # %%
 # Corners are followed from frame to frame, and each step is filtered. Corners that the optical flow does not lead back to where they

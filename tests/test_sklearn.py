@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from paper.problems import make_shape
 from sklearn.base import clone, is_outlier_detector
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
@@ -17,7 +18,6 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from ruzhash_cv import RuzHashForest
-from ruzhash_cv.datasets import make_shape
 from ruzhash_cv.families import Circles, Lines
 from ruzhash_cv.paper import embed_preferences
 from ruzhash_cv.sklearn import PreferenceIsolationForest

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from paper.problems import make_shape
 
 from ruzhash_cv import find_structures
-from ruzhash_cv.datasets import make_shape
 from ruzhash_cv.families import Circles, Homographies, Lines
 from ruzhash_cv.structures import POINT_PARAMETERS, draw_point_samples
 

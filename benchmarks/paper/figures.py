@@ -1,23 +1,25 @@
-"""The figures over b and over time, from the CSVs of the sweep; `illustrations` draws the others."""
+"""The figures: curves from the CSVs of the sweep; preference space, one split, and hashes beside distances."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import illustrations
 import matplotlib
 import numpy as np
-from complexity import STEPS
-from sweep import BRANCHES, read_auc
-from table import Row, read
+import pandas as pd
+from paper.problems import load
+from paper.sweep import BRANCHES, IFOREST, STEPS, read, read_means
+from paper.tables import KINDS, PHASES, mean_by, panels
+from scipy.stats import pearsonr
+from sklearn.manifold import MDS
+
+from ruzhash_cv import ruzhash
+from ruzhash_cv.paper import METHODS, family_preferences, paper_forest, ruzicka_distance, sample_models
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-
-from ruzhash_cv.paper import METHODS
 
 COLOURS = {
     "PIF": "#1b6ca8",
@@ -25,207 +27,268 @@ COLOURS = {
     "PIF-B": "#14405f",
     "RHF": "#d1495b",
     "RHF-B": "#7d1d2b",
-    "iForest": "#7a7a7a",
+    IFOREST: "#7a7a7a",
 }
-MARKERS = {"PIF": "o", "PIF-R": "s", "PIF-B": "^", "RHF": "o", "RHF-B": "^", "iForest": "x"}
-TITLES = {
-    ("lines", "paper"): "lines, k = 3",
-    ("circles", "paper"): "circles, k = 3",
-    ("homographies", "paper"): "AdelaideRMF planes, k = 5",
-    ("fundamental", "paper"): "AdelaideRMF motions, k = 0.25",
-    ("homographies", "wide"): "AdelaideRMF planes, cut at 24 σ",
-    ("fundamental", "wide"): "AdelaideRMF motions, cut at 24 σ",
-}
-KINDS = {"lines": "lines", "circles": "circles", "homographies": "planes", "fundamental": "motions"}
+MARKERS = {"PIF": "o", "PIF-R": "s", "PIF-B": "^", "RHF": "o", "RHF-B": "^", IFOREST: "x"}
+WARM, GREY = "#d1495b", "#8d8d8d"
+PALETTE = ("#1b6ca8", "#e3a72f", "#3c8d5a", "#7a4ea3", "#b5651d")
 STYLE = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "figure.dpi": 110,
-}
+    "font.size": 9, "axes.titlesize": 9.5, "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.alpha": 0.25, "axes.axisbelow": True, "legend.frameon": False, "legend.fontsize": 8, "figure.dpi": 110,
+    "figure.constrained_layout.use": True,
+}  # fmt: skip
+N_HASHES = 1000
+SPLIT_SEED = 153  # one where the groups part and one row leaves its group
 
 
-def draw_all(out: Path) -> None:
-    """Draw every figure that the CSVs there are allow."""
-    with plt.rc_context(STYLE):
-        for draw in (draw_auc, draw_times, draw_best, draw_tolerance, draw_complexity):
-            draw(out)
-        illustrations.draw_all(out)
-
-
-def mean_by(rows: Iterable[Row], value: str, *columns: str) -> dict[tuple[str, ...], float]:
-    """Return means of a column, each scene counting once: its runs are averaged first."""
-    scenes: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        scenes[tuple(row[column] for column in columns)][row["scene"]].append(float(row[value]))
-    return {key: float(np.mean([np.mean(own) for own in runs.values()])) for key, runs in scenes.items()}
-
-
-def curve(axis: Any, method: str, xs: Iterable[float], ys: Iterable[float], **options: Any) -> None:
-    """Draw a method's curve in its colour; binary variants are dashed."""
-    style = "--" if method.endswith("-B") else "-"
-    axis.plot(xs, ys, style, color=COLOURS[method], marker=MARKERS[method], ms=4, lw=1.4, label=method, **options)
+def curve(axis: Any, method: str, values: pd.Series, label: str | None = None, **options: Any) -> None:
+    """A method's curve in its colour; binary variants are dashed."""
+    options = {"ls": "--" if method.endswith("-B") else "-", **options}
+    axis.plot(
+        values.index,
+        values,
+        color=COLOURS[method],
+        marker=MARKERS[method],
+        ms=4,
+        lw=1.4,
+        label=label or method,
+        **options,
+    )
 
 
 def over_b(axis: Any) -> None:
+    """A logarithmic axis of branching factors."""
     axis.set_xscale("log", base=2)
     axis.set_xticks(BRANCHES, [str(b) for b in BRANCHES])
     axis.set_xlabel("branching factor b")
 
 
-def save(figure: Any, out: Path, name: str) -> None:
-    figure.savefig(out / name, bbox_inches="tight", metadata={"Software": None})
-    plt.close(figure)
-
-
-def draw_auc(out: Path) -> None:
+def draw_auc(out: Path) -> Any:
     """AUC over b, a panel for each kind of data."""
-    rows = read_auc(out)
-    means = mean_by(rows, "auc", "group", "tolerance", "method", "b")
-    panels = [panel for panel in TITLES if any(key[:2] == panel for key in means)]
-    if not panels:
-        return
-    n_columns = min(len(panels), 2) if len(panels) != 6 else 3
-    order = panels if len(panels) != 6 else [panels[i] for i in (0, 2, 3, 1, 4, 5)]
+    parts = list(panels(read_means(out / "auc.csv")))
+    columns = 3 if len(parts) > 4 else min(len(parts), 2)
     figure, axes = plt.subplots(
-        -(-len(panels) // n_columns), n_columns, figsize=(4.2 * n_columns, 3.1 * -(-len(panels) // n_columns)),
-        squeeze=False, layout="constrained",
-    )  # fmt: skip
-    for axis, (group, tolerance) in zip(axes.ravel(), order, strict=False):
+        -(-len(parts) // columns), columns, figsize=(4.2 * columns, 3.1 * -(-len(parts) // columns)), squeeze=False
+    )
+    for axis, (title, rows) in zip(axes.ravel(), parts, strict=False):
+        means = mean_by(rows, "auc", "method", "b")
         for method in METHODS:
-            known = [b for b in BRANCHES if (group, tolerance, method, str(b)) in means]
-            curve(axis, method, known, [means[group, tolerance, method, str(b)] for b in known])
-        n_scenes = len({row["scene"] for row in rows if (row["group"], row["tolerance"]) == (group, tolerance)})
-        axis.set_title(f"{TITLES[group, tolerance]}; {n_scenes} scenes", fontsize=9.5, loc="left")
-        axis.set_ylabel("ROC AUC")
+            curve(axis, method, means[method].sort_index())
+        axis.set(title=f"{title}; {rows.scene.nunique()} scenes", ylabel="ROC AUC")
         over_b(axis)
-    axes[0, 0].legend(ncols=2, fontsize=8)
-    save(figure, out, "auc.png")
+    axes[0, 0].legend(ncols=2)
+    return figure
 
 
-def draw_times(out: Path) -> None:
+def draw_times(out: Path) -> Any:
     """Training and test time over b, with the growth the paper expects."""
     rows = read(out / "times.csv")
-    if not rows:
-        return
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    for axis, phase in zip(axes, ("train", "test"), strict=True):
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6))
+    bs = np.array(sorted(rows.b.unique()), float)
+    for axis, phase in zip(axes, PHASES, strict=True):
         means = mean_by(rows, f"{phase}_seconds", "method", "b")
         for method in METHODS:
-            known = [b for b in BRANCHES if (method, str(b)) in means]
-            curve(axis, method, known, [means[method, str(b)] for b in known])
-        bs = np.array(known, float)
-        for method, shape, anchor, text, side in (
-            ("RHF", 1 / np.log2(bs), 0, "∝ 1 / log₂ b", "left"),
-            ("PIF", bs / np.log2(bs), -1, "∝ b / log₂ b", "right"),
+            curve(axis, method, means[method])
+        for method, shape, anchor, text in (
+            ("RHF", 1 / np.log2(bs), 0, "∝ 1 / log₂ b"),
+            ("PIF", bs / np.log2(bs), -1, "∝ b / log₂ b"),
         ):
-            ys = shape * means[method, str(known[anchor])] / shape[anchor]
-            axis.plot(bs, ys, ":", color="k", lw=1, zorder=0)
+            axis.plot(bs, shape * means[method].iloc[anchor] / shape[anchor], ":", color="k", lw=1, zorder=0)
             at = max(len(bs) - 3, 0)  # the quick form has two
-            axis.annotate(text, (bs[at], ys[at]), xytext=(-3, 9), textcoords="offset points", ha=side, fontsize=8)
+            axis.annotate(
+                text,
+                (bs[at], shape[at] * means[method].iloc[anchor] / shape[anchor]),
+                xytext=(-3, 9),
+                textcoords="offset points",
+            )
         axis.set_yscale("log")
         over_b(axis)
-        axis.set_title(f"{'training' if phase == 'train' else 'test'}, t = 100, ψ = 256", fontsize=9.5, loc="left")
-        axis.set_ylabel("processor seconds, one thread")
-    axes[0].legend(ncols=2, fontsize=8)
-    save(figure, out, "times.png")
+        axis.set(
+            title=f"{'training' if phase == 'train' else 'test'}, t = 100, ψ = 256",
+            ylabel="processor seconds, one thread",
+        )
+    axes[0].legend(ncols=2)
+    return figure
 
 
-def draw_best(out: Path) -> None:
-    """Each method's AUC against its test time, one point per b, the best one large."""
-    rows = read(out / "times.csv")
-    if not rows:
-        return
-    auc, seconds = (mean_by(rows, value, "method", "b") for value in ("auc", "test_seconds"))
-    figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
-    for method in METHODS:
-        known = [b for b in BRANCHES if (method, str(b)) in auc]
-        xs, ys = ([means[method, str(b)] for b in known] for means in (seconds, auc))
-        curve(axis, method, xs, ys, alpha=0.45)
-        best = int(np.argmax(ys))
-        axis.plot(xs[best], ys[best], MARKERS[method], ms=10, color=COLOURS[method], mec="white")
-        place = {"PIF": (10, -3), "PIF-R": (-10, 8), "PIF-B": (10, 8), "RHF": (-4, 21), "RHF-B": (8, 8)}[method]
-        axis.annotate(
-            f"{method}, b = {known[best]}", (xs[best], ys[best]), xytext=place, textcoords="offset points", fontsize=8,
-            ha="right" if place[0] < -5 else "left", color=COLOURS[method],
-        )  # fmt: skip
-    axis.set_xscale("log")
-    axis.set_xlabel("test time, processor seconds of one thread")
-    axis.set_ylabel("ROC AUC, mean over scenes")
-    axis.margins(x=0.22, y=0.1)
-    axis.legend(fontsize=8, loc="lower left")
-    save(figure, out, "best.png")
-
-
-def draw_tolerance(out: Path) -> None:
+def draw_tolerance(out: Path) -> Any:
     """AUC over the cut-off of binary preferences, in standard deviations of the true noise."""
     rows = read(out / "tolerance.csv")
-    groups = [group for group in KINDS if any(row["group"] == group for row in rows)]
-    if not groups:
-        return
-    means = mean_by(rows, "auc", "group", "method", "b", "cut")
-    figure, axes = plt.subplots(
-        1, len(groups), figsize=(3.2 * len(groups), 3), squeeze=False, sharey=True, layout="constrained"
-    )
+    groups = [group for group in KINDS if (rows.group == group).any()]
+    figure, axes = plt.subplots(1, len(groups), figsize=(3.2 * len(groups), 3), squeeze=False, sharey=True)
     for axis, group in zip(axes[0], groups, strict=True):
-        for method, b in (("RHF-B", "2"), ("RHF-B", "16"), ("PIF-B", "2"), ("PIF-B", "16")):
-            cuts = sorted({row["cut"] for row in rows if row["group"] == group}, key=float)
-            ys = [means[group, method, b, cut] for cut in cuts]
-            style = "-" if b == "16" else ":"
-            axis.plot(
-                [float(cut) for cut in cuts],
-                ys,
-                style,
-                color=COLOURS[method],
-                marker=MARKERS[method],
-                ms=4,
-                label=f"{method}, b = {b}",
-            )
-        paper_k = {"homographies": 5.0, "fundamental": 0.25}.get(group, 3.0)
-        axis.axvline(paper_k, color="k", lw=0.8, ls=(0, (2, 2)))
-        axis.annotate(
-            "paper's k",
-            (paper_k, 0.02),
-            xycoords=("data", "axes fraction"),
-            xytext=(3, 0),
-            textcoords="offset points",
-            fontsize=8,
+        part = rows[rows.group == group]
+        means = mean_by(part, "auc", "method", "b", "cut").sort_index()
+        for method, b in [(method, b) for method in ("RHF-B", "PIF-B") for b in (2, 16)]:
+            curve(axis, method, means[method, b], f"{method}, b = {b}", ls="-" if b == 16 else ":")
+        axis.axvline(
+            {"homographies": 5.0, "fundamental": 0.25}.get(group, 3.0),
+            color="k",
+            lw=0.8,
+            ls=(0, (2, 2)),
+            label="paper's k",
         )
         axis.set_xscale("log")
         ticks = [0.25, 1, 3, 5, 12, 24, 48]
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.minorticks_off()
-        n_scenes = len({row["scene"] for row in rows if row["group"] == group})
-        axis.set_title(f"{KINDS[group]}; {n_scenes} scenes", fontsize=9.5, loc="left")
-        axis.set_xlabel("cut-off, true σ")
+        axis.set(title=f"{KINDS[group]}; {part.scene.nunique()} scenes", xlabel="cut-off, true σ")
     axes[0, 0].set_ylabel("ROC AUC")
-    axes[0, -1].legend(fontsize=8)
-    save(figure, out, "tolerance.png")
+    axes[0, -1].legend()
+    return figure
 
 
-def draw_complexity(out: Path) -> None:
+def draw_complexity(out: Path) -> Any:
     """Test and training time over psi, t, b and n, one at a time."""
     rows = read(out / "complexity.csv")
-    if not rows:
-        return
-    figure, axes = plt.subplots(2, 4, figsize=(13, 5.4), sharey="row", layout="constrained")
-    for line, phase in zip(axes, ("train", "test"), strict=True):
+    figure, axes = plt.subplots(2, 4, figsize=(13, 5.4), sharey="row")
+    for line, phase in zip(axes, PHASES, strict=True):
         for axis, varied in zip(line, STEPS, strict=True):
-            for method in (*METHODS, "iForest"):
-                own = [row for row in rows if row["method"] == method and row["varied"] == varied]
-                values = sorted({int(row[varied]) for row in own})
-                means = [
-                    np.mean([float(row[f"{phase}_seconds"]) for row in own if int(row[varied]) == v]) for v in values
-                ]
-                curve(axis, method, values, means)
+            means = rows[rows.varied == varied].groupby(["method", varied])[f"{phase}_seconds"].mean()
+            for method in means.index.unique("method"):
+                curve(axis, method, means[method])
             axis.set_xscale("log", base=2)
             axis.set_yscale("log")
             axis.set_xticks(STEPS[varied], [str(value) for value in STEPS[varied]])
             axis.set_xlabel({"psi": "ψ"}.get(varied, varied))
         line[0].set_ylabel(f"{'training' if phase == 'train' else 'test'}, processor seconds")
-    axes[0, 0].legend(fontsize=7.5, ncols=2)
-    save(figure, out, "complexity.png")
+    axes[0, 0].legend(ncols=2)
+    return figure
+
+
+def draw_preference_space(out: Path) -> Any:
+    """The paper's figure 1 (input, preference space, scores) and the scores all over the plane."""
+    problem = load("star5", 0)
+    models, _ = sample_models(problem.data, problem.family, n_models=10 * len(problem.data), rng=0)
+    embed = lambda points: family_preferences(points, problem.family, models, sigma=problem.sigma, k=problem.k)  # noqa: E731
+    rows = embed(problem.data)
+    forest = paper_forest("RHF", branching_factor=16, n_trees=1000).fit(rows)
+    scores = forest.anomaly_scores(rows)
+    scaling = MDS(
+        metric="precomputed", init="classical_mds", n_init=1, max_iter=200, random_state=0, normalized_stress="auto"
+    )
+    low, high = problem.data.min(axis=0) - 0.05, problem.data.max(axis=0) + 0.05
+    xs, ys = np.linspace(low[0], high[0], 160), np.linspace(low[1], high[1], 160)
+    plane = forest.anomaly_scores(embed(np.stack(np.meshgrid(xs, ys), axis=2).reshape(-1, 2)))
+    figure, axes = plt.subplots(1, 4, figsize=(14, 3.6))
+    colours, order = (
+        np.array([GREY if label < 0 else PALETTE[label % 5] for label in problem.labels]),
+        np.argsort(-problem.labels),
+    )
+    for axis, points in ((axes[0], problem.data), (axes[1], scaling.fit_transform(ruzicka_distance(rows)))):
+        axis.scatter(*points[order[::-1]].T, s=8, c=colours[order[::-1]], lw=0)
+    order = np.argsort(scores)
+    drawn = axes[2].scatter(*problem.data[order].T, s=9, c=scores[order], cmap="inferno", lw=0)
+    extent = *xs[[0, -1]], *ys[[0, -1]]
+    axes[3].imshow(
+        plane.reshape(160, 160), origin="lower", extent=extent, cmap="inferno", vmin=scores.min(), vmax=scores.max()
+    )
+    titles = (
+        "input: lines in colour, anomalies grey",
+        "preference space (MDS, Ruzicka)",
+        "anomaly scores, RHF, b = 16",
+        "scores over the plane",
+    )
+    for axis, title in zip(axes, titles, strict=True):
+        axis.set(title=title, aspect="equal", xticks=[], yticks=[])
+        axis.grid(visible=False)
+    figure.colorbar(drawn, ax=axes[3], fraction=0.046, pad=0.03)
+    return figure
+
+
+def draw_split(out: Path) -> Any:
+    """One split of nine rows: preferences, what passes the thresholds, hashes, branches."""
+    rng = np.random.default_rng(SPLIT_SEED)
+    n, m, b = 9, 12, 3
+    rows = np.zeros((n, m))
+    rows[:4, :4], rows[4:7, 5:9] = rng.uniform(0.6, 1, (4, 4)), rng.uniform(0.6, 1, (3, 4))
+    rows[7, [4, 10]], rows[8, [9]] = (0.5, 0.9), 0.25
+    thresholds, order, groups = rng.random(m), rng.permutation(m), rng.permutation(np.arange(m) % b)
+    passed = rows > thresholds
+    first = np.array([next((i for i in order if row[i]), -1) for row in passed])
+    branch = np.where(first >= 0, groups[first], -1)
+    figure, axes = plt.subplots(1, 4, figsize=(14, 3.9), width_ratios=(1, 1, 1, 0.9))
+    names = [f"p{i + 1}" for i in range(n)]
+    for axis, shown in zip(axes, (rows, 0.8 * passed, 0.8 * passed[:, order]), strict=False):
+        axis.imshow(shown, cmap="Greys", vmin=0, vmax=1.2, aspect="auto")
+        axis.set_yticks(range(n), names)
+        axis.set_xticks(range(m), [str(i + 1) for i in (order if axis is axes[2] else range(m))])
+        axis.grid(visible=False)
+    for i in range(m):
+        axes[0].text(i, -0.6, f"{thresholds[i]:.1f}", ha="center", va="bottom", fontsize=7, color=WARM)
+        axes[2].get_xticklabels()[i].set_color(PALETTE[groups[order[i]]])
+    for i in np.flatnonzero(first >= 0):
+        at = int(np.flatnonzero(order == first[i])[0])
+        axes[2].add_patch(plt.Rectangle((at - 0.5, i - 0.5), 1, 1, fill=False, ec=PALETTE[branch[i]], lw=2))
+    titles = (
+        "1  preferences, a threshold per component",
+        "2  above their thresholds",
+        "3  random order; the first is the hash",
+    )
+    for axis, title in zip(axes, (*titles, f"4  hashes grouped into b = {b} branches; sink"), strict=True):
+        axis.set_title(title, pad=24)
+    axes[3].axis("off")
+    box = {"ha": "center", "va": "top", "fontsize": 9}
+    axes[3].text(
+        0.5,
+        0.94,
+        ", ".join((names[0], names[1], "…", names[-1])),
+        bbox={"boxstyle": "round", "fc": "white", "ec": "k"},
+        **box,
+    )
+    for place, number in enumerate([*range(b), -1]):
+        x, colour = (place + 0.5) / (b + 1), PALETTE[number] if number >= 0 else GREY
+        axes[3].annotate("", (x, 0.53), (0.5, 0.84), arrowprops={"arrowstyle": "->", "color": colour})
+        members = "\n".join(name for name, to in zip(names, branch, strict=True) if to == number) or "–"
+        axes[3].text(x, 0.5, members, bbox={"boxstyle": "round", "fc": "white", "ec": colour}, **box)
+        axes[3].text(x, 0.05, f"branch {number + 1}" if number >= 0 else "sink", color=colour, **box)
+    return figure
+
+
+def draw_estimate(out: Path) -> Any:
+    """Ruzicka distances of pairs of rows against the share of hashes in which they differ; writes the CSV of it."""
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.9))
+    lines = []
+    for axis, (name, binary) in zip(axes, (("star5", False), ("circle5", False), ("star5", True)), strict=True):
+        rows = load(name, 0).preferences(binary=binary, rng=0)
+        kept = np.random.default_rng(0).permutation(rows.shape[0])[:150]
+        hashes, upper = ruzhash(rows[kept], n_hashes=N_HASHES), np.triu_indices(len(kept), 1)
+        exact = ruzicka_distance(rows[kept])[upper]
+        # Rows that hash to nothing share nothing.
+        estimate = 1 - ((hashes[upper[0]] == hashes[upper[1]]) & (hashes[upper[0]] >= 0)).mean(axis=1)
+        error = estimate - exact
+        numbers = pearsonr(exact, estimate).statistic, error.mean(), np.sqrt((error**2).mean())
+        lines.append((name, binary, len(exact), N_HASHES, *(round(float(number), 5) for number in numbers)))
+        axis.plot([0, 1], [0, 1], color="k", lw=0.8)
+        axis.scatter(exact, estimate, s=3, color=PALETTE[0], alpha=0.25, lw=0, rasterized=True)
+        low = min(exact.min(), estimate.min()) - 0.02
+        distance = "Jaccard distance" if binary else "Ruzicka distance"
+        axis.set(
+            xlabel=distance,
+            ylabel=f"share of {N_HASHES} hashes that differ",
+            xlim=(low, 1.01),
+            ylim=(low, 1.01),
+            aspect="equal",
+        )
+        axis.set_title(f"{name}{', binary' if binary else ''}: correlation {numbers[0]:.4f}")
+    columns = ["scene", "binary", "n_pairs", "n_hashes", "correlation", "mean_error", "rms_error"]
+    pd.DataFrame(lines, columns=columns).to_csv(out / "estimate.csv", index=False)
+    return figure
+
+
+#: The figure, and the CSV it needs.
+FIGURES = {
+    "auc": draw_auc, "times": draw_times, "tolerance": draw_tolerance, "complexity": draw_complexity,
+    "preference_space": draw_preference_space, "split": draw_split, "estimate": draw_estimate,
+}  # fmt: skip
+WITHOUT_CSV = ("preference_space", "split", "estimate")
+
+
+def draw_all(out: Path, names: Iterable[str] = FIGURES) -> None:
+    """Draw every figure that the CSVs there are allow."""
+    with plt.rc_context(STYLE):
+        for name in names:
+            if name in WITHOUT_CSV or (out / f"{name}.csv").is_file():
+                figure = FIGURES[name](out)
+                figure.savefig(out / f"{name}.png", bbox_inches="tight", metadata={"Software": None})
+                plt.close(figure)

@@ -80,16 +80,6 @@ class AdelaideScene:
     img2: NDArray[np.uint8] = field(repr=False)
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """One line of the registry."""
-
-    file: str
-    bytes: int
-    sha256: str
-    url: str
-
-
 def fetch_adelaidermf(name: str, *, data_home: str | os.PathLike[str] | None = None) -> AdelaideScene:
     """Load one AdelaideRMF scene, downloading it the first time.
 
@@ -106,7 +96,6 @@ def fetch_adelaidermf(name: str, *, data_home: str | os.PathLike[str] | None = N
     Returns
     -------
     AdelaideScene
-        Correspondences in pixels, labels, both images in BGR, and the kind of the scene.
 
     Raises
     ------
@@ -132,7 +121,7 @@ def fetch_adelaidermf(name: str, *, data_home: str | os.PathLike[str] | None = N
         close = difflib.get_close_matches(str(name), ADELAIDERMF_NAMES, n=3)
         hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "ADELAIDERMF_NAMES lists them all"
         raise ValueError(f"`name` must be one of the 38 AdelaideRMF scenes, got {name!r}; {hint}")
-    given = _given_directories(data_home)
+    given = [Path(home).expanduser() for home in (data_home, os.environ.get(ENVIRONMENT_VARIABLE)) if home]
     registry = _read_registry()
     data: NDArray[Any]
     labels: NDArray[Any]
@@ -148,25 +137,17 @@ def fetch_adelaidermf(name: str, *, data_home: str | os.PathLike[str] | None = N
         data, labels = contents["data"], contents["label"]
         img1, img2 = _as_bgr(contents["img1"]), _as_bgr(contents["img2"])
     return AdelaideScene(
-        name=name,
-        kind="homography" if name in HOMOGRAPHY_SCENES else "fundamental",
-        points1=np.ascontiguousarray(data[0:2].T, dtype=np.float64),
-        points2=np.ascontiguousarray(data[3:5].T, dtype=np.float64),
-        labels=np.ravel(labels).astype(np.int64) - 1,
-        img1=np.asarray(img1, dtype=np.uint8),
-        img2=np.asarray(img2, dtype=np.uint8),
+        name,
+        "homography" if name in HOMOGRAPHY_SCENES else "fundamental",
+        *(np.ascontiguousarray(rows.T, dtype=np.float64) for rows in (data[0:2], data[3:5])),
+        np.ravel(labels).astype(np.int64) - 1,
+        *(np.asarray(image, dtype=np.uint8) for image in (img1, img2)),
     )
 
 
 def _as_bgr(image: NDArray[np.uint8]) -> NDArray[Any]:
-    """Return a MATLAB image, RGB or (boardgame, dinobooks) grey, in OpenCV's channel order."""
+    """Return a MATLAB image, RGB or grey (boardgame, dinobooks), in OpenCV's channel order."""
     return cv2.cvtColor(image, cv2.COLOR_GRAY2BGR if image.ndim == 2 else cv2.COLOR_RGB2BGR)
-
-
-def _given_directories(data_home: str | os.PathLike[str] | None) -> list[Path]:
-    """Return the directories the user named, in the order they are searched."""
-    named = (data_home, os.environ.get(ENVIRONMENT_VARIABLE))
-    return [Path(directory).expanduser() for directory in named if directory]
 
 
 def _cache_directory() -> Path:
@@ -176,31 +157,28 @@ def _cache_directory() -> Path:
     return Path(pooch.os_cache("ruzhash_cv")) / "adelaidermf"
 
 
-def _read_registry() -> dict[str, _Entry]:
-    """Return the published files by name."""
+def _read_registry() -> dict[str, dict[str, str]]:
+    """Return the published files by name: "file", "bytes", "sha256", "url"."""
     with _REGISTRY.open(newline="", encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
-    return {row["file"]: _Entry(row["file"], int(row["bytes"]), row["sha256"], row["url"]) for row in rows}
+        return {row["file"]: row for row in csv.DictReader(lines)}
 
 
-def _obtain(entry: _Entry, given: Sequence[Path]) -> bytes:
+def _obtain(entry: dict[str, str], given: Sequence[Path]) -> bytes:
     """Return the verified contents of a file, from the first directory that has it or from its address."""
-    cache = _cache_directory()
     for directory in given:
-        contents = _read(directory / entry.file)
+        contents = _read(directory / entry["file"])
         if contents is not None:
-            _check(contents, entry, directory)
-            return contents
-    contents = _read(cache / entry.file)
-    if contents is None or _sha256(contents) != entry.sha256:  # the cache is ours: a bad file there is replaced
+            return _checked(contents, entry, directory)
+    cache = _cache_directory()
+    contents = _read(cache / entry["file"])
+    if contents is None or _sha256(contents) != entry["sha256"]:  # the cache is ours: a bad file there is replaced
         _download(entry, given, cache)
-        contents = (cache / entry.file).read_bytes()
-        _check(contents, entry, cache)
-    return contents
+        contents = (cache / entry["file"]).read_bytes()
+    return _checked(contents, entry, cache)
 
 
 def _read(path: Path) -> bytes | None:
-    """Return a file's contents, or None where there is no such file."""
+    """Return a file's contents, or None if there is no such file."""
     try:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -213,33 +191,29 @@ def _sha256(contents: bytes) -> str:
     return hashlib.sha256(contents).hexdigest()
 
 
-def _check(contents: bytes, entry: _Entry, directory: Path) -> None:
-    """Raise unless the contents are the published ones."""
+def _checked(contents: bytes, entry: dict[str, str], directory: Path) -> bytes:
+    """Return the contents if they are the published ones, else raise."""
     arrived = _sha256(contents)
-    if arrived != entry.sha256:
-        raise DatasetError(
-            f"AdelaideRMF file {directory / entry.file} is corrupt: it has {len(contents)} bytes and SHA-256 {arrived},"
-            f" expected {entry.bytes} bytes and SHA-256 {entry.sha256}. Remove it or replace it by {entry.url}"
-        )
+    if arrived == entry["sha256"]:
+        return contents
+    raise DatasetError(
+        f"AdelaideRMF file {directory / entry['file']} is corrupt: it has {len(contents)} bytes and SHA-256 {arrived},"
+        f" expected {entry['bytes']} bytes and SHA-256 {entry['sha256']}. Remove it or replace it by {entry['url']}"
+    )
 
 
-def _download(entry: _Entry, given: Sequence[Path], cache: Path) -> None:
+def _download(entry: dict[str, str], given: Sequence[Path], cache: Path) -> None:
     """Fetch a file into the cache; it appears there whole and verified, or not at all."""
     import pooch
 
+    known_hash, shown = f"sha256:{entry['sha256']}", sys.stderr is not None and sys.stderr.isatty()
     try:
-        pooch.retrieve(
-            entry.url,
-            known_hash=f"sha256:{entry.sha256}",
-            fname=entry.file,
-            path=cache,
-            progressbar=sys.stderr is not None and sys.stderr.isatty(),
-        )
+        pooch.retrieve(entry["url"], known_hash=known_hash, fname=entry["file"], path=cache, progressbar=shown)
     except (OSError, ValueError) as error:  # requests' errors are OSErrors, a wrong sum is a ValueError
         searched = ", ".join(str(directory) for directory in [*given, cache])
         raise DatasetError(
-            f"AdelaideRMF file {entry.file} is in none of the directories searched ({searched}) and could not be "
-            f"downloaded from {entry.url} ({error}). To place it by hand, save it as {entry.file} in one of these "
-            f"directories, or in one that `data_home` or ${ENVIRONMENT_VARIABLE} names; expected: {entry.bytes} bytes, "
-            f"SHA-256 {entry.sha256}"
+            f"AdelaideRMF file {entry['file']} is in none of the directories searched ({searched}) and could not be "
+            f"downloaded from {entry['url']} ({error}). To place it by hand, save it as {entry['file']} in one of these "
+            f"directories, or in one that `data_home` or ${ENVIRONMENT_VARIABLE} names; expected: {entry['bytes']} bytes, "
+            f"SHA-256 {entry['sha256']}"
         ) from error

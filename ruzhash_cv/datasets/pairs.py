@@ -14,6 +14,8 @@ from ruzhash_cv._validation import as_pairs, check_choice, check_real
 
 Array = NDArray[np.float64]
 PAIR_NAMES: tuple[str, ...] = ("facade", "desk", "rigid", "plane")
+#: Fields of `ImagePair` in the file of its truth.
+TRUTH = ("face_map1", "face_map2", "homographies", "fundamental_matrices", "plane_of_face", "body_of_face")
 NO_FACE = 65535  # in a face map
 BORDER = 2  # pixels; a keypoint this close to a border may belong to either face
 
@@ -29,7 +31,7 @@ class ImagePair:
     img1, img2 : ndarray of uint8, shape (height, width, 3)
         BGR.
     face_map1, face_map2 : ndarray of uint16, shape (height, width)
-        Index of the face seen at each pixel, 65535 where there is none.
+        Index of the face seen at each pixel, 65535 = none.
     homographies : ndarray of float64, shape (n_faces, 3, 3)
         Exact homography of each face, image 1 -> image 2 in pixels, H[2, 2] = 1.
     fundamental_matrices : ndarray of float64, shape (n_bodies, 3, 3)
@@ -69,7 +71,7 @@ class ImagePair:
         Returns
         -------
         errors : ndarray of float64, shape (n,)
-            In pixels. The smallest over the faces within 2 pixels of points1; infinite where there is none.
+            In pixels. The smallest over the faces within 2 pixels of points1; infinite if there is no face.
         """
         return self._nearest_face(points1, points2)[0]
 
@@ -118,18 +120,9 @@ def transform(H: Array, points: Array) -> Array:
 
 
 def data_folder() -> Path:
-    """Return where the bundled pairs are: inside the installed package, or beside it in a checkout."""
+    """Return the folder of the bundled pictures: inside the installed package, or beside it in a checkout."""
     installed = Path(__file__).parent / "data"
     return installed if installed.is_dir() else Path(__file__).parents[2] / "data"
-
-
-def load_bundled(file_name: str) -> NDArray[np.uint8]:
-    """Load a picture that ships with the package."""
-    path = data_folder() / file_name
-    image = cv2.imread(str(path), cv2.IMREAD_COLOR)
-    if image is None:
-        raise FileNotFoundError(f"bundled picture {path} is missing or unreadable; reinstall the package")
-    return np.asarray(image, dtype=np.uint8)
 
 
 def load_pair(name: str) -> ImagePair:
@@ -161,18 +154,12 @@ def load_pair(name: str) -> ImagePair:
     """
     name = check_choice(name, "name", PAIR_NAMES)
     folder = data_folder()
-    images = [load_bundled(f"{name}{number}.jpg") for number in (1, 2)]
+    images = []
+    for path in (folder / f"{name}{number}.jpg" for number in (1, 2)):
+        image = cv2.imread(str(path), cv2.IMREAD_COLOR)
+        if image is None:
+            raise FileNotFoundError(f"bundled picture {path} is missing or unreadable; reinstall the package")
+        images.append(np.asarray(image, dtype=np.uint8))
     with np.load(folder / f"{name}_truth.npz") as truth:
         structure: Literal["plane", "body"] = "plane" if str(truth["structure"]) == "plane" else "body"
-        return ImagePair(
-            name,
-            images[0],
-            images[1],
-            truth["face_map1"],
-            truth["face_map2"],
-            truth["homographies"],
-            truth["fundamental_matrices"],
-            truth["plane_of_face"],
-            truth["body_of_face"],
-            structure,
-        )
+        return ImagePair(name, *images, *(truth[field] for field in TRUTH), structure)

@@ -1,4 +1,4 @@
-"""Homographies and fundamental matrices with the paper's algebraic residuals, and the coordinates these are measured in."""
+"""Homographies and fundamental matrices with the paper's algebraic residuals."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv._validation import as_pairs
 from ruzhash_cv.families import FundamentalMatrices, Homographies
 from ruzhash_cv.models.linear import unit_norm
 
@@ -77,27 +75,3 @@ class AlgebraicFundamentalMatrices(_Algebraic, FundamentalMatrices):
 
 def _homogeneous(points: Array) -> Array:
     return np.hstack([points, np.ones((len(points), 1))])
-
-
-def normalise_pairs(points1: ArrayLike, points2: ArrayLike) -> Array:
-    """Return correspondences (x1, y1, x2, y2), shape (n, 4), centred, with a mean distance of about 1 from the centre.
-
-    Algebraic residuals depend on the coordinates. In these they are comparable between image pairs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Points are not finite, not of shape (n, 2), or not equally many.
-
-    Examples
-    --------
-    >>> normalise_pairs([[0.0, 0.0], [100.0, 100.0]], [[0.0, 0.0], [50.0, 50.0]])
-    array([[-1. , -1. , -0.5, -0.5],
-           [ 1. ,  1. ,  0.5,  0.5]])
-    """
-    first, second = as_pairs(points1, points2, finite=True)
-    if len(first) == 0:
-        return np.zeros((0, 4))
-    centred = [points - np.median(points, axis=0) for points in (first, second)]
-    spread = max(float(np.abs(points).mean()) for points in centred)
-    return np.hstack(centred) / (spread or 1.0)

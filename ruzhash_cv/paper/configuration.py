@@ -1,29 +1,23 @@
-"""The paper's experiments: problems, methods and scores.
+"""The paper's configuration: uniform samples, m = 10 n models, preferences cut at k times the true noise, and its five methods.
 
-They use uniform samples, m = 10 n models, algebraic residuals, and preferences cut at k times the true noise. There is no
-self-exclusion, every row counts itself, and a node's sink is credited like a leaf.
+There is no self-exclusion, every row counts itself, and a node's sink is credited like a leaf. In the paper k is 3 for lines and
+circles, 5 for homographies and 0.25 for fundamental matrices, whose residuals are algebraic.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._arrays import Array
 from ruzhash_cv._validation import RNG, as_generator, check_choice
-from ruzhash_cv.datasets.adelaidermf import AdelaideScene
-from ruzhash_cv.datasets.shapes import Shape
-from ruzhash_cv.families import Lines, ModelFamily
+from ruzhash_cv.families import ModelFamily
 from ruzhash_cv.forests.isolation import PreferenceForest
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.paper.algebraic import AlgebraicFundamentalMatrices, AlgebraicHomographies, normalise_pairs
-from ruzhash_cv.paper.curves import AlgebraicCircles
-from ruzhash_cv.paper.preferences import family_preferences
-from ruzhash_cv.paper.sampling import fit_noise, sample_models
+from ruzhash_cv.paper.preferences import family_preferences, sample_models
 from ruzhash_cv.paper.voronoi import VoronoiForest
 
 METHODS = ("PIF", "PIF-R", "PIF-B", "RHF", "RHF-B")
@@ -31,82 +25,21 @@ METHODS = ("PIF", "PIF-R", "PIF-B", "RHF", "RHF-B")
 BINARY_METHODS = ("PIF-B", "RHF-B")
 _METRICS = {"PIF": "tanimoto", "PIF-R": "ruzicka", "PIF-B": "jaccard"}
 _MODELS_PER_POINT = 10
-#: The family and the k of each kind of scene.
-_FAMILIES: dict[str, tuple[ModelFamily, float]] = {
-    "line": (Lines(), 3.0),
-    "circle": (AlgebraicCircles(), 3.0),
-    "homography": (AlgebraicHomographies(), 5.0),
-    "fundamental": (AlgebraicFundamentalMatrices(), 0.25),
-}
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """The data of one experiment.
-
-    Attributes
-    ----------
-    name : str
-        Name of the scene or shape.
-    data : ndarray of float64, shape (n, d)
-        Points of the plane, or correspondences in normalised coordinates.
-    labels : ndarray of int64, shape (n,)
-        -1 for an anomaly, k >= 0 for a point of structure k.
-    family : ModelFamily
-        The family of the structures.
-    sigma : float
-        Standard deviation of the noise over the labelled structures, in the residuals' unit.
-    k : float
-        Residuals beyond k sigma count as no agreement.
-    """
-
-    name: str
-    data: Array
-    labels: Rows
-    family: ModelFamily
-    sigma: float
-    k: float
-
-
-def problem_from(name: str, data: ArrayLike, labels: ArrayLike, family: ModelFamily, *, k: float = 3.0) -> Problem:
-    """Return a `Problem` of data (n, d) of any family. The arguments are its attributes; sigma is measured by `fit_noise`.
+def paper_preferences(
+    data: ArrayLike, family: ModelFamily, *, sigma: float, k: float = 3.0, binary: bool = False, rng: RNG = 0
+) -> sparse.csr_array:
+    """Return preferences (n, m) of points (n, d) for m = 10 n models of uniform samples; see `embed_preferences` for the options.
 
     Examples
     --------
-    >>> problem = problem_from("x axis", [[0.0, 1.0], [1.0, -1.0], [2.0, -1.0], [3.0, 1.0]], [0, 0, 0, 0], Lines())
-    >>> problem.sigma
-    1.0
+    >>> from ruzhash_cv.families import Lines
+    >>> paper_preferences(np.random.default_rng(0).random((40, 2)), Lines(), sigma=0.01).shape
+    (40, 400)
     """
-    points, groups = np.asarray(data, np.float64), np.asarray(labels, np.int64)
-    return Problem(name, points, groups, family, fit_noise(points, groups, family), k)
-
-
-def pose(scene: Shape | AdelaideScene) -> Problem:
-    """Return a shape or a scene as a `Problem` with the paper's family and k, and the true noise.
-
-    Examples
-    --------
-    >>> from ruzhash_cv.datasets import make_shape
-    >>> problem = pose(make_shape("star5"))
-    >>> problem.family.name, problem.k, round(problem.sigma, 3)
-    ('line', 3.0, 0.014)
-    """
-    data = scene.points if isinstance(scene, Shape) else normalise_pairs(scene.points1, scene.points2)
-    family, k = _FAMILIES[scene.kind]
-    return problem_from(scene.name, data, scene.labels, family, k=k)
-
-
-def paper_preferences(problem: Problem, *, binary: bool = False, rng: RNG = 0) -> sparse.csr_array:
-    """Return preferences (n, m) of all points for m = 10 n models of uniform samples; `binary` ones are 0 or 1.
-
-    Examples
-    --------
-    >>> from ruzhash_cv.datasets import make_shape
-    >>> paper_preferences(pose(make_shape("stair4"))).shape
-    (400, 4000)
-    """
-    models, _ = sample_models(problem.data, problem.family, n_models=_MODELS_PER_POINT * len(problem.data), rng=rng)
-    return family_preferences(problem.data, problem.family, models, sigma=problem.sigma, k=problem.k, binary=binary)
+    models, _ = sample_models(data, family, n_models=_MODELS_PER_POINT * len(np.asarray(data)), rng=rng)
+    return family_preferences(data, family, models, sigma=sigma, k=k, binary=binary)
 
 
 def paper_forest(method: str, *, branching_factor: int = 2, **options: Any) -> PreferenceForest:
@@ -130,19 +63,28 @@ def paper_forest(method: str, *, branching_factor: int = 2, **options: Any) -> P
     return RuzHashForest(sink_credit=True, branching_factor=branching_factor, **options)
 
 
-def paper_scores(problem: Problem, method: str, *, branching_factor: int = 2, rng: RNG = 0) -> Array:
-    """Return a method's anomaly scores for all points of a problem, shape (n,), in (0, 1], high = anomalous.
+def paper_scores(
+    data: ArrayLike,
+    family: ModelFamily,
+    method: str,
+    *,
+    sigma: float,
+    k: float = 3.0,
+    branching_factor: int = 2,
+    rng: RNG = 0,
+) -> Array:
+    """Return a method's anomaly scores of points (n, d), shape (n,), in (0, 1], high = anomalous.
 
-    See `paper_forest` for the arguments. `rng` draws the models and then the forest.
+    See `paper_preferences` and `paper_forest` for the arguments. `rng` draws the models and then the forest.
 
     Examples
     --------
-    >>> from ruzhash_cv.datasets import make_shape
-    >>> problem = pose(make_shape("stair4"))
-    >>> scores = paper_scores(problem, "RHF")
-    >>> bool(scores[problem.labels < 0].mean() > scores[problem.labels >= 0].mean())
+    >>> from ruzhash_cv.families import Lines
+    >>> points = np.random.default_rng(0).random((60, 2)) * [1.0, 0.001]
+    >>> scores = paper_scores(np.vstack([points, [[0.5, 0.9]]]), Lines(), "RHF", sigma=0.001)
+    >>> bool(scores[-1] > scores[:-1].max())
     True
     """
     generator = as_generator(rng)
-    rows = paper_preferences(problem, binary=method in BINARY_METHODS, rng=generator)
+    rows = paper_preferences(data, family, sigma=sigma, k=k, binary=method in BINARY_METHODS, rng=generator)
     return paper_forest(method, branching_factor=branching_factor, rng=generator).fit(rows).anomaly_scores(rows)

@@ -1,4 +1,4 @@
-"""Preferences for models when the noise is known, and distances between rows of preferences.
+"""Models of uniform samples, preferences for them when the noise is known, and distances between rows of preferences.
 
 Section 3 of Leveni, Magri, Alippi, Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023.
 """
@@ -12,13 +12,53 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from ruzhash_cv._arrays import Array
-from ruzhash_cv._validation import as_reals, check_real
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv._validation import RNG, as_generator, as_reals, check_int, check_real
 from ruzhash_cv.models.base import ModelFamily
-from ruzhash_cv.paper.sampling import as_data
 from ruzhash_cv.preferences import Preferences, as_preferences
 
+_DRAWS_PER_MODEL = 20
 _RESIDUALS_AT_ONCE = 4_000_000
+
+
+@uninterrupted
+def sample_models(data: ArrayLike, family: ModelFamily, *, n_models: int, rng: RNG = 0) -> tuple[Array, int]:
+    """Return models (m, p) of uniformly drawn minimal samples, and how many samples made no model.
+
+    Parameters
+    ----------
+    data : array_like, shape (n, d)
+        Points as the family takes them.
+    family : ModelFamily
+    n_models : int
+        Models wanted; fewer come back where samples are too often degenerate.
+    rng : int, numpy.random.Generator or None
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above.
+
+    Examples
+    --------
+    >>> from ruzhash_cv.families import Lines
+    >>> models, n_degenerate = sample_models(np.random.default_rng(0).random((20, 2)), Lines(), n_models=10)
+    >>> models.shape, n_degenerate
+    ((10, 3), 0)
+    """
+    points, generator = _as_data(data), as_generator(rng)
+    check_int(n_models, "n_models", at_least=0)
+    found: list[Array] = []
+    n_found = n_degenerate = n_drawn = 0
+    while n_found < n_models and n_drawn < _DRAWS_PER_MODEL * n_models and len(points) >= family.sample_size:
+        samples = points[_draw_uniform(len(points), family.sample_size, n_models - n_found, generator)]
+        models, owner = family.solve(samples)
+        n_drawn += len(samples)
+        n_degenerate += len(samples) - len(np.unique(owner))
+        n_found += len(models)
+        found.append(models)
+    return (np.vstack(found)[:n_models] if found else np.zeros((0, 0))), n_degenerate
 
 
 def embed_preferences(residuals: ArrayLike, *, sigma: float, k: float = 3.0, binary: bool = False) -> sparse.csr_array:
@@ -62,7 +102,7 @@ def family_preferences(
 ) -> sparse.csr_array:
     """Return preferences (n, m) of points (n, d) for a family's models (m, p), a block of models at a time.
 
-    For `sigma`, `k` and `binary` see `embed_preferences`. `fit_noise` measures sigma.
+    For `sigma`, `k` and `binary` see `embed_preferences`.
 
     Examples
     --------
@@ -72,7 +112,7 @@ def family_preferences(
     array([[1.],
            [0.]], dtype=float32)
     """
-    points = as_data(data)
+    points = _as_data(data)
     blocks = [embed_preferences(np.zeros((len(points), 0)), sigma=sigma)]
     step = max(1, _RESIDUALS_AT_ONCE // max(len(points), 1))
     for begin in range(0, len(models), step):
@@ -150,3 +190,22 @@ def _distances(
     likeness = np.divide(shared, union, out=np.zeros_like(union), where=union > 0)
     distances: Array = np.clip(1.0 - likeness, 0.0, 1.0)
     return distances
+
+
+def _as_data(data: ArrayLike) -> Array:
+    """Return points as an array (n, d) of float64."""
+    points = np.ascontiguousarray(data, dtype=np.float64)
+    if points.ndim != 2:
+        raise ValueError(f"`data` must have shape (n, d), got {points.shape}")
+    return points
+
+
+def _draw_uniform(n: int, size: int, n_samples: int, rng: np.random.Generator) -> Rows:
+    """Return rows of `size` different numbers below n; rows with a repetition are drawn again."""
+    samples = rng.integers(0, n, (n_samples, size))
+    again = np.arange(n_samples)
+    while len(again):
+        ordered = np.sort(samples[again], axis=1)
+        again = again[(np.diff(ordered, axis=1) == 0).any(axis=1)]
+        samples[again] = rng.integers(0, n, (len(again), size))
+    return samples

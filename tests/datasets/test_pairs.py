@@ -2,8 +2,9 @@ import cv2
 import numpy as np
 import pytest
 
-from ruzhash_cv.datasets import PAIR_NAMES, SEQUENCE_NAMES, load_pair, load_sequence
-from ruzhash_cv.datasets.pairs import NO_FACE, data_folder, transform
+from ruzhash_cv import datasets
+from ruzhash_cv.datasets import PAIR_NAMES, data_folder, load_pair
+from ruzhash_cv.datasets.pairs import NO_FACE, transform
 
 
 @pytest.fixture(scope="module", params=PAIR_NAMES)
@@ -78,15 +79,9 @@ def test_missing_picture_says_which(tmp_path, monkeypatch):
         load_pair("desk")
 
 
-@pytest.mark.parametrize(("name", "count"), [("panorama", 4), ("clip", 4), ("walk", 5)])
-def test_sequences_hold_different_pictures_of_one_size(name, count):
-    pictures = load_sequence(name)
-    assert len(pictures) == count
-    assert {picture.shape for picture in pictures} == {pictures[0].shape}
-    assert len({picture.tobytes() for picture in pictures}) == count
-
-
-def test_unknown_sequence_is_named_and_the_names_listed():
-    assert SEQUENCE_NAMES == ("panorama", "clip", "walk")
-    with pytest.raises(ValueError, match="`name` must be one of 'panorama', 'clip', 'walk', got 'desk'"):
-        load_sequence("desk")
+@pytest.mark.parametrize(
+    ("name", "successor"), [("make_shape", "benchmarks/paper/problems.py"), ("load_sequence", "`data_folder\\(\\)`")]
+)
+def test_names_that_left_say_what_takes_their_place(name, successor):
+    with pytest.raises(AttributeError, match=f"`ruzhash_cv.datasets.{name}` is gone: .*{successor}"):
+        getattr(datasets, name)

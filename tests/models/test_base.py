@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paper.problems import AlgebraicCircles, normalise_pairs
 from two_views import MAKE, motion, plane, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv.families import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily, TwoViewFamily
 from ruzhash_cv.matches import Frame
 from ruzhash_cv.models.base import CheckedFamily, Families, Models
-from ruzhash_cv.paper import AlgebraicCircles, AlgebraicFundamentalMatrices, AlgebraicHomographies, normalise_pairs
+from ruzhash_cv.paper import AlgebraicFundamentalMatrices, AlgebraicHomographies
 
 Array = np.ndarray
 BOTH = Homographies(), FundamentalMatrices()

@@ -12,24 +12,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from paper.problems import FAMILIES, Problem, fit_noise, make_shape, pose
 from sklearn.metrics import roc_auc_score
 
 from ruzhash_cv import RuzHashForest
-from ruzhash_cv.datasets import AdelaideScene, make_shape
-from ruzhash_cv.paper import (
-    BINARY_METHODS,
-    METHODS,
-    AlgebraicFundamentalMatrices,
-    AlgebraicHomographies,
-    Problem,
-    VoronoiForest,
-    fit_noise,
-    paper_forest,
-    paper_preferences,
-    paper_scores,
-    pose,
-    problem_from,
-)
+from ruzhash_cv.datasets import AdelaideScene
+from ruzhash_cv.paper import BINARY_METHODS, METHODS, AlgebraicHomographies, VoronoiForest, paper_forest
 
 SEEDS = range(6)
 
@@ -164,10 +152,12 @@ def one_plane(n: int = 100) -> tuple[np.ndarray, np.ndarray]:
 def scene_of(name: str) -> Problem:
     """Return a scene small enough for the transcription."""
     if name == "plane":
-        return problem_from(name, *one_plane(), AlgebraicHomographies(), k=5.0)
-    shape = make_shape(name, anomalies=0.3, rng=1)
-    kept = np.random.default_rng(0).permutation(len(shape.points))[:90]
-    return problem_from(name, shape.points[kept], shape.labels[kept], pose(shape).family)
+        data, labels, family, k = *one_plane(), AlgebraicHomographies(), 5.0
+    else:
+        shape = make_shape(name, anomalies=0.3, rng=1)
+        kept = np.random.default_rng(0).permutation(len(shape.points))[:90]
+        data, labels, (family, k) = shape.points[kept], shape.labels[kept], FAMILIES[shape.kind]
+    return Problem(name, data, labels, family, fit_noise(data, labels, family), k)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -181,7 +171,7 @@ def test_auc_is_that_of_a_plain_transcription_of_the_paper(name: str, method: st
     wrong = problem.labels < 0
     whole, same, theirs = [], [], []
     for seed in SEEDS:
-        whole.append(roc_auc_score(wrong, paper_scores(problem, method, branching_factor=8, rng=seed)))
+        whole.append(roc_auc_score(wrong, problem.scores(method, branching_factor=8, rng=seed)))
         rng = np.random.default_rng(seed)
         residuals = MODELS[name](problem.data, 10 * len(problem.data), rng)
         rows = preferences_of(residuals, problem.sigma, problem.k, binary)
@@ -210,28 +200,37 @@ def test_the_methods_are_the_paper_s() -> None:
 
 def test_preferences_are_of_ten_models_a_point_and_every_point_votes_for_its_own() -> None:
     problem = scene_of("stair4")
-    rows = paper_preferences(problem, rng=2)
+    rows = problem.preferences(rng=2)
     assert rows.shape == (90, 900)
     # No self-exclusion: the two points a line was drawn through agree with it entirely.
     assert ((rows.toarray() > 0.999).sum(axis=0) >= 2).all()
-    binary = paper_preferences(problem, binary=True, rng=2)
+    binary = problem.preferences(binary=True, rng=2)
     np.testing.assert_array_equal(binary.toarray() > 0, rows.toarray() > 0)
     assert rows.data.min() >= math.exp(-(problem.k**2) / 2) - 1e-6
 
 
-def test_scenes_are_posed_in_normalised_coordinates(scene: Callable[[str], AdelaideScene]) -> None:
-    for name, family, k in (
-        ("ladysymon", AlgebraicHomographies(), 5.0),
-        ("cube", AlgebraicFundamentalMatrices(), 0.25),
-    ):
-        problem = pose(scene(name))
-        assert (problem.family, problem.k) == (family, k)
-        assert np.abs(np.median(problem.data, axis=0)).max() < 1e-9
-        assert 0 < problem.sigma < 0.05
-        assert problem.sigma == fit_noise(problem.data, problem.labels, family)
+@pytest.mark.parametrize(("name", "k"), [("ladysymon", 5.0), ("cube", 0.25)])
+def test_scenes_are_posed_in_normalised_coordinates(scene: Callable[[str], AdelaideScene], name: str, k: float) -> None:
+    problem = pose(scene(name))
+    assert problem.k == k
+    assert np.abs(np.median(problem.data, axis=0)).max() < 1e-9
+    assert np.abs(problem.data).mean() == pytest.approx(1.0, abs=0.5)
+    assert 0 < problem.sigma < 0.05
 
 
 def test_the_paper_s_planes_are_found(scene: Callable[[str], AdelaideScene]) -> None:
     problem = pose(scene("ladysymon"))
     for method in METHODS:
-        assert roc_auc_score(problem.labels < 0, paper_scores(problem, method, branching_factor=4)) > 0.95
+        assert roc_auc_score(problem.labels < 0, problem.scores(method, branching_factor=4)) > 0.95
+
+
+@pytest.mark.parametrize("name", ["stair4", "star5", "circle3"])
+def test_shapes_have_the_noise_and_the_anomalies_asked_for(name: str) -> None:
+    shape = make_shape(name, noise=0.0, anomalies=2.0)
+    genuine, alone = shape.points[shape.labels >= 0], shape.points[shape.labels < 0]
+    assert len(alone) == 2 * len(genuine)
+    assert ((alone >= genuine.min(axis=0)) & (alone <= genuine.max(axis=0))).all()
+    assert pose(shape).sigma < 1e-9
+    # Each line is fitted to its points: two of 50 degrees of freedom are lost. A circle's residual is algebraic, r^2 - R^2.
+    unit = 1.0 if shape.kind == "line" else 2.0
+    assert pose(make_shape(name, noise=0.01)).sigma == pytest.approx(0.01 * unit, rel=0.15)

@@ -1,6 +1,9 @@
-"""The paper's preferences and distances between their rows, against dense NumPy."""
+"""Models of uniform samples, the paper's preferences and distances between their rows, against dense NumPy."""
 
 from __future__ import annotations
+
+import runpy
+from pathlib import Path
 
 import naive
 import numpy as np
@@ -10,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from ruzhash_cv.families import Lines
+from ruzhash_cv.families import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily
 from ruzhash_cv.paper import (
     embed_preferences,
     family_preferences,
@@ -145,3 +148,62 @@ def test_bad_options_are_named(arguments: dict[str, object], error: type[Excepti
         embed_preferences(np.zeros((2, 2)), **arguments)
     with pytest.raises(ValueError, match=r"`residuals` must have shape \(n, m\), got \(2,\)"):
         embed_preferences(np.zeros(2), sigma=1.0)
+
+
+# Models of uniform samples
+
+
+FAMILIES: dict[str, tuple[ModelFamily, int]] = {
+    "lines": (Lines(), 2),
+    "circles": (Circles(), 2),
+    "homographies": (Homographies(), 4),
+    "fundamental": (FundamentalMatrices(), 4),
+}
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "plane_in_space.py"
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_degenerate_samples_are_dropped_and_counted(name: str) -> None:
+    family, d = FAMILIES[name]
+    models, n_degenerate = sample_models(np.ones((20, d)), family, n_models=10)
+    assert np.isfinite(models).all()
+    if name != "fundamental":
+        assert len(models) == 0
+    assert n_degenerate + len(models) >= 10
+    few, _ = sample_models(np.ones((family.sample_size - 1, d)), family, n_models=10)
+    assert len(few) == 0
+    assert family_preferences(np.ones((3, d)), family, few, sigma=1.0).shape == (3, 0)
+
+
+def test_samples_are_uniform_without_repetition() -> None:
+    data = np.column_stack([np.arange(6.0), np.arange(6.0) ** 2])
+    drawn: list[np.ndarray] = []
+
+    class Recorder(Lines):
+        """Three points a sample; its models are the first of them."""
+
+        def solve(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            drawn.append(samples[..., 0])
+            return samples[:, 0], np.arange(len(samples))
+
+    models, n_degenerate = sample_models(data, Recorder(sample_size=3), n_models=6000)
+    rows = np.sort(np.vstack(drawn), axis=1)
+    assert (np.diff(rows, axis=1) > 0).all()
+    assert (len(models), n_degenerate) == (6000, 0)
+    # Binomial(6000, 1/20) for each of the 20 triples, five standard deviations.
+    counts = np.unique(rows, axis=0, return_counts=True)[1]
+    assert len(counts) == 20
+    assert np.abs(counts - 300).max() < 5 * np.sqrt(300 * 0.95)
+
+
+def test_points_to_sample_need_two_axes() -> None:
+    with pytest.raises(ValueError, match=r"`data` must have shape \(n, d\), got \(3,\)"):
+        sample_models([1.0, 2.0, 3.0], Lines(), n_models=1)
+
+
+def test_a_family_of_one_s_own_finds_planes_in_space(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    words = capsys.readouterr().out.splitlines()[-1].split()
+    strays, highest = int(words[0]), int(words[3])
+    # A quarter of the points are strays.
+    assert strays > 0.6 * highest

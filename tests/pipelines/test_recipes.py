@@ -11,9 +11,8 @@ from typing import Any
 import joblib
 import numpy as np
 import pytest
+from paper.problems import make_shape
 from stand_ins import Tensor
-
-from ruzhash_cv.datasets import make_shape
 
 RECIPES = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
 N, TRUE = 60, 40
