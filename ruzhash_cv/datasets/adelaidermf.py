@@ -139,9 +139,11 @@ def fetch_adelaidermf(name: str, *, data_home: str | os.PathLike[str] | None = N
     return AdelaideScene(
         name,
         "homography" if name in HOMOGRAPHY_SCENES else "fundamental",
-        *(np.ascontiguousarray(rows.T, dtype=np.float64) for rows in (data[0:2], data[3:5])),
+        np.ascontiguousarray(data[0:2].T, dtype=np.float64),
+        np.ascontiguousarray(data[3:5].T, dtype=np.float64),
         np.ravel(labels).astype(np.int64) - 1,
-        *(np.asarray(image, dtype=np.uint8) for image in (img1, img2)),
+        np.asarray(img1, dtype=np.uint8),
+        np.asarray(img2, dtype=np.uint8),
     )
 
 

@@ -162,4 +162,4 @@ def load_pair(name: str) -> ImagePair:
         images.append(np.asarray(image, dtype=np.uint8))
     with np.load(folder / f"{name}_truth.npz") as truth:
         structure: Literal["plane", "body"] = "plane" if str(truth["structure"]) == "plane" else "body"
-        return ImagePair(name, *images, *(truth[field] for field in TRUTH), structure)
+        return ImagePair(name, images[0], images[1], **{field: truth[field] for field in TRUTH}, structure=structure)
