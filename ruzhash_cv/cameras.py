@@ -1,6 +1,6 @@
 """Cameras: pixels to unit rays and back, and how many pixels a small angle is at each point.
 
-A camera is a projection to plane coordinates and a matrix that makes pixels of these: x / z and y / z, distorted as OpenCV has it; a
+A camera is a projection to plane coordinates and a matrix that makes pixels of these: x / z and y / z, distorted as in OpenCV; a
 fisheye's, theta_d (cos phi, sin phi); the longitude and the latitude of a 360 degree image; or what pycolmap makes of a ray.
 """
 
@@ -33,24 +33,11 @@ _N_DISTORTION = {False: (0, 4, 5, 8, 12, 14), True: (0, 4)}
 _STEPS, _EXACT, _LARGEST_ERROR = 20, 1e-10, 1e-4
 #: Radians by which rays are moved for a numeric derivative.
 _DELTA = 1e-5
-#: COLMAP's guess of a focal length, in image widths, where nothing tells it.
+#: COLMAP's guess of a focal length, in image widths.
 _GUESSED_FOCAL_LENGTH = 1.2
-#: pycolmap's models that are OpenCV's or equal to them: the places of k1, k2, p1, p2, ... among the parameters after the centre.
-_COLMAP_PERSPECTIVE = {
-    "SIMPLE_PINHOLE": 0,
-    "PINHOLE": 0,
-    "SIMPLE_RADIAL": 1,
-    "RADIAL": 2,
-    "OPENCV": 4,
-    "FULL_OPENCV": 8,
-}
-_COLMAP_FISHEYE = {
-    "SIMPLE_FISHEYE": 0,
-    "FISHEYE": 0,
-    "SIMPLE_RADIAL_FISHEYE": 1,
-    "RADIAL_FISHEYE": 2,
-    "OPENCV_FISHEYE": 4,
-}
+#: How many of k1, k2, p1, p2, ... are the last parameters of pycolmap's models that are OpenCV's, with or without _FISHEYE.
+_COLMAP = {"SIMPLE_PINHOLE": 0, "PINHOLE": 0, "SIMPLE": 0, "FISHEYE": 0, "SIMPLE_RADIAL": 1, "RADIAL": 2, "OPENCV": 4}
+_COLMAP |= {"FULL_OPENCV": 8}
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -104,7 +91,7 @@ class Camera(Record):
             )
         if intrinsics[1, 0] != 0.0 or intrinsics[2].tolist() != [0.0, 0.0, 1.0]:
             raise ValueError(
-                f"`matrix` must be [[fx, s, cx], [0, fy, cy], [0, 0, 1]], as OpenCV has it, got {intrinsics.tolist()}"
+                f"`matrix` must be [[fx, s, cx], [0, fy, cy], [0, 0, 1]], as in OpenCV, got {intrinsics.tolist()}"
             )
         fisheye = check_bool(fisheye, "fisheye")
         numbers = np.zeros(0) if distortion is None else as_reals(distortion, "distortion", "(n,)").copy()
@@ -133,7 +120,7 @@ class Camera(Record):
         Parameters
         ----------
         focal_length : float or None
-            Pixels. None: 1.2 times the longer side, COLMAP's guess where nothing tells it.
+            Pixels. None: 1.2 times the longer side, COLMAP's guess.
         image_size : sequence of two ints
             Width and height, pixels.
         """
@@ -172,7 +159,7 @@ class Camera(Record):
     def from_colmap(cls, camera: Any) -> Camera:
         """Return the camera of a `pycolmap.Camera`, of any of its models.
 
-        Its points are COLMAP's: the middle of the first pixel is (0.5, 0.5), where OpenCV has (0, 0).
+        Its points are COLMAP's: the middle of the first pixel is (0.5, 0.5), in OpenCV (0, 0).
         """
         model, parameters = camera.model.name, np.asarray(camera.params, np.float64)
         if model == "EQUIRECTANGULAR":
@@ -180,12 +167,12 @@ class Camera(Record):
             matrix = np.array([[wide / np.pi, 0.0, wide], [0.0, 2.0 * high / np.pi, high], [0.0, 0.0, 1.0]])
             return cls(matrix, _spherical=True)
         matrix = np.asarray(camera.calibration_matrix())
-        if model in _COLMAP_PERSPECTIVE or model in _COLMAP_FISHEYE:
-            n = _COLMAP_PERSPECTIVE.get(model, 0) + _COLMAP_FISHEYE.get(model, 0)
-            distortion = np.zeros(8 if n == 8 else 4)
-            distortion[:n] = parameters[len(parameters) - n :]
-            return cls(matrix, distortion if n > 0 else np.zeros(0), model in _COLMAP_FISHEYE)
-        return cls(matrix, _colmap=camera)
+        n = _COLMAP.get(model.removesuffix("_FISHEYE"))
+        if n is None:
+            return cls(matrix, _colmap=camera)
+        distortion = np.zeros(max(n, 4))
+        distortion[:n] = parameters[len(parameters) - n :]
+        return cls(matrix, distortion if n > 0 else None, model.endswith("FISHEYE"))
 
     @classmethod
     def of(cls, value: Any, name: str = "camera") -> Camera:
@@ -212,107 +199,84 @@ class Camera(Record):
         return not (self.distortion.any() or self.fisheye or self._spherical or self._colmap is not None)
 
     def rays(self, points: Any) -> Array:
-        """Return the unit rays (n, 3) of pixels (n, 2); NaN where a point has none, as beyond the fold of a distortion."""
+        """Return the unit rays (n, 3) of pixels (n, 2); NaN if a point has none, as beyond the fold of a distortion."""
         pixels = as_points(points, "points")
+        if self._colmap is not None:
+            return _of_length_one(_homogeneous(self._colmap.cam_from_img(pixels)))
         with np.errstate(all="ignore"):
-            return self._rays(pixels)
+            plane = (pixels - self.matrix[:2, 2]) @ np.linalg.inv(self.matrix[:2, :2]).T
+            if self._spherical:
+                longitude, latitude = np.where(np.abs(plane) > [np.pi, 0.5 * np.pi + 1e-9], np.nan, plane).T
+                level = np.cos(latitude)
+                return np.column_stack([level * np.sin(longitude), np.sin(latitude), level * np.cos(longitude)])
+            if self.fisheye:
+                distorted = np.linalg.norm(plane, axis=1)
+                theta = self._undistorted_angles(distorted)
+                across = plane * (np.sin(theta) / np.maximum(distorted, 1e-300))[:, None]
+                return np.column_stack([across, np.cos(theta)])
+            return _of_length_one(_homogeneous(self._undistorted(plane)))
 
     def pixels(self, rays: Any) -> Array:
-        """Return the pixels (n, 2) of rays (n, 3), of any length; NaN where a ray has none, as behind a camera without fisheye."""
-        directions = as_rays(rays, "rays")
+        """Return the pixels (n, 2) of rays (n, 3), of any length; NaN if a ray has none, as behind a camera without fisheye."""
+        rays = as_rays(rays, "rays")
+        x, y, z = rays.T
+        if self._colmap is not None:
+            pixels = np.full((len(rays), 2), np.nan)
+            pixels[z > 0.0] = self._colmap.img_from_cam(np.ascontiguousarray(rays[z > 0.0]))
+            return pixels
+        across = np.hypot(x, y)
         with np.errstate(all="ignore"):
-            return self._pixels(directions)
+            if self._spherical:
+                plane = np.column_stack([np.arctan2(x, z), np.arctan2(y, np.hypot(x, z))])
+            elif self.fisheye:
+                distorted, _ = self._distorted_angles(np.arctan2(across, z))
+                plane = rays[:, :2] * (distorted / np.maximum(across, 1e-300))[:, None]
+            else:
+                plane, slopes = self._jacobian(rays[:, :2] / np.where(z > 0.0, z, np.nan)[:, None])
+                plane[~_unfolded(slopes)] = np.nan
+            return np.asarray(plane @ self.matrix[:2, :2].T + self.matrix[:2, 2])
 
     def pixels_per_radian(self, rays: Any) -> Array:
         """Return how many pixels a small angle is at rays (n, 3): the square root of the pixels in a small solid angle."""
-        directions = as_rays(rays, "rays")
-        with np.errstate(all="ignore"):
-            return self._pixels_per_radian(directions)
-
-    def _rays(self, pixels: Array) -> Array:
-        plane = (pixels - self.matrix[:2, 2]) @ np.linalg.inv(self.matrix[:2, :2]).T
-        if self._colmap is not None:
-            return _of_length_one(_homogeneous(self._colmap.cam_from_img(pixels)))
-        if self._spherical:
-            longitude, latitude = np.where(np.abs(plane) > [np.pi, 0.5 * np.pi + 1e-9], np.nan, plane).T
-            level = np.cos(latitude)
-            return np.column_stack([level * np.sin(longitude), np.sin(latitude), level * np.cos(longitude)])
-        if self.fisheye:
-            distorted = np.linalg.norm(plane, axis=1)
-            theta = self._undistorted_angles(distorted)
-            across = plane * (np.sin(theta) / np.maximum(distorted, 1e-300))[:, None]
-            return np.column_stack([across, np.cos(theta)])
-        return _of_length_one(_homogeneous(self._undistorted(plane)))
-
-    def _pixels(self, rays: Array) -> Array:
-        x, y, z = rays.T
-        if self._colmap is not None:
-            front = z > 0.0
-            pixels = np.full((len(rays), 2), np.nan)
-            pixels[front] = self._colmap.img_from_cam(np.ascontiguousarray(rays[front]))
-            return pixels
-        if self._spherical:
-            plane = np.column_stack([np.arctan2(x, z), np.arctan2(y, np.hypot(x, z))])
-        elif self.fisheye:
-            across = np.hypot(x, y)
-            plane = (
-                rays[:, :2] * (self._distorted_angles(np.arctan2(across, z))[0] / np.maximum(across, 1e-300))[:, None]
-            )
-        else:
-            plane, turned = self._distorted(rays[:, :2] / np.where(z > 0.0, z, np.nan)[:, None])
-            plane[turned] = np.nan
-        return np.asarray(plane @ self.matrix[:2, :2].T + self.matrix[:2, 2])
-
-    def _pixels_per_radian(self, rays: Array) -> Array:
-        area = self.matrix[0, 0] * self.matrix[1, 1]
+        rays, area = as_rays(rays, "rays"), self.matrix[0, 0] * self.matrix[1, 1]
         across, z = np.hypot(rays[:, 0], rays[:, 1]), rays[:, 2]
         if self._spherical:  # the same all over: what stretches near the poles is no detail
             return np.full(len(rays), np.sqrt(area))
-        if self._colmap is not None:
-            return self._numeric_pixels_per_radian(rays)
-        if self.fisheye:
-            theta = np.arctan2(across, z)
-            distorted, slope = self._distorted_angles(theta)
-            ratio = np.where(across > 1e-12, distorted / np.maximum(np.sin(theta), 1e-12), 1.0)
-            return np.asarray(np.sqrt(area * ratio * slope))
-        squared = (across / z) ** 2
-        determinant = 1.0
-        if self.distortion.any():
-            determinant = np.linalg.det(self._jacobian(rays[:, :2] / z[:, None])[1])
-        return np.asarray(np.sqrt(area * determinant * (1.0 + squared) ** 1.5))
+        with np.errstate(all="ignore"):
+            if self._colmap is not None:
+                return self._numeric_pixels_per_radian(rays)
+            if self.fisheye:
+                theta = np.arctan2(across, z)
+                distorted, slope = self._distorted_angles(theta)
+                ratio = np.where(across > 1e-12, distorted / np.maximum(np.sin(theta), 1e-12), 1.0)
+                return np.asarray(np.sqrt(area * ratio * slope))
+            is_straight = not self.distortion.any()
+            determinants = 1.0 if is_straight else np.linalg.det(self._jacobian(rays[:, :2] / z[:, None])[1])
+            return np.asarray(np.sqrt(area * determinants * (1.0 + (across / z) ** 2) ** 1.5))
 
     def _numeric_pixels_per_radian(self, rays: Array) -> Array:
         axis = np.eye(3)[np.abs(rays).argmin(axis=1)]
         one = _of_length_one(np.cross(rays, axis))
         other = np.cross(rays, one)
         first, second = (
-            (self._pixels(rays + _DELTA * step) - self._pixels(rays - _DELTA * step)) / (2.0 * _DELTA)
+            (self.pixels(rays + _DELTA * step) - self.pixels(rays - _DELTA * step)) / (2.0 * _DELTA)
             for step in (one, other)
         )
         return np.asarray(np.sqrt(np.abs(first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0])))
 
     def _jacobian(self, plane: Array) -> tuple[Array, Array]:
         """Return distorted plane coordinates (n, 2) and their derivatives (n, 2, 2)."""
-        if len(plane) == 0:
-            return plane, np.zeros((0, 2, 2))
-        still, found = np.zeros(3), np.empty((len(plane), 2))
-        projected: tuple[Any, ...] = cv2.projectPoints(
-            _homogeneous(plane)[:, None], still, still, np.eye(3), self.distortion
-        )
-        found[:], derivatives = projected[0][:, 0], np.asarray(projected[1], np.float64)
-        return found, derivatives[:, 3:5].reshape(-1, 2, 2)
-
-    def _distorted(self, plane: Array) -> tuple[Array, Mask]:
-        """Return distorted plane coordinates, and where the distortion has folded over."""
-        if not self.distortion.any():
-            return plane, np.zeros(len(plane), bool)
-        distorted, slopes = self._jacobian(plane)
-        return distorted, ~_unfolded(slopes)
+        if len(plane) == 0 or not self.distortion.any():
+            return plane, np.tile(np.eye(2), (len(plane), 1, 1))
+        still, points = np.zeros(3), _homogeneous(plane)[:, None]
+        projected: tuple[Any, ...] = cv2.projectPoints(points, still, still, np.eye(3), self.distortion)
+        derivatives = np.asarray(projected[1], np.float64)[:, 3:5].reshape(-1, 2, 2)
+        return np.array(projected[0], np.float64).reshape(-1, 2), derivatives
 
     def _undistorted(self, plane: Array) -> Array:
-        """Return plane coordinates without distortion, NaN where there are none.
+        """Return plane coordinates without distortion, NaN if there are none.
 
-        Newton steps, from OpenCV's own answer: they tell where its iterations did not arrive.
+        Newton steps from OpenCV's answer, which show if its iterations did not arrive.
         """
         if not self.distortion.any() or len(plane) == 0:
             return plane
@@ -343,7 +307,7 @@ class Camera(Record):
         return theta * series, slope
 
     def _undistorted_angles(self, distorted: Array) -> Array:
-        """Return theta of theta_d, NaN where there is none between 0 and 180 degrees."""
+        """Return theta of theta_d, NaN if there is none between 0 and 180 degrees."""
         theta = np.minimum(distorted, np.pi)
         for _ in range(_STEPS):
             found, slope = self._distorted_angles(theta)
@@ -438,7 +402,7 @@ def as_rays(value: Any, name: str) -> Array:
 
 
 def _unfolded(slopes: Array) -> Mask:
-    """Tell where derivatives (n, 2, 2) of a distortion are those of an image that has not folded over."""
+    """Return whether each of the derivatives (n, 2, 2) of a distortion is of an image that has not folded over."""
     return np.asarray((np.linalg.det(slopes) > 0.0) & (np.trace(slopes, axis1=1, axis2=2) > 0.0))
 
 

@@ -43,13 +43,13 @@ class ModelFamily(Protocol):
 
     @abstractmethod
     def squared_residuals(self, data: Array, models: Array) -> Array:
-        """Return squared residuals (m, n) of points (n, d) to models (m, p); NaN or infinity where there is none."""
+        """Return squared residuals (m, n) of points (n, d) to models (m, p); NaN or infinity if there is none."""
 
     @abstractmethod
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
-        """Return weighted least-squares fits (m, p) to points (n, d), `weights` (m, n); NaN where there is none.
+        """Return weighted least-squares fits (m, p) to points (n, d), `weights` (m, n); NaN if there is none.
 
-        `models` (m, p), where given, turn residuals of the equations into those of the geometry, to first order.
+        `models` (m, p), if given, turn residuals of the equations into those of the geometry, to first order.
         """
 
 
@@ -85,7 +85,7 @@ class MotionFamily(TwoViewFamily, Protocol):
 
     @abstractmethod
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
-        """Return models (k, 9) of a plane's model (9,) and correspondences off it; at most `n` where these are drawn."""
+        """Return models (k, 9) of a plane's model (9,) and correspondences off it; at most `n` if these are drawn."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class CheckedFamily:
         return models, self._array("solve", owner, (len(models),)).astype(np.int64)
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
-        """Return squared residuals (m, n), infinite where there is none."""
+        """Return squared residuals (m, n), infinite if there is none."""
         squared = self.family.squared_residuals(data, models)
         squared = self._array("squared_residuals", squared, (len(models), len(data)))
         return np.fmin(squared, np.inf)  # of NaN and infinity, the latter
@@ -241,7 +241,7 @@ class Families:
         return self._planes[models.family_ids]
 
     def squared_residuals(self, models: Models, data: Array) -> Array:
-        """Return squared residuals (m, n) of correspondences (n, 4), infinite where a family has none."""
+        """Return squared residuals (m, n) of correspondences (n, 4), infinite if a family has none."""
         squared = np.empty((len(models), len(data)))
         for family_id, family in enumerate(self):
             own = models.family_ids == family_id
@@ -257,7 +257,7 @@ class Families:
         return distances
 
     def nearest(self, models: Models, tolerances: Array, data: Array) -> Rows:
-        """Return the model (n,) that is nearest to each correspondence, in tolerances; -1 where all are more than one away."""
+        """Return the model (n,) that is nearest to each correspondence, in tolerances; -1 if all are more than one away."""
         distances = self.in_tolerances(models, tolerances, data)
         return np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
 

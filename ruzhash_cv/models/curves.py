@@ -98,7 +98,7 @@ class Circles:
 
 
 def _least_squares(points: Array, weights: Array) -> Array:
-    """Return circles (m, 3) fitted to points (m, n, 2) with weights (m, n); NaN where they lie on a line."""
+    """Return circles (m, 3) fitted to points (m, n, 2) with weights (m, n); NaN if they are on a line."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shares = (weights / weights.sum(axis=1, keepdims=True))[:, :, None]
         centres = (shares * points).sum(axis=1, keepdims=True)

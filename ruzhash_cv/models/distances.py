@@ -31,7 +31,7 @@ def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLi
     Returns
     -------
     ndarray of float64, shape (n,) or (n, m)
-        Pixels. Infinite where a point maps to infinity or the homography has no inverse.
+        Pixels. Infinite if a point maps to infinity or the homography has no inverse.
 
     Examples
     --------

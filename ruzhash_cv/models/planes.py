@@ -65,7 +65,7 @@ class Homographies:
         return models[usable], usable
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
-        """Return squared symmetric transfer errors (m, n) of correspondences (n, d); infinite where a point has no image."""
+        """Return squared symmetric transfer errors (m, n) of correspondences (n, d); infinite if a point has no image."""
         squared = np.empty((len(models), len(data)))
         if has_rays(data):
             _squared_turns(homogeneous(data), np.ascontiguousarray(models), squared)
