@@ -85,7 +85,7 @@ def candidates(
     sure = within - parameters.background_errors * np.sqrt(within)
     background = np.maximum(law, sure) / (len(decoys) + 1.0)
     indices = radius_indices(squared[:, :n], unit, parameters)
-    return replace(models, radius_indices=indices, background=background)
+    return Models(models.matrices, models.family_ids, radius_indices=indices, background=background)
 
 
 def radius_indices(squared: Array, unit: float, parameters: Parameters) -> NDArray[np.uint8]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import uninterrupted
@@ -30,7 +31,7 @@ from ruzhash_cv.evidence import divide
 from ruzhash_cv.fits import refine_structures
 from ruzhash_cv.labelling import Choice, Labelling, is_overlay, label_matches
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.base import CheckedFamily, Families, Models, TwoViewFamily
+from ruzhash_cv.models.base import CheckedFamily, Families, TwoViewFamily
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.motions import MotionProblem, fundamental_matrix
 from ruzhash_cv.overlaps import join_motions, resolve_overlaps
@@ -38,13 +39,13 @@ from ruzhash_cv.parameters import PARAMETERS, Parameters
 from ruzhash_cv.reasons import MIN_MATCHES, why_nothing, why_nothing_is_kept, why_too_few
 from ruzhash_cv.result import FilterResult, Structure
 from ruzhash_cv.sampling import REJECTIONS, decoys_of_matches
-from ruzhash_cv.scoring import Scores
 from ruzhash_cv.search import Tried, search
 
 #: What there is in place of a keyword of earlier versions.
 _RATE = "`false_discovery_rate` is the share of wrong matches among those kept"
 
 
+T = TypeVar("T", bound=np.generic)
 #: What is searched for, by name.
 Model: TypeAlias = Literal["auto", "homography", "fundamental", "essential"]
 
@@ -208,7 +209,7 @@ def filter_points(
     if seen is not None:
         points1, points2 = as_seen(points1, seen[0], "points1"), as_seen(points2, seen[1], "points2")
     first, second = _as_points(points1, points2, matches, ratio)
-    families = families_of(model, seen)
+    families = families_of(model, None if seen is None else None not in seen)
     if threshold is not None:
         threshold = check_real(threshold, "threshold")
     if false_discovery_rate is not None:
@@ -231,37 +232,53 @@ def run(
     started, largest = time.perf_counter(), largest_coordinate(options.pixel)
     sight = None if options.cameras is None else Sight.of(points1, points2, options.cameras, largest)
     matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, sight, largest)
+    nothing = Labelling.nothing(len(matches))
     if matches.n_groups < MIN_MATCHES:
-        return _flagged(matches.finite, why_too_few(matches, options.pixel))
+        return _result(matches, np.ones(len(matches)), nothing, why_too_few(matches, options.pixel))
     threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
-    if threshold is not None:
-        parameters = replace(parameters, limit=threshold / matches.unit)
-    searched, rows = subsample(matches, parameters.max_searched, rng)
-    decoys = decoys_of_matches(searched, parameters, rng)
-    given = searched, decoys, families, parameters
+    parameters = replace(parameters, limit=math.inf if threshold is None else threshold / matches.unit)
+    searched, rows = matches.sample(parameters.max_searched, rng)
+    given = searched, decoys_of_matches(searched, parameters, rng), families, parameters
     structures, discarded, scores, tried = search(*given, rng)
     structures, overlapping, scores = drop_repetitions(structures, discarded, scores, *given, rng)
     structures, scores = resolve_overlaps(structures, overlapping, discarded, scores, *given, tried.n, rng)
     # A threshold wider than all radii changes no structure.
-    narrow = threshold if threshold is not None and threshold < parameters.radii[-1] * matches.unit else None
+    narrow = threshold if parameters.limit < parameters.radii[-1] else None
     if narrow is not None and len(structures) > 1:
         structures = join_motions(structures, scores, searched, families, parameters)
     structures = divide(structures, *given, tried.n)
-    anomaly_scores = score_all(scores, matches, rows, families, parameters)
-    search_seconds = time.perf_counter() - started
+    anomaly_scores = scores.of_all(matches, rows, families, parameters)
+    seconds = {"search": time.perf_counter() - started}
     if len(structures) == 0:
-        result = _flagged(matches.finite, why_nothing(matches, options.pixel))
-        result.anomaly_scores[matches.finite] = anomaly_scores[matches.where]  # the best may be true all the same
-        return _with_statistics(result, tried, {"search": search_seconds})
+        return _result(matches, anomaly_scores, nothing, why_nothing(matches, options.pixel), tried, seconds)
     structures = refine_structures(structures, matches, families, parameters)
     if narrow is not None:
         structures = with_most_matches(structures, tried, matches, families, narrow, rng)
-    if is_calibrated(families) and contradicted(structures, matches, families, parameters, RAY_FAMILIES["fundamental"]):
-        families = replace(families, members=(families[0], RAY_FAMILIES["fundamental"]))
-        return run(points1, points2, families, replace(parameters, limit=math.inf), options, rng)
-    result = _labelled(structures, anomaly_scores, matches, searched, scores, families, parameters, options)
-    seconds = {"search": search_seconds, "labelling": time.perf_counter() - started - search_seconds}
-    return _with_statistics(result, tried, seconds)
+    if contradicted(structures, matches, families, parameters):
+        families = replace(families, members=(families[0], FAMILIES["fundamental"]))
+        return run(points1, points2, families, parameters, options, rng)
+    found = structures, matches, anomaly_scores, searched, scores, families, parameters
+    own = labelling = label_matches(*found)
+    if threshold is not None or options.false_discovery_rate is not None:
+        labelling = label_matches(*found, Choice(threshold, options.false_discovery_rate))
+    overlays = is_overlay(structures, own, matches)
+    # A low rate may leave a structure without a match, which is there all the same.
+    kept = np.isin(np.arange(len(structures)), (own if threshold is None else labelling).labels)
+    structures, overlays = structures.take(np.flatnonzero(kept)), overlays[kept]
+    own, labelling = own.of_structures(kept), labelling.of_structures(kept)
+    if not options.keep_stationary:
+        labelling = labelling.without(np.append(overlays, False)[labelling.labels])  # -1, for none, is the last
+    weights = own.match_weights(matches.weights, anomaly_scores)
+    motions = MotionProblem(structures, families, parameters, matches, weights, own.labels, overlays)
+    seconds["labelling"] = time.perf_counter() - started - seconds["search"]
+    reason = why_nothing_is_kept(labelling.keep, len(structures), options.false_discovery_rate)
+    result = _result(matches, anomaly_scores, labelling, reason, tried, seconds)
+    return replace(
+        result,
+        models=_in_pixels(motions, result.labels, options.threshold),
+        _motion_problem=motions if len(structures) > 0 else None,
+        _distinct=_of_given(np.where(labelling.keep, np.arange(len(matches)), -1), matches, -1),
+    )
 
 
 def _as_points(
@@ -276,121 +293,63 @@ def _as_points(
     return as_pairs(points1, points2)
 
 
-def families_of(model: Model | TwoViewFamily, cameras: Cameras | None = None) -> Families:
-    """Return the families to sample, and which of them may become structures.
+def families_of(model: Model | TwoViewFamily, calibrated: bool | None = None) -> Families:
+    """Return the families to sample, and which of them may become structures; `calibrated` is None without cameras.
 
-    Homographies of neighbourhoods come first, whatever is asked for: they tell which matches agree with their neighbours.
+    Homographies of neighbourhoods come first, whatever the model: they show which matches agree with their neighbours.
     """
-    if cameras is not None:
-        return families_of_rays(model, calibrated=None not in cameras)
+    if calibrated is not None and not isinstance(model, str):
+        what = type(model).__name__
+        raise TypeError(f"`model` must be one of the built-in ones where `cameras` are given, got {what}")
     if not isinstance(model, str | type) and isinstance(model, TwoViewFamily):
         if model.codimension not in (1, 2):
             raise ValueError(f"`model.codimension` must be one of [1, 2], got {model.codimension!r}")
         return Families((CheckedFamily(model),), (True,))
-    check_choice(model, "model", ("auto", *FAMILIES), "a TwoViewFamily")
-    both = FAMILIES["homography"], FAMILIES["fundamental"]
-    return Families(both[:1], (True,)) if model == "homography" else Families(both, (model == "auto", True))
-
-
-def families_of_rays(model: Model | TwoViewFamily, *, calibrated: bool) -> Families:
-    """Return the families for matches with rays, as `families_of`."""
-    if not isinstance(model, str):
-        raise TypeError(
-            f"`model` must be one of the built-in ones where `cameras` are given, got {type(model).__name__}"
-        )
-    known = [name for name in RAY_FAMILIES if calibrated or name != "essential"]
-    check_choice(model, "model", ("auto", *known))
-    planes, rigid = RAY_FAMILIES["homography"], RAY_FAMILIES["essential" if calibrated else "fundamental"]
+    known = RAY_FAMILIES if calibrated else FAMILIES
+    check_choice(model, "model", ("auto", *known), *(["a TwoViewFamily"] if calibrated is None else []))
     if model == "homography":
-        return Families((planes,), (True,))
-    return Families((planes, rigid if model == "auto" else RAY_FAMILIES[model]), (model == "auto", True))
+        return Families((known[model],), (True,))
+    rigid = model if model != "auto" else "essential" if calibrated else "fundamental"
+    return Families((known["homography"], known[rigid]), (model == "auto", True))
 
 
-def is_calibrated(families: Families) -> bool:
-    """Tell whether rigid motions are those of known cameras."""
-    return families.motion_id is not None and families[families.motion_id] is RAY_FAMILIES["essential"]
-
-
-def subsample(matches: MatchSet, most: int, rng: np.random.Generator) -> tuple[MatchSet, Rows]:
-    """Return at most so many matches, drawn at random, and their rows."""
-    if len(matches) <= most:
-        return matches, np.arange(len(matches))
-    rows = np.sort(rng.choice(len(matches), most, replace=False))
-    return matches.take(rows), rows
-
-
-def score_all(scores: Scores, matches: MatchSet, rows: Rows, families: Families, parameters: Parameters) -> Array:
-    """Return the anomaly scores of all matches; those searched are its `rows`."""
-    if len(rows) == len(matches):
-        return scores.of_matches
-    of_all, others = np.empty(len(matches)), np.setdiff1d(np.arange(len(matches)), rows)
-    of_all[rows] = scores.of_matches
-    of_all[others] = scores.of_others(matches, others, families, parameters)
-    return of_all
-
-
-def _labelled(
-    structures: Models,
-    scores: Array,
-    matches: MatchSet,
-    searched: MatchSet,
-    null: Scores,
-    families: Families,
-    parameters: Parameters,
-    options: Options,
-) -> FilterResult:
-    """Return the result of the structures, without those that hold no match."""
-    given = structures, matches, scores, searched, null, families, parameters
-    own = labelling = label_matches(*given)
-    if options.threshold is not None or options.false_discovery_rate is not None:
-        tolerance = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
-        labelling = label_matches(*given, Choice(tolerance, options.false_discovery_rate))
-    overlays = is_overlay(structures, own, matches)
-    # A low rate may leave a structure without a match, which is there all the same.
-    kept = np.isin(np.arange(len(structures)), (own if options.threshold is None else labelling).labels)
-    structures, overlays = structures.take(np.flatnonzero(kept)), overlays[kept]
-    own, labelling = own.of_structures(kept), labelling.of_structures(kept)
-    if not options.keep_stationary:
-        labelling = labelling.without(np.append(overlays, False)[labelling.labels])  # -1, for none, is the last
-    weights = own.match_weights(matches.weights, scores)
-    motions = MotionProblem(structures, families, parameters, matches, weights, own.labels, overlays)
-    return _in_pixels(motions, labelling, scores, options)
-
-
-def _in_pixels(motions: MotionProblem, labelling: Labelling, scores: Array, options: Options) -> FilterResult:
-    """Return structures in pixels, and the labelling of all matches that were given; what is not finite is flagged."""
+def _in_pixels(motions: MotionProblem, labels: Rows, threshold: float | None) -> tuple[Structure, ...]:
+    """Return structures in pixels; `labels` (n,) are those of all matches given."""
     structures, matches, families = motions.structures, motions.matches, motions.families
-    finite, where, scale = matches.finite, matches.where, matches.frame.scale
-    tolerances = structures.tolerances / scale
-    if options.threshold is not None:
-        tolerances = np.full(len(structures), options.threshold)
+    scale, n = matches.frame.scale, len(structures)
+    tolerances = structures.tolerances / scale if threshold is None else np.full(n, threshold)
     matrices = families.to_pixels(structures, matches.into)
     names = [families[family_id].name for family_id in structures.family_ids]
-    supports = np.bincount(labelling.labels[where] + 1, minlength=len(structures) + 1)[1:]
-    told = supports, tolerances, structures.noise / scale, structures.evidences, motions.stationary
-    fundamentals = (fundamental_matrix(*each, matches) for each in zip(matrices, names, strict=True))
-    models = map(Structure, matrices, names, *(each.tolist() for each in told), fundamentals)
-    distinct = np.full(len(finite), -1)
-    distinct[finite] = np.where(labelling.keep[where], where, -1)
-    result = _flagged(
-        finite,
-        why_nothing_is_kept(labelling.keep, len(structures), options.false_discovery_rate),
-        models=tuple(models),
-        _motion_problem=motions if len(structures) > 0 else None,
-        _distinct=distinct,
+    support = np.bincount(labels + 1, minlength=n + 1)[1:]
+    columns = support, tolerances, structures.noise / scale, structures.evidences, motions.stationary
+    fundamentals = (fundamental_matrix(*pair, matches) for pair in zip(matrices, names, strict=True))
+    return tuple(map(Structure, matrices, names, *(column.tolist() for column in columns), fundamentals))
+
+
+def _result(
+    matches: MatchSet,
+    scores: Array,
+    labelling: Labelling,
+    reason: str | None,
+    tried: Tried | None = None,
+    seconds: dict[str, float] | None = None,
+) -> FilterResult:
+    """Return a result for all matches that were given; rows that are not finite are flagged."""
+    return FilterResult(
+        _of_given(labelling.keep, matches, False),
+        _of_given(scores, matches, 1.0),
+        _of_given(labelling.probabilities, matches, 0.0),
+        _of_given(labelling.labels, matches, -1),
+        matches.finite,
+        degenerate_samples=dict(zip(REJECTIONS, tried.rejected.tolist() if tried else [0] * 4, strict=True)),
+        n_models=tried.n_models if tried else 0,
+        reason=reason,
+        seconds=seconds or {},
     )
-    result.inlier_mask[finite], result.anomaly_scores[finite] = labelling.keep[where], scores[where]
-    result.inlier_probabilities[finite], result.labels[finite] = labelling.probabilities[where], labelling.labels[where]
-    return result
 
 
-def _flagged(has_match: Mask, reason: str | None, **found: Any) -> FilterResult:
-    """Return a result that keeps none of the rows."""
-    n = len(has_match)
-    nothing = np.zeros(n, bool), np.ones(n), np.zeros(n), np.full(n, -1, np.int64)
-    return FilterResult(*nothing, has_match, reason=reason, **found)
-
-
-def _with_statistics(result: FilterResult, tried: Tried, seconds: dict[str, float]) -> FilterResult:
-    rejected = dict(zip(REJECTIONS, tried.rejected.tolist(), strict=True))
-    return replace(result, degenerate_samples=rejected, n_models=tried.n_models, seconds=seconds)
+def _of_given(values: NDArray[T], matches: MatchSet, nothing: float) -> NDArray[T]:
+    """Return values (n,) of distinct matches for all rows given, `nothing` for those without a match."""
+    given = np.full(len(matches.finite), nothing, values.dtype)
+    given[matches.finite] = values[matches.where]
+    return given

@@ -27,6 +27,11 @@ class Labelling:
     probabilities: Array
     labels: Rows
 
+    @classmethod
+    def nothing(cls, n: int) -> Labelling:
+        """Return the labelling that keeps none of n matches."""
+        return cls(np.zeros(n, bool), np.zeros(n), np.full(n, -1))
+
     def match_weights(self, weights: Array, scores: Array) -> Array:
         """Return weights of matches with anomaly scores (n,); a flagged one counts by the share of these that score no better."""
         ranked: Array = np.sort(scores[~self.keep])

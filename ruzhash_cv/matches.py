@@ -140,6 +140,13 @@ class MatchSet:
         rays = self.data[:, RAYS1]
         return np.hstack([self.data[:, :2], self.data[:, :2] + shift, rays, rays])
 
+    def sample(self, most: int, rng: np.random.Generator) -> tuple[MatchSet, Rows]:
+        """Return at most so many matches, drawn at random, and their rows."""
+        if len(self) <= most:
+            return self, np.arange(len(self))
+        rows = np.sort(rng.choice(len(self), most, replace=False))
+        return self.take(rows), rows
+
     def take(self, rows: Rows) -> MatchSet:
         """Return some of the matches, with the weights that they have among themselves."""
         groups, keypoints = self.groups[rows], self.keypoints[:, rows]

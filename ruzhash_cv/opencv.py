@@ -16,7 +16,7 @@ from ruzhash_cv.cameras import Camera, Sight, as_seen
 from ruzhash_cv.competition import drop_repetitions
 from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise
 from ruzhash_cv.evidence import held_by
-from ruzhash_cv.filtering import Model, families_of, families_of_rays, subsample
+from ruzhash_cv.filtering import Model, families_of
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
@@ -295,7 +295,7 @@ def find_matrix(
     """Return the matrix (3, 3) of pixels; None for too few matches, and where no structure is found."""
     if matches.n_groups < MIN_MATCHES:
         return None
-    searched, rows = subsample(matches, parameters.max_searched, rng)
+    searched, rows = matches.sample(parameters.max_searched, rng)
     structures, tried, families, decoys = _search(kind, searched, parameters, rng)
     if len(structures) == 0:
         return None
@@ -326,7 +326,7 @@ def _search(
         sizes = 5, *parameters.neighbourhoods
         parameters = replace(parameters, n_refits=2 * parameters.n_refits, neighbourhoods=sizes)
     for model in (kind,) if kind == "homography" else (kind, "auto"):
-        families = families_of_rays(model, calibrated=True) if matches.calibrated else families_of(model)
+        families = families_of(model, matches.calibrated or None)
         decoys = decoys_of_matches(matches, parameters, rng)
         structures, discarded, scores, tried = search(matches, decoys, families, parameters, rng)
         structures, *_ = drop_repetitions(structures, discarded, scores, matches, decoys, families, parameters, rng)

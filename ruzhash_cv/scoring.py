@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +33,17 @@ class Scores:
     forest: RuzHashForest
     largest: float  # sum of a match's weighted preferences
 
-    def of_others(self, matches: MatchSet, rows: Rows, families: Families, parameters: Parameters) -> Array:
-        """Return anomaly scores of some matches that the forest was not grown on."""
-        columns = Models.join([self.columns, self.structures])
-        agreement = weighted_preferences(
-            columns, matches.data[rows], matches.groups[rows], matches.unit, families, parameters
-        )
-        return self.forest.anomaly_scores(as_rows(agreement, self.largest, parameters.saturation))
+    def of_all(self, matches: MatchSet, rows: Rows, families: Families, parameters: Parameters) -> Array:
+        """Return anomaly scores of all matches, of which the forest was grown on some `rows`."""
+        if len(rows) == len(matches):
+            return self.of_matches
+        others, columns = np.setdiff1d(np.arange(len(matches)), rows), Models.join([self.columns, self.structures])
+        data, groups = matches.data[others], matches.groups[others]
+        agreement = weighted_preferences(columns, data, groups, matches.unit, families, parameters)
+        scores = np.empty(len(matches))
+        scores[rows] = self.of_matches
+        scores[others] = self.forest.anomaly_scores(as_rows(agreement, self.largest, parameters.saturation))
+        return scores
 
 
 def score(
@@ -90,9 +94,7 @@ def as_columns(
     expected = np.array([expected_preference(family.codimension, parameters) for family in families])
     sizes, family_ids = families.sample_sizes.astype(np.float64), structures.family_ids
     weights = significance(sums, n_decoys, expected[family_ids], matches, len(decoys), sizes[family_ids])
-    return replace(
-        Models(structures.matrices, family_ids), weights=parameters.structure_weight * weights, samples=no_samples
-    )
+    return Models(structures.matrices, family_ids, parameters.structure_weight * weights, no_samples)
 
 
 def weighted_preferences(

@@ -65,10 +65,10 @@ class Tried:
         # Filled up to the size of the largest samples.
         padded = np.full((len(best), int(families.sample_sizes.max())), -1)
         padded[:, : groups.shape[1]] = groups[best]
-        columns = Models.of_family(models[best], family_id)
-        self.columns.append(replace(columns, weights=weights[best], samples=padded))
+        family_ids = np.full(len(best), family_id, np.uint8)
+        self.columns.append(Models(models[best], family_ids, weights[best], padded))
         if families.structural[family_id]:
-            fitted = Models.of_family(refits(family, matches, columns.matrices, parameters), family_id)
+            fitted = Models.of_family(refits(family, matches, models[best], parameters), family_id)
             given = candidates(fitted, matches.data, decoys, matches.unit, families, parameters)
             self.candidates.append(meaningful(given, matches.weights, families, parameters, self.n))
 

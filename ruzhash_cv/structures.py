@@ -18,7 +18,6 @@ from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import LARGEST_LENGTH, RNG, as_generator, as_reals, check_real
 from ruzhash_cv.evidence import select
-from ruzhash_cv.filtering import score_all, subsample
 from ruzhash_cv.fits import refine_structures
 from ruzhash_cv.matches import Frame, MatchSet, match_weights
 from ruzhash_cv.models.base import CheckedFamily, Families, ModelFamily, Models, TwoViewFamily
@@ -193,10 +192,10 @@ def _find(
     scale = noise_scale or (spread or float(np.ptp(distinct, axis=0).max())) / SCALES_IN_SPREAD
     scale = min(max(scale, 1.0 / LARGEST_LENGTH), LARGEST_LENGTH)
     every = _as_set(points, groups.reshape(-1), POINT_PARAMETERS.unit * scale)
-    searched, rows = subsample(every, POINT_PARAMETERS.max_searched, rng)
+    searched, rows = every.sample(POINT_PARAMETERS.max_searched, rng)
     families = Families((cast(TwoViewFamily, family),), (True,))
     structures, found = _search(searched, families, POINT_PARAMETERS, rng)
-    scores = score_all(found, every, rows, families, POINT_PARAMETERS)
+    scores = found.of_all(every, rows, families, POINT_PARAMETERS)
     structures = refine_structures(structures, every, families, POINT_PARAMETERS)
     tolerances = structures.tolerances
     if threshold is not None:

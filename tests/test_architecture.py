@@ -70,9 +70,9 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 13_723,
-    "core": 5_040,
-    "tests": 15_584,
+    "package": 13_693,
+    "core": 5_013,
+    "tests": 15_552,
     "benchmarks": 9_195,
     "tests of benchmarks": 1_138,
 }
