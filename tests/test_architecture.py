@@ -70,10 +70,10 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 13_693,
-    "core": 5_013,
-    "tests": 15_552,
-    "benchmarks": 9_195,
+    "package": 13_196,
+    "core": 4_987,
+    "tests": 15_400,
+    "benchmarks": 9_072,
     "tests of benchmarks": 1_138,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
