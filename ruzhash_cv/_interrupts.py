@@ -41,22 +41,3 @@ def interrupts_held() -> Iterator[None]:
                 last(signal.SIGINT, None)
             else:
                 signal.raise_signal(signal.SIGINT)
-
-
-@contextlib.contextmanager
-def interrupts_held_from_children() -> Iterator[None]:
-    """Hold Ctrl-C back, and let processes that are started meanwhile never get it. No help on Windows.
-
-    A terminal sends it to each of them, and one that is still importing would show where it stood.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # a process of Python's own; started later it would let Ctrl-C through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
