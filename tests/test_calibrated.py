@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -245,7 +246,7 @@ def test_a_result_with_cameras_pickles_and_equals_itself() -> None:
     pixels = pixels_of(depth(100, 0), BARREL)
     result = filter_points(*pixels, cameras=BARREL)
     again: FilterResult = pickle.loads(pickle.dumps(result))
-    assert again == result == filter_points(*pixels, cameras=BARREL)
+    assert again == copy.deepcopy(result) == result == filter_points(*pixels, cameras=BARREL)
     assert again.camera_pose() == result.camera_pose()
 
 
@@ -255,47 +256,6 @@ def test_points_that_no_ray_leads_to_are_rows_without_a_match() -> None:
     pixels[0][:3] = [[1e5, 0.0], [-1e5, 3.0], [np.nan, 1.0]]
     result = filter_points(*pixels, cameras=folding)
     assert result.has_match.tolist() == [False] * 3 + [True] * 97
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"cameras": CAMERA1}, TypeError, "`cameras` must be a pair, one of each image, got ndarray"),
-        ({"cameras": [CAMERA1] * 3}, TypeError, "`cameras` must be a pair, one of each image, got list of 3"),
-        ({"cameras": (None, None)}, ValueError, "`cameras` must hold a camera, got None for both images"),
-        ({"cameras": (CAMERA1, np.zeros((3, 3)))}, ValueError, r"`cameras\[1\]` is no camera: `matrix` must be finite"),
-        (
-            {"cameras": (CAMERA1, "x")},
-            TypeError,
-            r"`cameras\[1\]` is no camera: `matrix` must be an array of real numbers",
-        ),
-        (
-            {"cameras": (Camera(CAMERA1, [-40.0, 0.0, 0.0, 0.0]), CAMERA2)},
-            ValueError,
-            "`cameras` must see `points1`, got a camera that has no ray for .* of 60 points: its distortion folds",
-        ),
-        (
-            {"model": "essential"},
-            ValueError,
-            "`model` must be one of 'auto', 'homography', 'fundamental', a TwoViewFamily, got 'ess",
-        ),
-        (
-            {"model": "essential", "cameras": (CAMERA1, None)},
-            ValueError,
-            "`model` must be one of 'auto', 'homography', 'fundamental', got 'essential'",
-        ),
-    ],
-)
-def test_what_are_no_cameras_is_named(options: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        filter_points(*views(depth(60, 0)), **options)
-
-
-def test_a_ray_of_length_0_is_named() -> None:
-    rays = np.ones((10, 3))
-    rays[2], rays[4] = np.nan, 0.0
-    with pytest.raises(ValueError, match=r"`points2` must be rays of a length above 0, got .* in row 4"):
-        filter_points(np.ones((10, 3)), rays, cameras=(ROUND, ROUND))
 
 
 # In OpenCV's form
@@ -390,22 +350,3 @@ def test_without_a_motion_there_is_no_essential_matrix() -> None:
     E, mask = find_essential_matrix(np.zeros((5, 2)), np.zeros((5, 2)), CAMERA1)
     assert E is None
     assert mask.tolist() == [[0]] * 5
-
-
-@pytest.mark.parametrize(
-    ("args", "kwargs", "message"),
-    [
-        ((), {}, "`cameraMatrix` must be given, a matrix"),
-        ((CAMERA1, None, None, None), {"cameraMatrix2": None}, "`cameraMatrix2` is given twice"),
-        ((), {"cameraMatrix1": CAMERA1}, "`cameraMatrix2` must be given, a matrix"),
-        ((CAMERA1,), {"focal": 1.0}, "`find_essential_matrix` has no argument `focal` beside cameraMatrix, method"),
-        ((CAMERA1, cv2.RANSAC, 0.9, 1.0), {"threshold": 1.0}, "`threshold` is given twice"),
-        ((CAMERA1, 0.999), {}, "`method` must be one of OpenCV's robust methods"),
-        ((CAMERA1, cv2.RANSAC, 0.9, 1.0, 10, None, None), {}, "takes `points1`, `points2` and at most 6 more, got 7"),
-        ((CAMERA1,), {"pixel": 0.0}, "`pixel` must be a finite number above 0, got 0"),
-        ((1.0,), {}, r"`cameraMatrix` is no camera: `matrix` must have shape \(3, 3\)"),
-    ],
-)
-def test_what_opencv_s_form_does_not_have_is_named(args: tuple[Any, ...], kwargs: dict[str, Any], message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        find_essential_matrix(*views(depth(20, 0)), *args, **kwargs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 import cv2
 import numpy as np
@@ -159,45 +158,3 @@ def test_a_camera_does_not_change_with_what_it_was_made_of() -> None:
     assert camera.matrix[0, 0] == 700.0
     with pytest.raises(ValueError, match="read-only"):
         camera.matrix[0, 0] = 1.0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ((np.eye(2),), ValueError, r"`matrix` must have shape \(3, 3\), got \(2, 2\)"),
-        ((np.zeros((3, 3)),), ValueError, "`matrix` must be finite and have an inverse"),
-        ((np.full((3, 3), np.nan),), ValueError, "`matrix` must be finite and have an inverse"),
-        ((np.diag([-700.0, 700.0, 1.0]),), ValueError, "`matrix` must have positive focal lengths, got -700 and 700"),
-        ((MATRIX.T,), ValueError, r"`matrix` must be \[\[fx, s, cx\], \[0, fy, cy\], \[0, 0, 1\]\]"),
-        ((MATRIX, [0.1, 0.2]), ValueError, r"`distortion` must hold 0, 4, 5, 8, 12 or 14 numbers, got shape \(2,\)"),
-        ((MATRIX, np.zeros((2, 2))), ValueError, r"`distortion` must hold .* numbers, got shape \(2, 2\)"),
-        ((MATRIX, np.zeros(5), True), ValueError, r"`distortion` must hold 0 or 4 numbers, got shape \(5,\)"),
-        ((MATRIX, [0.1, np.nan, 0.0, 0.0]), ValueError, r"`distortion` must be finite, got \[0.1, nan, 0.0, 0.0\]"),
-        ((MATRIX, "none"), TypeError, "`distortion` must be an array of real numbers, got str"),
-        ((MATRIX, None, 1), TypeError, "`fisheye` must be True or False, got 1"),
-    ],
-)
-def test_what_is_no_camera_is_named(arguments: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        Camera(*arguments)
-    if len(arguments) < 3:
-        with pytest.raises(error, match=f"`camera1` is no camera: {message}"):
-            Camera.of(arguments if len(arguments) == 2 else arguments[0], "camera1")
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: Camera.from_focal_length(-1.0, (640, 480)), ValueError, "`focal_length` must be a finite number above 0, got -1"),
-        (lambda: Camera.from_focal_length(1.0, 640), ValueError, r"`image_size` must be \(width, height\), got shape \(\)"),
-        (lambda: Camera.from_focal_length(1.0, (640, 0)), ValueError, "`image_size` must be at least 1, got 0"),
-        (lambda: Camera.equirectangular(3), ValueError, "`width` must be at least 4, got 3"),
-        (lambda: Camera.from_rays(0.0), ValueError, "`pixel` must lie between 0 and 1, got 0.0"),
-        (lambda: Camera(MATRIX).pixels([[0.0, 0.0, 0.0]]), ValueError, "`rays` must be rays of a length above 0, got "),
-        (lambda: Camera(MATRIX).pixels([[0.0, 1.0]]), ValueError, r"`rays` must have shape \(n, 3\), got \(1, 2\)"),
-        (lambda: Camera(MATRIX).rays([[0.0, 1.0, 1.0]]), ValueError, r"`points` must have shape \(n, 2\), got \(1, 3\)"),
-    ],
-)  # fmt: skip
-def test_arguments_of_cameras_are_named(make: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        make()

@@ -106,69 +106,6 @@ def test_no_matches_give_no_correspondences(matches: Any, kp: Any) -> None:
     assert pairs.points1.shape == pairs.points2.shape == (0, 2)
 
 
-@pytest.mark.parametrize(
-    ("matches", "message"),
-    [
-        ([[0, 1], [3, 0]], r"`matches\[1\]` has queryIdx 3, but `kp1` has 3 keypoints$"),
-        ([[0, 1], [0, 2]], r"`matches\[1\]` has trainIdx 2, but `kp2` has 2 keypoints; are the images exchanged\?$"),
-        ([[0, -1]], r"`matches\[0\]` has trainIdx a negative index, but `kp2` has 2 keypoints$"),
-        ([-1, -2, 0], r"`matches\[1\]` has trainIdx a negative index"),
-        ([cv2.DMatch(0, 1, 0.5), cv2.DMatch(9, 0, 0.5)], r"`matches\[1\]` has queryIdx 9"),
-        ([cv2.DMatch()], r"`matches\[0\]` has queryIdx a negative index"),
-        ([(), (cv2.DMatch(0, 7, 1.0),)], r"`matches\[1\]` has trainIdx 7"),
-    ],
-)
-def test_an_index_out_of_range_is_named(matches: Any, message: str) -> None:
-    with pytest.raises(IndexError, match=message):
-        as_correspondences(KP1, KP2, matches)
-
-
-@pytest.mark.parametrize(
-    ("matches", "options", "error", "message"),
-    [
-        (5, {}, TypeError, "`matches` must be a sequence, got int"),
-        ({1, 2}, {}, TypeError, "`matches` must be a sequence, got set"),
-        (np.zeros((2, 3), int), {}, ValueError, r"index pairs of shape \(n, 2\) or one .*, got \(2, 3\)"),
-        (np.zeros((2, 3, 2), int), {}, ValueError, r"index pairs of shape \(n, 2\) or one .*, got \(2, 3, 2\)"),
-        (np.zeros(4, int), {}, ValueError, r"one index for each of the 3 keypoints of `kp1`, got \(4,\)"),
-        ((COLUMNS[0], COLUMNS[1][:2]), {}, ValueError, "index arrays of `matches` must have the same length, got 3 and 2"),
-        ([True, False, True], {}, TypeError, "`matches` must hold .* or integer indices, got a mask"),
-        ([None, None], {}, TypeError, "`matches` must hold DMatch, .* or index pairs, got list of NoneType"),
-        ([[0.0, 1.0]], {}, TypeError, "integer index pairs, got dtype float64"),
-        ([*FLAT, KNN[0]], {}, TypeError, "got a mixture"),
-        (FLAT, {"ratio": 0.8}, ValueError, "`ratio` needs knnMatch output with k >= 2, got a flat sequence"),
-        (INDICES, {"ratio": 0.8}, ValueError, "`ratio` needs knnMatch output with k >= 2, got an index array"),
-        ([(match,) for match in FLAT], {"ratio": 0.8}, ValueError, "with k >= 2, got rows of one DMatch"),
-        (INDICES, {"ratio": 0.0}, ValueError, "`ratio` must lie between 0 and 1, got 0.0"),
-        (INDICES, {"ratio": 1.2}, ValueError, "`ratio` must lie between 0 and 1, got 1.2"),
-        (INDICES, {"ratio": "0.8"}, TypeError, "`ratio` must be a number, got '0.8'"),
-        (INDICES, {"ration": 0.8}, TypeError, "ration"),
-    ],
-)  # fmt: skip
-def test_bad_matches_are_named(matches: Any, options: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        as_correspondences(KP1, KP2, matches, **options)
-
-
-@pytest.mark.parametrize(
-    ("kp", "error", "message"),
-    [
-        (None, TypeError, "`kp1` must be a sequence of cv2.KeyPoint or an array .* got None"),
-        (7, TypeError, "`kp1` must be a sequence of cv2.KeyPoint or an array"),
-        ({1, 2}, TypeError, r"`kp1` must be a sequence of cv2.KeyPoint or an array of shape \(n, 2\), got set"),
-        (np.stack([KP1, KP1]), ValueError, r"`kp1` must have shape \(n, 2\), got \(2, 3, 2\)"),
-        (KP1.T, ValueError, r"`kp1` must have shape \(n, 2\), got \(2, 3\)"),
-        ([[0, 1], [2]], ValueError, r"`kp1` must have shape \(n, 2\), got a ragged sequence"),
-        ([*KEYPOINTS, None], TypeError, "`kp1` must hold only cv2.KeyPoint"),
-        (np.array([["a", "b"]]), TypeError, "`kp1` must be an array of real numbers, got dtype"),
-        (KP1 + 1j, TypeError, "`kp1` must be an array of real numbers, got dtype complex128"),
-    ],
-)
-def test_bad_keypoints_are_named(kp: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        as_correspondences(kp, KP2, INDICES)
-
-
 def test_inputs_stay_as_they_were() -> None:
     indices, kp = np.array(INDICES), KP1.copy()
     indices.flags.writeable = kp.flags.writeable = False

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-import pickle
 from collections.abc import Callable
-from typing import Any
 
 import cv2
 import numpy as np
@@ -318,16 +315,6 @@ def test_a_rate_keeps_about_the_same_with_all_seeds() -> None:
         assert min(shares) > max(shares) - 0.02 > 0.9
 
 
-def test_what_a_result_no_longer_has_is_named_with_its_successor() -> None:
-    result = filter_points(SOME, SOME)
-    for name in ("p_values", "score_threshold", "mismatch_rate"):
-        with pytest.raises(AttributeError, match=f"`FilterResult.{name}` is gone: .*`inlier_probabilities`"):
-            getattr(result, name)
-    with pytest.raises(AttributeError, match="'FilterResult' object has no attribute 'inliers'"):
-        _ = result.inliers
-    assert pickle.loads(pickle.dumps(result)) == copy.deepcopy(result) == result
-
-
 @pytest.mark.parametrize("threshold", [20.0, 40.0, 100.0])
 def test_a_wide_threshold_finds_a_plane_and_none_in_mismatches(threshold: float) -> None:
     """The chance of lying within it is told from decoys that lie within the image."""
@@ -544,45 +531,6 @@ def test_labelled_matches_of_real_scenes_are_told_apart(
 
 
 SOME = np.zeros((4, 2))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
-    [
-        ((np.zeros((4, 3)), SOME), {}, ValueError, r"`points1` must have shape \(n, 2\), got \(4, 3\)"),
-        ((SOME, np.zeros((5, 2))), {}, ValueError, "`points1` and `points2` must have the same length, got 4 and 5"),
-        ((SOME, SOME), {"model": "affine"}, ValueError, "one of 'auto', 'homography', 'fundamental'.*got 'affine'"),
-        ((SOME, SOME), {"model": None}, ValueError, "`model` must be .*got None"),
-        ((SOME, SOME), {"pixel": 0}, ValueError, "`pixel` must be .*above 0, got 0"),
-        ((SOME, SOME), {"pixel": np.inf}, ValueError, "`pixel` must be .*above 0, got inf"),
-        ((SOME, SOME), {"pixel": None}, TypeError, "`pixel` must be a number, got None"),
-        ((SOME, SOME), {"threshold": 0}, ValueError, "`threshold` must be .*above 0, got 0"),
-        ((SOME, SOME), {"threshold": "3"}, TypeError, "`threshold` must be a number, got '3'"),
-        ((SOME, SOME), {"treshold": 3}, TypeError, "treshold"),
-        ((SOME, SOME), {"ratio": 0.8}, ValueError, "`ratio` needs `matches` that are knnMatch output .*got None"),
-        ((SOME, SOME, "homography"), {}, TypeError, "`matches` must be a sequence, got str"),
-        ((SOME, SOME, [[0, 4]]), {}, IndexError, r"`matches\[0\]` has trainIdx 4, but `points2` has 4 keypoints"),
-        ((SOME, SOME), {"rng": -1}, TypeError, "`rng` must be"),
-        ((SOME, SOME), {"keep_stationary": "False"}, TypeError, "`keep_stationary` must be True or False, got 'False'"),
-        ((SOME, SOME), {"keep_stationary": None}, TypeError, "`keep_stationary` must be True or False, got None"),
-        ((SOME, SOME), {"false_discovery_rate": 1.5}, ValueError, "between 0 and 1, got 1.5"),
-        (
-            (SOME, SOME),
-            {"false_acceptance_rate": 0.1},
-            TypeError,
-            "`false_acceptance_rate` is gone: `false_discovery_rate`",
-        ),
-        ((np.array([["a", "b"]]), np.zeros((1, 2))), {}, TypeError, "`points1` must be an array of real numbers"),
-    ],
-)
-def test_bad_arguments_are_named(arguments: Any, options: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        filter_points(*arguments, **options)
-
-
-def test_a_mask_needs_to_know_too_whether_what_stood_still_is_kept() -> None:
-    with pytest.raises(TypeError, match="`keep_stationary` must be True or False, got 'False'"):
-        filter_matches(SOME, SOME, [[0, 0]], keep_stationary="False")  # type: ignore[arg-type]
 
 
 def knn_rows() -> list[tuple[cv2.DMatch, ...]]:

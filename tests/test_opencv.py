@@ -253,22 +253,6 @@ def test_the_robust_methods_are_opencv_s() -> None:
     assert set(ROBUST_METHODS) <= named
 
 
-@each_finder
-@pytest.mark.parametrize("method", [3.0, "RANSAC", True, cv2.UsacParams()], ids=["float", "str", "bool", "UsacParams"])
-def test_a_method_that_is_no_int_is_a_type_error(find: Finder, method: Any) -> None:
-    points = np.zeros((10, 2))
-    with pytest.raises(TypeError, match=r"`method` must be one of OpenCV's robust methods.*`threshold=`"):
-        find(points, points, method)
-
-
-@each_finder
-@pytest.mark.parametrize("method", [0, cv2.FM_7POINT, cv2.FM_8POINT, 5, -1])
-def test_a_method_that_rejects_nothing_is_a_value_error(find: Finder, method: int) -> None:
-    points = np.zeros((10, 2))
-    with pytest.raises(ValueError, match=f"`method` must be one of OpenCV's robust methods.*got {method}"):
-        find(points, points, method)
-
-
 def test_points_may_have_opencv_s_names() -> None:
     pair = drawn(find_homography)
     expected, expected_mask = find_homography(pair.points1, pair.points2)
@@ -284,17 +268,6 @@ def test_points_may_have_opencv_s_names() -> None:
         srcPoints=pair.points1, dstPoints=pair.points2, method=cv2.RANSAC, ransacReprojThreshold=3.0
     )
     assert opencv[1].shape == expected_mask.shape
-
-
-@pytest.mark.parametrize("named", [
-    {}, {"points1": 0}, {"srcPoints": 0}, {"points1": 0, "srcPoints": 0}, {"points1": 0, "srcPoints": 0, "dstPoints": 0},
-])  # fmt: skip
-def test_points_under_both_names_or_none_are_a_type_error(named: dict[str, int]) -> None:
-    points = np.zeros((10, 2))
-    with pytest.raises(
-        TypeError, match=r"`points\d` must be given, or `(src|dst)Points`, OpenCV's name of it, and not both"
-    ):
-        find_homography(**dict.fromkeys(named, points))
 
 
 @each_finder

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from posed_views import (
@@ -81,32 +79,3 @@ def test_without_motions_there_is_no_pose() -> None:
     for result in (nothing, none_kept):
         with pytest.raises(IndexError, match="there is no motion to tell a pose by: 0 of "):
             result.camera_pose(CAMERA1, CAMERA2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (
-            (CAMERA1, [1.0, 2.0, 3.0]),
-            ValueError,
-            r"`camera2` is no camera: `matrix` must have shape \(3, 3\), got \(3,\)",
-        ),
-        ((CAMERA1,), TypeError, "`camera2` is no camera: `matrix`"),
-        ((), TypeError, "`camera1` and `camera2` must be given: the matches were filtered without two known cameras"),
-        (
-            (np.zeros((3, 3)), CAMERA2),
-            ValueError,
-            "`camera1` is no camera: `matrix` must be finite and have an inverse",
-        ),
-        ((1e300 * CAMERA1, CAMERA2), ValueError, "`camera1` is no camera: .* of a size from 1e-100 to 1e100, got"),
-        ((CAMERA1, CAMERA2, 1), IndexError, "`motion` must be an index into 1 motions, got 1"),
-        *(
-            ((CAMERA1, CAMERA2, at), TypeError, f"`motion` must be an integer, got {at!r}")
-            for at in (None, "0", 0.0, True)
-        ),
-    ],
-)
-def test_what_is_no_camera_or_no_motion_is_named(arguments: Any, error: type[Exception], message: str) -> None:
-    result = filtered(views(on_plane(WALL, 60, np.random.default_rng(0))))
-    with pytest.raises(error, match=message):
-        result.camera_pose(*arguments)

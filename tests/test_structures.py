@@ -9,7 +9,7 @@ import pytest
 from paper.problems import make_shape
 
 from ruzhash_cv import find_structures
-from ruzhash_cv.families import Circles, Homographies, Lines
+from ruzhash_cv.families import Circles, Lines
 from ruzhash_cv.structures import POINT_PARAMETERS, draw_point_samples
 
 Array = np.ndarray
@@ -161,27 +161,6 @@ def test_points_of_no_structure_say_so_and_keep_their_scores() -> None:
     assert repr(found) == "<FoundStructures: 0 structures, 0 of 60 points>"
 
 
-@pytest.mark.parametrize(
-    ("data", "family", "message"),
-    [
-        (np.zeros(5), Lines(), r"`data` must have shape \(n, d\), got \(5,\)"),
-        (np.zeros((5, 2)), Lines, "`family` must be a ModelFamily, such as .*, got the class Lines"),
-        (np.zeros((5, 2)), "line", "`family` must be a ModelFamily, .*, got 'line' without `name`"),
-        (np.zeros((5, 4)), Homographies(codimension=3), r"`family.codimension` must be one of \[1, 2\], got 3"),
-        ([["a", "b"]], Lines(), "`data` must be an array of real numbers"),
-    ],
-)
-def test_what_is_wrong_is_named(data: Any, family: Any, message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        find_structures(data, family)
-
-
-@pytest.mark.parametrize("name", ["threshold", "noise_scale"])
-def test_lengths_are_above_0(name: str) -> None:
-    with pytest.raises(ValueError, match=f"`{name}` must be a finite number above 0"):
-        find_structures(np.zeros((9, 2)), Lines(), **{name: 0.0})
-
-
 def test_samples_are_of_different_points_near_each_other_by_their_weights() -> None:
     rng = np.random.default_rng(0)
     points, weights = rng.uniform(size=(150, 2)), np.repeat([1.0, 0.02], 75)
@@ -200,12 +179,3 @@ def test_lengths_of_any_size_get_an_answer(scale: float) -> None:
         assert find_structures(points, Lines(), **options).labels.shape == (60,)
     far = np.vstack([points, [[scale, 0.0]]])
     assert (find_structures(far, Lines()).labels[:60] == find_structures(points, Lines()).labels).all() or scale < 1e60
-
-
-@pytest.mark.parametrize("d", [1, 3])
-def test_points_of_other_dimensions_than_the_family_s_are_told(d: int) -> None:
-    for n in (0, 60):
-        with pytest.raises(
-            ValueError, match=rf"`family` \(line\) does not take points of {d} coordinates, as `data` has"
-        ):
-            find_structures(np.random.default_rng(0).uniform(0, 1, (n, d)), Lines())

@@ -10,7 +10,6 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 from stand_ins import CudaArray, Tensor
 
 import ruzhash_cv
@@ -121,35 +120,6 @@ def test_all_processors_are_at_least_one() -> None:
 FOUR = np.array([[0.0, 0.0], [9.0, 0.0], [9.0, 9.0], [0.0, 9.0]])
 SQUARE = [[0, 1, 2, 3]]
 ROW = np.array([[0.5, 0.0]])
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: ruzhash_cv.filter_points([[10**400, 1.0]], [[1, 1]]), TypeError, "`points1` must be an array of real"),
-        (lambda: ruzhash_cv.filter_points(np.zeros((5, 0)), FOUR), ValueError, r"`points1` .*\(n, 2\), got \(5, 0\)"),
-        (lambda: ruzhash_cv.filter_points(FOUR, FOUR, threshold=10**600), ValueError, "`threshold` must be .*got inf"),
-        (lambda: ruzhash_cv.RuzHashForest(n_jobs=np.zeros(2)), TypeError, "`n_jobs` must be an integer"),
-        (lambda: ruzhash_cv.RuzHashForest(n_jobs=10**30), ValueError, "`n_jobs` must be at most 2147483647"),
-        (lambda: ruzhash_cv.RuzHashForest(n_trees=10**30), ValueError, "`n_trees` must be at most 2147483647"),
-        (lambda: ruzhash_cv.filter_matches({"x": 1}, FOUR, SQUARE), TypeError, "`kp1` must be a sequence"),
-        (lambda: ruzhash_cv.filter_matches(csr_array(FOUR), FOUR, SQUARE), TypeError, "`kp1` must be an array of real"),
-        (lambda: ruzhash_cv.filter_matches(FOUR, FOUR, {}), TypeError, "`matches` must be a sequence, got dict"),
-        (lambda: ruzhash_cv.filter_matches(FOUR, FOUR, np.array(3)), TypeError, "`matches` must be a sequence"),
-        (lambda: ruzhash_cv.filter_matches(FOUR, FOUR, [[1, 2], [3]]), ValueError, "`matches` must have shape"),
-        (lambda: ruzhash_cv.select_matches([()], [True]), TypeError, r"`matches\[0\]` is kept .* cv2.DMatch, got \(\)"),
-        (lambda: ruzhash_cv.select_matches("ab", [True, True]), TypeError, "`matches` must be a sequence, got str"),
-        (lambda: ruzhash_cv.select_matches([(), ()], [0.5, 1.0]), TypeError, "`inlier_mask` must be a FilterResult or a mask of bool"),
-        (lambda: ruzhash_cv.transfer_error(FOUR, FOUR, np.eye(2)), ValueError, "`homographies` must have shape"),
-        (lambda: ruzhash_cv.sampson_distance(FOUR, FOUR, [["a"]]), TypeError, "`fundamental_matrices` must be an array"),
-        (lambda: ruzhash_cv.ruzhash([[1e300]]), ValueError, r"`preferences` must lie in \[0, 1\], got values from 1e\+300"),
-        (lambda: ruzhash_cv.ruzhash(csr_array(ROW + 1j)), ValueError, "`preferences` must be a numeric array"),
-        (lambda: ruzhash_cv.ruzhash([[1], [1, 0]]), ValueError, "`preferences` must have shape .* ragged"),
-    ],
-)  # fmt: skip
-def test_arguments_of_the_wrong_kind_are_named(call: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        call()
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200, 1e308])
@@ -347,13 +317,6 @@ def test_a_tensor_without_numbers_is_named(make: str) -> None:
     spoilt = tensor.to("meta") if make == "meta" else tensor.to_sparse()
     with pytest.raises(TypeError, match="`p` must be an array of real numbers, got Tensor: "):
         as_points(spoilt, "p")
-
-
-@pytest.mark.parametrize("value", [[[np.nan, 0.0]], [[np.inf, np.nan]], [[0.5, np.nan], [0.5, 1.0]]])
-def test_index_pairs_that_are_no_integers_are_named(value: Any) -> None:
-    value = [*value, [0.5, 1.0]]
-    with pytest.raises(TypeError, match="`matches` must hold integer index pairs, got dtype float64"):
-        as_correspondences(POINTS, POINTS, value)
 
 
 def test_words_in_a_table_are_named() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from drawn_pairs import HEIGHT, KP1, KP2, WIDTH, greenness, grey_image, on_line, pairs, redness
 
-from ruzhash_cv import draw_matches, draw_scores, draw_structures, filter_points
+from ruzhash_cv import draw_matches, draw_scores, filter_points
 from ruzhash_cv.datasets import AdelaideScene
 from ruzhash_cv.drawing.marks import CELLS, spread
 
@@ -211,55 +211,6 @@ def test_the_picture_of_scores_has_a_colour_bar_below() -> None:
     assert len(coloured) > WIDTH
     assert row[coloured[0], 0] > row[coloured[0], 2]  # violet
     assert row[coloured[-1], 2] > row[coloured[-1], 0] + 100  # yellow
-
-
-@pytest.mark.parametrize(
-    ("draw", "error", "message"),
-    [
-        (lambda: crossing(show="all"), ValueError, "`show` must be one of 'kept', 'flagged', 'both', got 'all'"),
-        (lambda: crossing(max_lines=-1), ValueError, "`max_lines` must be at least 0, got -1"),
-        (lambda: crossing(max_lines=2.5), TypeError, r"`max_lines` must be an integer, got 2\.5"),
-        (lambda: crossing(max_width=239), ValueError, "`max_width` must be at least 240, got 239"),
-        (lambda: crossing(max_width=800.0), TypeError, r"`max_width` must be an integer, got 800\.0"),
-        (lambda: crossing([True]), ValueError, r"one entry per match, shape \(2,\), got \(1,\)"),
-        (lambda: crossing(np.ones((1, 2), bool)), ValueError, r"one entry per match, shape \(2,\), got \(1, 2\)"),
-        (lambda: crossing([0.2, 0.9]), TypeError, "`result_or_mask` must be a FilterResult or a mask of .* dtype float64"),
-        (lambda: crossing(None), TypeError, "got NoneType"),
-        (lambda: draw_matches(IMAGE, KP1, IMAGE, KP2[:1], None, MASK), ValueError, "without `matches`, .* got 2 and 1"),
-        (lambda: scored([0.5]), ValueError, r"`result_or_scores` must have one entry per match, shape \(2,\), got \(1,\)"),
-        (lambda: scored(MASK), TypeError, "`result_or_scores` must be a FilterResult or scores of float, got dtype bool"),
-        (lambda: scored(None), TypeError, "got NoneType"),
-        (lambda: draw_structures(IMAGE, KP1, IMAGE, KP2, None, None), TypeError, "must be a FilterResult, got NoneType"),
-        (lambda: draw_structures(IMAGE, KP1, IMAGE, KP2, None, np.array(MASK)), TypeError, "must be .* got ndarray"),
-        (
-            lambda: draw_structures(IMAGE, KP1, IMAGE, KP2, None, filter_points(KP1[:1], KP2[:1])),
-            ValueError,
-            "`result` must have one entry per match, 2, got 1",
-        ),
-    ],
-)  # fmt: skip
-def test_bad_arguments_are_named(draw: Callable[[], Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        draw()
-
-
-@pytest.mark.parametrize("name", ["img1", "img2"])
-@pytest.mark.parametrize(
-    ("image", "error", "message"),
-    [
-        (None, TypeError, "must be an image, got None, which cv2.imread returns"),
-        ("a.png", TypeError, "must be an array of uint8, got str; read a file by cv2.imread"),
-        ((image for image in ()), TypeError, "must be an array of uint8, got generator"),
-        (np.zeros((9, 9)), TypeError, "must be an array of uint8, got dtype float64"),
-        (np.zeros(9, np.uint8), ValueError, r"must have shape \(h, w\), .* got \(9,\)"),
-        (np.zeros((9, 9, 2), np.uint8), ValueError, r"must have shape .* got \(9, 9, 2\)"),
-        (np.zeros((0, 9, 3), np.uint8), ValueError, r"must .* not empty, got \(0, 9, 3\)"),
-    ],
-)
-def test_a_bad_image_is_named(name: str, image: Any, error: type[Exception], message: str) -> None:
-    images = {"img1": IMAGE, "img2": IMAGE, name: image}
-    with pytest.raises(error, match=f"`{name}` {message}"):
-        draw_scores(images["img1"], KP1, images["img2"], KP2, pairs(2), [0.4, 0.5])
 
 
 def test_unihouse_with_2084_matches_shows_its_345_mismatches(scene: Callable[[str], AdelaideScene]) -> None:

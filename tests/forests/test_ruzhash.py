@@ -288,35 +288,3 @@ def test_few_rows_get_scores_too(n: int) -> None:
         assert (scores.shape, decoy_scores.shape) == ((n,), (2,))
         assert ((scores > 0) & (scores <= 1)).all()
         assert ((decoy_scores > 0) & (decoy_scores <= 1)).all()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"n_hashes": 0}, ValueError, "`n_hashes` must be at least 1, got 0"),
-        ({"n_hashes": 1.5}, TypeError, r"`n_hashes` must be an integer, got 1\.5"),
-        ({"rng": -1}, TypeError, "`rng` must be a non-negative int, .* got -1"),
-        ({"hashes": 3}, TypeError, "hashes"),
-        ({"n_trees": 0}, ValueError, "`n_trees` must be at least 1, got 0"),
-        ({"subsample_size": 0}, ValueError, "`subsample_size` must be at least 1, got 0"),
-        ({"branching_factor": 1}, ValueError, "`branching_factor` must be at least 2, got 1"),
-        ({"branching_factor": 2.0}, TypeError, r"`branching_factor` must be an integer, got 2\.0"),
-        ({"n_jobs": 0}, ValueError, "`n_jobs` must be at least 1, got 0"),
-        ({"rng": 1.5}, TypeError, r"`rng` must be .* got 1\.5"),
-        ({"n_tree": 5}, TypeError, "n_tree"),
-    ],
-)
-def test_bad_options_are_named(arguments: dict[str, object], error: type[Exception], message: str) -> None:
-    of_hash = any("hash" in name for name in arguments) or arguments.get("rng") == -1
-    with pytest.raises(error, match=message):
-        ruzhash(np.ones((1, 1)), **arguments) if of_hash else RuzHashForest(**arguments)
-
-
-def test_scoring_needs_a_fitted_forest_and_rows_of_its_width() -> None:
-    with pytest.raises(RuntimeError, match="call `fit` first"):
-        RuzHashForest().anomaly_scores(np.ones((2, 3)))
-    forest = RuzHashForest(n_trees=2).fit(np.ones((4, 3)))
-    with pytest.raises(ValueError, match="`preferences` must have 3 columns as in `fit`, got 2"):
-        forest.path_lengths(np.ones((4, 2)))
-    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
-        forest.fit(np.full((4, 3), 2.0))

@@ -89,22 +89,3 @@ def test_points_and_models_that_are_not_finite_are_infinitely_far(bad: float) ->
 def test_no_points_and_no_models_give_empty_residuals() -> None:
     assert transfer_error(np.zeros((0, 2)), np.zeros((0, 2)), np.eye(3)).shape == (0,)
     assert sampson_distance(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros((0, 3, 3))).shape == (3, 0)
-
-
-@pytest.mark.parametrize(
-    ("points1", "points2", "model", "message"),
-    [
-        (
-            np.zeros((3, 2)),
-            np.zeros((4, 2)),
-            np.eye(3),
-            "`points1` and `points2` must have the same length, got 3 and 4",
-        ),
-        (np.zeros((3, 3)), np.zeros((3, 2)), np.eye(3), r"`points1` must have shape \(n, 2\), got \(3, 3\)"),
-        (np.zeros((3, 2)), np.zeros((3, 2)), np.eye(2), r"must have shape \(3, 3\) or \(m, 3, 3\), got \(2, 2\)"),
-    ],
-)
-def test_wrong_shapes_are_named(points1: np.ndarray, points2: np.ndarray, model: np.ndarray, message: str) -> None:
-    for function in (transfer_error, sampson_distance):
-        with pytest.raises(ValueError, match=message):
-            function(points1, points2, model)

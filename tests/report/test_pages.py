@@ -176,24 +176,6 @@ def test_a_page_without_matches_can_be_written(tmp_path: Path) -> None:
     assert pair_in(page)["columns"]["row"] == []
 
 
-@pytest.mark.parametrize(
-    ("changed", "error", "message"),
-    [
-        ({"img2": None}, TypeError, "`img2` must be an image, got None"),
-        ({"kp1": CASE.points1[1:], "kp2": CASE.points2[1:]}, ValueError, "`result` must have one entry .* 199, got 200"),
-        ({"result": CASE.result.inlier_mask}, TypeError, "`result` must be a FilterResult, got ndarray"),
-        ({"max_size": 8}, ValueError, "`max_size` must be at least 32, got 8"),
-    ],
-)  # fmt: skip
-def test_bad_arguments_are_named_and_nothing_is_written(
-    tmp_path: Path, changed: Any, error: type[Exception], message: str
-) -> None:
-    arguments = dict(zip(("img1", "kp1", "img2", "kp2", "matches", "result"), CASE.drawn, strict=True)) | changed
-    with pytest.raises(error, match=message):
-        write_html(tmp_path / "a.html", **arguments)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("call", [lambda: write_html("a.html", *CASE.drawn), None])
 def test_without_bokeh_the_error_names_the_extra_before_any_work(
     call: Callable[[], None] | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -1,0 +1,284 @@
+"""One table of arguments that public functions refuse: the error names the argument, the requirement and what arrived."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from posed_views import CAMERA1, CAMERA2, WALL, filtered, on_plane, views
+from scipy.sparse import csr_array
+
+import ruzhash_cv as rc
+from ruzhash_cv import (
+    Camera,
+    RuzHashForest,
+    as_correspondences,
+    draw_matches,
+    draw_scores,
+    draw_structures,
+    filter_matches,
+    filter_points,
+    find_essential_matrix,
+    find_fundamental_matrix,
+    find_homography,
+    find_structures,
+    ruzhash,
+    sampson_distance,
+    select_matches,
+    transfer_error,
+)
+from ruzhash_cv.families import Homographies, Lines
+
+T, V, INDEX = TypeError, ValueError, IndexError
+SOME, SQUARE = np.zeros((4, 2)), [[0, 1, 2, 3]]
+KP1, KP2 = np.arange(6.0).reshape(3, 2), np.arange(4.0).reshape(2, 2)
+IMAGE, PAIRS, MASK = np.zeros((60, 80), np.uint8), np.array([[0, 0], [1, 1]]), [True, False]
+FLAT = [cv2.DMatch(0, 0, 0.1), cv2.DMatch(1, 1, 0.5), cv2.DMatch(2, 0, 0.9)]
+KNN = [(match, cv2.DMatch(match.queryIdx, 1, 1.0)) for match in FLAT]
+RAYS = np.ones((10, 3))
+WALL_SEEN = views(on_plane(WALL, 60, np.random.default_rng(0)))
+FOLDING = Camera(CAMERA1, [-40.0, 0.0, 0.0, 0.0])
+
+points = partial(filter_points, SOME, SOME)
+matches = partial(as_correspondences, KP1, KP2)
+seen = partial(filter_points, *WALL_SEEN)
+essential = partial(find_essential_matrix, *WALL_SEEN)
+structures = partial(find_structures, np.zeros((9, 2)))
+camera = partial(Camera, CAMERA1)
+crossing = partial(draw_matches, IMAGE, KP2, IMAGE, KP2, PAIRS)
+scored = partial(draw_scores, IMAGE, KP2, IMAGE, KP2, PAIRS)
+surfaces = partial(draw_structures, IMAGE, KP2, IMAGE, KP2, None)
+hashes = partial(ruzhash, np.ones((1, 1)))
+
+
+def page(keypoints: Any, result: Any, image: Any = IMAGE, **options: Any) -> None:
+    rc.write_html(Path("a.html"), IMAGE, keypoints, image, keypoints, None, result, **options)
+
+
+TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
+    # The filter
+    (partial(filter_points, np.zeros((4, 3)), SOME), V, r"`points1` must have shape \(n, 2\), got \(4, 3\)"),
+    (partial(filter_points, np.zeros((5, 0)), SOME), V, r"`points1` .*\(n, 2\), got \(5, 0\)"),
+    (partial(filter_points, SOME, np.zeros((5, 2))), V, "`points1` and `points2` must have the same length, got 4 and 5"),
+    (partial(filter_points, np.array([["a", "b"]]), SOME), T, "`points1` must be an array of real numbers"),
+    (partial(filter_points, [[10**400, 1.0]], [[1, 1]]), T, "`points1` must be an array of real"),
+    (partial(points, model="affine"), V, "one of 'auto', 'homography', 'fundamental'.*got 'affine'"),
+    (partial(points, model=None), V, "`model` must be .*got None"),
+    (partial(points, model="essential"), V, "`model` must be one of 'auto', 'homography', 'fundamental', a TwoViewFamily, got 'ess"),
+    (partial(points, pixel=0), V, "`pixel` must be .*above 0, got 0"),
+    (partial(points, pixel=np.inf), V, "`pixel` must be .*above 0, got inf"),
+    (partial(points, pixel=None), T, "`pixel` must be a number, got None"),
+    (partial(points, threshold=0), V, "`threshold` must be .*above 0, got 0"),
+    (partial(points, threshold=10**600), V, "`threshold` must be .*got inf"),
+    (partial(points, threshold="3"), T, "`threshold` must be a number, got '3'"),
+    (partial(points, treshold=3), T, "treshold"),
+    (partial(points, ratio=0.8), V, "`ratio` needs `matches` that are knnMatch output .*got None"),
+    (partial(points, "homography"), T, "`matches` must be a sequence, got str"),
+    (partial(points, [[0, 4]]), INDEX, r"`matches\[0\]` has trainIdx 4, but `points2` has 4 keypoints"),
+    (partial(points, rng=-1), T, r"`rng` must be a non-negative int, a numpy\.random\.Generator or None, got -1"),
+    (partial(points, keep_stationary="False"), T, "`keep_stationary` must be True or False, got 'False'"),
+    (partial(points, keep_stationary=None), T, "`keep_stationary` must be True or False, got None"),
+    (partial(points, false_discovery_rate=1.5), V, "between 0 and 1, got 1.5"),
+    (partial(points, false_acceptance_rate=0.1), T, "`false_acceptance_rate` is gone: `false_discovery_rate`"),
+    (partial(filter_matches, SOME, SOME, SQUARE[:0], keep_stationary="False"), T, "`keep_stationary` must be True or False"),
+    (partial(filter_matches, {"x": 1}, SOME, SQUARE), T, "`kp1` must be a sequence"),
+    (partial(filter_matches, csr_array(SOME), SOME, SQUARE), T, "`kp1` must be an array of real"),
+    (partial(filter_matches, SOME, SOME, {}), T, "`matches` must be a sequence, got dict"),
+    (partial(filter_matches, SOME, SOME, np.array(3)), T, "`matches` must be a sequence"),
+    (partial(filter_matches, SOME, SOME, [[1, 2], [3]]), V, "`matches` must have shape"),
+    # Cameras
+    (partial(seen, cameras=CAMERA1), T, "`cameras` must be a pair, one of each image, got ndarray"),
+    (partial(seen, cameras=[CAMERA1] * 3), T, "`cameras` must be a pair, one of each image, got list of 3"),
+    (partial(seen, cameras=(None, None)), V, "`cameras` must hold a camera, got None for both images"),
+    (partial(seen, cameras=(CAMERA1, np.zeros((3, 3)))), V, r"`cameras\[1\]` is no camera: `matrix` must be finite"),
+    (partial(seen, cameras=(CAMERA1, "x")), T, r"`cameras\[1\]` is no camera: `matrix` must be an array of real numbers"),
+    (partial(seen, cameras=(FOLDING, CAMERA2)), V, "`cameras` must see `points1`, got a camera that has no ray for .* of 60 points"),
+    (partial(seen, model="essential", cameras=(CAMERA1, None)), V, "`model` must be one of .*'fundamental', got 'essential'"),
+    (partial(filter_points, RAYS, RAYS * np.eye(10)[:, 4:5], cameras=(Camera.from_rays(0.1),) * 2), V, "rays of a length above 0"),
+    (partial(Camera, np.eye(2)), V, r"`matrix` must have shape \(3, 3\), got \(2, 2\)"),
+    (partial(Camera, np.zeros((3, 3))), V, "`matrix` must be finite and have an inverse"),
+    (partial(Camera, np.full((3, 3), np.nan)), V, "`matrix` must be finite and have an inverse"),
+    (partial(Camera, np.diag([-700.0, 700.0, 1.0])), V, "`matrix` must have positive focal lengths, got -700 and 700"),
+    (partial(Camera, CAMERA1.T), V, r"`matrix` must be \[\[fx, s, cx\], \[0, fy, cy\], \[0, 0, 1\]\]"),
+    (partial(camera, [0.1, 0.2]), V, r"`distortion` must hold 0, 4, 5, 8, 12 or 14 numbers, got shape \(2,\)"),
+    (partial(camera, np.zeros((2, 2))), V, r"`distortion` must hold .* numbers, got shape \(2, 2\)"),
+    (partial(camera, np.zeros(5), True), V, r"`distortion` must hold 0 or 4 numbers, got shape \(5,\)"),
+    (partial(camera, [0.1, np.nan, 0.0, 0.0]), V, r"`distortion` must be finite, got \[0.1, nan, 0.0, 0.0\]"),
+    (partial(camera, "none"), T, "`distortion` must be an array of real numbers, got str"),
+    (partial(camera, None, 1), T, "`fisheye` must be True or False, got 1"),
+    (partial(Camera.of, (CAMERA1, [0.1]), "camera1"), V, r"`camera1` is no camera: `distortion` must hold"),
+    (partial(Camera.from_focal_length, -1.0, (640, 480)), V, "`focal_length` must be a finite number above 0, got -1"),
+    (partial(Camera.from_focal_length, 1.0, 640), V, r"`image_size` must be \(width, height\), got shape \(\)"),
+    (partial(Camera.from_focal_length, 1.0, (640, 0)), V, "`image_size` must be at least 1, got 0"),
+    (partial(Camera.equirectangular, 3), V, "`width` must be at least 4, got 3"),
+    (partial(Camera.from_rays, 0.0), V, "`pixel` must lie between 0 and 1, got 0.0"),
+    (lambda: Camera(CAMERA1).pixels([[0.0, 0.0, 0.0]]), V, "`rays` must be rays of a length above 0, got "),
+    (lambda: Camera(CAMERA1).pixels([[0.0, 1.0]]), V, r"`rays` must have shape \(n, 3\), got \(1, 2\)"),
+    (lambda: Camera(CAMERA1).rays([[0.0, 1.0, 1.0]]), V, r"`points` must have shape \(n, 2\), got \(1, 3\)"),
+    # Matches
+    (partial(matches, 5), T, "`matches` must be a sequence, got int"),
+    (partial(matches, {1, 2}), T, "`matches` must be a sequence, got set"),
+    (partial(matches, np.zeros((2, 3), int)), V, r"index pairs of shape \(n, 2\) or one .*, got \(2, 3\)"),
+    (partial(matches, np.zeros((2, 3, 2), int)), V, r"index pairs of shape \(n, 2\) or one .*, got \(2, 3, 2\)"),
+    (partial(matches, np.zeros(4, int)), V, r"one index for each of the 3 keypoints of `kp1`, got \(4,\)"),
+    (partial(matches, (np.arange(3), np.arange(2))), V, "index arrays of `matches` must have the same length, got 3 and 2"),
+    (partial(matches, [True, False, True]), T, "`matches` must hold .* or integer indices, got a mask"),
+    (partial(matches, [None, None]), T, "`matches` must hold DMatch, .* or index pairs, got list of NoneType"),
+    (partial(matches, [[0.0, 1.0]]), T, "integer index pairs, got dtype float64"),
+    (partial(matches, [[np.inf, np.nan], [0.5, 1.0]]), T, "`matches` must hold integer index pairs, got dtype float64"),
+    (partial(matches, [*FLAT, KNN[0]]), T, "got a mixture"),
+    (partial(matches, FLAT, ratio=0.8), V, "`ratio` needs knnMatch output with k >= 2, got a flat sequence"),
+    (partial(matches, PAIRS, ratio=0.8), V, "`ratio` needs knnMatch output with k >= 2, got an index array"),
+    (partial(matches, [(match,) for match in FLAT], ratio=0.8), V, "with k >= 2, got rows of one DMatch"),
+    (partial(matches, PAIRS, ratio=0.0), V, "`ratio` must lie between 0 and 1, got 0.0"),
+    (partial(matches, PAIRS, ratio=1.2), V, "`ratio` must lie between 0 and 1, got 1.2"),
+    (partial(matches, PAIRS, ratio="0.8"), T, "`ratio` must be a number, got '0.8'"),
+    (partial(matches, PAIRS, ration=0.8), T, "ration"),
+    (partial(matches, [[0, 1], [3, 0]]), INDEX, r"`matches\[1\]` has queryIdx 3, but `kp1` has 3 keypoints$"),
+    (partial(matches, [[0, 1], [0, 2]]), INDEX, r"has trainIdx 2, but `kp2` has 2 keypoints; are the images exchanged\?$"),
+    (partial(matches, [[0, -1]]), INDEX, r"`matches\[0\]` has trainIdx a negative index, but `kp2` has 2 keypoints$"),
+    (partial(matches, [-1, -2, 0]), INDEX, r"`matches\[1\]` has trainIdx a negative index"),
+    (partial(matches, [cv2.DMatch(0, 1, 0.5), cv2.DMatch(9, 0, 0.5)]), INDEX, r"`matches\[1\]` has queryIdx 9"),
+    (partial(matches, [cv2.DMatch()]), INDEX, r"`matches\[0\]` has queryIdx a negative index"),
+    (partial(matches, [(), (cv2.DMatch(0, 7, 1.0),)]), INDEX, r"`matches\[1\]` has trainIdx 7"),
+    (partial(as_correspondences, None, KP2, PAIRS), T, "`kp1` must be a sequence of cv2.KeyPoint or an array .* got None"),
+    (partial(as_correspondences, 7, KP2, PAIRS), T, "`kp1` must be a sequence of cv2.KeyPoint or an array"),
+    (partial(as_correspondences, np.stack([KP1, KP1]), KP2, PAIRS), V, r"`kp1` must have shape \(n, 2\), got \(2, 3, 2\)"),
+    (partial(as_correspondences, KP1.T, KP2, PAIRS), V, r"`kp1` must have shape \(n, 2\), got \(2, 3\)"),
+    (partial(as_correspondences, [[0, 1], [2]], KP2, PAIRS), V, r"`kp1` must have shape \(n, 2\), got a ragged sequence"),
+    (partial(as_correspondences, [cv2.KeyPoint(), None], KP2, PAIRS), T, "`kp1` must hold only cv2.KeyPoint"),
+    (partial(as_correspondences, KP1 + 1j, KP2, PAIRS), T, "`kp1` must be an array of real numbers, got dtype complex128"),
+    (partial(select_matches, FLAT, MASK), V, r"`inlier_mask` must have one entry per match, shape \(3,\), got \(2,\)"),
+    (partial(select_matches, [()], [True]), T, r"`matches\[0\]` is kept .* cv2.DMatch, got \(\)"),
+    (partial(select_matches, "ab", [True, True]), T, "`matches` must be a sequence, got str"),
+    (partial(select_matches, [(), ()], [0.5, 1.0]), T, "`inlier_mask` must be a FilterResult or a mask of bool"),
+    # Single models, and all structures
+    *((partial(find, SOME, SOME, method), T, r"`method` must be one of OpenCV's robust methods.*`threshold=`")
+      for find in (find_homography, find_fundamental_matrix) for method in (3.0, "RANSAC", True, cv2.UsacParams())),
+    *((partial(find, SOME, SOME, method), V, f"`method` must be one of OpenCV's robust methods.*got {method}")
+      for find in (find_homography, find_fundamental_matrix) for method in (0, cv2.FM_7POINT, cv2.FM_8POINT, 5, -1)),
+    *((partial(find, SOME, SOME, cv2.RANSAC, 3.0, threshold=2.0), T, "`threshold` and `ransacReprojThreshold` are one, got both")
+      for find in (find_homography, find_fundamental_matrix)),
+    *((partial(find_homography, **dict.fromkeys(names, SOME)), T, r"`points\d` must be given, or `(src|dst)Points`, .* and not both")
+      for names in ((), ("points1",), ("srcPoints",), ("points1", "srcPoints"), ("points1", "srcPoints", "dstPoints"))),
+    (essential, T, "`cameraMatrix` must be given, a matrix"),
+    (partial(essential, CAMERA1, None, None, None, cameraMatrix2=None), T, "`cameraMatrix2` is given twice"),
+    (partial(essential, cameraMatrix1=CAMERA1), T, "`cameraMatrix2` must be given, a matrix"),
+    (partial(essential, CAMERA1, focal=1.0), T, "`find_essential_matrix` has no argument `focal` beside cameraMatrix, method"),
+    (partial(essential, CAMERA1, cv2.RANSAC, 0.9, 1.0, threshold=1.0), T, "`threshold` is given twice"),
+    (partial(essential, CAMERA1, 0.999), T, "`method` must be one of OpenCV's robust methods"),
+    (partial(essential, CAMERA1, cv2.RANSAC, 0.9, 1.0, 10, None, None), T, "takes `points1`, `points2` and at most 6 more, got 7"),
+    (partial(essential, CAMERA1, pixel=0.0), V, "`pixel` must be a finite number above 0, got 0"),
+    (partial(essential, 1.0), V, r"`cameraMatrix` is no camera: `matrix` must have shape \(3, 3\)"),
+    (partial(find_essential_matrix, RAYS, RAYS, CAMERA1), V, r"`points1` must have shape \(n, 2\), got \(10, 3\)"),
+    (partial(find_structures, np.zeros(5), Lines()), V, r"`data` must have shape \(n, d\), got \(5,\)"),
+    (partial(find_structures, [["a", "b"]], Lines()), T, "`data` must be an array of real numbers"),
+    (partial(find_structures, np.zeros((60, 3)), Lines()), V, r"`family` \(line\) does not take points of 3 coordinates"),
+    (partial(find_structures, np.zeros((0, 1)), Lines()), V, r"`family` \(line\) does not take points of 1 coordinates"),
+    (partial(structures, Lines), T, "`family` must be a ModelFamily, such as .*, got the class Lines"),
+    (partial(structures, "line"), T, "`family` must be a ModelFamily, .*, got 'line' without `name`"),
+    (partial(structures, Homographies(codimension=3)), V, r"`family.codimension` must be one of \[1, 2\], got 3"),
+    (partial(structures, Lines(), threshold=0.0), V, "`threshold` must be a finite number above 0"),
+    (partial(structures, Lines(), noise_scale=0.0), V, "`noise_scale` must be a finite number above 0"),
+    # Residuals, hashes and forests
+    *((partial(function, np.zeros((3, 2)), SOME, np.eye(3)), V, "`points1` and `points2` must have the same length, got 3 and 4")
+      for function in (transfer_error, sampson_distance)),
+    (partial(transfer_error, SOME, SOME, np.eye(2)), V, r"`homographies` must have shape \(3, 3\) or \(m, 3, 3\), got \(2, 2\)"),
+    (partial(sampson_distance, SOME, SOME, [["a"]]), T, "`fundamental_matrices` must be an array"),
+    (partial(ruzhash, [[1e300]]), V, r"`preferences` must lie in \[0, 1\], got values from 1e\+300"),
+    (partial(ruzhash, csr_array(1j * np.ones((1, 2)))), V, "`preferences` must be a numeric array"),
+    (partial(ruzhash, [[1], [1, 0]]), V, "`preferences` must have shape .* ragged"),
+    (partial(hashes, n_hashes=0), V, "`n_hashes` must be at least 1, got 0"),
+    (partial(hashes, n_hashes=1.5), T, r"`n_hashes` must be an integer, got 1\.5"),
+    (partial(hashes, hashes=3), T, "hashes"),
+    (partial(RuzHashForest, n_trees=0), V, "`n_trees` must be at least 1, got 0"),
+    (partial(RuzHashForest, n_trees=10**30), V, "`n_trees` must be at most 2147483647"),
+    (partial(RuzHashForest, subsample_size=0), V, "`subsample_size` must be at least 1, got 0"),
+    (partial(RuzHashForest, branching_factor=1), V, "`branching_factor` must be at least 2, got 1"),
+    (partial(RuzHashForest, branching_factor=2.0), T, r"`branching_factor` must be an integer, got 2\.0"),
+    (partial(RuzHashForest, n_jobs=0), V, "`n_jobs` must be at least 1, got 0"),
+    (partial(RuzHashForest, n_jobs=np.zeros(2)), T, "`n_jobs` must be an integer"),
+    (partial(RuzHashForest, rng=1.5), T, r"`rng` must be .* got 1\.5"),
+    (partial(RuzHashForest, n_tree=5), T, "n_tree"),
+    (lambda: RuzHashForest().anomaly_scores(np.ones((2, 3))), RuntimeError, "call `fit` first"),
+    (lambda: RuzHashForest(n_trees=2).fit(np.ones((4, 3))).path_lengths(np.ones((4, 2))), V, "must have 3 columns as in `fit`, got 2"),
+    # Pictures and pages
+    (partial(crossing, MASK, show="all"), V, "`show` must be one of 'kept', 'flagged', 'both', got 'all'"),
+    (partial(crossing, MASK, max_lines=-1), V, "`max_lines` must be at least 0, got -1"),
+    (partial(crossing, MASK, max_lines=2.5), T, r"`max_lines` must be an integer, got 2\.5"),
+    (partial(crossing, MASK, max_width=239), V, "`max_width` must be at least 240, got 239"),
+    (partial(crossing, MASK, max_width=800.0), T, r"`max_width` must be an integer, got 800\.0"),
+    (partial(crossing, [True]), V, r"one entry per match, shape \(2,\), got \(1,\)"),
+    (partial(crossing, np.ones((1, 2), bool)), V, r"one entry per match, shape \(2,\), got \(1, 2\)"),
+    (partial(crossing, [0.2, 0.9]), T, "`result_or_mask` must be a FilterResult or a mask of .* dtype float64"),
+    (partial(crossing, None), T, "got NoneType"),
+    (partial(draw_matches, IMAGE, KP2, IMAGE, KP2[:1], None, MASK), V, "without `matches`, .* got 2 and 1"),
+    (partial(scored, [0.5]), V, r"`result_or_scores` must have one entry per match, shape \(2,\), got \(1,\)"),
+    (partial(scored, MASK), T, "`result_or_scores` must be a FilterResult or scores of float, got dtype bool"),
+    (partial(scored, None), T, "got NoneType"),
+    (partial(surfaces, None), T, "must be a FilterResult, got NoneType"),
+    (partial(surfaces, np.array(MASK)), T, "must be .* got ndarray"),
+    (lambda: surfaces(filter_points(KP2[:1], KP2[:1])), V, "`result` must have one entry per match, 2, got 1"),
+    *((lambda name=name, image=image: draw_scores(**{"img1": IMAGE, "kp1": KP2, "img2": IMAGE, "kp2": KP2, "matches": PAIRS,
+                                                       "result_or_scores": [0.4, 0.5], name: image}), error, f"`{name}` {message}")
+      for name in ("img1", "img2")
+      for image, error, message in (
+          (None, T, "must be an image, got None, which cv2.imread returns"),
+          ("a.png", T, "must be an array of uint8, got str; read a file by cv2.imread"),
+          ((row for row in ()), T, "must be an array of uint8, got generator"),
+          (np.zeros((9, 9)), T, "must be an array of uint8, got dtype float64"),
+          (np.zeros(9, np.uint8), V, r"must have shape \(h, w\), .* got \(9,\)"),
+          (np.zeros((9, 9, 2), np.uint8), V, r"must have shape .* got \(9, 9, 2\)"),
+          (np.zeros((0, 9, 3), np.uint8), V, r"must .* not empty, got \(0, 9, 3\)"))),
+    (lambda: page(KP2, points(), None), T, "`img2` must be an image, got None"),
+    (lambda: page(KP2, points()), V, "`result` must have one entry per match, 2, got 4"),
+    (lambda: page(KP2, MASK), T, "`result` must be a FilterResult, got list"),
+    (lambda: page(SOME, points(), max_size=8), V, "`max_size` must be at least 32, got 8"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "message"), TABLE)
+def test_a_bad_argument_is_named(
+    call: Callable[..., Any], error: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=message):
+        call()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((CAMERA1, [1.0, 2.0, 3.0]), V, r"`camera2` is no camera: `matrix` must have shape \(3, 3\), got \(3,\)"),
+        ((CAMERA1,), T, "`camera2` is no camera: `matrix`"),
+        ((), T, "`camera1` and `camera2` must be given: the matches were filtered without two known cameras"),
+        ((np.zeros((3, 3)), CAMERA2), V, "`camera1` is no camera: `matrix` must be finite and have an inverse"),
+        ((1e300 * CAMERA1, CAMERA2), V, "`camera1` is no camera: .* of a size from 1e-100 to 1e100, got"),
+        ((CAMERA1, CAMERA2, 1), INDEX, "`motion` must be an index into 1 motions, got 1"),
+        *(((CAMERA1, CAMERA2, at), T, f"`motion` must be an integer, got {at!r}") for at in (None, "0", 0.0, True)),
+    ],
+)
+def test_a_bad_argument_of_a_pose_is_named(arguments: Any, error: type[Exception], message: str) -> None:
+    result = filtered(WALL_SEEN)
+    with pytest.raises(error, match=message):
+        result.camera_pose(*arguments)
+
+
+@pytest.mark.parametrize("name", ["p_values", "score_threshold", "mismatch_rate"])
+def test_what_a_result_no_longer_has_is_named_with_its_successor(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"`FilterResult.{name}` is gone: .*`inlier_probabilities`"):
+        getattr(points(), name)
+
+
+def test_every_public_function_is_in_the_table() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    public = [name for name in dir(rc) if callable(getattr(rc, name)) and not name.startswith("_")]
+    records = {"CameraPose", "Correspondences", "FilterResult", "FoundStructures", "Motion", "Structure"}
+    assert [name for name in public if name not in records and not re.search(rf"\b{name}\b[(,.]", text)] == []
