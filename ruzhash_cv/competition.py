@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.evidence import Rules, count_weights, evidence, extract, held_by
+from ruzhash_cv.evidence import evidence_of, extract, held_by
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import Parameters
@@ -134,11 +134,10 @@ def texture_along_lines(
     """Return which matches are texture repeated in one direction: those of a motion that are off its plane and repeat it."""
     texture = np.zeros(len(matches), bool)
     planes = tried.take(np.flatnonzero(families.is_plane(tried)))
-    rules = Rules.of(families.sample_sizes, families.codimensions, parameters, parameters.limit)
+    total = float(weights.sum())
     for item in np.flatnonzero(~families.is_plane(structures)) if len(planes) > 0 else ():
         held = held_by(structures.take(np.array([item])), matches, families)[0]
-        counts = count_weights(planes.radius_indices, np.where(held, weights, 0.0), parameters.n_radius_indices)
-        gains = evidence(planes, counts, float(weights.sum()), rules, n_tried)
+        gains = evidence_of(planes, np.where(held, weights, 0.0), families, parameters, n_tried, total)
         best, step = divmod(int(np.argmax(gains)), gains.shape[1])
         if gains[best, step] > 0.0:
             plane = planes.radius_indices[best] <= step + parameters.tolerance_steps

@@ -181,11 +181,18 @@ def _count_kernel(indices: Any, weights: Any, counts: Any) -> None:
             counts[item, indices[item, near[at]]] += weights[near[at]]
 
 
+def evidence_of(
+    models: Models, weights: Array, families: Families, parameters: Parameters, n_tried: int, total: float
+) -> Array:
+    """Return -ln NFA (m, n_radii) of candidates among matches with weights (n,); `total` is the weight of all matches."""
+    rules = Rules.of(families.sample_sizes, families.codimensions, parameters, parameters.limit)
+    counts = count_weights(models.radius_indices, weights, parameters.n_radius_indices)
+    return evidence(models, counts, total, rules, n_tried)
+
+
 def meaningful(models: Models, weights: Array, families: Families, parameters: Parameters, n_tried: int) -> Models:
     """Return the candidates that are no false alarm by themselves; only they can become structures."""
-    counts = count_weights(models.radius_indices, weights, parameters.n_radius_indices)
-    rules = Rules.of(families.sample_sizes, families.codimensions, parameters, parameters.limit)
-    gains = evidence(models, counts, float(weights.sum()), rules, n_tried)
+    gains = evidence_of(models, weights, families, parameters, n_tried, float(weights.sum()))
     return models.take(np.flatnonzero(gains.max(axis=1, initial=-np.inf) > 0.0))
 
 
@@ -323,9 +330,7 @@ def _better(
 ) -> Models:
     """Return a structure, the first candidate, or the narrower ones that have more evidence together."""
     step, weights, total = int(whole.steps[0]), matches.weights[rows], float(matches.weights.sum())
-    rules = Rules.of(families.sample_sizes, families.codimensions, parameters, parameters.limit)
-    counts = count_weights(tried.radius_indices, weights, parameters.n_radius_indices)
-    gains = evidence(tried, counts, total, rules, n_tried)
+    gains = evidence_of(tried, weights, families, parameters, n_tried, total)
     best, most = whole, float(gains[0, step])
     patches = tried.take(np.flatnonzero(gains[:, :step].max(axis=1) > 0.0))
     for widest in (step - 1, step - 2):

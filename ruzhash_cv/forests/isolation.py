@@ -67,16 +67,6 @@ class PreferenceForest(ABC):
     rng: RNG = 0
     n_jobs: int | None = None
 
-    @property
-    def _n_sinks(self) -> int:
-        """Children of a node beside its branches."""
-        return 0
-
-    @property
-    def _credits_sinks(self) -> bool:
-        """Whether rows in a sink are credited as those in a leaf are."""
-        return False
-
     def __post_init__(self) -> None:
         self.n_trees = check_int(self.n_trees, "n_trees")
         self.subsample_size = check_int(self.subsample_size, "subsample_size")
@@ -142,7 +132,9 @@ class PreferenceForest(ABC):
         n, self._n_models = rows.shape
         n_branches, psi = max(2, min(self.branching_factor, n)), min(self.subsample_size, n)
         credit, limit = expected_depths(psi, n_branches), depth_limit(psi, n_branches)
-        growth = self._growth = Growth(psi, n_branches, n_branches + self._n_sinks, limit, credit, self._credits_sinks)
+        sink_credit = getattr(self, "sink_credit", None)  # None: nodes have no sink
+        n_children = n_branches + (sink_credit is not None)
+        growth = self._growth = Growth(psi, n_branches, n_children, limit, credit, bool(sink_credit))
         keys = as_generator(self.rng).integers(0, 1 << 64, self.n_trees, dtype=np.uint64)
         smallest = max(16, _WORTH_A_THREAD // max(psi * rows.shape[1], 1))
         parts = self._in_threads(lambda start, stop: self._grow(rows, keys[start:stop], growth), self.n_trees, smallest)

@@ -12,7 +12,7 @@ down it in blocks, node by node, so that each node is drawn once a block and a r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,21 +110,13 @@ class RuzHashForest(PreferenceForest):
 
     sink_credit: bool = False
 
-    @property
-    def _n_sinks(self) -> int:
-        return 1
-
-    @property
-    def _credits_sinks(self) -> bool:
-        return bool(self.sink_credit)
-
     def _as_rows(self, preferences: Any) -> NDArray[np.float32]:
         return as_preferences(preferences)
 
     def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], growth: Growth) -> Trees:
         trees = empty_trees(len(keys), len(rows), growth)
         space = workspace(len(rows), trees.keys.shape[1], growth)
-        _grow_kernel(rows, keys, tuple(growth), tuple(_Node.of(rows)), space, tuple(trees))
+        _grow_kernel(rows, keys, tuple(growth), _drawn(rows), space, tuple(trees))
         return trees
 
     def _lengths(self, rows: NDArray[np.float32], start: int, stop: int, trained: Mask) -> Array:
@@ -136,28 +128,13 @@ class RuzHashForest(PreferenceForest):
             own, empty = np.ascontiguousarray(trained[:, block]), np.asarray(~rows[block].any(axis=1))
             order = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum()), n_branches
             into = sums[begin - start :][:BLOCK]
-            _route_kernel(rows[block], order, tuple(trees._replace(trained=own)), tuple(_Node.of(rows)), space, into)
+            _route_kernel(rows[block], order, tuple(trees._replace(trained=own)), _drawn(rows), space, into)
         return sums / self.n_trees
 
 
-class _Node(NamedTuple):
-    """What is drawn in a node: thresholds and ranks of components."""
-
-    thresholds: NDArray[np.float32]
-    ranks: NDArray[np.uint32]
-
-    @classmethod
-    def of(cls, rows: NDArray[np.float32]) -> _Node:
-        """Return room for the components of rows."""
-        return cls(np.empty(rows.shape[1], np.float32), np.empty(rows.shape[1], np.uint32))
-
-
-class _Order(NamedTuple):
-    """Rows in the order in which they are routed: those of nothing but zeros come last, after `n_occupied` others."""
-
-    rows: Rows
-    n_occupied: int
-    n_branches: int
+def _drawn(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.uint32]]:
+    """Return room for what is drawn in a node: thresholds and ranks of the components of rows."""
+    return np.empty(rows.shape[1], np.float32), np.empty(rows.shape[1], np.uint32)
 
 
 @jit
@@ -200,15 +177,14 @@ def draw_node(key: Any, n_branches: int, mask: int, thresholds: Any, ranks: Any)
 @jit
 def _split(rows: Any, key: Any, n_branches: int, nodes: Any, drawn: Any, space: Any) -> None:
     """Sort a node's rows by branch, those of the sink last, and write where its children begin and end; `nodes`: it and the first."""
-    node, child = nodes
-    mask = 1
+    (node, child), (thresholds, ranks), mask = nodes, drawn, 1
     # No branch has the mask's own number, unless it is the sink's.
     while mask < n_branches:
         mask = 2 * mask + 1
     if space[BEGIN, node] < space[END, node]:
-        draw_node(key, n_branches, mask, drawn.thresholds, drawn.ranks)
+        draw_node(key, n_branches, mask, thresholds, ranks)
     for at in range(space[BEGIN, node], space[END, node]):
-        best = smallest_rank(rows, np.uint64(space[ORDER, at]), drawn.thresholds, drawn.ranks, _NO_BRANCH)
+        best = smallest_rank(rows, np.uint64(space[ORDER, at]), thresholds, ranks, _NO_BRANCH)
         space[BRANCH, at] = min(np.int64(best) & mask, n_branches)
     sort_rows(space, node, child, n_branches + 1)
 
@@ -216,7 +192,7 @@ def _split(rows: Any, key: Any, n_branches: int, nodes: Any, drawn: Any, space: 
 @jit
 def _grow_kernel(rows: Any, tree_keys: Any, growth: Any, drawn: Any, space: Any, trees: Any) -> None:
     """Grow trees breadth first."""
-    growth, drawn, trees = Growth(*growth), _Node(*drawn), Trees(*trees)
+    growth, trees = Growth(*growth), Trees(*trees)
     for tree in range(len(tree_keys)):
         start_tree(tree_keys[tree], tree, growth, space, trees)
         node: Any = np.int64(0)  # as a plain number it would compile for itself first
@@ -231,13 +207,17 @@ def _grow_kernel(rows: Any, tree_keys: Any, growth: Any, drawn: Any, space: Any,
 
 @jit
 def _route_kernel(rows: Any, order: Any, trees: Any, drawn: Any, space: Any, sums: Any) -> None:
-    """Add up rows' path lengths over the trees; `trees.trained` tells which rows do not count themselves."""
-    order, trees, drawn = _Order(*order), Trees(*trees), _Node(*drawn)
-    trained, n_branches = trees.trained, order.n_branches
+    """Add up rows' path lengths over the trees; a row that trained a tree does not count itself there.
+
+    `order`: rows in the order in which they are routed (those of nothing but zeros come last), how many others there are, and how many
+    branches a node has.
+    """
+    (in_order, n_occupied, n_branches), trees = order, Trees(*trees)
+    trained = trees.trained
     for tree in range(len(trees.keys)):
         for at in range(len(rows)):  # as one assignment it would compile for a second
-            space[ORDER, at] = order.rows[at]
-        space[BEGIN, 0], space[END, 0] = 0, order.n_occupied
+            space[ORDER, at] = in_order[at]
+        space[BEGIN, 0], space[END, 0] = 0, n_occupied
         node: Any = np.int64(0)  # as a plain number it would compile for itself first
         n_nodes: Any = np.int64(1)
         while node < n_nodes:
