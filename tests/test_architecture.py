@@ -70,8 +70,8 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 13_196,
-    "core": 4_987,
+    "package": 13_172,
+    "core": 4_963,
     "tests": 15_400,
     "benchmarks": 9_072,
     "tests of benchmarks": 1_138,
