@@ -1,156 +1,139 @@
-"""What holds for every public function whatever the points: invariances, bounds, types on success and failure alike."""
+"""What holds for every public function whatever the points: invariances, bounds, types on success and failure alike.
+
+`PROPERTY_EXAMPLES=200 pytest tests/test_properties.py` tries the invariances on more random scenes; the default is a few.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Any
 
 import cv2
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ruzhash_cv as rc
 from ruzhash_cv.paper import VoronoiForest
 
-few = settings(derandomize=True, max_examples=8, deadline=None)
+Array = np.ndarray[Any, Any]
+few = settings(derandomize=True, max_examples=int(os.environ.get("PROPERTY_EXAMPLES", 8)), deadline=None)
 many = settings(derandomize=True, max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
-#: Whole shifts and powers of two are exact for `scene`'s coordinates, which are whole sixteenths.
-shifts = st.tuples(*[st.integers(-5000, 5000)] * 4)
-powers = st.sampled_from([-3, -1, 2, 5])
-families = st.sampled_from(["auto", "homography", "fundamental"])
 forests = [rc.RuzHashForest, VoronoiForest]
-estimators = [rc.find_homography, rc.find_fundamental_matrix]
+OPTIONS: tuple[dict[str, Any], ...] = (
+    *({}, {}, {"model": "homography"}, {"model": "fundamental"}, {"threshold": 3.0}, {"rng": 2**40}),
+    {"false_discovery_rate": 0.05},
+)
 
 
-def scene(seed: int) -> np.ndarray[Any, Any]:
-    """Correspondences (n, 4): two planes seen from two places and a third of mismatches, or too few for anything."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.choice([5, 40, 90, 120], p=[0.1, 0.1, 0.4, 0.4]))
-    X = np.column_stack([rng.uniform(-1, 1, (n, 2)), np.where(np.arange(n) % 2, 4.0, 6.0)])
-    Y = X @ cv2.Rodrigues(rng.normal(0, 0.05, 3))[0].T + rng.uniform(0.1, 0.3, 3)
+def scene(rng: np.random.Generator) -> Array:
+    """Matches (n, 4) in whole sixteenths of pixels: planes or relief, up to half of mismatches; or too few for anything."""
+    n = int(rng.choice([5, 20, 60, 90, 120], p=[0.1, 0.1, 0.2, 0.3, 0.3]))
+    depths = rng.choice([3.0, 4.0, 6.0][: rng.integers(1, 4)], n) + rng.choice([0, 0, 1]) * rng.uniform(0, 1, n)
+    X = np.column_stack([rng.uniform(-1, 1, (n, 2)), depths])
+    Y = X @ cv2.Rodrigues(rng.normal(0, 0.05, 3))[0].T + rng.uniform(-0.3, 0.3, 3)
     pairs = 800 + 600 * np.hstack([X[:, :2] / X[:, 2:], Y[:, :2] / Y[:, 2:]]) + rng.normal(0, 0.4, (n, 4))
-    wrong = rng.random(n) < 0.33
+    wrong = rng.random(n) < rng.choice([0, 0.2, 0.5])
     pairs[wrong, 2:] = rng.uniform(600, 1000, (int(wrong.sum()), 2))
     return np.round(pairs * 16) / 16
 
 
-def preferences(seed: int, n: int, m: int = 7) -> np.ndarray[Any, Any]:
+def preferences(seed: int, n: int, m: int = 7) -> Array:
     rng = np.random.default_rng(seed)
     return np.round(rng.random((n, m)) * (rng.random((n, m)) < 0.5), 2)
 
 
-def filtered(pairs: np.ndarray[Any, Any], **options: Any) -> rc.FilterResult:
+def filtered(pairs: Array, **options: Any) -> rc.FilterResult:
     return rc.filter_points(pairs[:, :2], pairs[:, 2:], **options)
 
 
-def bits_of(result: rc.FilterResult, order: Any = slice(None)) -> list[bytes]:
-    arrays = (result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, result.labels)
-    return [array[order].tobytes() for array in arrays]
+def arrays_of(result: rc.FilterResult) -> list[Array]:
+    return [result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, result.labels]
 
 
-# The pipeline
+# What changes no bit. Each returns other matches, other options, and the row of each old match among the new ones.
+
+Changed = tuple[Array, dict[str, Any], Any]
 
 
+def order(pairs: Array, rng: np.random.Generator) -> Changed:
+    rows = rng.permutation(len(pairs))
+    return pairs[rows], {}, np.argsort(rows)
+
+
+def shift(pairs: Array, rng: np.random.Generator) -> Changed:
+    """Whole shifts are exact for coordinates in whole sixteenths."""
+    return pairs + rng.integers(-5000, 5000, 4), {}, slice(None)
+
+
+def scale(pairs: Array, rng: np.random.Generator) -> Changed:
+    factor = 2.0 ** int(rng.choice([-9, -3, -1, 2, 5, 12]))
+    return factor * pairs, {"pixel": factor}, slice(None)
+
+
+def duplicates(pairs: Array, rng: np.random.Generator) -> Changed:
+    rows = rng.integers(len(pairs), size=rng.choice([1, len(pairs), 3 * len(pairs)]))
+    places = np.append(np.arange(len(pairs)), rows)
+    return pairs[places], {}, np.argsort(places, kind="stable")[np.searchsorted(np.sort(places), np.arange(len(pairs)))]
+
+
+def not_finite(pairs: Array, rng: np.random.Generator) -> Changed:
+    bad = rng.uniform(0, 800, (int(rng.choice([1, 5, 50])), 4))
+    bad[np.arange(len(bad)), rng.integers(4, size=len(bad))] = rng.choice([np.nan, np.inf, -np.inf, 1e300], len(bad))
+    rows = rng.permutation(len(pairs) + len(bad))
+    return np.vstack([pairs, bad])[rows], {}, np.argsort(rows)[: len(pairs)]
+
+
+def single_precision(pairs: Array, rng: np.random.Generator) -> Changed:
+    return pairs.astype(np.float32), {}, slice(None)
+
+
+@pytest.mark.parametrize("change", [order, shift, scale, duplicates, not_finite, single_precision])
 @few
-@given(seeds, shifts, families)
-def test_translating_pixels_changes_no_bit(seed: int, shift: tuple[int, ...], model: str) -> None:
-    pairs = scene(seed)
-    assert bits_of(filtered(pairs, model=model)) == bits_of(filtered(pairs + np.array(shift), model=model))
-
-
-@few
-@given(seeds, powers, families, st.sampled_from([None, 3.0]))
-def test_scaling_points_pixel_and_threshold_together_changes_no_bit(
-    seed: int, power: int, model: str, threshold: float | None
-) -> None:
-    pairs, scale = scene(seed), 2.0**power
-    there = filtered(pairs, model=model, threshold=threshold)
-    scaled = None if threshold is None else threshold * scale
-    assert bits_of(there) == bits_of(filtered(scale * pairs, model=model, threshold=scaled, pixel=scale))
-
-
-@few
-@given(seeds, families)
-def test_a_rigid_motion_of_the_pixels_changes_few_bits_of(seed: int, model: str) -> None:
-    """A quarter turn of both images, and a mirror image: sums round otherwise, samples of other rows are drawn."""
-    pairs = scene(seed)
-    there = filtered(pairs, model=model)
-    turned = np.column_stack([-pairs[:, 1], pairs[:, 0], -pairs[:, 3], pairs[:, 2]])
-    for moved in (turned, pairs * [-1, 1, -1, 1]):
-        back = filtered(moved, model=model)
-        assert (there.inlier_mask == back.inlier_mask).mean() > 0.85
-        assert bool(there.models) == bool(back.models)
-
-
-@few
-@given(seeds, families, st.integers(1, 30))
-def test_rows_that_are_not_finite_are_flagged_and_change_nothing(seed: int, model: str, n_bad: int) -> None:
+@given(seed=seeds, options=st.sampled_from(OPTIONS))
+def test_the_same_bits(change: Callable[..., Changed], seed: int, options: dict[str, Any]) -> None:
     rng = np.random.default_rng(seed)
-    pairs = scene(seed)
-    bad = rng.uniform(0, 800, (n_bad, 4))
-    bad[np.arange(n_bad), rng.integers(4, size=n_bad)] = rng.choice([np.nan, np.inf, -np.inf, 1e300], n_bad)
-    order = rng.permutation(len(pairs) + n_bad)
-    result = filtered(np.vstack([pairs, bad])[order], model=model)
-    back = np.argsort(order)
-    assert bits_of(result, back[: len(pairs)]) == bits_of(filtered(pairs, model=model))
-    assert not result.inlier_mask[back[len(pairs) :]].any()
-    assert (result.labels[back[len(pairs) :]] == -1).all()
+    # Sums of numbers with many digits depend on their order.
+    pairs = scene(rng) * (np.pi if change in (order, duplicates) else 1.0)
+    other, more, rows = change(pairs, rng)
+    if "pixel" in more and "threshold" in options:
+        more["threshold"] = more["pixel"] * options["threshold"]
+    result, after = filtered(pairs, **options), filtered(other, **options | more)
+    for one, two in zip(arrays_of(result), arrays_of(after), strict=True):
+        assert one.tobytes() == two[rows].tobytes()
+    usable = (np.abs(other.astype(np.float64)) < 1e200).all(axis=1)
+    assert not after.inlier_mask[~usable].any()
+    if change is duplicates:
+        assert after.inlier_mask[len(pairs) :].tolist() == [
+            bool(result.inlier_mask[(pairs == row).all(axis=1)].all()) for row in other[len(pairs) :]
+        ]
 
 
-@few
-@given(seeds, families)
-def test_the_order_of_matches_changes_no_bit(seed: int, model: str) -> None:
-    pairs = scene(seed) * np.pi  # sums depend on their order
-    order = np.random.default_rng(seed).permutation(len(pairs))
-    assert bits_of(filtered(pairs, model=model), order) == bits_of(filtered(pairs[order], model=model))
-
-
-@few
-@given(seeds, families)
-def test_repeated_matches_share_what_they_would_have_alone(seed: int, model: str) -> None:
-    pairs = scene(seed) * np.pi
-    rows = np.random.default_rng(seed).integers(len(pairs), size=3 * len(pairs))
-    once, again = filtered(pairs, model=model), filtered(np.vstack([pairs, pairs[rows]]), model=model)
-    assert bits_of(again, slice(len(pairs))) == bits_of(once)
-    assert bits_of(again, slice(len(pairs), None)) == bits_of(once, rows)
-
-
-@few
-@given(seeds, families)
-def test_swapping_the_images_changes_few_bits_of(seed: int, model: str) -> None:
-    pairs = scene(seed)
-    there, back = filtered(pairs, model=model), filtered(pairs[:, [2, 3, 0, 1]], model=model)
-    assert (there.inlier_mask == back.inlier_mask).mean() > 0.85
-    assert bool(there.models) == bool(back.models)
-
-
-@few
-@given(seeds, st.sampled_from([None, 1.0, 8.0]), st.sampled_from([None, 0.05]), families)
-def test_a_result_is_well_formed_on_success_and_failure(
-    seed: int, threshold: float | None, rate: float | None, model: str
-) -> None:
-    pairs = scene(seed)
-    pairs[np.random.default_rng(seed).random(pairs.shape) < 0.02] = np.nan
-    result = filtered(pairs, model=model, threshold=threshold, false_discovery_rate=rate)
-    n, usable = len(pairs), np.isfinite(pairs).all(axis=1)
-    arrays = (result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, result.labels)
-    assert [(array.shape, array.dtype) for array in arrays] == [((n,), kind) for kind in (bool, float, float, np.int64)]
-    assert not result.inlier_mask[~usable].any()
-    assert ((result.anomaly_scores > 0) & (result.anomaly_scores <= 1)).all()
-    assert ((result.inlier_probabilities >= 0) & (result.inlier_probabilities <= 1)).all()
-    assert (result.reason is None) == bool(result.models)
-    assert [model.support for model in result.models] == np.bincount(
-        result.labels + 1, minlength=len(result.models) + 1
-    )[1:].tolist()
-    if rate is None:
-        assert (result.inlier_mask == (result.inlier_probabilities > 0.5)).all()
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda pairs: np.column_stack([-pairs[:, 1], pairs[:, 0], -pairs[:, 3], pairs[:, 2]]),
+        lambda pairs: pairs * [-1, 1, -1, 1],
+        lambda pairs: pairs[:, [2, 3, 0, 1]],
+    ],
+    ids=["turned", "mirrored", "exchanged"],
+)
+def test_turned_mirrored_and_exchanged_images_change_few_verdicts(move: Callable[[Array], Array]) -> None:
+    """Sums round otherwise, samples of other rows are drawn; docs/limits.md has the shares."""
+    agree = []
+    for seed in range(20):
+        pairs = scene(np.random.default_rng(seed))
+        agree.append((filtered(pairs).inlier_mask == filtered(move(pairs)).inlier_mask).mean())
+    assert np.mean(agree) > 0.95
 
 
 @few
 @given(seeds)
 def test_filter_matches_is_filter_points_of_the_matched_points(seed: int) -> None:
-    pairs = scene(seed)
+    pairs = scene(np.random.default_rng(seed))
     n = len(pairs)
     order = np.random.default_rng(seed).permutation(n)
     matches = [cv2.DMatch(int(i), int(i), 0.1) for i in order]
