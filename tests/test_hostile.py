@@ -80,7 +80,7 @@ def check_result(result: rc.FilterResult, n: int) -> None:
     assert ((p >= 0) & (p <= 1)).all()
     assert ((labels >= -1) & (labels < len(result.models))).all()
     assert mask[labels >= 0].all()
-    assert (result.reason is None) == bool(result.models)
+    assert (result.reason is None) == bool(mask.any())
     for item, model in enumerate(result.models):
         assert abs(np.linalg.norm(model.matrix) - 1) < 1e-6
         assert model.support == (labels == item).sum()
