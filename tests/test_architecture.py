@@ -73,7 +73,7 @@ MOST_LINES = {
     "package": 13_172,
     "core": 4_963,
     "tests": 15_400,
-    "benchmarks": 9_072,
+    "benchmarks": 9_168,
     "tests of benchmarks": 1_138,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
