@@ -3,9 +3,7 @@
 A repeated texture yields a second plane interleaved with the true one. Its matches lie among the matches of the surface they are on,
 where of two true surfaces the nearer one hides the other. And they compete with them: some lead to keypoints that already have a
 partner. A structure that does both is dropped. Parallax, window panes and fences are interleaved as well, but their keypoints are their
-own. A plane and a second one that is shifted have a fundamental matrix in common, whose lines run in the direction of the shift. So a
-texture repeated in one direction looks like a motion. It is none if what it holds beside a plane is a repetition. Overlapping planes
-that do not compete are decided by their motions, see `overlaps`.
+own. Overlapping planes that do not compete are decided by their motions, see `estimate`.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.evidence import evidence_of, extract, held_by
+from ruzhash_cv.evidence import held_by
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import Parameters
@@ -101,53 +99,8 @@ def own_share(points: Array, own: Mask, around: Mask, same: float) -> float:
     return float(own[among[which[others]]].mean()) if others.any() else 1.0
 
 
-def without_texture(
-    structures: Models,
-    unexplained: Array,
-    tried: Models,
-    weights: Array,
-    matches: MatchSet,
-    families: Families,
-    parameters: Parameters,
-    n_tried: int,
-) -> tuple[Models, Array, Mask]:
-    """Return structures and what none explains, if matches of texture repeated in one direction have no weight, and these (n,)."""
-    discarded, total = np.zeros(len(matches), bool), float(weights.sum())
-    while (
-        more := texture_along_lines(structures, tried, weights, matches, families, parameters, n_tried) & ~discarded
-    ).any():
-        discarded |= more
-        left = np.where(discarded, 0.0, weights)
-        structures, unexplained = extract(tried, left, matches.unit, families, parameters, n_tried, total)
-    return structures, unexplained, discarded
-
-
-def texture_along_lines(
-    structures: Models,
-    tried: Models,
-    weights: Array,
-    matches: MatchSet,
-    families: Families,
-    parameters: Parameters,
-    n_tried: int,
-) -> Mask:
-    """Return which matches are texture repeated in one direction: those of a motion that are off its plane and repeat it."""
-    texture = np.zeros(len(matches), bool)
-    planes = tried.take(np.flatnonzero(families.is_plane(tried)))
-    total = float(weights.sum())
-    for item in np.flatnonzero(~families.is_plane(structures)) if len(planes) > 0 else ():
-        held = held_by(structures.take(np.array([item])), matches, families)[0]
-        gains = evidence_of(planes, np.where(held, weights, 0.0), families, parameters, n_tried, total)
-        best, step = divmod(int(np.argmax(gains)), gains.shape[1])
-        if gains[best, step] > 0.0:
-            plane = planes.radius_indices[best] <= step + parameters.tolerance_steps
-            texture |= repeated_beside(matches, held & ~plane, held & plane, parameters)
-    return texture
-
-
 def drop_repetitions(
     structures: Models,
-    discarded: Mask,
     scores: Scores,
     matches: MatchSet,
     decoys: Array,
@@ -161,8 +114,8 @@ def drop_repetitions(
     within = held_by(structures, matches, families)
     planes = families.is_plane(structures) & ~structures.stationary & (families.motion_id is not None)
     repeated, overlapping = find_repetitions(matches, within, planes, parameters)
-    if repeated.any() or (discarded & ~within.any(axis=0)).any():
-        removed = within.any(axis=0) | discarded
+    if repeated.any():
+        removed = within.any(axis=0)
         structures = structures.take(np.flatnonzero(~repeated))
         scores = scored_without(removed, structures, structures, scores, matches, decoys, families, parameters, rng)
     return structures, overlapping[~repeated][:, ~repeated], scores

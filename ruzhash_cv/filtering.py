@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -22,29 +21,25 @@ from ruzhash_cv._validation import (
     largest_coordinate,
     without_keywords,
 )
-from ruzhash_cv.calibration import contradicted
 from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
-from ruzhash_cv.competition import drop_repetitions
-from ruzhash_cv.consensus import with_most_matches
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, look_up
-from ruzhash_cv.evidence import divide
-from ruzhash_cv.fits import refine_structures
-from ruzhash_cv.labelling import Choice, Labelling, is_overlay, label_matches
+from ruzhash_cv.estimate import Estimate, estimate
+from ruzhash_cv.labelling import Labels, is_overlay, label
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.base import CheckedFamily, Families, TwoViewFamily
+from ruzhash_cv.models.base import CheckedFamily, Families, Models, TwoViewFamily
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
-from ruzhash_cv.motions import MotionProblem, fundamental_matrix
-from ruzhash_cv.overlaps import join_motions, resolve_overlaps
+from ruzhash_cv.motions import fundamental_matrix
 from ruzhash_cv.parameters import PARAMETERS, Parameters
 from ruzhash_cv.reasons import MIN_MATCHES, why_nothing, why_nothing_is_kept, why_too_few
 from ruzhash_cv.result import FilterResult, Structure
-from ruzhash_cv.sampling import REJECTIONS, decoys_of_matches
-from ruzhash_cv.search import Tried, search
+from ruzhash_cv.sampling import REJECTIONS
 
 #: What there is in place of a keyword of earlier versions.
 _RATE = "`false_discovery_rate` is the share of wrong matches among those kept"
 
 
+#: The tolerance of a structure, in noise scales.
+TOLERANCE = 6.0
 T = TypeVar("T", bound=np.generic)
 #: What is searched for, by name.
 Model: TypeAlias = Literal["auto", "homography", "fundamental", "essential"]
@@ -228,57 +223,66 @@ def run(
     options: Options,
     rng: np.random.Generator,
 ) -> FilterResult:
-    """Return the result for checked points (n, 2): the method on one page."""
+    """Return the result for checked points (n, 2)."""
     started, largest = time.perf_counter(), largest_coordinate(options.pixel)
     sight = None if options.cameras is None else Sight.of(points1, points2, options.cameras, largest)
     matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, sight, largest)
-    nothing = Labelling.nothing(len(matches))
     if matches.n_groups < MIN_MATCHES:
-        return _result(matches, np.ones(len(matches)), nothing, why_too_few(matches, options.pixel))
-    threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
-    parameters = replace(parameters, limit=math.inf if threshold is None else threshold / matches.unit)
-    searched, rows = matches.sample(parameters.max_searched, rng)
-    given = searched, decoys_of_matches(searched, parameters, rng), families, parameters
-    structures, discarded, scores, tried = search(*given, rng)
-    structures, overlapping, scores = drop_repetitions(structures, discarded, scores, *given, rng)
-    structures, scores = resolve_overlaps(structures, overlapping, discarded, scores, *given, tried.n, rng)
-    # A threshold wider than all radii changes no structure.
-    narrow = threshold if parameters.limit < parameters.radii[-1] else None
-    if narrow is not None and len(structures) > 1:
-        structures = join_motions(structures, scores, searched, families, parameters)
-    structures = divide(structures, *given, tried.n)
-    anomaly_scores = scores.of_all(matches, rows, families, parameters)
-    seconds = {"search": time.perf_counter() - started}
-    if len(structures) == 0:
-        return _result(matches, anomaly_scores, nothing, why_nothing(matches, options.pixel), tried, seconds)
-    structures = refine_structures(structures, matches, families, parameters)
-    if narrow is not None:
-        structures = with_most_matches(structures, tried, matches, families, narrow, rng)
-    if contradicted(structures, matches, families, parameters):
-        families = replace(families, members=(families[0], FAMILIES["fundamental"]))
-        return run(points1, points2, families, parameters, options, rng)
-    found = structures, matches, anomaly_scores, searched, scores, families, parameters
-    own = labelling = label_matches(*found)
-    if threshold is not None or options.false_discovery_rate is not None:
-        labelling = label_matches(*found, Choice(threshold, options.false_discovery_rate))
-    overlays = is_overlay(structures, own, matches)
-    # A low rate may leave a structure without a match, which is there all the same.
-    kept = np.isin(np.arange(len(structures)), (own if threshold is None else labelling).labels)
-    structures, overlays = structures.take(np.flatnonzero(kept)), overlays[kept]
-    own, labelling = own.of_structures(kept), labelling.of_structures(kept)
-    if not options.keep_stationary:
-        labelling = labelling.without(np.append(overlays, False)[labelling.labels])  # -1, for none, is the last
-    weights = own.match_weights(matches.weights, anomaly_scores)
-    motions = MotionProblem(structures, families, parameters, matches, weights, own.labels, overlays)
-    seconds["labelling"] = time.perf_counter() - started - seconds["search"]
-    reason = why_nothing_is_kept(labelling.keep, len(structures), options.false_discovery_rate)
-    result = _result(matches, anomaly_scores, labelling, reason, tried, seconds)
-    return replace(
-        result,
-        models=_in_pixels(motions, result.labels, options.threshold),
-        _motion_problem=motions if len(structures) > 0 else None,
-        _distinct=_of_given(np.where(labelling.keep, np.arange(len(matches)), -1), matches, -1),
+        return _result(Estimate.nothing(matches, families, parameters), options, why_too_few(matches, options.pixel))
+    found = estimate(matches, families, parameters, rng)
+    reason = None if len(found.scene) else why_nothing(matches, options.pixel)
+    return replace(_result(found, options, reason), seconds={"total": time.perf_counter() - started})
+
+
+def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterResult:
+    """Return the result of an estimate: its view for all matches that were given."""
+    scene, matches, families = estimate.scene, estimate.matches, estimate.families
+    labels, order, models = Labels.nothing(len(matches)), np.zeros(0, np.int64), ()
+    if len(scene) > 0:
+        threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
+        given = estimate.probabilities, scene, matches, families, threshold
+        # A low rate may leave a structure without a match, which is there all the same.
+        order = listing(scene, label(*given, None).labels[matches.where])
+        labels = label(*given, options.false_discovery_rate).renumbered(order, len(scene))
+        estimate = replace(estimate, scene=renumbered(scene, order), probabilities=estimate.probabilities[:, order])
+        overlays = is_overlay(estimate.scene, labels.labels, matches.weights)
+        if not options.keep_stationary:
+            labels = labels.without(np.append(overlays, False)[labels.labels])  # -1, for none, is the last
+        models = _in_pixels(estimate, overlays, labels.labels[matches.where], options.threshold)
+        reason = why_nothing_is_kept(labels.keep, len(models), options.false_discovery_rate)
+    tried = estimate.tried
+    return FilterResult(
+        _of_given(labels.keep, matches, False),
+        _of_given(estimate.scores, matches, 1.0),
+        _of_given(labels.probabilities, matches, 0.0),
+        _of_given(labels.labels, matches, -1),
+        matches.finite,
+        models=models,
+        degenerate_samples=dict(zip(REJECTIONS, tried.rejected.tolist() if tried else [0] * 4, strict=True)),
+        n_models=tried.n_models if tried else 0,
+        reason=reason,
+        _estimate=estimate if models else None,
+        _distinct=_of_given(np.where(labels.keep, np.arange(len(matches)), -1), matches, -1),
     )
+
+
+def listing(scene: Models, labels: Rows) -> Rows:
+    """Return the models of a scene in the order of a result: motions by their matches, each before its surfaces.
+
+    Only models with matches are listed, and motions whose surfaces have some; `labels` (n,) are the models of all matches.
+    """
+    support = np.bincount(labels + 1, minlength=len(scene) + 1)[1:]
+    of_motion = np.bincount(scene.owners, support, minlength=len(scene))
+    is_motion = scene.owners == np.arange(len(scene))
+    order = np.lexsort((-support, ~is_motion, scene.owners, -of_motion[scene.owners]))
+    return order[(support[order] > 0) | (is_motion & (of_motion > 0))[order]]
+
+
+def renumbered(scene: Models, order: Rows) -> Models:
+    """Return some models of a scene in a new `order`."""
+    numbers = np.full(len(scene), -1)
+    numbers[order] = np.arange(len(order))
+    return replace(scene.take(order), owners=numbers[scene.owners[order]])
 
 
 def _as_points(
@@ -313,39 +317,34 @@ def families_of(model: Model | TwoViewFamily, calibrated: bool | None = None) ->
     return Families((known["homography"], known[rigid]), (model == "auto", True))
 
 
-def _in_pixels(motions: MotionProblem, labels: Rows, threshold: float | None) -> tuple[Structure, ...]:
-    """Return structures in pixels; `labels` (n,) are those of all matches given."""
-    structures, matches, families = motions.structures, motions.matches, motions.families
-    scale, n = matches.frame.scale, len(structures)
-    tolerances = structures.tolerances / scale if threshold is None else np.full(n, threshold)
-    matrices = families.to_pixels(structures, matches.into)
-    names = [families[family_id].name for family_id in structures.family_ids]
+def _in_pixels(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float | None) -> tuple[Structure, ...]:
+    """Return the models of a scene in pixels; `labels` (n,) are those of all matches given."""
+    scene, matches, families = estimate.scene, estimate.matches, estimate.families
+    scale, n = matches.frame.scale, len(scene)
+    noise = scene.noise / scale
+    least = estimate.parameters.least_noise * matches.unit / scale
+    tolerances = TOLERANCE * np.maximum(noise, least) if threshold is None else np.full(n, threshold)
     support = np.bincount(labels + 1, minlength=n + 1)[1:]
-    columns = support, tolerances, structures.noise / scale, structures.evidences, motions.stationary
-    fundamentals = (fundamental_matrix(*pair, matches) for pair in zip(matrices, names, strict=True))
-    return tuple(map(Structure, matrices, names, *(column.tolist() for column in columns), fundamentals))
-
-
-def _result(
-    matches: MatchSet,
-    scores: Array,
-    labelling: Labelling,
-    reason: str | None,
-    tried: Tried | None = None,
-    seconds: dict[str, float] | None = None,
-) -> FilterResult:
-    """Return a result for all matches that were given; rows that are not finite are flagged."""
-    return FilterResult(
-        _of_given(labelling.keep, matches, False),
-        _of_given(scores, matches, 1.0),
-        _of_given(labelling.probabilities, matches, 0.0),
-        _of_given(labelling.labels, matches, -1),
-        matches.finite,
-        degenerate_samples=dict(zip(REJECTIONS, tried.rejected.tolist() if tried else [0] * 4, strict=True)),
-        n_models=tried.n_models if tried else 0,
-        reason=reason,
-        seconds=seconds or {},
-    )
+    models = []
+    for item, matrix in enumerate(families.to_pixels(scene, matches.into)):
+        kind = families[scene.family_ids[item]].name
+        if kind == "homography" and abs(matrix[2, 2]) > 1e-12 * np.abs(matrix).max():
+            matrix = matrix / matrix[2, 2]
+        parts = np.flatnonzero((scene.owners == item) & (np.arange(n) != item)).tolist()
+        models.append(
+            Structure(
+                matrix,
+                kind,
+                int(support[[item, *parts]].sum()),
+                float(tolerances[item]),
+                float(noise[item]),
+                float(scene.evidences[item]),
+                stationary=bool(overlays[item]),
+                fundamental=fundamental_matrix(matrix, kind, matches),
+                parts=tuple(parts),
+            )
+        )
+    return tuple(models)
 
 
 def _of_given(values: NDArray[T], matches: MatchSet, nothing: float) -> NDArray[T]:

@@ -1,15 +1,35 @@
-"""Labelling: how probable it is that a match is true, which to keep, and the structure of each."""
+"""Labels: how probable it is that a match belongs to each surface and motion of the scene, and which matches to keep.
+
+A mismatch may lie anywhere, or crowd around a structure, as repeated corners and edges make it do. With r the residual of a match to a
+structure, a its residual across the epipolar lines of the motion that the structure belongs to, and s, w the noise scales of the motion
+and of the structure, the densities are
+
+    match of a motion's surface   N(a; s^2) N(b; w^2), b^2 = r^2 - a^2: across the epipolar line by noise, along it by relief
+    match of another structure    N(r; w^2 I_c), c the coordinates of the second point that the structure predicts
+    mismatch around a structure   N(r; w^2 I_c) with larger w
+    mismatch anywhere             as many as decoys within the widest w
+
+Scales are w and 3 w for matches, 9 w and 27 w for mismatches. EM estimates the shares of all of these among the matches (Dempster,
+Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977), and Bayes' rule the probability of each for
+a match.
+
+A line leaves a coordinate of the second point unchecked. There the anomaly score decides: a match must score as the best
+`significant_share` of decoys do. Among the decoys near the line let p be the share that scores at least as well: p is uniform among
+mismatches and has the density e p^(e - 1) among true matches, e by EM (Pounds and Morris, "Estimating the occurrence of false positives
+and false negatives in microarray studies by approximating and partitioning the empirical distribution of p-values", Bioinformatics
+2003).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.law import Components, Limits, ScoreLaw, tail_shares
+from ruzhash_cv._kernels import jit
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import Parameters
@@ -17,10 +37,16 @@ from ruzhash_cv.scoring import Scores
 
 #: More probable than not: what a kept match is at least. Single precision tells it from 1/2, too.
 MORE_THAN_HALF = 0.5 + 2.0**-20
+#: A guard: steps of EM, after which shares hardly change, and the pseudo-count of each share, in matches, so that none is 0.
+_N_STEPS, _PRIOR = 20, 0.1
+#: Scales beyond which a density is 0: exp(-40) is less than rounding.
+_NEGLIGIBLE = 9.0
+#: Scales of matches, and of mismatches around a structure, each three times the one before.
+_N_TRUE, _N_CROWDS = 2, 2
 
 
 @dataclass(frozen=True)
-class Labelling:
+class Labels:
     """Mask, probabilities and labels (-1 = none) of the distinct correspondences."""
 
     keep: Mask
@@ -28,180 +54,211 @@ class Labelling:
     labels: Rows
 
     @classmethod
-    def nothing(cls, n: int) -> Labelling:
-        """Return the labelling that keeps none of n matches."""
+    def nothing(cls, n: int) -> Labels:
+        """Return labels that keep none of n matches."""
         return cls(np.zeros(n, bool), np.zeros(n), np.full(n, -1))
 
-    def match_weights(self, weights: Array, scores: Array) -> Array:
-        """Return weights of matches with anomaly scores (n,); a flagged one counts by the share of these that score no better."""
-        ranked: Array = np.sort(scores[~self.keep])
-        better = np.searchsorted(ranked, scores, side="left") / max(1, len(ranked))
-        return np.asarray(weights * np.where(self.keep, 1.0, 1.0 - better))
-
-    def without(self, rows: NDArray[Any]) -> Labelling:
-        """Return the labelling with some matches, by number or mask, no longer kept."""
+    def without(self, rows: NDArray[Any]) -> Labels:
+        """Return labels with some matches, by number or mask, no longer kept."""
         keep, labels = self.keep.copy(), self.labels.copy()
         keep[rows], labels[rows] = False, -1
         return replace(self, keep=keep, labels=labels)
 
-    def of_structures(self, kept: Mask) -> Labelling:
-        """Return the labelling with labels of those structures that are `kept` (k,), numbered anew."""
-        numbers = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+    def renumbered(self, order: Rows, n: int) -> Labels:
+        """Return labels of the models of a scene of `n` in a new `order` (m,); a model left out labels nothing."""
+        numbers = np.full(n + 1, -1)
+        numbers[order] = np.arange(len(order))
         return replace(self, labels=numbers[self.labels])
 
 
-class Agreement(NamedTuple):
-    """How correspondences agree with structures: distances (n, k), and anomaly scores (n,) of one forest."""
-
-    distances: Array
-    scores: Array
-
-
-class Choice(NamedTuple):
-    """What a caller asks of the mask: one tolerance in place of the structures' own, and the share of wrong ones among those kept."""
-
-    tolerance: float | None = None
-    false_discovery_rate: float | None = None
-
-
-#: The structures' own tolerances, and what is more probable than not.
-OWN_CHOICE = Choice()
-
-
-def label_matches(
-    structures: Models,
-    matches: MatchSet,
-    scores: Array,
-    searched: MatchSet,
-    null: Scores,
-    families: Families,
-    parameters: Parameters,
-    choice: Choice = OWN_CHOICE,
-) -> Labelling:
-    """Return the labelling of matches by their distances to structures and their scores (n,), compared with the decoys of `null`.
-
-    The shares of the law are found among the matches that were `searched`.
-    """
-    tolerances = structures.tolerances
-    if choice.tolerance is not None:
-        tolerances = np.full_like(tolerances, choice.tolerance)
-    limits = Limits(tolerances, families.codimensions[structures.family_ids])
-    own, among, decoys = (
-        Agreement(np.sqrt(families.squared_residuals(structures, data).T, order="C"), of)
-        for data, of in (
-            (matches.data, scores),
-            (searched.data, null.of_matches),
-            (null.decoys, null.of_decoys),
-        )
-    )
-    posteriors = posteriors_of(own, among, decoys, searched.weights, limits, matches.unit, parameters)
-    distances, decoy_shares = own.distances, tail_shares(scores, np.sort(null.of_decoys))
-    planes, strict = families.is_plane(structures), choice.tolerance is not None
-    labelling = label(distances, posteriors, decoy_shares, limits, parameters, strict=strict)
-    if not strict:
-        labelling = break_one_to_one(matches, labelling, scores, planes, parameters)
-    if choice.false_discovery_rate is not None:
-        labelling = most_probable(labelling, choice.false_discovery_rate)
-    return labelling
-
-
-def posteriors_of(
-    own: Agreement,
-    searched: Agreement,
-    decoys: Agreement,
-    weights: Array,
-    limits: Limits,
-    unit: float,
-    parameters: Parameters,
-) -> Array:
-    """Return the law's probabilities (n, k) that matches belong to each structure; its shares are those among the `searched` ones."""
-    components = Components.of(limits, decoys.distances, unit, parameters)
-    told, told_of_searched = np.ones_like(own.distances), np.ones_like(searched.distances)
-    for item in np.flatnonzero(limits.codimensions == 1):
-        near, near_decoys = (each.distances[:, item] <= limits.tolerances[item] for each in (searched, decoys))
-        law = ScoreLaw.of(decoys.scores[near_decoys], searched.scores[near], weights[near])
-        told[:, item], told_of_searched[:, item] = law.ratios(own.scores), law.ratios(searched.scores)
-    shares = components.shares(components.ratios(searched.distances, told_of_searched), weights)
-    return components.probabilities(components.ratios(own.distances, told), shares, len(limits.tolerances))
-
-
-def is_overlay(structures: Models, labelling: Labelling, matches: MatchSet) -> Mask:
-    """Tell which structures did not move while more matches did: a watermark, a border, the bonnet of the car."""
-    weights = np.bincount(labelling.labels + 1, matches.weights, minlength=len(structures) + 1)[1:]
-    return np.asarray(structures.stationary & (weights < weights[~structures.stationary].sum()))
-
-
 def label(
-    distances: Array, posteriors: Array, decoy_shares: Array, limits: Limits, parameters: Parameters, *, strict: bool
-) -> Labelling:
-    """Return the labelling by distances (n, k), the law's probabilities (n, k) and the shares (n,) of decoys that score as well.
+    probabilities: Array,
+    scene: Models,
+    matches: MatchSet,
+    families: Families,
+    threshold: float | None,
+    false_discovery_rate: float | None,
+) -> Labels:
+    """Return the labels of matches with probabilities (n, k) of each model of a scene: kept if more probable than not.
 
-    Within the tolerance of a structure the search found more matches than mismatches would give. So a match there has a probability
-    above 1/2. Near a line it has if few decoys score as well, because a line passes near many mismatches:
-
-        share of decoys that score as well <= 0.02 ** (coordinates unchecked)
-
-    Otherwise it is not. Beyond all tolerances the law decides alone. If `strict`, the tolerances are the caller's: what lies within
-    them is more probable than not, whatever its score, and what lies beyond is a mismatch.
+    A `threshold` in the frame takes the place of the probabilities: every match within it of a motion, or of a surface of no motion, is
+    kept, and no other.
     """
-    nearest, away = nearest_structures(distances, limits)
-    # 1 for homographies, less for fundamental matrices.
-    levels = parameters.significant_share ** (2 - limits.codimensions)
-    within, likely = away <= 1.0, (decoy_shares <= levels[nearest]) | strict
-    law = np.minimum(posteriors.sum(axis=1), 1.0)
-    probabilities = np.where(likely, np.maximum(law, MORE_THAN_HALF), np.minimum(law, 0.5))
-    probabilities = np.where(within, probabilities, 0.0 if strict else law)
-    keep = probabilities > 0.5
-    labels = np.where(within, nearest, posteriors.argmax(axis=1))
-    return Labelling(keep, probabilities, np.where(keep, labels, -1))
+    of_any = np.minimum(probabilities.sum(axis=1), 1.0)
+    labels = probabilities.argmax(axis=1)
+    keep = of_any > 0.5
+    if threshold is not None:
+        motions = np.flatnonzero(scene.owners == np.arange(len(scene)))
+        distances = np.sqrt(families.squared_residuals(scene.take(motions), matches.data)).T
+        keep = distances.min(axis=1) <= threshold
+        of_any = np.where(keep, np.maximum(of_any, MORE_THAN_HALF), 0.0)
+        # Matches that the law gives to nothing belong to the nearest motion.
+        nearest = motions[distances.argmin(axis=1)]
+        within = np.take_along_axis(distances, np.searchsorted(motions, scene.owners[labels])[:, None], axis=1)[:, 0]
+        labels = np.where((probabilities.max(axis=1) > 0.0) & (within <= threshold), labels, nearest)
+    found = Labels(keep, of_any, np.where(keep, labels, -1))
+    return found if false_discovery_rate is None else most_probable(found, false_discovery_rate)
 
 
-def most_probable(labelling: Labelling, false_discovery_rate: float) -> Labelling:
-    """Return the labelling that keeps as many of the most probable matches as have a mean of 1 - probability of at most the rate."""
-    probabilities = labelling.probabilities
+def most_probable(labels: Labels, false_discovery_rate: float) -> Labels:
+    """Return labels that keep as many of the most probable matches as have a mean of 1 - probability of at most the rate."""
+    probabilities = labels.probabilities
     ranked = np.sort(probabilities)[::-1]
     rates = np.cumsum(1.0 - ranked) / np.arange(1, len(ranked) + 1)
     # Matches that are as probable are kept or removed together; what is impossible is removed.
     last = np.append(ranked[1:] != ranked[:-1], True) & (rates <= false_discovery_rate) & (ranked > 0.0)
-    least = ranked[last].min(initial=np.inf)
-    keep = probabilities >= least
-    return replace(labelling, keep=keep, labels=np.where(keep, labelling.labels, -1))
+    keep = probabilities >= ranked[last].min(initial=np.inf)
+    return replace(labels, keep=keep, labels=np.where(keep, labels.labels, -1))
 
 
-def nearest_structures(distances: Array, limits: Limits) -> tuple[Rows, Array]:
-    """Return the structure each match belongs to, or is nearest to, and how many tolerances away it is."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        away = distances / limits.tolerances
-    # A line is easily nearer than a point: what lies within a plane belongs to the plane.
-    most = np.where(away <= 1.0, limits.codimensions, 0).max(axis=1, keepdims=True)
-    eligible = np.where(limits.codimensions >= most, away, np.inf)
-    # A wide structure holds what narrow ones hold: of those that do the narrowest. Ranks below 0 come before any distance.
-    narrowest = np.argsort(np.argsort(limits.tolerances)) - len(limits.tolerances)
-    nearest = np.argmin(np.where(eligible <= 1.0, narrowest, eligible), axis=1)
-    return nearest, away[np.arange(len(distances)), nearest]
+def probabilities_of(
+    scene: Models, matches: MatchSet, anomaly_scores: Array, searched: MatchSet, scores: Scores, families: Families, parameters: Parameters
+) -> Array:
+    """Return the probabilities (n, k) that matches with anomaly scores (n,) belong to each model of a scene.
 
-
-def break_one_to_one(
-    matches: MatchSet, labelling: Labelling, scores: Array, planes: Mask, parameters: Parameters
-) -> Labelling:
-    """Return the labelling without matches whose keypoint has a more probable one: a point has one partner in the other image.
-
-    The probability of the others is at most 1 minus that of the better one. Of those that are as probable the one of better score is
-    kept. Partners so near each other that one model may be preferred by both do not compete, nor do partners on one plane. `planes`
-    (k,) tells which structures are planes.
+    Shares are estimated among the matches that were `searched`.
     """
-    kept, probabilities, labels = np.flatnonzero(labelling.keep), labelling.probabilities.copy(), labelling.labels
-    on_plane, apart = planes[labels], parameters.preference_limit * matches.unit
-    for numbers, other in zip(matches.keypoints, (matches.coordinates[:, 2:], matches.coordinates[:, :2]), strict=True):
-        rows = kept[np.bincount(numbers[kept])[numbers[kept]] > 1]
-        if len(rows) == 0:
-            continue
-        rows = rows[np.lexsort((scores[rows], -labelling.probabilities[rows], numbers[rows]))]
-        first = np.concatenate([[True], np.diff(numbers[rows]) != 0])
-        best = rows[first][np.cumsum(first) - 1]
-        far = np.abs(other[rows] - other[best]).max(axis=1) > apart
-        beaten = far & ~(on_plane[rows] & (labels[rows] == labels[best]))
-        left = 1.0 - labelling.probabilities[best[beaten]]
-        probabilities[rows[beaten]] = np.minimum(probabilities[rows[beaten]], left)
-    keep = probabilities > 0.5
-    return replace(labelling, keep=keep, probabilities=probabilities, labels=np.where(keep, labels, -1))
+    rows = (matches.data, anomaly_scores), (searched.data, scores.of_matches), (scores.decoys, scores.of_decoys)
+    distances = [np.sqrt(families.squared_residuals(scene, data).T, order="C") for data, _ in rows]
+    of_matches, of_searched, of_decoys = distances
+    components = components_of(scene, of_searched, of_decoys, searched.unit, families, parameters)
+    lines = np.flatnonzero(families.codimensions[scene.family_ids] == 1)
+    factors, searched_factors = np.ones_like(of_matches), np.ones_like(of_searched)
+    for item in lines.tolist():
+        near, near_decoys = (each[:, item] <= scene.tolerances[item] for each in (of_searched, of_decoys))
+        ranked = np.sort(scores.of_decoys[near_decoys])
+        exponent = score_exponent(tail_shares(scores.of_matches[near], ranked), searched.weights[near])
+        every = np.sort(scores.of_decoys)
+        for of, into in ((anomaly_scores, factors), (scores.of_matches, searched_factors)):
+            significant = tail_shares(of, every) <= parameters.significant_share
+            into[:, item] = significant * exponent * tail_shares(of, ranked) ** (exponent - 1.0)
+    shares = estimate_shares(densities(of_searched, searched_factors, components), searched.weights)
+    probabilities = np.zeros_like(of_matches)
+    _probability_kernel(densities(of_matches, factors, components), shares, components, probabilities)
+    return probabilities
+
+
+def components_of(
+    scene: Models, distances: Array, decoys: Array, unit: float, families: Families, parameters: Parameters
+) -> tuple[Rows, Rows, Array, Array, Array, Mask]:
+    """Return the components (m,) of the mixture but mismatches anywhere, from distances (n, k) of matches and (N, k) of decoys.
+
+    Of each: its structure, the motion of this (-1 for none), the scales across and along, the ratio of its density at distance 0 to that
+    of mismatches anywhere, and whether it is one of matches.
+    """
+    found: list[tuple[int, int, float, float, float, bool]] = []
+    least = parameters.least_noise * unit
+    for item, codimension in enumerate(families.codimensions[scene.family_ids].tolist()):
+        motion = int(scene.owners[item]) if scene.owners[item] != item else -1
+        along = max(float(scene.noise[item]), least)
+        across = along
+        if motion >= 0:
+            # A lens that is not undistorted bends the lines of each surface differently.
+            across = max(float(scene.noise[motion]), least)
+            near = (distances[:, item] <= 2.0 * along) & (distances[:, item] <= scene.tolerances[item])
+            if near.any():
+                across = max(across, min(float(np.median(distances[near, motion])) / 0.6745, 3.0 * across))
+            along = max(along, across)
+        widest = max(27.0 * along, unit * parameters.widest_tolerance(codimension))
+        volume = 2.0 * widest if codimension == 1 else np.pi * widest**2
+        # One decoy more, so that the share is never 0.
+        anywhere = (1.0 + np.count_nonzero(decoys[:, item] <= widest)) / (1.0 + len(decoys)) / volume
+        for step in range(_N_TRUE + _N_CROWDS):
+            true, factor = step < _N_TRUE, 3.0**step
+            one, other = (across * factor, along * factor) if true else (along * factor, along * factor)
+            peak = 1.0 / (2.0 * np.pi * one * other) if codimension == 2 else 1.0 / (np.sqrt(2.0 * np.pi) * other)
+            found.append((item, motion if true else -1, one, other, peak / anywhere, true))
+    columns = zip(*found, strict=True)
+    kinds = np.int64, np.int64, np.float64, np.float64, np.float64, np.bool_
+    structures, motions, across_, along_, heights, true_ = (
+        np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)
+    )
+    return structures, motions, across_, along_, heights, true_
+
+
+def densities(distances: Array, factors: Array, components: tuple[Any, ...]) -> Array:
+    """Return the ratios (m, n) of densities to that of mismatches anywhere, from distances (n, k).
+
+    `factors` (n, k) are the ratios of the densities of scores among the matches of each structure to those among mismatches.
+    """
+    ratios = np.empty((len(components[0]), len(distances)))
+    _density_kernel(distances, factors, components, ratios)
+    return ratios
+
+
+def estimate_shares(ratios: Array, weights: Array) -> Array:
+    """Return the shares (m + 1,) of components among matches with ratios (m, n), the last that of mismatches anywhere."""
+    n = len(ratios)
+    shares = np.full(n + 1, 0.7 / max(n, 1))
+    shares[-1] = 0.3
+    _share_kernel(ratios, weights, _N_STEPS, _PRIOR, shares)
+    return shares
+
+
+def score_exponent(tails: Array, weights: Array) -> float:
+    """Return the exponent e of the density e p^(e - 1) of true matches among those with tail shares p (n,)."""
+    logs, exponent, share = np.log(tails), 0.5, 0.5
+    for _ in range(_N_STEPS):
+        ratios = share * exponent * np.exp((exponent - 1.0) * logs)
+        true = weights * ratios / (ratios + 1.0 - share)
+        share = (true.sum() + _PRIOR) / (weights.sum() + 2.0 * _PRIOR)
+        # As if one more true match had p = 1 / e.
+        exponent = min(float((true.sum() + 1.0) / (1.0 - (true * logs).sum())), 1.0)
+    return exponent
+
+
+def tail_shares(scores: Array, ranked: Array) -> Array:
+    """Return, for each score, how often a mismatch scores as well: (1 + #) / (1 + N), # of the N `ranked` decoys having at most it."""
+    as_good = np.searchsorted(ranked, scores, side="right")
+    return np.asarray((1.0 + as_good) / (1.0 + len(ranked)), dtype=np.float64)
+
+
+def is_overlay(scene: Models, labels: Rows, weights: Array) -> Mask:
+    """Return which structures did not move while more matches did: a watermark, a border, the bonnet of the car."""
+    support = np.bincount(labels + 1, weights, minlength=len(scene) + 1)[1:]
+    return np.asarray(scene.stationary & (support < support[~scene.stationary].sum()))
+
+
+@jit
+def _density_kernel(distances: Any, factors: Any, components: Any, ratios: Any) -> None:
+    structures, motions, across, along, heights, true = components
+    for item in range(len(structures)):
+        structure, motion = structures[item], motions[item]
+        for row in range(len(distances)):
+            distance = distances[row, structure]
+            square, limit = (distance / along[item]) ** 2, _NEGLIGIBLE**2
+            if motion >= 0:
+                off = distances[row, motion]
+                square = (off / across[item]) ** 2 + max(distance * distance - off * off, 0.0) / along[item] ** 2
+            ratio = heights[item] * np.exp(-0.5 * square) if square < limit else 0.0
+            ratios[item, row] = ratio * factors[row, structure] if true[item] else ratio
+
+
+@jit
+def _share_kernel(ratios: Any, weights: Any, n_steps: int, prior: float, shares: Any) -> None:
+    m, counts = len(ratios), np.empty(len(shares))
+    for _ in range(n_steps):
+        counts[:] = prior
+        for row in range(len(weights)):
+            density = shares[m]
+            for item in range(m):
+                density += shares[item] * ratios[item, row]
+            by_density = weights[row] / density
+            counts[m] += shares[m] * by_density
+            for item in range(m):
+                counts[item] += shares[item] * ratios[item, row] * by_density
+        shares[:] = counts / counts.sum()
+
+
+@jit
+def _probability_kernel(ratios: Any, shares: Any, components: Any, probabilities: Any) -> None:
+    structures, true = components[0], components[5]
+    m = len(ratios)
+    for row in range(len(probabilities)):
+        density = shares[m]
+        for item in range(m):
+            term = shares[item] * ratios[item, row]
+            density += term
+            if true[item]:
+                probabilities[row, structures[item]] += term
+        probabilities[row] /= density

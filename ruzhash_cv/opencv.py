@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._arrays import Array
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_real, largest_coordinate
 from ruzhash_cv.cameras import Camera, Sight, as_seen
-from ruzhash_cv.competition import drop_repetitions
-from ruzhash_cv.consensus import Consensus, largest_consensus, models_tried, precise
-from ruzhash_cv.evidence import held_by
+from ruzhash_cv.estimate import estimate
 from ruzhash_cv.filtering import Model, families_of
+from ruzhash_cv.labelling import is_overlay
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.base import Families, Models
+from ruzhash_cv.models.base import Models
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
+from ruzhash_cv.motions import likeliest_matrix
 from ruzhash_cv.parameters import PARAMETERS, Parameters
 from ruzhash_cv.reasons import MIN_MATCHES
-from ruzhash_cv.sampling import decoys_of_matches
-from ruzhash_cv.search import Tried, search
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.
 ROBUST_METHODS = (4, 8, 16, *range(32, 39))
@@ -292,55 +289,24 @@ def _find(kind: Model, points1: ArrayLike, points2: ArrayLike, threshold: float,
 def find_matrix(
     kind: Model, matches: MatchSet, threshold: float, parameters: Parameters, rng: np.random.Generator
 ) -> Array | None:
-    """Return the matrix (3, 3) of pixels; None for too few matches, and where no structure is found."""
+    """Return the likeliest matrix (3, 3) of pixels, each match counted by its probability; None if nothing is found."""
     if matches.n_groups < MIN_MATCHES:
         return None
-    searched, rows = matches.sample(parameters.max_searched, rng)
-    structures, tried, families, decoys = _search(kind, searched, parameters, rng)
-    if len(structures) == 0:
+    families = families_of("homography" if kind == "homography" else "auto", matches.calibrated or None)
+    found = estimate(matches, families, parameters, rng)
+    if len(found.scene) == 0:
         return None
+    scene, family_id = found.scene, len(families) - 1
+    labels, of_any = found.probabilities.argmax(axis=1), np.minimum(found.probabilities.sum(axis=1), 1.0)
     # Squares must not overflow.
-    family_id, limit = len(families) - 1, min(max(threshold * matches.frame.scale, 1e-300), 1e100)
-    models = models_tried(tried, family_id, searched, decoys, families, rng)
-    if len(models) == 0:
+    reach = min(max(threshold * matches.frame.scale, 1e-300), 1e100)
+    candidates = scene.matrices[scene.family_ids == family_id]
+    moving = ~is_overlay(scene, np.where(of_any > 0.5, labels, -1), matches.weights)[labels]
+    given = matches, families, family_id, parameters, rng, reach
+    matrix, _ = likeliest_matrix(candidates, matches.weights * of_any * moving, labels, *given)
+    if matrix is None:
         return None
-    repeats = np.bincount(matches.where, minlength=len(matches))
-    moving = ~_overlaid(structures, matches, families)
-
-    def consensus(of: Rows) -> Consensus:
-        return Consensus(families[family_id], matches.take(of), repeats[of], limit, parameters)
-
-    largest = largest_consensus(consensus(rows[moving[rows]]), models, rng)
-    model = Models.of_family(precise(consensus(np.flatnonzero(moving)), largest)[None], family_id)
-    return np.asarray(families.to_pixels(model, matches.into)[0])
-
-
-def _search(
-    kind: Model, matches: MatchSet, parameters: Parameters, rng: np.random.Generator
-) -> tuple[Models, Tried, Families, Array]:
-    """Return structures, what was tried, families and decoys; if motions alone are not found, planes may still propose one.
-
-    Of planes one is wanted, not all. So twice as many models are refitted, and neighbourhoods hardly larger than a sample take part.
-    """
-    if kind == "homography":
-        sizes = 5, *parameters.neighbourhoods
-        parameters = replace(parameters, n_refits=2 * parameters.n_refits, neighbourhoods=sizes)
-    for model in (kind,) if kind == "homography" else (kind, "auto"):
-        families = families_of(model, matches.calibrated or None)
-        decoys = decoys_of_matches(matches, parameters, rng)
-        structures, discarded, scores, tried = search(matches, decoys, families, parameters, rng)
-        structures, *_ = drop_repetitions(structures, discarded, scores, matches, decoys, families, parameters, rng)
-        if len(structures) > 0:
-            break
-    return structures, tried, families, decoys
-
-
-def _overlaid(structures: Models, matches: MatchSet, families: Families) -> NDArray[np.bool_]:
-    """Return which matches (n,) are an overlay: they did not move, and structures that did explain more."""
-    stationary = structures.stationary
-    if not structures.support[stationary].sum() < structures.support[~stationary].sum():
-        return np.zeros(len(matches), bool)
-    return np.asarray(held_by(structures.take(np.flatnonzero(stationary)), matches, families).any(axis=0))
+    return np.asarray(families.to_pixels(Models.of_family(matrix[None], family_id), matches.into)[0])
 
 
 def _one_of(ours: ArrayLike | None, theirs: ArrayLike | None, name: str, other: str) -> ArrayLike:
@@ -366,8 +332,12 @@ def _as_opencv(kind: Model, matrix: Array | None, points1: Array, points2: Array
     if matrix is None:
         return None, np.zeros((len(points1), 1), np.uint8)
     with np.errstate(all="ignore"):  # what overflows is no coordinate
-        squared = FAMILIES[kind].squared_residuals(np.hstack([points1, points2]), matrix.reshape(1, 9))[0]
-    return scaled(matrix), (np.sqrt(squared) <= threshold).astype(np.uint8)[:, None]
+        if kind == "homography":
+            projected = np.column_stack([points1, np.ones(len(points1))]) @ matrix.T
+            squared = np.square(projected[:, :2] / projected[:, 2:] - points2).sum(axis=1)
+        else:
+            squared = FAMILIES[kind].squared_residuals(np.hstack([points1, points2]), matrix.reshape(1, 9))[0]
+        return scaled(matrix), (np.sqrt(squared) <= threshold).astype(np.uint8)[:, None]
 
 
 def scaled(matrix: Array) -> Array:

@@ -34,6 +34,7 @@ class Parameters:
     motion_samples: int = _number(
         48, "samples of fundamental matrices in their first round; also those of a plane and two matches off it"
     )
+    last_samples: int = _number(128, "samples of a motion's matches that its last matrix is chosen among")
     n_refits: int = _number(16, "models of a family refitted in each round, for each proposal")
     neighbourhoods: tuple[int, ...] = _number(
         (10, 20, 40, 0), "neighbours a sample is drawn from, in turn; 0: all matches"
@@ -84,6 +85,13 @@ class Parameters:
         "a repetition with fewer matches than this share of the stronger structures need not compete for keypoints",
         "share",
     )
+    exact_noise: float = _number(
+        1.0 / 15.0, "noise, in units, below which two matrices fit a surface equally well"
+    )
+    held_nats: float = _number(
+        10.0, "log-likelihood that the matches of a surface may lose for it to belong to a motion"
+    )
+    least_noise: float = _number(0.1, "least noise scale of the law of residuals, in units")
     student_degrees: tuple[float, ...] = _number(
         (2.0, 8.0, 1000.0), "degrees of freedom of the laws that residuals may have in the last fits"
     )

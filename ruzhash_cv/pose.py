@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ruzhash_cv.cameras import Camera, Sight
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
 from ruzhash_cv.models.linear import directions
-from ruzhash_cv.motions import MOST_SEARCHED, MotionProblem
+from ruzhash_cv.estimate import Estimate
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.sampling import draw_samples, drawn_alike
 
@@ -22,6 +21,8 @@ N_FIVES = 48
 #: Essential matrices that are refined, and steps of each.
 _N_REFINED, _N_STEPS = 4, 6
 _SEED = 0
+#: A guard on the time: of more matches a random part is searched.
+_MOST_SEARCHED = 16_384
 _FAMILY = EssentialMatrices()
 
 
@@ -55,17 +56,6 @@ class CameraPose(Record):
         return iter((self.rotation, self.translation))
 
 
-class _Structure(Protocol):
-    """What a pose needs of a structure."""
-
-    @property
-    def matrix(self) -> Array: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def noise_scale(self) -> float: ...
-
-
 @dataclass(frozen=True)
 class Views:
     """Rows with rays (n, 10) of all matches, their weights (n,), and the rows of the motion's `own` matches; lengths of the frame."""
@@ -80,7 +70,7 @@ class Views:
         """Return at most about as many rows as motions are searched in, drawn at random, of the motion's own and of others alike."""
         labels = np.full(len(self.data), -1)
         labels[self.own] = 0
-        rows = drawn_alike(labels, MOST_SEARCHED, np.random.default_rng(_SEED))
+        rows = drawn_alike(labels, _MOST_SEARCHED, np.random.default_rng(_SEED))
         if len(rows) == len(self.data):
             return self
         own = np.flatnonzero(labels[rows] == 0)
@@ -99,25 +89,24 @@ class Placed:
 
 
 def pose_of_motion(
-    structures: Sequence[_Structure],
-    own: Mask,
-    distinct: Rows,
-    problem: MotionProblem,
-    cameras: tuple[Camera, Camera] | None,
+    estimate: Estimate, motion: int, own: Mask, distinct: Rows, cameras: tuple[Camera, Camera] | None
 ) -> CameraPose:
-    """Return the pose of a motion, the first of `structures`, from its matrix and that of its strongest plane, the second.
+    """Return the pose of a motion of the scene, from its matrix, its surfaces and its matches, each by its probability.
 
     `own` (N,) tells which of the matches given are the motion's, `distinct` (N,) which distinct match each is.
     """
-    matches, parameters, n = problem.matches, problem.parameters, len(distinct)
+    matches, parameters, scene, n = estimate.matches, estimate.parameters, estimate.scene, len(distinct)
     data, into = (matches.data, matches.into) if cameras is None else _with_rays(matches, cameras)
-    scale = matches.frame.scale
-    noise = max(structures[0].noise_scale, 1e-3) * scale
-    every = Views(data, problem.weights, np.unique(distinct[own]), noise, parameters.preference_cut * noise)
+    noise = max(float(scene.noise[motion]), 1e-3 * matches.frame.scale)
+    members = scene.owners == motion
+    weights = matches.weights * np.minimum(estimate.probabilities[:, members].sum(axis=1), 1.0)
+    every = Views(data, weights, np.unique(distinct[own]), noise, parameters.preference_cut * noise)
     views = every.part()
-    essentials = np.vstack([_essentials_of(structure, into) for structure in structures])
+    planes = np.flatnonzero(members & (np.arange(len(scene)) != motion))[:1]
+    essentials = np.vstack([_essentials_of(estimate, item, into) for item in (motion, *planes.tolist())])
     # An essential matrix was chosen among such samples.
-    sampled = np.zeros((0, 9)) if structures[0].kind == "essential" else from_samples_of_five(views, parameters)
+    is_essential = estimate.families[scene.family_ids[motion]].name == "essential"
+    sampled = np.zeros((0, 9)) if is_essential else from_samples_of_five(views, parameters)
     placed = best_pose(essentials, sampled, views)
     if views is not every:
         placed = best_pose(_essential(placed), np.zeros((0, 9)), every)
@@ -142,15 +131,17 @@ def _with_rays(matches: MatchSet, cameras: tuple[Camera, Camera]) -> tuple[Array
     return np.hstack([matches.coordinates, np.nan_to_num(rays, nan=1.0)]), (sight.into1, sight.into2)
 
 
-def _essentials_of(structure: _Structure, into: tuple[Array, Array]) -> Array:
-    """Return the essential matrices (m, 9) that a structure's matrix makes."""
+def _essentials_of(estimate: Estimate, item: int, into: tuple[Array, Array]) -> Array:
+    """Return the essential matrices (m, 9) that the matrix of a model of the scene makes."""
+    matrix = estimate.families.to_pixels(estimate.scene.take(np.array([item])), estimate.matches.into)[0]
+    kind = estimate.families[estimate.scene.family_ids[item]].name
     to_rays1, to_rays2 = (np.linalg.inv(each) for each in into)
-    if structure.kind == "homography":
-        plane = np.linalg.inv(to_rays2) @ structure.matrix @ to_rays1
+    if kind == "homography":
+        plane = np.linalg.inv(to_rays2) @ matrix @ to_rays1
         return _FAMILY.from_plane(plane.ravel(), np.zeros((0, 10)), 0, np.random.default_rng(_SEED))
-    if structure.kind == "essential":
-        return structure.matrix.reshape(1, 9)
-    return as_essential((to_rays2.T @ structure.matrix @ to_rays1).reshape(1, 9))
+    if kind == "essential":
+        return matrix.reshape(1, 9)
+    return as_essential((to_rays2.T @ matrix @ to_rays1).reshape(1, 9))
 
 
 def _angles(placed: Placed, first: Array, second: Array) -> Array:

@@ -14,8 +14,8 @@ from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import check_int
 from ruzhash_cv.cameras import as_both_cameras
-from ruzhash_cv.models.base import Models
-from ruzhash_cv.motions import MotionProblem, find_motions, fundamental_matrix, motion_matrix
+from ruzhash_cv.estimate import Estimate
+from ruzhash_cv.motions import matrix_of_surface
 from ruzhash_cv.pose import CameraPose, pose_of_motion
 from ruzhash_cv.sampling import REJECTIONS
 
@@ -29,22 +29,21 @@ _SUCCESSORS = {
 
 @dataclass(frozen=True, eq=False)
 class Structure(Record):
-    """One plane, or one rigid motion, behind the kept matches.
+    """One rigid motion, or one plane, behind the kept matches.
 
     Attributes
     ----------
     matrix : ndarray of float64, shape (3, 3)
         Homography (x2 ~ H x1) or fundamental matrix (x2^T F x1 = 0) of pixels, or essential matrix of rays (x2^T E x1 = 0), refitted to
-        its matches; unit norm. Where cameras were given, pixels are those without distortion, as `cv2.undistortPoints` makes them with
-        ``P=K``, and rays where a camera is of a 360 degree image.
+        its matches. A homography has H[2, 2] = 1 as OpenCV's (unit norm if H[2, 2] is 0), others have unit norm. If cameras were
+        given, pixels are without distortion, as `cv2.undistortPoints` makes them with ``P=K``, and rays are used if a camera is of a
+        360 degree image.
     kind : str
         ``"homography"``, ``"fundamental"`` or ``"essential"``.
     support : int
-        Matches labelled with it.
+        Matches labelled with it or with one of its `parts`.
     tolerance : float
-        In the points' unit: a match with at most this residual belongs to it. Not so if it lies within a plane and this is none, if its
-        keypoint has a more probable match, or if (on an epipolar line) it scores no better than decoys. Without a `threshold` a match
-        further off belongs to it too where that is more probable than not.
+        In the points' unit: six noise scales, or the `threshold`. Matches with larger residuals rarely belong to it.
     noise_scale : float
         In the points' unit: standard deviation of the noise of each coordinate, from the median residual.
     evidence : float
@@ -53,6 +52,8 @@ class Structure(Record):
         Its matches did not move while others did: a watermark, a time stamp, a border, the bonnet of the car.
     fundamental : ndarray of float64, shape (3, 3), or None
         Fundamental matrix of a rigid motion, known cameras or not; None for a homography.
+    parts : tuple of int
+        Indices into `FilterResult.models` of the surfaces of a rigid motion; empty for a surface.
     """
 
     matrix: Array
@@ -63,21 +64,6 @@ class Structure(Record):
     evidence: float
     stationary: bool = False
     fundamental: Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Motion(Structure):
-    """What moves as one between the images, seen from the camera: a rigid scene, or an object that moves by itself.
-
-    `Structure` has the other attributes. `kind` is ``"homography"`` where no match tells more: one plane, or a camera that only turns.
-    `tolerance` is for matches off its planes; the matches of its planes belong to it too.
-
-    Attributes
-    ----------
-    parts : tuple of int
-        Indices into `FilterResult.models` of the planes that are its parts.
-    """
-
     parts: tuple[int, ...] = ()
 
 
@@ -105,7 +91,8 @@ class FilterResult(Record):
         coordinate is not finite or beyond any image (1e9 pixels). Such a row is not kept, and neither counted nor drawn; its score is
         1, its probability 0.
     models : tuple of Structure
-        Strongest first.
+        The motion of most matches first, then the others. The surfaces of a motion, its `parts`, follow it. A plane that is part of no
+        motion, because no match shows parallax, stands for itself.
     degenerate_samples : dict of str to int
         Minimal samples rejected, by reason: ``"repeated"``, ``"collinear"``, ``"flipped"``, ``"unsolved"``.
     n_models : int
@@ -113,7 +100,7 @@ class FilterResult(Record):
     reason : str or None
         Why there are no structures, or why none of their matches is kept; None where some are.
     seconds : dict of str to float
-        Time of two stages: ``"search"``, for models and structures, and ``"labelling"``, for last fits, probabilities and mask.
+        Time of the call, ``"total"``.
 
     Examples
     --------
@@ -122,8 +109,7 @@ class FilterResult(Record):
     >>> result = filter_points(points, 0.5 * points + 3.0)
     >>> result
     <FilterResult: 60 of 60 matches kept, 1 structure>
-    >>> matrix = result.models[0].matrix
-    >>> np.allclose(matrix / matrix[2, 2], [[0.5, 0, 3], [0, 0.5, 3], [0, 0, 1]])
+    >>> np.allclose(result.models[0].matrix, [[0.5, 0, 3], [0, 0.5, 3], [0, 0, 1]])
     True
     """
 
@@ -137,9 +123,8 @@ class FilterResult(Record):
     n_models: int = 0
     reason: str | None = None
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
-    #: What motions are searched in, when they are asked for, and the distinct match (n,) that each match given is, -1 for what is
-    #: flagged; None where nothing was found.
-    _motion_problem: MotionProblem | None = field(default=None, compare=False)
+    #: The estimate whose view this is, and the distinct match (n,) that each kept match is, -1 for others; None if nothing was found.
+    _estimate: Estimate | None = field(default=None, compare=False)
     _distinct: Rows | None = field(default=None, compare=False)
 
     def __getattr__(self, name: str) -> Any:
@@ -147,18 +132,20 @@ class FilterResult(Record):
             raise AttributeError(f"`FilterResult.{name}` is gone: {_SUCCESSORS[name]}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    @property
-    def motions(self) -> tuple[Motion, ...]:
-        """Motions, those of most matches first, where a flagged match counts by the share of these that score no better.
+    @cached_property
+    def motions(self) -> tuple[Structure, ...]:
+        """Those of `models` that are not part of another: rigid motions, and planes of no motion."""
+        parts = {part for model in self.models for part in model.parts}
+        return tuple(model for item, model in enumerate(self.models) if item not in parts)
 
-        They are searched for when first asked for.
-        """
-        return self._motions[0]
-
-    @property
+    @cached_property
     def motion_labels(self) -> Rows:
         """Index into `motions` of the motion each kept match belongs to, -1 = none; shape (n,)."""
-        return self._motions[1]
+        numbers = np.full(len(self.models) + 1, -1)
+        for number, motion in enumerate(self.motions):
+            item = next(item for item, model in enumerate(self.models) if model is motion)
+            numbers[[item, *motion.parts]] = number
+        return np.asarray(numbers[self.labels])
 
     @property
     def evidence(self) -> float:
@@ -170,20 +157,16 @@ class FilterResult(Record):
         """
         return max((structure.evidence for structure in self.models if not structure.stationary), default=0.0)
 
-    @cached_property
-    @uninterrupted
-    def _motions(self) -> tuple[tuple[Motion, ...], Rows]:
-        if self._motion_problem is None or self._distinct is None:
-            return (), np.full(len(self.labels), -1)
-        return _motions_in_pixels(self._motion_problem, self._distinct, self.labels)
-
     @uninterrupted
     def plane_motion(self, structure: int) -> Array | None:
         """Return a fundamental matrix (3, 3) that fits one structure's matches, or None; of a plane, one of the many that do."""
         n = len(self.models)
         if not -n <= check_int(structure, "structure", at_least=-sys.maxsize) < n:
             raise IndexError(f"`structure` must be an index into {n} models, got {structure}")
-        return None if self._motion_problem is None else motion_matrix(self._motion_problem, structure)
+        model = self.models[structure]
+        if model.fundamental is not None or self._estimate is None:
+            return model.fundamental
+        return matrix_of_surface(self._estimate, structure % n)
 
     @uninterrupted
     def camera_pose(self, camera1: Any = None, camera2: Any = None, motion: int = 0) -> CameraPose:
@@ -219,20 +202,19 @@ class FilterResult(Record):
         >>> t.round(3) + 0.0
         array([1., 0., 0.])
         """
-        problem, distinct, motions = self._motion_problem, self._distinct, self.motions
+        estimate, distinct, motions = self._estimate, self._distinct, self.motions
         cameras = None if camera1 is None and camera2 is None else as_both_cameras(camera1, camera2)
-        if problem is None or distinct is None or not motions:
-            raise IndexError(f"there is no motion to tell a pose by: {printing.headline(self)}")
+        if estimate is None or distinct is None or not motions:
+            raise IndexError(f"there is no motion whose pose could be estimated: {printing.headline(self)}")
         if not -len(motions) <= check_int(motion, "motion", at_least=-sys.maxsize) < len(motions):
             raise IndexError(f"`motion` must be an index into {len(motions)} motions, got {motion}")
-        if cameras is None and not problem.matches.calibrated:
+        if cameras is None and not estimate.matches.calibrated:
             raise TypeError(
                 "`camera1` and `camera2` must be given: the matches were filtered without two known cameras"
             )
+        item = next(item for item, model in enumerate(self.models) if model is motions[motion])
         own = self.motion_labels == motion % len(motions)
-        found = motions[motion]
-        structures = [found, *(self.models[part] for part in found.parts[:1])]
-        return pose_of_motion(structures, own, distinct, problem, cameras)
+        return pose_of_motion(estimate, item, own, distinct, cameras)
 
     def __repr__(self) -> str:
         return f"<FilterResult: {printing.headline(self)}>"
@@ -242,34 +224,3 @@ class FilterResult(Record):
 
     def _repr_html_(self) -> str:
         return printing.as_html(self)
-
-
-def _motions_in_pixels(problem: MotionProblem, distinct: Rows, structures: Rows) -> tuple[tuple[Motion, ...], Rows]:
-    """Return motions in pixels that have matches, and which of them each match given belongs to, -1 for none.
-
-    A match of a structure (n,) belongs to the motion that holds this, also where a `threshold` is wider than the structure.
-    """
-    found, labels = find_motions(problem)
-    holds = np.argmax(found.holds, axis=0)
-    own = np.where(structures < 0, np.append(labels, -1)[distinct], holds[structures])
-    listed, given = np.unique(np.append(-1, own), return_inverse=True)
-    supports = np.bincount(given[1:], minlength=len(listed)).tolist()
-    motions = [_as_motion(problem, found, *each) for each in zip(listed[1:].tolist(), supports[1:], strict=False)]
-    return tuple(motions), given[1:] - 1
-
-
-def _as_motion(problem: MotionProblem, found: Models, item: int, support: int) -> Motion:
-    own, scale = found.take(np.array([item])), problem.matches.frame.scale
-    planes = own.holds[0] & problem.families.is_plane(problem.structures)
-    matrix, kind = problem.families.to_pixels(own, problem.matches.into)[0], problem.families[own.family_ids[0]].name
-    return Motion(
-        matrix,
-        kind,
-        support,
-        float(own.tolerances[0] / scale),
-        float(own.noise[0] / scale),
-        float(own.evidences[0]),
-        stationary=bool((own.holds[0] & problem.stationary).any()),
-        fundamental=fundamental_matrix(matrix, kind, problem.matches),
-        parts=tuple(np.flatnonzero(planes).tolist()),
-    )

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ruzhash_cv._arrays import COORDINATES, Array, Mask, Rows
-from ruzhash_cv.competition import without_texture
+from ruzhash_cv._arrays import COORDINATES, Array, Rows
 from ruzhash_cv.evidence import candidates, extract, meaningful, select, strongest_first
 from ruzhash_cv.fits import refits
 from ruzhash_cv.matches import MatchSet
@@ -75,11 +74,11 @@ class Tried:
 
 def search(
     matches: MatchSet, decoys: Array, families: Families, parameters: Parameters, rng: np.random.Generator
-) -> tuple[Models, Mask, Scores, Tried]:
+) -> tuple[Models, Scores, Tried]:
     """Sample in rounds until what no structure explains looks like decoys, or `max_rounds`.
 
     The first round samples only the first family, of the most specific models: if it explains everything, others could only add
-    mismatches. Returns structures, strongest first, the matches (n,) discarded as repeated texture, scores, and what was tried.
+    mismatches. Returns structures, strongest first, scores, and what was tried.
     """
     still, weights = find_stationary(matches, decoys, families, parameters)
     tried, unexplained, leading = Tried.nothing(parameters), matches.weights, None
@@ -95,9 +94,6 @@ def search(
                 tried.add(samples, degenerate, family_id, proposal, matches, decoys, families)
         pool = Models.join(tried.candidates)
         structures, unexplained, pool = select(pool, weights, matches, decoys, families, parameters, tried.n)
-        structures, unexplained, discarded = without_texture(
-            structures, unexplained, pool, weights, matches, families, parameters, tried.n
-        )
         tried.candidates = [pool]
         structures = strongest_first(Models.join([structures, still]))
         others = decoys_of_unexplained(matches, unexplained, parameters, rng)
@@ -106,7 +102,7 @@ def search(
         if converged(structures, unexplained, scores, families, parameters, first_only):
             break
         leading = scores.of_matches
-    return structures, discarded, scores, tried
+    return structures, scores, tried
 
 
 def find_stationary(

@@ -87,6 +87,10 @@ class MotionFamily(TwoViewFamily, Protocol):
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
         """Return models (k, 9) of a plane's model (9,) and correspondences off it; at most `n` if these are drawn."""
 
+    @abstractmethod
+    def from_planes(self, planes: Array) -> Array:
+        """Return models (m, 9) of every two of the planes' models (k, 9)."""
+
 
 @dataclass(frozen=True)
 class CheckedFamily:
@@ -174,7 +178,8 @@ class Models:
     support: Array = field(default_factory=_empty("f8"))  # weight of the matches explained
     stationary: Mask = field(default_factory=_empty("?"))  # whether a structure's matches did not move
     noise: Array = field(default_factory=_empty("f8"))  # noise scale in the frame, 0 before the last fits
-    holds: Mask = field(default_factory=_empty("?"))  # (m, k): which structures a motion holds
+    holds: Mask = field(default_factory=_empty("?"))  # (m, k): which surfaces a motion holds
+    owners: Rows = field(default_factory=_empty("i8"))  # the motion that each model belongs to, itself if it is none's part
 
     @classmethod
     def none(cls) -> Models:

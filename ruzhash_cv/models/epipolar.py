@@ -124,6 +124,18 @@ class FundamentalMatrices:
         # Row r of [e]_x H is the cross product of e and H's columns.
         return unit_norm(np.cross(epipoles[:, None], matrix.T[None]).transpose(0, 2, 1).reshape(-1, 9))
 
+    def from_planes(self, planes: Array) -> Array:
+        """Return [e]_x H (m, 9) of every two of the homographies H (k, 9): the epipole e is an eigenvector of H2 H1^-1."""
+        first, second = np.where(~np.eye(len(planes), dtype=bool))
+        matrices = planes.reshape(-1, 3, 3)[first]
+        with np.errstate(all="ignore"):
+            homologies = planes.reshape(-1, 3, 3)[second] @ _adjugates(matrices)
+            usable = np.isfinite(homologies).all(axis=(1, 2))
+            values, vectors = np.linalg.eig(homologies[usable])
+        item, vector = np.nonzero(np.abs(values.imag) <= 1e-9 * np.abs(values))
+        epipoles, matrices = vectors[item, :, vector].real, matrices[usable][item]
+        return unit_norm(np.cross(epipoles[:, None], matrices.swapaxes(1, 2)).swapaxes(1, 2).reshape(-1, 9))
+
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return fundamental matrices (m, 9) of pixels; without distortion, of rays that `into1`, `into2` brought these to."""
         return carried(models, into1, into2)
@@ -167,9 +179,20 @@ class EssentialMatrices(FundamentalMatrices):
         essentials = unit_norm(np.array(models).reshape(-1, 9))
         return essentials[np.isfinite(essentials).all(axis=1)]
 
+    def from_planes(self, planes: Array) -> Array:
+        """Return the essential matrices (m, 9) nearest to the fundamental ones of every two homographies (k, 9) of rays."""
+        return as_essential(super().from_planes(planes))
+
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return the matrices (m, 9), which hold for rays."""
         return as_essential(models)
+
+
+def _adjugates(matrices: Array) -> Array:
+    """Return the adjugates (m, 3, 3): inverses but for a factor."""
+    columns = matrices.swapaxes(1, 2)
+    rows = [np.cross(columns[:, (item + 1) % 3], columns[:, (item + 2) % 3]) for item in range(3)]
+    return np.stack(rows, axis=1)
 
 
 def as_essential(models: Array) -> Array:

@@ -1,0 +1,101 @@
+"""The method on one page: from matches to the scene, and to how probable it is that a match belongs to each of its models.
+
+    search -> repetitions and overlapping planes are dropped, wide planes divided -> fits -> motions -> probabilities
+           -> the likeliest matrix of each motion -> probabilities
+
+Masks, labels, poses and the models of `find_homography` and its like are views of this estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv.competition import drop_repetitions, scored_without
+from ruzhash_cv.evidence import divide, held_by
+from ruzhash_cv.fits import refine, refine_structures
+from ruzhash_cv.labelling import probabilities_of
+from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import Families, Models
+from ruzhash_cv.motions import ranked_weights, with_best_matrices, with_motions
+from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.sampling import decoys_of_matches
+from ruzhash_cv.search import Tried, search
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A scene, the probabilities (n, k) that matches belong to each of its models, anomaly scores (n,), and what was tried."""
+
+    scene: Models
+    probabilities: Array
+    scores: Array
+    matches: MatchSet
+    families: Families
+    parameters: Parameters
+    tried: Tried | None = None
+
+    @classmethod
+    def nothing(cls, matches: MatchSet, families: Families, parameters: Parameters) -> Estimate:
+        """Return the estimate of matches that decide nothing."""
+        n = len(matches)
+        return cls(Models.none(), np.zeros((n, 0)), np.ones(n), matches, families, parameters)
+
+
+def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng: np.random.Generator) -> Estimate:
+    """Return the estimate for distinct matches; of many a part is searched, and all are scored and fitted."""
+    searched, rows = matches.sample(parameters.max_searched, rng)
+    given = searched, decoys_of_matches(searched, parameters, rng), families, parameters
+    surfaces, scores, tried = search(*given, rng)
+    surfaces, overlapping, scores = drop_repetitions(surfaces, scores, *given, rng)
+    if overlapping.any():
+        scene = with_motions(refine_structures(surfaces, searched, *given[2:]), scores.of_matches, *given, rng)
+        false = overlapped(scene, surfaces, overlapping, scores.of_matches, searched, families)
+        if false.any():
+            removed = held_by(surfaces, searched, families).any(axis=0)
+            surfaces = surfaces.take(np.flatnonzero(~false))
+            scores = scored_without(removed, surfaces, surfaces, scores, *given, rng)
+    surfaces = divide(surfaces, *given, tried.n)
+    anomaly_scores = scores.of_all(matches, rows, families, parameters)
+    if len(surfaces) == 0:
+        return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
+    surfaces = refine_structures(surfaces, matches, families, parameters)
+    scene = with_motions(surfaces, scores.of_matches, *given, rng)
+    probabilities = probabilities_of(scene, searched, scores.of_matches, searched, scores, families, parameters)
+    scene = with_best_matrices(scene, probabilities, searched, families, parameters, rng)
+    if len(searched) < len(matches):
+        scene = fitted_to_all(scene, matches, families, parameters)
+    probabilities = probabilities_of(scene, matches, anomaly_scores, searched, scores, families, parameters)
+    return Estimate(scene, probabilities, anomaly_scores, matches, families, parameters, tried)
+
+
+def overlapped(
+    scene: Models, surfaces: Models, overlapping: Mask, scores: Array, matches: MatchSet, families: Families
+) -> Mask:
+    """Return which surfaces (k,) are planes that overlap with those of stronger motions.
+
+    Repeated windows need not compete for keypoints. Hundreds of them, matched one window off, are a plane as large as the true one. The
+    true one is the one whose motion holds more matches: a wall moves as the things before it do.
+    """
+    weights = ranked_weights(surfaces, scores, matches, families)[0]
+    held = held_by(scene, matches, families)
+    strengths = np.array([held[scene.owners == owner].any(axis=0) @ weights for owner in scene.owners.tolist()])
+    planes = np.flatnonzero(families.is_plane(surfaces))
+    rank, false = np.full(len(surfaces), np.inf), np.zeros(len(surfaces), bool)
+    rank[planes] = -strengths[families.is_plane(scene)]
+    for plane in planes[np.argsort(rank[planes], kind="stable")].tolist():
+        false[plane] = (overlapping[plane] & (rank < rank[plane]) & ~false).any()
+    return false
+
+
+def fitted_to_all(scene: Models, matches: MatchSet, families: Families, parameters: Parameters) -> Models:
+    """Return the scene with rigid motions fitted to all matches within a unit, not only to those that were searched."""
+    rigid = np.flatnonzero(~families.is_plane(scene))
+    if len(rigid) == 0:
+        return scene
+    matrices, noise = scene.matrices.copy(), scene.noise.copy()
+    limits = np.full(len(rigid), matches.unit)
+    matrices[rigid], noise[rigid] = refine(scene.take(rigid), matches, limits, families, parameters)
+    return replace(scene, matrices=matrices, noise=noise)
