@@ -38,8 +38,6 @@ from ruzhash_cv.sampling import REJECTIONS
 _RATE = "`false_discovery_rate` is the share of wrong matches among those kept"
 
 
-#: The tolerance of a structure, in noise scales.
-TOLERANCE = 6.0
 T = TypeVar("T", bound=np.generic)
 #: What is searched for, by name.
 Model: TypeAlias = Literal["auto", "homography", "fundamental", "essential"]
@@ -323,7 +321,7 @@ def _in_pixels(estimate: Estimate, overlays: Mask, labels: Rows, threshold: floa
     scale, n = matches.frame.scale, len(scene)
     noise = scene.noise / scale
     least = estimate.parameters.least_noise * matches.unit / scale
-    tolerances = TOLERANCE * np.maximum(noise, least) if threshold is None else np.full(n, threshold)
+    tolerances = estimate.parameters.tolerance_scales * np.maximum(noise, least) if threshold is None else np.full(n, threshold)
     support = np.bincount(labels + 1, minlength=n + 1)[1:]
     models = []
     for item, matrix in enumerate(families.to_pixels(scene, matches.into)):

@@ -16,15 +16,14 @@ weaker motion are each other's neighbours: among those of a stronger one they ar
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import jit
 from ruzhash_cv.competition import interleaved
 from ruzhash_cv.evidence import Rules, candidates, count_weights, evidence
-from ruzhash_cv.fits import noise_scales, refine
+from ruzhash_cv.fits import EXACT, noise_scales, refine
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models, MotionFamily
 from ruzhash_cv.parameters import Parameters
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 MAX_MOTIONS = 8
 #: Planes that candidates are made of, the strongest ones.
 _N_PLANES = 4
-#: Steps of EM for the shares of noise scales in a likelihood, and the pseudo-count of each share, in matches.
-_N_STEPS, _PRIOR = 4, 0.5
 
 
 def assign(surfaces: Models, matches: MatchSet, families: Families) -> Rows:
@@ -52,9 +49,11 @@ def assign(surfaces: Models, matches: MatchSet, families: Families) -> Rows:
     return np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
 
 
-def ranked_weights(surfaces: Models, scores: Array, matches: MatchSet, families: Families) -> tuple[Array, Rows]:
+def ranked_weights(surfaces: Models, scores: Array | None, matches: MatchSet, families: Families) -> tuple[Array, Rows]:
     """Return weights (n,) of matches, and the surface of each; one of none counts by the share of these that score no better."""
     labels = assign(surfaces, matches, families)
+    if scores is None:
+        return matches.weights, labels
     ranked = np.sort(scores[labels < 0])
     better = np.searchsorted(ranked, scores, side="left") / max(1, len(ranked))
     return matches.weights * np.where(labels >= 0, 1.0, 1.0 - better), labels
@@ -62,7 +61,7 @@ def ranked_weights(surfaces: Models, scores: Array, matches: MatchSet, families:
 
 def with_motions(
     surfaces: Models,
-    scores: Array,
+    scores: Array | None,
     matches: MatchSet,
     decoys: Array,
     families: Families,
@@ -105,8 +104,7 @@ def find_motions(
     family_id = cast(int, families.motion_id)
     family, data, unit = cast(MotionFamily, families[family_id]), matches.data, matches.unit
     pool = plane_candidates(surfaces, np.append(free, True)[labels], matches, families, parameters, rng)
-    left, free, motions = np.append(free, True)[labels], free.copy(), []
-    least = np.zeros(0)
+    left, free, motions, least = np.append(free, True)[labels], free.copy(), [], None
     while len(motions) < MAX_MOTIONS:
         rows = np.flatnonzero(left)
         held = np.bincount(labels[rows] + 1, weights[rows], minlength=1)
@@ -117,32 +115,28 @@ def find_motions(
         tried = np.vstack([pool, family.solve(own.data[samples])[0]])
         squared = family.squared_residuals(own.data, tried)
         near = np.argsort(-(np.maximum(0.0, 1.0 - squared / unit**2) @ balanced), kind="stable")
-        given = Models.of_family(tried[near[: parameters.n_refits]], family_id)
+        given = Models.of_family(tried[near[: parameters.n_refits // 2]], family_id)
         models, noise = refine(given, own, np.full(len(given), unit), families, parameters)
         refined = family.squared_residuals(own.data, models)
-        if len(least) == 0:
+        if least is None:
             least = least_noise(np.vstack([squared, refined]), labels[rows], len(surfaces), family.sample_size)
-        limit = parameters.preference_cut * max(noise.min(initial=np.inf), 1e-6 * unit)
+        holds = held_by_motions(refined, labels[rows], least, unit, parameters) & free
+        limit = parameters.preference_cut * max(noise.min(initial=np.inf), EXACT * unit)
         order = np.argsort(np.minimum(refined, limit**2) @ own.weights, kind="stable")
-        for item in order.tolist():
-            motion = replace(Models.of_family(models[[item]], family_id), noise=noise[[item]])
-            holds = held_by_motion(refined[item], labels[rows], least, unit, parameters) & free
-            motion = accepted(
-                motion, holds, rows, len(tried), surfaces, weights, matches, decoys, families, parameters
-            )
-            if motion is None:
-                continue
+        given = replace(Models.of_family(models, family_id), noise=noise, holds=holds)
+        given = with_evidence(given, rows, len(tried), surfaces, weights, matches, decoys, families, parameters)
+        others = ~left & (labels >= 0) & np.append(~surfaces.stationary, False)[labels]
+        for item in order[given.evidences[order] > 0.0].tolist():
             mine = np.zeros(len(data), bool)
-            mine[rows] = refined[item] <= motion.tolerances[0] ** 2
-            mine &= (weights > 0.3 * matches.weights) & np.append(holds, True)[labels]
-            others = ~left & (labels >= 0) & np.append(~surfaces.stationary, False)[labels]
+            mine[rows] = refined[item] <= given.tolerances[item] ** 2
+            mine &= (weights > 0.3 * matches.weights) & np.append(holds[item], True)[labels]
             if not motions or not interleaved(matches.coordinates, mine, others, unit, parameters):
                 break
         else:
             break
-        motions.append(motion)
-        free &= ~holds
-        left &= ~(family.squared_residuals(data, motion.matrices)[0] <= motion.tolerances[0] ** 2)
+        motions.append(given.take(np.array([item])))
+        free &= ~holds[item]
+        left &= ~(family.squared_residuals(data, models[[item]])[0] <= given.tolerances[item] ** 2)
         left &= np.append(free, True)[labels]
     return motions
 
@@ -178,24 +172,23 @@ def least_noise(squared: Array, labels: Rows, n_surfaces: int, size: int) -> Arr
     return least
 
 
-def held_by_motion(squared: Array, labels: Rows, least: Array, unit: float, parameters: Parameters) -> Mask:
-    """Return which surfaces (k,) a matrix with squared residuals (n,) fits about as well as any matrix does.
+def held_by_motions(squared: Array, labels: Rows, least: Array, unit: float, parameters: Parameters) -> Mask:
+    """Return which surfaces (m, k) matrices with squared residuals (m, n) fit about as well as any matrix does.
 
     That is with at most twice the noise, and without losing more than `held_nats` in the likelihood of their matches. Noise below
     `exact_noise` is the same: a lens that is not undistorted bends the lines of each plane differently.
     """
-    holds, floor = np.zeros(len(least), bool), parameters.exact_noise * unit
+    holds, floor = np.zeros((len(squared), len(least)), bool), parameters.exact_noise * unit
     for surface in np.unique(labels[labels >= 0]).tolist():
-        own = squared[None, labels == surface]
-        noise, best = max(noise_scales(own, 1)[0], floor), max(least[surface], floor)
+        own = squared[:, labels == surface]
+        noise, best = np.maximum(noise_scales(own, 1), floor), max(least[surface], floor)
         lost = own.shape[1] * np.log(noise / best)
-        holds[surface] = lost <= parameters.held_nats and noise <= 2.0 * max(best, parameters.radii[0] * unit)
+        holds[:, surface] = (lost <= parameters.held_nats) & (noise <= 2.0 * max(best, parameters.radii[0] * unit))
     return holds
 
 
-def accepted(
-    motion: Models,
-    holds: Mask,
+def with_evidence(
+    motions: Models,
     rows: Rows,
     n_tried: int,
     surfaces: Models,
@@ -204,69 +197,65 @@ def accepted(
     decoys: Array,
     families: Families,
     parameters: Parameters,
-) -> Models | None:
-    """Return a motion with its evidence and tolerance, None if chance explains it: if nothing off its strongest plane agrees with it."""
-    data, unit = matches.data, matches.unit
-    family = cast(MotionFamily, families[motion.family_ids[0]])
-
-    def gains(among: Rows, n_free: int, background: Array | float = 0.0) -> Array:
-        return motion_evidence(motion, among, n_free, background, n_tried, weights, matches, decoys, families, parameters)
-
-    planes = np.flatnonzero(holds & families.is_plane(surfaces))
-    every = gains(rows, family.sample_size)
-    evidences = every.max()
-    if len(planes) > 0:
-        seed = surfaces.take(planes[:1])
-        distances = np.sqrt(families.squared_residuals(seed, data[rows])[0])
-        gain = -np.inf
+) -> Models:
+    """Return motions with evidences and tolerances; the evidence is that of the matches off the strongest plane that each holds."""
+    family = cast(MotionFamily, families[motions.family_ids[0]])
+    given = weights, matches, decoys, families, parameters
+    every = motion_evidence(motions, rows, family.sample_size, n_tried, *given)
+    evidences, steps = every.max(axis=1), every.argmax(axis=1) + parameters.tolerance_steps
+    planes = motions.holds & families.is_plane(surfaces)
+    seeds = np.where(planes.any(axis=1), planes.argmax(axis=1), -1)
+    for seed in np.unique(seeds[seeds >= 0]).tolist():
+        own = np.flatnonzero(seeds == seed)
+        plane = surfaces.take(np.array([seed]))
+        distances = np.sqrt(families.squared_residuals(plane, matches.data[rows])[0]) / matches.unit
+        gains = np.full(len(own), -np.inf)
         # Surfaces are connected: matches near a plane are used first, those further off only if the first show no motion.
-        for reach in (parameters.preference_limit * unit, np.inf):
-            near = (distances > unit) & (distances <= reach)
-            ratios = np.sqrt(2.0) * parameters.radii[:, None] * unit / distances[near]
-            background = 2.0 / np.pi * np.arcsin(np.minimum(1.0, ratios)) @ weights[rows[near]]
-            background /= max(weights[rows[near]].sum(), 1e-300)
-            gain = gains(rows[near], family.parallax_size, background).max() if near.any() else gain
-            if gain > 0.0:
-                break
-        evidences = gain + seed.evidences[0] if gain > 0.0 else gain
-    if not evidences > 0.0:
-        return None
-    step = int(np.argmax(every)) + parameters.tolerance_steps
+        for reach in (parameters.preference_limit, np.inf):
+            off = (distances > 1.0) & (distances <= reach)
+            if off.any() and not (gains > 0.0).any():
+                share = 2.0 / np.pi * np.arcsin(
+                    np.minimum(1.0, np.sqrt(2.0) * parameters.radii[:, None] / distances[off])
+                )
+                share = share @ weights[rows[off]] / max(weights[rows[off]].sum(), 1e-300)
+                some = motions.take(own)
+                gains = motion_evidence(some, rows[off], family.parallax_size, n_tried, *given, share).max(axis=1)
+        evidences[own] = np.where(gains > 0.0, gains + plane.evidences[0], gains)
+    n = len(motions)
     return replace(
-        motion,
-        steps=np.array([step]),
-        tolerances=parameters.radii[[step]] * unit,
-        evidences=np.array([evidences]),
-        support=np.zeros(1),
-        stationary=np.zeros(1, bool),
-        holds=holds[None],
+        motions,
+        steps=steps,
+        tolerances=parameters.radii[steps] * matches.unit,
+        evidences=evidences,
+        support=np.zeros(n),
+        stationary=np.zeros(n, bool),
     )
 
 
 def motion_evidence(
-    motion: Models,
+    motions: Models,
     rows: Rows,
     n_free: int,
-    background: Array | float,
     n_tried: int,
     weights: Array,
     matches: MatchSet,
     decoys: Array,
     families: Families,
     parameters: Parameters,
+    background: Array | float = 0.0,
 ) -> Array:
-    """Return -ln NFA (n_radii,) of a motion among some matches, of which it fits `n_free` in any case, with radii of one unit at most.
+    """Return -ln NFA (m, n_radii) of motions among some matches, of which they fit `n_free` in any case, up to a radius of one unit.
 
     Chance puts at least the share `background` (n_radii,) of matches within the radii.
     """
-    given = candidates(motion, matches.data[rows], decoys, matches.unit, families, parameters)
+    given = candidates(motions, matches.data[rows], decoys, matches.unit, families, parameters)
     given = replace(
         given, background=np.maximum(given.background, background), family_ids=np.zeros_like(given.family_ids)
     )
-    rules = Rules.of(np.array([n_free]), families.codimensions[motion.family_ids], parameters)
+    rules = Rules.of(np.array([n_free]), families.codimensions[motions.family_ids[:1]], parameters)
     counts = count_weights(given.radius_indices, weights[rows], parameters.n_radius_indices)
-    gains = evidence(given, counts, float(weights[rows].sum()), rules, n_tried)[0]
-    gains[parameters.radii > 1.0 + 1e-9] = -np.inf
+    gains = evidence(given, counts, float(weights[rows].sum()), rules, n_tried)
+    gains[:, parameters.radii > 1.0 + 1e-9] = -np.inf
     return gains
 
 
@@ -305,10 +294,11 @@ def likeliest_matrix(
     rng: np.random.Generator,
     reach: float | None = None,
 ) -> tuple[Array | None, float]:
-    """Return the likeliest matrix (9,), None if there is none, and its noise scale, of those given (m, 9) and of samples.
+    """Return the matrix (9,) of least truncated squares, None if there is none, and its noise scale, of those given and of samples.
 
-    Samples are drawn by weights (n,), as often from a small label as from a large one. The best are refined to the matches within
-    `reach` in the frame, by default a unit, and these are compared.
+    Samples are drawn by weights (n,), as often from a small label as from a large one. The best, by matches within `reach` in the
+    frame, by default a unit, are refined to these. Squares are truncated at the tolerance of the least noise scale (MSAC; Torr and
+    Zisserman, CVIU 2000): with a shorter one the matrix fits a part of the matches, such as a plane that the lens bends.
     """
     family, reach = families[family_id], matches.unit if reach is None else reach
     held = np.bincount(labels + 1, weights, minlength=1)
@@ -318,62 +308,14 @@ def likeliest_matrix(
     tried = tried[np.isfinite(tried).all(axis=1)]
     if len(tried) == 0:
         return None, 0.0
-    law = weights, reach, family.codimension
-    order = np.argsort(-log_likelihoods(family.squared_residuals(matches.data, tried), *law), kind="stable")
-    best_tried, own = tried[order[: parameters.n_refits]], replace(matches, weights=weights)
-    models = Models.of_family(best_tried, family_id)
+    near = np.maximum(0.0, 1.0 - family.squared_residuals(matches.data, tried) / reach**2) @ weights
+    tried, own = tried[np.argsort(-near, kind="stable")[: parameters.n_refits]], replace(matches, weights=weights)
+    models = Models.of_family(tried, family_id)
     refined, noise = refine(models, own, np.full(len(models), reach), families, parameters)
-    best = int(np.argmax(log_likelihoods(family.squared_residuals(matches.data, refined), *law)))
+    squared = family.squared_residuals(matches.data, refined)
+    limit = parameters.tolerance_scales * max(noise.min(), EXACT * matches.unit)
+    best = int(np.argmin(np.minimum(squared, limit**2) @ weights))
     return refined[best], float(noise[best])
-
-
-def log_likelihoods(squared: Array, weights: Array, reach: float, codimension: int) -> Array:
-    """Return log-likelihoods (m,) of models from squared residuals (m, n), less that of mismatches.
-
-    A true match has one of three noise scales, 1/3, 1/9 and 1/27 of `reach`, whose shares EM estimates for each model. A match counts
-    by its weight.
-    """
-    likelihoods = np.empty(len(squared))
-    given = np.ascontiguousarray(squared), weights, reach / 3.0, codimension
-    _likelihood_kernel(*given, _N_STEPS, _PRIOR, likelihoods)
-    return likelihoods
-
-
-@jit
-def _likelihood_kernel(
-    squared: Any, weights: Any, widest: float, codimension: int, n_steps: int, prior: float, likelihoods: Any
-) -> None:
-    near, terms = np.empty(squared.shape[1], np.int64), np.empty((squared.shape[1], 3))
-    shares, counts = np.empty(3), np.empty(3)
-    for item in range(len(squared)):
-        n_near = 0
-        for row in range(squared.shape[1]):
-            ratio = 0.5 * squared[item, row] / (widest * widest)
-            if ratio < 12.0 and weights[row] > 0.0:
-                near[n_near] = row
-                # Each scale is a third of the one before: its exponential is the ninth power.
-                term = np.exp(-ratio)
-                for scale in range(3):
-                    terms[n_near, scale] = 3.0 ** (codimension * (scale + 1)) * term
-                    term = term**9
-                n_near += 1
-        shares[:] = 1.0 / 3.0
-        for _ in range(n_steps):
-            counts[:] = prior
-            for at in range(n_near):
-                total = 1.0
-                for scale in range(3):
-                    total += shares[scale] * terms[at, scale]
-                for scale in range(3):
-                    counts[scale] += weights[near[at]] * shares[scale] * terms[at, scale] / total
-            shares[:] = counts / counts.sum()
-        likelihood = 0.0
-        for at in range(n_near):
-            total = 1.0
-            for scale in range(3):
-                total += shares[scale] * terms[at, scale]
-            likelihood += weights[near[at]] * np.log(total)
-        likelihoods[item] = likelihood
 
 
 def matrix_of_surface(estimate: Estimate, item: int) -> Array | None:

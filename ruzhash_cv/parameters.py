@@ -91,6 +91,7 @@ class Parameters:
     held_nats: float = _number(
         10.0, "log-likelihood that the matches of a surface may lose for it to belong to a motion"
     )
+    tolerance_scales: float = _number(6.0, "tolerance of a structure in the result, in noise scales")
     least_noise: float = _number(0.1, "least noise scale of the law of residuals, in units")
     student_degrees: tuple[float, ...] = _number(
         (2.0, 8.0, 1000.0), "degrees of freedom of the laws that residuals may have in the last fits"
