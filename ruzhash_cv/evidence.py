@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,22 +44,29 @@ class Rules(NamedTuple):
     annulus_steps: int
     min_annulus_weight: float
 
-    @classmethod
-    def of(cls, sample_sizes: Rows, codimensions: Rows, parameters: Parameters, limit: float = math.inf) -> Rules:
-        """Return the rules for families; no radius but the smallest is above `limit`, in units."""
-        # The annulus is so many times as large as what it surrounds.
-        larger = math.sqrt(2.0) ** (parameters.annulus_steps * codimensions) - 1.0
-        exponents = {1: parameters.motion_widest_radius, 2: parameters.plane_widest_radius}
-        within = int(np.searchsorted(parameters.radii, limit * (1.0 + 1e-12), side="right")) - 1
-        widest = np.array([exponents[codimension] - parameters.finest_radius for codimension in codimensions.tolist()])
-        densities = np.asarray(parameters.density_ratio / larger)
-        return cls(
-            sample_sizes.astype(np.float64),
-            densities,
-            np.minimum(widest, max(within, 0)),
-            parameters.annulus_steps,
-            parameters.min_annulus_weight,
-        )
+
+@lru_cache(64)
+def rules_of(
+    sample_sizes: tuple[int, ...], codimensions: tuple[int, ...], parameters: Parameters, limit: float = math.inf
+) -> Rules:
+    """Return the rules for families; no radius but the smallest is above `limit`, in units."""
+    # The annulus is so many times as large as what it surrounds.
+    larger = math.sqrt(2.0) ** (parameters.annulus_steps * np.array(codimensions)) - 1.0
+    exponents = {1: parameters.motion_widest_radius, 2: parameters.plane_widest_radius}
+    within = int(np.searchsorted(parameters.radii, limit * (1.0 + 1e-12), side="right")) - 1
+    widest = np.array([exponents[codimension] - parameters.finest_radius for codimension in codimensions])
+    return Rules(
+        np.array(sample_sizes, np.float64),
+        np.asarray(parameters.density_ratio / larger),
+        np.minimum(widest, max(within, 0)),
+        parameters.annulus_steps,
+        parameters.min_annulus_weight,
+    )
+
+
+def _rules(families: Families, parameters: Parameters) -> Rules:
+    sizes, codimensions = (tuple(column.tolist()) for column in (families.sample_sizes, families.codimensions))
+    return rules_of(sizes, codimensions, parameters, parameters.limit)
 
 
 def _least_square(unit: float, parameters: Parameters) -> float:
@@ -185,7 +193,7 @@ def evidence_of(
     models: Models, weights: Array, families: Families, parameters: Parameters, n_tried: int, total: float
 ) -> Array:
     """Return -ln NFA (m, n_radii) of candidates among matches with weights (n,); `total` is the weight of all matches."""
-    rules = Rules.of(families.sample_sizes, families.codimensions, parameters, parameters.limit)
+    rules = _rules(families, parameters)
     counts = count_weights(models.radius_indices, weights, parameters.n_radius_indices)
     return evidence(models, counts, total, rules, n_tried)
 
@@ -214,7 +222,7 @@ def extract(
     """
     left, n_indices = weights.copy(), parameters.n_radius_indices
     total = float(weights.sum()) if total is None else total
-    rules = Rules.of(families.sample_sizes, families.codimensions, parameters, parameters.limit)
+    rules = _rules(families, parameters)
     counts = count_weights(models.radius_indices, left, n_indices)
     chosen: list[tuple[float, int, int, float]] = []
     while len(chosen) < min(MAX_STRUCTURES, len(models)):

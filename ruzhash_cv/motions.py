@@ -26,7 +26,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.competition import interleaved
-from ruzhash_cv.evidence import Rules, candidates, count_weights, evidence
+from ruzhash_cv.evidence import candidates, count_weights, evidence, rules_of
 from ruzhash_cv.fits import EXACT, fits_as_well, noise_scales, refine
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models, MotionFamily
@@ -281,7 +281,7 @@ def _evidence(rigid: _Rigid, models: Array, rows: Rows, n_free: int, background:
     found = replace(
         found, background=np.maximum(found.background, background), family_ids=np.zeros_like(found.family_ids)
     )
-    rules = Rules.of(np.array([n_free]), np.array([rigid.family.codimension]), parameters)
+    rules = rules_of((n_free,), (rigid.family.codimension,), parameters)
     counts = count_weights(found.radius_indices, weights, parameters.n_radius_indices)
     gains = evidence(found, counts, float(weights.sum()), rules, parameters.n_refits)
     gains[:, parameters.radii > 1.0 + 1e-9] = -np.inf

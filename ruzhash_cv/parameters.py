@@ -135,17 +135,17 @@ class Parameters:
         """Distance, in units, at which preferences end."""
         return self.preference_cut * self.widest_scale
 
-    @property
+    @cached_property
     def finest_radius(self) -> int:
         """Exponent of sqrt 2 of the smallest radius tried, in units: as far down as up."""
         return -max(self.plane_widest_radius, self.motion_widest_radius)
 
-    @property
+    @cached_property
     def n_radii(self) -> int:
         """How many radii are tried."""
         return 1 - 2 * self.finest_radius
 
-    @property
+    @cached_property
     def n_radius_indices(self) -> int:
         """Indices a residual may have: those of radii, of the annulus around the largest, and one for what lies beyond."""
         return self.n_radii + self.annulus_steps + 1
@@ -155,7 +155,7 @@ class Parameters:
         """Radii tried, in units: powers of sqrt 2."""
         return np.asarray(np.sqrt(2.0) ** np.arange(self.finest_radius, self.finest_radius + self.n_radii))
 
-    @property
+    @cached_property
     def tolerance_ratio(self) -> float:
         """A structure's tolerance, in radii."""
         return float(np.sqrt(2.0) ** self.tolerance_steps)

@@ -190,12 +190,12 @@ class Models:
     def join(cls, parts: list[Models]) -> Models:
         """Return the models of several sets as one, with the columns that all sets have; a set without any counts for nothing."""
         parts = [part for part in parts if len(part) > 0] or parts[:1]
-        columns = zip(*(vars(part).values() for part in parts), strict=True)
-        return cls(*(np.concatenate(column) if all(map(len, column)) else column[0][:0] for column in columns))
+        columns = zip(*[vars(part).values() for part in parts], strict=True)
+        return cls(*[np.concatenate(column) if all(map(len, column)) else column[0][:0] for column in columns])
 
     def take(self, rows: NDArray[Any]) -> Models:
         """Return some of the models."""
-        return Models(*(column[rows] if len(column) else column for column in vars(self).values()))
+        return Models(*[column[rows] if len(column) else column for column in vars(self).values()])
 
     def __len__(self) -> int:
         return len(self.matrices)
