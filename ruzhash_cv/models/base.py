@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -144,9 +144,10 @@ class CheckedFamily:
         raise ValueError(f"`{method}` of the family {self.name!r} must return an array of shape {wanted}, got {given}")
 
 
-def _empty(kind: str) -> Any:
-    """Return what makes a column that has not been computed."""
-    return partial(np.zeros, 0, kind)
+def _empty(kind: str) -> Callable[[], Any]:
+    """Return what gives a column that has not been computed, always the same array."""
+    column = np.zeros(0, kind)
+    return lambda: column
 
 
 @dataclass(frozen=True)
