@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import evaluate_ablation
-import evaluate_calibration
 import matplotlib
 import numpy as np
 import pandas as pd
 import times
-from peers import OURS
-from report import RESULTS, accuracy_table, markdown, shown
+from evaluate import MEASURES
+from methods import OURS, TUNED
+from report import RESULTS, markdown, shown
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -31,7 +31,8 @@ PICTURES = ROOT / "docs" / "images" / "benchmarks"
 
 METHODS = (
     f"{OURS} homography", f"{OURS} fundamental", "H RANSAC", "H USAC_MAGSAC", "H USAC_ACCURATE", "F RANSAC", "F USAC_MAGSAC",
-    "F USAC_ACCURATE", "H PoseLib", "sequential H PoseLib", "sequential H USAC_MAGSAC 12 px", "H pydegensac", "H SupeRANSAC",
+    "F USAC_ACCURATE", "H USAC_MAGSAC 100k", "F USAC_MAGSAC 100k", "sequential F USAC_MAGSAC 3 px", "sequential F PoseLib",
+    "H PoseLib", "sequential H PoseLib", "sequential H USAC_MAGSAC 12 px", "H pydegensac", "H SupeRANSAC",
     "F SupeRANSAC", "LPM", "AdaLAM",
 )  # fmt: skip
 MORE = ("H LMEDS", "F LMEDS", "F PoseLib", "F pydegensac", "isolation forest on displacements", "keep everything")
@@ -42,7 +43,7 @@ SECTIONS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "labelled": (("adelaidermf H", "adelaidermf F"), "--suite adelaidermf --half both --seeds 5", METHODS + MORE),
     "fresh": (
         tuple(f"{features} on adelaidermf {kind}" for features in ("sift", "orb") for kind in "HF"),
-        "--suite fresh --half both --seeds 1",
+        "--suite fresh --half both --seeds 5",
         METHODS + MORE,
     ),
     "photographed": (
@@ -50,7 +51,7 @@ SECTIONS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
             *(f"{features} on photographed planes" for features in ("given", "sift", "mutual", "orb")),
             *(f"{features} on photographed rigid" for features in ("given", "sift", "mutual")),
         ),
-        "--suite photographed --half both --seeds 1",
+        "--suite photographed --half both --seeds 5",
         METHODS + MORE + LOW,
     ),
     "rendered": (
@@ -135,10 +136,12 @@ def method_title(method: str) -> str:
         return f'{OURS}, model="{words[1]}"'
     if not in_turn and words[0] not in model:
         return method
-    name = " ".join(words[2 if in_turn else 1 :])
+    many = ", 100,000 iterations" * (words[-1] == "100k")
+    name = " ".join(words[2 if in_turn else 1 :]).removesuffix(" 100k")
     whose = f"OpenCV {name}" if name.startswith(("RANSAC", "USAC", "LMEDS")) else name
     tuned = " (tuned)" if name.endswith("12 px") else ""
-    return f"{whose}, {'homographies in turn' if in_turn else model[words[0]]}{tuned}"
+    several = {"H": "homographies in turn", "F": "fundamental matrices in turn"}
+    return f"{whose}{many}, {several[words[1]] if in_turn else model[words[0]]}{tuned}"
 
 
 def read(name: str, index: list[str]) -> pd.DataFrame:
@@ -150,7 +153,25 @@ def command(section: str) -> str:
     """What measures a section anew; methods that are missing on the machine are left out."""
     _, told, methods = SECTIONS[section]
     names = " ".join(f"'{name}'" if " " in name else name for name in (OURS, *methods))
-    return f"python benchmarks/evaluate_accuracy.py {told} --store --methods {names}"
+    return f"python benchmarks/evaluate.py accuracy {told} --store --methods {names}"
+
+
+def accuracy_table(table: pd.DataFrame) -> str:
+    """One suite and half of `accuracy.csv`, by method."""
+    header = ["method", "F1", "lowest F1", "precision", "recall", "balanced accuracy", "AUC", "label error"]
+    header += ["median refit error (px)", "median ms", f"F1 of {OURS} minus this"]
+    lines = []
+    for method, row in table.sort_values("f1", ascending=False, kind="stable").iterrows():
+        title = f"{method} (tuned)" if method in TUNED else str(method)
+        line = [
+            title,
+            shown(row.f1, 3, row.f1_error),
+            shown(row.lowest_f1),
+            *(shown(row[name]) for name in MEASURES[1:6]),
+        ]
+        lines.append([*line, shown(row.refit_error, 2), shown(row.ms, 1)])
+        lines[-1].append("" if method == OURS else shown(row.lead, 3, row.lead_error, "+"))
+    return markdown(header, lines)
 
 
 def folded(title: str, text: str) -> str:
@@ -258,28 +279,6 @@ def draw_dots(table: pd.DataFrame, suites: tuple[str, ...]) -> None:
     figure.legend(loc="outside upper center", ncols=2)
 
 
-def draw_curves(suites: tuple[str, ...]) -> None:
-    """Mean F1 over the share of mismatches, one panel a suite."""
-    table = read("accuracy_by_rate", ["suite", "method", "rate"]).f1
-    size = (WIDTH, 2.3 * -(-len(suites) // 2) + 0.8)
-    figure, panels = plt.subplots(-(-len(suites) // 2), 2, figsize=size, sharex=True, sharey=True, layout="constrained")
-    for axes, suite in zip(panels.flat, suites, strict=False):
-        for method in (name for name in COLOURS if name in table[suite].index):
-            f1 = table[suite][method]
-            axes.plot(
-                100 * f1.index,
-                f1,
-                ".-",
-                color=COLOURS[method],
-                lw=2.6 if method == OURS else 1.3,
-                label=method_title(method),
-            )
-        axes.set_title(suite_title(suite), fontsize=10, loc="left")
-        axes.set(xlabel="mismatches, %", ylabel="mean F1")
-        axes.label_outer()
-    figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-
-
 def draw_times() -> None:
     """Milliseconds over matches, both logarithmic."""
     warm = read("time", ["method", "n"]).warm_ms
@@ -309,7 +308,6 @@ def draw(table: pd.DataFrame) -> None:
     drawings = {name: lambda suites=suites: draw_dots(table, suites) for name, (suites, _, _) in SECTIONS.items()}
     drawings |= {
         "overview": lambda: draw_overview(table),
-        "rendered": lambda: draw_curves(SECTIONS["rendered"][0]),
         "time": draw_times,
     }
     with plt.rc_context(STYLE):
@@ -334,9 +332,8 @@ def parts() -> dict[str, str]:
     plot = "![Median milliseconds over the number of matches, both axes logarithmic](images/benchmarks/time.png)"
     found = {name: section(name, table) for name in SECTIONS}
     found |= {"wins": wins(table), "table": readme_table(table)}
-    measured = (pd.read_csv(RESULTS / f"{name}_judge.csv") for name in ("calibration", "discovery"))
     diagram = "![Share of true matches over their probability](images/benchmarks/calibration.png)"
-    found["calibration"] = f"{diagram}\n\n{evaluate_calibration.table(*measured)}"
+    found["calibration"] = f"{diagram}\n\n{(RESULTS / 'calibration.md').read_text(encoding='utf-8').strip()}"
     found["times"] = f"{plot}\n\n{folded('Times and memory', speed)}"
     ablation = pd.read_csv(RESULTS / "ablation.csv", index_col="variant")
     ablation = ablation.rename(
@@ -355,7 +352,7 @@ def main() -> None:
     if parser.parse_args().commands:
         redo = f"--redo {OURS} '{OURS} homography' '{OURS} fundamental'"
         print(*(f"{command(name)} {redo}" for name in SECTIONS), sep="\n")
-        print("python benchmarks/evaluate_calibration.py --half judge --store")
+        print("python benchmarks/evaluate.py calibration --half judge --store")
         print("python benchmarks/times.py filter --repeats 3 --store")
         print("python benchmarks/evaluate_ablation.py")
         return
