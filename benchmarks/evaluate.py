@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 from geometry import residuals
 from measures import (
+    N_BINS,
     label_error,
     mask_quality,
     model_errors,
@@ -43,6 +44,7 @@ from suites import GROUPS, SUITES, problems
 KEY = ["suite", "half", "problem", "method", "seed"]
 MEASURES = ["f1", "precision", "recall", "balanced_accuracy", "auc", "label_error", "refit_error", "ms"]
 RATES = (0.01, 0.05, 0.1)
+BINS = [f"{name}{place}" for name in ("count", "sum", "true") for place in range(N_BINS)]
 PRECISE, WITHIN, CUTS = 1.0, 3.0, (20.0, 50.0)  # pixels, pixels, evidence
 Row = dict[str, Any]
 Column = tuple[str, str, Callable[[pd.Series], float], int]
@@ -119,8 +121,7 @@ def calibration_row(problem: Problem, answer: Answer) -> Row:
         answer.result.inlier_probabilities[judged],
     )
     counts, sums, hits = reliability(probabilities, true)
-    bins = {"count": counts, "sum": sums, "true": hits}
-    row = {f"{name}{place}": value for name, of in bins.items() for place, value in enumerate(of)}
+    row = dict(zip(BINS, np.concatenate([counts, sums, hits]).tolist(), strict=True))
     wrong, expected = (kept & ~true).sum(), (1 - probabilities[kept]).sum()
     error = np.abs(sums - hits).sum() / max(counts.sum(), 1)
     shares = {
@@ -389,7 +390,7 @@ def reliabilities(rows: pd.DataFrame) -> pd.DataFrame:
     """For each suite and bin of probabilities: how many matches, their mean probability, and the share of true ones."""
     found = []
     for suite, of in rows[rows.method == OURS].groupby("suite", sort=False):
-        for place in range(10):
+        for place in range(N_BINS):
             count, total, true = (of[f"{name}{place}"].sum() for name in ("count", "sum", "true"))
             if count:
                 found.append((suite, place, int(count), total / count, true / count))
@@ -420,14 +421,18 @@ def store_all(name: str, rows: pd.DataFrame, tables: dict[tuple[str, str], str])
 def compare(before: Path, after: Path) -> str:
     """Paired differences of two files of rows, after minus before, for each suite and column; seeds are averaged first."""
     tables = [pd.read_csv(path, dtype={"problem": str}) for path in (before, after)]
-    numbers = [column for column in tables[0].columns if column not in KEY and tables[0][column].dtype.kind in "fib"]
+    numbers = [
+        column
+        for column in tables[0].columns
+        if column not in (*KEY, "n", *BINS) and tables[0][column].dtype.kind in "fib"
+    ]
     means = [of.groupby(KEY[:4], sort=False)[numbers].mean() for of in tables]
     both = means[0].merge(means[1], left_index=True, right_index=True, suffixes=(" A", " B"))
     lines = []
     for (suite, method), of in both.groupby(["suite", "method"], sort=False):
         for column in numbers:
             pairs = of[[f"{column} A", f"{column} B"]].dropna()
-            if len(pairs) and column != "n" and not column[-1].isdigit():
+            if len(pairs):
                 difference = paired_difference(pairs.iloc[:, 1].to_numpy(float), pairs.iloc[:, 0].to_numpy(float))
                 cells = (shown(float(pairs.iloc[:, at].mean()), 4) for at in (0, 1))
                 lines.append(
