@@ -70,9 +70,9 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 13_162,
+    "package": 13_353,
     "core": 4_972,
-    "tests": 15_140,
+    "tests": 15_218,
     "benchmarks": 9_168,
     "tests of benchmarks": 1_138,
 }
