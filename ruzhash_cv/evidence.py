@@ -7,9 +7,9 @@ the probability of as many by chance, which by Hoeffding's bound is at most exp(
 
     -ln NFA = n KL(c / n || alpha) - ln(n * models tried)
 
-Matches count by their weights. In n KL the size of a minimal sample is subtracted from n and c, because a model always fits its own
+Matches count by their weights. In n KL the size of a minimal sample is subtracted from n and c, because a model always fits its
 sample. alpha is the larger of two shares. Decoys are counted within the largest radius; within smaller ones their share falls as r
-** codimension, unless significantly more are there. The annulus around the radius tells how dense the surroundings are: mismatches
+** codimension, unless significantly more are there. The annulus around the radius shows how dense the surroundings are: mismatches
 may crowd around true positions.
 """
 
@@ -97,7 +97,7 @@ def candidates(
 
 
 def radius_indices(squared: Array, unit: float, parameters: Parameters) -> NDArray[np.uint8]:
-    """Return the index of the smallest radius that holds each residual; what lies beyond all annuli has the last."""
+    """Return the index of the smallest radius that holds each residual; residuals beyond all annuli have the last."""
     indices = np.empty(squared.shape, np.uint8)
     with np.errstate(over="ignore"):
         ratios = squared / _least_square(unit, parameters)
@@ -165,7 +165,7 @@ def _evidence_kernel(counts: Any, total: float, models: Any, rules: Any, log_tes
 def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: int) -> Array:
     """Return the weights (m, n_radius_indices) of correspondences between one radius and the next.
 
-    What lies beyond all annuli is not counted: that is most of them for any model.
+    Correspondences beyond all annuli are not counted: most are, for any model.
     """
     counts = np.zeros((len(indices), n_radius_indices))
     _count_kernel(indices, weights, counts)
@@ -289,7 +289,7 @@ def divide(
     Planes a few pixels from each other may lie within one structure, wider than the widest noise scale, that has more evidence than
     each of them. Patches of its matches, each a match and its nearest, are fitted, and refitted narrowly. Parts are found among these
     as structures are, with radii smaller than the structure's by sqrt 2 or 2 at least. They take its place if they have more -ln NFA
-    together. A curved surface or a noisy plane is seldom divided: the surroundings of a part are as dense as the part, and alpha
+    together. A curved surface or a noisy plane is rarely divided: the surroundings of a part are as dense as the part, and alpha
     counts these.
     """
     wide = (parameters.radii[structures.steps] > parameters.widest_scale) & ~structures.stationary
@@ -316,14 +316,14 @@ def _with_patches(
     whole: Models, matches: MatchSet, rows: Rows, family: TwoViewFamily, parameters: Parameters
 ) -> Models:
     """Return a structure's model, and those of patches of its matches, fitted to them and then narrowly to all."""
-    own = replace(matches, data=matches.data[rows], weights=matches.weights[rows])
+    part = replace(matches, data=matches.data[rows], weights=matches.weights[rows])
     seeds = np.linspace(0, len(rows) - 1, min(parameters.n_refits, len(rows))).astype(np.int64)
-    near = np.asarray(cKDTree(own.coordinates).query(own.coordinates[seeds], parameters.patch_size)[1])
+    near = np.asarray(cKDTree(part.coordinates).query(part.coordinates[seeds], parameters.patch_size)[1])
     weights = np.zeros((len(seeds), len(rows)))
-    np.put_along_axis(weights, near, own.weights[near], axis=1)
-    fitted = family.fit(own.data, weights)
+    np.put_along_axis(weights, near, part.weights[near], axis=1)
+    fitted = family.fit(part.data, weights)
     fitted = fitted[np.isfinite(fitted).all(axis=1)]
-    matrices = np.vstack([whole.matrices, refit(family, own, fitted, np.full(len(fitted), matches.unit))])
+    matrices = np.vstack([whole.matrices, refit(family, part, fitted, np.full(len(fitted), matches.unit))])
     return Models.of_family(matrices, whole.family_ids[0])
 
 

@@ -140,7 +140,7 @@ def filter_points(
     cameras: Any = None,
     rng: RNG = 0,
 ) -> FilterResult:
-    """Tell mismatches from true correspondences, however many planes or moving objects there are.
+    """Separate mismatches from true correspondences, however many planes or moving objects there are.
 
     Parameters
     ----------
@@ -150,13 +150,13 @@ def filter_points(
         Which of the points correspond, see `as_correspondences`. The result has one entry for each match, or for each query row of
         knnMatch output.
     model : {"auto", "homography", "fundamental", "essential"} or TwoViewFamily
-        Models to look for: planes, rigid motions, or both ("auto"), each where it has more evidence; or those of a family of your own.
+        Models to look for: planes, rigid motions, or both ("auto"), each where it has more evidence; or those of your family.
         Where both cameras are given, "auto" takes essential matrices for rigid motions.
     threshold : float, optional
         As RANSAC's, but for all structures, in the unit of the points: no structure is searched for with a larger radius, and every
         match within it of one of the result's `models` is kept, by symmetric transfer error for a homography and Sampson distance for
-        a fundamental matrix, also several of one keypoint. What lies beyond has probability 0. None: each structure gets a
-        tolerance of its own from its residuals, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
+        a fundamental matrix, also several of one keypoint. Matches beyond have probability 0. None: each structure gets a
+        tolerance from its residuals, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
     ratio : float in (0, 1], optional
         Run Lowe's ratio test on the `matches` first, which must then be knnMatch output.
     false_discovery_rate : float in (0, 1), optional
@@ -257,19 +257,19 @@ def run(
     if contradicted(structures, matches, families, parameters):
         families = replace(families, members=(families[0], FAMILIES["fundamental"]))
         return run(points1, points2, families, parameters, options, rng)
-    found = structures, matches, anomaly_scores, searched, scores, families, parameters
-    own = labelling = label_matches(*found)
+    labelled = structures, matches, anomaly_scores, searched, scores, families, parameters
+    default = labelling = label_matches(*labelled)
     if threshold is not None or options.false_discovery_rate is not None:
-        labelling = label_matches(*found, Choice(threshold, options.false_discovery_rate))
-    overlays = is_overlay(structures, own, matches)
+        labelling = label_matches(*labelled, Choice(threshold, options.false_discovery_rate))
+    overlays = is_overlay(structures, default, matches)
     # A low rate may leave a structure without a match, which is there all the same.
-    kept = np.isin(np.arange(len(structures)), (own if threshold is None else labelling).labels)
+    kept = np.isin(np.arange(len(structures)), (default if threshold is None else labelling).labels)
     structures, overlays = structures.take(np.flatnonzero(kept)), overlays[kept]
-    own, labelling = own.of_structures(kept), labelling.of_structures(kept)
+    default, labelling = default.of_structures(kept), labelling.of_structures(kept)
     if not options.keep_stationary:
         labelling = labelling.without(np.append(overlays, False)[labelling.labels])  # -1, for none, is the last
-    weights = own.match_weights(matches.weights, anomaly_scores)
-    motions = MotionProblem(structures, families, parameters, matches, weights, own.labels, overlays)
+    weights = default.match_weights(matches.weights, anomaly_scores)
+    motions = MotionProblem(structures, families, parameters, matches, weights, default.labels, overlays)
     seconds["labelling"] = time.perf_counter() - started - seconds["search"]
     reason = why_nothing_is_kept(labelling.keep, len(structures), options.false_discovery_rate)
     result = _result(matches, anomaly_scores, labelling, reason, tried, seconds)

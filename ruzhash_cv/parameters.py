@@ -46,7 +46,7 @@ class Parameters:
     n_scales: int = _number(3, "noise scales of a preference, each a third of the one before")
     widest_scale: float = _number(3.0, "widest noise scale, in units; decoys are further from what could be true")
     preference_cut: float = _number(
-        3.0, "preferences end at so many widest noise scales, a motion's inliers at so many of its own"
+        3.0, "preferences end at so many widest noise scales, a motion's inliers at so many of its noise scales"
     )
 
     n_columns: int = _number(32, "models the forest's rows are made of, besides structures")
@@ -147,7 +147,7 @@ class Parameters:
 
     @cached_property
     def n_radius_indices(self) -> int:
-        """Indices a residual may have: those of radii, of the annulus around the largest, and one for what lies beyond."""
+        """Indices a residual may have: those of radii, of the annulus around the largest, and one for residuals beyond."""
         return self.n_radii + self.annulus_steps + 1
 
     @cached_property
