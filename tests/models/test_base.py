@@ -237,16 +237,6 @@ def test_fits_equal_their_twins_in_pixels(family: TwoViewFamily, noise: float, s
     assert apart(nothing[1:], fitted) == 0.0
 
 
-@both
-def test_a_model_to_begin_with_makes_the_equations_residuals_geometric(family: TwoViewFamily) -> None:
-    name, data = family.name, MAKE[family.name](60, 2.0)
-    weights = np.random.default_rng(0).uniform(0.1, 1.0, (2, 60))
-    models = family.fit(MAKE[name](60), np.ones((2, 60)))
-    factors = [naive.factor_of_equations(name, data, model.reshape(3, 3)) for model in models]
-    expected = [naive.FITS[name](data, row / factor).ravel() for row, factor in zip(weights, factors, strict=True)]
-    assert apart(family.fit(data, weights, models), np.array(expected)) < 1e-6
-
-
 # The table of families
 
 
