@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +102,6 @@ COLOURS = {
     OURS: "#d1495b", "H USAC_MAGSAC": "#1b6ca8", "F USAC_MAGSAC": "#5aa9d6", "H PoseLib": "#3c8d5a",
     "sequential H PoseLib": "#8cc63f", "LPM": "#e3a72f", "AdaLAM": "#7a4ea3", "H SupeRANSAC": "#a0522d",
 }  # fmt: skip
-SHOWN = (*COLOURS, "F SupeRANSAC", "sequential H USAC_MAGSAC 12 px", "keep everything")
-DOTS = ("#14405f", "#e3a72f", "#3c8d5a", "#7a4ea3")
 STYLE: dict[str, Any] = {
     "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
     "axes.axisbelow": True, "legend.frameon": False, "legend.fontsize": 9,
@@ -191,10 +190,9 @@ def ahead(table: pd.DataFrame) -> tuple[str, str]:
 
 
 def section(name: str, table: pd.DataFrame) -> str:
-    """Plot, and for each suite's judge half a folded table; the command folded too."""
-    suites, _, _ = SECTIONS[name]
-    parts = [f"![Mean F1 of each method on each suite](images/benchmarks/{name}.png)"]
-    for suite in suites:
+    """For each suite's judge half a folded table; the command folded too."""
+    parts = []
+    for suite in SECTIONS[name][0]:
         own = table.xs((suite, "judge"))
         rows = accuracy_table(own.rename(index=method_title))
         parts.append(folded(f"{suite_title(suite)}: {own.problems.iloc[0]} problems", rows))
@@ -261,24 +259,6 @@ def draw_overview(table: pd.DataFrame) -> None:
     figure.legend(loc="outside upper center", ncols=2)
 
 
-def draw_dots(table: pd.DataFrame, suites: tuple[str, ...]) -> None:
-    """Mean F1 of each method on each suite's judge half; the second four suites hollow."""
-    f1 = table.f1.xs("judge", level="half").unstack("suite")[list(suites)]
-    f1 = f1[f1.index.isin(SHOWN) & f1.notna().any(axis=1)]
-    f1 = f1.loc[f1.mean(axis=1).sort_values().index]
-    figure, axes = plt.subplots(figsize=(WIDTH, 1.5 + 0.4 * len(f1)), layout="constrained")
-    for number, suite in enumerate(suites):
-        colour = DOTS[number % 4]
-        face = colour if number < 4 else "none"
-        axes.scatter(
-            f1[suite], range(len(f1)), s=46, facecolor=face, edgecolor=colour, label=suite_title(suite), lw=1.5
-        )
-    axes.set_yticks(range(len(f1)), [method_title(method).replace(", ", "\n") for method in f1.index], fontsize=9)
-    axes.get_yticklabels()[f1.index.get_loc(OURS)].set_color(COLOURS[OURS])
-    axes.set_xlabel("mean F1 of the mask")
-    figure.legend(loc="outside upper center", ncols=2)
-
-
 def draw_times() -> None:
     """Milliseconds over matches, both logarithmic."""
     warm = read("time", ["method", "n"]).warm_ms
@@ -290,28 +270,10 @@ def draw_times() -> None:
     figure.legend(loc="outside upper center", ncols=2)
 
 
-def draw_calibration() -> None:
-    """The share of true matches over the probability, for each suite; points of few matches are small."""
-    found = pd.read_csv(RESULTS / "calibration_judge.csv")
-    figure, axes = plt.subplots(figsize=(WIDTH, 6.5), layout="constrained")
-    axes.plot([0, 1], [0, 1], color="0.5", lw=1)
-    for number, (suite, own) in enumerate(found.groupby("suite", sort=False)):
-        style = {"color": f"C{number % 10}", "ls": "-" if number < 10 else ":"}
-        axes.plot(own.probability, own.true, lw=1, label=suite, **style)
-        axes.scatter(own.probability, own.true, s=8 * np.log10(own["count"]), color=style["color"])
-    axes.set(xlabel="probability", ylabel="share of true matches")
-    figure.legend(loc="outside upper center", ncols=3)
-
-
 def draw(table: pd.DataFrame) -> None:
-    """Draw and save all plots."""
-    drawings = {name: lambda suites=suites: draw_dots(table, suites) for name, (suites, _, _) in SECTIONS.items()}
-    drawings |= {
-        "overview": lambda: draw_overview(table),
-        "time": draw_times,
-    }
+    """Draw and save both plots."""
     with plt.rc_context(STYLE):
-        for name, make in (drawings | {"calibration": draw_calibration}).items():
+        for name, make in (("overview", partial(draw_overview, table)), ("time", draw_times)):
             make()
             plt.savefig(PICTURES / f"{name}.png", dpi=120, metadata={"Software": None})
             plt.close()
@@ -332,8 +294,7 @@ def parts() -> dict[str, str]:
     plot = "![Median milliseconds over the number of matches, both axes logarithmic](images/benchmarks/time.png)"
     found = {name: section(name, table) for name in SECTIONS}
     found |= {"wins": wins(table), "table": readme_table(table)}
-    diagram = "![Share of true matches over their probability](images/benchmarks/calibration.png)"
-    found["calibration"] = f"{diagram}\n\n{(RESULTS / 'calibration.md').read_text(encoding='utf-8').strip()}"
+    found["calibration"] = (RESULTS / "calibration.md").read_text(encoding="utf-8").strip()
     found["times"] = f"{plot}\n\n{folded('Times and memory', speed)}"
     ablation = pd.read_csv(RESULTS / "ablation.csv", index_col="variant")
     ablation = ablation.rename(

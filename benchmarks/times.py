@@ -1,4 +1,4 @@
-"""Times: of every method over the number of matches, of imports and first calls, of the slowest scenes, of versions, and of many pairs.
+"""Times: of every method over the number of matches, of imports and first calls, and of two versions in turn.
 
 python benchmarks/times.py filter          # medians warm, first calls, memory; `--store` writes the CSV of docs/benchmarks.md
 python benchmarks/times.py cold            # import, first calls with and without a cache of kernels
@@ -10,31 +10,24 @@ python benchmarks/times.py pairs           # filter_pairs beside a loop; needs j
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import pickle
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import rendered
 from geometry import Points
 from methods import OURS, Method, mask_methods
 from problems import Problem, four_planes
-from rendering import draw_correspondences
 from report import ABSENT, RESULTS, about_this_run, markdown
-
-from ruzhash_cv import FilterResult, filter_points
 
 # --- One call over the number of matches.
 
@@ -181,53 +174,6 @@ def cold_times(options: argparse.Namespace) -> None:
                 print(f"first call, {name}: {told}, {n_files} files in the cache")
 
 
-# --- The slowest scenes.
-
-MODELS = ("auto", "homography", "fundamental")
-KINDS = ("uniform", "nearby", "repeated", "nothing else")
-N_LAYOUTS = 20  # scenes of each family that matches are drawn from: to build one takes longer than to filter it
-
-
-def scene(seed: int) -> tuple[list[str], Points, Points]:
-    """Matches of a random kind: mismatches anywhere, crowding around true positions, periods of a texture off, or no true match."""
-    rng = np.random.default_rng(seed)
-    family, kind = str(rng.choice(list(rendered.STRUCTURES))), KINDS[seed % len(KINDS)]
-    structures = int(rng.choice(rendered.STRUCTURES[family]))
-    n = round(np.exp(rng.uniform(*np.log((20, 5000)))))
-    rate = 1.0 if kind == "nothing else" else round(float(rng.uniform(0.05, 0.95)), 2)
-    drawn = draw_correspondences(
-        rendered.build(family, structures, int(rng.integers(N_LAYOUTS))),
-        n,
-        mismatch_rate=rate,
-        noise=float(np.exp(rng.uniform(*np.log((0.3, 3.0))))),
-        mismatches="uniform" if kind == "nothing else" else kind,
-        rng=rng,
-    )
-    return [family, kind, f"{rate:.0%}", str(n), str(seed)], drawn.points1, drawn.points2
-
-
-def worst_times(options: argparse.Namespace) -> None:
-    """Time all scenes, and the slowest of each model again: the fastest of its calls counts."""
-    print(about_this_run())
-    for model in options.models:
-
-        def seconds(seed: int, model: str = model) -> float:
-            _, points1, points2 = scene(seed)
-            start = time.process_time()
-            filter_points(points1, points2, model=model)
-            return time.process_time() - start
-
-        seconds(0)  # kernels are loaded before the clock runs
-        taken = np.array([seconds(seed) for seed in range(options.scenes)])
-        again = {int(seed): taken[seed] for seed in np.argsort(-taken)[: options.worst]}
-        again = {seed: min(first, *(seconds(seed) for _ in range(options.repeats))) for seed, first in again.items()}
-        lines = [[*scene(seed)[0], f"{again[seed]:.3f}"] for seed in sorted(again, key=lambda seed: -again[seed])]
-        print(
-            f"\nmodel={model!r}: median {np.median(taken):.3f} s, 99 in 100 within {np.quantile(taken, 0.99):.3f} s\n"
-        )
-        print(markdown(["scene", "mismatches", "mismatch rate", "matches", "seed", "seconds"], lines))
-
-
 # --- Two versions.
 
 #: Answers pickled points with processor seconds of a call, until the input ends. What anybody prints goes to the standard error.
@@ -277,95 +223,6 @@ def seconds_of(server: Any, points: tuple[Points, Points]) -> float:
     return float(pickle.load(server.stdout))
 
 
-# --- Many pairs.
-
-EMPTY = 0.3
-"""Of the pairs of a collection matched with each other, so many share nothing."""
-N_WORKERS = 2
-
-
-def pair(number: int) -> tuple[Points, Points]:
-    """300 to 3,000 matches, as many of each order of magnitude: four planes, a motion in depth, or nothing at all."""
-    rng = np.random.default_rng([7, number])
-    n, kind = int(300 * 10 ** rng.uniform()), rng.uniform()
-    if kind < EMPTY:
-        return rng.uniform(0, 1000, (n, 2)), rng.uniform(0, 1000, (n, 2))
-    if kind < (1 + EMPTY) / 2:
-        return four_planes(n, number)
-    space = np.column_stack([rng.uniform(-1, 1, (n, 2)), rng.uniform(3, 6, n)])
-    turn = np.array([[np.cos(0.1), 0, np.sin(0.1)], [0, 1, 0], [-np.sin(0.1), 0, np.cos(0.1)]])
-    views = [900 * view[:, :2] / view[:, 2:] + 500 for view in (space, space @ turn.T + rng.normal(0, 0.4, 3))]
-    first, second = (view + rng.normal(0, 0.5, view.shape) for view in views)
-    wrong = rng.random(n) < 0.4
-    second[wrong] = rng.uniform(0, 1000, (int(wrong.sum()), 2))
-    return first, second
-
-
-def pairs(n_pairs: int) -> Iterator[tuple[int, Points, Points]]:
-    """Key and points of each pair."""
-    for number in range(n_pairs):
-        yield number, *pair(number)
-
-
-def digest(key: int, result: FilterResult) -> int:
-    """A number of all that a result says; those of all pairs are added, in whatever order they come."""
-    state = hashlib.sha256(repr((key, result.reason)).encode())
-    for array in (result.inlier_mask, result.anomaly_scores, result.labels):
-        state.update(array.tobytes())
-    return int.from_bytes(state.digest()[:8], "big")
-
-
-def usage() -> float:
-    """Processor seconds of this process and of all its children that have ended."""
-    found = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in found)
-
-
-def on_workers(engine: str, n_pairs: int, batch_size: int, stack: ExitStack) -> Iterator[tuple[int, FilterResult]]:
-    """`filter_pairs` on an engine; "loop": one call after the other.
-
-    Dask has its workers give memory back at every chance, which costs as much time again; here it does not.
-    """
-    from ruzhash_cv.pipelines import filter_pairs, pair_seed
-
-    if engine == "loop":
-        return ((key, filter_points(*points, rng=pair_seed(key))) for key, *points in pairs(n_pairs))
-    import joblib
-
-    if engine == "dask":
-        import dask
-        from distributed import Client, LocalCluster
-
-        malloc = {f"distributed.nanny.pre-spawn-environ.MALLOC_{kind}_THRESHOLD_": 2**27 for kind in ("TRIM", "MMAP")}
-        stack.enter_context(dask.config.set(malloc))
-        cluster = LocalCluster(n_workers=N_WORKERS, threads_per_worker=1, dashboard_address=None)
-        stack.enter_context(Client(stack.enter_context(cluster)))
-    stack.enter_context(joblib.parallel_config(backend=engine, **({} if engine == "dask" else {"n_jobs": N_WORKERS})))
-    return iter(filter_pairs(pairs(n_pairs), batch_size=batch_size))
-
-
-def pair_times(options: argparse.Namespace) -> None:
-    """Run the engines and print a column for each."""
-    filter_points(*pair(0))  # kernels are compiled and read
-    columns = []
-    for engine in options.engines:
-        before, since = usage(), time.perf_counter()
-        with ExitStack() as stack:
-            results = on_workers(engine, options.pairs, options.batch_size, stack)
-            digests = [digest(key, result) for key, result in results]
-        row = {"pairs": f"{len(digests)}", "digest": f"{sum(digests) % 2**64:016x}"}
-        row |= {"pairs/s": f"{len(digests) / (time.perf_counter() - since):.1f}"}
-        row |= {
-            "CPU ms a pair": f"{1e3 * (usage() - before) / options.pairs:.1f}",
-            "parent MB, peak": f"{memory('VmHWM'):.0f}",
-        }
-        columns.append(
-            row | {"largest child MB": f"{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024:.0f}"}
-        )
-    lines = [[name, *(column[name] for column in columns)] for name in columns[0]]
-    print(markdown(["", *options.engines], lines), about_this_run(), sep="\n\n")
-
-
 def main() -> None:
     """Parse the command line and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -379,15 +236,6 @@ def main() -> None:
     once.add_argument("method")
     once.add_argument("n", type=int)
     kinds.add_parser("cold").add_argument("--pairs", type=int, default=21, help="of fresh processes, in turn")
-    worst = kinds.add_parser("worst")
-    worst.add_argument("--scenes", type=int, default=300)
-    worst.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
-    worst.add_argument("--worst", type=int, default=5, help="how many of each model are printed")
-    worst.add_argument("--repeats", type=int, default=3, help="further calls of these")
-    many = kinds.add_parser("pairs")
-    many.add_argument("--pairs", type=int, default=20_000)
-    many.add_argument("--batch-size", type=int, default=32)
-    many.add_argument("--engines", nargs="+", choices=("loop", "loky", "dask"), default=["loop", "loky"])
     turn = kinds.add_parser("turn")
     turn.add_argument("roots", type=Path, nargs=2, metavar="ROOT", help="A and B: the directories that hold ruzhash_cv")
     turn.add_argument("--sizes", nargs="+", type=int, default=[300, 2084, 10_000, 50_000])
@@ -396,8 +244,7 @@ def main() -> None:
     if options.kind == "once":
         print(json.dumps(one_call(options.method, options.n)))
         return
-    run = {"filter": filter_times, "cold": cold_times, "worst": worst_times, "pairs": pair_times}
-    run["turn"] = versions_in_turn
+    run = {"filter": filter_times, "cold": cold_times, "turn": versions_in_turn}
     run[options.kind](options)
 
 
