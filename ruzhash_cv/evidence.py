@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +35,9 @@ from ruzhash_cv.parameters import Parameters
 MAX_STRUCTURES = 32
 
 
-class Rules(NamedTuple):
-    """What the evidence of a model depends on beside its matches; arrays have an entry for each family."""
-
-    sample_sizes: Array
-    densities: Array  # makes a share of mismatches of the weight in an annulus
-    widest: Rows  # index of the largest radius
-    annulus_steps: int
-    min_annulus_weight: float
+#: What the evidence of a model depends on beside its matches. Entries for each family: sizes of minimal samples, densities (which make
+#: a share of mismatches of the weight in an annulus), and indices of the largest radius; then steps and the least weight of an annulus.
+Rules: TypeAlias = tuple[Array, Array, Rows, int, float]
 
 
 @lru_cache(64)
@@ -55,13 +50,9 @@ def rules_of(
     exponents = {1: parameters.motion_widest_radius, 2: parameters.plane_widest_radius}
     within = int(np.searchsorted(parameters.radii, limit * (1.0 + 1e-12), side="right")) - 1
     widest = np.array([exponents[codimension] - parameters.finest_radius for codimension in codimensions])
-    return Rules(
-        np.array(sample_sizes, np.float64),
-        np.asarray(parameters.density_ratio / larger),
-        np.minimum(widest, max(within, 0)),
-        parameters.annulus_steps,
-        parameters.min_annulus_weight,
-    )
+    densities, sizes = np.asarray(parameters.density_ratio / larger), np.array(sample_sizes, np.float64)
+    annulus = parameters.annulus_steps, parameters.min_annulus_weight
+    return sizes, densities, np.minimum(widest, max(within, 0)), *annulus
 
 
 def _rules(families: Families, parameters: Parameters) -> Rules:
@@ -136,30 +127,30 @@ def evidence(models: Models, counts: Array, total: float, rules: Rules, n_tried:
     `counts` (m, n_radius_indices) are the weights between one radius and the next, `total` is the sum of all weights.
     """
     gains, log_tests = np.empty(models.background.shape), math.log(max(total, 1.0) * max(n_tried, 1))
-    rules = rules._replace(densities=rules.densities / max(total, 1e-300))
-    _evidence_kernel(counts, total, (models.background, models.family_ids), tuple(rules), log_tests, gains)
+    rules = rules[0], rules[1] / max(total, 1e-300), *rules[2:]
+    _evidence_kernel(counts, total, (models.background, models.family_ids), rules, log_tests, gains)
     return gains
 
 
 @jit
 def _evidence_kernel(counts: Any, total: float, models: Any, rules: Any, log_tests: float, gains: Any) -> None:
-    (background, family_ids), rules = models, Rules(*rules)
+    (background, family_ids), (sizes, densities, widest, annulus_steps, min_annulus_weight) = models, rules
     for item in range(len(counts)):
         family = family_ids[item]
-        n = max(total - rules.sample_sizes[family], 1e-9)
-        within, around = -rules.sample_sizes[family], 0.0
-        for step in range(rules.annulus_steps):
+        n = max(total - sizes[family], 1e-9)
+        within, around = -sizes[family], 0.0
+        for step in range(annulus_steps):
             around += counts[item, step]
         for step in range(gains.shape[1]):
             within += counts[item, step]
-            around += counts[item, step + rules.annulus_steps] - counts[item, step]
-            dense = rules.densities[family] * max(around, rules.min_annulus_weight)
+            around += counts[item, step + annulus_steps] - counts[item, step]
+            dense = densities[family] * max(around, min_annulus_weight)
             alpha = min(max(background[item, step], dense), 1.0 - 1e-9)
             share = min(within / n, 1.0 - 1e-9)
             gain = 0.0
             if share > alpha:
                 gain = n * (share * np.log(share / alpha) + (1.0 - share) * np.log((1.0 - share) / (1.0 - alpha)))
-            gains[item, step] = gain - log_tests if step <= rules.widest[family] else -np.inf
+            gains[item, step] = gain - log_tests if step <= widest[family] else -np.inf
 
 
 def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: int) -> Array:

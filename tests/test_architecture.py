@@ -70,11 +70,11 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 13_349,
-    "core": 4_965,
-    "tests": 15_119,
-    "benchmarks": 7_404,
-    "tests of benchmarks": 1_052,
+    "package": 13_341,
+    "core": 4_957,
+    "tests": 15_238,
+    "benchmarks": 6_968,
+    "tests of benchmarks": 1_033,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {
