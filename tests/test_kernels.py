@@ -66,7 +66,7 @@ def geometric(name: str) -> Callable[..., Any]:
 
 def squares_of(models: np.ndarray) -> np.ndarray:
     """Return products (m, 9, 9) of the entries of models (m, 9), which have no sign."""
-    return np.einsum("mi,mj->mij", models, models)
+    return np.asarray(np.einsum("mi,mj->mij", models, models))
 
 
 def matches_of(name: str, noise: float = 1.0) -> Callable[[Rng, int], tuple[Any, ...]]:

@@ -33,8 +33,7 @@ _CROSSED = np.array(
 )
 #: A root whose imaginary part is larger, as a share of its size, is none.
 _REAL = 1e-9
-#: Steps of an essential matrix without a model to start from, the angle that one may turn by, and what is added first to the mean
-#: eigenvalue, as a share of it.
+#: Steps of an essential matrix without a start, the largest angle of one, and its damping as a share of the mean eigenvalue.
 _STEPS, _LARGEST_TURN, _DAMPING = 3, 0.5, 1e-4
 
 
