@@ -73,8 +73,8 @@ def median(values: pd.Series) -> float:
 
 
 def share_below(limit: float, values: pd.Series) -> float:
-    """The share of values below a limit."""
-    return float((values < limit).mean())
+    """The share of known values below a limit."""
+    return float((values.dropna() < limit).mean())
 
 
 def auc_at(limit: float, values: pd.Series) -> float:
@@ -233,7 +233,7 @@ NEAR: tuple[Column, ...] = (
     ("probability of near misses", "probability", mean, 3), TIME,
 )  # fmt: skip
 ONE_MODEL: tuple[Column, ...] = (
-    ("median error (px)", "px", median, 3), ("below 1 px", "px", partial(share_below, PRECISE), 3),
+    ("below 1 px", "px", partial(share_below, PRECISE), 3), ("median error (px)", "px", median, 3),
     ("95 % of points below 1 px", "px95", partial(share_below, PRECISE), 3), ("F1 of the mask", "f1", mean, 3),
     ("matches within 3 px", "within", mean, 1), TIME,
 )  # fmt: skip
@@ -330,20 +330,11 @@ def collect(name: str, options: argparse.Namespace) -> pd.DataFrame:
 
 def leads(rows: pd.DataFrame, first: Column) -> dict[str, tuple[float, float]]:
     """Paired differences of the first column, this package minus each other method, with standard errors over problems."""
-    of_pose = isinstance(first[2], partial) and first[2].func is auc_at
-    scores = rows.assign(
-        score=pose_score(rows[first[1]], first[2].args[0]) if of_pose else rows[first[1]].astype(float)
-    )
-    table = (
-        scores.groupby(["problem", "method"], sort=False)
-        .score.mean()
-        .unstack("method")
-        .replace(np.inf, np.nan)
-        .dropna()
-    )
+    scores = rows.assign(score=[first[2](rows[first[1]].iloc[[at]]) for at in range(len(rows))])
+    means = scores.groupby(["problem", "method"], sort=False).score.mean().unstack("method").dropna()
     return (
-        {name: paired_difference(table[OURS].to_numpy(), table[name].to_numpy()) for name in table}
-        if OURS in table
+        {name: paired_difference(means[OURS].to_numpy(), means[name].to_numpy()) for name in means}
+        if OURS in means
         else {}
     )
 
@@ -359,7 +350,7 @@ def table(rows: pd.DataFrame, columns: tuple[Column, ...]) -> str:
         lines.append(
             (first[2](of[first[1]]), [f"{method} (tuned)" if method in TUNED else str(method), *cells, difference])
         )
-    falling = first[1] in ("f1", "error", "model", "evidence")
+    falling = first[1] in ("f1", "px", "error", "model", "evidence")
     order = sorted(lines, key=lambda line: -line[0] if falling else line[0])
     return markdown(
         ["method", *(title for title, *_ in columns), f"{first[0]}, {OURS} minus this"], [line for _, line in order]

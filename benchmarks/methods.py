@@ -14,7 +14,7 @@ import numpy as np
 from geometry import Matrix, Points, residuals
 from lpm import locality_preserving_matching
 from numpy.typing import NDArray
-from problems import Problem
+from problems import Cameras, Problem
 from report import ABSENT
 
 from ruzhash_cv import Camera, FilterResult, filter_points, find_fundamental_matrix, find_homography
@@ -261,18 +261,20 @@ def pose_of_matrix(problem: Problem, F: Matrix, mask: Mask) -> Pose | None:
     return recovered(problem.cameras.K2.T @ F @ problem.cameras.K1, mask, undistorted(problem))
 
 
+def colmap_camera(cameras: Cameras, K: Matrix) -> dict[str, Any]:
+    """A camera's model and its parameters in the order of COLMAP, whose models are PoseLib's too."""
+    model = "OPENCV_FISHEYE" if cameras.fisheye else "OPENCV" if cameras.distortion else "PINHOLE"
+    parameters = [K[0, 0], K[1, 1], K[0, 2], K[1, 2], *cameras.distortion]
+    return {"model": model, "width": int(2 * K[0, 2]), "height": int(2 * K[1, 2]), "params": parameters}
+
+
 def calibrated_poselib(problem: Problem, seed: int, kept: Mask | None = None) -> Answer:
     """PoseLib's relative pose at 1 px, with its own camera models; from the matches kept if they are given."""
     rows = np.arange(len(problem.labels)) if kept is None else np.flatnonzero(kept)
     mask, cameras = np.zeros(len(problem.labels), bool), problem.cameras
     if len(rows) < 5:
         return Answer(mask)
-    name = "OPENCV_FISHEYE" if cameras.fisheye else "OPENCV" if cameras.distortion else "PINHOLE"
-    models = [
-        {"model": name, "width": int(2 * K[0, 2]), "height": int(2 * K[1, 2]),
-         "params": [K[0, 0], K[1, 1], K[0, 2], K[1, 2], *cameras.distortion]}
-        for K in (cameras.K1, cameras.K2)
-    ]  # fmt: skip
+    models = [colmap_camera(cameras, K) for K in (cameras.K1, cameras.K2)]
     options = {"max_epipolar_error": 1.0, "seed": seed}
     pose, info = poselib.estimate_relative_pose(problem.points1[rows], problem.points2[rows], *models, options)
     mask[rows] = info["inliers"]
@@ -302,12 +304,7 @@ def calibrated_opencv(problem: Problem, seed: int, **options: float) -> Answer:
 def calibrated_pycolmap(problem: Problem, seed: int) -> Answer:
     """COLMAP's calibrated two-view geometry with its own settings; its points have pixel centres at .5."""
     known, half = problem.cameras, np.array([[0, 0, 0.5], [0, 0, 0.5], [0, 0, 0]])
-    name = "OPENCV_FISHEYE" if known.fisheye else "OPENCV" if known.distortion else "PINHOLE"
-    cameras = [
-        pycolmap.Camera({"model": name, "width": int(2 * K[0, 2]), "height": int(2 * K[1, 2]),
-                         "params": [K[0, 0], K[1, 1], K[0, 2], K[1, 2], *known.distortion]})
-        for K in (known.K1 + half, known.K2 + half)
-    ]  # fmt: skip
+    cameras = [pycolmap.Camera(colmap_camera(known, K + half)) for K in (known.K1, known.K2)]
     options = pycolmap.TwoViewGeometryOptions()
     options.compute_relative_pose, options.ransac.random_seed = True, seed
     rows = np.stack([np.arange(len(problem.labels))] * 2, axis=1).astype(np.uint32)
