@@ -122,10 +122,10 @@ def find_structures(
     >>> level, rising = np.stack([x[:60], 0 * x[:60] + 0.3], axis=1), np.stack([x[60:], x[60:]], axis=1)
     >>> points = np.vstack([level, rising, rng.uniform(0, 1, (80, 2))])
     >>> points[:120] += rng.normal(scale=0.003, size=(120, 2))
-    >>> found = find_structures(points, Lines())
-    >>> found
+    >>> result = find_structures(points, Lines())
+    >>> result
     <FoundStructures: 2 structures, 124 of 200 points>
-    >>> found.models.shape, found.masks.shape
+    >>> result.models.shape, result.masks.shape
     ((2, 3), (2, 200))
     """
     points = as_reals(data, "data", "(n, d)")
@@ -143,10 +143,10 @@ def find_structures(
     generator = as_generator(rng)
     finite = (np.abs(points) < LARGEST_LENGTH).all(axis=1)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        found = _find(np.ascontiguousarray(points[finite]), checked, noise_scale, threshold, generator)
-    masks, labels, scores = np.zeros((len(found), len(points)), bool), np.full(len(points), -1), np.ones(len(points))
-    masks[:, finite], labels[finite], scores[finite] = found.masks, found.labels, found.anomaly_scores
-    return replace(found, masks=masks, labels=labels, anomaly_scores=scores)
+        result = _find(np.ascontiguousarray(points[finite]), checked, noise_scale, threshold, generator)
+    masks, labels, scores = np.zeros((len(result), len(points)), bool), np.full(len(points), -1), np.ones(len(points))
+    masks[:, finite], labels[finite], scores[finite] = result.masks, result.labels, result.anomaly_scores
+    return replace(result, masks=masks, labels=labels, anomaly_scores=scores)
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def check_family(family: Any) -> ModelFamily:
 
 
 def check_takes(family: ModelFamily, n_coordinates: int, name: str) -> None:
-    """Raise unless the family takes points of so many coordinates, which the argument `name` has."""
+    """Raise unless the family takes points of `n_coordinates`, those of the argument `name`."""
     try:
         sample = np.zeros((1, family.sample_size, n_coordinates))
         family.squared_residuals(sample[0], family.solve(sample)[0])
@@ -194,8 +194,8 @@ def _find(
     every = _as_set(points, groups.reshape(-1), POINT_PARAMETERS.unit * scale)
     searched, rows = every.sample(POINT_PARAMETERS.max_searched, rng)
     families = Families((cast(TwoViewFamily, family),), (True,))
-    structures, found = _search(searched, families, POINT_PARAMETERS, rng)
-    scores = found.of_all(every, rows, families, POINT_PARAMETERS)
+    structures, scorer = _search(searched, families, POINT_PARAMETERS, rng)
+    scores = scorer.of_all(every, rows, families, POINT_PARAMETERS)
     structures = refine_structures(structures, every, families, POINT_PARAMETERS)
     tolerances = structures.tolerances
     if threshold is not None:

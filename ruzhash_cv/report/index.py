@@ -49,7 +49,7 @@ TOOLTIP = (
 
 
 def widgets() -> dict[str, Any]:
-    """Return what one chooses by, by name."""
+    """Return the controls by name."""
     return {
         "colour": RadioButtonGroup(labels=["kept", "share kept", "evidence"], active=0),
         "words": TextInput(title="names or reason contain", sizing_mode="stretch_width"),
