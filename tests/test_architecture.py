@@ -73,7 +73,7 @@ MOST_LINES = {
     "package": 13_341,
     "core": 4_957,
     "tests": 15_238,
-    "benchmarks": 6_968,
+    "benchmarks": 6_915,
     "tests of benchmarks": 1_033,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.

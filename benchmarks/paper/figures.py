@@ -151,7 +151,7 @@ def draw_complexity(out: Path) -> Any:
             axis.set_xticks(STEPS[varied], [str(value) for value in STEPS[varied]])
             axis.set_xlabel({"psi": "ψ"}.get(varied, varied))
         line[0].set_ylabel(f"{'training' if phase == 'train' else 'test'}, processor seconds")
-    axes[0, 0].legend(ncols=2)
+    axes[0, 1].legend(ncols=2)  # over b there is no isolation forest
     return figure
 
 
