@@ -52,7 +52,7 @@ def test_the_table_of_the_method_has_every_number() -> None:
         r"^\| `(\w+)` \| (.*?) \| (.*?) \|", (DOCS / "method.md").read_text(encoding="utf-8"), re.MULTILINE
     )
     numbers = []
-    for field in (field for field in fields(Parameters) if field.metadata):
+    for field in fields(Parameters):
         if not field.metadata:
             continue  # a caller's threshold
         values = field.default if isinstance(field.default, tuple) else (field.default,)
