@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
+from typing import Any
 
 import cv2
 import numpy as np
 from geometry import Matrix, Points
 from numpy.typing import NDArray
-from pose_scenes import SIZE, Pair, Projection, draw
+from pose_scenes import SIZE, draw
 from pose_worlds import MOTIONS, RIGID
-from problems import JUDGE_SEED
+from problems import Problem, first_seed
 
 K1 = (-0.3, 0.1)  # of a distortion polynomial, uniform; the next coefficient undoes a little of it
 FISHEYE_FOCAL = (230.0, 320.0)  # pixels, for pictures of 800 by 600
@@ -43,17 +45,18 @@ def folds_at(distortion: tuple[float, ...]) -> float:
 
 
 def seen(
-    make: Callable[[np.random.Generator], tuple[tuple[float, ...], bool]], half: str, per_cell: int, **options: object
-) -> Iterator[Pair]:
+    make: Callable[[np.random.Generator], tuple[tuple[float, ...], bool]],
+    title: str,
+    half: str,
+    per_cell: int,
+    **options: Any,
+) -> Iterator[Problem]:
     """`per_cell` pairs of every scene and motion through lenses that `make` draws, one for both images of a pair."""
-    first = JUDGE_SEED if half == "judge" else 0
-    for scene in RIGID:
-        for motion in MOTIONS:
-            for seed in range(first, first + per_cell):
-                distortion, fisheye = make(np.random.default_rng([seed, len(scene), len(motion)]))
-                see: Projection = partial(through, distortion=distortion, fisheye=fisheye)
-                pair = draw(scene, motion, seed, see, **options)  # type: ignore[arg-type]
-                yield replace(pair, distortion=distortion, fisheye=fisheye)
+    for scene, motion, index in product(RIGID, MOTIONS, range(per_cell)):
+        seed = first_seed(half) + index
+        distortion, fisheye = make(np.random.default_rng([seed, len(scene), len(motion)]))
+        pair = draw(scene, motion, seed, partial(through, distortion=distortion, fisheye=fisheye), **options)
+        yield replace(pair, suite=title, cameras=replace(pair.cameras, distortion=distortion, fisheye=fisheye))
 
 
 def barrel_or_cushion(rng: np.random.Generator) -> tuple[tuple[float, ...], bool]:
@@ -67,11 +70,11 @@ def fisheye_lens(rng: np.random.Generator) -> tuple[tuple[float, ...], bool]:
     return (*rng.normal(0, [0.02, 0.004, 0.001, 0.0002]).tolist(),), True
 
 
-def distorted(half: str, per_cell: int) -> Iterator[Pair]:
+def distorted(half: str, per_cell: int) -> Iterator[Problem]:
     """Pairs of distorted images."""
-    return seen(barrel_or_cushion, half, per_cell)
+    return seen(barrel_or_cushion, "drawn poses, distorted", half, per_cell)
 
 
-def fisheyes(half: str, per_cell: int) -> Iterator[Pair]:
+def fisheyes(half: str, per_cell: int) -> Iterator[Problem]:
     """Pairs of fisheyes."""
-    return seen(fisheye_lens, half, per_cell, focals=FISHEYE_FOCAL)
+    return seen(fisheye_lens, "drawn poses, fisheye", half, per_cell, focals=FISHEYE_FOCAL)

@@ -41,13 +41,11 @@ Options = dict[str, Any]
 
 def pairs(half: str) -> Iterator[Scene]:
     """Overlays, and pairs that share nothing."""
-    for number, found in enumerate([*pair_sets.overlaid(half, 2), *pair_sets.still(half, 2)]):
-        of, name = found.pair, f"overlay, {found.kind} {half} {number}"
-        yield name, of.points1, of.points2, found.group > 0, np.ones(len(found.group), bool)
+    for number, of in enumerate([*pair_sets.overlaid(half, 2), *pair_sets.still(half, 2)]):
+        yield f"{of.suite} {half} {number}", of.points1, of.points2, of.labels > 0, of.judged
     for title, make in (("unrelated", pair_sets.unrelated), ("alike", pair_sets.look_alike)):
-        for number, points in enumerate(make(half, 4)):
-            none = np.zeros(len(points[0]), bool)
-            yield f"{title}, {half} {number}", *points, none, ~none
+        for number, of in enumerate(make(half, 4)):
+            yield f"{title}, {half} {number}", of.points1, of.points2, of.labels > 0, of.judged
 
 
 def problems(half: str) -> Iterator[tuple[str, Iterable[Any]]]:

@@ -1,10 +1,11 @@
-"""Figures of merit: how good a mask is, how good the model refitted on it, and paired comparisons."""
+"""Figures of merit: of masks, probabilities, labels, models and poses; and paired comparisons."""
 
 from __future__ import annotations
 
 import numpy as np
-from geometry import Matrix, Points, apply_homography, refit, sampson_distance
+from geometry import Matrix, Points, apply_homography, refit, residuals, sampson_distance
 from numpy.typing import NDArray
+from problems import Cameras
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
@@ -102,3 +103,38 @@ def paired_difference(first: NDArray[np.float64], second: NDArray[np.float64]) -
     if len(difference) < 2:
         return (float(difference.mean()) if len(difference) else float("nan")), float("nan")
     return float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference)))
+
+
+def model_errors(kind: str, model: Matrix | None, exact1: Points, exact2: Points) -> NDArray[np.float64]:
+    """Residuals in pixels of true matches free of noise; infinite without a model."""
+    if model is None or not np.isfinite(model).all():
+        return np.full(len(exact1), np.inf)
+    return residuals(kind, model, exact1, exact2)
+
+
+def rotation_angle(R: Matrix, true: Matrix) -> float:
+    """Angle between two rotations, degrees."""
+    # The arcus cosine of the trace alone loses half of the digits near 0.
+    sine = np.linalg.norm(R - true) / np.sqrt(8)
+    return float(np.degrees(2 * np.arcsin(min(1.0, sine))))
+
+
+def direction_angle(t: NDArray[np.float64], true: NDArray[np.float64]) -> float:
+    """Angle between two directions, degrees, from 0 to 180; the sign counts."""
+    t, true = (np.ravel(v) / np.linalg.norm(v) for v in (t, true))
+    return float(np.degrees(2 * np.arctan2(np.linalg.norm(t - true), np.linalg.norm(t + true))))
+
+
+def pose_error(pose: tuple[Matrix, NDArray[np.float64]] | None, true: Cameras) -> float:
+    """The larger of both angles in degrees, the rotation's alone if the camera stood still; 180 without a pose."""
+    if pose is None or not all(np.isfinite(part).all() for part in pose):
+        return 180.0
+    error = rotation_angle(pose[0], true.R)
+    if not true.t.any():
+        return error
+    return max(error, direction_angle(pose[1], true.t)) if np.any(pose[1]) else 180.0
+
+
+def pose_score(errors: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+    """What each pair adds to the AUC@threshold, in [0, 1]: its mean is the area under the recall's curve up to there."""
+    return np.clip(1 - np.asarray(errors) / threshold, 0, 1)

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import argparse
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import evaluate_ablation
-import evaluate_calibration
 import matplotlib
 import numpy as np
 import pandas as pd
 import times
-from peers import OURS
-from report import RESULTS, accuracy_table, markdown, shown
+from evaluate import MEASURES
+from methods import OURS, TUNED
+from report import RESULTS, markdown, shown
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -31,7 +32,8 @@ PICTURES = ROOT / "docs" / "images" / "benchmarks"
 
 METHODS = (
     f"{OURS} homography", f"{OURS} fundamental", "H RANSAC", "H USAC_MAGSAC", "H USAC_ACCURATE", "F RANSAC", "F USAC_MAGSAC",
-    "F USAC_ACCURATE", "H PoseLib", "sequential H PoseLib", "sequential H USAC_MAGSAC 12 px", "H pydegensac", "H SupeRANSAC",
+    "F USAC_ACCURATE", "H USAC_MAGSAC 100k", "F USAC_MAGSAC 100k", "sequential F USAC_MAGSAC 3 px", "sequential F PoseLib",
+    "H PoseLib", "sequential H PoseLib", "sequential H USAC_MAGSAC 12 px", "H pydegensac", "H SupeRANSAC",
     "F SupeRANSAC", "LPM", "AdaLAM",
 )  # fmt: skip
 MORE = ("H LMEDS", "F LMEDS", "F PoseLib", "F pydegensac", "isolation forest on displacements", "keep everything")
@@ -42,7 +44,7 @@ SECTIONS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "labelled": (("adelaidermf H", "adelaidermf F"), "--suite adelaidermf --half both --seeds 5", METHODS + MORE),
     "fresh": (
         tuple(f"{features} on adelaidermf {kind}" for features in ("sift", "orb") for kind in "HF"),
-        "--suite fresh --half both --seeds 1",
+        "--suite fresh --half both --seeds 5",
         METHODS + MORE,
     ),
     "photographed": (
@@ -50,7 +52,7 @@ SECTIONS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
             *(f"{features} on photographed planes" for features in ("given", "sift", "mutual", "orb")),
             *(f"{features} on photographed rigid" for features in ("given", "sift", "mutual")),
         ),
-        "--suite photographed --half both --seeds 1",
+        "--suite photographed --half both --seeds 5",
         METHODS + MORE + LOW,
     ),
     "rendered": (
@@ -100,8 +102,6 @@ COLOURS = {
     OURS: "#d1495b", "H USAC_MAGSAC": "#1b6ca8", "F USAC_MAGSAC": "#5aa9d6", "H PoseLib": "#3c8d5a",
     "sequential H PoseLib": "#8cc63f", "LPM": "#e3a72f", "AdaLAM": "#7a4ea3", "H SupeRANSAC": "#a0522d",
 }  # fmt: skip
-SHOWN = (*COLOURS, "F SupeRANSAC", "sequential H USAC_MAGSAC 12 px", "keep everything")
-DOTS = ("#14405f", "#e3a72f", "#3c8d5a", "#7a4ea3")
 STYLE: dict[str, Any] = {
     "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
     "axes.axisbelow": True, "legend.frameon": False, "legend.fontsize": 9,
@@ -135,10 +135,12 @@ def method_title(method: str) -> str:
         return f'{OURS}, model="{words[1]}"'
     if not in_turn and words[0] not in model:
         return method
-    name = " ".join(words[2 if in_turn else 1 :])
+    many = ", 100,000 iterations" * (words[-1] == "100k")
+    name = " ".join(words[2 if in_turn else 1 :]).removesuffix(" 100k")
     whose = f"OpenCV {name}" if name.startswith(("RANSAC", "USAC", "LMEDS")) else name
     tuned = " (tuned)" if name.endswith("12 px") else ""
-    return f"{whose}, {'homographies in turn' if in_turn else model[words[0]]}{tuned}"
+    several = {"H": "homographies in turn", "F": "fundamental matrices in turn"}
+    return f"{whose}{many}, {several[words[1]] if in_turn else model[words[0]]}{tuned}"
 
 
 def read(name: str, index: list[str]) -> pd.DataFrame:
@@ -150,7 +152,25 @@ def command(section: str) -> str:
     """What measures a section anew; methods that are missing on the machine are left out."""
     _, told, methods = SECTIONS[section]
     names = " ".join(f"'{name}'" if " " in name else name for name in (OURS, *methods))
-    return f"python benchmarks/evaluate_accuracy.py {told} --store --methods {names}"
+    return f"python benchmarks/evaluate.py accuracy {told} --store --methods {names}"
+
+
+def accuracy_table(table: pd.DataFrame) -> str:
+    """One suite and half of `accuracy.csv`, by method."""
+    header = ["method", "F1", "lowest F1", "precision", "recall", "balanced accuracy", "AUC", "label error"]
+    header += ["median refit error (px)", "median ms", f"F1 of {OURS} minus this"]
+    lines = []
+    for method, row in table.sort_values("f1", ascending=False, kind="stable").iterrows():
+        title = f"{method} (tuned)" if method in TUNED else str(method)
+        line = [
+            title,
+            shown(row.f1, 3, row.f1_error),
+            shown(row.lowest_f1),
+            *(shown(row[name]) for name in MEASURES[1:6]),
+        ]
+        lines.append([*line, shown(row.refit_error, 2), shown(row.ms, 1)])
+        lines[-1].append("" if method == OURS else shown(row.lead, 3, row.lead_error, "+"))
+    return markdown(header, lines)
 
 
 def folded(title: str, text: str) -> str:
@@ -170,10 +190,9 @@ def ahead(table: pd.DataFrame) -> tuple[str, str]:
 
 
 def section(name: str, table: pd.DataFrame) -> str:
-    """Plot, and for each suite's judge half a folded table; the command folded too."""
-    suites, _, _ = SECTIONS[name]
-    parts = [f"![Mean F1 of each method on each suite](images/benchmarks/{name}.png)"]
-    for suite in suites:
+    """For each suite's judge half a folded table; the command folded too."""
+    parts = []
+    for suite in SECTIONS[name][0]:
         own = table.xs((suite, "judge"))
         rows = accuracy_table(own.rename(index=method_title))
         parts.append(folded(f"{suite_title(suite)}: {own.problems.iloc[0]} problems", rows))
@@ -240,46 +259,6 @@ def draw_overview(table: pd.DataFrame) -> None:
     figure.legend(loc="outside upper center", ncols=2)
 
 
-def draw_dots(table: pd.DataFrame, suites: tuple[str, ...]) -> None:
-    """Mean F1 of each method on each suite's judge half; the second four suites hollow."""
-    f1 = table.f1.xs("judge", level="half").unstack("suite")[list(suites)]
-    f1 = f1[f1.index.isin(SHOWN) & f1.notna().any(axis=1)]
-    f1 = f1.loc[f1.mean(axis=1).sort_values().index]
-    figure, axes = plt.subplots(figsize=(WIDTH, 1.5 + 0.4 * len(f1)), layout="constrained")
-    for number, suite in enumerate(suites):
-        colour = DOTS[number % 4]
-        face = colour if number < 4 else "none"
-        axes.scatter(
-            f1[suite], range(len(f1)), s=46, facecolor=face, edgecolor=colour, label=suite_title(suite), lw=1.5
-        )
-    axes.set_yticks(range(len(f1)), [method_title(method).replace(", ", "\n") for method in f1.index], fontsize=9)
-    axes.get_yticklabels()[f1.index.get_loc(OURS)].set_color(COLOURS[OURS])
-    axes.set_xlabel("mean F1 of the mask")
-    figure.legend(loc="outside upper center", ncols=2)
-
-
-def draw_curves(suites: tuple[str, ...]) -> None:
-    """Mean F1 over the share of mismatches, one panel a suite."""
-    table = read("accuracy_by_rate", ["suite", "method", "rate"]).f1
-    size = (WIDTH, 2.3 * -(-len(suites) // 2) + 0.8)
-    figure, panels = plt.subplots(-(-len(suites) // 2), 2, figsize=size, sharex=True, sharey=True, layout="constrained")
-    for axes, suite in zip(panels.flat, suites, strict=False):
-        for method in (name for name in COLOURS if name in table[suite].index):
-            f1 = table[suite][method]
-            axes.plot(
-                100 * f1.index,
-                f1,
-                ".-",
-                color=COLOURS[method],
-                lw=2.6 if method == OURS else 1.3,
-                label=method_title(method),
-            )
-        axes.set_title(suite_title(suite), fontsize=10, loc="left")
-        axes.set(xlabel="mismatches, %", ylabel="mean F1")
-        axes.label_outer()
-    figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-
-
 def draw_times() -> None:
     """Milliseconds over matches, both logarithmic."""
     warm = read("time", ["method", "n"]).warm_ms
@@ -291,29 +270,10 @@ def draw_times() -> None:
     figure.legend(loc="outside upper center", ncols=2)
 
 
-def draw_calibration() -> None:
-    """The share of true matches over the probability, for each suite; points of few matches are small."""
-    found = pd.read_csv(RESULTS / "calibration_judge.csv")
-    figure, axes = plt.subplots(figsize=(WIDTH, 6.5), layout="constrained")
-    axes.plot([0, 1], [0, 1], color="0.5", lw=1)
-    for number, (suite, own) in enumerate(found.groupby("suite", sort=False)):
-        style = {"color": f"C{number % 10}", "ls": "-" if number < 10 else ":"}
-        axes.plot(own.probability, own.true, lw=1, label=suite, **style)
-        axes.scatter(own.probability, own.true, s=8 * np.log10(own["count"]), color=style["color"])
-    axes.set(xlabel="probability", ylabel="share of true matches")
-    figure.legend(loc="outside upper center", ncols=3)
-
-
 def draw(table: pd.DataFrame) -> None:
-    """Draw and save all plots."""
-    drawings = {name: lambda suites=suites: draw_dots(table, suites) for name, (suites, _, _) in SECTIONS.items()}
-    drawings |= {
-        "overview": lambda: draw_overview(table),
-        "rendered": lambda: draw_curves(SECTIONS["rendered"][0]),
-        "time": draw_times,
-    }
+    """Draw and save both plots."""
     with plt.rc_context(STYLE):
-        for name, make in (drawings | {"calibration": draw_calibration}).items():
+        for name, make in (("overview", partial(draw_overview, table)), ("time", draw_times)):
             make()
             plt.savefig(PICTURES / f"{name}.png", dpi=120, metadata={"Software": None})
             plt.close()
@@ -334,9 +294,7 @@ def parts() -> dict[str, str]:
     plot = "![Median milliseconds over the number of matches, both axes logarithmic](images/benchmarks/time.png)"
     found = {name: section(name, table) for name in SECTIONS}
     found |= {"wins": wins(table), "table": readme_table(table)}
-    measured = (pd.read_csv(RESULTS / f"{name}_judge.csv") for name in ("calibration", "discovery"))
-    diagram = "![Share of true matches over their probability](images/benchmarks/calibration.png)"
-    found["calibration"] = f"{diagram}\n\n{evaluate_calibration.table(*measured)}"
+    found["calibration"] = (RESULTS / "calibration.md").read_text(encoding="utf-8").strip()
     found["times"] = f"{plot}\n\n{folded('Times and memory', speed)}"
     ablation = pd.read_csv(RESULTS / "ablation.csv", index_col="variant")
     ablation = ablation.rename(
@@ -355,7 +313,7 @@ def main() -> None:
     if parser.parse_args().commands:
         redo = f"--redo {OURS} '{OURS} homography' '{OURS} fundamental'"
         print(*(f"{command(name)} {redo}" for name in SECTIONS), sep="\n")
-        print("python benchmarks/evaluate_calibration.py --half judge --store")
+        print("python benchmarks/evaluate.py calibration --half judge --store")
         print("python benchmarks/times.py filter --repeats 3 --store")
         print("python benchmarks/evaluate_ablation.py")
         return

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import rendered
 from geometry import Points, apply_homography
 from matching import nearest
-from numpy.typing import NDArray
 from pictured import pictured
-from pose_scenes import SIZE, Pair, draw
+from pose_scenes import SIZE, draw
 from pose_worlds import RIGID, turn
-from problems import JUDGE_SEED
+from problems import Problem, first_seed
 
 N_STATIC, N_MOVING, N_WRONG = 60, 200, 85
 OVERLAYS = ("logo", "watermark", "border")
@@ -23,40 +22,32 @@ ALIKE = 0.7  # share of matches between look-alike windows, the others are at ra
 ANYWHERE = ("one plane", "planes", "one rigid", "motions")
 
 
-@dataclass(frozen=True)
-class Overlaid:
-    """A pair of 0 = wrong, 1 = moving scene, 2 = static matches."""
-
-    kind: str
-    pair: Pair
-    group: NDArray[np.intp]
+def bare(name: str, suite: str, points: tuple[Points, Points]) -> Problem:
+    """A problem whose matches are all wrong."""
+    return Problem(
+        name, suite, "fundamental", *points, np.zeros(len(points[0]), np.intp), np.ones(len(points[0]), bool)
+    )
 
 
-def first_seed(half: str) -> int:
-    """Seeds of the halves never meet."""
-    return JUDGE_SEED if half == "judge" else 0
-
-
-def related(half: str, count: int) -> Iterator[tuple[Points, Points]]:
+def related(half: str, count: int) -> Iterator[Problem]:
     """Two views of one scene, 10 to 80 % mismatches."""
     cells = [*product(RIGID, ("wide", "narrow", "forward", "rotation"))]
     for index in range(count):
         # 16 cells and 15 kinds of mismatches have no divisor in common, so that all meet.
-        pair = draw(*cells[index % len(cells)], first_seed(half) + index)
-        yield pair.points1, pair.points2
+        yield replace(draw(*cells[index % len(cells)], first_seed(half) + index), suite="related")
 
 
-def unrelated(half: str, count: int) -> Iterator[tuple[Points, Points]]:
+def unrelated(half: str, count: int) -> Iterator[Problem]:
     """One view of each of two scenes, with keypoints where these have texture, paired at random."""
     for index in range(count):
         seed = first_seed(half) + index
         rng = np.random.default_rng([1, seed])
         one, two = (draw(RIGID[rng.integers(4)], "wide", seed + shift) for shift in (0, 1))
         n = min(len(one.points1), len(two.points2))
-        yield rng.permutation(one.points1)[:n], rng.permutation(two.points2)[:n]
+        yield bare(str(seed), "unrelated", (rng.permutation(one.points1)[:n], rng.permutation(two.points2)[:n]))
 
 
-def look_alike(half: str, count: int) -> Iterator[tuple[Points, Points]]:
+def look_alike(half: str, count: int) -> Iterator[Problem]:
     """Two buildings with the same windows in rows of their own: what one window shows lies on any one of the other's."""
     for index in range(count):
         rng = np.random.default_rng([2, first_seed(half) + index])
@@ -78,10 +69,10 @@ def look_alike(half: str, count: int) -> Iterator[tuple[Points, Points]]:
         second = points[1][kept]
         second[wrong] = rng.permutation(second[wrong])
         noise = rng.normal(0, 0.7, (2, n, 2))
-        yield points[0][kept] + noise[0], second + noise[1]
+        yield bare(str(first_seed(half) + index), "alike", (points[0][kept] + noise[0], second + noise[1]))
 
 
-def overlaid(half: str, per_kind: int) -> Iterator[Overlaid]:
+def overlaid(half: str, per_kind: int) -> Iterator[Problem]:
     """A moving scene of 200 matches, 60 static ones in three patterns, 85 mismatches."""
     for kind in OVERLAYS:
         for index in range(per_kind):
@@ -98,7 +89,7 @@ def overlaid(half: str, per_kind: int) -> Iterator[Overlaid]:
             yield mix(kind, pair, places, N_MOVING, rng)
 
 
-def still(half: str, count: int) -> Iterator[Overlaid]:
+def still(half: str, count: int) -> Iterator[Problem]:
     """A camera that did not move: 260 static matches all over, nothing else but mismatches."""
     for index in range(count):
         rng = np.random.default_rng([4, first_seed(half) + index])
@@ -109,28 +100,23 @@ def still(half: str, count: int) -> Iterator[Overlaid]:
         yield mix("still camera", pair, places, 0, rng)
 
 
-def mix(kind: str, pair: Pair, static: Points, n_moving: int, rng: np.random.Generator) -> Overlaid:
-    """Exact matches of the pair with noise of half a pixel, static ones, mismatches; in random order."""
+def mix(kind: str, pair: Problem, static: Points, n_moving: int, rng: np.random.Generator) -> Problem:
+    """Exact matches of the pair with noise of half a pixel (1), static ones (2), mismatches (0); in random order."""
     rows = rng.choice(len(pair.exact1), n_moving, replace=False)
     wrong = rng.uniform(0, SIZE, (2, N_WRONG, 2))
     sides = []
     for exact, other in zip((pair.exact1, pair.exact2), wrong, strict=True):
         moving = exact[rows] + rng.normal(0, 0.5, (n_moving, 2))
         sides.append(np.vstack([moving, static + rng.normal(0, STATIC_NOISE, static.shape), other]))
-    group = np.repeat([1, 2, 0], [n_moving, len(static), N_WRONG])
-    order = rng.permutation(len(group))
-    fields = {
-        **pair.__dict__,
-        "points1": sides[0][order],
-        "points2": sides[1][order],
-        "labels": (group == 1)[order].astype(int),
-    }
-    return Overlaid(kind, Pair(**fields | {"judged": np.ones(len(group), bool)}), group[order])
+    labels = np.repeat([1, 2, 0], [n_moving, len(static), N_WRONG])
+    order = rng.permutation(len(labels))
+    points = {"points1": sides[0][order], "points2": sides[1][order], "labels": labels[order]}
+    return replace(pair, suite=f"overlay, {kind}", judged=np.ones(len(labels), bool), **points)
 
 
-def photographs(half: str, per_family: int, ratio: float | None) -> Iterator[tuple[str, Points, Points]]:
+def photographs(half: str, per_family: int, ratio: float | None) -> Iterator[Problem]:
     """SIFT on rendered pictures: of one scene; of two scenes; of two office blocks with one kind of window."""
-    first = rendered.first_seed(half)
+    first = first_seed(half)
     shots = {
         (family, seed): pictured(family, rendered.STRUCTURES[family][seed % len(rendered.STRUCTURES[family])], seed)
         for family in ANYWHERE
@@ -142,4 +128,5 @@ def photographs(half: str, per_family: int, ratio: float | None) -> Iterator[tup
         found = nearest(*sides, "sift")
         pairs = found.pairs[found.mutual & (True if ratio is None else found.ratio < ratio)]
         kind = "related" if one == two else "alike" if one[0] == two[0] == "one plane" else "unrelated"
-        yield kind, sides[0]["keypoints"][pairs[:, 0]], sides[1]["keypoints"][pairs[:, 1]]
+        points = sides[0]["keypoints"][pairs[:, 0]], sides[1]["keypoints"][pairs[:, 1]]
+        yield bare(f"{one} {two}", f"{kind}, SIFT" + (" without ratio test" if ratio is None else ""), points)

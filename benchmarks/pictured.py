@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 
 import adelaide
@@ -18,9 +19,9 @@ from cache import Arrays, stored
 from geometry import Points
 from matching import detect, nearest
 from numpy.typing import NDArray
-from pose_scenes import N_EXACT, Pair
+from pose_scenes import N_EXACT
 from pose_worlds import MOTIONS, move
-from problems import Problem
+from problems import Cameras, Problem, first_seed
 from rendering import Scene, draw_correspondences, render_pair
 from rendering.scenes import NO_MOTION, Camera
 
@@ -108,23 +109,24 @@ def pictured(family: str, structures: int, seed: int, motion: str | None = None)
     return stored(f"{slug}_{version()}_opencv{cv2.__version__}", partial(photograph, family, structures, seed, motion))
 
 
-def posed(half: str, per_cell: int, ratio: float | None, features: str = "sift") -> Iterator[Pair]:
+def posed(half: str, per_cell: int, ratio: float | None, features: str = "sift") -> Iterator[Problem]:
     """`per_cell` image pairs of each static scene and motion, their matches with or without a ratio test."""
-    for scene, (family, structures) in POSED.items():
-        for motion in MOTIONS:
-            for seed in range(rendered.first_seed(half), rendered.first_seed(half) + per_cell):
-                arrays = pictured(family, structures, seed, motion)
-                found = matched("", "", arrays, features, ratio)
-                rows = found.points1, found.points2, found.labels > 0, found.judged
-                cameras = (arrays[field] for field in ("exact1", "exact2", "K1", "K2", "R", "t", "model"))
-                yield Pair(f"{scene} {motion} {seed}", scene, motion, *rows, *cameras)
+    suite = f"rendered poses, {features}" + (" without ratio test" if ratio is None else "")
+    for (scene, (family, structures)), motion, index in product(POSED.items(), MOTIONS, range(per_cell)):
+        seed = first_seed(half) + index
+        arrays = pictured(family, structures, seed, motion)
+        found = matched(f"{scene} {motion} {seed}", suite, arrays, features, ratio)
+        truth = {"cameras": Cameras(*(arrays[field] for field in ("K1", "K2", "R", "t"))), "models": (arrays["model"],)}
+        exact = {"exact1": arrays["exact1"], "exact2": arrays["exact2"], "labels": (found.labels > 0).astype(int)}
+        kind = "homography" if motion == "rotation" else "fundamental"
+        yield replace(found, kind=kind, settings={"scene": scene, "motion": motion}, **truth, **exact)
 
 
 def unfiltered(features: str, half: str, per_cell: int) -> Iterator[Problem]:
     """Mutual nearest neighbours of rendered scenes of all families, and of the images of AdelaideRMF."""
     for family, choices in rendered.STRUCTURES.items():
         for index in range(per_cell):
-            seed, structures = rendered.first_seed(half) + index, choices[index % len(choices)]
+            seed, structures = first_seed(half) + index, choices[index % len(choices)]
             arrays = pictured(family, structures, seed)
             yield matched(str(seed), f"mutual {features} on rendered {family}", arrays, features)
     for name in adelaide.scene_names(half):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 from geometry import Matrix, Points, skew
 from numpy.typing import NDArray
 from pose_worlds import MOTIONS, RIGID, WORLDS, World, move
-from problems import JUDGE_SEED
+from problems import Cameras, Problem, first_seed
 
 SIZE = np.array([800, 600])
 FOCAL = (600.0, 1000.0)  # pixels, uniform, each camera its own
@@ -26,34 +26,6 @@ N_EXACT = 300
 REPEATED = 0.4  # at most this share of all matches agrees with each other wrongly
 SHIFTS = np.array([(1, 0), (-1, 0), (2, 0), (-2, 0), (0, 1), (0, -1), (1, 1), (-1, 1)])
 CLEAR = 10.0  # pixels; a mismatch lies at least this far from the true place
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Matches between two calibrated images, with x2 ~ K2 (R X + t) exactly known.
-
-    `labels`: 0 = mismatch, 1 = true. `judged`: the matches that count. `exact1`, `exact2`: other true matches, free of noise.
-    `t` is 0 for a pure rotation. `model`: the exact fundamental matrix, or the homography of a rotation or of a single plane, of pixels
-    without distortion. Both images have the `distortion` of OpenCV's model, or of its `fisheye`'s; `exact1` and `exact2` too.
-    """
-
-    name: str
-    scene: str
-    motion: str
-    points1: Points
-    points2: Points
-    labels: NDArray[np.intp]
-    judged: NDArray[np.bool_]
-    exact1: Points
-    exact2: Points
-    K1: Matrix
-    K2: Matrix
-    R: Matrix
-    t: NDArray[np.float64]
-    model: Matrix
-    settings: dict[str, float | str] = field(default_factory=dict)
-    distortion: tuple[float, ...] = ()
-    fisheye: bool = False
 
 
 Projection = Callable[[NDArray[np.float64], Matrix], Points]
@@ -109,7 +81,7 @@ def wrong_places(
     return wrong1, wrong2
 
 
-def draw(scene: str, motion: str, seed: int, see: Projection = project, focals: tuple[float, float] = FOCAL) -> Pair:
+def draw(scene: str, motion: str, seed: int, see: Projection = project, focals: tuple[float, float] = FOCAL) -> Problem:
     """One pair; cameras, noise, the number of matches and the kind of mismatches come from the seed."""
     # crc32, as str hashes differ between processes.
     rng = np.random.default_rng([zlib.crc32(f"{scene} {motion}".encode()), seed])
@@ -135,21 +107,25 @@ def draw(scene: str, motion: str, seed: int, see: Projection = project, focals: 
         for view, other in zip(views, wrong, strict=True)
     ]
     order, labels = rng.permutation(total), np.repeat([1, 0], [total - n_false, n_false])
-    exact = rng.choice(rows, N_EXACT)
+    exact, cameras = rng.choice(rows, N_EXACT), Cameras(K1, K2, R, t)
     model = exact_model(world.points, scene, K1, K2, R, t)
-    settings: dict[str, float | str] = {"rate": rate, "noise": noise, "mismatches": kind}
-    return Pair(
-        f"{scene} {motion} {seed}", scene, motion, points[0][order], points[1][order], labels[order],
-        np.ones(total, bool), views[0][exact], views[1][exact], K1, K2, R, t, model, settings,
+    settings: dict[str, float | str] = {
+        "rate": rate,
+        "noise": noise,
+        "mismatches": kind,
+        "scene": scene,
+        "motion": motion,
+    }
+    planar = scene == "plane" or motion == "rotation"
+    return Problem(
+        f"{scene} {motion} {seed}", "drawn poses", "homography" if planar else "fundamental", points[0][order], points[1][order],
+        labels[order], np.ones(total, bool), (model,), views[0][exact], views[1][exact], settings, cameras,
     )  # fmt: skip
 
 
 def given(
     half: str, per_cell: int, scenes: tuple[str, ...] = RIGID, motions: tuple[str, ...] = MOTIONS
-) -> Iterator[Pair]:
+) -> Iterator[Problem]:
     """`per_cell` pairs of every scene and motion; the halves' seeds never meet."""
-    first = JUDGE_SEED if half == "judge" else 0
-    for scene in scenes:
-        for motion in motions:
-            for seed in range(first, first + per_cell):
-                yield draw(scene, motion, seed)
+    for scene, motion in product(scenes, motions):
+        yield from (draw(scene, motion, first_seed(half) + index) for index in range(per_cell))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from geometry import Matrix, Points, apply_homography
@@ -12,13 +12,34 @@ JUDGE_SEED = 10_000
 """Rendered problems with seeds from 0 on are for tuning, from here on for judging."""
 
 
+def first_seed(half: str) -> int:
+    """The seeds of the two halves never meet."""
+    return JUDGE_SEED if half == "judge" else 0
+
+
+@dataclass(frozen=True)
+class Cameras:
+    """Two known cameras, x2 ~ K2 (R X + t); `t` is 0 for a pure rotation.
+
+    Both images have the `distortion` of OpenCV's model, or of its `fisheye`'s.
+    """
+
+    K1: Matrix
+    K2: Matrix
+    R: Matrix
+    t: NDArray[np.float64]
+    distortion: tuple[float, ...] = ()
+    fisheye: bool = False
+
+
 @dataclass(frozen=True)
 class Problem:
     """Correspondences with ground truth.
 
     `labels`: 0 = mismatch, k = structure k. `judged`: the matches that count. `kind`: what one structure is,
-    "homography" or "fundamental". `models`: the true matrix of each structure, where known. `exact1`, `exact2`:
-    noise-free true correspondences, for the downstream error.
+    "homography" or "fundamental". `models`: the true matrix of each structure, if known. `exact1`, `exact2`:
+    noise-free true correspondences, for errors of models. `moved`: near misses among the matches.
+    `settings`: what the problem was made with.
     """
 
     name: str
@@ -32,6 +53,8 @@ class Problem:
     exact1: Points | None = None
     exact2: Points | None = None
     settings: dict[str, float | str] = field(default_factory=dict)
+    cameras: Cameras | None = None
+    moved: NDArray[np.bool_] | None = None
 
     @property
     def mismatch_rate(self) -> float:
@@ -41,20 +64,30 @@ class Problem:
     def shuffled(self, seed: int) -> Problem:
         """The same problem with its rows in another order: how a seed reaches methods that take none."""
         order = np.random.default_rng(seed).permutation(len(self.labels))
-        rows = {name: getattr(self, name)[order] for name in ("points1", "points2", "labels", "judged")}
-        return Problem(**{**self.__dict__, **rows})
+        names = ("points1", "points2", "labels", "judged", "moved")
+        return replace(self, **{name: getattr(self, name)[order] for name in names if getattr(self, name) is not None})
+
+    def with_near_misses(
+        self, share: float = 0.2, nearest: float = 6.0, farthest: float = 20.0, seed: int = 0
+    ) -> Problem:
+        """The problem with a share of its true matches moved by `nearest` to `farthest` pixels, which makes them false."""
+        rng, true = np.random.default_rng(seed), np.flatnonzero(self.labels > 0)
+        rows = rng.choice(true, int(share * len(true)), replace=False)
+        angle, step = rng.uniform(0, 2 * np.pi, len(rows)), rng.uniform(nearest, farthest, len(rows))
+        points2, moved = self.points2.copy(), np.isin(np.arange(len(self.labels)), rows)
+        points2[rows] += np.column_stack([np.cos(angle), np.sin(angle)]) * step[:, None]
+        return replace(self, points2=points2, labels=np.where(moved, 0, self.labels), moved=moved)
 
 
 def four_planes(n: int, seed: int = 0) -> tuple[Points, Points]:
-    """What times are taken on: four quadrants, each with a homography of its own, noise of 1 px, 40 % replaced at random."""
+    """What times are taken on: four quadrants, a homography each, noise of 1 px, 40 % replaced at random."""
     rng, size = np.random.default_rng(seed), 1000.0
     points1 = rng.uniform(0, size, (n, 2))
     quadrant = (points1[:, 0] > size / 2) * 2 + (points1[:, 1] > size / 2)
     points2 = np.empty_like(points1)
     for index in range(4):
         H = np.eye(3) + rng.normal(0, 1, (3, 3)) * [[0.05, 0.05, 20], [0.05, 0.05, 20], [3e-5, 3e-5, 0]]
-        own = quadrant == index
-        points2[own] = apply_homography(H, points1[own])
+        points2[quadrant == index] = apply_homography(H, points1[quadrant == index])
     points2 += rng.normal(0, 1, points2.shape)
     wrong = rng.random(n) < 0.4
     points2[wrong] = rng.uniform(0, size, (int(wrong.sum()), 2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import numpy as np
 from adelaide import match_both
 from cache import Arrays, stored
 from numpy.typing import NDArray
-from problems import JUDGE_SEED, Problem
+from problems import Problem, first_seed
 from rendering import Scene, desk_scene, draw_correspondences, facade_scene, plane_scene, render_pair, rigid_scene
 
 from ruzhash_cv.datasets import pairs
@@ -23,6 +24,8 @@ WEIGHTS = ("area", "even", "uneven")  # how true matches are shared among struct
 MISMATCHES = ("uniform", "nearby")
 # Repeated mismatches agree with each other: beyond half of the matches the wrong structures are the larger ones.
 REPEATED_RATES = RATES[:4]
+EVEN_RATES, FIRST_EVEN = (0.2, 0.4, 0.5, 0.6, 0.7), 500
+PRECISE_NOISE = 1.2  # pixels; near misses of noisier scenes are none
 NOISE = (0.3, 3.0)  # pixels, log-uniform
 N_MATCHES = (50, 5000)  # log-uniform, but at least FEWEST true ones for each structure
 FEWEST = 20
@@ -42,11 +45,6 @@ def build(family: str, structures: int, seed: int) -> Scene:
     return desk_scene(structures - 1, rng=seed)  # the desk itself is a motion
 
 
-def first_seed(half: str) -> int:
-    """Seeds of the two halves never meet."""
-    return JUDGE_SEED if half == "judge" else 0
-
-
 def drawn(family: str, half: str, per_cell: int) -> Iterator[Problem]:
     """`per_cell` problems for each mismatch rate, with uniform and with nearby mismatches."""
     cells = [(rate, way) for rate in RATES for way in MISMATCHES]
@@ -61,6 +59,28 @@ def repeated(half: str, per_cell: int) -> Iterator[Problem]:
         for index in range(per_cell * len(REPEATED_RATES)):
             rate = REPEATED_RATES[index % len(REPEATED_RATES)]
             yield draw(family, rate, "repeated", first_seed(half) + index)
+
+
+def near_misses(half: str, per_cell: int) -> Iterator[Problem]:
+    """Drawn scenes of little noise; a fifth of the true matches is moved by 6 to 20 px."""
+    for family in STRUCTURES:
+        for problem in drawn(family, half, per_cell):
+            if (
+                float(problem.settings["noise"]) <= PRECISE_NOISE
+                and float(problem.settings["rate"]) <= REPEATED_RATES[-1]
+            ):
+                yield replace(problem, suite=f"near misses, drawn {family}").with_near_misses()
+
+
+def even(half: str) -> Iterator[Problem]:
+    """Five scenes of each family, one for each mismatch rate, beside those of the suites: 300 matches, 1 px of noise."""
+    for family, choices in STRUCTURES.items():
+        for index, rate in enumerate(EVEN_RATES):
+            seed = first_seed(half) + FIRST_EVEN + index
+            scene = build(family, choices[index % len(choices)], seed)
+            found = draw_correspondences(scene, 300, mismatch_rate=rate, noise=1.0, rng=seed)
+            arrays = {"points1": found.points1, "points2": found.points2, "labels": found.labels} | truth(scene, seed)
+            yield problem(f"{family} {rate}", "seeds", arrays, np.ones(300, bool), {"rate": rate})
 
 
 def draw(family: str, rate: float, way: str, seed: int) -> Problem:

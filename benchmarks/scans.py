@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 from geometry import Points, apply_homography
-from problems import JUDGE_SEED, Problem
+from problems import Problem, first_seed
 
 RATES = (0.7, 0.9, 0.95, 0.98)
 WAYS = ("grid", "lines")
@@ -21,7 +21,7 @@ def scans(half: str, per_cell: int) -> Iterator[Problem]:
     """`per_cell` scanned pages for each share of mismatches, of each kind."""
     cells = list(product(RATES, WAYS))
     for index in range(per_cell * len(cells)):
-        yield scan(*cells[index % len(cells)], (JUDGE_SEED if half == "judge" else 0) + index)
+        yield scan(*cells[index % len(cells)], first_seed(half) + index)
 
 
 def scan(rate: float, way: str, seed: int) -> Problem:

@@ -6,8 +6,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import adelaide
+import camera_scenes
+import pair_sets
 import pictured
+import pose_scenes
+import posed_photos
 import rendered
+from matching import RATIO
 from photos import photos
 from problems import Problem
 from scans import scans
@@ -19,8 +24,10 @@ PHOTOGRAPHED = {
 }
 SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "adelaidermf": lambda half, per_cell: adelaide.labelled(half),
-    "adelaidermf-sift": lambda half, per_cell: adelaide.fresh(half, "sift"),
-    "adelaidermf-orb": lambda half, per_cell: adelaide.fresh(half, "orb"),
+    **{
+        f"adelaidermf-{name}": lambda half, per_cell, name=name: adelaide.fresh(half, name)
+        for name in ("sift", "orb", "xfeat")
+    },  # type: ignore[misc]
     **{name: lambda half, per_cell, of=of: of(half) for name, of in PHOTOGRAPHED.items()},  # type: ignore[misc]
     "one-plane": partial(rendered.drawn, "one plane"),
     "planes": partial(rendered.drawn, "planes"),
@@ -32,6 +39,24 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "mutual-sift": partial(pictured.unfiltered, "sift"),
     "mutual-orb": partial(pictured.unfiltered, "orb"),
     "scans": scans,
+    "near": posed_photos.near_misses,
+    "near-drawn": rendered.near_misses,
+    "posed": posed_photos.posed,
+    "poses": pose_scenes.given,
+    "poses-distorted": camera_scenes.distorted,
+    "poses-fisheye": camera_scenes.fisheyes,
+    "poses-sift": lambda half, per_cell: pictured.posed(half, max(1, per_cell // 3), RATIO),
+    "poses-sift-without-ratio": lambda half, per_cell: pictured.posed(half, max(1, per_cell // 3), None),
+    "building": posed_photos.building,
+    "static": posed_photos.static,
+    "related": lambda half, per_cell: pair_sets.related(half, 10 * per_cell),
+    "unrelated": lambda half, per_cell: pair_sets.unrelated(half, 10 * per_cell),
+    "alike": lambda half, per_cell: pair_sets.look_alike(half, 10 * per_cell),
+    "pairs-sift": partial(pair_sets.photographs, ratio=RATIO),
+    "pairs-sift-without-ratio": partial(pair_sets.photographs, ratio=None),
+    "overlaid": pair_sets.overlaid,
+    "still": pair_sets.still,
+    "seeds": lambda half, per_cell: rendered.even(half),
 }
 """Name on the command line -> function of the half and of the number of problems in each cell of a rendered suite."""
 
@@ -41,9 +66,18 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "rendered": ("one-plane", "planes", "one-rigid", "motions", "repeated"),
     "pictures": ("rendered-sift", "rendered-orb"),
     "mutual": ("mutual-sift", "mutual-orb"),
-    "aligned": ("scans",),
+    "one-model": (
+        *(name for name in PHOTOGRAPHED if name != "photographed-planes-orb"),
+        "one-plane",
+        "one-rigid",
+        "poses",
+        "poses-sift",
+        "building",
+    ),
+    "pairs": ("related", "unrelated", "alike", "pairs-sift", "pairs-sift-without-ratio"),
+    "overlays": ("overlaid", "still"),
 }
-GROUPS["all"] = tuple(name for name in SUITES if name not in GROUPS["mutual"] + GROUPS["aligned"])
+GROUPS["all"] = ("adelaidermf", *GROUPS["fresh"], *GROUPS["photographed"], *GROUPS["rendered"], *GROUPS["pictures"])
 """What the method is tuned and judged on."""
 
 

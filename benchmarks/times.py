@@ -1,41 +1,33 @@
-"""Times: of every method over the number of matches, of imports and first calls, of the slowest scenes, and of many pairs.
+"""Times: of every method over the number of matches, of imports and first calls, and of two versions in turn.
 
-    python benchmarks/times.py filter          # medians warm, first calls, memory; `--store` writes the CSV of docs/benchmarks.md
-    python benchmarks/times.py cold            # import, first calls with and without a cache of kernels
-    python benchmarks/times.py worst           # the slowest of 300 random scenes
-    python benchmarks/times.py pairs           # filter_pairs: a loop, loky, Dask; a worker of Dask is killed on the way
-
-Needs joblib and psutil for `pairs`, and dask[distributed] for its engine "dask".
+python benchmarks/times.py filter          # medians warm, first calls, memory; `--store` writes the CSV of docs/benchmarks.md
+python benchmarks/times.py cold            # import, first calls with and without a cache of kernels
+python benchmarks/times.py worst           # the slowest of 300 random scenes
+python benchmarks/times.py turn ../before .    # two checkouts in turn
+python benchmarks/times.py pairs           # filter_pairs beside a loop; needs joblib, and dask[distributed] for its engine "dask"
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
-import resource
-import signal
+import pickle
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import rendered
-from estimators import ABSENT
 from geometry import Points
-from peers import OURS, Peer, all_peers
-from problems import four_planes
-from rendering import draw_correspondences
-from report import RESULTS, about_this_run, markdown
-
-from ruzhash_cv import FilterResult, filter_points
+from methods import OURS, Method, mask_methods
+from problems import Problem, four_planes
+from report import ABSENT, RESULTS, about_this_run, markdown
 
 # --- One call over the number of matches.
 
@@ -50,19 +42,24 @@ MOST_MEGABYTES = 10_000.0
 """Nor is one that would need more at the next size, were its memory to grow with the square of it."""
 
 
-def warm_medians(peers: dict[str, Peer], n: int, repeats: int) -> dict[str, float]:
+def timed_problem(n: int) -> Problem:
+    """Four planes as a problem without truth."""
+    return Problem(str(n), "four planes", "homography", *four_planes(n), np.ones(n, np.intp), np.ones(n, bool))
+
+
+def warm_medians(peers: dict[str, Method], n: int, repeats: int) -> dict[str, float]:
     """Median milliseconds of the calls after the first, fewer where they are long.
 
     The methods in turn, so that a machine whose speed changes changes it for all.
     """
-    points1, points2 = four_planes(n)
+    problem = timed_problem(n)
     taken: dict[str, list[float]] = {name: [] for name in peers}
     for seed in range(repeats + 1):
         for name, peer in peers.items():
             if sum(taken[name]) > LONGEST and len(taken[name]) > 1:
                 continue
             start = time.perf_counter()
-            peer(points1, points2, seed)
+            peer(problem, seed)
             taken[name].append(time.perf_counter() - start)
     return {name: 1e3 * float(np.median(own[1:])) for name, own in taken.items()}
 
@@ -76,17 +73,17 @@ def memory(field: str) -> float:
 
 def one_call(name: str, n: int) -> dict[str, float]:
     """First call's time and peak memory, of this process."""
-    peer, points = all_peers()[name], four_planes(n)
+    peer, problem = mask_methods()[name], timed_problem(n)
     before = memory("VmRSS")
     forget = Path("/proc/self/clear_refs")
     if forget.exists():  # the peak starts from here: what the imports took is no cost of the method
         forget.write_text("5")
     start = time.perf_counter()
-    peer(*points, 0)
+    peer(problem, 0)
     return {"cold_ms": 1e3 * (time.perf_counter() - start), "extra_mb": memory("VmHWM") - before}
 
 
-def over_sizes(peers: dict[str, Peer], sizes: list[int], repeats: int) -> pd.DataFrame:
+def over_sizes(peers: dict[str, Method], sizes: list[int], repeats: int) -> pd.DataFrame:
     """One row for each method and size that it finishes in reasonable time, method by method."""
     rows, left = [], dict(peers)
     for n, following in zip(sizes, [*sizes[1:], sizes[-1]], strict=True):
@@ -117,7 +114,7 @@ def table(rows: pd.DataFrame) -> str:
 
 def filter_times(options: argparse.Namespace) -> None:
     """Time, print, store."""
-    peers = all_peers()
+    peers = mask_methods()
     ABSENT.update({name: "no such method here" for name in options.methods if name not in peers and name not in ABSENT})
     rows = over_sizes({name: peers[name] for name in options.methods if name in peers}, options.sizes, options.repeats)
     if options.store:
@@ -177,171 +174,53 @@ def cold_times(options: argparse.Namespace) -> None:
                 print(f"first call, {name}: {told}, {n_files} files in the cache")
 
 
-# --- The slowest scenes.
+# --- Two versions.
 
-MODELS = ("auto", "homography", "fundamental")
-KINDS = ("uniform", "nearby", "repeated", "nothing else")
-N_LAYOUTS = 20  # scenes of each family that matches are drawn from: to build one takes longer than to filter it
-
-
-def scene(seed: int) -> tuple[list[str], Points, Points]:
-    """Matches of a random kind: mismatches anywhere, crowding around true positions, periods of a texture off, or no true match."""
-    rng = np.random.default_rng(seed)
-    family, kind = str(rng.choice(list(rendered.STRUCTURES))), KINDS[seed % len(KINDS)]
-    structures = int(rng.choice(rendered.STRUCTURES[family]))
-    n = round(np.exp(rng.uniform(*np.log((20, 5000)))))
-    rate = 1.0 if kind == "nothing else" else round(float(rng.uniform(0.05, 0.95)), 2)
-    drawn = draw_correspondences(
-        rendered.build(family, structures, int(rng.integers(N_LAYOUTS))),
-        n,
-        mismatch_rate=rate,
-        noise=float(np.exp(rng.uniform(*np.log((0.3, 3.0))))),
-        mismatches="uniform" if kind == "nothing else" else kind,
-        rng=rng,
-    )
-    return [family, kind, f"{rate:.0%}", str(n), str(seed)], drawn.points1, drawn.points2
+#: Answers pickled points with processor seconds of a call, until the input ends. What anybody prints goes to the standard error.
+SERVER = """
+import os, pickle, sys, time
+output = os.fdopen(os.dup(1), "wb")
+os.dup2(2, 1)
+from ruzhash_cv import filter_points
+while True:
+    try:
+        points = pickle.load(sys.stdin.buffer)
+    except EOFError:
+        break
+    start = time.process_time()
+    filter_points(*points, rng=0)
+    pickle.dump(time.process_time() - start, output)
+    output.flush()
+"""
 
 
-def worst_times(options: argparse.Namespace) -> None:
-    """Time all scenes, and the slowest of each model again: the fastest of its calls counts."""
-    print(about_this_run())
-    for model in options.models:
-
-        def seconds(seed: int, model: str = model) -> float:
-            _, points1, points2 = scene(seed)
-            start = time.process_time()
-            filter_points(points1, points2, model=model)
-            return time.process_time() - start
-
-        seconds(0)  # kernels are loaded before the clock runs
-        taken = np.array([seconds(seed) for seed in range(options.scenes)])
-        again = {int(seed): taken[seed] for seed in np.argsort(-taken)[: options.worst]}
-        again = {seed: min(first, *(seconds(seed) for _ in range(options.repeats))) for seed, first in again.items()}
-        lines = [[*scene(seed)[0], f"{again[seed]:.3f}"] for seed in sorted(again, key=lambda seed: -again[seed])]
-        print(
-            f"\nmodel={model!r}: median {np.median(taken):.3f} s, 99 in 100 within {np.quantile(taken, 0.99):.3f} s\n"
-        )
-        print(markdown(["scene", "mismatches", "mismatch rate", "matches", "seed", "seconds"], lines))
-
-
-# --- Many pairs.
-
-EMPTY = 0.3
-"""Of the pairs of a collection matched with each other, so many share nothing."""
-N_WORKERS = 2
-Results = Iterable[tuple[int, FilterResult]]
+def versions_in_turn(options: argparse.Namespace) -> None:
+    """Print milliseconds of two checkouts, a line for each size, and the quotients of calls side by side."""
+    with ExitStack() as stack:
+        servers = []
+        for root in options.roots:
+            environment, pipe = {**os.environ, "PYTHONPATH": str(root.resolve())}, subprocess.PIPE
+            command = [sys.executable, "-c", SERVER]
+            servers.append(
+                stack.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, cwd=root))
+            )
+        lines = []
+        for n in options.sizes:
+            taken = [[seconds_of(server, four_planes(n)) for server in servers] for _ in range(options.turns + 2)]
+            warm = 1e3 * np.array(taken[2:])
+            quotients = np.quantile(warm[:, 1] / warm[:, 0], [0.25, 0.5, 0.75])
+            lines.append([str(n), *(f"{ms:.2f}" for ms in np.median(warm, axis=0)), *(f"{q:.3f}" for q in quotients)])
+        for server in servers:
+            server.stdin.close()
+    print(markdown(["matches", "median ms of A", "of B", "B / A, lower quartile", "median", "upper quartile"], lines))
+    print("", about_this_run(), sep="\n")
 
 
-def pair(number: int) -> tuple[Points, Points]:
-    """300 to 3,000 matches, as many of each order of magnitude: four planes, a motion in depth, or nothing at all."""
-    rng = np.random.default_rng([7, number])
-    n, kind = int(300 * 10 ** rng.uniform()), rng.uniform()
-    if kind < EMPTY:
-        return rng.uniform(0, 1000, (n, 2)), rng.uniform(0, 1000, (n, 2))
-    if kind < (1 + EMPTY) / 2:
-        return four_planes(n, number)
-    space = np.column_stack([rng.uniform(-1, 1, (n, 2)), rng.uniform(3, 6, n)])
-    turn = np.array([[np.cos(0.1), 0, np.sin(0.1)], [0, 1, 0], [-np.sin(0.1), 0, np.cos(0.1)]])
-    views = [900 * view[:, :2] / view[:, 2:] + 500 for view in (space, space @ turn.T + rng.normal(0, 0.4, 3))]
-    first, second = (view + rng.normal(0, 0.5, view.shape) for view in views)
-    wrong = rng.random(n) < 0.4
-    second[wrong] = rng.uniform(0, 1000, (int(wrong.sum()), 2))
-    return first, second
-
-
-def pairs(n_pairs: int) -> Iterator[tuple[int, Points, Points]]:
-    """Key and points of each pair."""
-    for number in range(n_pairs):
-        yield number, *pair(number)
-
-
-def digest(key: int, result: FilterResult) -> int:
-    """A number of all that a result says; those of all pairs are added, in whatever order they come."""
-    state = hashlib.sha256(repr((key, result.reason)).encode())
-    for array in (result.inlier_mask, result.anomaly_scores, result.labels):
-        state.update(array.tobytes())
-    return int.from_bytes(state.digest()[:8], "big")
-
-
-def usage() -> float:
-    """Processor seconds of this process and of all its children that have ended."""
-    found = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in found)
-
-
-def measure(results: Results, n_pairs: int, workers: Callable[[], Iterable[int]] | None = None) -> dict[str, str]:
-    """Take all results, killing one of the workers after a third of them; what came back, and how quickly."""
-    seen, total, doubled, killed, since = set(), 0, 0, False, time.perf_counter()
-    for key, result in results:
-        doubled += key in seen
-        seen.add(key)
-        total = (total + digest(key, result)) % 2**64
-        if workers is not None and not killed and 3 * len(seen) >= n_pairs:
-            os.kill(next(iter(workers())), signal.SIGKILL)
-            killed = True
-    speed = len(seen) / (time.perf_counter() - since)
-    lost = n_pairs - len(seen)
-    told = {"pairs": len(seen), "lost": lost, "doubled": doubled, "digest": f"{total:016x}", "worker killed": killed}
-    return {name: str(value) for name, value in told.items()} | {"pairs/s": f"{speed:.1f}"}
-
-
-def on_loop(n_pairs: int, batch_size: int) -> dict[str, str]:
-    """One call after the other."""
-    from ruzhash_cv.pipelines import pair_seed
-
-    found = ((key, filter_points(*points, rng=pair_seed(key))) for key, *points in pairs(n_pairs))
-    return measure(found, n_pairs)
-
-
-def on_loky(n_pairs: int, batch_size: int) -> dict[str, str]:
-    """joblib's own processes."""
-    import joblib
-    from joblib.externals.loky import get_reusable_executor
-
-    from ruzhash_cv.pipelines import filter_pairs
-
-    with joblib.parallel_config(backend="loky", n_jobs=N_WORKERS):
-        results = filter_pairs(pairs(n_pairs), batch_size=batch_size)
-        row = measure(results, n_pairs)  # a killed worker would end the call
-    get_reusable_executor().shutdown()  # its workers would wait for more, and count as the next engine's
-    return row
-
-
-def on_dask(n_pairs: int, batch_size: int) -> dict[str, str]:
-    """A local cluster. Dask has its workers give memory back at every chance, which costs as much time again; here it does not."""
-    import dask
-    import joblib
-    from distributed import Client, LocalCluster
-
-    from ruzhash_cv.pipelines import filter_pairs
-
-    malloc = {f"distributed.nanny.pre-spawn-environ.MALLOC_{kind}_THRESHOLD_": 2**27 for kind in ("TRIM", "MMAP")}
-    with (
-        dask.config.set(malloc),
-        LocalCluster(n_workers=N_WORKERS, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-        joblib.parallel_config(backend="dask"),
-    ):
-        results = filter_pairs(pairs(n_pairs), batch_size=batch_size)
-        return measure(results, n_pairs, lambda: client.run(os.getpid).values())
-
-
-ENGINES = {"loop": on_loop, "loky": on_loky, "dask": on_dask}
-
-
-def pair_times(options: argparse.Namespace) -> None:
-    """Run the engines and print a column for each."""
-    filter_points(*pair(0))  # kernels are compiled and read
-    columns = []
-    for engine in options.engines:
-        before = usage()
-        row = ENGINES[engine](options.pairs, options.batch_size)
-        row["CPU ms a pair"] = f"{1e3 * (usage() - before) / options.pairs:.1f}"
-        row["parent MB, peak"] = f"{memory('VmHWM'):.0f}"
-        row["largest child MB"] = f"{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024:.0f}"
-        columns.append(row)
-    lines = [[name, *(column[name] for column in columns)] for name in columns[0]]
-    print(markdown(["", *options.engines], lines), about_this_run(), sep="\n\n")
+def seconds_of(server: Any, points: tuple[Points, Points]) -> float:
+    """Processor seconds of one call of a version."""
+    pickle.dump(points, server.stdin)
+    server.stdin.flush()
+    return float(pickle.load(server.stdout))
 
 
 def main() -> None:
@@ -357,20 +236,15 @@ def main() -> None:
     once.add_argument("method")
     once.add_argument("n", type=int)
     kinds.add_parser("cold").add_argument("--pairs", type=int, default=21, help="of fresh processes, in turn")
-    worst = kinds.add_parser("worst")
-    worst.add_argument("--scenes", type=int, default=300)
-    worst.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
-    worst.add_argument("--worst", type=int, default=5, help="how many of each model are printed")
-    worst.add_argument("--repeats", type=int, default=3, help="further calls of these")
-    many = kinds.add_parser("pairs")
-    many.add_argument("--pairs", type=int, default=20_000)
-    many.add_argument("--batch-size", type=int, default=32)
-    many.add_argument("--engines", nargs="+", choices=ENGINES, default=["loop", "loky"])
+    turn = kinds.add_parser("turn")
+    turn.add_argument("roots", type=Path, nargs=2, metavar="ROOT", help="A and B: the directories that hold ruzhash_cv")
+    turn.add_argument("--sizes", nargs="+", type=int, default=[300, 2084, 10_000, 50_000])
+    turn.add_argument("--turns", type=int, default=101, help="calls of each size by each version")
     options: Any = parser.parse_args()
     if options.kind == "once":
         print(json.dumps(one_call(options.method, options.n)))
         return
-    run = {"filter": filter_times, "cold": cold_times, "worst": worst_times, "pairs": pair_times}
+    run = {"filter": filter_times, "cold": cold_times, "turn": versions_in_turn}
     run[options.kind](options)
 
 

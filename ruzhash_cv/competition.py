@@ -26,16 +26,16 @@ _MOST_ASKED = 4
 def find_repetitions(matches: MatchSet, within: Mask, planes: Mask, parameters: Parameters) -> tuple[Mask, Mask]:
     """Return which structures are interleaved with stronger ones and compete with them for keypoints, and which planes overlap.
 
-    `within` (k, n) tells which matches structures hold, strongest first, `planes` (k,) which of these may overlap. Returns which
+    `within` (k, n) says which matches structures hold, strongest first, `planes` (k,) which of these may overlap. Returns which
     structures are repetitions (k,), and which planes overlap (k, k): the smaller of the two is interleaved with the larger.
     """
     data, stronger = matches.coordinates, np.tri(len(planes), k=-1)
     own, sizes, near = _within_bounds(data, within)
-    asked = _are_enough((near * stronger).sum(axis=2), sizes, stronger @ sizes, parameters)
+    near_others = _are_enough((near * stronger).sum(axis=2), sizes, stronger @ sizes, parameters)
     repeated, held = np.zeros(len(planes), bool), np.zeros(len(data), bool)
-    for structure in range(len(planes)) if asked.any() else ():
+    for structure in range(len(planes)) if near_others.any() else ():
         left = within[structure] & ~held
-        if asked[structure] or repeated.any():
+        if near_others[structure] or repeated.any():
             small = bool(left.sum() < parameters.small_share * held.sum())
             repeated[structure] = repeated_beside(matches, left, held, parameters, small=small).any()
         held |= left & ~repeated[structure]
@@ -60,7 +60,7 @@ def _within_bounds(data: Array, within: Mask) -> tuple[Mask, Array, Array]:
 
 
 def _are_enough(n_near: Array, n_own: Array, n_others: Array, parameters: Parameters) -> Mask:
-    """Tell whether in an image so many others are within the bounds of several matches that neighbours are to be asked."""
+    """Return whether in an image so many others are within the bounds of several matches that neighbours decide."""
     least = parameters.interleaved_share**2 * n_others / np.maximum(n_own + n_others, 1)
     return np.asarray(((n_own > 1) & (n_near > least * (n_near + n_own))).any(axis=0))
 
@@ -74,7 +74,7 @@ def repeated_beside(matches: MatchSet, own: Mask, others: Mask, parameters: Para
 
 
 def interleaved(data: Array, own: Mask, others: Mask, unit: float, parameters: Parameters) -> bool:
-    """Tell whether in one of the images `others` are the nearest neighbours of matches `own` (n,) nearly as often as by chance.
+    """Return whether in one of the images `others` are the nearest neighbours of matches `own` (n,) nearly as often as by chance.
 
     Points within a `unit` of each other are the same keypoint. With fewer than two matches the answer is no.
     """

@@ -27,7 +27,7 @@ class Correspondences(Record):
         Pixel (x, y) in the first and the second image; NaN in rows without a match (an empty knnMatch row, or one that
         fails the ratio test, or is masked).
     distances : ndarray of float64, shape (n,), or None
-        Descriptor distances, None where the matches came as indices.
+        Descriptor distances, None if the matches came as indices.
 
     Examples
     --------

@@ -7,9 +7,9 @@ the probability of as many by chance, which by Hoeffding's bound is at most exp(
 
     -ln NFA = n KL(c / n || alpha) - ln(n * models tried)
 
-Matches count by their weights. In n KL the size of a minimal sample is subtracted from n and c, because a model always fits its own
+Matches count by their weights. In n KL the size of a minimal sample is subtracted from n and c, because a model always fits its
 sample. alpha is the larger of two shares. Decoys are counted within the largest radius; within smaller ones their share falls as r
-** codimension, unless significantly more are there. The annulus around the radius tells how dense the surroundings are: mismatches
+** codimension, unless significantly more are there. The annulus around the radius shows how dense the surroundings are: mismatches
 may crowd around true positions.
 """
 
@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,31 +35,29 @@ from ruzhash_cv.parameters import Parameters
 MAX_STRUCTURES = 32
 
 
-class Rules(NamedTuple):
-    """What the evidence of a model depends on beside its matches; arrays have an entry for each family."""
+#: What the evidence of a model depends on beside its matches. Entries for each family: sizes of minimal samples, densities (which make
+#: a share of mismatches of the weight in an annulus), and indices of the largest radius; then steps and the least weight of an annulus.
+Rules: TypeAlias = tuple[Array, Array, Rows, int, float]
 
-    sample_sizes: Array
-    densities: Array  # makes a share of mismatches of the weight in an annulus
-    widest: Rows  # index of the largest radius
-    annulus_steps: int
-    min_annulus_weight: float
 
-    @classmethod
-    def of(cls, sample_sizes: Rows, codimensions: Rows, parameters: Parameters, limit: float = math.inf) -> Rules:
-        """Return the rules for families; no radius but the smallest is above `limit`, in units."""
-        # The annulus is so many times as large as what it surrounds.
-        larger = math.sqrt(2.0) ** (parameters.annulus_steps * codimensions) - 1.0
-        exponents = {1: parameters.motion_widest_radius, 2: parameters.plane_widest_radius}
-        within = int(np.searchsorted(parameters.radii, limit * (1.0 + 1e-12), side="right")) - 1
-        widest = np.array([exponents[codimension] - parameters.finest_radius for codimension in codimensions.tolist()])
-        densities = np.asarray(parameters.density_ratio / larger)
-        return cls(
-            sample_sizes.astype(np.float64),
-            densities,
-            np.minimum(widest, max(within, 0)),
-            parameters.annulus_steps,
-            parameters.min_annulus_weight,
-        )
+@lru_cache(64)
+def rules_of(
+    sample_sizes: tuple[int, ...], codimensions: tuple[int, ...], parameters: Parameters, limit: float = math.inf
+) -> Rules:
+    """Return the rules for families; no radius but the smallest is above `limit`, in units."""
+    # The annulus is so many times as large as what it surrounds.
+    larger = math.sqrt(2.0) ** (parameters.annulus_steps * np.array(codimensions)) - 1.0
+    exponents = {1: parameters.motion_widest_radius, 2: parameters.plane_widest_radius}
+    within = int(np.searchsorted(parameters.radii, limit * (1.0 + 1e-12), side="right")) - 1
+    widest = np.array([exponents[codimension] - parameters.finest_radius for codimension in codimensions])
+    densities, sizes = np.asarray(parameters.density_ratio / larger), np.array(sample_sizes, np.float64)
+    annulus = parameters.annulus_steps, parameters.min_annulus_weight
+    return sizes, densities, np.minimum(widest, max(within, 0)), *annulus
+
+
+def _rules(families: Families, parameters: Parameters) -> Rules:
+    sizes, codimensions = (tuple(column.tolist()) for column in (families.sample_sizes, families.codimensions))
+    return rules_of(sizes, codimensions, parameters, parameters.limit)
 
 
 def _least_square(unit: float, parameters: Parameters) -> float:
@@ -89,7 +88,7 @@ def candidates(
 
 
 def radius_indices(squared: Array, unit: float, parameters: Parameters) -> NDArray[np.uint8]:
-    """Return the index of the smallest radius that holds each residual; what lies beyond all annuli has the last."""
+    """Return the index of the smallest radius that holds each residual; residuals beyond all annuli have the last."""
     indices = np.empty(squared.shape, np.uint8)
     with np.errstate(over="ignore"):
         ratios = squared / _least_square(unit, parameters)
@@ -128,36 +127,36 @@ def evidence(models: Models, counts: Array, total: float, rules: Rules, n_tried:
     `counts` (m, n_radius_indices) are the weights between one radius and the next, `total` is the sum of all weights.
     """
     gains, log_tests = np.empty(models.background.shape), math.log(max(total, 1.0) * max(n_tried, 1))
-    rules = rules._replace(densities=rules.densities / max(total, 1e-300))
-    _evidence_kernel(counts, total, (models.background, models.family_ids), tuple(rules), log_tests, gains)
+    rules = rules[0], rules[1] / max(total, 1e-300), *rules[2:]
+    _evidence_kernel(counts, total, (models.background, models.family_ids), rules, log_tests, gains)
     return gains
 
 
 @jit
 def _evidence_kernel(counts: Any, total: float, models: Any, rules: Any, log_tests: float, gains: Any) -> None:
-    (background, family_ids), rules = models, Rules(*rules)
+    (background, family_ids), (sizes, densities, widest, annulus_steps, min_annulus_weight) = models, rules
     for item in range(len(counts)):
         family = family_ids[item]
-        n = max(total - rules.sample_sizes[family], 1e-9)
-        within, around = -rules.sample_sizes[family], 0.0
-        for step in range(rules.annulus_steps):
+        n = max(total - sizes[family], 1e-9)
+        within, around = -sizes[family], 0.0
+        for step in range(annulus_steps):
             around += counts[item, step]
         for step in range(gains.shape[1]):
             within += counts[item, step]
-            around += counts[item, step + rules.annulus_steps] - counts[item, step]
-            dense = rules.densities[family] * max(around, rules.min_annulus_weight)
+            around += counts[item, step + annulus_steps] - counts[item, step]
+            dense = densities[family] * max(around, min_annulus_weight)
             alpha = min(max(background[item, step], dense), 1.0 - 1e-9)
             share = min(within / n, 1.0 - 1e-9)
             gain = 0.0
             if share > alpha:
                 gain = n * (share * np.log(share / alpha) + (1.0 - share) * np.log((1.0 - share) / (1.0 - alpha)))
-            gains[item, step] = gain - log_tests if step <= rules.widest[family] else -np.inf
+            gains[item, step] = gain - log_tests if step <= widest[family] else -np.inf
 
 
 def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: int) -> Array:
     """Return the weights (m, n_radius_indices) of correspondences between one radius and the next.
 
-    What lies beyond all annuli is not counted: that is most of them for any model.
+    Correspondences beyond all annuli are not counted: most are, for any model.
     """
     counts = np.zeros((len(indices), n_radius_indices))
     _count_kernel(indices, weights, counts)
@@ -185,7 +184,7 @@ def evidence_of(
     models: Models, weights: Array, families: Families, parameters: Parameters, n_tried: int, total: float
 ) -> Array:
     """Return -ln NFA (m, n_radii) of candidates among matches with weights (n,); `total` is the weight of all matches."""
-    rules = Rules.of(families.sample_sizes, families.codimensions, parameters, parameters.limit)
+    rules = _rules(families, parameters)
     counts = count_weights(models.radius_indices, weights, parameters.n_radius_indices)
     return evidence(models, counts, total, rules, n_tried)
 
@@ -214,7 +213,7 @@ def extract(
     """
     left, n_indices = weights.copy(), parameters.n_radius_indices
     total = float(weights.sum()) if total is None else total
-    rules = Rules.of(families.sample_sizes, families.codimensions, parameters, parameters.limit)
+    rules = _rules(families, parameters)
     counts = count_weights(models.radius_indices, left, n_indices)
     chosen: list[tuple[float, int, int, float]] = []
     while len(chosen) < min(MAX_STRUCTURES, len(models)):
@@ -281,7 +280,7 @@ def divide(
     Planes a few pixels from each other may lie within one structure, wider than the widest noise scale, that has more evidence than
     each of them. Patches of its matches, each a match and its nearest, are fitted, and refitted narrowly. Parts are found among these
     as structures are, with radii smaller than the structure's by sqrt 2 or 2 at least. They take its place if they have more -ln NFA
-    together. A curved surface or a noisy plane is seldom divided: the surroundings of a part are as dense as the part, and alpha
+    together. A curved surface or a noisy plane is rarely divided: the surroundings of a part are as dense as the part, and alpha
     counts these.
     """
     wide = (parameters.radii[structures.steps] > parameters.widest_scale) & ~structures.stationary
@@ -308,14 +307,14 @@ def _with_patches(
     whole: Models, matches: MatchSet, rows: Rows, family: TwoViewFamily, parameters: Parameters
 ) -> Models:
     """Return a structure's model, and those of patches of its matches, fitted to them and then narrowly to all."""
-    own = replace(matches, data=matches.data[rows], weights=matches.weights[rows])
+    part = replace(matches, data=matches.data[rows], weights=matches.weights[rows])
     seeds = np.linspace(0, len(rows) - 1, min(parameters.n_refits, len(rows))).astype(np.int64)
-    near = np.asarray(cKDTree(own.coordinates).query(own.coordinates[seeds], parameters.patch_size)[1])
+    near = np.asarray(cKDTree(part.coordinates).query(part.coordinates[seeds], parameters.patch_size)[1])
     weights = np.zeros((len(seeds), len(rows)))
-    np.put_along_axis(weights, near, own.weights[near], axis=1)
-    fitted = family.fit(own.data, weights)
+    np.put_along_axis(weights, near, part.weights[near], axis=1)
+    fitted = family.fit(part.data, weights)
     fitted = fitted[np.isfinite(fitted).all(axis=1)]
-    matrices = np.vstack([whole.matrices, refit(family, own, fitted, np.full(len(fitted), matches.unit))])
+    matrices = np.vstack([whole.matrices, refit(family, part, fitted, np.full(len(fitted), matches.unit))])
     return Models.of_family(matrices, whole.family_ids[0])
 
 

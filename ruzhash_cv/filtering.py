@@ -133,7 +133,7 @@ def filter_points(
     cameras: Any = None,
     rng: RNG = 0,
 ) -> FilterResult:
-    """Tell mismatches from true correspondences, however many planes or moving objects there are.
+    """Separate mismatches from true correspondences, however many planes or moving objects there are.
 
     Parameters
     ----------
@@ -143,13 +143,13 @@ def filter_points(
         Which of the points correspond, see `as_correspondences`. The result has one entry for each match, or for each query row of
         knnMatch output.
     model : {"auto", "homography", "fundamental", "essential"} or TwoViewFamily
-        Models to look for: planes, rigid motions, or both ("auto"), each where it has more evidence; or those of a family of your own.
+        Models to look for: planes, rigid motions, or both ("auto"), each where it has more evidence; or those of your family.
         Where both cameras are given, "auto" takes essential matrices for rigid motions.
     threshold : float, optional
         As RANSAC's, but for all structures, in the unit of the points: no structure is searched for with a larger radius, and every
         match within it of one of the result's `models` is kept, by symmetric transfer error for a homography and Sampson distance for
-        a fundamental matrix, also several of one keypoint. What lies beyond has probability 0. None: each structure gets a
-        tolerance of its own from its residuals, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
+        a fundamental matrix, also several of one keypoint. Matches beyond have probability 0. None: each structure gets a
+        tolerance from its residuals, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
     ratio : float in (0, 1], optional
         Run Lowe's ratio test on the `matches` first, which must then be knnMatch output.
     false_discovery_rate : float in (0, 1), optional

@@ -172,7 +172,7 @@ def fits_as_well(noise: Array, least: float, unit: float, parameters: Parameters
 
 
 def refine_structures(structures: Models, matches: MatchSet, families: Families, parameters: Parameters) -> Models:
-    """Return structures fitted at their own noise scales; a stationary one keeps its model.
+    """Return structures fitted at their noise scales; a stationary one keeps its model.
 
     A fit leaves out the matches of stronger structures of the same codimension that are as narrow, so that a structure beside one of
     these does not become it. The matches of planes are not left out of motions, because motions hold planes.

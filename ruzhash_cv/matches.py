@@ -1,6 +1,6 @@
 """The distinct matches of a pair near the unit square, their duplicate groups, and their weights.
 
-Where the cameras are known a row goes on with the rays of its two points, see `models.linear`.
+If the cameras are known, rays of the two points follow in each row, see `models.linear`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Frame:
         spread = max(_medians(away[0]).mean(), _medians(away[1]).mean())
         if spread == 0.0:  # most points are one
             spread = max(away[0].mean(), away[1].mean())
-        # Beyond these the frame's own squares would overflow.
+        # Beyond these, squares of the frame would overflow.
         scale = 1.0 / spread if 1e-100 < spread < 1e100 else 1.0
         return cls(centre1, centre2, float(scale))
 
@@ -221,7 +221,7 @@ def _distinct(rows: Array) -> tuple[Array, Rows]:
 
 
 def _medians(points: Array) -> Array:
-    """Return the median of each column; numpy's own takes several times as long."""
+    """Return the median of each column; `np.median` takes several times as long."""
     low, high = (len(points) - 1) // 2, len(points) // 2
     ranked = np.partition(np.ascontiguousarray(points.T), high, axis=1)
     lower = ranked[:, :high].max(axis=1) if low < high else ranked[:, high]

@@ -47,7 +47,7 @@ class Parameters:
     n_scales: int = _number(3, "noise scales of a preference, each a third of the one before")
     widest_scale: float = _number(3.0, "widest noise scale, in units; decoys are further from what could be true")
     preference_cut: float = _number(
-        3.0, "preferences end at so many widest noise scales, a motion's inliers at so many of its own"
+        3.0, "preferences end at so many widest noise scales, a motion's inliers at so many of its noise scales"
     )
 
     n_columns: int = _number(32, "models the forest's rows are made of, besides structures")
@@ -144,19 +144,19 @@ class Parameters:
         """Distance, in units, at which preferences end."""
         return self.preference_cut * self.widest_scale
 
-    @property
+    @cached_property
     def finest_radius(self) -> int:
         """Exponent of sqrt 2 of the smallest radius tried, in units: as far down as up."""
         return -max(self.plane_widest_radius, self.motion_widest_radius)
 
-    @property
+    @cached_property
     def n_radii(self) -> int:
         """How many radii are tried."""
         return 1 - 2 * self.finest_radius
 
-    @property
+    @cached_property
     def n_radius_indices(self) -> int:
-        """Indices a residual may have: those of radii, of the annulus around the largest, and one for what lies beyond."""
+        """Indices a residual may have: those of radii, of the annulus around the largest, and one for residuals beyond."""
         return self.n_radii + self.annulus_steps + 1
 
     @cached_property
@@ -164,7 +164,7 @@ class Parameters:
         """Radii tried, in units: powers of sqrt 2."""
         return np.asarray(np.sqrt(2.0) ** np.arange(self.finest_radius, self.finest_radius + self.n_radii))
 
-    @property
+    @cached_property
     def tolerance_ratio(self) -> float:
         """A structure's tolerance, in radii."""
         return float(np.sqrt(2.0) ** self.tolerance_steps)

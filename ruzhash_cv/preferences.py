@@ -111,7 +111,7 @@ def expected_preference(codimension: int, parameters: Parameters) -> float:
 def as_rows(agreement: NDArray[np.float32], largest: float, saturation: float) -> NDArray[np.float32]:
     """Return rows (n, m), or some zeros wider, for a forest: p = 1 - exp(-s a / Lambda) of weighted preferences a (m, n).
 
-    A row passes a node of the forest with probability 1 - prod(1 - p_i) = 1 - exp(-s sum(a_i) / Lambda), which tells rows of much
+    A row passes a node of the forest with probability 1 - prod(1 - p_i) = 1 - exp(-s sum(a_i) / Lambda), which separates rows of much
     agreement from rows of some. Of plain preferences it is nearly 1 for both. Lambda is the `largest` sum of a match, s the
     `saturation`: about so many components of its row are above their thresholds.
     """
@@ -141,7 +141,7 @@ def _embed_kernel(squared: Any, kernel: Any, groups: Any, sample_groups: Any, we
 
     Each noise scale is a third of the one before. `kernel`: a limit of squared residuals, 1 / (2 s^2) of the widest scale s, and how
     many scales there are.
-    What lies within the limit is gathered without a branch first: it is little of all, and exponentials take most of the time.
+    Residuals within the limit are gathered without a branch first: they are few, and exponentials take most of the time.
     """
     (limit, falloff, n_scales), (preferences, sums, n_decoys) = kernel, written
     n = np.uint64(len(weights))  # unsigned: a signed index costs a test for negative ones
@@ -162,10 +162,10 @@ def _embed_kernel(squared: Any, kernel: Any, groups: Any, sample_groups: Any, we
                 terms[at] = cubed * cubed * cubed
                 values[at] += terms[at]
         for at in range(n_near):
-            row, own = near[at], False
+            row, made_it = near[at], False
             for member in range(sample_groups.shape[1]):
-                own |= groups[row] == sample_groups[item, member]
-            if not own:
+                made_it |= groups[row] == sample_groups[item, member]
+            if not made_it:
                 preferences[item, row] = values[at] / n_scales
                 total += weights[row] * preferences[item, row]
         sums[item], n_decoys[item] = total, beyond
@@ -185,7 +185,7 @@ def _exp(x: float) -> float:
 
 @jit
 def _cover_kernel(preferences: Any, weights: Any, left: Any, queue: Any, chosen: Any) -> int:
-    """A model's sum only ever falls: what was last known of it bounds it, and only the largest bounds are summed anew.
+    """A model's sum only ever falls: what was last known of it bounds it, and only the largest bounds are summed again.
 
     The `queue` is the bounds, after how many choices each was computed, and a heap of models by these.
     """
@@ -193,14 +193,14 @@ def _cover_kernel(preferences: Any, weights: Any, left: Any, queue: Any, chosen:
     n_chosen = 0
     while n_chosen < len(chosen) and bounds[heap[0]] > 0.0:
         best = heap[0]
-        own = preferences[best]
+        preferred = preferences[best]
         if computed[best] == n_chosen:
             chosen[n_chosen], bounds[best] = best, -1.0
             n_chosen += 1
             for row in range(len(left)):
-                left[row] /= 1.0 + own[row]
+                left[row] /= 1.0 + preferred[row]
         else:
-            bounds[best], computed[best] = _product(left, own) * weights[best], n_chosen
+            bounds[best], computed[best] = _product(left, preferred) * weights[best], n_chosen
         at, child = 0, 1
         while child < len(heap):
             if child + 1 < len(heap) and _comes_before(bounds, heap[child + 1], heap[child]):
@@ -218,15 +218,15 @@ def _comes_before(bounds: Any, one: int, other: int) -> Any:
 
 
 @jit
-def _product(left: Any, own: NDArray[Any]) -> float:
+def _product(left: Any, right: NDArray[Any]) -> float:
     """Return a sum of products in four parts, none of which waits for the others."""
     a = b = c = d = 0.0
     whole = np.uint64(len(left) // 4 * 4)
     for row in range(np.uint64(0), whole, np.uint64(4)):
-        a += left[row] * own[row]
-        b += left[row + np.uint64(1)] * own[row + np.uint64(1)]
-        c += left[row + np.uint64(2)] * own[row + np.uint64(2)]
-        d += left[row + np.uint64(3)] * own[row + np.uint64(3)]
+        a += left[row] * right[row]
+        b += left[row + np.uint64(1)] * right[row + np.uint64(1)]
+        c += left[row + np.uint64(2)] * right[row + np.uint64(2)]
+        d += left[row + np.uint64(3)] * right[row + np.uint64(3)]
     for row in range(whole, np.uint64(len(left))):
-        a += left[row] * own[row]
+        a += left[row] * right[row]
     return (a + b) + (c + d)

@@ -56,7 +56,7 @@ def _surface(result: Any, item: int, kept: int, motion: int) -> Row:
 
 
 def names(result: Any) -> list[str]:
-    """Return the name of each of `FilterResult.models` in the table: its own, or the name of the motion that it became."""
+    """Return the name of each of `FilterResult.models` in the table: "surface i", or the motion that it became."""
     named = {row.surface: row.name for row in table(result)}
     motions = [result.motion_labels[result.labels == item].max(initial=0) for item in range(len(result.models))]
     return [named.get(item, f"motion {motion}") for item, motion in enumerate(motions)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -24,13 +24,6 @@ _FEW_ROWS = 256
 #: needs), three are on a line, their orientation differs between the images, or the solver finds no model.
 REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
 _REPEATED, _COLLINEAR, _FLIPPED, _GOOD = 0, 1, 2, 3
-
-
-class _Rules(NamedTuple):
-    min_spread: float
-    min_height: float
-    n_candidates: int
-    affine: bool
 
 
 def draw_samples(
@@ -57,22 +50,22 @@ def draw_samples(
     rows, size, verdicts = np.flatnonzero(weights > 0.0), family.sample_size, np.zeros(4, np.int64)
     if len(rows) < size or n_samples == 0:
         return np.zeros((0, size), np.int64), verdicts[:3]
-    own, shares = np.ascontiguousarray(data[rows, COORDINATES]), weights[rows]
+    coordinates, shares = np.ascontiguousarray(data[rows, COORDINATES]), weights[rows]
     cumulative, nearest = np.cumsum(shares), np.zeros((1, 1), np.int64)
     if max(sizes_wanted) > 0:
         n_seeds = -(-n_samples // len(sizes_wanted))
         # Stratified: as many seeds from each part of the matches as its weight asks for.
         at = (np.arange(n_seeds) + rng.random(n_seeds)) / n_seeds
         seeds = np.minimum(np.searchsorted(cumulative, at * cumulative[-1], side="right"), len(rows) - 1)
-        nearest = nearest_rows(own, seeds, max(sizes_wanted) + 1)
+        nearest = nearest_rows(coordinates, seeds, max(sizes_wanted) + 1)
     sizes = np.array([min(wanted, nearest.shape[1] - 1) for wanted in sizes_wanted], np.int64)
     starts = np.searchsorted(cumulative, np.arange(len(rows)) * (cumulative[-1] / len(rows)), side="right")
     starts, key = np.minimum(starts, len(rows) - 1), draw_key(rng)
     n_candidates = parameters.n_candidates if family.is_plane else 1
-    rules = _Rules(min_spread, parameters.min_height, n_candidates, family.is_plane)
+    rules = min_spread, parameters.min_height, n_candidates, family.is_plane
     samples = np.empty((n_samples, size), np.int64)
-    given = (shares, cumulative, starts), (nearest, sizes), tuple(rules)
-    n_drawn = _draw_kernel(own, *given, key, (samples, verdicts))
+    given = (shares, cumulative, starts), (nearest, sizes), rules
+    n_drawn = _draw_kernel(coordinates, *given, key, (samples, verdicts))
     return rows[samples[:n_drawn]], verdicts[:3]
 
 
@@ -132,9 +125,9 @@ def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:
     """Return the k nearest of some rows, shape (len(rows), k), nearest first: first itself, or one equal to it."""
     k = min(k, len(data))
     if len(rows) * len(data) > _FEW_DISTANCES:
-        found = np.asarray(cKDTree(data).query(data[rows], k)[1], np.int64).reshape(len(rows), k)
+        neighbours = np.asarray(cKDTree(data).query(data[rows], k)[1], np.int64).reshape(len(rows), k)
         # Itself stands for a neighbour whose squared distance overflows.
-        return np.where(found < len(data), found, rows[:, None])
+        return np.where(neighbours < len(data), neighbours, rows[:, None])
     squares = cdist(data[rows], data, "sqeuclidean")
     nearest: Rows = np.argpartition(squares, k - 1, axis=1)[:, :k]
     order = np.argsort(np.take_along_axis(squares, nearest, axis=1), axis=1, kind="stable")
@@ -149,7 +142,7 @@ def _draw_kernel(data: Any, drawing: Any, around: Any, rules: Any, key: Any, dra
     share of the weight. `around`: the nearest rows (n_seeds, k + 1) of seeds, each beginning with itself, and the sizes that alternate.
     """
     (weights, cumulative, starts), (nearest, sizes), (samples, verdicts) = drawing, around, drawn
-    rules = _Rules(*rules)
+    min_spread, min_height, n_candidates, affine = rules
     size, n_drawn = samples.shape[1], 0
     taken, points = np.empty(size, np.int64), np.empty((size, 4))
     for slot in range(len(samples)):
@@ -157,7 +150,7 @@ def _draw_kernel(data: Any, drawing: Any, around: Any, rules: Any, key: Any, dra
         counter = np.uint64(0)
         k = sizes[slot % len(sizes)]
         n_good, n_failed, least = 0, 0, np.inf
-        while n_good < rules.n_candidates and n_failed < _MOST_DEGENERATE:
+        while n_good < n_candidates and n_failed < _MOST_DEGENERATE:
             near = nearest[(slot // len(sizes) + n_failed) % len(nearest)]
             filled, largest = 0, 0.0
             if k > 0:
@@ -186,9 +179,9 @@ def _draw_kernel(data: Any, drawing: Any, around: Any, rules: Any, key: Any, dra
                 for item in range(size):
                     for part in range(4):  # row by row would take twice as long
                         points[item, part] = data[taken[item], part]
-                verdict = _spread_of(points, rules.min_spread, rules.min_height)
-                if verdict == _GOOD and rules.affine:
-                    verdict, deviation = _affine_deviation(points, rules.min_spread, rules.min_height)
+                verdict = _spread_of(points, min_spread, min_height)
+                if verdict == _GOOD and affine:
+                    verdict, deviation = _affine_deviation(points, min_spread, min_height)
             verdicts[verdict] += 1
             if verdict != _GOOD:
                 n_failed += 1
@@ -217,7 +210,7 @@ def _weighted(cumulative: Any, starts: Any, stream: Any, counter: Any) -> int:
 
 @jit
 def _spread_of(points: Any, min_spread: float, min_height: float) -> int:
-    """Tell whether two points of a sample are too close in one of the images, or all of more than four too close to a line."""
+    """Return the verdict of a sample: two points too close in an image, or all of more than four too close to a line, or good."""
     size = len(points)
     for i in range(size):
         for j in range(i):
@@ -244,7 +237,7 @@ def _spread_of(points: Any, min_spread: float, min_height: float) -> int:
 
 @jit
 def _affine_deviation(points: Any, min_spread: float, min_height: float) -> Any:
-    """Tell how far a sample is from affine: the largest ratio of a triangle's areas in the two images over the smallest.
+    """Return a verdict, and how far a sample is from affine: the largest ratio of a triangle's areas in both images over the smallest.
 
     No three points may lie on a line, and every triangle turns the same way in both images, or every one the other way.
     """

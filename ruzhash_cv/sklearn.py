@@ -2,7 +2,7 @@
 
 Leveni, Magri, Alippi, Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023: models of random samples, preferences of
 rows for these, and an isolation forest of the preferences. Rows that share few models with others are outliers. So it finds outliers
-among structures, such as lines or circles, where a density has none.
+of structures, such as lines or circles, that a density does not separate.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""All structures among points of any kind: lines, circles, planes, or what a family of one's own describes.
+"""All structures among points of any kind: lines, circles, planes, or models of a user's family.
 
-The search is that of `filter_points`: samples of neighbours, hypotheses weighed against decoys, structures by -ln NFA, a RuzHash
-forest whose scores lead the next round. What differs is what a correspondence has and a point has not. Decoys are uniform in a
-bounding box of the points, samples are drawn among neighbours in space, and nothing is stationary or a repetition.
+The search is that of `filter_points`: samples of neighbours, models weighed against decoys, structures by -ln NFA, a RuzHash forest
+whose scores lead the next round. Points differ from correspondences in three ways: decoys are uniform in a bounding box of the
+points, samples are drawn among neighbours in space, and no point is stationary or a repetition.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ POINT_PARAMETERS = replace(
     motion_samples=PARAMETERS.plane_samples,
     motion_widest_radius=PARAMETERS.plane_widest_radius,
 )
-#: Noise scales in the median distance of points from their centre, where the caller gives none.
+#: Noise scales in the median distance of points from their centre, if the caller gives none.
 SCALES_IN_SPREAD = 125.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoundStructures(Record):
-    """What `find_structures` found, strongest structure first.
+    """The structures among points, strongest first.
 
     Attributes
     ----------
     models : ndarray of float64, shape (k, p)
-        Models as the family has them, each fitted to its points.
+        Models in the family's form, each fitted to its points.
     masks : ndarray of bool, shape (k, n)
-        Which points lie within the tolerance of each model. A point where two structures cross is in both masks.
+        The points within the tolerance of each model. A point at which two structures cross is in both masks.
     labels : ndarray of int64, shape (n,)
         The structure that is nearest to each point, in tolerances; -1 for a point in no mask.
     anomaly_scores : ndarray of float64, shape (n,)
@@ -56,7 +56,7 @@ class FoundStructures(Record):
     evidences : ndarray of float64, shape (k,)
         -ln NFA: minus the logarithm of how many structures as strong are expected by chance.
     reason : str or None
-        Why there are no structures; None where there are.
+        Why there are no structures; None if there are some.
     """
 
     models: Array
@@ -87,32 +87,31 @@ def find_structures(
 ) -> FoundStructures:
     """Find all structures of a family among points, as ``skimage.measure.ransac`` finds one.
 
-    Neither the number of structures nor a threshold is asked for. `filter_points` does this for correspondences of two images.
+    It needs neither the number of structures nor a threshold. `filter_points` does this for correspondences of two images.
 
     Parameters
     ----------
     data : array_like, shape (n, d)
-        Points; an empty list has none. Rows that are not finite, or beyond 1e60, belong to nothing, and change nothing for the
-        others.
+        Points; an empty list has none. Rows that are not finite, or beyond 1e60, belong to no structure and do not affect the others.
     family : ModelFamily
-        `ruzhash_cv.families.Lines` or `Circles` of points in the plane, or a family of your own. Its codimension is 1 or 2.
+        `ruzhash_cv.families.Lines` or `Circles` of points in the plane, or a family of yours. Its codimension is 1 or 2.
     threshold : float, optional
-        The tolerance of every structure, in the residuals' unit. None: each structure has one of its own, from its residuals.
+        The tolerance of every structure, in the residuals' unit. None: a tolerance per structure, from its residuals.
     noise_scale : float, optional
-        About the standard deviation of the noise, in the residuals' unit. Noise of a fifth to six times as much is found. None: the
-        median distance of points from their centre, in the coordinate in which it is largest, over 125.
+        About the standard deviation of the noise, in the residuals' unit; a fifth to six times as much is noise too. None: the
+        median distance of points from their centre, in the coordinate with the largest one, over 125.
     rng : int, numpy.random.Generator or None
         The same int gives the same result.
 
     Returns
     -------
     FoundStructures
-        Also where there is no structure; `reason` then says why.
+        Also if there is no structure; `reason` then says why.
 
     Raises
     ------
     TypeError, ValueError
-        An argument is not of a form above; the message names it and what arrived.
+        The message names the argument, the requirement and what arrived.
 
     Examples
     --------
@@ -123,10 +122,10 @@ def find_structures(
     >>> level, rising = np.stack([x[:60], 0 * x[:60] + 0.3], axis=1), np.stack([x[60:], x[60:]], axis=1)
     >>> points = np.vstack([level, rising, rng.uniform(0, 1, (80, 2))])
     >>> points[:120] += rng.normal(scale=0.003, size=(120, 2))
-    >>> found = find_structures(points, Lines())
-    >>> found
+    >>> result = find_structures(points, Lines())
+    >>> result
     <FoundStructures: 2 structures, 124 of 200 points>
-    >>> found.models.shape, found.masks.shape
+    >>> result.models.shape, result.masks.shape
     ((2, 3), (2, 200))
     """
     points = as_reals(data, "data", "(n, d)")
@@ -137,17 +136,17 @@ def find_structures(
     checked = _PointFamily(cast(TwoViewFamily, check_family(family)))
     if has_columns:
         check_takes(checked, points.shape[1], "data")
-    if threshold is not None:
-        threshold = check_real(threshold, "threshold")
-    if noise_scale is not None:
-        noise_scale = check_real(noise_scale, "noise_scale")
+    threshold, noise_scale = (
+        None if length is None else check_real(length, name)
+        for length, name in ((threshold, "threshold"), (noise_scale, "noise_scale"))
+    )
     generator = as_generator(rng)
     finite = (np.abs(points) < LARGEST_LENGTH).all(axis=1)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        found = _find(np.ascontiguousarray(points[finite]), checked, noise_scale, threshold, generator)
-    masks, labels, scores = np.zeros((len(found), len(points)), bool), np.full(len(points), -1), np.ones(len(points))
-    masks[:, finite], labels[finite], scores[finite] = found.masks, found.labels, found.anomaly_scores
-    return replace(found, masks=masks, labels=labels, anomaly_scores=scores)
+        result = _find(np.ascontiguousarray(points[finite]), checked, noise_scale, threshold, generator)
+    masks, labels, scores = np.zeros((len(result), len(points)), bool), np.full(len(points), -1), np.ones(len(points))
+    masks[:, finite], labels[finite], scores[finite] = result.masks, result.labels, result.anomaly_scores
+    return replace(result, masks=masks, labels=labels, anomaly_scores=scores)
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ def check_family(family: Any) -> ModelFamily:
 
 
 def check_takes(family: ModelFamily, n_coordinates: int, name: str) -> None:
-    """Raise unless the family takes points of so many coordinates, which the argument `name` has."""
+    """Raise unless the family takes points of `n_coordinates`, those of the argument `name`."""
     try:
         sample = np.zeros((1, family.sample_size, n_coordinates))
         family.squared_residuals(sample[0], family.solve(sample)[0])
@@ -188,28 +187,33 @@ def _find(
     distinct, groups = np.unique(points, axis=0, return_inverse=True)
     least = family.sample_size + 2
     if len(distinct) < least:
-        return _nothing(points, f"{len(distinct)} distinct points, at least {least} are needed")
+        reason = f"{len(distinct)} distinct points, at least {least} are needed"
+        return _nothing(len(points), reason, np.ones(len(points)))
     scale = noise_scale or (spread or float(np.ptp(distinct, axis=0).max())) / SCALES_IN_SPREAD
     scale = min(max(scale, 1.0 / LARGEST_LENGTH), LARGEST_LENGTH)
     every = _as_set(points, groups.reshape(-1), POINT_PARAMETERS.unit * scale)
     searched, rows = every.sample(POINT_PARAMETERS.max_searched, rng)
     families = Families((cast(TwoViewFamily, family),), (True,))
-    structures, found = _search(searched, families, POINT_PARAMETERS, rng)
-    scores = found.of_all(every, rows, families, POINT_PARAMETERS)
+    structures, scorer = _search(searched, families, POINT_PARAMETERS, rng)
+    scores = scorer.of_all(every, rows, families, POINT_PARAMETERS)
     structures = refine_structures(structures, every, families, POINT_PARAMETERS)
     tolerances = structures.tolerances
     if threshold is not None:
-        tolerances = np.full(len(structures), max(threshold, 1.0 / LARGEST_LENGTH))
+        tolerances = np.full_like(tolerances, max(threshold, 1.0 / LARGEST_LENGTH))
     distances = families.in_tolerances(structures, tolerances, points)
     kept = np.flatnonzero((distances <= 1.0).any(axis=1))
     if len(kept) == 0:
-        return replace(
-            _nothing(points, "no model found that more points agree with than chance would give"), anomaly_scores=scores
-        )
-    structures, tolerances, distances = structures.take(kept), tolerances[kept], distances[kept]
-    nearest = families.nearest(structures, tolerances, points)
-    told = tolerances, structures.noise, structures.evidences
-    return FoundStructures(structures.matrices, distances <= 1.0, nearest, scores, *told)
+        return _nothing(len(points), "no model found that more points agree with than chance would give", scores)
+    structures, tolerances = structures.take(kept), tolerances[kept]
+    return FoundStructures(
+        structures.matrices,
+        distances[kept] <= 1.0,
+        families.nearest(structures, tolerances, points),
+        scores,
+        tolerances,
+        structures.noise,
+        structures.evidences,
+    )
 
 
 def _search(
@@ -238,17 +242,16 @@ def _search(
     return structures, scores
 
 
-def _nothing(points: Array, reason: str) -> FoundStructures:
-    n, none = len(points), np.zeros(0)
-    labels, scores = np.full(n, -1), np.ones(n)
-    return FoundStructures(np.zeros((0, 0)), np.zeros((0, n), bool), labels, scores, none, none, none, reason)
+def _nothing(n: int, reason: str, scores: Array) -> FoundStructures:
+    none = np.zeros(0)
+    return FoundStructures(np.zeros((0, 0)), np.zeros((0, n), bool), np.full(n, -1), scores, none, none, none, reason)
 
 
 def _as_set(points: Array, groups: Rows, unit: float) -> MatchSet:
     """Return points as a set of matches without a second image, in no frame; equal points share a group and a weight."""
     n, d = points.shape
     rows, frame = np.arange(n), Frame(np.zeros(d), np.zeros(0), 1.0)
-    keypoints = np.tile(rows, (2, 1))  # all different: a point is no match that competes with others
+    keypoints = np.tile(rows, (2, 1))  # all different: points do not compete as matches of one keypoint do
     weights = match_weights(groups, keypoints)
     return MatchSet(points, groups, keypoints, weights, frame, unit, np.ones(n, bool), rows)
 
@@ -256,8 +259,8 @@ def _as_set(points: Array, groups: Rows, unit: float) -> MatchSet:
 def uniform_decoys(points: MatchSet, parameters: Parameters, rng: np.random.Generator) -> Array:
     """Return decoys (N, d) spread evenly over the bounding box of points, whose short sides are widened.
 
-    Points along an axis have a box that is as thin as they are, and decoys in it would lie on their line as well. So a side is at least
-    as long as the widest tolerances on both sides of a structure, unless no side is.
+    Points along an axis have a thin box, and decoys in it would lie on their line as well. So a side is at least as long as the widest
+    tolerances on both sides of a structure, unless no side is.
     """
     lowest, highest = points.data.min(axis=0), points.data.max(axis=0)
     sides = highest - lowest
@@ -271,7 +274,7 @@ def draw_point_samples(
 ) -> Rows:
     """Draw samples (m, size) of different points (n, d): a first one by `weights` (n,) above 0, and others among its nearest.
 
-    The numbers of neighbours are used one after the other, 0 for all points; those that are too few for a sample are left out.
+    `neighbourhoods` are numbers of neighbours, 0 for all points; numbers too small for a sample are left out.
     """
     n = len(data)
     if n < size or n_samples == 0:
@@ -284,12 +287,12 @@ def draw_point_samples(
     sizes = rng.permutation(np.resize(near, n_samples))
     tree, samples = cKDTree(data), np.empty((n_samples, size), np.int64)
     for k in np.unique(sizes):
-        own = np.flatnonzero(sizes == k)
-        everything = np.broadcast_to(np.arange(n), (len(own), n))
-        rows = everything if k == n else np.asarray(tree.query(data[firsts[own]], k)[1])
+        drawn = np.flatnonzero(sizes == k)
+        everything = np.broadcast_to(np.arange(n), (len(drawn), n))
+        rows = everything if k == n else np.asarray(tree.query(data[firsts[drawn]], k)[1])
         # The largest of logarithms plus Gumbel noise are a weighted draw without replacement (Vieira, 2014).
         keys = np.log(weights[rows]) + rng.gumbel(size=rows.shape)
-        keys[rows == firsts[own, None]] = np.inf
+        keys[rows == firsts[drawn, None]] = np.inf
         chosen = np.argpartition(-keys, size - 1, axis=1)[:, :size]
-        samples[own] = np.take_along_axis(rows, chosen, axis=1)
+        samples[drawn] = np.take_along_axis(rows, chosen, axis=1)
     return samples

@@ -162,6 +162,24 @@ def sampson_distance(data: Array, F: Array) -> Array:
     return np.abs((x2 * lines2).sum(axis=1)) / np.sqrt(squares)
 
 
+def ray_transfer_error(data: Array, H: Array) -> Array:
+    """The larger of the distances across both rays, H X1 from X2 and H^-1 X2 from X1; infinite if they point apart."""
+    first, second, upright = data[:, 4:7], data[:, 7:10], H * np.sign(np.linalg.det(H))
+    errors = []
+    for source, target, matrix in ((first, second, upright), (second, first, np.linalg.inv(upright))):
+        mapped = source @ matrix.T
+        across = np.linalg.norm(np.cross(mapped, target), axis=1) / np.linalg.norm(mapped, axis=1)
+        errors.append(np.where((mapped * target).sum(axis=1) > 0.0, across, np.inf))
+    return np.maximum(*errors)
+
+
+def ray_sampson_distance(data: Array, E: Array) -> Array:
+    """|X2' E X1| / sqrt(|E X1|^2 + |E' X2|^2)."""
+    x1, x2 = data[:, 4:7], data[:, 7:10]
+    squares = ((x1 @ E.T) ** 2).sum(axis=1) + ((x2 @ E) ** 2).sum(axis=1)
+    return np.abs((x2 * (x1 @ E.T)).sum(axis=1)) / np.sqrt(squares)
+
+
 def homography_through(sample: Array) -> Array:
     """The homography that maps four points (4, 4) to each other: eight equations, its last entry is 1."""
     x, y, u, v = sample.T
@@ -206,6 +224,42 @@ def fit_fundamental_matrix(data: Array, weights: Array) -> Array:
     system = np.sqrt(weights)[:, None] * (x2[:, :, None] * x1[:, None, :]).reshape(-1, 9)
     u, s, v = np.linalg.svd(of_rank_two(last_right_vector(system), system.T @ system))
     return of_unit_norm(T2.T @ (u * [s[0], s[1], 0.0]) @ v @ T1)
+
+
+def whitened_form(data: Array, weights: Array) -> Array:
+    """The quadratic form of (X2' F X1)^2 in coordinates in which both of its parts have equal moments in every direction."""
+    first, second = data[:, 4:7], data[:, 7:10]
+    outer = [
+        np.einsum("n,n,ni,nj->ij", weights, (b**2).sum(axis=1), a, a) for a, b in ((first, second), (second, first))
+    ]
+    into1, into2 = (np.linalg.inv(np.linalg.cholesky(moments)) for moments in outer)
+    equations = np.einsum("ni,nj->nij", second @ into2.T, first @ into1.T).reshape(-1, 9)
+    return equations.T @ (weights[:, None] * equations)
+
+
+def step_essential_matrix(data: Array, weights: Array, E: Array, damping: float) -> Array:
+    """A damped Gauss-Newton step of Sampson distances over rotations of both sides, whose gradients are differences."""
+
+    def moved(step: Array) -> Array:
+        left, right = (
+            np.linalg.solve(np.eye(3) - cross / 2, np.eye(3) + cross / 2)
+            for cross in map(crossed, (step[:3], step[3:]))
+        )
+        return left @ E @ right
+
+    def distances(matrix: Array) -> Array:
+        signs = np.sign(((data[:, 4:7] @ matrix.T) * data[:, 7:10]).sum(axis=1))
+        return signs * ray_sampson_distance(data, matrix)
+
+    gradients = np.array([(distances(moved(step)) - distances(moved(-step))) / 2e-6 for step in 1e-6 * np.eye(6)]).T
+    gram, slope = gradients.T @ (weights[:, None] * gradients), gradients.T @ (weights * distances(E))
+    damped = gram + (damping / 6.0 + 1e-12) * np.trace(gram) * np.eye(6)
+    return moved(-np.linalg.solve(damped, slope))
+
+
+def crossed(vector: Array) -> Array:
+    x, y, z = vector
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def step_fundamental_matrix(data: Array, weights: Array, F: Array) -> Array:

@@ -70,11 +70,11 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 13_172,
-    "core": 4_963,
-    "tests": 15_400,
-    "benchmarks": 9_168,
-    "tests of benchmarks": 1_138,
+    "package": 13_340,
+    "core": 4_956,
+    "tests": 15_068,
+    "benchmarks": 6_915,
+    "tests of benchmarks": 1_033,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {

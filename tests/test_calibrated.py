@@ -287,15 +287,6 @@ def test_an_essential_matrix_of_two_cameras_is_found_in_opencv_s_form(
     assert max(angles((R, t.ravel()), POSE)) < 2.0
 
 
-def test_an_essential_matrix_of_one_camera_is_found_in_opencv_s_form() -> None:
-    pixels = with_mismatches(pixels_of(depth(200, 0), (Camera(CAMERA1), Camera(CAMERA1))), 100)
-    E, mask = find_essential_matrix(*pixels, CAMERA1, cv2.RANSAC, 0.999, 1.0, 1000)
-    again, _ = find_essential_matrix(*pixels, cameraMatrix=CAMERA1, threshold=1.0)
-    np.testing.assert_array_equal(E, again)
-    _, R, t, _ = cv2.recoverPose(E, *pixels, CAMERA1, mask=mask)
-    assert max(angles((R, t.ravel()), POSE)) < 2.0
-
-
 @three_seeds
 def test_distortions_are_taken_into_account_in_opencv_s_form(seed: int) -> None:
     pixels = with_mismatches(pixels_of(depth(200, seed), BARREL, seed=seed), 100, seed)

@@ -237,10 +237,9 @@ def test_an_image_without_features_is_told_why(tmp_path: Path, capsys: Captured)
     blank, low, small = np.full_like(image, 90), (image // 50 + 100), image[:12, :12]
     black = np.zeros(image.shape[:2], np.uint8)
     for picture, features, mask, says in (
-        (blank, "sift", None, "it is blank"),
-        (low, "sift", None, "its contrast is low, most of it between 100 and 10"),
-        (low, "orb", None, "its contrast is low"),
-        (small, "orb", None, "nothing stands out in its 12 x 12 pixels"),
+        (blank, "sift", None, "most of its 800 x 600 pixels are between 90 and 90 of 255 grey levels"),
+        (low, "orb", None, "most of its 800 x 600 pixels are between 100 and 10"),
+        (small, "orb", None, "most of its 12 x 12 pixels"),
         (image, "sift", black, "its mask is black all over"),
     ):
         name, mask_name = str(tmp_path / "image.png"), str(tmp_path / "mask.png")
@@ -387,22 +386,59 @@ def test_too_many_processes_are_refused(capsys: Captured) -> None:
         assert "--n-jobs: must be at most 4096, got 1000" in refusal(capsys)
 
 
+SHARED = {"--model", "--threshold", "--drop-stationary", "--rng", "--max-megapixels"}
+
+
 def test_options_that_commands_share_mean_and_default_the_same() -> None:
     meanings: dict[str, set[tuple[Any, ...]]] = {}
     for action in options_of(cli._parser()):
-        for name in {"--model", "--threshold", "--drop-stationary", "--rng", "--least-evidence"} & {
-            *action.option_strings
-        }:
+        for name in SHARED & {*action.option_strings}:
             meanings.setdefault(name, set()).add((action.dest, action.default, action.const, action.help))
-    assert sorted(meanings) == ["--drop-stationary", "--least-evidence", "--model", "--rng", "--threshold"]
+    assert set(meanings) == SHARED
     assert all(len(meaning) == 1 for meaning in meanings.values()), meanings
 
 
-@pytest.mark.parametrize("command", ["filter", "colmap", "hloc"])
-def test_every_command_that_filters_takes_a_seed_and_drops_what_stood_still(capsys: Captured, command: str) -> None:
-    with pytest.raises(SystemExit):
-        cli.main([command, "--help"])
-    assert {"--drop-stationary", "--rng"} <= {*capsys.readouterr().out.replace(",", " ").split()}
+def test_a_rate_of_false_alarms_stands_for_an_evidence(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    cuts = [cli.common.false_alarms(text) for text in ("1", "0.1", "1e-2", "1e-3", "1e-4")]
+    assert cuts[0] == 0.0
+    assert cuts == sorted(set(cuts))
+    assert cuts[4] - cuts[3] == pytest.approx(np.log(10))
+    options = vars(cli._parser().parse_args(["colmap", "a.db", "--false-alarms", "1e-3"]))
+    assert (options["least_evidence"], "false_alarms" in options) == (cuts[3], False)
+    assert vars(cli._parser().parse_args(["hloc", *"abcd"]))["least_evidence"] == 50.0
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["hloc", *"abcd", "--false-alarms", "0"])
+    assert "--false-alarms: must be a number above 0 and at most 1, got 0" in refusal(capsys)
+
+
+@pytest.mark.parametrize(("flag", "status"), [([], 2), (["--max-megapixels", "200"], 0), (["--max-megapixels=1"], 2)])
+def test_pictures_of_too_many_pixels_are_refused_before_they_are_decoded(
+    small: tuple[str, str], tmp_path: Path, flag: list[str], status: int
+) -> None:
+    large = np.zeros((10_000, 10_200), np.uint8)
+    large[:300, :400] = cv2.imread(small[1], cv2.IMREAD_GRAYSCALE)
+    cv2.imwrite(str(tmp_path / "large.png"), large)
+    command = [
+        sys.executable,
+        "-m",
+        "ruzhash_cv",
+        "filter",
+        str(tmp_path / "large.png"),
+        str(tmp_path / "large.png"),
+        *flag,
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "OPENCV_IO_MAX_IMAGE_PIXELS"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == status
+    assert ("large.png has more pixels than --max-megapixels allows" in done.stderr) == (status == 2)
+
+
+def test_messages_stay_one_line_if_names_hold_others(tmp_path: Path, capsys: Captured) -> None:
+    assert cli.main(["filter", str(tmp_path / "a\nb.png"), DESK[1]]) == 2
+    assert "a\\nb.png: No such file" in refusal(capsys)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["filter", "a", "b", "--ratio", "1\n2"])
+    assert "got 1\\n2" in refusal(capsys)
 
 
 def test_help_explains_every_option_in_words() -> None:

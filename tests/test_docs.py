@@ -53,6 +53,8 @@ def test_the_table_of_the_method_has_every_number() -> None:
     )
     numbers = []
     for field in fields(Parameters):
+        if not field.metadata:
+            continue  # a caller's threshold
         values = field.default if isinstance(field.default, tuple) else (field.default,)
         numbers.append((field.name, ", ".join(f"{value:g}" for value in values), field.metadata["meaning"]))
     assert rows == numbers

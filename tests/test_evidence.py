@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from stage_cases import mismatches
 
-from ruzhash_cv.evidence import Rules, candidates, count_weights, evidence, meaningful, radius_indices
+from ruzhash_cv.evidence import candidates, count_weights, evidence, meaningful, radius_indices, rules_of
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import PARAMETERS
@@ -34,8 +34,7 @@ def evidence_of(
     limit: float = math.inf,
 ) -> np.ndarray:
     one = Models(np.zeros((1, 9)), np.array([BOTH.index(family)], np.uint8), background=background[None])
-    rules = Rules.of(FAMILIES.sample_sizes, FAMILIES.codimensions, PARAMETERS, limit)
-    return evidence(one, counts[None], total, rules, n_tried)[0]
+    return evidence(one, counts[None], total, rules_of((4, 7), (2, 1), PARAMETERS, limit), n_tried)[0]
 
 
 # Evidence

@@ -71,39 +71,20 @@ def test_half_mismatches_are_told_apart_on_every_kind_of_scene(scenes: dict[str,
     assert evidences == sorted(evidences, reverse=True)
 
 
-@pytest.mark.parametrize("name", ["plane", "facade"])
-def test_a_threshold_of_3_px_keeps_most_of_noisy_planes(scenes: dict[str, Correspondences], name: str) -> None:
-    """Noise of 0.7 px in both images leaves residuals up to about 3 px."""
-    drawn = scenes[name]
-    result = filter_points(drawn.points1, drawn.points2, model="homography", threshold=3.0)
-    assert f1(result.inlier_mask, drawn.labels) > 0.9
-
-
 def test_far_away_coordinates_are_as_good_as_near_ones(scenes: dict[str, Correspondences]) -> None:
     drawn = scenes["plane"]
     far = filter_points(drawn.points1 + 1e7, drawn.points2 - 1e7)
     assert f1(far.inlier_mask, drawn.labels) > 0.95
 
 
-@pytest.mark.parametrize("n_planes", [2, 4])
-@pytest.mark.parametrize("rate", [0.3, 0.6])
-def test_every_plane_of_a_facade_is_kept(n_planes: int, rate: float) -> None:
-    drawn = draw_correspondences(
-        facade_scene(n_planes, rng=3), 500, mismatch_rate=rate, noise=0.7, weights="even", rng=4
-    )
+@pytest.mark.parametrize("scene", [facade_scene, desk_scene])
+@pytest.mark.parametrize(("n", "rate"), [(2, 0.6), (4, 0.4)])
+def test_every_plane_and_every_moving_object_is_kept(scene: Callable, n: int, rate: float) -> None:
+    drawn = draw_correspondences(scene(n, rng=3), 500, mismatch_rate=rate, noise=0.7, weights="even", rng=4)
     result = filter_points(drawn.points1, drawn.points2)
     assert f1(result.inlier_mask, drawn.labels) > 0.9
-    for number in range(1, n_planes + 1):
-        assert result.inlier_mask[drawn.labels == number].mean() > 0.85
-
-
-@pytest.mark.parametrize("n_objects", [2, 4])
-def test_every_moving_object_of_a_desk_is_kept(n_objects: int) -> None:
-    drawn = draw_correspondences(desk_scene(n_objects, rng=3), 500, mismatch_rate=0.4, noise=0.7, weights="even", rng=4)
-    result = filter_points(drawn.points1, drawn.points2)
-    assert f1(result.inlier_mask, drawn.labels) > 0.9
-    for body in np.unique(drawn.labels[drawn.labels > 0]):
-        assert result.inlier_mask[drawn.labels == body].mean() > 0.8
+    for number in range(1, drawn.labels.max() + 1):
+        assert result.inlier_mask[drawn.labels == number].mean() > 0.8
 
 
 @pytest.mark.parametrize("model", ["homography", "fundamental", "auto"])
@@ -304,17 +285,6 @@ def test_a_higher_rate_keeps_more(seed: int) -> None:
         assert high.sum() > low.sum()
 
 
-def test_a_rate_keeps_about_the_same_with_all_seeds() -> None:
-    drawn = draw_correspondences(facade_scene(3, rng=5), 400, mismatch_rate=0.4, noise=0.7, rng=6)
-    for rate in (0.001, 0.01, 0.1):
-        masks = [
-            filter_points(drawn.points1, drawn.points2, false_discovery_rate=rate, rng=seed).inlier_mask
-            for seed in range(4)
-        ]
-        shares = [mask[drawn.labels > 0].mean() for mask in masks]
-        assert min(shares) > max(shares) - 0.02 > 0.9
-
-
 @pytest.mark.parametrize("threshold", [20.0, 40.0, 100.0])
 def test_a_wide_threshold_finds_a_plane_and_none_in_mismatches(threshold: float) -> None:
     """The chance of lying within it is told from decoys that lie within the image."""
@@ -423,15 +393,6 @@ def test_scores_rank_matches_also_where_nothing_is_found() -> None:
             mean_rank.append(np.mean(result.anomaly_scores[:6, None] < result.anomaly_scores[None, 6:]))
     assert n_undecided > 4
     assert np.mean(mean_rank) > 0.8
-
-
-def test_degenerate_points_give_a_well_formed_result_without_a_warning() -> None:
-    line = np.column_stack([np.linspace(0, 600, 60)] * 2)
-    for points in (np.full((60, 2), 5.0), line, np.full((60, 2), 1e7), np.full((60, 2), np.nan), line * 1e11):
-        for model in ("auto", "homography", "fundamental"):
-            result = filter_points(points, points + 3.0, model=model)
-            assert result.inlier_mask.shape == (60,)
-            assert (result.reason is None) == bool(result.models)
 
 
 def test_a_result_without_structures_says_why() -> None:

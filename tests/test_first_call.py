@@ -38,50 +38,19 @@ CALL = """
 from ruzhash_cv import transfer_error
 print(transfer_error([[0.0, 0.0]], [[3.0, 4.0]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
 """
-#: What the demo, the examples and the README call.
 CALLS = """
-import cv2
-import numpy as np
-import ruzhash_cv as rc
-from ruzhash_cv import paper
-from ruzhash_cv.datasets import load_pair
-
-pair, rng = load_pair("desk"), np.random.default_rng(0)
-points1 = rng.uniform(0, 600, (400, 2))
-depths = np.column_stack([rng.uniform(5, 80, 400), np.zeros(400)])
-for points2 in (points1 + np.where(points1[:, :1] < 300, [30.0, 5.0], [-40.0, 60.0]), points1 + depths):
-    points2[:80] = rng.uniform(0, 600, (80, 2))
-    for options in ({}, {"model": "homography"}, {"model": "fundamental"}, {"threshold": 3.0}, {"pixel": 2.0},
-                    {"false_discovery_rate": 0.05}, {}):
-        result = rc.filter_points(points1, points2, **options)
-    rc.find_homography(points1, points2), rc.find_fundamental_matrix(points1, points2, threshold=3.0)
-camera = np.diag([800.0, 800.0, 1.0])
-result.motions, result.plane_motion(0), result.camera_pose(camera, camera)
-many = rng.uniform(0, 900, (2500, 2))
-rc.filter_points(many, many + rng.normal(0, 1, many.shape))
-rc.filter_points(many, rng.uniform(0, 900, many.shape))
-rc.filter_points(many[:5], many[:5]), rc.filter_points(np.zeros((50, 2)), np.zeros((50, 2)))
-
-matches = np.stack([np.arange(400)] * 2, axis=1)
-drawn = pair.img1, points1, pair.img2, points2, matches
-rc.draw_matches(*drawn, result), rc.draw_scores(*drawn, result), rc.draw_structures(*drawn, result)
-rc.filter_matches(points1, points2, [cv2.DMatch(i, i, 0.1) for i in range(400)])
-
-rows = rng.random((300, 20)) * (rng.random((300, 20)) < 0.3)
-rc.ruzhash(rows, n_hashes=5)
-forest = rc.RuzHashForest(n_trees=20, sink_credit=True)
-forest.fit_anomaly_scores(rows, rows[:7]), forest.fit(rows).path_lengths(rows)
-paper.VoronoiForest(n_trees=5).fit_anomaly_scores(rows, rows[:7])
-paper.VoronoiForest(metric="precomputed", n_trees=5).fit_anomaly_scores(paper.ruzicka_distance(rows))
-rc.sampson_distance(points1, points2, np.ones((3, 3))), rc.transfer_error(points1, points2, np.eye(3))
+from public_calls import calls
 from ruzhash_cv._kernels import KERNELS, n_compiled
+for call in calls().values():
+    call()
 print(n_compiled(), [kernel for kernel in KERNELS if len(kernel.signatures) > 1])
 """
 
 
 def run(code: str, cache: Path) -> tuple[str, str]:
     """Run code in a new process that keeps its kernels in a folder, and return what it writes to stdout and stderr."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg"}
+    path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg"}
     command = [sys.executable, "-W", "always::RuntimeWarning", "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

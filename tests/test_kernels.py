@@ -16,12 +16,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from two_views import MAKE, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv import warmup  # imports every module with kernels
 from ruzhash_cv._kernels import KERNELS, below, draw_key, mix, uniform
 from ruzhash_cv.forests.isolation import draw_rows
+from ruzhash_cv.models.distances import FAMILIES as PIXELS
+from ruzhash_cv.models.epipolar import _DAMPING, EssentialMatrices, as_essential
+from ruzhash_cv.models.five_points import _roots_of
+from ruzhash_cv.models.linear import homogeneous, quadratic_forms
 
 Rng = np.random.Generator
+RAYS = EssentialMatrices()
 
 
 class Row(NamedTuple):
@@ -47,7 +53,145 @@ def each(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arrays: np.array([kernel(*numbers) for numbers in zip(*arrays, strict=True)])
 
 
+def geometric(name: str) -> Callable[..., Any]:
+    """Return the fits (m, 9, 9) of unit norm, of any sign, whose errors are geometric to first order."""
+
+    def fits(data: np.ndarray, weights: np.ndarray, models: np.ndarray) -> np.ndarray:
+        factors = [naive.factor_of_equations(name, data, model.reshape(3, 3)) for model in models]
+        fitted = [naive.FITS[name](data, row / by).ravel() for row, by in zip(weights, factors, strict=True)]
+        return squares_of(np.array(fitted))
+
+    return fits
+
+
+def squares_of(models: np.ndarray) -> np.ndarray:
+    """Return products (m, 9, 9) of the entries of models (m, 9), which have no sign."""
+    return np.asarray(np.einsum("mi,mj->mij", models, models))
+
+
+def matches_of(name: str, noise: float = 1.0) -> Callable[[Rng, int], tuple[Any, ...]]:
+    """Return what draws noisy matches (n + 20, 4) of one model, weights (2, n + 20), some of them 0, and two models near it."""
+
+    def draw(rng: Rng, n: int) -> tuple[Any, ...]:
+        data = MAKE[name](n + 20, noise, int(rng.integers(1 << 30)))
+        weights = rng.uniform(0.1, 1.0, (2, n + 20)) * (np.arange(n + 20) >= n // 2)
+        return data, weights, PIXELS[name].fit(data, rng.uniform(0.5, 1.0, (2, n + 20)))
+
+    return draw
+
+
+def moved_rays(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows with rays (n + 20, 10) of a motion, noisy, weights (1, n + 20), and an essential matrix (1, 9) near its."""
+    points, rotation = rng.normal(0.0, 4.0, (n + 20, 3)) + 0.5, np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    rotation *= np.sign(np.linalg.det(rotation))
+    baseline = rng.normal(size=3)
+    rays = [
+        700.0 * each / np.linalg.norm(each, axis=1, keepdims=True) for each in (points, points @ rotation.T + baseline)
+    ]
+    data = np.hstack([rng.uniform(size=(n + 20, 4)), *(each + rng.normal(size=each.shape) for each in rays)])
+    start = naive.of_unit_norm(naive.crossed(baseline) @ rotation).reshape(1, 9)
+    return data, rng.uniform(0.1, 1.0, (1, n + 20)), as_essential(start + 0.003 * rng.normal(size=(1, 9)))
+
+
+def residuals(twin: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda data, models: np.array([twin(data, model.reshape(3, 3)) ** 2 for model in models])
+
+
+def with_roots(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return real roots, some beyond 1, and the polynomial (11,) of these and of pairs of complex ones."""
+    real = np.sort(rng.permutation(np.linspace(-2.2, 2.3, 10))[: 2 * (n % 5) + 2])
+    real = np.where(np.abs(np.abs(real) - 1.0) < 1e-3, 0.9 * real, real)
+    others = np.polynomial.Polynomial([1.0])
+    for _ in range((10 - len(real)) // 2):
+        others *= np.polynomial.Polynomial([rng.uniform(0.5, 2.0), rng.uniform(-0.5, 0.5), 1.0])
+    return real, (others * np.polynomial.Polynomial.fromroots(real)).coef
+
+
+def real_roots(polynomial: np.ndarray) -> np.ndarray:
+    roots = np.empty(20)
+    return np.sort(roots[: _roots_of(polynomial, roots)])
+
+
 TABLE = (
+    Row(
+        "models.planes._squared_transfer_errors",
+        lambda rng, n: (rng.uniform(0, 600, (n, 4)), random_homographies(rng, 3).reshape(-1, 9)),
+        PIXELS["homography"].squared_residuals,
+        residuals(naive.transfer_error),
+        rtol=1e-5,
+        atol=1e-9,
+    ),
+    Row(
+        "models.epipolar._squared_sampson_distances",
+        lambda rng, n: (rng.uniform(0, 600, (n, 4)), random_fundamental_matrices(rng, 3).reshape(-1, 9)),
+        PIXELS["fundamental"].squared_residuals,
+        residuals(naive.sampson_distance),
+        rtol=1e-5,
+        atol=1e-9,
+    ),
+    Row(
+        "models.planes._squared_turns",
+        lambda rng, n: (rng.normal(size=(n, 10)), rng.normal(size=(3, 9))),
+        PIXELS["homography"].squared_residuals,
+        residuals(naive.ray_transfer_error),
+        rtol=1e-6,
+    ),
+    Row(
+        "models.epipolar._squared_ray_distances",
+        lambda rng, n: (rng.normal(size=(n, 10)), rng.normal(size=(3, 9))),
+        RAYS.squared_residuals,
+        residuals(naive.ray_sampson_distance),
+        rtol=1e-6,
+        atol=1e-15,
+    ),
+    *(
+        Row(
+            "models.linear._divide_by_gradients models.linear._normalise models.linear._sum_products models.linear._inverse_iteration",
+            matches_of(name),
+            lambda data, weights, models, family=PIXELS[name]: squares_of(family.fit(data, weights, models)),
+            geometric(name),
+            atol=1e-6,
+        )
+        for name in PIXELS
+    ),
+    Row(
+        "models.linear._whiten",
+        lambda rng, n: moved_rays(rng, n)[:2],
+        lambda data, weights: quadratic_forms(homogeneous(data), weights, np.eye(6), True)[0][0],
+        lambda data, weights: naive.whitened_form(data, weights[0]),
+        atol=1e-8,
+    ),
+    Row(
+        "models.epipolar._linearise",
+        matches_of("fundamental"),
+        lambda data, weights, models: squares_of(PIXELS["fundamental"].step(data, weights, models)),
+        lambda data, weights, models: squares_of(
+            np.array(
+                [
+                    naive.step_fundamental_matrix(data, *each).ravel()
+                    for each in zip(weights, models.reshape(-1, 3, 3), strict=True)
+                ]
+            )
+        ),
+        atol=1e-5,
+    ),
+    Row(
+        "models.epipolar._refine_kernel models.epipolar._cost_of_essential models.epipolar._linearise_essential "
+        "models.epipolar._solve_six models.epipolar._turn_both models.epipolar._cayley",
+        moved_rays,
+        RAYS.step,
+        lambda data, weights, models: naive.step_essential_matrix(
+            data, weights[0], models.reshape(3, 3), _DAMPING
+        ).reshape(1, 9),
+        atol=1e-6,
+    ),
+    Row(
+        "models.five_points._roots_of models.five_points._roots_within_one models.five_points._value models.five_points._root_between",
+        with_roots,
+        lambda roots, polynomial: real_roots(polynomial),
+        lambda roots, polynomial: roots,
+        atol=1e-6,
+    ),
     Row("_kernels.mix", words, each(mix), each(lambda key, at: np.uint64(naive.mix(key, at)))),
     Row("_kernels.uniform", words, each(uniform), each(lambda key, at: (naive.mix(key, at) >> 11) / 2**53)),
     Row(
@@ -64,7 +208,7 @@ TABLE = (
     ),
 )
 #: How many kernels no row names yet: lower it with each row.
-WITHOUT_A_TWIN = 70
+WITHOUT_A_TWIN = 35
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.kernels.partition(" ")[0])

@@ -1,4 +1,4 @@
-"""The figures: curves from the CSVs of the sweep; preference space, one split, and hashes beside distances."""
+"""The figures: curves from the CSVs of the sweep; one split, and hashes beside distances."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from paper.problems import load
 from paper.sweep import BRANCHES, IFOREST, STEPS, read, read_means
 from paper.tables import KINDS, PHASES, mean_by, panels
 from scipy.stats import pearsonr
-from sklearn.manifold import MDS
 
 from ruzhash_cv import ruzhash
-from ruzhash_cv.paper import METHODS, family_preferences, paper_forest, ruzicka_distance, sample_models
+from ruzhash_cv.paper import METHODS, ruzicka_distance
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -152,47 +151,7 @@ def draw_complexity(out: Path) -> Any:
             axis.set_xticks(STEPS[varied], [str(value) for value in STEPS[varied]])
             axis.set_xlabel({"psi": "ψ"}.get(varied, varied))
         line[0].set_ylabel(f"{'training' if phase == 'train' else 'test'}, processor seconds")
-    axes[0, 0].legend(ncols=2)
-    return figure
-
-
-def draw_preference_space(out: Path) -> Any:
-    """The paper's figure 1 (input, preference space, scores) and the scores all over the plane."""
-    problem = load("star5", 0)
-    models, _ = sample_models(problem.data, problem.family, n_models=10 * len(problem.data), rng=0)
-    embed = lambda points: family_preferences(points, problem.family, models, sigma=problem.sigma, k=problem.k)  # noqa: E731
-    rows = embed(problem.data)
-    forest = paper_forest("RHF", branching_factor=16, n_trees=1000).fit(rows)
-    scores = forest.anomaly_scores(rows)
-    scaling = MDS(
-        metric="precomputed", init="classical_mds", n_init=1, max_iter=200, random_state=0, normalized_stress="auto"
-    )
-    low, high = problem.data.min(axis=0) - 0.05, problem.data.max(axis=0) + 0.05
-    xs, ys = np.linspace(low[0], high[0], 160), np.linspace(low[1], high[1], 160)
-    plane = forest.anomaly_scores(embed(np.stack(np.meshgrid(xs, ys), axis=2).reshape(-1, 2)))
-    figure, axes = plt.subplots(1, 4, figsize=(14, 3.6))
-    colours, order = (
-        np.array([GREY if label < 0 else PALETTE[label % 5] for label in problem.labels]),
-        np.argsort(-problem.labels),
-    )
-    for axis, points in ((axes[0], problem.data), (axes[1], scaling.fit_transform(ruzicka_distance(rows)))):
-        axis.scatter(*points[order[::-1]].T, s=8, c=colours[order[::-1]], lw=0)
-    order = np.argsort(scores)
-    drawn = axes[2].scatter(*problem.data[order].T, s=9, c=scores[order], cmap="inferno", lw=0)
-    extent = *xs[[0, -1]], *ys[[0, -1]]
-    axes[3].imshow(
-        plane.reshape(160, 160), origin="lower", extent=extent, cmap="inferno", vmin=scores.min(), vmax=scores.max()
-    )
-    titles = (
-        "input: lines in colour, anomalies grey",
-        "preference space (MDS, Ruzicka)",
-        "anomaly scores, RHF, b = 16",
-        "scores over the plane",
-    )
-    for axis, title in zip(axes, titles, strict=True):
-        axis.set(title=title, aspect="equal", xticks=[], yticks=[])
-        axis.grid(visible=False)
-    figure.colorbar(drawn, ax=axes[3], fraction=0.046, pad=0.03)
+    axes[0, 1].legend(ncols=2)  # over b there is no isolation forest
     return figure
 
 
@@ -276,19 +235,19 @@ def draw_estimate(out: Path) -> Any:
     return figure
 
 
-#: The figure, and the CSV it needs.
+#: Figures by name; those of `MEASURED` need the CSV of that name.
 FIGURES = {
-    "auc": draw_auc, "times": draw_times, "tolerance": draw_tolerance, "complexity": draw_complexity,
-    "preference_space": draw_preference_space, "split": draw_split, "estimate": draw_estimate,
+    "auc": draw_auc, "times": draw_times, "tolerance": draw_tolerance, "complexity": draw_complexity, "split": draw_split,
+    "estimate": draw_estimate,
 }  # fmt: skip
-WITHOUT_CSV = ("preference_space", "split", "estimate")
+MEASURED = ("auc", "times", "tolerance", "complexity")
 
 
 def draw_all(out: Path, names: Iterable[str] = FIGURES) -> None:
     """Draw every figure that the CSVs there are allow."""
     with plt.rc_context(STYLE):
         for name in names:
-            if name in WITHOUT_CSV or (out / f"{name}.csv").is_file():
+            if name not in MEASURED or (out / f"{name}.csv").is_file():
                 figure = FIGURES[name](out)
                 figure.savefig(out / f"{name}.png", bbox_inches="tight", metadata={"Software": None})
                 plt.close(figure)

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rendering.scenes import RNG, Array, Scene
 from ruzhash_cv.datasets.pairs import NO_FACE, transform
 
 Ints = NDArray[np.int64]
-MISMATCHES = ("uniform", "nearby", "repeated")
 POOL = 30000  # pixels of each structure that are tested for visibility
 ROUNDS = 100  # attempts at finding a motif that is seen twice
 PERIODS = np.array([(1, 0), (-1, 0), (0, 1), (0, -1), (2, 0), (-2, 0), (1, 1), (-1, 1), (1, -1)])
@@ -23,22 +22,9 @@ CLEAR = 10.0  # pixels; a mismatch lies at least this far from the true place
 class Correspondences:
     """Correspondences with exact truth.
 
-    Attributes
-    ----------
-    points1, points2 : ndarray of float64, shape (n, 2)
-        Pixels (x, y), noise included.
-    labels : ndarray of int64, shape (n,)
-        0 is a mismatch; k >= 1 is plane k, or body k - 1 if ``structure == "body"``.
-    faces : ndarray of int64, shape (n,)
-        Face of the scene the point of image 1 lies on; also of mismatches.
-    structure : {"plane", "body"}
-        What counts as one structure.
-    homographies : ndarray of float64, shape (n_planes, 3, 3)
-        Exact homography of plane k in row k - 1.
-    fundamental_matrices : ndarray of float64, shape (n_bodies, 3, 3)
-        Exact fundamental matrix of body b in row b.
-    size : tuple of int
-        Width and height of the images in pixels.
+    `points1`, `points2` (n, 2): pixels, noise included. `labels` (n,): 0 is a mismatch; k >= 1 is plane k, or body k - 1 if `structure`
+    is "body". `faces` (n,): face of the scene the point of image 1 lies on; also of mismatches. `homographies`: that of plane k in
+    row k - 1. `fundamental_matrices`: that of body b in row b. `size`: width and height of the images.
     """
 
     points1: Array
@@ -58,7 +44,7 @@ def draw_correspondences(
     mismatch_rate: float = 0.5,
     noise: float = 1.0,
     mismatches: str = "uniform",
-    weights: str | ArrayLike = "area",
+    weights: str = "area",
     rng: RNG = 0,
 ) -> Correspondences:
     """Draw true correspondences on what both images see, and mismatches, in random order.
@@ -66,10 +52,8 @@ def draw_correspondences(
     A share `mismatch_rate` of `n_matches` is wrong; `noise` is the standard deviation of each coordinate in each image, pixels.
     `mismatches`: "uniform", places paired at random; "nearby", the true place displaced by 10 to 50 pixels; "repeated", displaced by
     whole periods of the texture, the same few all over a plane. `weights`: the share of each structure among the true ones, "area"
-    that both images see, "even", "uneven" (random, 5 to 60 %), or numbers.
+    that both images see, "even", or "uneven" (random, 5 to 60 %).
     """
-    if mismatches not in MISMATCHES:
-        raise ValueError(f"`mismatches` must be one of {MISMATCHES}, got {mismatches!r}")
     generator = np.random.default_rng(rng)
     views = _Views(scene, generator)
     shares = _shares(weights, views.areas, generator)
@@ -139,28 +123,15 @@ class _Views:
         return np.where(kept[:, None], shifted, centres), faces
 
 
-def _shares(weights: str | ArrayLike, areas: list[float], rng: np.random.Generator) -> Array:
-    """Return the share of each structure, zero where nothing of it is seen twice."""
+def _shares(weights: str, areas: list[float], rng: np.random.Generator) -> Array:
+    """Return the share of each structure, zero if nothing of it is seen twice."""
     seen = np.array(areas) > 0
-    if not seen.any():
-        raise ValueError("`scene` shows nothing that both images see")
-    k = int(seen.sum())
-    share = np.zeros(len(areas))
-    if not isinstance(weights, str):
-        given = np.asarray(weights, dtype=np.float64)
-        if given.shape != share.shape or not (given >= 0).all() or not (given * seen).sum() > 0:
-            raise ValueError(
-                f"`weights` must be {len(areas)} non-negative numbers, one for each structure, got {weights!r}"
-            )
-        share = given * seen
-    elif weights == "area":
-        share = np.array(areas)
-    elif weights == "even" or (weights == "uneven" and k == 1):
+    if weights == "area":
+        return np.array(areas) / np.sum(areas)
+    share, k = seen.astype(float), int(seen.sum())
+    if weights == "uneven" and k > 1:
         share[seen] = 1.0
-    elif weights != "uneven":
-        raise ValueError(f"`weights` must be one of 'area', 'even', 'uneven' or numbers, got {weights!r}")
-    else:
-        while share.max() == 0 or share.max() > 0.6:
+        while share.max() > 0.6:
             share[seen] = 0.05 + (1 - 0.05 * k) * rng.dirichlet(np.full(k, 0.8))
     return np.asarray(share / share.sum())
 
@@ -168,24 +139,21 @@ def _shares(weights: str | ArrayLike, areas: list[float], rng: np.random.Generat
 def _anywhere(map2: NDArray[np.uint16], true2: Array, rng: np.random.Generator) -> Array:
     """Return random places on the faces of image 2, none near its true place."""
     rows, columns = np.nonzero(map2 != NO_FACE)
-    drawn = np.zeros_like(true2)
-    open_ = np.arange(len(true2))
-    while len(open_):
-        pick = rng.integers(0, len(rows), len(open_))
-        drawn[open_] = np.column_stack([columns[pick], rows[pick]]) + rng.uniform(-0.5, 0.5, (len(open_), 2))
-        open_ = open_[np.linalg.norm(drawn[open_] - true2[open_], axis=1) < CLEAR]
+    drawn, left = np.zeros_like(true2), np.arange(len(true2))
+    while len(left):
+        pick = rng.integers(0, len(rows), len(left))
+        drawn[left] = np.column_stack([columns[pick], rows[pick]]) + rng.uniform(-0.5, 0.5, (len(left), 2))
+        left = left[np.linalg.norm(drawn[left] - true2[left], axis=1) < CLEAR]
     return drawn
 
 
 def _nearby(map2: NDArray[np.uint16], true2: Array, rng: np.random.Generator) -> Array:
     """Return the true places displaced by 10 to 50 pixels in a random direction, inside the image."""
-    drawn = np.zeros_like(true2)
-    last = np.array(map2.shape[::-1]) - 1
-    open_ = np.arange(len(true2))
-    while len(open_):
-        angle, length = rng.uniform(0, 2 * np.pi, len(open_)), rng.uniform(CLEAR, 50, len(open_))
-        drawn[open_] = true2[open_] + length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-        open_ = open_[((drawn[open_] < 0) | (drawn[open_] > last)).any(axis=1)]
+    drawn, left = np.zeros_like(true2), np.arange(len(true2))
+    while len(left):
+        angle, length = rng.uniform(0, 2 * np.pi, len(left)), rng.uniform(CLEAR, 50, len(left))
+        drawn[left] = true2[left] + length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+        left = left[((drawn[left] < 0) | (drawn[left] > np.array(map2.shape[::-1]) - 1)).any(axis=1)]
     return drawn
 
 
@@ -211,6 +179,4 @@ def _periods_off(views: _Views, shares: Array, n_matches: int, rng: np.random.Ge
         if sum(len(rows) for _, rows, _ in found) >= n_matches:
             merged = [np.concatenate(parts)[:n_matches] for parts in zip(*found, strict=True)]
             return merged[0], merged[1], merged[2]
-    raise ValueError(
-        "`mismatches` cannot be 'repeated' here: the texture of `scene` does not repeat within what is seen"
-    )
+    raise ValueError("the texture of the scene does not repeat within what is seen")

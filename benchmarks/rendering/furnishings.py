@@ -64,13 +64,7 @@ def box_faces(
 
 def store_room(rng: np.random.Generator) -> list[Face]:
     """Return stacks of upright boxes on a grid of cells, at any heading, the back rows higher."""
-    floor = Face(
-        np.array([-6.0, 5.0, 0.0]),
-        np.array([12.0, 0.0, 0.0]),
-        np.array([0.0, -10.0, 0.0]),
-        Texture("concrete", texture_seed(rng)),
-        plane=1,
-    )
+    floor = Face([-6.0, 5.0, 0.0], [12.0, 0.0, 0.0], [0.0, -10.0, 0.0], Texture("concrete", texture_seed(rng)), plane=1)
     faces, cell = [floor], 0.56
     for row in range(7):
         for column in range(-4, 5):
@@ -89,14 +83,7 @@ def store_room(rng: np.random.Generator) -> list[Face]:
 
 def desk_top(rng: np.random.Generator) -> list[Face]:
     """Return the desk and the papers that lie on it, all in plane 1."""
-    desk = Face(
-        np.array([-1.2, 1.1, 0.0]),
-        np.array([2.4, 0.0, 0.0]),
-        np.array([0.0, -1.7, 0.0]),
-        Texture("wood", texture_seed(rng)),
-        plane=1,
-    )
-    faces = [desk]
+    faces = [Face([-1.2, 1.1, 0.0], [2.4, 0.0, 0.0], [0.0, -1.7, 0.0], Texture("wood", texture_seed(rng)), plane=1)]
     for column in (-1, 0, 1):
         for row in (-1, 0, 1):
             centre = np.array([0.3 * column, 0.05 + 0.27 * row, 0.0]) + np.append(rng.uniform(-0.06, 0.06, 2), 0.0)

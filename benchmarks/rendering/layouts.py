@@ -31,13 +31,8 @@ def plane_scene(*, rng: RNG = 0, size: tuple[int, int] = SIZE) -> Scene:
     def build() -> Scene:
         columns, rows = int(generator.integers(7, 11)), int(generator.integers(5, 7))
         width, height = 2.6 * columns, 3.0 * rows
-        wall = Face(
-            np.array([-width / 2, 0.0, height]),
-            np.array([width, 0.0, 0.0]),
-            np.array([0.0, 0.0, -height]),
-            Texture("offices", texture_seed(generator), columns, rows),
-            plane=1,
-        )
+        texture = Texture("offices", texture_seed(generator), columns, rows)
+        wall = Face([-width / 2, 0.0, height], [width, 0.0, 0.0], [0.0, 0.0, -height], texture, plane=1)
         side = generator.choice([-1.0, 1.0])
         target = np.array([0.0, 0.0, 0.45 * height])
         angles = side * np.radians([generator.uniform(44, 58), generator.uniform(14, 30)])
@@ -64,13 +59,8 @@ def facade_scene(n_planes: int = 4, *, rng: RNG = 0, size: tuple[int, int] = SIZ
 
     def build() -> Scene:
         walls, extent = terrace(n_planes - 1, generator)
-        ground = Face(
-            np.array([-18.0, 12.0, 0.0]),
-            np.array([36.0, 0.0, 0.0]),
-            np.array([0.0, -32.0, 0.0]),
-            Texture("paving", texture_seed(generator), 36, 32),
-            plane=n_planes,
-        )
+        texture = Texture("paving", texture_seed(generator), 36, 32)
+        ground = Face([-18.0, 12.0, 0.0], [36.0, 0.0, 0.0], [0.0, -32.0, 0.0], texture, plane=n_planes)
         distance = extent * generator.uniform(0.66, 0.74)
         swing = generator.choice([-1, 1]) * np.radians([generator.uniform(2, 10), generator.uniform(-12, -5)])
         cameras = [

@@ -22,17 +22,7 @@ NO_MOTION = (np.eye(3)[None], np.zeros((1, 3)))  # the static world alone
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """A pinhole camera: ``x ~ K (R X + t)``.
-
-    Attributes
-    ----------
-    K, R : ndarray of shape (3, 3)
-        Intrinsics in pixels and the rotation from world to camera.
-    t : ndarray of shape (3,)
-        Translation in metres.
-    size : tuple of int
-        Width and height of the image in pixels.
-    """
+    """A pinhole camera, x ~ K (R X + t): `K` in pixels, `R` from world to camera, `t` in metres, `size` the width and height."""
 
     K: Array
     R: Array
@@ -75,23 +65,13 @@ class Texture:
 class Face:
     """A convex polygon in a plane: the points ``origin + a edge_u + b edge_v`` with (a, b) inside `outline`.
 
-    Attributes
-    ----------
-    origin, edge_u, edge_v : ndarray of shape (3,)
-        Top left corner of the texture, its top edge and its left edge, in metres.
-    texture : Texture
-        What is painted on it.
-    plane : int
-        Number of its plane, from 1; coplanar faces of one body may share it.
-    body : int
-        Number of its rigid body, 0 is the static world.
-    outline : ndarray of shape (m, 2)
-        Convex, in units of the two edges.
+    `origin`, `edge_u`, `edge_v` (3,): top left corner of the texture, its top edge and its left edge, in metres. `plane`: from 1;
+    coplanar faces of one body may share it. `body`: 0 is the static world. `outline` (m, 2): convex, in units of the two edges.
     """
 
-    origin: Array
-    edge_u: Array
-    edge_v: Array
+    origin: ArrayLike
+    edge_u: ArrayLike
+    edge_v: ArrayLike
     texture: Texture
     plane: int
     body: int = 0
@@ -107,22 +87,9 @@ class Face:
 class Scene:
     """Faces, two cameras and how each body moves between the two shots.
 
-    Attributes
-    ----------
-    faces : tuple of Face
-        At most 65,000.
-    cameras : tuple of Camera
-        First and second shot.
-    rotations : ndarray of shape (n_bodies, 3, 3)
-        A point X of body b at the first shot is at ``rotations[b] @ X + translations[b]`` at the second.
-    translations : ndarray of shape (n_bodies, 3)
-        In metres. Body 0 is the static world and does not move.
-    structure : {"plane", "body"}
-        What counts as one structure: each plane (homographies) or each body (fundamental matrices).
-    light : ndarray of shape (3,)
-        Direction towards the sun or lamp.
-    backdrop : {"sky", "hall"}
-        What is seen where there is no face.
+    A point X of body b at the first shot is at ``rotations[b] @ X + translations[b]`` at the second; body 0 does not move.
+    `structure`: each plane (homographies) or each body (fundamental matrices). `light`: direction towards the sun or lamp.
+    `backdrop`: "sky" or "hall".
     """
 
     faces: tuple[Face, ...]

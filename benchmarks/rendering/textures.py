@@ -1,10 +1,11 @@
-"""Procedural materials: brick, plaster, stone, wood, concrete; and the tools the painters share.
+"""Procedural pictures of walls, floors and printed things, with enough that is distinct for keypoints.
 
 A painter takes a height and width in texels, how many texels a metre has, and a Generator, and returns BGR uint8.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import cv2
@@ -12,138 +13,181 @@ import numpy as np
 from numpy.typing import NDArray
 
 Image: TypeAlias = NDArray[np.uint8]
-Float: TypeAlias = NDArray[np.float32]
-Colour: TypeAlias = tuple[int, int, int]
+WORDS = (
+    "harbour",
+    "orchard",
+    "lantern",
+    "meridian",
+    "granite",
+    "willow",
+    "atlas",
+    "compass",
+    "heron",
+    "summit",
+    "copper",
+    "marble",
+)
+INK, PAPER = (40, 36, 34), (236, 240, 242)
 
 
-def colour(hue: float, saturation: float, value: float) -> Colour:
-    """Return the BGR colour of a hue in [0, 1) and a saturation and value in [0, 1]."""
-    hsv = np.array([[[hue % 1.0 * 180, np.clip(saturation, 0, 1) * 255, np.clip(value, 0, 1) * 255]]])
-    b, g, r = cv2.cvtColor(hsv.astype(np.uint8), cv2.COLOR_HSV2BGR)[0, 0]
+def colour(rng: np.random.Generator, saturation: float = 0.5, value: float = 0.6) -> tuple[int, int, int]:
+    """A BGR colour of any hue, about so saturated and bright."""
+    hsv = np.clip(
+        [rng.uniform(0, 180), 255 * (saturation + rng.normal(0, 0.1)), 255 * (value + rng.normal(0, 0.12))], 0, 255
+    )
+    b, g, r = cv2.cvtColor(hsv[None, None].astype(np.uint8), cv2.COLOR_HSV2BGR)[0, 0]
     return int(b), int(g), int(r)
 
 
-def blobs(height: int, width: int, cell: float, rng: np.random.Generator, octaves: int = 3) -> Float:
-    """Return smooth noise of unit deviation whose largest patches are about `cell` texels across."""
+def blobs(height: int, width: int, cell: float, rng: np.random.Generator, octaves: int = 4) -> NDArray[np.float32]:
+    """Smooth noise of about unit deviation whose largest patches are about `cell` texels across."""
     total: Any = np.zeros((height, width), np.float32)
     for octave in range(octaves):
         size = max(1.5, cell / 2**octave)
         grid = rng.standard_normal((int(height / size) + 3, int(width / size) + 3)).astype(np.float32)
         total += cv2.resize(grid, (width, height), interpolation=cv2.INTER_CUBIC) * 0.6**octave
-    return np.asarray(total / max(float(total.std()), 1e-6), dtype=np.float32)
+    return np.asarray(total / max(float(total.std()), 1e-6), np.float32)
 
 
-def shade(image: NDArray[Any], change: NDArray[Any]) -> Image:
-    """Add `change`, (h, w) or (h, w, 3) in grey levels, and round to uint8."""
-    extra = change[..., None] if change.ndim == 2 else change
-    return np.asarray(np.clip(image + extra, 0, 255), dtype=np.uint8)
+def shaded(image: NDArray[Any], change: NDArray[Any]) -> Image:
+    """The image with `change` (h, w) in grey levels added."""
+    return np.asarray(np.clip(image + change[..., None], 0, 255), np.uint8)
 
 
-def plain(height: int, width: int, fill: Colour) -> Image:
-    """Return one colour."""
-    return np.full((height, width, 3), fill, np.uint8)
+def plain(
+    height: int, width: int, fill: tuple[int, int, int], cell: float, rng: np.random.Generator, strength: float = 7
+) -> Image:
+    """One colour with stains."""
+    stains = strength * blobs(height, width, cell, rng) + rng.normal(0, 3, (height, width))
+    return shaded(np.full((height, width, 3), fill, np.uint8), stains)
 
 
-def rectangle(image: Image, left: float, top: float, right: float, bottom: float, fill: Colour) -> None:
-    """Fill a rectangle, corners in texels rounded."""
-    cv2.rectangle(image, (round(left), round(top)), (round(right) - 1, round(bottom) - 1), fill, -1)
+def rectangle(image: Image, box: tuple[float, float, float, float], fill: tuple[int, int, int]) -> None:
+    """Fill left, top, right, bottom, in texels rounded."""
+    left, top, right, bottom = map(round, box)
+    cv2.rectangle(image, (left, top), (right - 1, bottom - 1), fill, -1)
 
 
-def text(
-    image: Image, words: str, left: float, top: float, height: float, fill: Colour, *, width: float = 1e9, font: int = 0
-) -> float:
-    """Write `words` with its top left corner at (left, top), `height` texels high; return the width taken.
-
-    Narrower than `width` in any case.
-    """
-    face = [cv2.FONT_HERSHEY_DUPLEX, cv2.FONT_HERSHEY_TRIPLEX, cv2.FONT_HERSHEY_SIMPLEX, cv2.FONT_HERSHEY_COMPLEX][font]
-    thickness = max(1, round(height / 11))
-    (unit_width, unit_height), _ = cv2.getTextSize(words, face, 1.0, 1)
-    scale = min(height / max(unit_height, 1), width / max(unit_width, 1))
-    bottom = round(top + unit_height * scale)
-    cv2.putText(image, words, (round(left), bottom), face, scale, fill, thickness, cv2.LINE_AA)
-    return unit_width * scale
+def write(
+    image: Image, place: tuple[float, float], height: float, fill: tuple[int, int, int], rng: np.random.Generator
+) -> None:
+    """Write a word with its lower left corner at a place, `height` texels high."""
+    corner, thickness = (round(place[0]), round(place[1])), max(1, round(height / 11))
+    font = (cv2.FONT_HERSHEY_DUPLEX, cv2.FONT_HERSHEY_TRIPLEX)[int(rng.integers(2))]
+    cv2.putText(image, str(rng.choice(WORDS)), corner, font, height / 22, fill, thickness, cv2.LINE_AA)
 
 
-def masonry(
-    height: int, width: int, course: float, length: float, joint: float, rng: np.random.Generator
-) -> tuple[Any, Any]:
-    """Return the number of the stone at each texel and how far (in texels) inside its joints it lies."""
-    y, x = np.mgrid[:height, :width].astype(np.float32)
-    row = np.floor(y / course)
-    x = x + (row % 2) * length / 2 + blobs(height, width, course * 3, rng, 2) * joint * 0.15
-    column = np.floor(x / length)
-    inside = np.minimum.reduce(
-        [y - row * course, (row + 1) * course - y, x - column * length, (column + 1) * length - x]
-    )
-    stone = (row.astype(np.int32) * 7919 + column.astype(np.int32) * 1049) % 4093
-    return stone, inside - np.float32(joint / 2)
+def mark(image: Image, count: int, size: float, rng: np.random.Generator) -> Image:
+    """Draw bars, discs and words of about `size` texels anywhere."""
+    height, width = image.shape[:2]
+    for kind in rng.integers(0, 3, count):
+        x, y, extent = rng.uniform(0, width), rng.uniform(0, height), size * rng.uniform(0.5, 1.5)
+        fill = colour(rng, 0.6, rng.uniform(0.2, 0.9))
+        if kind == 0:
+            rectangle(image, (x, y, x + extent, y + extent * rng.uniform(0.3, 1.2)), fill)
+        elif kind == 1:
+            axes = max(1, round(extent / 2)), max(1, round(extent / 4))
+            cv2.ellipse(image, (round(x), round(y)), axes, rng.uniform(0, 180), 0, 360, fill, -1, cv2.LINE_AA)
+        else:
+            write(image, (x, y), 0.5 * extent, fill, rng)
+    return image
 
 
-def bricks(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
-    """Paint a brick wall."""
-    stone, inside = masonry(height, width, 0.11 * scale, 0.36 * scale, 0.022 * scale, rng)
-    hue, dark = rng.uniform(0.01, 0.05), rng.uniform(0.5, 0.68)
-    palette = np.array(
-        [colour(hue + h, s, dark + v) for h, s, v in rng.normal([0, 0.5, 0], [0.008, 0.06, 0.07], (61, 3))]
-    )
-    wall = palette[stone % 61].astype(np.float32)
-    wall[inside < 0] = np.array(colour(0.09, 0.14, dark + 0.12))
-    grime = blobs(height, width, 1.8 * scale, rng, 4) * 7 + rng.normal(0, 5, (height, width))
-    return shade(wall, grime)
+def window(height: int, width: int, frame: tuple[int, int, int], rng: np.random.Generator, things: int) -> Image:
+    """Six panes in a frame, with some things behind them."""
+    image = plain(height, width, frame, height, rng, 2)
+    for index in range(6):
+        x, y = index % 2 * width / 2, index // 2 * height / 3
+        pane = image[
+            round(y + 0.03 * height) : round(y + 0.3 * height), round(x + 0.06 * width) : round(x + 0.44 * width)
+        ]
+        pane[:] = plain(*pane.shape[:2], (96, 84, 74), pane.shape[1], rng, 16)
+        mark(pane, things, 0.5 * pane.shape[1], rng)
+    return image
 
 
-def ashlar(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
-    """Paint a wall of dressed stone."""
-    stone, inside = masonry(height, width, 0.36 * scale, 0.8 * scale, 0.03 * scale, rng)
-    value = rng.uniform(0.62, 0.75)
-    tones = rng.normal(0, 9, 61)
-    wall = (
-        plain(height, width, colour(rng.uniform(0.08, 0.12), rng.uniform(0.12, 0.25), value))
-        + tones[stone % 61][..., None]
-    )
-    wall[inside < 0] *= 0.72
-    return shade(wall, blobs(height, width, 0.5 * scale, rng, 4) * 7 + rng.normal(0, 4, (height, width)))
+def wall(
+    height: int, width: int, scale: float, rng: np.random.Generator, columns: int, rows: int, is_repeated: bool
+) -> Image:
+    """A grid of windows in plaster; they differ, or are one window over and over but for blinds in some."""
+    image = plain(height, width, colour(rng, 0.2, 0.7), scale, rng)
+    storey, bay, frame = height / rows, width / columns, colour(rng, 0.15, 0.85)
+    size = max(4, round(0.6 * storey)), max(4, round(0.55 * bay))
+    panes = window(*size, frame, rng, 0 if is_repeated else 2)
+    for row in range(rows):
+        for column in range(columns):
+            panes = panes if is_repeated else window(*size, frame, rng, 2)
+            top, left = round((row + 0.2) * storey), round((column + 0.22) * bay)
+            image[top : top + size[0], left : left + size[1]] = panes[: height - top, : width - left]
+            if is_repeated and rng.random() < 0.45:
+                drop, tone = rng.uniform(0.1, 0.8) * size[0], int(rng.integers(150, 226))
+                rectangle(
+                    image, (left + 0.1 * size[1], top, left + 0.9 * size[1], top + drop), (tone - 14, tone - 4, tone)
+                )
+        if not is_repeated:
+            mark(image[round((row + 0.82) * storey) : round((row + 0.98) * storey)], 3 * columns, 0.4 * scale, rng)
+    return image
 
 
-def plaster(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
-    """Paint a rendered wall, weathered below the sills and at the foot."""
-    base = plain(
-        height,
-        width,
-        colour(rng.choice([0.04, 0.08, 0.11, 0.13, 0.56]), rng.uniform(0.12, 0.32), rng.uniform(0.66, 0.82)),
-    )
-    stains = blobs(height, width, 1.6 * scale, rng, 5) * 6
-    streaks = cv2.resize(blobs(max(2, height // 12), width, 0.3 * scale, rng), (width, height)) * 4
-    cracks = np.where(np.abs(blobs(height, width, 1.2 * scale, rng, 4)) < 0.012, -22, 0)
-    return shade(base, stains + streaks + cracks + rng.normal(0, 4, (height, width)))
-
-
-def concrete(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
-    """Paint a smooth floor with faint stains."""
-    return shade(
-        plain(height, width, (112, 118, 122)),
-        blobs(height, width, 0.7 * scale, rng, 4) * 6 + rng.normal(0, 2, (height, width)),
-    )
+def floor(height: int, width: int, scale: float, rng: np.random.Generator, tile: float, marks: float) -> Image:
+    """Tiles of `tile` metres, each a little different, and `marks` on a square metre."""
+    y, x = np.mgrid[:height, :width].astype(np.float32) / (tile * scale)
+    tones = rng.normal(0, 16, 4093).astype(np.float32)[
+        (np.floor(x).astype(int) * 1049 + np.floor(y).astype(int) * 7919) % 4093
+    ]
+    joints = np.minimum(x % 1, y % 1) < 0.06
+    image = shaded(plain(height, width, (120, 126, 132), scale, rng), tones - 40 * joints)
+    return mark(image, int(marks * height * width / scale**2), 0.25 * scale, rng)
 
 
 def wood(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
-    """Paint glued oak staves with grain along x and some knots."""
-    y, x = np.mgrid[:height, :width].astype(np.float32)
-    stave = np.floor(y / (0.13 * scale)).astype(np.int64)
-    joint = y - stave * 0.13 * scale
-    grain = blobs(height, max(8, width // 14), 0.012 * scale, rng, 3)
-    fine = blobs(height, max(8, width // 40), 0.004 * scale, rng, 2)
-    long, thin = (cv2.resize(layer, (width, height), interpolation=cv2.INTER_CUBIC) for layer in (grain, fine))
-    wave = np.sin((y + 0.03 * scale * blobs(height, width, 0.35 * scale, rng, 2)) / (0.0065 * scale) + stave * 1.7)
-    oak = np.array(colour(rng.uniform(0.07, 0.085), rng.uniform(0.5, 0.6), rng.uniform(0.58, 0.68)), np.float64)
-    tone = rng.normal(0, 7, int(stave.max()) + 1)[stave] + 7 * long + 6 * thin + 6 * wave
-    for _ in range(int(height * width / scale**2 * 2.2)):
-        column, row, size = rng.uniform(0, width), rng.uniform(0, height), rng.uniform(0.006, 0.014) * scale
-        rows = slice(max(0, int(row - 4 * size)), int(row + 4 * size))
-        columns = slice(max(0, int(column - 7 * size)), int(column + 7 * size))
-        knot = np.hypot((x[rows, columns] - column) / 1.9, y[rows, columns] - row) / size
-        tone[rows, columns] -= 55 * np.exp(-(knot**2)) + 12 * np.exp(-(((knot - 1.6) / 0.4) ** 2))
-    tone[joint < 0.002 * scale] -= 45
-    tint = np.array([0.8, 0.95, 1.05], np.float32)
-    return shade(oak.astype(np.float32), tone.astype(np.float32)[..., None] * tint)
+    """Grain along x, and knots."""
+    grain = cv2.resize(
+        blobs(height, max(8, width // 20), 0.01 * scale, rng), (width, height), interpolation=cv2.INTER_CUBIC
+    )
+    image = shaded(plain(height, width, (88, 128, 164), 0.3 * scale, rng), 12 * grain)
+    for _ in range(int(2 * height * width / scale**2)):
+        x, y, size = rng.uniform(0, width), rng.uniform(0, height), rng.uniform(0.006, 0.014) * scale
+        cv2.ellipse(
+            image,
+            (round(x), round(y)),
+            (max(1, round(1.9 * size)), max(1, round(size))),
+            0,
+            0,
+            360,
+            (48, 76, 104),
+            -1,
+            cv2.LINE_AA,
+        )
+    return image
+
+
+def printed(height: int, width: int, scale: float, rng: np.random.Generator, lines: int, marks: int) -> Image:
+    """A coloured sheet with lines of words and other marks: pages, covers, parcels."""
+    base = PAPER if lines > 8 else colour(rng, 0.45, 0.65)
+    image = plain(height, width, base, max(height, width) / 2, rng, 4)
+    for line in range(lines):
+        for word in range(4):
+            write(
+                image,
+                ((0.08 + 0.23 * word) * width, (line + 0.8) / (lines + 0.5) * height),
+                0.5 * height / lines,
+                INK,
+                rng,
+            )
+    return mark(image, marks, 0.2 * min(height, width), rng)
+
+
+PAINTERS: dict[str, Callable[..., Image]] = {
+    "house": lambda *given, columns, rows: wall(*given, columns, rows, False),
+    "offices": lambda *given, columns, rows: wall(*given, columns, rows, True),
+    "paving": lambda *given, **_: floor(*given, 0.6, 5.0),
+    "concrete": lambda *given, **_: floor(*given, 1.0, 1.5),
+    "wood": lambda *given, **_: wood(*given),
+    "cover": lambda *given, **_: printed(*given, 3, 24),
+    "page": lambda *given, **_: printed(*given, 14, 2),
+    "pages": lambda *given, **_: printed(*given, 1, 0),
+    "parcel": lambda *given, **_: printed(*given, 4, 24),
+    "carton": lambda *given, **_: printed(*given, 2, 24),
+}
+"""By the kind of a face's texture."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import page
 import pandas as pd
-from report import MEASURES, by_rate, summary
+from evaluate import MEASURES, summary
 
 
-def rows_of(f1: dict[str, list[float]], rates: tuple[float, ...] = ()) -> pd.DataFrame:
+def rows_of(f1: dict[str, list[float]]) -> pd.DataFrame:
     told = dict.fromkeys(MEASURES, 0.5)
     return pd.DataFrame(
         [
             {"suite": "s", "half": "judge", "problem": str(number), "method": method, "seed": 0, **told, "f1": value}
-            | {"rate": rates[number] if rates else float("nan")}
             for method, values in f1.items()
             for number, value in enumerate(values)
         ]
@@ -69,6 +68,7 @@ def test_suites_and_methods_are_called_the_same_everywhere() -> None:
         "rendered, ORB",
         "f1",
     ]
+    assert page.method_title("F USAC_MAGSAC 100k") == "OpenCV USAC_MAGSAC, 100,000 iterations, one fundamental matrix"
     assert page.method_title("F PoseLib") == "PoseLib, one fundamental matrix"
     assert page.method_title("ruzhash_cv homography") == 'ruzhash_cv, model="homography"'
 
@@ -85,9 +85,3 @@ def test_columns_of_several_suites_count_problems() -> None:
     two = rows_of({"ruzhash_cv": [0.7], "peer": [0.7], "other": [0.7]}).assign(suite="t")
     found = page.pooled(summary(pd.concat([one, two])), ("s", "t"))
     assert found.f1.round(6).to_dict() == {"peer": 0.85, "ruzhash_cv": 0.55}
-
-
-def test_rates_are_kept_apart() -> None:
-    found = by_rate(rows_of({"ruzhash_cv": [0.5, 0.7, 0.1]}, (0.1, 0.1, 0.9)))
-    assert found.f1.tolist() == [0.6, 0.1]
-    assert found.problems.tolist() == [2, 1]

@@ -69,12 +69,6 @@ def test_noise_has_the_deviation_asked_for(facade):
         assert abs((two - one).std() / 1.5 - 1) < 0.05
 
 
-def test_weights_set_the_shares_of_the_structures(facade):
-    drawn = draw_correspondences(facade, 2000, mismatch_rate=0.5, weights=[6, 2, 1, 1], rng=3)
-    counts = np.bincount(drawn.labels, minlength=5)[1:]
-    np.testing.assert_allclose(counts / 1000, [0.6, 0.2, 0.1, 0.1], atol=0.08)  # five standard deviations
-
-
 def test_uneven_weights_stay_between_their_bounds(facade):
     for seed in range(5):
         drawn = draw_correspondences(facade, 4000, mismatch_rate=0.0, weights="uneven", rng=seed)
@@ -93,16 +87,3 @@ def test_same_seed_gives_the_same_correspondences(facade):
 def test_all_or_no_mismatches_are_allowed(facade, rate):
     drawn = draw_correspondences(facade, 20, mismatch_rate=rate, rng=0)
     assert (drawn.labels == 0).mean() == rate
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"mismatches": "none"}, "`mismatches` must be one of"),
-        ({"weights": [1.0]}, "`weights` must be 4 non-negative numbers"),
-        ({"weights": "odd"}, "`weights` must be one of"),
-    ],
-)
-def test_bad_options_are_named(facade, options, message):
-    with pytest.raises(ValueError, match=message):
-        draw_correspondences(facade, 10, **options)

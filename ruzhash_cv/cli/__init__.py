@@ -1,6 +1,6 @@
 """The command line, a module for each command, or for two that are alike.
 
-Tables go to stdout, messages to stderr. Exit status 2 and one line on stderr where the input is no good.
+Tables go to stdout, messages to stderr. Exit status 2 and one line on stderr if the input cannot be used.
 """
 
 from __future__ import annotations

@@ -11,17 +11,19 @@ from typing import Any, NoReturn, TypeAlias
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, silent_opencv
+from ruzhash_cv.pipelines.features import Image, silent_opencv
 from ruzhash_cv.pipelines.files import as_unusable, check_writable, written_beside
+from ruzhash_cv.pipelines.selection import evidence_of
 
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 #: The largest integer that the library takes, and the most processes.
 MOST_INT, MOST_JOBS = 2**31 - 1, 4096
-#: Lowe's ratio test, where nothing else is asked for.
+#: Lowe's ratio test, by default.
 RATIO = 0.8
+#: Millions of pixels of the largest picture that is read, by default. `__main__` tells OpenCV before it is imported.
+MOST_MEGAPIXELS = 100
 
 
 class InputError(Exception):
@@ -33,20 +35,21 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         hint = f"; see {self.prog} --help" if "required" in message else ""
-        self.exit(2, f"{self.prog}: error: {message}{hint}\n")
+        self.exit(2, f"{self.prog}: error: {one_line(message)}{hint}\n")
 
 
 def number(
-    requirement: str, most: float = sys.float_info.max, convert: type = float, *, least: float | None = None
+    requirement: str, most: float | None = None, convert: type = float, *, least: float | None = None
 ) -> Callable[[str], Any]:
     """Return a parser of numbers at most `most`, and above 0 or at least `least`."""
+    limit = (sys.float_info.max if convert is float else MOST_INT) if most is None else most
 
     def parse(text: str) -> Any:
         needed = requirement
         with contextlib.suppress(ValueError):
             value = convert(text)
-            if value > most:
-                needed = f"at most {most}"
+            if value > limit:
+                needed = f"at most {limit}"
             elif value > 0 if least is None else value >= least:
                 return value
         raise argparse.ArgumentTypeError(f"must be {needed}, got {text:.40}")
@@ -55,7 +58,7 @@ def number(
 
 
 #: Parses a number of things.
-count = number("a whole number above 0", MOST_INT, int)
+count = number("a whole number above 0", convert=int)
 
 
 def file(text: str) -> Path:
@@ -65,29 +68,16 @@ def file(text: str) -> Path:
     return Path(text)
 
 
-def add_matching_options(group: argparse._ActionsContainer) -> None:
-    """Add the options of feature detection and matching."""
-    limits = ", ".join(f"{most} of {name.upper()}" for name, most in MOST_KEYPOINTS.items())
-    words = f"kind of feature, default sift; at most {limits}"
-    group.add_argument("--features", choices=tuple(MOST_KEYPOINTS), default="sift", help=words)
-    ratio = number("a number above 0 and at most 1", most=1)
-    group.add_argument(
-        "--ratio", type=ratio, default=RATIO, metavar="R",
-        help=f"keep a match whose descriptor distance is below R times that of the second best, default {RATIO}; 1: nearly all",
-    )  # fmt: skip
-    size = number("a whole number of at least 32", MOST_INT, int, least=32)
-    group.add_argument(
-        "--max-size", type=size, default=MAX_SIZE, metavar="PIXELS",
-        help=f"look for features in images shrunk to this longer side, default {MAX_SIZE}; SIFT takes about 0.2 GB a megapixel",
-    )  # fmt: skip
+def false_alarms(text: str) -> float:
+    """Parse a share of unrelated pairs to take for related, and return the evidence that it reaches."""
+    return evidence_of(number("a number above 0 and at most 1", most=1)(text))
 
 
 def add_filtering_options(group: argparse._ActionsContainer) -> None:
-    """Add `model`, `threshold`, `keep_stationary` and `rng` of `filter_points`, which mean the same in every command."""
+    """Add the options that mean the same in every command that filters."""
     group.add_argument(
         "--model", choices=("auto", "homography", "fundamental"), default="auto",
-        help="models to search for: planes (homography), rigid motions (fundamental), or whichever the matches support (auto, "
-        "the default)",
+        help="models to search for: planes (homography), rigid motions (fundamental), or both (auto, the default)",
     )  # fmt: skip
     group.add_argument(
         "--threshold", type=number("a number above 0"), metavar="PIXELS",
@@ -95,25 +85,26 @@ def add_filtering_options(group: argparse._ActionsContainer) -> None:
     )  # fmt: skip
     group.add_argument(
         "--drop-stationary", action="store_false", dest="keep_stationary",
-        help="flag matches that did not move while others did, such as watermarks, time stamps, borders, the bonnet of a car",
+        help="flag static matches if others moved: watermarks, time stamps, borders, the bonnet of a car",
     )  # fmt: skip
     group.add_argument(
-        "--rng", type=number("a whole number from 0 on", MOST_INT, int, least=0), default=0, metavar="SEED",
+        "--rng", type=number("a whole number from 0 on", convert=int, least=0), default=0, metavar="SEED",
         help="seed of the random samples, default 0; the same seed gives the same result",
     )  # fmt: skip
-
-
-def add_jobs_option(group: argparse._ActionsContainer) -> None:
-    """Add how many processes work."""
     group.add_argument(
-        "--n-jobs", type=number("a whole number above 0", MOST_JOBS, int), default=-1, metavar="N",
-        help="processes, default one for each processor; the result is the same",
+        "--max-megapixels", type=number("a number above 0"), default=MOST_MEGAPIXELS, metavar="N",
+        help=f"refuse pictures of more millions of pixels, default {MOST_MEGAPIXELS}",
     )  # fmt: skip
+
+
+def one_line(message: str) -> str:
+    """Return a message in one line, whatever the names in it hold."""
+    return message.replace("\n", "\\n").replace("\r", "\\r")
 
 
 def say(message: str) -> None:
     """Print a message to stderr."""
-    print(message, file=sys.stderr, flush=True)
+    print(one_line(message), file=sys.stderr, flush=True)
 
 
 def complain(message: str) -> None:
@@ -123,9 +114,10 @@ def complain(message: str) -> None:
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
     """Raise unless every output, by the option it was given as, can be written and is neither an input nor another output."""
-    given = {option: path for option, path in outputs.items() if path is not None}
     seen = {name: path for name, path in inputs.items() if path is not None}
-    for option, path in given.items():
+    for option, path in outputs.items():
+        if path is None:
+            continue
         for other, taken in seen.items():
             if _same_file(path, taken):
                 raise InputError(f"{option} {path} would write over {other} {taken}")
@@ -149,7 +141,7 @@ def check_picture_name(path: Path) -> None:
         raise InputError(f"{path.suffix} holds no colours: end {path.name!r} in .png or .jpg")
 
 
-def write_picture(path: Path, picture: NDArray[np.uint8]) -> None:
+def write_picture(path: Path, picture: Image) -> None:
     """Write a picture, in the format that its name ends in."""
     encoded = _encode(path, picture)
     if encoded is None:
@@ -159,8 +151,8 @@ def write_picture(path: Path, picture: NDArray[np.uint8]) -> None:
         part.write_bytes(encoded)
 
 
-def _encode(path: Path, picture: NDArray[np.uint8]) -> bytes | None:
-    """Return what to write to a file of this name, None where its kind cannot hold the picture."""
+def _encode(path: Path, picture: Image) -> bytes | None:
+    """Return what to write to a file of this name, None if its kind cannot hold the picture."""
     options = [cv2.IMWRITE_JPEG_QUALITY, 80] if path.suffix.lower() in (".jpg", ".jpeg") else []
     with contextlib.suppress(cv2.error), silent_opencv():  # some versions raise, others do not
         done, encoded = cv2.imencode(path.suffix, picture, options)

@@ -7,11 +7,10 @@ import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from ruzhash_cv import printing
 from ruzhash_cv._arrays import Array, Rows
@@ -21,27 +20,23 @@ from ruzhash_cv.cli.common import (
     Commands,
     InputError,
     add_filtering_options,
-    add_matching_options,
     check_outputs,
     check_picture_name,
     count,
+    false_alarms,
     file,
+    number,
     say,
     write_picture,
 )
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
-from ruzhash_cv.pipelines.features import MAX_SIZE, Features, detect, match, read_image
+from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, Features, Image, detect, match, read_image
 from ruzhash_cv.pipelines.files import as_unusable, write_arrays, written_beside
-from ruzhash_cv.pipelines.selection import LEAST_EVIDENCE
 from ruzhash_cv.report import write_html
 from ruzhash_cv.result import FilterResult, Structure
 
-Image: TypeAlias = NDArray[np.uint8]
-
-#: Grey levels between an image's darkest and its brightest hundredth. SIFT's own threshold on the contrast of a keypoint is about 3.
-LOW_CONTRAST = 30
-#: Exit status where fewer matches are kept than asked for.
+#: Exit status if fewer matches are kept than --fail-below.
 FEW_KEPT = 1
 
 
@@ -51,51 +46,51 @@ def add_parser(commands: Commands) -> None:
         "filter",
         help="match two images and flag the mismatches",
         description="Match two images, flag the mismatches, and print the structures of the kept matches: planes and rigid motions. "
-        "All pixels are those of the images as given, also where features are looked for in smaller ones.",
-        epilog="Exit status: 0; 1 where --fail-below asks for it; 2 where the input cannot be used.",
+        "All pixels are those of the images as a viewer shows them, turned by their EXIF data.",
+        epilog="Exit status: 0; 1 as --fail-below asks; 2 if the input cannot be used.",
     )
     parser.add_argument("images", type=file, nargs=2, metavar="IMG", help="the two images, of any sizes")
-    _add_matching(parser)
-    _add_filtering(parser)
-    _add_outputs(parser)
+    _add_matching(parser.add_argument_group("matching"))
+    filtering = parser.add_argument_group("filtering")
+    add_filtering_options(filtering)
+    filtering.add_argument(
+        "--false-alarms", type=false_alarms, dest="least_evidence", default="1e-3", metavar="RATE",
+        help="say so if this share of unrelated pairs reaches the evidence of the two images, default 1e-3",
+    )  # fmt: skip
+    _add_outputs(parser.add_argument_group("output"))
     parser.set_defaults(run=run)
 
 
-def _add_matching(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("matching")
-    add_matching_options(group)
-    for image, name in (("1", "first"), ("2", "second")):
-        group.add_argument(
-            f"--mask{image}", type=file, metavar="PICTURE",
-            help=f"a picture as large as the {name} image, black where it is to be ignored",
-        )  # fmt: skip
-
-
-def _add_filtering(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("filtering")
-    add_filtering_options(group)
-
-
-def _add_outputs(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("output")
+def _add_matching(group: argparse._ArgumentGroup) -> None:
+    limits = ", ".join(f"{most} of {name.upper()}" for name, most in MOST_KEYPOINTS.items())
+    words = f"kind of feature, default sift; at most {limits}"
+    group.add_argument("--features", choices=tuple(MOST_KEYPOINTS), default="sift", help=words)
     group.add_argument(
-        "-o", "--output", type=file, metavar="PICTURE", help="draw kept and flagged matches, e.g. matches.png"
-    )
-    group.add_argument("--show", choices=("both", "kept", "flagged"), help="which matches --output draws, default both")
-    group.add_argument("--structures", type=file, metavar="PICTURE", help="draw each structure in a colour of its own")
-    group.add_argument(
-        "--scores", type=file, metavar="PICTURE", help="draw matches in the colours of their anomaly scores"
-    )
-    group.add_argument(
-        "--html", type=file, metavar="FILE.html",
-        help="write a page on which every match can be looked at, for any browser; needs the extra html",
+        "--ratio", type=number("a number above 0 and at most 1", most=1), default=RATIO, metavar="R",
+        help=f"keep a match whose descriptor distance is below R times the second best one's, default {RATIO}; 1: nearly all",
     )  # fmt: skip
     group.add_argument(
-        "--save", type=file, metavar="FILE.npz", help="save points, mask, scores, models and motions for numpy.load"
-    )
+        "--max-size", type=number("a whole number of at least 32", convert=int, least=32), default=MAX_SIZE, metavar="PIXELS",
+        help=f"detect features in images shrunk to this longer side, default {MAX_SIZE}; SIFT takes about 0.2 GB a megapixel",
+    )  # fmt: skip
+    for image, name in (("1", "first"), ("2", "second")):
+        words = f"a picture as large as the {name} image, black where it is to be ignored"
+        group.add_argument(f"--mask{image}", type=file, metavar="PICTURE", help=words)
+
+
+def _add_outputs(group: argparse._ArgumentGroup) -> None:
+    for names, metavar, words in (
+        (("-o", "--output"), "PICTURE", "draw kept and flagged matches, e.g. matches.png"),
+        (("--structures",), "PICTURE", "draw each structure in a separate colour"),
+        (("--scores",), "PICTURE", "draw matches in the colours of their anomaly scores"),
+        (("--html",), "FILE.html", "write a page on which every match can be looked at; needs the extra html"),
+        (("--save",), "FILE.npz", "save points, mask, scores, models and motions for numpy.load"),
+    ):
+        group.add_argument(*names, type=file, metavar=metavar, help=words)
+    group.add_argument("--show", choices=("both", "kept", "flagged"), help="which matches --output draws, default both")
     group.add_argument("--json", action="store_true", help="print one JSON object in place of the table")
     group.add_argument(
-        "--fail-below", type=count, metavar="N", help="exit with status 1 where fewer than N matches are kept"
+        "--fail-below", type=count, metavar="N", help="exit with status 1 if fewer than N matches are kept"
     )
 
 
@@ -105,26 +100,20 @@ def run(options: argparse.Namespace) -> int:
     images = [read_image(path) for path in options.images]
     masks = [_read_mask(*given) for given in zip((options.mask1, options.mask2), images, options.images, strict=True)]
     if max(max(image.shape) for image in images) > options.max_size:
-        say(f"features are looked for in images shrunk to {options.max_size} pixels; --max-size changes it")
+        say(f"features are detected in images shrunk to {options.max_size} pixels; --max-size changes it")
     kind, ratio = options.features, options.ratio
     first, second, matches = match_images(images, options.images, kind, ratio, options.max_size, masks)
-    say(
-        f"{len(first)} and {len(second)} {kind.upper()} keypoints, {len(matches)} matches pass the ratio test at {ratio:g}"
-    )
-    points1, points2 = first.points[matches[:, 0]], second.points[matches[:, 1]]
+    n_keypoints = f"{len(first)} and {len(second)} {kind.upper()} keypoints"
+    say(f"{n_keypoints}, {len(matches)} matches pass the ratio test at {ratio:g}")
+    points = first.points[matches[:, 0]], second.points[matches[:, 1]]
     result = filter_points(
-        points1,
-        points2,
-        model=options.model,
-        threshold=options.threshold,
-        pixel=max(first.pixel, second.pixel),
-        keep_stationary=options.keep_stationary,
-        rng=options.rng,
-    )
+        *points, model=options.model, threshold=options.threshold, pixel=max(first.pixel, second.pixel),
+        keep_stationary=options.keep_stationary, rng=options.rng,
+    )  # fmt: skip
     _print(result, images, options)
-    if result.models and result.evidence < LEAST_EVIDENCE:
-        say(f"evidence below {LEAST_EVIDENCE:g}: the images may show nothing in common")
-    _write(images, (points1, points2), matches, result, options)
+    if result.models and result.evidence < options.least_evidence:
+        say(f"evidence below {options.least_evidence:.3g}: the images may show nothing in common, see --false-alarms")
+    _write(images, points, matches, result, options)
     kept = int(result.inlier_mask.sum())
     if options.fail_below is not None and kept < options.fail_below:
         say(f"{kept} matches are kept, fewer than {options.fail_below}")
@@ -133,18 +122,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raise, before any work, where an output could not be written in the end."""
+    """Raise, before any work, if an output could not be written in the end."""
     if options.show is not None and options.output is None:
         raise InputError("--show chooses what --output draws, and there is no --output")
     pictures = {"--output": options.output, "--structures": options.structures, "--scores": options.scores}
-    for path in pictures.values():
-        if path is not None:
-            check_picture_name(path)
-    inputs = {"the first image": options.images[0], "the second image": options.images[1]}
+    for path in filter(None, pictures.values()):
+        check_picture_name(path)
     if options.html is not None:
         host("bokeh", "html")
-    others = {"--html": options.html, "--save": options.save}
-    check_outputs({**pictures, **others}, {**inputs, "--mask1": options.mask1, "--mask2": options.mask2})
+    inputs = {"the first image": options.images[0], "the second image": options.images[1]}
+    inputs |= {"--mask1": options.mask1, "--mask2": options.mask2}
+    check_outputs({**pictures, "--html": options.html, "--save": options.save}, inputs)
 
 
 def _read_mask(path: Path | None, image: Image, name: Path) -> Image | None:
@@ -189,34 +177,29 @@ def _write(
         with as_unusable(f"cannot write {options.save}"):
             write_arrays(options.save, _arrays(points, matches, result))
     outputs = options.output, options.structures, options.scores, options.html, options.save
-    written = [path for path in outputs if path is not None]
-    if written:
-        say(f"wrote {', '.join(map(str, written))}")
+    if written := [str(path) for path in outputs if path is not None]:
+        say(f"wrote {', '.join(written)}")
 
 
 def _arrays(points: tuple[Array, Array], matches: Rows, result: FilterResult) -> dict[str, Any]:
     """Return the arrays that --save writes."""
-    names = "inlier_mask", "anomaly_scores", "inlier_probabilities", "labels", "motion_labels"
+    names = "inlier_mask", "anomaly_scores", "inlier_probabilities", "labels", "motion_labels", "evidence"
     return {
-        "points1": points[0],
-        "points2": points[1],
-        "keypoint_indices": matches,
+        **{"points1": points[0], "points2": points[1], "keypoint_indices": matches, "reason": result.reason or ""},
         **{name: getattr(result, name) for name in names},
         **_arrays_of("model", result.models),
         **_arrays_of("motion", result.motions),
-        "evidence": np.array(result.evidence),
-        "reason": np.array(result.reason or "", dtype=np.str_),
     }
 
 
 def _arrays_of(name: str, structures: Sequence[Structure]) -> dict[str, Any]:
     """Return the matrices (n, 3, 3) of structures, or of motions, and arrays (n,) of what else is known of each."""
-    numbers = ("tolerance", "noise_scale", "evidence")
+    kinds = {"tolerance": float, "noise_scale": float, "evidence": float}
     return {
         f"{name}s": np.array([of.matrix for of in structures]).reshape(-1, 3, 3),
-        f"{name}_kinds": np.array([of.kind for of in structures], dtype="U11"),
-        **{f"{name}_{number}s": np.array([getattr(of, number) for of in structures], float) for number in numbers},
+        f"{name}_kinds": np.array([of.kind for of in structures], "U11"),
         f"{name}_stationary": np.array([of.stationary for of in structures], bool),
+        **{f"{name}_{key}s": np.array([getattr(of, key) for of in structures], kind) for key, kind in kinds.items()},
     }
 
 
@@ -229,12 +212,12 @@ def match_images(
     masks: Sequence[Image | None] = (None, None),
 ) -> tuple[Features, Features, Rows]:
     """Return the features of both images and the index pairs (n, 2) of the matches that pass the ratio test."""
-    found = []
+    features = []
     for image, name, mask in zip(images, names, masks, strict=True):
-        found.append(detect(image, kind, max_size, mask))
-        if len(found[-1]) == 0:
+        features.append(detect(image, kind, max_size, mask))
+        if len(features[-1]) == 0:
             raise InputError(f"no {kind.upper()} keypoints in image {name}: {_reason(image, mask)}")
-    return found[0], found[1], match(found[0], found[1], kind, ratio)
+    return features[0], features[1], match(features[0], features[1], kind, ratio)
 
 
 def _reason(image: Image, mask: Image | None) -> str:
@@ -242,11 +225,5 @@ def _reason(image: Image, mask: Image | None) -> str:
     if mask is not None and not mask.any():
         return "its mask is black all over"
     grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
-    seen = grey if mask is None else grey[mask > 0]
-    low, high = np.percentile(seen, [1, 99])
-    where = "" if mask is None else " where its mask is not black"
-    if seen.min() == seen.max():
-        return f"it is blank{where}"
-    if high - low < LOW_CONTRAST:
-        return f"its contrast is low{where}, most of it between {low:.0f} and {high:.0f} of 255 grey levels; stretch it first"
-    return f"nothing stands out{where} in its {image.shape[1]} x {image.shape[0]} pixels"
+    low, high = np.percentile(grey if mask is None else grey[mask > 0], [1, 99])
+    return f"most of its {image.shape[1]} x {image.shape[0]} pixels are between {low:.0f} and {high:.0f} of 255 grey levels"

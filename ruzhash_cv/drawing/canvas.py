@@ -73,7 +73,7 @@ def lay_out(
     height = max(image.shape[0] for image in images)
     factors = [min(height / image.shape[0], _MOST_ENLARGED) for image in images]
     scale = _scale(sum(image.shape[1] * factor for image, factor in zip(images, factors, strict=True)), max_width)
-    # Rounded down, except where rounding errors made a whole number a little smaller.
+    # Rounded down, unless rounding errors made a whole number a little smaller.
     sizes = [
         tuple(max(1, int(side * factor * scale + 1e-6)) for side in image.shape[1::-1])
         for image, factor in zip(images, factors, strict=True)
@@ -145,7 +145,7 @@ def rows_to_draw(canvas: Canvas, result: Any) -> Mask:
 
 
 def check_result(result: Any, n_matches: int) -> None:
-    """Raise unless `result` is a FilterResult of so many matches."""
+    """Raise unless `result` is a FilterResult of `n_matches`."""
     if not isinstance(result, FilterResult):
         raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
     if len(result.labels) != n_matches:

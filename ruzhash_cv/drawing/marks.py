@@ -61,7 +61,7 @@ def draw(canvas: Canvas, groups: Sequence[Group], strip: Picture, *, markers_las
 
 
 def opacity(n_lines: int, max_lines: int | None = None) -> float:
-    """Return how opaque a layer of so many lines may be without hiding the layers below."""
+    """Return the opacity at which `n_lines` do not hide the layers below."""
     n_lines = n_lines if max_lines is None else min(n_lines, max_lines)
     return float(np.clip(np.sqrt(60 / max(n_lines, 1)), 0.2, 0.8))
 
@@ -85,7 +85,7 @@ def caption(canvas: Canvas, groups: Sequence[Group]) -> Picture:
 
 
 def _breadth(canvas: Canvas, n_matches: float) -> float:
-    """Return a line width that suits so many matches."""
+    """Return a line width for `n_matches`."""
     return canvas.unit * float(np.clip(np.cbrt(300 / max(n_matches, 1)), 0.55, 1.3))
 
 

@@ -103,12 +103,12 @@ class PreferenceForest(ABC):
 
     @uninterrupted
     def fit_path_lengths(self, preferences: Preferences) -> Array:
-        """Grow the trees and return the rows' own mean path lengths, no row counting itself."""
+        """Grow the trees and return the rows' mean path lengths, no row counting itself."""
         rows = self._as_rows(preferences)
         return self._fit(rows)._route(rows, self._trees.trained)
 
     def fit_anomaly_scores(self, preferences: Preferences, decoys: Preferences | None = None) -> Any:
-        """Grow the trees and return the rows' own anomaly scores.
+        """Grow the trees and return the rows' anomaly scores.
 
         A training row does not count itself: in a tree it trained, each node's size is one less for it, in the stopping
         rule and in the leaf's credit. Otherwise it would look less isolated than a new row exactly like it.
@@ -264,7 +264,7 @@ def add_children(tree: int, node: int, child: int, growth: Any, space: Any, tree
         keys[at] = mix(keys[node], np.uint64(branch))
         space[DEPTH, at] = limit if is_sink else reached
         lengths[at, 0] = reached + growth.credit[held]
-        # For its own rows a node of b rows has one less, and ends there.
+        # For rows that trained it a node of b rows has one less, and ends there.
         ended = space[END, node] - space[BEGIN, node] == growth.n_branches
         lengths[at, 1] = lengths[node, 1] if ended else reached + growth.credit[max(held - 1, 0)]
     return child + int(growth.n_children)

@@ -125,10 +125,10 @@ class RuzHashForest(PreferenceForest):
         space = workspace(min(BLOCK, len(sums)), trees.keys.shape[1], self._growth)
         for begin in range(start, stop, BLOCK):
             block = slice(begin, min(begin + BLOCK, stop))
-            own, empty = np.ascontiguousarray(trained[:, block]), np.asarray(~rows[block].any(axis=1))
+            of_block, empty = np.ascontiguousarray(trained[:, block]), np.asarray(~rows[block].any(axis=1))
             order = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum()), n_branches
             into = sums[begin - start :][:BLOCK]
-            _route_kernel(rows[block], order, tuple(trees._replace(trained=own)), _drawn(rows), space, into)
+            _route_kernel(rows[block], order, tuple(trees._replace(trained=of_block)), _drawn(rows), space, into)
         return sums / self.n_trees
 
 
@@ -178,7 +178,7 @@ def draw_node(key: Any, n_branches: int, mask: int, thresholds: Any, ranks: Any)
 def _split(rows: Any, key: Any, n_branches: int, nodes: Any, drawn: Any, space: Any) -> None:
     """Sort a node's rows by branch, those of the sink last, and write where its children begin and end; `nodes`: it and the first."""
     (node, child), (thresholds, ranks), mask = nodes, drawn, 1
-    # No branch has the mask's own number, unless it is the sink's.
+    # No branch has the mask's number, unless it is the sink's.
     while mask < n_branches:
         mask = 2 * mask + 1
     if space[BEGIN, node] < space[END, node]:
@@ -230,6 +230,6 @@ def _route_kernel(rows: Any, order: Any, trees: Any, drawn: Any, space: Any, sum
             if child < 0:
                 for at in range(space[BEGIN, node], space[END, node]):
                     row = space[ORDER, at]
-                    own = trained.shape[1] > 0 and trained[tree, row]
-                    sums[row] += trees.lengths[tree, node, 1 if own else 0]
+                    trained_it = trained.shape[1] > 0 and trained[tree, row]
+                    sums[row] += trees.lengths[tree, node, 1 if trained_it else 0]
             node += 1

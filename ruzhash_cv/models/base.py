@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -148,9 +148,10 @@ class CheckedFamily:
         raise ValueError(f"`{method}` of the family {self.name!r} must return an array of shape {wanted}, got {given}")
 
 
-def _empty(kind: str) -> Any:
-    """Return what makes a column that has not been computed."""
-    return partial(np.zeros, 0, kind)
+def _empty(kind: str) -> Callable[[], Any]:
+    """Return what gives a column that has not been computed, always the same array."""
+    column = np.zeros(0, kind)
+    return lambda: column
 
 
 @dataclass(frozen=True)
@@ -195,12 +196,12 @@ class Models:
     def join(cls, parts: list[Models]) -> Models:
         """Return the models of several sets as one, with the columns that all sets have; a set without any counts for nothing."""
         parts = [part for part in parts if len(part) > 0] or parts[:1]
-        columns = zip(*(vars(part).values() for part in parts), strict=True)
-        return cls(*(np.concatenate(column) if all(map(len, column)) else column[0][:0] for column in columns))
+        columns = zip(*[vars(part).values() for part in parts], strict=True)
+        return cls(*[np.concatenate(column) if all(map(len, column)) else column[0][:0] for column in columns])
 
     def take(self, rows: NDArray[Any]) -> Models:
         """Return some of the models."""
-        return Models(*(column[rows] if len(column) else column for column in vars(self).values()))
+        return Models(*[column[rows] if len(column) else column for column in vars(self).values()])
 
     def __len__(self) -> int:
         return len(self.matrices)

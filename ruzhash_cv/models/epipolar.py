@@ -33,8 +33,8 @@ _CROSSED = np.array(
 )
 #: A root whose imaginary part is larger, as a share of its size, is none.
 _REAL = 1e-9
-#: Steps of an essential matrix without a model to start from, and the angle that one may turn by.
-_STEPS, _LARGEST_TURN = 3, 0.5
+#: Steps of an essential matrix without a start, the largest angle of one, and its damping as a share of the mean eigenvalue.
+_STEPS, _LARGEST_TURN, _DAMPING = 3, 0.5, 1e-4
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ def _refine_kernel(rays: Any, weights: Any, n_steps: int, models: Any) -> None:
     gram, slope, step, tried = np.empty((6, 6)), np.empty(6), np.empty(6), np.empty((1, 9))
     squared = np.empty((1, rays.shape[1]))
     for item in range(len(models)):
-        damping = 1e-4
+        damping = _DAMPING
         cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
         for taken in range(n_steps):
             trace = 0.0

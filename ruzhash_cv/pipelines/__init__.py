@@ -2,3 +2,4 @@
 
 from ruzhash_cv.pipelines.pairs import filter_pairs as filter_pairs
 from ruzhash_cv.pipelines.pairs import pair_seed as pair_seed
+from ruzhash_cv.pipelines.runs import Summary as Summary

@@ -2,71 +2,31 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ruzhash_cv._arrays import Array
+from ruzhash_cv._extras import host
 from ruzhash_cv._validation import check_int, check_real, check_same_length
 from ruzhash_cv.correspondences import Matches, as_indices
 from ruzhash_cv.filtering import Model
 from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.colmap_database import Database, Pair, opened
 from ruzhash_cv.pipelines.files import UnusableFile
-from ruzhash_cv.pipelines.hosts import host, in_batches, with_bar
 from ruzhash_cv.pipelines.pages import open_pages
-from ruzhash_cv.pipelines.pairs import Task, failed_task, run_pairs
-from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Report, Row, row_of
+from ruzhash_cv.pipelines.pairs import Task, failed_task
+from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Report, Row
+from ruzhash_cv.pipelines.runs import Names, Summary, run
 from ruzhash_cv.result import FilterResult
 
 #: Configurations of two views that COLMAP's mappers load: 0 and 1 are skipped since 4.2.1, 8 by the global mapper.
 DEGENERATE, CALIBRATED, UNCALIBRATED, PLANAR_OR_PANORAMIC = 1, 2, 3, 6
-COLUMNS: dict[str, type] = {
-    **dict.fromkeys(("image_id1", "image_id2"), int),
-    **dict.fromkeys(("name1", "name2"), str),
-    **dict.fromkeys(("inliers", "config"), int),
-    **RESULT_COLUMNS,
-}
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What `verify` did.
-
-    Attributes
-    ----------
-    pairs : int
-        Pairs filtered.
-    skipped : int
-        Pairs that had a two-view geometry already.
-    kept : int
-        Pairs written: those with at least `min_inliers` and `least_evidence`.
-    matches : int
-        Raw matches of the pairs filtered.
-    inliers : int
-        Matches written.
-    seconds : float
-        Wall time.
-    left_out : dict
-        The pairs that could not be filtered, by the names of their images, and why; the next run tries them again.
-    """
-
-    pairs: int
-    skipped: int
-    kept: int
-    matches: int
-    inliers: int
-    seconds: float
-    left_out: dict[tuple[str, str], str] = field(default_factory=dict)
-
-    @property
-    def pairs_per_second(self) -> float:
-        """Pairs filtered in a second of wall time."""
-        return self.pairs / self.seconds if self.seconds > 0 else 0.0
+COLUMNS = ("image_id1", "image_id2", "name1", "name2", "inliers", "config", *RESULT_COLUMNS)
 
 
 def verify(
@@ -91,7 +51,7 @@ def verify(
     """Filter the raw matches of every image pair of a COLMAP database, and write its two-view geometries in place.
 
     Takes the place of COLMAP's geometric verification: match with ``skip_geometric_verification``, call this, then map. The mappers
-    need the mask and a valid configuration; they estimate all else themselves.
+    need the mask and a valid configuration; they estimate the rest themselves.
 
     Parameters
     ----------
@@ -107,16 +67,16 @@ def verify(
     strongest_motion : bool
         Keep the matches of the strongest rigid motion, as mapping needs; False: those of all structures.
     keep_stationary : bool
-        As for `filter_points`. With `strongest_motion` it makes no difference: matches that did not move while others did, as those of
-        a watermark, are part of no motion.
+        As for `filter_points`. With `strongest_motion` it makes no difference: static matches, such as a watermark's, belong to no
+        motion.
     calibrated : bool, optional
         Whether the database's cameras are known: True: all are, as after a calibration or a first reconstruction. False: none is read.
         None: those whose focal length is a prior, as from EXIF or given. Points are undistorted by known cameras.
     overwrite : bool
-        Filter also the pairs that have a two-view geometry, whoever wrote it, and replace it. False: they are skipped, so that a run
-        that was stopped goes on where it stopped.
+        Filter also the pairs that have a two-view geometry, whoever wrote it, and replace it. False: skip them, so that a run
+        that was stopped resumes.
     rng : int
-        Seed. Each pair gets one of its own, so that neither jobs nor resuming change a row.
+        Seed. Each pair gets a separate one, so that neither jobs nor resuming change a row.
     n_jobs : int or None
         Processes, each with one thread; -1 for all processors. None: as `joblib.parallel_config` says, else one.
     batch_size : int
@@ -127,9 +87,9 @@ def verify(
         Write pages to this folder: ``index.html`` with a row for each pair, which leads to a page of its matches. Pairs that are
         skipped keep the rows and pages that it has. Needs the extra ``html``.
     images : path, optional
-        The folder of the photographs, for the pages. Without it they show the matches alone.
+        The folder of the photographs, for the pages. Without it they show the matches alone. Names that lead out of it are not read.
     progress : bool, optional
-        Show a progress bar on stderr; None: where that is a terminal.
+        Show a progress bar on stderr; None: if that is a terminal.
 
     Returns
     -------
@@ -138,8 +98,8 @@ def verify(
     Raises
     ------
     UnusableFile
-        The database cannot be used: missing, of another kind, locked, read-only, or without matches; or there is something else in the
-        report's place. Nothing is written then.
+        The database cannot be used: missing, of another kind, locked, read-only, or without matches; or another file is in the
+        place of the report or of the pages. Nothing is written then.
     ImportError
         pycolmap is not installed.
 
@@ -155,44 +115,23 @@ def verify(
     >>> verify("database.db")  # doctest: +SKIP
     >>> pycolmap.incremental_mapping("database.db", "images", "sparse")  # doctest: +SKIP
     """
-    path, since = Path(database), time.perf_counter()
+    path = Path(database)
     check_int(min_inliers, "min_inliers")
     least_evidence = check_real(least_evidence, "least_evidence", inclusive=True)
     table = Report(None if report is None else Path(report), COLUMNS, path)
-    pairs = kept = n_matches = n_inliers = 0
-    left_out: dict[tuple[str, str], str] = {}
-    folder, photographs = (None if given is None else Path(given) for given in (html, images))
     # COLMAP's first pixel has its corner at 0.
-    with opened(path) as db, open_pages(folder, photographs, corner=0.0) as pages:
+    with opened(path) as db, open_pages(html, images, corner=0.0) as pages:
         matched = db.pairs()
         if not matched:
             raise UnusableFile(f"{path} holds no matches: match its images first")
-        todo = [pair for pair in matched if overwrite or not db.has_geometry(pair)]
+        todo = [pair for pair in matched if overwrite or not db.is_verified(pair)]
         skipped = {tuple(map(str, pair)) for pair in set(matched) - set(todo)}
-        prepare = selection.prepare if pages is None else selection.prepare_pages
-        results = run_pairs(
-            _tasks(db, todo, calibrated), prepare, model=model, threshold=threshold, keep_stationary=keep_stationary,
-            rng=rng, n_jobs=n_jobs, batch_size=batch_size,
-        )  # fmt: skip
         table.start(lambda row: (str(row["image_id1"]), str(row["image_id2"])) in skipped)
-        for batch in in_batches(with_bar(results, progress, total=len(todo), unit="pair"), batch_size):
-            found = {
-                pair: _geometry(db, pair, result, (min_inliers, least_evidence), strongest_motion)
-                for pair, result, _ in batch
-            }
-            # The report comes first: if the run is killed in between, the next one drops these rows and does their pairs again.
-            table.add([row for _, row in found.values()])
-            if pages is not None:
-                for pair, result, failed in batch:
-                    pages.add(db.names_of(pair), None if failed else db.points(pair), result)
-            db.replace((pair, found[pair][0]) for pair, _, failed in batch if not failed)
-            left_out |= {db.names_of(pair): str(result.reason) for pair, result, failed in batch if failed}
-            pairs += len(found)
-            n_matches += sum(row["matches"] for _, row in found.values())
-            kept += sum(geometry is not None for geometry, _ in found.values())
-            n_inliers += sum(row["inliers"] for geometry, row in found.values() if geometry is not None)
-    seconds = time.perf_counter() - since
-    return Summary(pairs, len(matched) - len(todo), kept, n_matches, n_inliers, seconds, left_out)
+        return run(
+            _Database(db, calibrated, min_inliers, strongest_motion), todo, table, pages, skipped=len(skipped),
+            least_evidence=least_evidence, batch_size=batch_size, progress=progress, n_jobs=n_jobs, rng=rng,
+            model=model, threshold=threshold, keep_stationary=keep_stationary,
+        )  # fmt: skip
 
 
 def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest: bool = True) -> Any:
@@ -255,25 +194,46 @@ def _calibrated(result: FilterResult) -> dict[str, Any]:
     return {"E": essential, "cam2_from_cam1": moved, "tri_angle": angle}
 
 
-def _tasks(db: Database, pairs: list[Pair], calibrated: bool | None) -> Iterator[tuple[Any, ...] | Task]:
-    """Yield the points of pairs and their known cameras, or what is wrong with them."""
-    for pair in pairs:
-        try:
-            cameras = db.cameras(pair, calibrated)
-            yield (pair, *db.points(pair), {} if cameras is None else {"cameras": cameras})
-        except ValueError as error:  # UnusableFile too
-            yield failed_task(pair, str(error))
+@dataclass(frozen=True)
+class _Database:
+    """The `runs.Source` of a database."""
 
+    db: Database
+    calibrated: bool | None
+    min_inliers: int
+    strongest_motion: bool
 
-def _geometry(
-    db: Database, pair: Pair, result: FilterResult, least: tuple[int, float], only_strongest: bool
-) -> tuple[Any, Row]:
-    """Return what to write of a pair, None for less than the `least` inliers and evidence, and its row of the report."""
-    # The matches of a pair that failed may be unreadable.
-    matches = db.matches(pair) if result.inlier_mask.any() else np.zeros((len(result.inlier_mask), 2), np.uint32)
-    geometry = two_view_geometry(result, matches, only_strongest=only_strongest)
-    n_inliers = len(geometry.inlier_matches)
-    if n_inliers < least[0] or result.evidence < least[1]:
-        geometry = None
-    own = *pair, *db.names_of(pair), n_inliers, None if geometry is None else int(geometry.config)
-    return geometry, {**dict(zip(COLUMNS, own, strict=False)), **row_of(result)}
+    def names_of(self, pair: Pair) -> Names:
+        return self.db.names_of(pair)
+
+    def size_of(self, pair: Pair, side: int) -> tuple[int, int] | None:
+        return self.db.size_of(pair, side)
+
+    def points(self, pair: Pair) -> tuple[Array, Array]:
+        return self.db.points(pair)
+
+    def tasks(self, pairs: Iterable[Pair]) -> Iterator[tuple[Any, ...] | Task]:
+        """Yield the points of pairs and their known cameras, or what is wrong with them."""
+        for pair in pairs:
+            try:
+                cameras = self.db.cameras(pair, self.calibrated)
+                yield (pair, *self.db.points(pair), {} if cameras is None else {"cameras": cameras})
+            except ValueError as error:  # UnusableFile too
+                yield failed_task(pair, str(error))
+
+    def entry(self, pair: Pair, result: FilterResult, related: bool) -> tuple[Any, int, Row]:
+        """Return the geometry of a pair, None if it is to be left without one, its inliers, and its cells of the report."""
+        # The matches of a pair that failed may be unreadable.
+        matches = (
+            self.db.matches(pair) if result.inlier_mask.any() else np.zeros((len(result.inlier_mask), 2), np.uint32)
+        )
+        geometry = two_view_geometry(result, matches, only_strongest=self.strongest_motion)
+        n_inliers = len(geometry.inlier_matches)
+        if n_inliers < self.min_inliers or not related:
+            geometry = None
+        cells = *pair, *self.db.names_of(pair), n_inliers, None if geometry is None else int(geometry.config)
+        return geometry, 0 if geometry is None else n_inliers, dict(zip(COLUMNS, cells, strict=False))
+
+    def write(self, entries: list[tuple[Pair, Any, bool]]) -> None:
+        """Write geometries; the rows of pairs that could not be filtered stay."""
+        self.db.replace((pair, geometry) for pair, geometry, failed in entries if not failed)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
@@ -22,6 +22,8 @@ MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}
 MAX_SIZE = 2400
 PNG = b"\x89PNG\r\n\x1a\n"
 
+Image: TypeAlias = NDArray[np.uint8]
+
 
 @dataclass(frozen=True)
 class Features:
@@ -35,23 +37,28 @@ class Features:
         return len(self.points)
 
 
-def read_image(path: Path) -> NDArray[np.uint8]:
-    """Return a picture in colour; `UnusableFile` says what is wrong with the file."""
+def read_image(path: Path, *, turned: bool = True) -> Image:
+    """Return a picture in colour, as it is stored or `turned` by its EXIF data; `UnusableFile` says what is wrong with the file."""
     # Not cv2.imread: it writes warnings of its own to stderr, and cannot open every name on Windows.
     with as_unusable(f"cannot read {path}"):
         contents = path.read_bytes()
     image: Any = None
-    if not _is_cut_png(contents):
-        with contextlib.suppress(cv2.error), silent_opencv():
-            image = cv2.imdecode(np.frombuffer(contents, np.uint8), cv2.IMREAD_COLOR)
+    flags = cv2.IMREAD_COLOR if turned else cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
+    try:
+        if not _is_cut_png(contents):
+            with silent_opencv():
+                image = cv2.imdecode(np.frombuffer(contents, np.uint8), flags)
+    except cv2.error as error:
+        if "MAX_IMAGE_PIXELS" in str(error):
+            raise UnusableFile(f"{path} has more pixels than --max-megapixels allows") from None
     if image is None:
         raise UnusableFile(f"{path} is {'not a picture OpenCV can read' if len(contents) else 'empty'}")
-    colours: NDArray[np.uint8] = image
+    colours: Image = image
     return colours
 
 
 def _is_cut_png(contents: bytes) -> bool:
-    """Tell whether a PNG file ends within a chunk.
+    """Return whether a PNG file ends within a chunk.
 
     OpenCV refuses it too, but first allocates the chunk's length: with one byte changed up to 4 GB.
     """

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import io
-import math
 import os
 import secrets
 import shutil
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from ruzhash_cv.pipelines.hosts import host
 
 #: Bytes of a disk that stay free; libraries buffer fewer than these.
 SPARE = 2**26
@@ -42,25 +39,12 @@ def in_one_line(error: Exception) -> str:
 
 
 def check_space(path: Path, size: int = 0) -> None:
-    """Raise `UnusableFile` where the disk of a file, or its largest length, has no room for `size` bytes and some to spare.
+    """Raise `UnusableFile` unless the disk of a file has room for `size` bytes and some to spare.
 
     Without this check a full disk makes COLMAP and HDF5 end the process, and HDF5 corrupts its file.
     """
     if shutil.disk_usage(path.parent).free < size + SPARE:
         raise UnusableFile(f"cannot write to {path}: less than {SPARE >> 20} MB are left on its disk")
-    held = path.stat().st_size if path.exists() else 0
-    if held + size + SPARE > _longest_file():
-        raise UnusableFile(f"cannot write to {path}: `ulimit -f` leaves it less than {SPARE >> 20} MB")
-
-
-def _longest_file() -> float:
-    """Return how many bytes a file of this process may have."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return math.inf
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-    return math.inf if limit == resource.RLIM_INFINITY else limit
 
 
 def check_writable(path: Path, *inputs: Path) -> None:
@@ -77,26 +61,38 @@ def check_writable(path: Path, *inputs: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path, output: Path | None = None) -> Iterator[None]:
-    """Lock a file of an `output`; `UnusableFile` if another run has locked it. No effect on Windows, and on disks without locks."""
+def locked(path: Path, output: Path | None = None) -> Iterator[bool]:
+    """Lock a file of an `output`; `UnusableFile` if another run has locked it, or removed it as a dead run's.
+
+    False on Windows and on disks without locks.
+    """
     try:
         import fcntl
     except ImportError:
-        yield
+        yield False
         return
     with path.open("rb") as file:
+        held, is_free = True, True
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_free = path.exists()
         except BlockingIOError:
-            raise UnusableFile(f"{output or path} is in use by another run") from None
+            is_free = False
         except OSError:
-            pass
-        yield
+            held = False
+        if not is_free:
+            raise UnusableFile(f"{output or path} is in use by another run")
+        yield held
 
 
-def _part_names(path: Path) -> str:
-    """Return the pattern of the names that `written_beside` gives, short for long names."""
-    return f".ruzhash_cv_{zlib.crc32(os.fsencode(path.name)):08x}_*.part"
+def parts_of(path: Path) -> Iterator[Path]:
+    """Yield the unfinished files of `written_beside`."""
+    return path.parent.glob(_part_name(path, "*"))
+
+
+def _part_name(path: Path, unique: str) -> str:
+    """Return a name for an unfinished file, short for long names."""
+    return f".ruzhash_cv_{zlib.crc32(os.fsencode(path.name)):08x}_{unique}.part"
 
 
 @contextmanager
@@ -110,7 +106,7 @@ def written_beside(path: Path, *, replace: bool = True) -> Iterator[Path]:
     if path.exists() and not path.is_file():  # /dev/null
         yield path
         return
-    part = path.with_name(_part_names(path).replace("*", secrets.token_hex(4)))
+    part = path.with_name(_part_name(path, secrets.token_hex(4)))
     part.touch(exist_ok=False)
     try:
         yield part
@@ -125,58 +121,18 @@ def written_beside(path: Path, *, replace: bool = True) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file; it takes the place of an old one only when it is complete."""
+    with written_beside(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write an .npz file; it takes the place of an old one only when it is complete.
 
-    It is made in memory: where a write fails, NumPy 2.0 leaves a `ZipFile` open, and that reports an error of its own later.
+    It is made in memory: if a write fails, NumPy 2.0 leaves a `ZipFile` open, which reports an error of its own later.
     """
     made = io.BytesIO()
     np.savez_compressed(made, **arrays)
     with written_beside(path) as part:
         part.write_bytes(made.getbuffer())
-
-
-@contextmanager
-def as_spoilt(path: str | Path) -> Iterator[None]:
-    """Turn an error of h5py, of which there are many kinds where a file is spoilt, into an `UnusableFile`."""
-    try:
-        yield
-    except UnusableFile:
-        raise
-    except (OSError, LookupError, RuntimeError, TypeError, ValueError, MemoryError) as error:
-        raise UnusableFile(f"{path} is no HDF5 file, or a spoilt one: {in_one_line(error)}") from None
-
-
-@contextmanager
-def new_hdf5(path: Path, *, replace: bool = False, **options: Any) -> Iterator[Any]:
-    """Give an empty HDF5 file, which is renamed to `path` at the end of the block; `UnusableFile` if another run writes it."""
-    check_space(path)
-    for other in path.parent.glob(_part_names(path)):
-        with suppress(OSError), locked(other, path):  # left by a run that was killed
-            pass
-    with (
-        as_unusable(f"cannot write {path}"),
-        written_beside(path, replace=replace) as part,
-        locked(part),
-        host("h5py", "hloc").File(part, "w", locking=False, **options) as file,  # HDF5's own lock would be a second one
-    ):
-        yield file
-
-
-def listed_pairs(path: Path, is_there: Callable[[str], bool]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the pairs of a text file, two names a line, parted by a tab or else by spaces, and where each stands, for messages.
-
-    A line that begins with # is a comment, unless its first name `is_there`. Names may hold bytes that are not UTF-8.
-    """
-    with as_unusable(f"cannot read {path}"):
-        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
-    if "\0" in text:
-        raise UnusableFile(f"{path} is no list of pairs: it is not text in UTF-8")
-    for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
-        names = [name.strip() for name in line.split("\t")] if "\t" in line else line.split()
-        if not names or (line.startswith("#") and not is_there(names[0])):
-            continue
-        where = f"{path}, line {number}: "
-        if len(names) != 2:
-            raise UnusableFile(f"{where}two names of pictures are needed, got {len(names)}: {line!r}")
-        yield (names[0], names[1]), where

@@ -1,75 +1,96 @@
-"""A folder of pages: an index of pairs and a page for each. A run that is gone on with adds to it."""
+"""A folder of pages: an index of pairs and a page for each. A resumed run adds to it."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Iterator
+from os import PathLike
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._extras import host
-from ruzhash_cv.pipelines.features import read_image
-from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, locked, written_beside
+from ruzhash_cv.pipelines.features import Image, read_image
+from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, locked, write_text, written_beside
 from ruzhash_cv.report.numbers import pair_as_dict
 from ruzhash_cv.report.photos import Photo, as_jpeg, data_address
 from ruzhash_cv.result import FilterResult
 
 #: The rows of the index, a line of JavaScript for each pair.
 ROWS = "pairs.js"
+#: The file that marks a folder of pages, and that a run locks.
+MARK = "ruzhash_cv.txt"
 #: The longer side of photographs and of their small pictures, px.
 PHOTO, THUMBNAIL = 1200, 120
 
+#: Width and height of an image, None if they are not known.
+Size: TypeAlias = tuple[int, int] | None
+
 
 @contextlib.contextmanager
-def open_pages(path: Path | None, images: Path | None, *, corner: float = -0.5) -> Iterator[Pages | None]:
-    """Open a folder of pages, new or to be gone on with; None without a `path`.
+def open_pages(
+    folder: str | PathLike[str] | None, images: str | PathLike[str] | None, *, corner: float = -0.5
+) -> Iterator[Pages | None]:
+    """Open a folder of pages, new or of an earlier run; None without a `folder`.
 
     `images` is the folder of the photographs: without it, and for those that it lacks, pages show the matches alone. `corner` is as of
-    `Photo`. `UnusableFile` where something else is there: nothing of it is changed.
+    `Photo`. `UnusableFile` if the folder holds other files: none of them is changed.
     """
-    if path is None:
+    if folder is None:
         yield None
         return
     host("bokeh", "html")
     from ruzhash_cv.report.pages import any_pair_page, index_page
 
-    rows = path / ROWS
+    path = Path(folder)
     with as_unusable(f"cannot write to {path}"):
         path.mkdir(parents=True, exist_ok=True)
-        if not rows.is_file() and any(path.iterdir()):
-            raise UnusableFile(f"{path} is there and was not written by this command; nothing is overwritten")
-        rows.touch()
-        with locked(rows, path):
-            for folder in ("pairs", "photos", "thumbnails"):
-                (path / folder).mkdir(exist_ok=True)
-            _write(path / "index.html", index_page())
-            _write(path / "pair.html", any_pair_page())
-            os.truncate(rows, len("".join(_whole_lines(rows)).encode()))
-            yield Pages(path, images, corner)
+        if not (path / MARK).is_file():
+            if any(path.iterdir()):
+                raise UnusableFile(f"{path} holds files and is no folder of pages; nothing is overwritten")
+            (path / MARK).write_text("Pages of ruzhash-cv. Its next run into this folder adds to them.\n")
+    with locked(path / MARK, path):
+        with as_unusable(f"cannot write to {path}"):
+            for name in ("pairs", "photos", "thumbnails"):
+                (path / name).mkdir(exist_ok=True)
+            write_text(path / "index.html", index_page())
+            write_text(path / "pair.html", any_pair_page())
+            _keep_last_rows(path / ROWS)
+        yield Pages(path, None if images is None else Path(images), corner)
+        with as_unusable(f"cannot write to {path}"):
+            _keep_last_rows(path / ROWS)
+
+
+def _keep_last_rows(path: Path) -> None:
+    """Write the rows of the index anew, each pair's last one, without what a killed run wrote of a row."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    rows = {line.partition('"id":"')[2].partition('"')[0]: line for line in lines if line.endswith(");\n")}
+    write_text(path, "".join(rows.values()))
 
 
 class Pages:
-    """An open folder of pages."""
+    """An open folder of pages. `not_shown` names the photographs that cannot be shown, and why."""
 
     def __init__(self, path: Path, images: Path | None, corner: float) -> None:
         self._path, self._images, self._corner = path, images, corner
         self._photos: dict[str, Photo] = {}
-        self._held = {line.partition('"id":"')[2].partition('"')[0] for line in _whole_lines(path / ROWS)}
+        self.not_shown: dict[str, str] = {}
 
-    def holds(self, names: tuple[str, str]) -> bool:
-        """Return whether there is a page of a pair."""
-        return _digest(*names) in self._held
-
-    def add(self, names: tuple[str, str], points: tuple[Array, Array] | None, result: FilterResult) -> None:
-        """Write the page of a pair, and its row; `points` are None where they cannot be read."""
+    def add(
+        self,
+        names: tuple[str, str],
+        points: tuple[Array, Array] | None,
+        result: FilterResult,
+        sizes: tuple[Size, Size] = (None, None),
+    ) -> None:
+        """Write the page of a pair, and its row; `points` are None if they cannot be read."""
         from ruzhash_cv.report.pages import as_script
 
         points = (np.full((len(result.labels), 2), np.nan),) * 2 if points is None else points
-        photos = [self._photo(*each) for each in zip(names, points, strict=True)]
+        photos = [self._photo(*side) for side in zip(names, points, sizes, strict=True)]
         pair, name = pair_as_dict(photos, *points, result), _digest(*names)
         matches, kept = len(pair["columns"]["kept"]), sum(pair["columns"]["kept"])
         row = {
@@ -87,43 +108,59 @@ class Pages:
             "reason": result.reason or "",
         }
         with as_unusable(f"cannot write to {self._path}"):
-            _write(self._path / "pairs" / f"{name}.js", f"hold({as_script(pair)});\n")
+            write_text(self._path / "pairs" / f"{name}.js", f"hold({as_script(pair)});\n")
             with (self._path / ROWS).open("a", encoding="utf-8") as file:
                 file.write(f"hold({as_script(row)});\n")
-        self._held.add(name)
 
-    def _photo(self, name: str, points: Array) -> Photo:
+    def _photo(self, name: str, points: Array, size: Size) -> Photo:
         """Return a photograph, written once; without one, as large as its matches need."""
-        if name not in self._photos and self._images is not None:
-            with contextlib.suppress(UnusableFile):
-                self._photos[name] = self._written(name, self._images / name)
+        if self._images is not None and name not in self._photos and name not in self.not_shown:
+            try:
+                self._photos[name] = self._written(name, _stored_as(_within(self._images, name), size))
+            except UnusableFile as error:
+                self.not_shown[name] = str(error)
         if name in self._photos:
             return self._photos[name]
         finite = points[np.isfinite(points).all(axis=1)]
         width, height = np.ceil(finite.max(axis=0) + 1) if len(finite) else (640.0, 480.0)
         return Photo(_shown(name), None, max(float(width), 1.0), max(float(height), 1.0), self._corner)
 
-    def _written(self, name: str, path: Path) -> Photo:
+    def _written(self, name: str, image: Image) -> Photo:
         from ruzhash_cv.report.pages import as_script
 
-        image, digest = read_image(path), _digest(name)
         height, width = image.shape[:2]
+        digest = _digest(name)
         photo = Photo(_shown(name), f"photos/{digest}.js", width, height, self._corner)
         with as_unusable(f"cannot write to {self._path}"):
-            _write(self._path / f"photos/{digest}.js", f"hold({as_script(data_address(image, PHOTO))});\n")
+            write_text(self._path / f"photos/{digest}.js", f"hold({as_script(data_address(image, PHOTO))});\n")
             with written_beside(self._path / f"thumbnails/{digest}.jpg") as part:
                 part.write_bytes(as_jpeg(image, THUMBNAIL))
         return photo
 
 
+def _within(folder: Path, name: str) -> Path:
+    """Return the path of a photograph; `UnusableFile` unless it is a regular file in the folder, links resolved."""
+    path = folder / name
+    try:
+        is_inside = path.resolve().is_relative_to(folder.resolve()) and path.is_file()
+    except (OSError, RuntimeError, ValueError):  # a loop of links, a name that no file can have
+        is_inside = False
+    if not is_inside:
+        raise UnusableFile(f"{name!r} is not a file in {folder}")
+    return path
+
+
+def _stored_as(path: Path, size: Size) -> Image:
+    """Return a photograph as it is stored, as COLMAP and hloc see it; turned by its EXIF data if only this has their size."""
+    image = read_image(path, turned=False)
+    if size in (None, image.shape[1::-1]):
+        return image
+    turned = read_image(path)
+    return turned if turned.shape[1::-1] == size else image
+
+
 def _thumbnail(photo: Photo) -> str:
     return "" if photo.address is None else photo.address.replace("photos", "thumbnails").replace(".js", ".jpg")
-
-
-def _whole_lines(path: Path) -> list[str]:
-    """Return the lines of a file but the last one of a run that was killed."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [line for line in lines if line.endswith(");\n")]
 
 
 def _digest(*names: str) -> str:
@@ -134,8 +171,3 @@ def _digest(*names: str) -> str:
 def _shown(name: str) -> str:
     """Return a name as text, whatever bytes it holds."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def _write(path: Path, text: str) -> None:
-    with written_beside(path) as part:
-        part.write_text(text, encoding="utf-8")

@@ -24,9 +24,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ruzhash_cv._arrays import Array
+from ruzhash_cv._extras import host
 from ruzhash_cv._validation import as_pairs, as_plain, check_int
 from ruzhash_cv.filtering import filter_points
-from ruzhash_cv.pipelines.hosts import host
 from ruzhash_cv.result import FilterResult
 from ruzhash_cv.warmup import warmup
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,12 +12,10 @@ from ruzhash_cv.pipelines.selection import n_motions
 from ruzhash_cv.result import FilterResult
 
 Row: TypeAlias = dict[str, Any]
-#: What a report says of each pair's result. `tolerance` is that of the strongest structure.
-RESULT_COLUMNS: dict[str, type] = {
-    **dict.fromkeys(("matches", "kept", "structures", "motions"), int),
-    **dict.fromkeys(("evidence", "tolerance"), float),
-    **{"reason": str, "seconds": float},
-}
+#: What a report says of each pair's result. `tolerance` is the strongest structure's.
+RESULT_COLUMNS = "matches", "kept", "structures", "motions", "evidence", "tolerance", "reason", "seconds"
+#: First characters that make a spreadsheet read a cell as a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def row_of(result: FilterResult) -> Row:
@@ -34,22 +32,23 @@ class Report:
     `UnusableFile` if `path` does not end in .csv, cannot be written, is an input, or is no such table. None: no table.
     """
 
-    def __init__(self, path: Path | None, columns: Mapping[str, type], *inputs: Path) -> None:
+    def __init__(self, path: Path | None, columns: Sequence[str], *inputs: Path) -> None:
         self._path, self._columns, self._rows = path, columns, list[Row]()
         if path is None:
             return
         if path.suffix != ".csv":
             raise UnusableFile(f"a report is written as CSV: end {path.name!r} in .csv")
         check_writable(path, *inputs)
-        if path.exists():
-            try:
+        try:
+            if path.exists():
                 with as_unusable(f"cannot read {path}"):
                     self._rows = self._read(path)
-            except UnusableFile:
-                raise
-            except (ValueError, csv.Error) as error:
-                reason = str(error).partition("\n")[0]
-                raise UnusableFile(f"{path} is no report that could be gone on with: {reason}") from None
+        except UnusableFile:
+            raise
+        except (ValueError, csv.Error) as error:
+            raise UnusableFile(
+                f"{path} is no report that can be continued: {str(error).partition(chr(10))[0]}"
+            ) from None
 
     def start(self, is_kept: Callable[[Row], bool]) -> None:
         """Write the table anew, with those of its rows that stay."""
@@ -84,5 +83,5 @@ class Report:
 
 
 def _harmless(value: Any) -> Any:
-    """Return a cell that a spreadsheet does not take for a formula: a name that begins as one gets an apostrophe before it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    """Return a cell that no spreadsheet reads as a formula: an apostrophe comes before a name that begins as one."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -37,7 +37,7 @@ COLUMNS = (
 #: Evidence that the slider and the colours end at.
 MOST_EVIDENCE = 200
 ROW_HEIGHT = 58
-STYLE = "height: 50px; max-width: 84px; object-fit: cover; margin-right: 3px"
+STYLE = "height: 50px; max-width: 60px; object-fit: cover; margin-right: 3px"
 PICTURES = '<a href="pair.html#<%- id %>">' + "".join(
     f'<% if (thumbnail{side}) {{ %><img src="<%- thumbnail{side} %>" alt="" style="{STYLE}"><% }} %>' for side in (1, 2)
 )
@@ -49,7 +49,7 @@ TOOLTIP = (
 
 
 def widgets() -> dict[str, Any]:
-    """Return what one chooses by, by name."""
+    """Return the controls by name."""
     return {
         "colour": RadioButtonGroup(labels=["kept", "share kept", "evidence"], active=0),
         "words": TextInput(title="names or reason contain", sizing_mode="stretch_width"),

@@ -1,13 +1,13 @@
 (async () => {
   addEventListener("hashchange", () => location.reload());
-  const found = {};
+  const loaded = {};
   const load = (file) =>
     new Promise((done, failed) => {
       const script = document.createElement("script");
-      // The file calls it with what it holds.
-      window.hold = (held) => (found[file] = held);
+      // The file calls it with its data.
+      window.hold = (data) => (loaded[file] = data);
       script.src = file;
-      script.onload = () => done(found[file]);
+      script.onload = () => done(loaded[file]);
       script.onerror = () => failed(new Error(`there is no ${file}`));
       document.head.append(script);
     });

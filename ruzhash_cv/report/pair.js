@@ -78,7 +78,7 @@ function filter() {
   draw_lines();
 }
 
-// ---- what each figure shows: where one is moved, the other follows
+// ---- what each figure shows: one is moved by the user, the other follows
 
 let leader = 0; // the side that the user moved last
 let is_following = false;

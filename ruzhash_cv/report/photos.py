@@ -19,7 +19,7 @@ LARGEST_JPEG = 65_500
 class Photo:
     """An image of a page.
 
-    `address`: what a browser finds it by, None: it is not shown. `width` and `height` are in pixels, before it was shrunk. `corner`:
+    `address`: its URL, None: it is not shown. `width` and `height` are in pixels, before it was shrunk. `corner`:
     both coordinates of the outer corner of its first pixel, -0.5 where the centre of that pixel is the origin.
     """
 

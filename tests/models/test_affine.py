@@ -148,23 +148,6 @@ def test_a_family_may_return_any_form_of_array(form: Any) -> None:
     assert results[0] == results[1]
 
 
-def test_a_family_may_return_float32() -> None:
-    """In pixels its rounding changes next to nothing."""
-
-    class Single(AffineMaps):
-        def solve(self, samples: Array) -> tuple[Array, Any]:
-            models, owner = super().solve(samples)
-            return models.astype(np.float32), owner
-
-        def squared_residuals(self, data: Array, models: Array) -> Array:
-            return super().squared_residuals(data, models).astype(np.float32)
-
-    pairs, _ = two_maps_among_mismatches(0)
-    masks = [filter_points(pairs[:, :2], pairs[:, 2:], model=family).inlier_mask for family in (AffineMaps(), Single())]
-    assert masks[0].sum() > 100
-    assert (masks[0] != masks[1]).mean() < 0.02
-
-
 @pytest.mark.parametrize(
     ("method", "result", "message"),
     [

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper.problems import AlgebraicCircles, normalise_pairs
-from two_views import MAKE, motion, plane, random_fundamental_matrices, random_homographies
+from two_views import motion, plane
 
 from ruzhash_cv.families import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily, TwoViewFamily
 from ruzhash_cv.matches import Frame
-from ruzhash_cv.models.base import CheckedFamily, Families, Models
+from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.paper import AlgebraicFundamentalMatrices, AlgebraicHomographies
 
 Array = np.ndarray
@@ -158,18 +158,6 @@ def test_degenerate_samples_give_no_model_that_is_not_finite(name: str) -> None:
 
 
 @both
-def test_residuals_of_swapped_images_are_those_of_the_inverse_or_the_transpose(family: TwoViewFamily) -> None:
-    rng = np.random.default_rng(0)
-    swapped: Callable[[Array], Array] = np.linalg.inv if family.is_plane else np.transpose
-    for matrix in (random_homographies if family.is_plane else random_fundamental_matrices)(rng, 20):
-        data = rng.uniform(0, 600, (6, 4))
-        there = family.squared_residuals(data, matrix.reshape(1, 9))
-        back = family.squared_residuals(data[:, [2, 3, 0, 1]], np.ascontiguousarray(swapped(matrix)).reshape(1, 9))
-        # What is left of inv(inv(H)) and of cancellation near the horizon.
-        np.testing.assert_allclose(back, there, rtol=1e-5)
-
-
-@both
 def test_models_that_leave_a_frame_have_the_frame_s_residuals_in_pixels(family: TwoViewFamily) -> None:
     rng = np.random.default_rng(0)
     data = rng.uniform(0, 600, (30, 4))
@@ -219,34 +207,6 @@ def test_a_fit_to_nothing_or_to_one_point_or_to_a_line_of_them_raises_nothing(
     assert fitted.shape == (2, family.solve(sample[None])[0].shape[1])
 
 
-@both
-@pytest.mark.parametrize("noise", [0.0, 0.5])
-@settings(max_examples=10, deadline=None)
-@given(seed=seeds, weighted=st.booleans())
-def test_fits_equal_their_twins_in_pixels(family: TwoViewFamily, noise: float, seed: int, weighted: bool) -> None:
-    data = MAKE[family.name](40, noise, seed)
-    weights = np.random.default_rng(seed).uniform(0.1, 1, 40) if weighted else np.ones(40)
-    fitted = family.fit(data, weights[None])
-    assert apart(fitted, naive.FITS[family.name](data, weights).reshape(1, 9)) < 1e-6
-    assert np.linalg.norm(fitted) == pytest.approx(1.0)
-    # A correspondence of weight 0 has no say, however far out.
-    outside = np.vstack([data, np.full((1, 4), 1e4)])
-    assert apart(family.fit(outside, np.append(weights, 0.0)[None]), fitted) < 1e-8
-    nothing = family.fit(data, np.vstack([np.zeros(40), weights]))
-    assert np.isnan(nothing[0]).all()
-    assert apart(nothing[1:], fitted) == 0.0
-
-
-@both
-def test_a_model_to_begin_with_makes_the_equations_residuals_geometric(family: TwoViewFamily) -> None:
-    name, data = family.name, MAKE[family.name](60, 2.0)
-    weights = np.random.default_rng(0).uniform(0.1, 1.0, (2, 60))
-    models = family.fit(MAKE[name](60), np.ones((2, 60)))
-    factors = [naive.factor_of_equations(name, data, model.reshape(3, 3)) for model in models]
-    expected = [naive.FITS[name](data, row / factor).ravel() for row, factor in zip(weights, factors, strict=True)]
-    assert apart(family.fit(data, weights, models), np.array(expected)) < 1e-6
-
-
 # The table of families
 
 
@@ -264,18 +224,6 @@ def test_the_table_asks_each_model_s_own_family() -> None:
         np.testing.assert_array_equal(squared[[item]], family.squared_residuals(data, model))
         np.testing.assert_array_equal(pixels[item].ravel(), family.to_pixels(model, *into)[0])
     assert TABLE.is_plane(models).tolist() == [True, False, False, True, False]
-
-
-def test_a_residual_of_a_user_s_family_that_is_no_number_becomes_infinite() -> None:
-    class Nowhere(Lines):
-        def squared_residuals(self, data: Array, models: Array) -> Array:
-            return np.full((len(models), len(data)), np.nan)
-
-    table = Families((CheckedFamily(Nowhere()), Lines()), (True, True))  # type: ignore[arg-type]
-    for ids, expected in (([0, 1], [[np.inf] * 4, [1.0] * 4]), ([0, 0], [[np.inf] * 4] * 2)):
-        models = Models(np.eye(3)[:2], np.array(ids, np.uint8))
-        found = table.squared_residuals(models, np.ones((4, 2)))
-        assert found.tolist() == expected
 
 
 def test_models_are_taken_and_joined_row_by_row() -> None:

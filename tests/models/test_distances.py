@@ -5,55 +5,26 @@ from __future__ import annotations
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from two_views import random_fundamental_matrices, random_homographies
 
 from ruzhash_cv import sampson_distance, transfer_error
 
-each_distance = pytest.mark.parametrize(
+
+@pytest.mark.parametrize(
     ("distance", "twin", "random"),
     [
         (transfer_error, naive.transfer_error, random_homographies),
         (sampson_distance, naive.sampson_distance, random_fundamental_matrices),
     ],
-    ids=["transfer", "sampson"],
 )
-
-
-@each_distance
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 5), (37, 5)])
-def test_distances_equal_their_twins(distance, twin, random, n: int, m: int) -> None:  # type: ignore[no-untyped-def]
-    rng = np.random.default_rng(10 * n + m)
-    points1, points2 = rng.uniform(0, 600, (2, n, 2))
-    models = random(rng, m)
-    expected = np.column_stack([twin(np.hstack([points1, points2]), model) for model in models])
-    np.testing.assert_allclose(distance(points1, points2, models), expected, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(distance(points1, points2, models[0]), expected[:, 0], rtol=1e-6, atol=1e-7)
-
-
-@each_distance
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 2**32), scale=st.sampled_from([1e-6, -3.0, 1e6]))
-def test_distances_do_not_depend_on_the_models_scale(distance, twin, random, seed: int, scale: float) -> None:  # type: ignore[no-untyped-def]
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize("scale", [1.0, 1e-6, -3.0, 1e6])
+def test_distances_equal_their_twins_for_models_of_any_scale(distance, twin, random, scale: float) -> None:  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(0)
     points1, points2 = rng.uniform(0, 600, (2, 6, 2))
     models = random(rng, 2)
-    np.testing.assert_allclose(
-        distance(points1, points2, scale * models), distance(points1, points2, models), rtol=1e-6
-    )
-
-
-def test_transfer_error_is_zero_on_the_homography_and_the_shift_off_it() -> None:
-    points = np.random.default_rng(0).uniform(0, 500, (20, 2))
-    shift = np.array([[1.0, 0.0, 30.0], [0.0, 1.0, -7.0], [0.0, 0.0, 1.0]])
-    np.testing.assert_allclose(transfer_error(points, points + np.array([30, -7]), shift), 0, atol=1e-10)
-    np.testing.assert_allclose(transfer_error(points, points + np.array([33, -3]), shift), 5)
-
-
-def test_transfer_error_is_the_larger_of_the_two_images() -> None:
-    assert transfer_error([[0.0, 0.0]], [[8.0, 0.0]], np.diag([4.0, 4.0, 1.0]))[0] == pytest.approx(8.0)
-    assert transfer_error([[8.0, 0.0]], [[0.0, 0.0]], np.diag([0.25, 0.25, 1.0]))[0] == pytest.approx(8.0)
+    expected = np.column_stack([twin(np.hstack([points1, points2]), model) for model in models])
+    np.testing.assert_allclose(distance(points1, points2, scale * models), expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(distance(points1, points2, scale * models[0]), expected[:, 0], rtol=1e-6, atol=1e-7)
 
 
 def test_sampson_distance_is_zero_on_epipolar_lines() -> None:
@@ -84,8 +55,3 @@ def test_points_and_models_that_are_not_finite_are_infinitely_far(bad: float) ->
     for function in (transfer_error, sampson_distance):
         assert function([[bad, 1.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, bad]], np.eye(3)).tolist() == [np.inf] * 2
         assert function([[1.0, 1.0]], [[1.0, 1.0]], np.full((3, 3), np.nan))[0] == np.inf
-
-
-def test_no_points_and_no_models_give_empty_residuals() -> None:
-    assert transfer_error(np.zeros((0, 2)), np.zeros((0, 2)), np.eye(3)).shape == (0,)
-    assert sampson_distance(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros((0, 3, 3))).shape == (3, 0)

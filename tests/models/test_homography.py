@@ -31,10 +31,3 @@ def test_a_sample_with_three_points_on_a_line_has_no_homography() -> None:
     square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
     models, owner = Homographies().solve(np.stack([np.hstack([line, square]), np.hstack([square, line])]))
     assert (models.shape, owner.tolist()) == ((0, 9), [])
-
-
-def test_a_step_is_a_fit_reweighted_by_the_depths_of_the_model() -> None:
-    data, weights = np.random.default_rng(0).uniform(0, 1, (30, 4)), np.ones((1, 30))
-    model = naive.of_unit_norm(np.array([[1.0, 0.1, 0.2], [0.0, 1.1, 0.1], [0.2, 0.3, 1.0]])).reshape(1, 9)
-    family = Homographies()
-    np.testing.assert_array_equal(family.step(data, weights, model), family.fit(data, weights, model))

@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,8 +28,8 @@ from two_views import H
 
 from ruzhash_cv import cli, filter_points
 from ruzhash_cv.models.distances import sampson_distance, transfer_error
-from ruzhash_cv.pipelines import colmap, colmap_database, pair_seed
-from ruzhash_cv.pipelines.colmap import COLUMNS, Summary, verify
+from ruzhash_cv.pipelines import Summary, colmap, colmap_database, pair_seed
+from ruzhash_cv.pipelines.colmap import COLUMNS, verify
 from ruzhash_cv.pipelines.colmap_database import Database
 from ruzhash_cv.pipelines.files import UnusableFile
 
@@ -174,13 +174,9 @@ def test_nothing_kept_is_degenerate_and_matches_come_in_any_form() -> None:
         colmap.two_view_geometry(result.inlier_mask, matches)
 
 
-def test_pairs_with_fewer_than_min_inliers_are_left_out(database: Path) -> None:
-    assert verify(database, n_jobs=1, min_inliers=N_POINTS + 1).kept == 0
+def test_pairs_of_few_inliers_or_little_evidence_are_left_out(database: Path, tmp_path: Path) -> None:
+    assert verify(database, n_jobs=1, min_inliers=N_POINTS + 1, report=tmp_path / "report.csv").kept == 0
     assert geometries(database) == {}
-
-
-def test_pairs_of_less_evidence_than_asked_for_are_left_out(database: Path, tmp_path: Path) -> None:
-    verify(database, n_jobs=1, report=tmp_path / "report.csv")
     with (tmp_path / "report.csv").open(newline="") as file:
         rows = [(float(row["evidence"]), int(row["image_id1"]), int(row["image_id2"])) for row in csv.DictReader(file)]
     least = sorted(rows)[len(rows) // 2][0]
@@ -270,46 +266,6 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
         return list(csv.DictReader(file))
 
 
-def test_a_killed_run_leaves_the_rows_of_its_pairs(database: Path, tmp_path: Path) -> None:
-    path = tmp_path / "report.csv"
-    code = KILLED.replace("n_jobs=1", "n_jobs=1, report=sys.argv[2]")
-    subprocess.run([sys.executable, "-c", code, str(database), str(path)], timeout=120, check=False)
-    assert len(geometries(database)) == 8
-    assert len(rows_of(path)) == 12
-    verify(database, n_jobs=1, report=path)
-    assert len({(row["image_id1"], row["image_id2"]) for row in rows_of(path)}) == len(rows_of(path)) == N_RIGID + 2
-
-
-@pytest.mark.parametrize(
-    ("name", "contents", "says"),
-    [
-        ("report.csv", b"names,of,something\n1,2,3\n", "its columns must be image_id1,image_id2,name1"),
-        ("report.csv", ("\ufeff" + ",".join(COLUMNS)).encode(), "its columns must be image_id1"),
-        ("report.csv", ";".join(COLUMNS).encode(), "its columns must be image_id1"),
-        (
-            "report.csv",
-            (",".join(COLUMNS) + "\n1,2\n" + "1," * 12 + "1\n").encode(),
-            "its row 1 does not have 14 cells",
-        ),
-        ("report.csv", b"\xff\xfe\x00", "'utf-8' codec can't decode"),
-    ],
-)
-def test_something_else_in_the_report_s_place_is_told_before_the_work(
-    database: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, contents: bytes, says: str
-) -> None:
-    """What a spreadsheet saves begins with a mark or has semicolons."""
-    path = tmp_path / name
-    path.write_bytes(contents)
-    with unchanged(database):
-        assert says in refusal(["colmap", str(database), "--report", str(path)], capfd)
-    assert path.read_bytes() == contents
-
-
-def test_two_jobs_write_the_same(database: Path, expected: str) -> None:
-    verify(database, n_jobs=2, batch_size=5)
-    assert fingerprint(database) == expected
-
-
 KILLED = """
 import os, signal, sys
 from ruzhash_cv.pipelines import colmap
@@ -327,20 +283,22 @@ def replace(self, geometries):
     write(self, one_and_no_more())
 
 Database.replace = replace
-colmap.verify(sys.argv[1], n_jobs=1, batch_size=4)
+colmap.verify(sys.argv[1], n_jobs=1, batch_size=4, report=sys.argv[2])
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_killed_run_loses_a_batch_and_goes_on(database: Path, expected: str, n_jobs: int) -> None:
-    """The third batch dies within its transaction, after its first row."""
-    done = subprocess.run([sys.executable, "-c", KILLED, str(database)], timeout=120, check=False)
+def test_a_killed_run_loses_a_batch_and_resumes(database: Path, tmp_path: Path, expected: str, n_jobs: int) -> None:
+    """The third batch dies within its transaction, after its first row, and after its rows of the report."""
+    report = tmp_path / "report.csv"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(database), str(report)], timeout=120, check=False)
     assert done.returncode == -signal.SIGKILL
-    assert len(geometries(database)) == 8
-    resumed = verify(database, n_jobs=n_jobs)
+    assert (len(geometries(database)), len(rows_of(report))) == (8, 12)
+    resumed = verify(database, n_jobs=n_jobs, batch_size=5, report=report)
     assert (resumed.skipped, resumed.pairs) == (8, N_RIGID + 2 - 8)
     assert fingerprint(database) == expected
+    assert len({(row["image_id1"], row["image_id2"]) for row in rows_of(report)}) == len(rows_of(report)) == N_RIGID + 2
 
 
 TERMINATED = """
@@ -376,33 +334,7 @@ def test_sigterm_ends_a_run_without_a_word_and_its_workers(database: Path, expec
     assert fingerprint(database) == expected
 
 
-def test_pairs_that_have_a_row_are_skipped_and_overwrite_redoes_them(database: Path, expected: str) -> None:
-    foreign = pycolmap.TwoViewGeometry(config=3, inlier_matches=np.zeros((1, 2), np.uint32))
-    with pycolmap.Database.open(database) as db:
-        db.write_two_view_geometry(1, 2, foreign)
-        db.write_two_view_geometry(*NOTHING, foreign)
-    assert verify(database, n_jobs=1).skipped == 2
-    assert len(geometries(database)[1, 2].inlier_matches) == 1
-    assert verify(database, n_jobs=1, overwrite=True).skipped == 0
-    assert fingerprint(database) == expected
-
-
 # The command line, and input of no use
-
-
-def test_the_rows_of_a_skipped_verification_are_filtered(database: Path, expected: str) -> None:
-    with pycolmap.Database.open(database) as db:  # as COLMAP 4.0 and 4.1 write them
-        for pair in ((1, 2), NOTHING):
-            db.write_two_view_geometry(*pair, pycolmap.TwoViewGeometry())
-    assert verify(database, n_jobs=1).skipped == 0
-    assert fingerprint(database) == expected
-
-
-def test_command_prints_a_summary(database: Path, expected: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["colmap", str(database), "--n-jobs", "1"]) == 0
-    told = dict(line.split(maxsplit=1) for line in capfd.readouterr().out.splitlines())
-    assert (told["pairs"], told["skipped"], told["kept"]) == (str(N_RIGID + 2), "0", str(N_RIGID + 1))
-    assert fingerprint(database) == expected
 
 
 def test_a_finished_run_that_is_run_again_says_so(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -434,58 +366,168 @@ def unchanged(path: Path) -> Iterator[None]:
     assert path.read_bytes()[100:] == before[100:]
 
 
-def test_missing_database_is_named_and_not_made(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "absent.db"
-    assert f"cannot read {path}: No such file" in refusal(["colmap", str(path)], capfd)
-    assert not path.exists()
-
-
-def test_a_database_without_matches(original: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "unmatched.db"
-    shutil.copy(original, path)
+def without_matches(path: Path) -> None:
     with pycolmap.Database.open(path) as db:
         db.clear_matches()
+
+
+def with_a_zeroed_index(path: Path) -> None:
+    """COLMAP may end the process, with traces, when it writes to such a database."""
+    with closing(sqlite3.connect(path)) as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        index = "SELECT rootpage FROM sqlite_master WHERE type = 'index' AND tbl_name = 'images'"
+        (page,) = connection.execute(index).fetchone()
+    contents = bytearray(path.read_bytes())
+    contents[size * (page - 1) : size * page] = bytes(size)
+    path.write_bytes(contents)
+
+
+def with_tables(
+    *tables: str, columns: str = "image_id INTEGER, name TEXT, camera_id INTEGER"
+) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        path.unlink()
+        with closing(sqlite3.connect(path)) as connection, connection:
+            for table in tables:
+                connection.execute(f"CREATE TABLE {table} ({columns})")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (Path.unlink, "cannot read {}: No such file"),
+        (lambda path: path.write_bytes(b""), "{} is empty"),
+        (lambda path: path.write_bytes(b"no database" * 9), "{} is no SQLite file"),
+        (lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]), "{}"),
+        (with_tables("images"), "is no COLMAP database: it has no table 'keypoints'"),
+        (
+            with_tables(*colmap_database.TABLES, columns="pair_id INTEGER"),
+            "its table 'images' has no column 'image_id'",
+        ),
+        (with_a_zeroed_index, "{} is damaged"),
+        (without_matches, "{} holds no matches"),
+    ],
+)
+def test_a_database_of_no_use_is_refused_in_one_line(
+    database: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], change: Callable[[Path], Any], says: str
+) -> None:
+    """pycolmap would create its tables in any file."""
+    change(database)
     report = tmp_path / "report.csv"
     report.write_text(",".join(COLUMNS))
-    with unchanged(path):
-        assert "holds no matches" in refusal(["colmap", str(path), "--report", str(report)], capfd)
+    before = (
+        database.read_bytes()[100:] if database.exists() else None
+    )  # COLMAP's header counts how often it was opened
+    assert says.format(database) in refusal(["colmap", str(database), "--report", str(report)], capfd)
+    assert (database.read_bytes()[100:] if database.exists() else None) == before
     assert report.read_text() == ",".join(COLUMNS)
 
 
-def test_a_database_of_another_schema(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "other.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE images (image_id INTEGER, name TEXT, camera_id INTEGER)")
-    connection.close()
-    with unchanged(path):
-        assert "is no COLMAP database: it has no table 'keypoints'" in refusal(["colmap", str(path)], capfd)
-
-
-def test_tables_of_the_same_names_and_other_columns(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "alike.db"
-    with sqlite3.connect(path) as connection:
-        for table in ("images", "keypoints", "matches", "two_view_geometries"):
-            connection.execute(f"CREATE TABLE {table} (pair_id INTEGER)")
-    connection.close()
-    with unchanged(path):  # pycolmap would make its other tables in it
-        assert "its table 'images' has no column 'image_id'" in refusal(["colmap", str(path)], capfd)
-
-
-@pytest.mark.parametrize(("contents", "says"), [(b"", "is empty"), (b"no database" * 9, "is no SQLite file")])
-def test_a_file_that_is_no_database(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], contents: bytes, says: str
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("matches SET cols = 0", "its matches are 100 x 0 numbers of 4 bytes in 800 bytes"),
+        ("matches SET cols = 1", "its matches are 100 x 1"),
+        ("matches SET cols = -2", "its matches are 100 x -2"),
+        ("matches SET rows = 1099511627776", "its matches are 1099511627776 x 2"),
+        ("matches SET rows = -1", "its matches are -1 x 2"),
+        ("matches SET rows = 99", "its matches are 99 x 2"),
+        ("matches SET data = NULL", "in 0 bytes"),
+        ("keypoints SET rows = -1", "the keypoints of image view1.jpg are -1 x"),
+        ("keypoints SET cols = 3", "the keypoints of image view1.jpg are 100 x 3"),
+        ("two_view_geometries SET rows = -1", None),
+        ("two_view_geometries SET cols = 0", None),
+    ],
+)
+def test_rows_of_a_false_size_leave_their_pairs_out(
+    database: Path, expected: str, capfd: pytest.CaptureFixture[str], change: str, says: str | None
 ) -> None:
-    path = tmp_path / "text.db"
-    path.write_bytes(contents)
-    with unchanged(path):
-        assert says in refusal(["colmap", str(path)], capfd)
+    """pycolmap ends the process, hangs, or runs out of memory; two-view geometries are replaced unread."""
+    table = change.partition(" ")[0]
+    with pycolmap.Database.open(database) as db:
+        db.write_two_view_geometry(1, 2, pycolmap.TwoViewGeometry(config=3, inlier_matches=np.zeros((1, 2), np.uint32)))
+    key = "image_id = 1" if table == "keypoints" else f"pair_id = {pycolmap.image_pair_to_pair_id(1, 2)}"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute(f"UPDATE {change} WHERE {key}")
+    status = cli.main(["colmap", str(database), "--n-jobs", "1", "--overwrite"])
+    said = capfd.readouterr().err
+    if says is None:
+        assert (status, said, fingerprint(database)) == (0, "", expected)
+        return
+    n_lost = N_VIEWS - 1 if table == "keypoints" else 1
+    assert status == 2
+    assert says in said
+    assert said.count("left out view1.jpg and ") == n_lost
+    with closing(sqlite3.connect(database)) as connection:  # the row of (1, 2) stays
+        assert connection.execute("SELECT COUNT(*) FROM two_view_geometries").fetchone() == (N_RIGID + 2 - n_lost,)
 
 
-def test_a_truncated_database(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    contents = database.read_bytes()
-    database.write_bytes(contents[: len(contents) // 2])
+def test_verified_pairs_are_skipped_and_overwrite_filters_them(
+    database: Path, expected: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    foreign = pycolmap.TwoViewGeometry(config=3, inlier_matches=np.zeros((1, 2), np.uint32))
+    with pycolmap.Database.open(database) as db:
+        db.write_two_view_geometry(1, 2, foreign)
+        db.write_two_view_geometry(*NOTHING, foreign)
+        db.write_two_view_geometry(
+            2, 3, pycolmap.TwoViewGeometry()
+        )  # as COLMAP 4.0 writes them that skips verification
+    assert verify(database, n_jobs=1).skipped == 2
+    assert len(geometries(database)[1, 2].inlier_matches) == 1
+    assert cli.main(["colmap", str(database), "--n-jobs", "1", "--overwrite"]) == 0
+    told = dict(line.split(maxsplit=1) for line in capfd.readouterr().out.splitlines())
+    assert (told["pairs"], told["skipped"], told["kept"]) == (str(N_RIGID + 2), "0", str(N_RIGID + 1))
+    assert fingerprint(database) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--report", "report.txt"], "end 'report.txt' in .csv"),
+        (["--report", "no/r.csv"], "no directory"),
+        (["--report", "folder.csv"], "it is a directory"),
+        (["--report", "link.csv"], "it is an input"),
+        (["--report", "other.csv"], "its columns must be image_id1,image_id2,name1"),
+        (["--report", "marked.csv"], "its columns must be image_id1"),
+        (["--report", "short.csv"], "its row 1 does not have 14 cells"),
+        (["--report", "bytes.csv"], "'utf-8' codec can't decode"),
+        (["--images", "photos"], "there is no --html"),
+    ],
+)
+def test_a_report_that_cannot_be_written_or_continued_stops_before_the_work(
+    database: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    """A table that a spreadsheet saved begins with a mark."""
+    monkeypatch.chdir(database.parent)
+    Path("folder.csv").mkdir()
+    Path("link.csv").symlink_to(database)
+    Path("other.csv").write_text("names,of,something\n1,2,3\n")
+    Path("marked.csv").write_text("\ufeff" + ",".join(COLUMNS), encoding="utf-8")
+    Path("short.csv").write_text(",".join(COLUMNS) + "\n1,2\n" + "1," * 12 + "1\n")
+    Path("bytes.csv").write_bytes(b"\xff\xfe\x00")
     with unchanged(database):
-        assert str(database) in refusal(["colmap", str(database)], capfd)
+        assert says in refusal(["colmap", str(database), *arguments], capfd)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"min_inliers": 0}, ValueError, "`min_inliers` must be at least 1, got 0"),
+        ({"batch_size": 0}, ValueError, "`batch_size` must be at least 1, got 0"),
+        ({"least_evidence": -1.0}, ValueError, "`least_evidence` must be a finite number of at least 0, got -1.0"),
+        ({"keep_stationary": "False"}, TypeError, "`keep_stationary` must be True or False, got 'False'"),
+    ],
+)
+def test_options_are_checked(database: Path, options: dict[str, Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        verify(database, **options)
+
+
+def test_a_database_that_another_run_filters_is_refused(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with colmap_database.opened(database):
+        assert f"{database} is in use by another run" in refusal(["colmap", str(database)], capfd)
 
 
 def test_a_database_locked_by_another_process(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -499,11 +541,6 @@ def test_a_database_locked_by_another_process(database: Path, capfd: pytest.Capt
         assert f"cannot write to {database}: database is locked" in refusal(["colmap", str(database)], capfd)
         other.communicate()
     assert geometries(database) == {}
-
-
-def test_a_database_that_another_run_filters_is_refused(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with colmap_database.opened(database):
-        assert f"{database} is in use by another run" in refusal(["colmap", str(database)], capfd)
 
 
 @pytest.mark.skipif(not hasattr(os, "seteuid"), reason="needs users")
@@ -575,19 +612,6 @@ sys.exit(cli.main(["colmap", sys.argv[1], "--n-jobs", "2", "--batch-size", "4"])
 """
 
 
-def test_damaged_pages_are_told_before_the_work(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """COLMAP may end the process, with traces of its own, when it writes to such a database."""
-    with closing(sqlite3.connect(database)) as connection:
-        (size,) = connection.execute("PRAGMA page_size").fetchone()
-        index = "SELECT rootpage FROM sqlite_master WHERE type = 'index' AND tbl_name = 'images'"
-        (page,) = connection.execute(index).fetchone()
-    contents = bytearray(database.read_bytes())
-    contents[size * (page - 1) : size * page] = bytes(size)
-    database.write_bytes(contents)
-    with unchanged(database):
-        assert f"{database} is damaged" in refusal(["colmap", str(database)], capfd)
-
-
 def test_a_full_disk_is_told_before_a_batch_is_written(
     database: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -617,57 +641,11 @@ def test_what_cannot_be_closed_is_told_and_never_closed_again() -> None:
     assert closed == [0]
 
 
-def test_the_report_never_takes_the_place_of_the_database(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    path = database.rename(database.with_suffix(".csv"))
-    with unchanged(path):
-        assert "it is an input" in refusal(["colmap", str(path), "--report", str(path)], capfd)
-
-
-def test_a_link_named_like_a_part_of_the_report_leads_to_nothing(database: Path, tmp_path: Path) -> None:
-    (tmp_path / "victim").write_text("precious")
-    (tmp_path / "report.csv.part").symlink_to(tmp_path / "victim")
-    verify(database, n_jobs=1, report=tmp_path / "report.csv")
-    assert (tmp_path / "victim").read_text() == "precious"
-    assert not (tmp_path / "report.csv").is_symlink()
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [("report.txt", "end 'report.txt' in .csv"), ("no/r.csv", "no directory"), ("folder.csv", "it is a directory")],
-)
-def test_a_report_that_cannot_be_written_stops_before_the_work(
-    database: Path, capfd: pytest.CaptureFixture[str], name: str, says: str
-) -> None:
-    (database.parent / "folder.csv").mkdir()
-    with unchanged(database):
-        assert says in refusal(["colmap", str(database), "--report", str(database.parent / name)], capfd)
-
-
 def test_without_pycolmap_one_line_says_what_to_install(
     database: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pycolmap", None)
     assert 'needs pycolmap: pip install "ruzhash-cv[colmap]"' in refusal(["colmap", str(database)], capfd)
-
-
-@pytest.mark.parametrize("name", ["min_inliers", "batch_size"])
-def test_counts_are_checked(database: Path, name: str) -> None:
-    options: dict[str, Any] = {name: 0}
-    with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got 0"):
-        verify(database, **options)
-
-
-def test_what_is_neither_true_nor_false_is_named(database: Path) -> None:
-    with pytest.raises(TypeError, match="`keep_stationary` must be True or False, got 'False'"):
-        verify(database, keep_stationary="False")  # type: ignore[arg-type]
-
-
-def test_least_evidence_is_checked(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match=r"`least_evidence` must be a finite number of at least 0, got -1.0"):
-        verify(database, least_evidence=-1.0)
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(["colmap", str(database), "--least-evidence", "-1"])
-    assert "--least-evidence: must be a number from 0 on, got -1" in capfd.readouterr().err
 
 
 def test_a_database_locked_while_it_is_filtered_says_so(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -695,7 +673,7 @@ def test_a_database_locked_while_it_is_filtered_says_so(database: Path, monkeypa
 # Pages
 
 
-def test_every_pair_has_a_page_also_after_a_run_that_goes_on(
+def test_every_pair_has_one_page_also_after_a_resumed_run(
     database: Path, tmp_path: Path, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("bokeh")
@@ -708,7 +686,7 @@ def test_every_pair_has_a_page_also_after_a_run_that_goes_on(
     # COLMAP's first pixel has its corner at 0.
     assert all('"corner":0.0' in path.read_text(encoding="utf-8") for path in (pages / "pairs").iterdir())
     verify(database, n_jobs=1, html=pages)  # the pair that shares nothing is done again
-    assert (pages / "pairs.js").read_text(encoding="utf-8").startswith(rows)
+    assert sorted((pages / "pairs.js").read_text(encoding="utf-8").splitlines()) == sorted(rows.splitlines())
 
 
 def test_a_page_tells_of_a_pair_that_cannot_be_read(database: Path, tmp_path: Path) -> None:
@@ -778,15 +756,11 @@ def test_a_calibrated_geometry_has_the_angle_of_its_rays() -> None:
 def test_cameras_are_known_where_their_focal_length_is_a_prior_or_the_caller_says_so(
     database: Path, prior: bool, calibrated: bool | None, known: bool
 ) -> None:
-    verify(with_cameras(database, prior), calibrated=calibrated, n_jobs=1)
+    flag = {None: [], True: ["--calibrated"], False: ["--no-calibrated"]}[calibrated]
+    assert cli.main(["colmap", str(with_cameras(database, prior)), *flag, "--n-jobs", "1"]) == 0
     rigid = [int(item.config) for pair, item in geometries(database).items() if max(pair) <= N_VIEWS]
     assert rigid.count(2) == (N_RIGID if known else 0)
     assert 3 in rigid or known
-
-
-def test_the_command_takes_the_flag_of_cameras(database: Path) -> None:
-    cli.main(["colmap", str(with_cameras(database, prior=False)), "--calibrated", "--n-jobs", "1"])
-    assert {int(item.config) for pair, item in geometries(database).items() if max(pair) <= N_VIEWS} == {2}
 
 
 def test_a_camera_that_cannot_be_one_is_told_for_its_pairs(database: Path) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import cv2
+import numpy as np
 import pytest
 from report_cases import HEIGHT, WIDTH, two_planes
 
 from ruzhash_cv import cli
+from ruzhash_cv.pipelines.features import read_image
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.pages import open_pages
 from ruzhash_cv.pipelines.pairs import flagged
@@ -59,7 +62,7 @@ def test_a_row_leads_to_the_data_of_a_pair_and_to_its_photographs(tmp_path: Path
         assert small is not None
         assert max(small.shape) == 120
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        "index.html", "pair.html", "pairs.js", "pairs", "photos", "thumbnails",
+        "index.html", "pair.html", "pairs.js", "pairs", "photos", "thumbnails", "ruzhash_cv.txt",
     }  # fmt: skip
 
 
@@ -82,31 +85,24 @@ def test_a_pair_that_could_not_be_read_has_a_row_with_the_reason(tmp_path: Path)
     assert (row["matches"], row["kept"], row["reason"]) == (0, 0, "UnusableFile: <gone>")
 
 
-def test_a_run_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
-    with open_pages(tmp_path / "out", None) as pages:
-        assert pages is not None
-        pages.add(("a.png", "b.png"), POINTS, CASE.result)
-        pages.add(("a.png", "c.png"), POINTS, CASE.result)
+def test_each_pair_has_one_row_also_after_killed_and_repeated_runs(tmp_path: Path) -> None:
     rows = tmp_path / "out" / "pairs.js"
-    rows.write_text(rows.read_text(encoding="utf-8")[:-9], encoding="utf-8")
-    with open_pages(tmp_path / "out", None) as pages:
-        assert pages is not None
-        assert pages.holds(("a.png", "b.png"))
-        assert not pages.holds(("a.png", "c.png"))
-        assert not pages.holds(("a.pngb.png", ""))
-        pages.add(("a.png", "c.png"), POINTS, CASE.result)
-        assert pages.holds(("a.png", "c.png"))
-    assert [row["image2"] for row in held(rows)] == ["b.png", "c.png"]
+    for cut in (9, 0, 0):
+        with open_pages(tmp_path / "out", None) as pages:
+            assert pages is not None
+            pages.add(("a.png", "b.png"), POINTS, CASE.result)
+            pages.add(("a.png", "c.png"), POINTS, CASE.result)
+        assert [row["image2"] for row in held(rows)] == ["b.png", "c.png"]
+        rows.write_text(rows.read_text(encoding="utf-8")[: -cut or None], encoding="utf-8")
 
 
-def test_a_folder_of_other_files_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    with (
-        pytest.raises(UnusableFile, match="was not written by this command; nothing is overwritten"),
-        open_pages(tmp_path, None),
-    ):
+@pytest.mark.parametrize("name", ["notes.txt", "index.html", "pair.html", "pairs.js"])
+def test_a_folder_of_other_files_is_refused_and_left_as_it_is(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(UnusableFile, match="is no folder of pages; nothing is overwritten"), open_pages(tmp_path, None):
         pass
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine"
 
 
 def test_two_runs_do_not_write_one_folder(tmp_path: Path) -> None:
@@ -116,6 +112,48 @@ def test_two_runs_do_not_write_one_folder(tmp_path: Path) -> None:
         open_pages(tmp_path / "out", None),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret.png", "{}/secret.png", "out.png", "loop.png", "fifo", "zero", "a\0b", "x" * 300]
+)
+def test_photographs_outside_the_folder_and_devices_are_never_read(tmp_path: Path, images: Path, name: str) -> None:
+    cv2.imwrite(str(tmp_path / "secret.png"), CASE.img1)
+    (images / "out.png").symlink_to(tmp_path / "secret.png")
+    (images / "loop.png").symlink_to("loop.png")
+    (images / "zero").symlink_to("/dev/zero")
+    os.mkfifo(images / "fifo")
+    name = name.format(tmp_path)
+    with open_pages(tmp_path / "pages", images) as pages:
+        assert pages is not None
+        pages.add((name, "b.png"), POINTS, CASE.result)
+        assert [*pages.not_shown.items()] == [(name, f"{name!r} is not a file in {images}")]
+    (row,) = held(tmp_path / "pages" / "pairs.js")
+    assert [row["thumbnail1"] == "", row["thumbnail2"] == ""] == [True, False]
+
+
+@pytest.mark.parametrize("size", [None, (WIDTH, HEIGHT), (HEIGHT, WIDTH)])
+def test_photographs_are_shown_as_their_keypoints_saw_them(
+    tmp_path: Path, images: Path, size: tuple[int, int] | None
+) -> None:
+    """Phones store portraits on their side, and the EXIF data turns them: COLMAP and hloc do not."""
+    assert CASE.img1.shape[:2] == (HEIGHT, WIDTH)
+    (images / "a.jpg").write_bytes(portrait(CASE.img1))
+    assert read_image(images / "a.jpg").shape[:2] == (WIDTH, HEIGHT)
+    with open_pages(tmp_path / "out", images) as pages:
+        assert pages is not None
+        pages.add(("a.jpg", "b.png"), POINTS, CASE.result, (size, None))
+    (row,) = held(tmp_path / "out" / "pairs.js")
+    (pair,) = held(tmp_path / "out" / "pairs" / f"{row['id']}.js")
+    assert (pair["photos"][0]["width"], pair["photos"][0]["height"]) == (size or (WIDTH, HEIGHT))
+
+
+def portrait(image: np.ndarray) -> bytes:
+    """Return a JPEG file whose EXIF data turns it by a quarter."""
+    contents = cv2.imencode(".jpg", image)[1].tobytes()
+    tiff = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"
+    exif = b"Exif\0\0" + tiff
+    return contents[:2] + b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif + contents[2:]
 
 
 def test_names_in_any_bytes_and_with_html_are_data(tmp_path: Path) -> None:

@@ -1,0 +1,475 @@
+"""What the package is judged by, in one runner: a measure is its suites, its methods, a row, and the columns of its table.
+
+    python benchmarks/evaluate.py accuracy --suite adelaidermf photographed --half judge --seeds 5
+    python benchmarks/evaluate.py near poses models motions --half judge --seeds 5     # near misses, poses, single models, motions
+    PYTHONPATH=../before python benchmarks/evaluate.py accuracy --methods ruzhash_cv --rows before
+    python benchmarks/evaluate.py compare before/accuracy.csv after/accuracy.csv        # two versions, paired by problem
+
+Prints a table for each suite and half, in Markdown, with the command, the versions and the machine. Rows of single problems are kept
+beside the results, out of the repository, and a second call computes what is missing. `--store` writes the means into `results`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from geometry import residuals
+from measures import (
+    N_BINS,
+    label_error,
+    mask_quality,
+    model_errors,
+    paired_difference,
+    pose_error,
+    pose_score,
+    refit_error,
+    reliability,
+    roc_auc,
+)
+from methods import OURS, TUNED, Answer, Method, mask_methods, model_methods, near_methods, own_methods, pose_methods
+from problems import JUDGE_SEED, Problem
+from report import ABSENT, RESULTS, ROWS, about_this_run, append_row, markdown, read_rows, shown
+from suites import GROUPS, SUITES, problems
+
+KEY = ["suite", "half", "problem", "method", "seed"]
+MEASURES = ["f1", "precision", "recall", "balanced_accuracy", "auc", "label_error", "refit_error", "ms"]
+RATES = (0.01, 0.05, 0.1)
+BINS = [f"{name}{place}" for name in ("count", "sum", "true") for place in range(N_BINS)]
+PRECISE, WITHIN, CUTS = 1.0, 3.0, (20.0, 50.0)  # pixels, pixels, evidence
+Row = dict[str, Any]
+Column = tuple[str, str, Callable[[pd.Series], float], int]
+"""Title, column of the rows, how the problems are summed up, digits."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is asked of which methods on which suites; the first column is compared between methods, paired by problem."""
+
+    suites: tuple[str, ...]
+    methods: Callable[[], dict[str, Method]]
+    row: Callable[[Problem, Answer], Row]
+    columns: tuple[Column, ...]
+    is_shuffled: bool = True
+
+
+def mean(values: pd.Series) -> float:
+    """The mean of the known values."""
+    return float(values.mean())
+
+
+def median(values: pd.Series) -> float:
+    """A value in the middle: between two infinite errors there is no number."""
+    return float(values.quantile(0.5, interpolation="nearest"))
+
+
+def share_below(limit: float, values: pd.Series) -> float:
+    """The share of known values below a limit."""
+    return float((values.dropna() < limit).mean())
+
+
+def auc_at(limit: float, values: pd.Series) -> float:
+    """The AUC of pose errors up to so many degrees."""
+    return float(pose_score(values.to_numpy(), limit).mean())
+
+
+# --- What a row holds.
+
+
+def mask_row(problem: Problem, answer: Answer) -> Row:
+    """Every measure of a mask that applies; NaN for the others."""
+    judged = problem.judged
+    true, row = problem.labels[judged] > 0, dict.fromkeys(MEASURES[4:7], float("nan"))
+    if answer.scores is not None:
+        row["auc"] = roc_auc(answer.scores[judged], ~true)
+    if answer.labels is not None:
+        row["label_error"] = label_error(answer.labels[judged], problem.labels[judged])
+    if len(problem.models) == 1 and problem.exact1 is not None and problem.exact2 is not None:
+        points = problem.points1, problem.points2, answer.mask, problem.exact1, problem.exact2
+        row["refit_error"] = refit_error(problem.kind, *points, problem.models[0])
+    return mask_quality(answer.mask[judged], true) | row
+
+
+def near_row(problem: Problem, answer: Answer) -> Row:
+    """Shares kept of near misses and of the other true matches, and the mean probability of near misses."""
+    probabilities = (
+        np.full(len(problem.labels), np.nan) if answer.result is None else answer.result.inlier_probabilities
+    )
+    true, moved = problem.labels > 0, problem.moved
+    return {
+        "kept": answer.mask[moved].mean(),
+        "others": answer.mask[true].mean(),
+        "probability": probabilities[moved].mean(),
+    }
+
+
+def calibration_row(problem: Problem, answer: Answer) -> Row:
+    """Sums over the judged matches: the bins of probabilities, how many are kept, how many of them are wrong and are expected to be."""
+    judged = problem.judged
+    true, kept, probabilities = (
+        problem.labels[judged] > 0,
+        answer.mask[judged],
+        answer.result.inlier_probabilities[judged],
+    )
+    counts, sums, hits = reliability(probabilities, true)
+    row = dict(zip(BINS, np.concatenate([counts, sums, hits]).tolist(), strict=True))
+    wrong, expected = (kept & ~true).sum(), (1 - probabilities[kept]).sum()
+    error = np.abs(sums - hits).sum() / max(counts.sum(), 1)
+    shares = {
+        "error": error,
+        "wrong_share": wrong / max(kept.sum(), 1),
+        "expected_share": expected / max(kept.sum(), 1),
+    }
+    return row | {"kept": kept.sum(), "wrong": wrong, "expected": expected} | shares
+
+
+def model_row(problem: Problem, answer: Answer) -> Row:
+    """Errors of the model on true matches free of noise, of the structure it fits best; F1 for the structure the mask fits best."""
+    structures = [number for number in np.unique(problem.labels) if number > 0]
+    judged, row = problem.judged, {"px": np.nan, "px95": np.nan, "f1": np.nan, "within": 0.0}
+    if answer.model is not None:
+        row["within"] = float((residuals(problem.kind, answer.model, problem.points1, problem.points2) <= WITHIN).sum())
+    if structures:
+        row["f1"] = max(
+            mask_quality(answer.mask[judged], problem.labels[judged] == number)["f1"] for number in structures
+        )
+    if problem.exact1 is not None:
+        points = [(problem.exact1, problem.exact2)]
+        if len(problem.models) > 1:
+            nearest = np.argmin([residuals(problem.kind, model, *points[0]) for model in problem.models], axis=0)
+            points = [
+                (points[0][0][nearest == number], points[0][1][nearest == number]) for number in np.unique(nearest)
+            ]
+        errors = [model_errors(problem.kind, answer.model, *part) for part in points]
+        row["px"], row["px95"] = min(tuple(np.percentile(of, [50, 95], method="nearest")) for of in errors)
+    return row
+
+
+def motion_row(problem: Problem, answer: Answer) -> Row:
+    """Whether the first model and the first motion are rigid and of little noise, how many motions there are, and what is kept."""
+    models, motions = answer.result.models[:1], answer.result.motions
+    is_precise = [
+        any(of.kind != "homography" and of.noise_scale < PRECISE for of in first) for first in (models, motions[:1])
+    ]
+    kept = answer.mask[problem.labels > 0].mean() if problem.labels.any() else np.nan
+    return {
+        "model": is_precise[0],
+        "motion": is_precise[1],
+        "motions": len(motions),
+        "several": len(motions) > 1,
+        "kept": kept,
+    }
+
+
+def pose_row(problem: Problem, answer: Answer) -> Row:
+    """The error of the pose in degrees, and F1 of the mask."""
+    f1 = mask_quality(answer.mask[problem.judged], problem.labels[problem.judged] > 0)["f1"]
+    wrong = (problem.labels[problem.judged] == 0).any()
+    return {
+        "error": pose_error(answer.pose, problem.cameras),
+        "f1": f1 if wrong else np.nan,
+        "found": answer.pose is not None,
+    }
+
+
+def pair_row(problem: Problem, answer: Answer) -> Row:
+    """How sure it is that two pictures share anything, and how many matches are kept."""
+    evidence = answer.result.evidence
+    return {"evidence": evidence, **{f"above{cut:g}": evidence >= cut for cut in CUTS}, "kept": answer.mask.sum()}
+
+
+def overlay_row(problem: Problem, answer: Answer) -> Row:
+    """Shares kept of the scene (1), of static matches (2) and of mismatches (0), and what is said of the static ones."""
+    result, groups = (
+        answer.result,
+        {"scene": problem.labels == 1, "static": problem.labels == 2, "wrong": problem.labels == 0},
+    )
+    row = {name: answer.mask[rows].mean() if rows.any() else np.nan for name, rows in groups.items()}
+    stationary = [number for number, model in enumerate(result.models) if model.stationary]
+    moving = next((number for number, motion in enumerate(result.motions) if not motion.stationary), -2)
+    row["called"] = np.isin(result.labels[groups["static"]], stationary).mean()
+    return row | {"joined": (result.motion_labels[groups["static"]] == moving).mean()}
+
+
+def seed_row(problem: Problem, answer: Answer) -> Row:
+    """The mask itself: `changes` compares those of all seeds."""
+    f1 = mask_quality(answer.mask[problem.judged], problem.labels[problem.judged] > 0)["f1"]
+    return {"f1": f1, "mask": np.packbits(answer.mask).tobytes().hex(), "n": len(answer.mask)}
+
+
+def changes(rows: pd.DataFrame) -> pd.DataFrame:
+    """For each problem and method: verdicts against the majority of a match's, matches whose verdict changes, the range of F1."""
+    found = []
+    for key, of in rows.groupby(["suite", "half", "problem", "method"], sort=False):
+        bits = [
+            np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8), count=int(n))
+            for text, n in zip(of["mask"], of.n, strict=True)
+        ]
+        share = np.mean(bits, axis=0)
+        against, change = np.minimum(share, 1 - share).mean(), ((share > 0) & (share < 1)).mean()
+        found.append((*key, 0, 100 * against, 100 * change, np.ptp(of.f1), of.f1.mean(), of.ms.median()))
+    return pd.DataFrame(found, columns=[*KEY, "against", "changed", "range", "f1", "ms"])
+
+
+TIME: Column = ("median ms", "ms", median, 1)
+F1: Column = ("F1", "f1", mean, 3)
+POSED = ("posed", "poses", "poses-distorted", "poses-fisheye", "poses-sift", "poses-sift-without-ratio")
+MASKS: tuple[Column, ...] = (
+    F1, ("lowest F1", "f1", min, 3), ("precision", "precision", mean, 3), ("recall", "recall", mean, 3),
+    ("balanced accuracy", "balanced_accuracy", mean, 3), ("AUC", "auc", mean, 3), ("label error", "label_error", mean, 3),
+    ("median refit error (px)", "refit_error", median, 2), TIME,
+)  # fmt: skip
+NEAR: tuple[Column, ...] = (
+    ("near misses kept", "kept", mean, 3), ("others kept", "others", mean, 3),
+    ("probability of near misses", "probability", mean, 3), TIME,
+)  # fmt: skip
+ONE_MODEL: tuple[Column, ...] = (
+    ("below 1 px", "px", partial(share_below, PRECISE), 3), ("median error (px)", "px", median, 3),
+    ("95 % of points below 1 px", "px95", partial(share_below, PRECISE), 3), ("F1 of the mask", "f1", mean, 3),
+    ("matches within 3 px", "within", mean, 1), TIME,
+)  # fmt: skip
+MOTIONS: tuple[Column, ...] = (
+    ("precise motion first in `models`", "model", mean, 3), ("in `motions`", "motion", mean, 3), ("motions", "motions", mean, 2),
+    ("more than one", "several", mean, 3), ("true matches kept", "kept", mean, 3), TIME,
+)  # fmt: skip
+POSES: tuple[Column, ...] = (
+    ("AUC@10°", "error", partial(auc_at, 10.0), 3), ("AUC@5°", "error", partial(auc_at, 5.0), 3),
+    ("AUC@20°", "error", partial(auc_at, 20.0), 3), ("median error (°)", "error", median, 2), ("F1 of the mask", "f1", mean, 3),
+    ("has a pose", "found", mean, 3), TIME,
+)  # fmt: skip
+CALIBRATION: tuple[Column, ...] = (
+    ("calibration error", "error", mean, 3), ("wrong among the kept", "wrong_share", mean, 3),
+    ("expected", "expected_share", mean, 3), TIME,
+)  # fmt: skip
+PAIRS: tuple[Column, ...] = (
+    ("median evidence", "evidence", median, 1), *((f"above {cut:g}", f"above{cut:g}", mean, 3) for cut in CUTS),
+    ("matches kept", "kept", mean, 1), TIME,
+)  # fmt: skip
+OVERLAYS: tuple[Column, ...] = (
+    ("scene kept", "scene", mean, 3), ("static kept", "static", mean, 3), ("mismatches kept", "wrong", mean, 3),
+    ("static called static", "called", mean, 3), ("static in the scene's motion", "joined", mean, 3),
+)  # fmt: skip
+SEEDS: tuple[Column, ...] = (
+    ("against the majority, %", "against", mean, 2), ("ever changes, %", "changed", mean, 2), ("largest range of F1", "range", max, 3),
+    F1, TIME,
+)  # fmt: skip
+AT_RATES = {f"at {rate:g}": {"false_discovery_rate": rate} for rate in RATES}
+MEASURE: dict[str, Measure] = {
+    "accuracy": Measure(("all",), mask_methods, mask_row, MASKS),
+    "near": Measure(("near", "near-drawn"), near_methods, near_row, NEAR),
+    "models": Measure(("one-model",), model_methods, model_row, ONE_MODEL),
+    "motions": Measure(("building", "static"), partial(own_methods, at_3_px={"threshold": 3.0}), motion_row, MOTIONS),
+    "poses": Measure(POSED, pose_methods, pose_row, POSES),
+    "calibration": Measure(("all",), partial(own_methods, **AT_RATES), calibration_row, CALIBRATION),
+    "pairs": Measure(("pairs",), own_methods, pair_row, PAIRS),
+    "overlays": Measure(("overlays",), partial(own_methods, dropped={"keep_stationary": False}), overlay_row, OVERLAYS),
+    "seeds": Measure(("seeds",), own_methods, seed_row, SEEDS, is_shuffled=False),
+}
+
+
+# --- The loop.
+
+
+def run_once(measure: Measure, problem: Problem, method: Method, seed: int) -> Row:
+    """What a measure says of one method on a problem in the seed's order, timed on the processor."""
+    given = problem.shuffled(seed) if measure.is_shuffled else problem
+    start = time.process_time()
+    answer = method(given, seed)
+    return {"n": len(problem.labels)} | measure.row(given, answer) | {"ms": 1e3 * (time.process_time() - start)}
+
+
+def select(methods: dict[str, Method], wanted: list[str] | None) -> dict[str, Method]:
+    """Methods by exact name, else by the beginning of their name; all if none is wanted."""
+    chosen = {}
+    for text in [""] if wanted is None else wanted:
+        matches = [text] if text in methods else [name for name in methods if name.startswith(text)]
+        if not matches:
+            ABSENT.setdefault(text, "no such method here")
+        chosen |= {name: methods[name] for name in matches}
+    return chosen
+
+
+def collect(name: str, options: argparse.Namespace) -> pd.DataFrame:
+    """All rows that belong to this call; those that are not there yet are measured."""
+    measure, path = MEASURE[name], options.rows / f"{name}.csv"
+    available = measure.methods()
+    methods, redo = select(available, options.methods), select(available, options.redo)
+    done = set(read_rows(path, KEY)[KEY].itertuples(index=False, name=None))
+    keys, is_warm = set(), set()
+    halves = ("tune", "judge") if options.half == "both" else (options.half,)
+    for half in halves:
+        first = JUDGE_SEED if half == "judge" else 0
+        for problem in problems(options.suite or list(measure.suites), half, options.per_cell):
+            for method, seed in product(methods, range(first, first + options.seeds)):
+                key = problem.suite, half, problem.name, method, seed
+                keys.add(key)
+                if key in done and method not in redo:
+                    continue
+                if method not in is_warm:  # it compiles and imports before the clock runs
+                    methods[method](problem, seed)
+                    is_warm.add(method)
+                append_row(path, dict(zip(KEY, key, strict=True)) | run_once(measure, problem, methods[method], seed))
+                print(f"\r{name}: {len(keys)} rows", end="", file=sys.stderr)
+    if not keys:
+        raise SystemExit(f"no problems for {name}: are its files here?")
+    rows = read_rows(path, KEY)
+    return rows[[key in keys for key in rows[KEY].itertuples(index=False, name=None)]]
+
+
+# --- Tables.
+
+
+def leads(rows: pd.DataFrame, first: Column) -> dict[str, tuple[float, float]]:
+    """Paired differences of the first column, this package minus each other method, with standard errors over problems."""
+    scores = rows.assign(score=[first[2](rows[first[1]].iloc[[at]]) for at in range(len(rows))])
+    means = scores.groupby(["problem", "method"], sort=False).score.mean().unstack("method").dropna()
+    return (
+        {name: paired_difference(means[OURS].to_numpy(), means[name].to_numpy()) for name in means}
+        if OURS in means
+        else {}
+    )
+
+
+def table(rows: pd.DataFrame, columns: tuple[Column, ...]) -> str:
+    """A line for each method of one suite and half, best first."""
+    first, lead, lines = columns[0], leads(rows, columns[0]), []
+    for method, of in rows.groupby("method", sort=False):
+        cells = [shown(column[2](of[column[1]]), column[3]) for column in columns]
+        difference = (
+            "" if method == OURS or method not in lead else shown(lead[method][0], first[3], lead[method][1], "+")
+        )
+        lines.append(
+            (first[2](of[first[1]]), [f"{method} (tuned)" if method in TUNED else str(method), *cells, difference])
+        )
+    falling = first[1] in ("f1", "px", "error", "model", "evidence")
+    order = sorted(lines, key=lambda line: -line[0] if falling else line[0])
+    return markdown(
+        ["method", *(title for title, *_ in columns), f"{first[0]}, {OURS} minus this"], [line for _, line in order]
+    )
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line for each suite, half and method of accuracy: means over the problems that all methods answered, with errors.
+
+    `refit_error` and `ms` are medians. `lead` is the paired difference in F1 of this package's default to the method.
+    """
+    found = []
+    for (suite, half), own in rows.groupby(["suite", "half"], sort=False):
+        means = own.groupby(["method", "problem"], sort=False)[MEASURES].mean()
+        f1 = means.f1.unstack("method").dropna()
+        kept = means[means.index.get_level_values("problem").isin(f1.index)].groupby("method")
+        result, middle = kept.mean(), kept.median()
+        result["refit_error"], result["ms"] = middle.refit_error, middle.ms
+        lead = f1.rsub(f1[OURS], axis=0) if OURS in f1 else f1 * float("nan")
+        result.insert(0, "problems", len(f1))
+        result.insert(2, "f1_error", f1.sem())
+        result.insert(3, "lowest_f1", f1.min())
+        found.append(result.assign(lead=lead.mean(), lead_error=lead.sem(), suite=suite, half=half).reset_index())
+    return pd.concat(found).set_index(["suite", "half", "method"])
+
+
+def reliabilities(rows: pd.DataFrame) -> pd.DataFrame:
+    """For each suite and bin of probabilities: how many matches, their mean probability, and the share of true ones."""
+    found = []
+    for suite, of in rows[rows.method == OURS].groupby("suite", sort=False):
+        for place in range(N_BINS):
+            count, total, true = (of[f"{name}{place}"].sum() for name in ("count", "sum", "true"))
+            if count:
+                found.append((suite, place, int(count), total / count, true / count))
+    return pd.DataFrame(found, columns=["suite", "bin", "count", "probability", "true"])
+
+
+def store(found: pd.DataFrame) -> None:
+    """Put means of accuracy in the place of the same suites' in `results`."""
+    path = RESULTS / "accuracy.csv"
+    if path.exists():
+        earlier = pd.read_csv(path, index_col=list(found.index.names))
+        kept = ~earlier.index.droplevel("method").isin(found.index.droplevel("method"))
+        found = pd.concat([earlier[kept], found])
+    found.to_csv(path, float_format="%.5g")
+
+
+def store_all(name: str, rows: pd.DataFrame, tables: dict[tuple[str, str], str]) -> None:
+    """Write what docs/benchmarks.md is made of."""
+    if name == "accuracy":
+        store(summary(rows))
+    else:
+        text = "\n\n".join(f"### {suite}, {half} half\n\n{part}" for (suite, half), part in tables.items())
+        (RESULTS / f"{name}.md").write_text(f"{text}\n\n{about_this_run()}\n", encoding="utf-8")
+    if name == "calibration":
+        reliabilities(rows).to_csv(RESULTS / f"calibration_{rows.half.iloc[0]}.csv", index=False, float_format="%.5g")
+
+
+def compare(before: Path, after: Path) -> str:
+    """Paired differences of two files of rows, after minus before, for each suite and column; seeds are averaged first."""
+    tables = [pd.read_csv(path, dtype={"problem": str}) for path in (before, after)]
+    numbers = [
+        column
+        for column in tables[0].columns
+        if column not in (*KEY, "n", *BINS) and tables[0][column].dtype.kind in "fib"
+    ]
+    means = [of.groupby(KEY[:4], sort=False)[numbers].mean() for of in tables]
+    both = means[0].merge(means[1], left_index=True, right_index=True, suffixes=(" A", " B"))
+    lines = []
+    for (suite, method), of in both.groupby(["suite", "method"], sort=False):
+        for column in numbers:
+            pairs = of[[f"{column} A", f"{column} B"]].dropna()
+            if len(pairs):
+                difference = paired_difference(pairs.iloc[:, 1].to_numpy(float), pairs.iloc[:, 0].to_numpy(float))
+                cells = (shown(float(pairs.iloc[:, at].mean()), 4) for at in (0, 1))
+                lines.append(
+                    [f"{suite}: {method}", column, str(len(pairs)), *cells, shown(difference[0], 4, difference[1], "+")]
+                )
+    return markdown(["suite: method", "measure", "problems", "A", "B", "B - A"], lines)
+
+
+def main() -> None:
+    """Measure what is missing, then print the tables."""
+    if sys.argv[1:2] == ["compare"]:
+        print(compare(Path(sys.argv[2]), Path(sys.argv[3])))
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "measures",
+        nargs="+",
+        choices=MEASURE,
+        metavar="MEASURE",
+        help=f"of {', '.join(MEASURE)}; or compare A.csv B.csv",
+    )
+    parser.add_argument(
+        "--suite", nargs="+", choices=[*SUITES, *GROUPS], metavar="SUITE", help="default: those of the measure"
+    )
+    parser.add_argument("--half", default="tune", choices=["tune", "judge", "both"])
+    parser.add_argument("--seeds", type=int, default=5, help="repetitions of each problem")
+    parser.add_argument("--per-cell", type=int, default=2, help="rendered problems per mismatch rate and kind")
+    parser.add_argument("--methods", nargs="+", help="names or their beginnings; default all")
+    parser.add_argument("--redo", nargs="+", default=[], metavar="METHOD", help="compute these methods' rows anew")
+    parser.add_argument("--rows", type=Path, default=ROWS, metavar="FOLDER", help="keep the rows there")
+    parser.add_argument("--store", action="store_true", help="write the means into `results`")
+    options = parser.parse_args()
+    for name in options.measures:
+        rows = collect(name, options)
+        rows = changes(rows) if name == "seeds" else rows
+        groups = rows.groupby(["suite", "half"], sort=False)
+        tables = {key: table(of, MEASURE[name].columns) for key, of in groups}
+        for (suite, half), text in tables.items():
+            print(
+                f"\n### {name}, {suite}, {half} half: {groups.get_group((suite, half)).problem.nunique()} problems\n\n{text}",
+                flush=True,
+            )
+        if options.store:
+            store_all(name, rows, tables)
+    print("", about_this_run(), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

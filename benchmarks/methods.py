@@ -1,0 +1,431 @@
+"""Every method under comparison behind one call, (problem, seed) -> Answer; `report.ABSENT` names what is missing here."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import cv2
+import numpy as np
+from geometry import Matrix, Points, residuals
+from lpm import locality_preserving_matching
+from numpy.typing import NDArray
+from problems import Cameras, Problem
+from report import ABSENT
+
+from ruzhash_cv import Camera, FilterResult, filter_points, find_fundamental_matrix, find_homography
+
+OURS = "ruzhash_cv"
+#: Settings chosen because they are the best for AdelaideRMF.
+TUNED = ("sequential H USAC_MAGSAC 12 px",)
+MODELS = {"H": "homography", "F": "fundamental"}
+FEWEST = {"homography": 4, "fundamental": 8}
+#: OpenCV's rows stand twice: with its defaults, and with these, under a name that ends in " 100k".
+MANY = {"maxIters": 100_000, "confidence": 0.9999}
+FAR = 1e6  # baselines; OpenCV takes no point beyond 50 for one before the camera by default
+Mask = NDArray[np.bool_]
+Pose = tuple[Matrix, NDArray[np.float64]]
+Found = tuple[Matrix | None, Mask]
+"""A model, None if there is none, and its inliers."""
+Estimator = Callable[[Points, Points, int], Found]
+"""Points of both images and a seed."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a method says of a problem: `mask` True = keep; `scores` high = mismatch; `labels` -1 = mismatch, else the structure."""
+
+    mask: Mask
+    scores: NDArray[np.float64] | None = None
+    labels: NDArray[np.intp] | None = None
+    model: Matrix | None = None
+    pose: Pose | None = None
+    result: FilterResult | None = None
+
+
+Method = Callable[[Problem, int], Answer]
+
+
+def optional(name: str, method: str) -> ModuleType | None:
+    """A module, None if it cannot be imported."""
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # a wheel built for another numpy fails with more than ImportError
+        ABSENT[method] = f"{type(error).__name__}: {error}".splitlines()[0]
+        return None
+
+
+poselib = optional("poselib", "PoseLib")
+pydegensac = optional("pydegensac", "pydegensac")
+pysuperansac = optional("pysuperansac", "SupeRANSAC")
+pycolmap = optional("pycolmap", "pycolmap")
+
+
+# --- Estimators of one model.
+
+
+def opencv(
+    kind: str, flag: str, threshold: float, points1: Points, points2: Points, seed: int, **options: float
+) -> Found:
+    """`cv2.findHomography` or `cv2.findFundamentalMat`. USAC's flags take no seed."""
+    nothing = None, np.zeros(len(points1), bool)
+    if len(points1) < FEWEST[kind]:
+        return nothing
+    cv2.setRNGSeed(seed)
+    find = cv2.findHomography if kind == "homography" else cv2.findFundamentalMat
+    try:
+        model, mask = find(points1, points2, getattr(cv2, flag), threshold, **options)
+    except cv2.error:
+        return nothing
+    # Without a model the mask is uninitialised.
+    return nothing if model is None or model.shape != (3, 3) or mask is None else (model, mask.ravel() > 0)
+
+
+def of_poselib(
+    kind: str, points1: Points, points2: Points, seed: int, *, threshold: float | None = None, **options: float
+) -> Found:
+    """PoseLib's `estimate_homography` or `estimate_fundamental`, with its defaults unless given."""
+    if len(points1) < FEWEST[kind]:
+        return None, np.zeros(len(points1), bool)
+    estimate = poselib.estimate_homography if kind == "homography" else poselib.estimate_fundamental
+    limit = (
+        {} if threshold is None else {"max_reproj_error" if kind == "homography" else "max_epipolar_error": threshold}
+    )
+    model, info = estimate(points1, points2, {"seed": seed, **limit, **options})
+    mask = np.asarray(info["inliers"], bool)
+    return (model if mask.any() else None), mask
+
+
+def of_pydegensac(kind: str, threshold: float, points1: Points, points2: Points, seed: int) -> Found:
+    """`pydegensac.findHomography` or `findFundamentalMatrix`."""
+    if len(points1) < 8:
+        return None, np.zeros(len(points1), bool)
+    find = pydegensac.findHomography if kind == "homography" else pydegensac.findFundamentalMatrix
+    model, mask = find(points1, points2, threshold, seed=seed)
+    mask = np.asarray(mask, bool).ravel()
+    return (np.asarray(model), mask) if mask.any() and np.isfinite(model).all() else (None, np.zeros(len(mask), bool))
+
+
+def of_superansac(kind: str, threshold: float | None, points1: Points, points2: Points, seed: int) -> Found:
+    """SupeRANSAC with its defaults, but for the threshold and for even samples: the matches are in no order. It takes no seed."""
+    mask = np.zeros(len(points1), bool)
+    if len(points1) < FEWEST[kind]:
+        return None, mask
+    settings = pysuperansac.RANSACSettings()
+    settings.sampler = pysuperansac.SamplerType.Uniform
+    if threshold is not None:
+        settings.inlier_threshold = threshold
+    find = pysuperansac.estimateHomography if kind == "homography" else pysuperansac.estimateFundamentalMatrix
+    sizes = [float(side) + 1 for points in (points1, points2) for side in points.max(axis=0)]
+    model, inliers, _, _ = find(np.column_stack([points1, points2]), sizes, config=settings)
+    mask[np.asarray(inliers, int)] = True
+    return (model, mask) if mask.any() and np.isfinite(model).all() else (None, np.zeros(len(mask), bool))
+
+
+def estimators(kind: str, flags: tuple[str, ...], threshold: float) -> dict[str, Estimator]:
+    """Estimators of one kind of model by name: OpenCV's twice, PoseLib and SupeRANSAC with their defaults and with the threshold."""
+    found: dict[str, Estimator] = {}
+    for flag in flags:
+        found[f"{flag} {threshold:g} px"] = partial(opencv, kind, flag, threshold)
+        if flag != "LMEDS":  # its number of iterations follows from the confidence alone
+            found[f"{flag} {threshold:g} px 100k"] = partial(opencv, kind, flag, threshold, **MANY)
+    if poselib is not None:
+        found |= {
+            "PoseLib": partial(of_poselib, kind),
+            f"PoseLib {threshold:g} px": partial(of_poselib, kind, threshold=threshold),
+        }
+    if pydegensac is not None:
+        found[f"pydegensac {threshold:g} px"] = partial(of_pydegensac, kind, threshold)
+    if pysuperansac is not None:
+        found |= {
+            f"SupeRANSAC {threshold:g} px": partial(of_superansac, kind, threshold),
+            "SupeRANSAC": partial(of_superansac, kind, None),
+        }
+    return found
+
+
+def of_points(estimate: Estimator) -> Callable[[Problem, int], Found]:
+    """An estimator as a function of a problem."""
+    return lambda problem, seed: estimate(problem.points1, problem.points2, seed)
+
+
+def single(kind: str, find: Callable[[Problem, int], Found], problem: Problem, seed: int) -> Answer:
+    """One model with its inliers; scores are residuals to it, the pose is that of a fundamental matrix if cameras are known."""
+    model, mask = find(problem, seed)
+    if model is None:
+        return Answer(mask)
+    scores, pose = residuals(kind, model, problem.points1, problem.points2), None
+    if problem.cameras is not None and kind == "fundamental":
+        pose = pose_of_matrix(problem, model, mask)
+    return Answer(mask, scores, np.where(mask, 0, -1), model, pose)
+
+
+def in_turn(kind: str, estimate: Estimator, fewest: int, problem: Problem, seed: int, most: int = 30) -> Answer:
+    """Find a model, set its inliers aside, repeat until fewer than `fewest` agree; scores are residuals to the nearest model."""
+    points = problem.points1, problem.points2
+    labels, scores = np.full(len(points[0]), -1), np.full(len(points[0]), np.inf)
+    for index in range(most):
+        left = np.flatnonzero(labels < 0)
+        if len(left) < fewest:
+            break
+        model, inliers = estimate(points[0][left], points[1][left], seed)
+        if model is None or inliers.sum() < fewest:
+            break
+        labels[left[inliers]] = index
+        scores = np.minimum(scores, residuals(kind, model, *points))
+    return Answer(labels >= 0, scores, labels)
+
+
+# --- This package.
+
+
+def ours(problem: Problem, seed: int, **options: Any) -> Answer:
+    """`filter_points`; its pose if cameras are known."""
+    result = filter_points(problem.points1, problem.points2, rng=seed, **options)
+    pose = None
+    if problem.cameras is not None and result.motions:
+        found = result.camera_pose(*cameras_of(problem))
+        pose = found.rotation, found.translation
+    labels = result.motion_labels if problem.kind == "fundamental" else result.labels
+    return Answer(result.inlier_mask, result.anomaly_scores, np.asarray(labels), None, pose, result)
+
+
+def found_by_cv2_name(kind: str, threshold: float | None, problem: Problem, seed: int) -> Found:
+    """`find_homography` or `find_fundamental_matrix`."""
+    find = find_homography if kind == "homography" else find_fundamental_matrix
+    model, mask = find(problem.points1, problem.points2, threshold=threshold, rng=seed)
+    return model, np.ravel(mask) > 0
+
+
+def first_motion(problem: Problem, seed: int) -> Found:
+    """The matrix of the motion of most matches, and its matches; of a plane one of the matrices that fit it."""
+    result = filter_points(problem.points1, problem.points2, rng=seed)
+    if not result.motions:
+        return None, np.zeros(len(problem.labels), bool)
+    motion = result.motions[0]
+    if motion.kind == "fundamental":
+        return motion.matrix, result.motion_labels == 0
+    planes = [index for index, model in enumerate(result.models) if model.kind == "homography"]
+    return result.plane_motion((*motion.parts, *planes)[0]), result.motion_labels == 0
+
+
+def cameras_of(problem: Problem, focal: float = 1.0) -> tuple[Camera, Camera]:
+    """The cameras of a problem, their focal lengths multiplied by a factor."""
+    first, second = (
+        Camera(
+            K * [[focal, 1, 1], [1, focal, 1], [1, 1, 1]], problem.cameras.distortion, fisheye=problem.cameras.fisheye
+        )
+        for K in (problem.cameras.K1, problem.cameras.K2)
+    )
+    return first, second
+
+
+def with_cameras(problem: Problem, seed: int, known: tuple[bool, bool] = (True, True), focal: float = 1.0) -> Answer:
+    """`filter_points` with cameras, or one of them; the pose is of all that belongs to the first motion."""
+    cameras = cameras_of(problem, focal)
+    given = tuple(camera if is_known else None for camera, is_known in zip(cameras, known, strict=True))
+    return ours(problem, seed, cameras=given)
+
+
+# --- Poses of known cameras.
+
+
+def undistorted(problem: Problem) -> tuple[Points, Points]:
+    """Points in units of the focal length, by OpenCV."""
+    cameras = problem.cameras
+    numbers = np.array(cameras.distortion) if cameras.distortion else np.zeros(4)
+    undistort = cv2.fisheye.undistortPoints if cameras.fisheye else cv2.undistortPoints
+    first, second = (
+        undistort(np.ascontiguousarray(points)[:, None], K, numbers)[:, 0]
+        for points, K in ((problem.points1, cameras.K1), (problem.points2, cameras.K2))
+    )
+    return first, second
+
+
+def recovered(E: Any, mask: Mask, points: tuple[Points, Points]) -> Pose | None:
+    """The pose of an essential matrix by `cv2.recoverPose`, the one of four that has the kept matches before both cameras."""
+    if E is None or np.shape(E) != (3, 3) or not np.isfinite(E).all() or not mask.any():
+        return None
+    _, R, t, _, _ = cv2.recoverPose(
+        E / np.linalg.norm(E), points[0][mask], points[1][mask], np.eye(3), distanceThresh=FAR
+    )
+    return R, t.ravel()
+
+
+def pose_of_matrix(problem: Problem, F: Matrix, mask: Mask) -> Pose | None:
+    """The pose of a fundamental matrix of pixels without distortion."""
+    return recovered(problem.cameras.K2.T @ F @ problem.cameras.K1, mask, undistorted(problem))
+
+
+def colmap_camera(cameras: Cameras, K: Matrix) -> dict[str, Any]:
+    """A camera's model and its parameters in the order of COLMAP, whose models are PoseLib's too."""
+    model = "OPENCV_FISHEYE" if cameras.fisheye else "OPENCV" if cameras.distortion else "PINHOLE"
+    parameters = [K[0, 0], K[1, 1], K[0, 2], K[1, 2], *cameras.distortion]
+    return {"model": model, "width": int(2 * K[0, 2]), "height": int(2 * K[1, 2]), "params": parameters}
+
+
+def calibrated_poselib(problem: Problem, seed: int, kept: Mask | None = None) -> Answer:
+    """PoseLib's relative pose at 1 px, with its own camera models; from the matches kept if they are given."""
+    rows = np.arange(len(problem.labels)) if kept is None else np.flatnonzero(kept)
+    mask, cameras = np.zeros(len(problem.labels), bool), problem.cameras
+    if len(rows) < 5:
+        return Answer(mask)
+    models = [colmap_camera(cameras, K) for K in (cameras.K1, cameras.K2)]
+    options = {"max_epipolar_error": 1.0, "seed": seed}
+    pose, info = poselib.estimate_relative_pose(problem.points1[rows], problem.points2[rows], *models, options)
+    mask[rows] = info["inliers"]
+    return Answer(mask, pose=(pose.R, pose.t))
+
+
+def after(method: Method, problem: Problem, seed: int) -> Answer:
+    """PoseLib's relative pose from the matches that another method keeps."""
+    mask = method(problem, seed).mask
+    return Answer(mask, pose=calibrated_poselib(problem, seed, mask).pose)
+
+
+def calibrated_opencv(problem: Problem, seed: int, **options: float) -> Answer:
+    """`cv2.findEssentialMat` with USAC_MAGSAC at 1 px of the mean focal length, from undistorted points."""
+    points, focal = undistorted(problem), np.mean([problem.cameras.K1[0, 0], problem.cameras.K2[0, 0]])
+    settings = {"prob": options.get("confidence", 0.999), "threshold": 1.0 / focal}
+    try:
+        E, mask = cv2.findEssentialMat(
+            *points, np.eye(3), method=cv2.USAC_MAGSAC, maxIters=int(options.get("maxIters", 1000)), **settings
+        )
+    except cv2.error:
+        E, mask = None, None
+    kept = np.zeros(len(points[0]), bool) if mask is None else np.ravel(mask) > 0
+    return Answer(kept, pose=recovered(E, kept, points))
+
+
+def calibrated_pycolmap(problem: Problem, seed: int) -> Answer:
+    """COLMAP's calibrated two-view geometry with its own settings; its points have pixel centres at .5."""
+    known, half = problem.cameras, np.array([[0, 0, 0.5], [0, 0, 0.5], [0, 0, 0]])
+    cameras = [pycolmap.Camera(colmap_camera(known, K + half)) for K in (known.K1, known.K2)]
+    options = pycolmap.TwoViewGeometryOptions()
+    options.compute_relative_pose, options.ransac.random_seed = True, seed
+    rows = np.stack([np.arange(len(problem.labels))] * 2, axis=1).astype(np.uint32)
+    points = problem.points1 + 0.5, problem.points2 + 0.5
+    found = pycolmap.estimate_calibrated_two_view_geometry(cameras[0], points[0], cameras[1], points[1], rows, options)
+    mask = np.zeros(len(problem.labels), bool)
+    mask[np.asarray(found.inlier_matches, int).reshape(-1, 2)[:, 0]] = True
+    if found.cam2_from_cam1 is None:
+        return Answer(mask)
+    matrix = found.cam2_from_cam1.matrix()
+    return Answer(mask, pose=(matrix[:, :3], matrix[:, 3]))
+
+
+# --- Methods without a model.
+
+
+def keep_everything(problem: Problem, seed: int) -> Answer:
+    """The ratio test alone."""
+    return Answer(np.ones(len(problem.labels), bool))
+
+
+def lpm(problem: Problem, seed: int) -> Answer:
+    """Locality Preserving Matching."""
+    return Answer(*locality_preserving_matching(problem.points1, problem.points2))
+
+
+def isolation_forest(module: Any, problem: Problem, seed: int) -> Answer:
+    """scikit-learn's isolation forest on places and displacements."""
+    features = np.column_stack([problem.points1, problem.points2 - problem.points1])
+    forest = module.IsolationForest(random_state=seed % 2**32).fit(features)
+    return Answer(forest.predict(features) > 0, -forest.score_samples(features))
+
+
+def adalam(module: Any, torch: Any, problem: Problem, seed: int) -> Answer:
+    """AdaLAM. Bare coordinates carry neither orientation nor scale, so both checks are off, and its seeds are ranked at random."""
+    config = module.get_adalam_default_config()
+    config.update(orientation_difference_threshold=None, scale_rate_threshold=None, force_seed_mnn=False)
+    torch.manual_seed(seed)
+    n = len(problem.labels)
+    first, second = (torch.as_tensor(points, dtype=torch.float32) for points in (problem.points1, problem.points2))
+    kept = module.AdalamFilter(config).filter_matches(first, second, torch.arange(n), torch.rand(n))
+    return Answer(np.isin(np.arange(n), kept[:, 0].numpy()))
+
+
+# --- The methods of each measure, by name.
+
+
+def mask_methods() -> dict[str, Method]:
+    """Every method that makes a mask."""
+    methods: dict[str, Method] = {OURS: ours}
+    methods |= {f"{OURS} {kind}": partial(ours, model=kind) for kind in MODELS.values()}
+    methods[f"{OURS} 3 px"] = partial(ours, threshold=3.0)
+    flags = "RANSAC", "LMEDS", "USAC_MAGSAC", "USAC_ACCURATE"
+    for letter, kind in MODELS.items():
+        # OpenCV's default threshold for homographies and fundamental matrices alike is 3 px.
+        found = {
+            name.replace(" 3 px", "") if name.startswith(flags) else name: one
+            for name, one in estimators(kind, flags, 3.0).items()
+        }
+        if kind == "fundamental":
+            found |= estimators(kind, ("RANSAC", "USAC_MAGSAC"), 1.5)
+        methods |= {f"{letter} {name}": partial(single, kind, of_points(one)) for name, one in found.items()}
+        # Most of PoseLib's 100,000 iterations end a sequence in failure; on AdelaideRMF 20,000 are as accurate.
+        wide, few = (12.0, 12) if kind == "homography" else (3.0, 16)
+        if poselib is not None:
+            one = partial(of_poselib, kind, threshold=wide, max_iterations=20_000)
+            methods[f"sequential {letter} PoseLib"] = partial(in_turn, kind, one, 16)
+        for name, options in (("", {}), (" 100k", MANY)):
+            one = partial(opencv, kind, "USAC_MAGSAC", wide, **options)
+            methods[f"sequential {letter} USAC_MAGSAC {wide:g} px{name}"] = partial(in_turn, kind, one, few)
+    if module := optional("sklearn.ensemble", "isolation forest on displacements"):
+        methods["isolation forest on displacements"] = partial(isolation_forest, module)
+    torch = optional("torch", "AdaLAM")
+    if torch and (module := optional("kornia.feature.adalam.adalam", "AdaLAM")):
+        methods["AdaLAM"] = partial(adalam, module, torch)
+    return methods | {"LPM": lpm, "keep everything": keep_everything}
+
+
+def near_methods() -> dict[str, Method]:
+    """What filters near misses: this package, and one fundamental matrix at 1 px."""
+    found = estimators("fundamental", ("USAC_MAGSAC",), 1.0)
+    return {OURS: ours} | {f"F {name}": partial(single, "fundamental", of_points(one)) for name, one in found.items()}
+
+
+def model_methods() -> dict[str, Method]:
+    """Estimators of one model of the problem's kind."""
+    flags, methods = ("RANSAC", "LMEDS", "USAC_DEFAULT", "USAC_ACCURATE", "USAC_MAGSAC"), {}
+    for threshold, name in ((None, OURS), (3.0, f"{OURS} 3 px")):
+        methods[name] = {kind: partial(found_by_cv2_name, kind, threshold) for kind in FEWEST}
+    for kind in FEWEST:
+        for name, one in estimators(kind, flags, 3.0).items():
+            methods.setdefault(name, {})[kind] = of_points(one)
+    return {name: partial(of_kind, found) for name, found in methods.items()}
+
+
+def of_kind(found: dict[str, Callable[[Problem, int], Found]], problem: Problem, seed: int) -> Answer:
+    """The model of the problem's kind."""
+    return single(problem.kind, found[problem.kind], problem, seed)
+
+
+def pose_methods() -> dict[str, Method]:
+    """Ways to a pose: with known cameras, from a mask, from a fundamental matrix."""
+    methods: dict[str, Method] = {
+        OURS: ours, f"{OURS}, cameras given": with_cameras, f"{OURS}, one camera given": partial(with_cameras, known=(True, False)),
+        f"{OURS}, find_fundamental_matrix": partial(single, "fundamental", partial(found_by_cv2_name, "fundamental", None)),
+        f"{OURS}, motions[0]": partial(single, "fundamental", first_motion),
+    }  # fmt: skip
+    found = estimators("fundamental", ("USAC_MAGSAC",), 1.0)
+    methods |= {f"F {name}": partial(single, "fundamental", of_points(one)) for name, one in found.items()}
+    methods |= {"E USAC_MAGSAC 1 px": calibrated_opencv, "E USAC_MAGSAC 1 px 100k": partial(calibrated_opencv, **MANY)}
+    if poselib is not None:
+        masks = {OURS: ours, "F USAC_MAGSAC 1 px 100k": methods["F USAC_MAGSAC 1 px 100k"]}
+        methods |= {"PoseLib, cameras given": calibrated_poselib}
+        methods |= {f"PoseLib after {name}": partial(after, method) for name, method in masks.items()}
+    if pycolmap is not None:
+        methods["pycolmap, cameras given"] = calibrated_pycolmap
+    return methods
+
+
+def own_methods(**variants: dict[str, Any]) -> dict[str, Method]:
+    """This package alone, and with other options."""
+    return {OURS: ours} | {
+        f"{OURS} {name.replace('_', ' ')}": partial(ours, **options) for name, options in variants.items()
+    }

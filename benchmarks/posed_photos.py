@@ -1,0 +1,97 @@
+"""Photographs of known cameras and of a building: `posed/strecha.npz` and `sceaux_castle` beside the photographs of `photos.py`.
+
+The poses are those of C. Strecha, W. von Hansen, L. Van Gool, P. Fua, U. Thoennessen, "On benchmarking camera calibration and
+multi-view stereo for high resolution imagery", CVPR 2008; SIFT, ratio test .8. Neither is part of this repository.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import cv2
+import numpy as np
+from cache import Arrays, stored
+from geometry import Points
+from matching import RATIO, Image, detect, nearest
+from methods import MANY, opencv
+from photos import home, photos
+from problems import Cameras, Problem
+
+from ruzhash_cv.datasets import load_pair
+
+N_FEATURES, FEWEST_MATCHES, RIGID_SHARE = 4000, 50, 0.6
+FEWEST_EXACT = 60  # matches within a pixel of the true epipolar lines, of which a fifth are moved
+BUNDLED = {"facade": "static", "rigid": "static", "desk": "moving", "plane": "plane"}
+
+
+def of_half(items: list[str], half: str) -> list[str]:
+    """Even places of the sorted names tune, odd ones judge."""
+    return sorted(items)[::2] if half == "tune" else sorted(items)[1::2]
+
+
+def posed(half: str, per_cell: int = 1) -> Iterator[Problem]:
+    """Pairs of calibrated cameras with surveyed poses; nothing if the file is absent. All matches are labelled true."""
+    path = home().parent / "posed" / "strecha.npz"
+    if path.exists():
+        with np.load(path) as data:
+            for name in of_half([key.removesuffix(":pose") for key in data.files if key.endswith(":pose")], half):
+                matches, (K1, K2), pose = data[f"{name}:matches"], data[f"{name}:cameras"], data[f"{name}:pose"]
+                labels, points = np.ones(len(matches), np.intp), (matches[:, :2], matches[:, 2:])
+                cameras = Cameras(K1, K2, pose[:, :3], pose[:, 3])
+                yield Problem(name, "photographed poses", "fundamental", *points, labels, labels > 0, cameras=cameras)
+
+
+def near_misses(half: str, per_cell: int = 1) -> Iterator[Problem]:
+    """Photographed rigid scenes, SIFT: a fifth of the exact matches, true and within 1 px of a model, is moved by 6 to 20 px."""
+    for problem in photos("rigid", "sift", half):
+        points = problem.points1, problem.points2
+        model, mask = opencv("fundamental", "USAC_MAGSAC", 1.0, *points, 0, **MANY)
+        exact = mask & (problem.labels > 0)
+        if model is not None and exact.sum() >= FEWEST_EXACT:
+            labels = np.where(exact, 1, 0)
+            yield replace(problem, suite="near misses, photographed", labels=labels).with_near_misses()
+
+
+def features_of(image: Image) -> Arrays:
+    """SIFT keypoints of a gray picture."""
+    return detect(image, "sift", N_FEATURES)
+
+
+def matched(first: Arrays, second: Arrays) -> tuple[Points, Points]:
+    """The points of matches that pass the ratio test."""
+    found = nearest(first, second, "sift")
+    pairs = found.pairs[found.ratio < RATIO]
+    return first["keypoints"][pairs[:, 0]], second["keypoints"][pairs[:, 1]]
+
+
+def rigid(name: str, suite: str, points: tuple[Points, Points], true: np.ndarray) -> Problem:
+    """A static scene whose true matches are those of OpenCV's best fundamental matrix."""
+    return Problem(name, suite, "fundamental", *points, true.astype(np.intp), np.ones(len(true), bool))
+
+
+def building(half: str, per_cell: int = 1) -> Iterator[Problem]:
+    """Pairs of photographs of one building, halved in size, that USAC_MAGSAC explains by one fundamental matrix."""
+    sides = {}
+    for path in sorted((home().parent / "sceaux_castle").glob("*.[jJ][pP][gG]")):
+        small = cv2.resize(
+            cv2.imread(str(path), cv2.IMREAD_GRAYSCALE), None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA
+        )
+        sides[path.stem] = stored(f"castle_{path.stem}_opencv{cv2.__version__}", partial(features_of, small))
+    for one, two in itertools.islice(itertools.combinations(sides, 2), half == "judge", None, 2):
+        points = matched(sides[one], sides[two])
+        if len(points[0]) >= FEWEST_MATCHES:
+            mask = opencv("fundamental", "USAC_MAGSAC", 1.0, *points, 0, maxIters=10_000, confidence=0.9999)[1]
+            if mask.mean() >= RIGID_SHARE:
+                yield rigid(f"{one} {two}", "building", points, mask)
+
+
+def static(half: str, per_cell: int = 1) -> Iterator[Problem]:
+    """Photographs and bundled pictures of scenes that stand still."""
+    yield from (replace(problem, suite="static photographs") for problem in photos("rigid", "sift", half))
+    for name in of_half([name for name in BUNDLED if BUNDLED[name] == "static"], half):
+        pair = load_pair(name)
+        points = matched(*(features_of(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)) for image in (pair.img1, pair.img2)))
+        yield rigid(name, "bundled static pairs", points, pair.labels(*points) >= 0)

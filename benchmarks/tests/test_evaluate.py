@@ -1,0 +1,251 @@
+"""The runner: methods answer in one form, measures know known answers, problems have their truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pandas as pd
+import photos
+import pytest
+from evaluate import KEY, MEASURE, changes, compare, leads, near_row, pose_row, run_once, table
+from geometry import apply_homography, residuals
+from matching import nearest
+from measures import direction_angle, model_errors, pose_error, pose_score, rotation_angle
+from methods import (
+    Answer,
+    Method,
+    calibrated_opencv,
+    calibrated_poselib,
+    mask_methods,
+    pose_methods,
+    pose_of_matrix,
+    poselib,
+)
+from pair_sets import look_alike, overlaid, related, still, unrelated
+from pose_scenes import draw, given
+from pose_worlds import MOTIONS, RIGID, WORLDS, turn
+from problems import Problem, four_planes
+from suites import GROUPS, SUITES, members
+
+EXACT = {(scene, motion): draw(scene, motion, 0) for scene in WORLDS for motion in MOTIONS}
+MASKS = mask_methods()
+
+
+def bare(n: int) -> Problem:
+    return Problem("four planes", "planes", "homography", *four_planes(n), np.ones(n, int), np.ones(n, bool))
+
+
+def noise_free(problem: Problem) -> Problem:
+    """The problem's exact matches as its matches."""
+    n = len(problem.exact1)
+    return replace(
+        problem, points1=problem.exact1, points2=problem.exact2, labels=np.ones(n, int), judged=np.ones(n, bool)
+    )
+
+
+@pytest.mark.parametrize("method", MASKS.values(), ids=list(MASKS))
+@pytest.mark.parametrize("n", [0, 3, 9, 60])
+def test_every_method_returns_a_mask_of_any_number_of_matches(method: Method, n: int) -> None:
+    if n == 0 and method is MASKS.get("isolation forest on displacements"):
+        pytest.skip("it takes no empty problem")
+    answer = method(bare(n), 0)
+    assert answer.mask.shape == (n,)
+    assert answer.mask.dtype == bool
+    assert answer.labels is None or np.array_equal(answer.labels >= 0, answer.mask)
+
+
+@pytest.mark.parametrize("name", MEASURE)
+def test_every_column_of_a_measure_is_in_its_rows(name: str) -> None:
+    measure = MEASURE[name]
+    problem = draw("room", "wide", 1).with_near_misses()
+    problem = replace(problem, labels=np.where(np.arange(len(problem.labels)) % 10, problem.labels, 2))
+    row = run_once(measure, problem, MASKS["ruzhash_cv"], 0)
+    rows = pd.DataFrame([dict(zip(KEY, ("a suite", "tune", "1", "ruzhash_cv", 0), strict=True)) | row])
+    text = table(changes(rows) if name == "seeds" else rows, measure.columns)
+    assert text.splitlines()[0].count("|") == len(measure.columns) + 3
+
+
+def test_groups_name_suites() -> None:
+    assert {suite for group in GROUPS.values() for suite in group} <= SUITES.keys()
+    assert {suite for measure in MEASURE.values() for suite in members(list(measure.suites))} <= SUITES.keys()
+    assert members(["fresh", "adelaidermf-sift"]) == ["adelaidermf-sift", "adelaidermf-orb"]
+
+
+def test_differences_are_paired_by_problem() -> None:
+    rows = [("s", "tune", str(problem), method, 0, f1) for method, gain in (("ruzhash_cv", 0.1), ("other", 0.0)) for problem, f1 in
+            ((1, 0.5 + gain), (2, 0.7 + gain))]  # fmt: skip
+    found = leads(pd.DataFrame(rows, columns=[*KEY, "f1"]), MEASURE["accuracy"].columns[0])
+    assert found["other"] == pytest.approx((0.1, 0.0))
+
+
+def test_two_files_of_rows_are_compared_by_problem(tmp_path) -> None:
+    rows = pd.DataFrame([("s", "tune", str(problem), "m", 0, problem / 10) for problem in (1, 2)], columns=[*KEY, "f1"])
+    rows.to_csv(tmp_path / "a.csv", index=False)
+    rows.assign(f1=rows.f1 + [0.1, 0.3]).to_csv(tmp_path / "b.csv", index=False)
+    assert "| s: m | f1 | 2 | 0.1500 | 0.3500 | +0.2000 ± 0.1000 |" in compare(tmp_path / "a.csv", tmp_path / "b.csv")
+
+
+def test_verdicts_that_change_with_the_seed_are_counted() -> None:
+    masks = [[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]
+    rows = [
+        ("s", "tune", "1", "m", seed, 0.5 + 0.1 * seed, np.packbits(mask).tobytes().hex(), 4, 1.0)
+        for seed, mask in enumerate(masks)
+    ]
+    found = changes(pd.DataFrame(rows, columns=[*KEY, "f1", "mask", "n", "ms"])).iloc[0]
+    assert (found.against, found.changed, found.range) == pytest.approx((100 / 12, 25.0, 0.2))
+
+
+def test_near_misses_are_moved_true_matches_and_count_as_false() -> None:
+    problem = draw("room", "wide", 0)
+    near = problem.with_near_misses()
+    apart = np.linalg.norm(near.points2 - problem.points2, axis=1)
+    assert near.moved.sum() == int(0.2 * (problem.labels > 0).sum())
+    assert (problem.labels[near.moved] > 0).all()
+    assert (near.labels[near.moved] == 0).all()
+    assert (apart[near.moved].min(), apart[near.moved].max()) == pytest.approx((6, 20), abs=3)
+    assert (apart[~near.moved] == 0).all()
+    row = near_row(near, Answer(near.moved | (near.labels > 0)))
+    assert (row["kept"], row["others"]) == (1.0, 1.0)
+
+
+# --- Problems of known geometry.
+
+
+@pytest.mark.parametrize("pair", EXACT.values(), ids=lambda pair: pair.name)
+def test_exact_matches_agree_with_the_exact_model(pair: Problem) -> None:
+    assert residuals(pair.kind, pair.models[0], pair.exact1, pair.exact2).max() < 1e-9
+    if pair.kind == "homography":
+        error = residuals("homography", pair.models[0], pair.points1, pair.points2)
+        assert error[pair.labels > 0].max() < 8
+        assert error[pair.labels == 0].min() > 2
+
+
+def test_mismatches_lie_ten_pixels_from_the_true_place() -> None:
+    for seed in range(0, 45, 3):  # those at random all over
+        pair = draw("room", "rotation", seed)
+        error = np.linalg.norm(apply_homography(pair.models[0], pair.points1) - pair.points2, axis=1)
+        assert error[pair.labels == 0].min() > 5  # the noise takes some
+
+
+def test_the_camera_goes_where_the_motion_says() -> None:
+    for seed in range(5):
+        cameras = {motion: draw("room", motion, seed).cameras for motion in MOTIONS}
+        centres = {motion: -of.R.T @ of.t for motion, of in cameras.items()}
+        assert centres["forward"][2] > 2 * np.linalg.norm(centres["forward"][:2])
+        assert all(abs(centres[motion][0]) > abs(centres[motion][2]) for motion in ("wide", "narrow"))
+        assert np.linalg.norm(centres["wide"]) > 2 * np.linalg.norm(centres["narrow"])
+        assert not centres["rotation"].any()
+
+
+def test_halves_share_no_problem_and_seeds_set_the_share_of_mismatches() -> None:
+    names = [{pair.name for pair in given(half, 2, RIGID, ("wide",))} for half in ("tune", "judge")]
+    assert len(names[0]) == len(names[1]) == 8
+    assert not names[0] & names[1]
+    for seed, rate in enumerate((0.1, 0.3, 0.5, 0.7, 0.8)):
+        assert draw("room", "wide", seed).mismatch_rate == pytest.approx(rate, abs=0.01)
+
+
+@pytest.mark.parametrize("scenes", list(photos.KINDS))
+def test_photographs_have_true_matches_near_their_model(scenes: str) -> None:
+    if not photos.home().is_dir():
+        pytest.skip(f"no photographs in {photos.home()}: RUZHASH_CV_PHOTOGRAPHED names their directory")
+    halves = [[problem.name for problem in photos.photos(scenes, "given", half)] for half in ("tune", "judge")]
+    assert [len(names) for names in halves] == {"planes": [6, 8], "rigid": [9, 7]}[scenes]
+    assert not set(halves[0]) & set(halves[1])
+    for problem in photos.photos(scenes, "given", "judge"):
+        assert np.median(residuals(problem.kind, problem.models[0], problem.exact1, problem.exact2)) < 3
+        assert 0.2 < (problem.labels > 0).mean() <= 1
+
+
+def test_overlays_hold_what_they_say() -> None:
+    for problem in [*overlaid("tune", 1), *still("tune", 1)]:
+        apart = np.linalg.norm(problem.points1 - problem.points2, axis=1)
+        moving = 0 if problem.suite == "overlay, still camera" else 200
+        assert np.bincount(problem.labels, minlength=3).tolist() == [85, moving, 260 - moving]
+        assert apart[problem.labels == 2].max() < 2
+
+
+def test_a_large_plane_is_in_related_pairs_only() -> None:
+    shares = {
+        make: [cv2.findHomography(of.points1, of.points2, cv2.RANSAC, 3.0)[1].mean() for of in make("tune", 5)]
+        for make in (related, unrelated, look_alike)
+    }
+    assert max(shares[unrelated]) < 0.1
+    assert max(shares[look_alike]) < 0.15
+    assert max(shares[related]) > 0.3
+
+
+def test_mutual_neighbours_choose_each_other_and_know_their_ratio() -> None:
+    first = {"descriptors": np.array([[0, 0], [10, 0], [12, 0]], np.uint8)}
+    second = {"descriptors": np.array([[1, 0], [100, 0], [11, 1]], np.uint8)}
+    pairs, ratio, mutual = nearest(first, second, "sift")
+    # 1 and 2 are equally near to 2, which chooses 1.
+    assert pairs[mutual].tolist() == [[0, 0], [1, 2]]
+    np.testing.assert_allclose(ratio[mutual], [1 / np.hypot(11, 1), np.sqrt(2) / 9])
+
+
+# --- Errors of models and poses.
+
+
+def test_angles_of_rotations_and_directions() -> None:
+    base = turn(10, -20, 30)
+    for angle in (1e-6, 1.0, 90.0, 180.0):
+        assert rotation_angle(turn(angle, 0, 0) @ base, base) == pytest.approx(angle, rel=1e-6)
+    for direction, angle in (([3.0, 0, 0], 0), ([0, 2.0, 0], 90), ([-1.0, 0, 0], 180)):
+        assert direction_angle(np.array(direction), np.array([1.0, 0, 0])) == pytest.approx(angle)
+
+
+def test_pose_error_is_the_larger_angle_and_180_without_a_pose() -> None:
+    true, turned = EXACT["room", "wide"].cameras, EXACT["room", "rotation"].cameras
+    assert pose_error((turn(3, 0, 0) @ true.R, true.t), true) == pytest.approx(3)
+    assert pose_error((turn(3, 0, 0) @ true.R, turn(0, 50, 0) @ -true.t), true) > 3
+    assert pose_error(None, true) == pose_error((np.full((3, 3), np.nan), true.t), true) == 180
+    assert pose_error((turn(0, 2, 0) @ turned.R, np.array([1.0, 0, 0])), turned) == pytest.approx(2)
+
+
+def test_mean_score_is_the_area_under_the_recall() -> None:
+    errors = np.random.default_rng(0).exponential(6, 500)
+    area = np.mean([(errors <= at).mean() for at in np.linspace(0, 10, 20_001)])
+    assert pose_score(errors, 10.0).mean() == pytest.approx(area, abs=1e-3)
+
+
+@pytest.mark.parametrize("scene", RIGID)
+@pytest.mark.parametrize("motion", ["wide", "narrow", "forward"])
+def test_the_exact_matrix_gives_the_exact_pose(scene: str, motion: str) -> None:
+    pair = noise_free(EXACT[scene, motion])
+    assert pose_error(pose_of_matrix(pair, -3 * pair.models[0], pair.labels > 0), pair.cameras) < 1e-4
+
+
+@pytest.mark.parametrize("method", [calibrated_opencv, *([calibrated_poselib] if poselib else [])])
+def test_calibrated_estimators_find_the_pose_of_exact_matches(method: Method) -> None:
+    pair = noise_free(EXACT["clutter", "wide"])
+    assert pose_error(method(pair, 0).pose, pair.cameras) < 1e-2
+
+
+def test_every_way_to_a_pose_works_on_an_easy_pair() -> None:
+    pair = noise_free(EXACT["clutter", "wide"])
+    for name, method in pose_methods().items():
+        assert pose_row(pair, method(pair, 0))["error"] < 0.5, name
+
+
+def test_errors_of_a_missing_model_are_infinite() -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (40, 2))
+    shift = np.array([[1.0, 0, 2.0], [0, 1, 0], [0, 0, 1]])
+    assert np.isinf(model_errors("homography", None, points, points)).all()
+    np.testing.assert_allclose(model_errors("homography", shift, points, points), 2.0)
+
+
+def test_a_model_is_judged_by_the_structure_it_fits_best() -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (20, 2))
+    shifts = np.array([[0.0, 50.0], [30.0, 0.0]])
+    models = tuple(np.array([[1, 0, x], [0, 1, y], [0, 0, 1.0]]) for x, y in shifts)
+    labels, given = (
+        np.repeat([1, 2], 20),
+        (np.vstack([points, points]), np.vstack([points + shift for shift in shifts])),
+    )
+    problem = Problem("two planes", "planes", "homography", *given, labels, labels > 0, models, *given)
+    row = MEASURE["models"].row(problem, Answer(labels == 2, model=models[1] + np.outer([1, 0, 0], [0, 0, 1])))
+    assert (row["px"], row["px95"], row["f1"], row["within"]) == pytest.approx((1.0, 1.0, 1.0, 20))
+    assert np.isinf(MEASURE["models"].row(problem, Answer(np.zeros(40, bool)))["px"])

@@ -1,0 +1,217 @@
+"""hloc's HDF5 files: lists of pairs, features and matches to read, and new files that appear when they are complete."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._extras import host
+from ruzhash_cv.pipelines.files import (
+    UnusableFile,
+    as_unusable,
+    check_space,
+    in_one_line,
+    locked,
+    parts_of,
+    written_beside,
+)
+from ruzhash_cv.pipelines.runs import Names
+
+#: Images whose keypoints are held in memory.
+CACHED_IMAGES = 1000
+#: Bytes that a stored byte may stand for: deflate, HDF5's compression, packs no tighter.
+PACKED = 1032
+#: What h5py raises for spoilt files.
+SPOILT = (OSError, LookupError, RuntimeError, TypeError, ValueError, MemoryError)
+
+
+@contextmanager
+def read_hdf5(path: Path) -> Iterator[Any]:
+    """Open a file for reading."""
+    try:
+        with path.open("rb"):
+            pass
+        file = host("h5py", "hloc").File(path, "r", libver="latest")
+    except OSError as error:
+        # HDF5 puts the reason in brackets, before a colon and the details.
+        reason = error.strerror if error.strerror and error.errno else re.sub(r"^.*?\(([^:)]*).*$", r"\1", str(error))
+        raise UnusableFile(f"cannot read {path}: {reason}") from None
+    with file:
+        yield file
+
+
+@contextmanager
+def new_hdf5(path: Path, *, replace: bool = False) -> Iterator[Any]:
+    """Give an empty file, which is renamed to `path` at the end of the block; `UnusableFile` if another run writes it.
+
+    The unfinished file of a run that was killed is removed.
+    """
+    check_space(path)
+    for part in parts_of(path):
+        with suppress(OSError), locked(part, path) as is_held:
+            if is_held:
+                part.unlink()
+    with (
+        as_unusable(f"cannot write {path}"),
+        written_beside(path, replace=replace) as part,
+        locked(part, path),
+        host("h5py", "hloc").File(
+            part, "w", locking=False, libver="latest"
+        ) as file,  # HDF5's lock would be a second one
+    ):
+        yield file
+
+
+def listed_pairs(
+    pairs: str | PathLike[str] | Iterable[Names], is_there: Callable[[str], bool]
+) -> Iterator[tuple[Names, str]]:
+    """Yield the pairs of a text file, or given ones, and the line of each, for messages.
+
+    A line has two names, parted by a tab or else by spaces. One that begins with # is a comment, unless its first name `is_there`.
+    Names may hold bytes that are not UTF-8.
+    """
+    if not isinstance(pairs, (str, PathLike)):
+        yield from ((pair, "") for pair in pairs)
+        return
+    path = Path(pairs)
+    with as_unusable(f"cannot read {path}"):
+        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
+    if "\0" in text:
+        raise UnusableFile(f"{path} is no list of pairs: it is not text in UTF-8")
+    for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
+        names = [name.strip() for name in line.split("\t")] if "\t" in line else line.split()
+        if not names or (line.startswith("#") and not is_there(names[0])):
+            continue
+        where = f"{path}, line {number}: "
+        if len(names) != 2:
+            raise UnusableFile(f"{where}two names of pictures are needed, got {len(names)}: {line!r}")
+        yield (names[0], names[1]), where
+
+
+class Files:
+    """hloc's features and matches, open for reading."""
+
+    def __init__(self, features: Any, matches: Any) -> None:
+        self._features, self._matches = features, matches
+        self.keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
+
+    def find(self, pairs: str | PathLike[str] | Iterable[Names]) -> dict[Names, str]:
+        """Return the stored group of every pair, by its names in the order of the group.
+
+        `UnusableFile` for a pair that is not there, and for two pairs with one group.
+        """
+        groups: dict[Names, str] = {}
+        firsts: dict[str, tuple[Names, str]] = {}
+        for names, where in listed_pairs(pairs, self._has):
+            for name in names:
+                if not self._has(name):
+                    raise UnusableFile(f"{where}image {name!r} is not in {self._features.filename}")
+            group, ordered = self._group(names, where)
+            other, there = firsts.setdefault(group, (ordered, where))
+            if other != ordered:
+                raise UnusableFile(f"{where}{ordered} and {there}{other} have one group of matches, {group!r}")
+            groups[ordered] = group
+        if not groups:
+            raise UnusableFile("the list of pairs is empty")
+        return groups
+
+    def _has(self, name: str) -> bool:
+        return _is_there(self._features, name)
+
+    def _group(self, names: Names, where: str) -> tuple[str, Names]:
+        """Return where a pair is: hloc's groups are a-b/c, formerly a-b_c, for the names a/b and c; others keep a/b/c."""
+        one, two = names
+        plain = {name: name.replace("/", "-") for name in names}
+        for separator, spelt in (("/", plain), ("_", plain), ("/", {name: name for name in names})):
+            for first, second in ((one, two), (two, one)):
+                group = "/".join(_levels(f"{spelt[first]}{separator}{spelt[second]}"))
+                if _is_there(self._matches, f"{group}/matches0"):
+                    return group, (first, second)
+        raise UnusableFile(f"{where}no matches of {one!r} and {two!r} in {self._matches.filename}")
+
+    def n_entries(self, group: str) -> int:
+        """Return how many entries a group has."""
+        return len(_dataset(self._matches, f"{group}/matches0", "iu", 1))
+
+    def matched(self, group: str, names: Names) -> tuple[Rows, Rows]:
+        """Return the keypoints of both images that are matched."""
+        entries = _dataset(self._matches, f"{group}/matches0", "iu", 1)
+        rows = np.flatnonzero(entries != -1)
+        partners = entries[rows].astype(np.int64)
+        if entries.dtype == np.int16:
+            partners %= 2**16  # hloc's int16 wraps above 32,767
+        for name, used in zip(names, (rows, partners), strict=True):
+            count = len(self.keypoints(name))
+            if len(used) and not (used.min() >= 0 and used.max() < count):
+                wrong = used.max() if used.min() >= 0 else used.min()
+                raise UnusableFile(
+                    f"{self._matches.filename}: {group} names keypoint {wrong} of {name!r}, which has {count}"
+                )
+        return rows, partners
+
+    def size_of(self, name: str) -> tuple[int, int] | None:
+        """Return width and height of an image, None if the file does not hold them."""
+        with suppress(UnusableFile, ValueError):
+            width, height = _dataset(self._features, f"{name}/image_size", "iuf", 1).astype(int).tolist()
+            return width, height
+        return None
+
+    def _read_keypoints(self, name: str) -> Array:
+        keypoints = _dataset(self._features, f"{name}/keypoints", "iuf", 2)
+        if keypoints.shape[1] < 2:
+            raise UnusableFile(
+                f"{self._features.filename}: keypoints of {name!r} must have shape (n, 2), got {keypoints.shape}"
+            )
+        return keypoints[:, :2].astype(np.float64)
+
+
+def _levels(name: str) -> list[str]:
+    return [level for level in name.split("/") if level not in ("", ".")]
+
+
+def _is_there(file: Any, name: str) -> bool:
+    """Return whether a name leads to something without links, which may lead into other files, and to pipes that block."""
+    hard, here = host("h5py", "hloc").h5l.TYPE_HARD, file
+    with suppress(UnicodeEncodeError):  # HDF5 has no names that are not UTF-8
+        try:
+            for level in _levels(name):
+                links = getattr(here.id, "links", None)
+                encoded = level.encode()
+                if links is None or not links.exists(encoded) or links.get_info(encoded).type != hard:
+                    return False
+                here = here[level]
+            return True
+        except SPOILT as error:
+            raise UnusableFile(f"{file.filename} is no HDF5 file, or a spoilt one: {in_one_line(error)}") from None
+    return False
+
+
+def _dataset(file: Any, name: str, kinds: str, n_dimensions: int) -> NDArray[Any]:
+    """Return an array whose type is one of some `kinds` of NumPy's. It is read if the file itself holds as much as it claims."""
+    if not _is_there(file, name):
+        raise UnusableFile(f"cannot read {name} in {file.filename}")
+    try:
+        dataset = file["/".join(_levels(name))]
+        kind, shape = dataset.dtype.kind, dataset.shape
+        stored = dataset.id.get_storage_size() * (PACKED if dataset.id.get_create_plist().get_nfilters() else 1)
+        if dataset.external or dataset.is_virtual or dataset.nbytes > stored:
+            raise UnusableFile(f"{name} in {file.filename} claims more than the file holds, {dataset.nbytes} bytes")
+        if kind in kinds and len(shape) == n_dimensions:
+            return np.asarray(dataset[()])
+    except UnusableFile:
+        raise
+    except (*SPOILT, AttributeError):  # of a group in its place
+        raise UnusableFile(f"cannot read {name} in {file.filename}") from None
+    words = "numbers" if "f" in kinds else "whole numbers"
+    raise UnusableFile(
+        f"{file.filename}: {name} must hold {words} in {n_dimensions} dimensions, got {dataset.dtype} in {len(shape)}"
+    )

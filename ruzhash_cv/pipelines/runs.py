@@ -1,0 +1,131 @@
+"""Filter the pairs in the files of another program: what `colmap` and `hloc` share."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from ruzhash_cv._arrays import Array
+from ruzhash_cv.pipelines import selection
+from ruzhash_cv.pipelines.pages import Pages
+from ruzhash_cv.pipelines.pairs import Task, run_pairs
+from ruzhash_cv.pipelines.report import Report, Row, row_of
+from ruzhash_cv.result import FilterResult
+
+Item = TypeVar("Item")
+Names: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `colmap.verify` or `hloc.filter_matches` did.
+
+    Attributes
+    ----------
+    pairs : int
+        Pairs filtered; one that was listed in both orders counts once.
+    skipped : int
+        Pairs of a database that had a two-view geometry already.
+    kept : int
+        Pairs written with matches: those with enough inliers and evidence.
+    matches, inliers : int
+        Matches read, and matches written.
+    seconds : float
+        Wall time.
+    left_out : dict
+        The pairs that could not be filtered, by the names of their images, and why.
+    not_shown : dict
+        The photographs that the pages do not show, by name, and why.
+    """
+
+    pairs: int
+    skipped: int
+    kept: int
+    matches: int
+    inliers: int
+    seconds: float
+    left_out: dict[Names, str] = field(default_factory=dict)
+    not_shown: dict[str, str] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """The files of a program, from which pairs are read and to which they are written. A pair is what the program calls it."""
+
+    def names_of(self, pair: Any) -> Names:
+        """Return the names of a pair's images."""
+
+    def tasks(self, pairs: Iterable[Any]) -> Iterator[tuple[Any, ...] | Task]:
+        """Yield the points of pairs, or what is wrong with them."""
+
+    def points(self, pair: Any) -> tuple[Array, Array]:
+        """Return the matched points of a pair, (m, 2) each."""
+
+    def size_of(self, pair: Any, side: int) -> tuple[int, int] | None:
+        """Return width and height of one of a pair's images, None if the files do not hold them."""
+
+    def entry(self, pair: Any, result: FilterResult, related: bool) -> tuple[Any, int, Row]:
+        """Return what to write of a pair, how many inliers that has, and the pair's cells of the report.
+
+        Without `related` its images share nothing, or it could not be filtered.
+        """
+
+    def write(self, entries: list[tuple[Any, Any, bool]]) -> None:
+        """Write pairs, their entries, and whether they could not be filtered."""
+
+
+def run(
+    source: Source,
+    pairs: list[Any],
+    report: Report,
+    pages: Pages | None,
+    *,
+    least_evidence: float,
+    batch_size: int,
+    progress: bool | None,
+    skipped: int = 0,
+    **options: Any,
+) -> Summary:
+    """Filter pairs, and write them batch by batch; `options` are those of `run_pairs`."""
+    since, kept, n_matches, n_inliers = time.perf_counter(), 0, 0, 0
+    left_out: dict[Names, str] = {}
+    afterwards = selection.prepare if pages is None else selection.prepare_pages
+    answers = run_pairs(source.tasks(pairs), afterwards, batch_size=batch_size, **options)
+    for batch in _in_batches(_with_bar(answers, progress, len(pairs)), batch_size):
+        entries, rows = [], []
+        for pair, result, failed in batch:
+            entry, inliers, cells = source.entry(pair, result, not failed and result.evidence >= least_evidence)
+            entries.append((pair, entry, failed))
+            rows.append({**cells, **row_of(result)})
+            kept, n_matches, n_inliers = kept + (inliers > 0), n_matches + len(result.inlier_mask), n_inliers + inliers
+            if failed:
+                left_out[source.names_of(pair)] = str(result.reason)
+        # The report comes first: if the run is killed in between, the next one drops these rows and does their pairs again.
+        report.add(rows)
+        if pages is not None:
+            for pair, result, failed in batch:
+                sizes = source.size_of(pair, 0), source.size_of(pair, 1)
+                pages.add(source.names_of(pair), None if failed else source.points(pair), result, sizes)
+        source.write(entries)
+    seconds = time.perf_counter() - since
+    not_shown = {} if pages is None else pages.not_shown
+    return Summary(len(pairs), skipped, kept, n_matches, n_inliers, seconds, left_out, not_shown)
+
+
+def _in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield lists of `size` items, the last one shorter."""
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def _with_bar(items: Iterable[Item], shown: bool | None, total: int) -> Iterable[Item]:
+    """Show tqdm's progress bar on stderr; None: if that is a terminal."""
+    from tqdm import tqdm
+
+    disable = sys.stderr is None or (None if shown is None else not shown)  # `2>&-` leaves none
+    bar: Iterable[Item] = tqdm(items, disable=disable, total=total, unit="pair")
+    return bar
