@@ -22,7 +22,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.competition import interleaved
-from ruzhash_cv.evidence import Rules, candidates, count_weights, evidence
+from ruzhash_cv.evidence import candidates, count_weights, evidence, rules_of
 from ruzhash_cv.fits import EXACT, noise_scales, refine
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models, MotionFamily
@@ -252,7 +252,7 @@ def motion_evidence(
     given = replace(
         given, background=np.maximum(given.background, background), family_ids=np.zeros_like(given.family_ids)
     )
-    rules = Rules.of(np.array([n_free]), families.codimensions[motions.family_ids[:1]], parameters)
+    rules = rules_of((n_free,), (families[motions.family_ids[0]].codimension,), parameters)
     counts = count_weights(given.radius_indices, weights[rows], parameters.n_radius_indices)
     gains = evidence(given, counts, float(weights[rows].sum()), rules, n_tried)
     gains[:, parameters.radii > 1.0 + 1e-9] = -np.inf

@@ -57,7 +57,7 @@ def test_of_many_matches_a_part_is_searched_and_the_pose_is_fitted_to_all(monkey
     monkeypatch.setattr("ruzhash_cv.pose.MOST_SEARCHED", 600)
     part = result.camera_pose(CAMERA1, CAMERA2)
     # About one standard error of a pose from 3,000 matches with a noise of half a pixel.
-    np.testing.assert_allclose(part.rotation, whole.rotation, atol=2e-4)
+    np.testing.assert_allclose(part.rotation, whole.rotation, atol=4e-4)
     np.testing.assert_allclose(part.translation, whole.translation, atol=2e-3)
     assert (part.inliers == whole.inliers).mean() > 0.998
     assert np.isfinite(part.points3d[part.inliers]).all()

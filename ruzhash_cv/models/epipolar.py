@@ -33,8 +33,9 @@ _CROSSED = np.array(
 )
 #: A root whose imaginary part is larger, as a share of its size, is none.
 _REAL = 1e-9
-#: Steps of an essential matrix without a start, the largest angle of one, and its damping as a share of the mean eigenvalue.
-_STEPS, _LARGEST_TURN, _DAMPING = 3, 0.5, 1e-4
+#: Steps of an essential matrix without a start, the largest angle of one, and its damping as a share of the mean eigenvalue,
+#: below 1e-8, which is what a narrow field of view leaves of the smallest one.
+_STEPS, _LARGEST_TURN, _DAMPING = 3, 0.5, 1e-9
 
 
 @dataclass(frozen=True)
@@ -338,7 +339,7 @@ def _refine_kernel(rays: Any, weights: Any, n_steps: int, models: Any) -> None:
                 if _cost_of_essential(rays, weights[item], tried, squared) < cost:
                     accepted = True
                     break
-                damping *= 10.0
+                damping *= 100.0
             if not accepted:
                 break
             damping *= 0.1
