@@ -64,10 +64,11 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     surfaces = refine_structures(surfaces, matches, families, parameters)
     scene = with_motions(surfaces, scores.of_matches, *given, rng)
     probabilities = probabilities_of(scene, searched, scores.of_matches, searched, scores, families, parameters)
-    scene = with_best_matrices(scene, probabilities, searched, families, parameters, rng)
+    robust, likeliest = with_best_matrices(scene, probabilities, searched, families, parameters, rng)
     if len(searched) < len(matches):
-        scene = fitted_to_all(scene, matches, families, parameters)
-    probabilities = probabilities_of(scene, matches, anomaly_scores, searched, scores, families, parameters)
+        robust, likeliest = (fitted_to_all(each, matches, families, parameters) for each in (robust, likeliest))
+    probabilities = probabilities_of(robust, matches, anomaly_scores, searched, scores, families, parameters)
+    scene = likeliest
     return Estimate(scene, probabilities, anomaly_scores, matches, families, parameters, tried)
 
 

@@ -124,17 +124,13 @@ def probabilities_of(
     components = components_of(scene, of_searched, of_decoys, searched.unit, families, parameters)
     lines = np.flatnonzero(families.codimensions[scene.family_ids] == 1)
     factors, searched_factors = np.ones_like(of_matches), np.ones_like(of_searched)
-    import os
-    n_motions = len(np.unique(scene.owners))
-    level = parameters.significant_share if n_motions > 1 else float(os.environ.get("SIG1", 1))
-    if os.environ.get("SIGM"): level = parameters.significant_share
     for item in lines.tolist():
         near, near_decoys = (each[:, item] <= scene.tolerances[item] for each in (of_searched, of_decoys))
         ranked = np.sort(scores.of_decoys[near_decoys])
         exponent = score_exponent(tail_shares(scores.of_matches[near], ranked), searched.weights[near])
         every = np.sort(scores.of_decoys)
         for of, into in ((anomaly_scores, factors), (scores.of_matches, searched_factors)):
-            significant = tail_shares(of, every) <= level
+            significant = tail_shares(of, every) <= parameters.significant_share
             into[:, item] = significant * exponent * tail_shares(of, ranked) ** (exponent - 1.0)
     shares = estimate_shares(densities(of_searched, searched_factors, components), searched.weights)
     probabilities = np.zeros_like(of_matches)

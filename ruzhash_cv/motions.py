@@ -16,11 +16,12 @@ weaker motion are each other's neighbours: among those of a stronger one they ar
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._kernels import jit
 from ruzhash_cv.competition import interleaved
 from ruzhash_cv.evidence import candidates, count_weights, evidence, rules_of
 from ruzhash_cv.fits import EXACT, noise_scales, refine
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 #: A guard: no more motions are looked for.
 MAX_MOTIONS = 8
+#: Steps of EM for the shares of noise scales in a likelihood, and the pseudo-count of each share, in matches.
+_N_STEPS, _PRIOR = 4, 0.5
 #: Planes that candidates are made of, the strongest ones.
 _N_PLANES = 4
 
@@ -266,21 +269,28 @@ def with_best_matrices(
     families: Families,
     parameters: Parameters,
     rng: np.random.Generator,
-) -> Models:
-    """Return the scene with the likeliest matrix of each rigid motion; a match counts by its probability (n, k) of each model."""
-    matrices, noise = scene.matrices.copy(), scene.noise.copy()
+) -> tuple[Models, Models]:
+    """Return the scene with the robust matrix of each rigid motion, and with the likeliest one.
+
+    A match counts by its probability (n, k) of each model. The robust matrix has the least squares truncated at its tolerance: it
+    explains most matches, so that the mask is drawn by it. The likeliest one fits the precise matches best, so that poses are.
+    """
+    robust, likeliest = (
+        replace(scene, matrices=scene.matrices.copy(), noise=scene.noise.copy()) for _ in range(2)
+    )
     for item in np.flatnonzero(~families.is_plane(scene)).tolist():
-        own = scene.owners == item
-        shares = probabilities[:, own]
-        of_motion = matches.weights * np.minimum(shares.sum(axis=1), 1.0)
+        shares = probabilities[:, scene.owners == item]
+        weights = matches.weights * np.minimum(shares.sum(axis=1), 1.0)
         labels = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
         family_id = int(scene.family_ids[item])
-        model, scale = likeliest_matrix(
-            scene.matrices[[item]], of_motion, labels, matches, families, family_id, parameters, rng
-        )
-        if model is not None:
-            matrices[item], noise[item] = model, scale
-    return replace(scene, matrices=matrices, noise=noise)
+        given = scene.matrices[[item]], weights, labels, matches, families, family_id, parameters, rng
+        models, noise, squared = refined_samples(*given)
+        limit = parameters.tolerance_scales * max(noise.min(), EXACT * matches.unit)
+        costs = np.minimum(squared, limit**2) @ weights
+        likelihoods = log_likelihoods(squared, weights, matches.unit, families[family_id].codimension)
+        for into, best in ((robust, costs.argmin()), (likeliest, likelihoods.argmax())):
+            into.matrices[item], into.noise[item] = models[best], noise[best]
+    return robust, likeliest
 
 
 def likeliest_matrix(
@@ -294,28 +304,95 @@ def likeliest_matrix(
     rng: np.random.Generator,
     reach: float | None = None,
 ) -> tuple[Array | None, float]:
-    """Return the matrix (9,) of least truncated squares, None if there is none, and its noise scale, of those given and of samples.
+    """Return the likeliest matrix (9,) of `refined_samples`, None if there is none, and its noise scale."""
+    models, noise, squared = refined_samples(
+        given, weights, labels, matches, families, family_id, parameters, rng, reach
+    )
+    if len(models) == 0:
+        return None, 0.0
+    likelihoods = log_likelihoods(squared, weights, reach or matches.unit, families[family_id].codimension)
+    best = int(np.argmax(likelihoods))
+    return models[best], float(noise[best])
 
-    Samples are drawn by weights (n,), as often from a small label as from a large one. The best, by matches within `reach` in the
-    frame, by default a unit, are refined to these. Squares are truncated at the tolerance of the least noise scale (MSAC; Torr and
-    Zisserman, CVIU 2000): with a shorter one the matrix fits a part of the matches, such as a plane that the lens bends.
+
+def refined_samples(
+    given: Array,
+    weights: Array,
+    labels: Rows,
+    matches: MatchSet,
+    families: Families,
+    family_id: int,
+    parameters: Parameters,
+    rng: np.random.Generator,
+    reach: float | None = None,
+) -> tuple[Array, Array, Array]:
+    """Return matrices (m, 9) refined to matches with weights (n,), their noise scales (m,) and squared residuals (m, n).
+
+    They are the likeliest ones of those given and of samples drawn by the weights, as often from a small label as from a large one, and
+    are refined to the matches within `reach` in the frame, by default a unit.
     """
     family, reach = families[family_id], matches.unit if reach is None else reach
     held = np.bincount(labels + 1, weights, minlength=1)
     balanced = weights / np.sqrt(np.maximum(held[labels + 1], 1e-300))
-    samples, _ = draw_samples(matches.data, balanced, parameters.last_samples, family, matches.unit, parameters, rng, (0,))
+    given_to_draw = balanced, parameters.last_samples, family, matches.unit, parameters, rng, (0,)
+    samples, _ = draw_samples(matches.data, *given_to_draw)
     tried = np.vstack([given, family.solve(matches.data[samples])[0]])
     tried = tried[np.isfinite(tried).all(axis=1)]
-    if len(tried) == 0:
-        return None, 0.0
-    near = np.maximum(0.0, 1.0 - family.squared_residuals(matches.data, tried) / reach**2) @ weights
-    tried, own = tried[np.argsort(-near, kind="stable")[: parameters.n_refits]], replace(matches, weights=weights)
-    models = Models.of_family(tried, family_id)
-    refined, noise = refine(models, own, np.full(len(models), reach), families, parameters)
-    squared = family.squared_residuals(matches.data, refined)
-    limit = parameters.tolerance_scales * max(noise.min(), EXACT * matches.unit)
-    best = int(np.argmin(np.minimum(squared, limit**2) @ weights))
-    return refined[best], float(noise[best])
+    squared = family.squared_residuals(matches.data, tried)
+    order = np.argsort(-log_likelihoods(squared, weights, reach, family.codimension), kind="stable")
+    models = Models.of_family(tried[order[: parameters.n_refits]], family_id)
+    limits, own = np.full(len(models), reach), replace(matches, weights=weights)
+    refined, noise = refine(models, own, limits, families, parameters)
+    return refined, noise, family.squared_residuals(matches.data, refined)
+
+
+def log_likelihoods(squared: Array, weights: Array, reach: float, codimension: int) -> Array:
+    """Return log-likelihoods (m,) of models from squared residuals (m, n), less that of mismatches.
+
+    A true match has one of three noise scales, 1/3, 1/9 and 1/27 of `reach`, whose shares EM estimates for each model. A match counts
+    by its weight.
+    """
+    likelihoods = np.empty(len(squared))
+    given = np.ascontiguousarray(squared), weights, reach / 3.0, codimension
+    _likelihood_kernel(*given, _N_STEPS, _PRIOR, likelihoods)
+    return likelihoods
+
+
+@jit
+def _likelihood_kernel(
+    squared: Any, weights: Any, widest: float, codimension: int, n_steps: int, prior: float, likelihoods: Any
+) -> None:
+    near, terms = np.empty(squared.shape[1], np.int64), np.empty((squared.shape[1], 3))
+    shares, counts = np.empty(3), np.empty(3)
+    for item in range(len(squared)):
+        n_near = 0
+        for row in range(squared.shape[1]):
+            ratio = 0.5 * squared[item, row] / (widest * widest)
+            if ratio < 12.0 and weights[row] > 0.0:
+                near[n_near] = row
+                # Each scale is a third of the one before: its exponential is the ninth power.
+                term = np.exp(-ratio)
+                for scale in range(3):
+                    terms[n_near, scale] = 3.0 ** (codimension * (scale + 1)) * term
+                    term = term**9
+                n_near += 1
+        shares[:] = 1.0 / 3.0
+        for _ in range(n_steps):
+            counts[:] = prior
+            for at in range(n_near):
+                total = 1.0
+                for scale in range(3):
+                    total += shares[scale] * terms[at, scale]
+                for scale in range(3):
+                    counts[scale] += weights[near[at]] * shares[scale] * terms[at, scale] / total
+            shares[:] = counts / counts.sum()
+        likelihood = 0.0
+        for at in range(n_near):
+            total = 1.0
+            for scale in range(3):
+                total += shares[scale] * terms[at, scale]
+            likelihood += weights[near[at]] * np.log(total)
+        likelihoods[item] = likelihood
 
 
 def matrix_of_surface(estimate: Estimate, item: int) -> Array | None:
