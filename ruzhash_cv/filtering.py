@@ -321,7 +321,9 @@ def _in_pixels(estimate: Estimate, overlays: Mask, labels: Rows, threshold: floa
     scale, n = matches.frame.scale, len(scene)
     noise = scene.noise / scale
     least = estimate.parameters.least_noise * matches.unit / scale
-    tolerances = estimate.parameters.tolerance_scales * np.maximum(noise, least) if threshold is None else np.full(n, threshold)
+    tolerances = (
+        estimate.parameters.tolerance_scales * np.maximum(noise, least) if threshold is None else np.full(n, threshold)
+    )
     support = np.bincount(labels + 1, minlength=n + 1)[1:]
     models = []
     for item, matrix in enumerate(families.to_pixels(scene, matches.into)):

@@ -112,7 +112,13 @@ def most_probable(labels: Labels, false_discovery_rate: float) -> Labels:
 
 
 def probabilities_of(
-    scene: Models, matches: MatchSet, anomaly_scores: Array, searched: MatchSet, scores: Scores, families: Families, parameters: Parameters
+    scene: Models,
+    matches: MatchSet,
+    anomaly_scores: Array,
+    searched: MatchSet,
+    scores: Scores,
+    families: Families,
+    parameters: Parameters,
 ) -> Array:
     """Return the probabilities (n, k) that matches with anomaly scores (n,) belong to each model of a scene.
 
@@ -165,7 +171,9 @@ def components_of(
         anywhere = (1.0 + np.count_nonzero(decoys[:, item] <= widest)) / (1.0 + len(decoys)) / volume
         for step in range(_N_TRUE + _N_CROWDS):
             true, factor = step < _N_TRUE, 3.0**step
-            one, other = (across * factor, along * factor) if true else (along * factor, along * factor)
+            # Matches of a structure as wide as the widest noise scale are not wider.
+            other = min(along * factor, max(along, parameters.widest_scale * unit)) if true else along * factor
+            one = across * factor if true else other
             peak = 1.0 / (2.0 * np.pi * one * other) if codimension == 2 else 1.0 / (np.sqrt(2.0 * np.pi) * other)
             found.append((item, motion if true else -1, one, other, peak / anywhere, true))
     columns = zip(*found, strict=True)

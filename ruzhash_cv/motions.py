@@ -42,14 +42,13 @@ _N_PLANES = 4
 
 
 def assign(surfaces: Models, matches: MatchSet, families: Families) -> Rows:
-    """Return the surface (n,) that each match belongs to, -1 for none: the nearest in tolerances, planes before lines."""
+    """Return the surface (n,) that each match belongs to, -1 for none: of those within tolerance the narrowest, planes before lines."""
     if len(surfaces) == 0:
         return np.full(len(matches), -1)
-    distances = families.in_tolerances(surfaces, surfaces.tolerances, matches.data)
-    planes = families.is_plane(surfaces)[:, None]
-    on_plane = (planes & (distances <= 1.0)).any(axis=0)
-    distances = np.where(planes | ~on_plane, distances, np.inf)
-    return np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
+    within = families.in_tolerances(surfaces, surfaces.tolerances, matches.data) <= 1.0
+    order = np.lexsort((surfaces.tolerances, ~families.is_plane(surfaces)))
+    first = within[order].argmax(axis=0)
+    return np.where(within.any(axis=0), order[first], -1)
 
 
 def ranked_weights(surfaces: Models, scores: Array | None, matches: MatchSet, families: Families) -> tuple[Array, Rows]:
@@ -217,8 +216,8 @@ def with_evidence(
         for reach in (parameters.preference_limit, np.inf):
             off = (distances > 1.0) & (distances <= reach)
             if off.any() and not (gains > 0.0).any():
-                share = 2.0 / np.pi * np.arcsin(
-                    np.minimum(1.0, np.sqrt(2.0) * parameters.radii[:, None] / distances[off])
+                share = (
+                    2.0 / np.pi * np.arcsin(np.minimum(1.0, np.sqrt(2.0) * parameters.radii[:, None] / distances[off]))
                 )
                 share = share @ weights[rows[off]] / max(weights[rows[off]].sum(), 1e-300)
                 some = motions.take(own)
@@ -275,9 +274,7 @@ def with_best_matrices(
     A match counts by its probability (n, k) of each model. The robust matrix has the least squares truncated at its tolerance: it
     explains most matches, so that the mask is drawn by it. The likeliest one fits the precise matches best, so that poses are.
     """
-    robust, likeliest = (
-        replace(scene, matrices=scene.matrices.copy(), noise=scene.noise.copy()) for _ in range(2)
-    )
+    robust, likeliest = (replace(scene, matrices=scene.matrices.copy(), noise=scene.noise.copy()) for _ in range(2))
     for item in np.flatnonzero(~families.is_plane(scene)).tolist():
         shares = probabilities[:, scene.owners == item]
         weights = matches.weights * np.minimum(shares.sum(axis=1), 1.0)
@@ -363,7 +360,7 @@ def _likelihood_kernel(
     squared: Any, weights: Any, widest: float, codimension: int, n_steps: int, prior: float, likelihoods: Any
 ) -> None:
     near, terms = np.empty(squared.shape[1], np.int64), np.empty((squared.shape[1], 3))
-    shares, counts = np.empty(3), np.empty(3)
+    shares, counts, heights = np.empty(3), np.empty(3), 3.0 ** (codimension * np.arange(1.0, 4.0))
     for item in range(len(squared)):
         n_near = 0
         for row in range(squared.shape[1]):
@@ -373,8 +370,9 @@ def _likelihood_kernel(
                 # Each scale is a third of the one before: its exponential is the ninth power.
                 term = np.exp(-ratio)
                 for scale in range(3):
-                    terms[n_near, scale] = 3.0 ** (codimension * (scale + 1)) * term
-                    term = term**9
+                    terms[n_near, scale] = heights[scale] * term
+                    cubed = term * term * term
+                    term = cubed * cubed * cubed
                 n_near += 1
         shares[:] = 1.0 / 3.0
         for _ in range(n_steps):
@@ -402,7 +400,9 @@ def matrix_of_surface(estimate: Estimate, item: int) -> Array | None:
     if family_id is None:
         return None
     given = matches, families, family_id, estimate.parameters, np.random.default_rng(0)
-    matrix, _ = likeliest_matrix(np.zeros((0, 9)), matches.weights * probabilities, np.zeros(len(matches), np.int64), *given)
+    matrix, _ = likeliest_matrix(
+        np.zeros((0, 9)), matches.weights * probabilities, np.zeros(len(matches), np.int64), *given
+    )
     if matrix is None:
         return None
     model = Models.of_family(matrix[None], family_id)

@@ -85,9 +85,7 @@ class Parameters:
         "a repetition with fewer matches than this share of the stronger structures need not compete for keypoints",
         "share",
     )
-    exact_noise: float = _number(
-        1.0 / 15.0, "noise, in units, below which two matrices fit a surface equally well"
-    )
+    exact_noise: float = _number(1.0 / 15.0, "noise, in units, below which two matrices fit a surface equally well")
     held_nats: float = _number(
         10.0, "log-likelihood that the matches of a surface may lose for it to belong to a motion"
     )

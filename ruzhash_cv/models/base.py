@@ -180,7 +180,9 @@ class Models:
     stationary: Mask = field(default_factory=_empty("?"))  # whether a structure's matches did not move
     noise: Array = field(default_factory=_empty("f8"))  # noise scale in the frame, 0 before the last fits
     holds: Mask = field(default_factory=_empty("?"))  # (m, k): which surfaces a motion holds
-    owners: Rows = field(default_factory=_empty("i8"))  # the motion that each model belongs to, itself if it is none's part
+    owners: Rows = field(
+        default_factory=_empty("i8")
+    )  # the motion that each model belongs to, itself if it is none's part
 
     @classmethod
     def none(cls) -> Models:
