@@ -681,10 +681,18 @@ def test_pairs_of_known_cameras_are_calibrated(database: Path) -> None:
         essential = np.cross(matrix[:, 3], matrix[:, :3].T).T
         np.testing.assert_allclose(np.abs(np.sum(essential * item.E)) / np.linalg.norm(item.E), np.sqrt(2.0), rtol=1e-6)
         assert np.linalg.norm(moved.translation) == pytest.approx(1.0)
-        assert 0.0 < item.tri_angle < 0.7
         assert item.F is not None
         assert len(item.inlier_matches) >= 0.5 * N_TRUE
     assert int(found[PLANE].config) == 6
+
+
+def test_a_calibrated_geometry_has_the_angle_of_its_rays() -> None:
+    one, two = views()[:2]
+    camera = np.array([[900.0, 0.0, 400.0], [0.0, 900.0, 300.0], [0.0, 0.0, 1.0]])
+    result = filter_points(one, two, cameras=(camera, camera))
+    geometry = colmap.two_view_geometry(result, np.stack([np.arange(N_POINTS)] * 2, axis=1))
+    assert geometry.tri_angle == pytest.approx(np.radians(result.camera_pose().median_angle))
+    assert 0.02 < geometry.tri_angle < 0.2
 
 
 @pytest.mark.parametrize(
