@@ -30,8 +30,10 @@ sift, matcher = cv2.SIFT.create(5000), cv2.BFMatcher()
 keypoints, descriptors, matches = {}, {}, {}
 for path in sorted(photos.iterdir()):
     picture = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
+    if picture is None:
+        sys.exit(f"{path} is not a picture")
     found, descriptors[path.name] = sift.detectAndCompute(picture, None)
-    keypoints[path.name] = cv2.KeyPoint.convert(found)
+    keypoints[path.name] = np.asarray(cv2.KeyPoint.convert(found))
 for one, two in itertools.combinations(keypoints, 2):
     rows = matcher.knnMatch(descriptors[one], descriptors[two], k=2)
     good = [(best.queryIdx, best.trainIdx) for best, second in rows if best.distance < 0.8 * second.distance]

@@ -270,7 +270,7 @@ def draw_structures(draw: Draw) -> None:
 
 
 def write_html(draw: Draw) -> None:
-    options = draw.some(max_size=draw.option((32, 1600, 10**6), (0, -1, True)), names=("<script>", "é\udce9"))
+    options = {"names": ("<script>", "é\udce9"), **draw.some(max_size=draw.option((32, 1600, 10**6), (0, -1, True)))}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"
         rc.write_html(path, *drawn_result(draw), **options)

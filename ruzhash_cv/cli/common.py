@@ -103,8 +103,9 @@ def one_line(message: str) -> str:
 
 
 def say(message: str) -> None:
-    """Print a message to stderr."""
-    print(one_line(message), file=sys.stderr, flush=True)
+    """Print a message to stderr, if that can be written to."""
+    with contextlib.suppress(OSError):
+        print(one_line(message), file=sys.stderr, flush=True)
 
 
 def complain(message: str) -> None:

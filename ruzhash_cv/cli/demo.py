@@ -23,7 +23,6 @@ from ruzhash_cv.pipelines.files import as_unusable
 if TYPE_CHECKING:
     from ruzhash_cv.datasets import ImagePair
 
-
 #: RANSAC's threshold and the tolerance of the truth.
 PIXELS = 3.0
 OPENCV = {"cv2.RANSAC": cv2.RANSAC, "cv2.USAC_MAGSAC": cv2.USAC_MAGSAC}

@@ -181,7 +181,7 @@ class Database:
         to_images = host("pycolmap", "colmap").pair_id_to_image_pair
         with _in_one_line(self._unread):
             numbers = [*self._database.read_num_matches()[0], *self._checked.matches]
-        return [to_images(number) for number in dict.fromkeys(numbers)]
+            return [to_images(number) for number in dict.fromkeys(numbers)]
 
     def is_verified(self, pair: Pair) -> bool:
         """Return whether a pair has a two-view geometry, be it one without matches."""

@@ -65,7 +65,8 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
 def title_of(names: Sequence[str]) -> str:
     """Return the names of two files without their folders, unless only the folders differ."""
     short = [PurePath(name).name or name for name in names]
-    return " and ".join(short if len(set(short)) == len(set(names)) else names)
+    title = " and ".join(short if len(set(short)) == len(set(names)) else names)
+    return title.encode("utf-8", "backslashreplace").decode()  # names of files may hold bytes that are not text
 
 
 def css(colour: Any) -> str:
