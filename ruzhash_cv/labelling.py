@@ -13,11 +13,10 @@ Scales are w and 3 w for matches, 9 w and 27 w for mismatches. EM estimates the 
 Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977), and Bayes' rule the probability of each for
 a match.
 
-A line leaves a coordinate of the second point unchecked. There the anomaly score decides: a match must score as the best
-`significant_share` of decoys do. Among the decoys near the line let p be the share that scores at least as well: p is uniform among
-mismatches and has the density e p^(e - 1) among true matches, e by EM (Pounds and Morris, "Estimating the occurrence of false positives
-and false negatives in microarray studies by approximating and partitioning the empirical distribution of p-values", Bioinformatics
-2003).
+A line leaves a coordinate of the second point unchecked. There the anomaly score decides: a match must score better than half of the
+decoys. Among the decoys near the line let p be the share that scores at least as well: p is uniform among mismatches and has the density
+e p^(e - 1) among true matches, e by EM (Pounds and Morris, "Estimating the occurrence of false positives and false negatives in
+microarray studies by approximating and partitioning the empirical distribution of p-values", Bioinformatics 2003).
 """
 
 from __future__ import annotations
@@ -130,14 +129,13 @@ def probabilities_of(
     components = components_of(scene, of_searched, of_decoys, searched.unit, families, parameters)
     lines = np.flatnonzero(families.codimensions[scene.family_ids] == 1)
     factors, searched_factors = np.ones_like(of_matches), np.ones_like(of_searched)
+    middle = float(np.median(scores.of_decoys))
     for item in lines.tolist():
         near, near_decoys = (each[:, item] <= scene.tolerances[item] for each in (of_searched, of_decoys))
         ranked = np.sort(scores.of_decoys[near_decoys])
         exponent = score_exponent(tail_shares(scores.of_matches[near], ranked), searched.weights[near])
-        every = np.sort(scores.of_decoys)
         for of, into in ((anomaly_scores, factors), (scores.of_matches, searched_factors)):
-            significant = tail_shares(of, every) <= parameters.significant_share
-            into[:, item] = significant * exponent * tail_shares(of, ranked) ** (exponent - 1.0)
+            into[:, item] = exponent * tail_shares(of, ranked) ** (exponent - 1.0) * (of < middle)
     shares = estimate_shares(densities(of_searched, searched_factors, components), searched.weights)
     probabilities = np.zeros_like(of_matches)
     _probability_kernel(densities(of_matches, factors, components), shares, components, probabilities)
@@ -149,8 +147,8 @@ def components_of(
 ) -> tuple[Rows, Rows, Array, Array, Array, Mask]:
     """Return the components (m,) of the mixture but mismatches anywhere, from distances (n, k) of matches and (N, k) of decoys.
 
-    Of each: its structure, the motion of this (-1 for none), the scales across and along, the ratio of its density at distance 0 to that
-    of mismatches anywhere, and whether it is one of matches.
+    Of each: its structure, the motion of this (-1 for none), the scales across and along, the ratio of its density at distance 0 to
+    the density of mismatches anywhere, and whether it is one of matches.
     """
     found: list[tuple[int, int, float, float, float, bool]] = []
     least = parameters.least_noise * unit

@@ -9,10 +9,10 @@ import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Record, Rows
 from ruzhash_cv.cameras import Camera, Sight
+from ruzhash_cv.estimate import Estimate
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
 from ruzhash_cv.models.linear import directions
-from ruzhash_cv.estimate import Estimate
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.sampling import draw_samples, drawn_alike
 
