@@ -115,15 +115,14 @@ def drop_repetitions(
     planes = families.is_plane(structures) & ~structures.stationary & (families.motion_id is not None)
     repeated, overlapping = find_repetitions(matches, within, planes, parameters)
     if repeated.any():
-        removed = within.any(axis=0)
+        removed = np.asarray(within.any(axis=0))
         structures = structures.take(np.flatnonzero(~repeated))
-        scores = scored_without(removed, structures, structures, scores, matches, decoys, families, parameters, rng)
+        scores = scored_without(removed, structures, scores, matches, decoys, families, parameters, rng)
     return structures, overlapping[~repeated][:, ~repeated], scores
 
 
 def scored_without(
     removed: Mask,
-    kept: Models,
     structures: Models,
     scores: Scores,
     matches: MatchSet,
@@ -132,14 +131,14 @@ def scored_without(
     parameters: Parameters,
     rng: np.random.Generator,
 ) -> Scores:
-    """Return scores of `structures`, without the columns that agree with matches `removed` (n,) and not held by those `kept`.
+    """Return scores of `structures`, without the columns that agree with matches `removed` (n,) and not held by these.
 
     A column agrees with these if the matches near it that are removed weigh more than those that are held.
     """
-    held, columns = held_by(kept, matches, families).any(axis=0), scores.columns
+    held, columns = held_by(structures, matches, families).any(axis=0), scores.columns
     near = families.squared_residuals(columns, matches.data) <= (parameters.refit_radii[1] * matches.unit) ** 2
     fair = near @ (matches.weights * held) >= near @ (matches.weights * (removed & ~held))
-    unexplained = np.where(held_by(structures, matches, families).any(axis=0), 0.0, matches.weights)
+    unexplained = np.where(held, 0.0, matches.weights)
     others = decoys_of_unexplained(matches, unexplained, parameters, rng)
     columns = columns.take(np.flatnonzero(fair))
     return score(columns, structures, matches, decoys, others, families, parameters, rng)

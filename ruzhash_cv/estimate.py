@@ -54,9 +54,9 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         scene = with_motions(refine_structures(surfaces, searched, *given[2:]), scores.of_matches, *given, rng)
         false = overlapped(scene, surfaces, overlapping, scores.of_matches, searched, families)
         if false.any():
-            removed = held_by(surfaces, searched, families).any(axis=0)
+            removed = np.asarray(held_by(surfaces, searched, families).any(axis=0))
             surfaces = surfaces.take(np.flatnonzero(~false))
-            scores = scored_without(removed, surfaces, surfaces, scores, *given, rng)
+            scores = scored_without(removed, surfaces, scores, *given, rng)
     surfaces = divide(surfaces, *given, tried.n)
     anomaly_scores = scores.of_all(matches, rows, families, parameters)
     if len(surfaces) == 0:

@@ -41,23 +41,20 @@ Rules: TypeAlias = tuple[Array, Array, Rows, int, float]
 
 
 @lru_cache(64)
-def rules_of(
-    sample_sizes: tuple[int, ...], codimensions: tuple[int, ...], parameters: Parameters, limit: float = math.inf
-) -> Rules:
-    """Return the rules for families; no radius but the smallest is above `limit`, in units."""
+def rules_of(sample_sizes: tuple[int, ...], codimensions: tuple[int, ...], parameters: Parameters) -> Rules:
+    """Return the rules for families."""
     # The annulus is so many times as large as what it surrounds.
     larger = math.sqrt(2.0) ** (parameters.annulus_steps * np.array(codimensions)) - 1.0
     exponents = {1: parameters.motion_widest_radius, 2: parameters.plane_widest_radius}
-    within = int(np.searchsorted(parameters.radii, limit * (1.0 + 1e-12), side="right")) - 1
     widest = np.array([exponents[codimension] - parameters.finest_radius for codimension in codimensions])
     densities, sizes = np.asarray(parameters.density_ratio / larger), np.array(sample_sizes, np.float64)
     annulus = parameters.annulus_steps, parameters.min_annulus_weight
-    return sizes, densities, np.minimum(widest, max(within, 0)), *annulus
+    return sizes, densities, widest, *annulus
 
 
 def _rules(families: Families, parameters: Parameters) -> Rules:
     sizes, codimensions = (tuple(column.tolist()) for column in (families.sample_sizes, families.codimensions))
-    return rules_of(sizes, codimensions, parameters, parameters.limit)
+    return rules_of(sizes, codimensions, parameters)
 
 
 def _least_square(unit: float, parameters: Parameters) -> float:

@@ -235,7 +235,8 @@ def run(
 def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterResult:
     """Return the result of an estimate: its view for all matches that were given."""
     scene, matches, families = estimate.scene, estimate.matches, estimate.families
-    labels, order, models = Labels.nothing(len(matches)), np.zeros(0, np.int64), ()
+    labels = Labels.nothing(len(matches))
+    models: tuple[Structure, ...] = ()
     if len(scene) > 0:
         threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
         given = estimate.probabilities, scene, matches, families, threshold
@@ -273,7 +274,7 @@ def listing(scene: Models, labels: Rows) -> Rows:
     of_motion = np.bincount(scene.owners, support, minlength=len(scene))
     is_motion = scene.owners == np.arange(len(scene))
     order = np.lexsort((-support, ~is_motion, scene.owners, -of_motion[scene.owners]))
-    return order[(support[order] > 0) | (is_motion & (of_motion > 0))[order]]
+    return np.asarray(order[(support[order] > 0) | (is_motion & (of_motion > 0))[order]])
 
 
 def renumbered(scene: Models, order: Rows) -> Models:

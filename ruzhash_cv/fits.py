@@ -165,12 +165,6 @@ def noise_scales(squared: Array, codimension: int) -> Array:
     return np.sqrt(np.array(middle, np.float64) / chdtri(codimension, 0.5))
 
 
-def fits_as_well(noise: Array, least: float, unit: float, parameters: Parameters) -> Mask:
-    """Return which noise scales (m,) are at most twice the least there is, or twice the smallest radius."""
-    as_well = parameters.radii[2] / parameters.radii[0]
-    return np.asarray(noise <= as_well * max(least, parameters.radii[0] * unit))
-
-
 def refine_structures(structures: Models, matches: MatchSet, families: Families, parameters: Parameters) -> Models:
     """Return structures fitted at their noise scales; a stationary one keeps its model.
 

@@ -14,15 +14,15 @@ Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JR
 a match.
 
 A line leaves a coordinate of the second point unchecked. There the anomaly score decides: a match must score better than half of the
-decoys. Among the decoys near the line let p be the share that scores at least as well: p is uniform among mismatches and has the density
-e p^(e - 1) among true matches, e by EM (Pounds and Morris, "Estimating the occurrence of false positives and false negatives in
+decoys. Among the decoys near the line let p be the share that scores at least as well: p is uniform among mismatches and has the
+density e p^(e - 1) among true matches, e by EM (Pounds and Morris, "Estimating the occurrence of false positives and false negatives in
 microarray studies by approximating and partitioning the empirical distribution of p-values", Bioinformatics 2003).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,10 @@ _N_STEPS, _PRIOR = 20, 0.1
 _NEGLIGIBLE = 9.0
 #: Scales of matches, and of mismatches around a structure, each three times the one before.
 _N_TRUE, _N_CROWDS = 2, 2
+
+
+#: Of each component of the mixture: structure, motion, scales across and along, height, and whether it is one of matches.
+Components: TypeAlias = tuple[Rows, Rows, Array, Array, Array, Mask]
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,7 @@ def probabilities_of(
 
 def components_of(
     scene: Models, distances: Array, decoys: Array, unit: float, families: Families, parameters: Parameters
-) -> tuple[Rows, Rows, Array, Array, Array, Mask]:
+) -> Components:
     """Return the components (m,) of the mixture but mismatches anywhere, from distances (n, k) of matches and (N, k) of decoys.
 
     Of each: its structure, the motion of this (-1 for none), the scales across and along, the ratio of its density at distance 0 to
@@ -174,15 +178,11 @@ def components_of(
             one = across * factor if true else other
             peak = 1.0 / (2.0 * np.pi * one * other) if codimension == 2 else 1.0 / (np.sqrt(2.0 * np.pi) * other)
             found.append((item, motion if true else -1, one, other, peak / anywhere, true))
-    columns = zip(*found, strict=True)
-    kinds = np.int64, np.int64, np.float64, np.float64, np.float64, np.bool_
-    structures, motions, across_, along_, heights, true_ = (
-        np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)
-    )
-    return structures, motions, across_, along_, heights, true_
+    table = np.array(found, np.float64).reshape(-1, 6).T.copy()
+    return table[0].astype(np.int64), table[1].astype(np.int64), table[2], table[3], table[4], table[5] > 0.0
 
 
-def densities(distances: Array, factors: Array, components: tuple[Any, ...]) -> Array:
+def densities(distances: Array, factors: Array, components: Components) -> Array:
     """Return the ratios (m, n) of densities to that of mismatches anywhere, from distances (n, k).
 
     `factors` (n, k) are the ratios of the densities of scores among the matches of each structure to those among mismatches.

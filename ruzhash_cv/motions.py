@@ -106,7 +106,8 @@ def find_motions(
     family_id = cast(int, families.motion_id)
     family, data, unit = cast(MotionFamily, families[family_id]), matches.data, matches.unit
     pool = plane_candidates(surfaces, np.append(free, True)[labels], matches, families, parameters, rng)
-    left, free, motions, least = np.append(free, True)[labels], free.copy(), [], None
+    left, free, least = np.append(free, True)[labels], free.copy(), None
+    motions: list[Models] = []
     while len(motions) < MAX_MOTIONS:
         rows = np.flatnonzero(left)
         held = np.bincount(labels[rows] + 1, weights[rows], minlength=1)

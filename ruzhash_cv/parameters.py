@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -94,13 +93,6 @@ class Parameters:
     student_degrees: tuple[float, ...] = _number(
         (2.0, 8.0, 1000.0), "degrees of freedom of the laws that residuals may have in the last fits"
     )
-
-    kept_share: float = _number(
-        0.98, "a model for one threshold has at least this share of the most matches that any has", "share"
-    )
-
-    #: A caller's threshold, in units: radii of structures end there. It is no number of the method.
-    limit: float = math.inf
 
     @cached_property
     def scales(self) -> Array:
