@@ -22,6 +22,8 @@ else:
                 return _import_module(f"{__name__}.{name}")
             public = vars(_import_module(f"{__name__}._api"))
         globals().update({key: public[key] for key in public.keys() - globals().keys() if not key.startswith("_")})
+        if name == "Motion":
+            raise AttributeError("`ruzhash_cv.Motion` is gone: a `Structure` has `parts`")
         if name not in globals():
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return globals()[name]

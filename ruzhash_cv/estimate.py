@@ -19,7 +19,7 @@ from ruzhash_cv.fits import refine, refine_structures
 from ruzhash_cv.labelling import probabilities_of
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
-from ruzhash_cv.motions import ranked_weights, with_best_matrices, with_motions
+from ruzhash_cv.motions import fundamental_matrix, likeliest_matrix, ranked_weights, with_best_matrices, with_motions
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.sampling import decoys_of_matches
 from ruzhash_cv.search import Tried, search
@@ -100,3 +100,19 @@ def fitted_to_all(scene: Models, matches: MatchSet, families: Families, paramete
     limits = np.full(len(rigid), matches.unit)
     matrices[rigid], noise[rigid] = refine(scene.take(rigid), matches, limits, families, parameters)
     return replace(scene, matrices=matrices, noise=noise)
+
+
+def matrix_of_surface(estimate: Estimate, item: int) -> Array | None:
+    """Return a fundamental matrix (3, 3) of pixels that fits the matches of one model of the scene; None if there is none."""
+    matches, families, probabilities = estimate.matches, estimate.families, estimate.probabilities[:, item]
+    family_id = families.motion_id
+    if family_id is None:
+        return None
+    given = matches, families, family_id, estimate.parameters, np.random.default_rng(0)
+    matrix, _ = likeliest_matrix(
+        np.zeros((0, 9)), matches.weights * probabilities, np.zeros(len(matches), np.int64), *given
+    )
+    if matrix is None:
+        return None
+    model = Models.of_family(matrix[None], family_id)
+    return fundamental_matrix(families.to_pixels(model, matches.into)[0], families[family_id].name, matches)

@@ -16,7 +16,7 @@ weaker motion are each other's neighbours: among those of a stronger one they ar
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models, MotionFamily
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.sampling import draw_samples
-
-if TYPE_CHECKING:
-    from ruzhash_cv.estimate import Estimate
 
 #: A guard: no more motions are looked for.
 MAX_MOTIONS = 8
@@ -392,22 +389,6 @@ def _likelihood_kernel(
                 total += shares[scale] * terms[at, scale]
             likelihood += weights[near[at]] * np.log(total)
         likelihoods[item] = likelihood
-
-
-def matrix_of_surface(estimate: Estimate, item: int) -> Array | None:
-    """Return a fundamental matrix (3, 3) of pixels that fits the matches of one model of the scene; None if there is none."""
-    matches, families, probabilities = estimate.matches, estimate.families, estimate.probabilities[:, item]
-    family_id = families.motion_id
-    if family_id is None:
-        return None
-    given = matches, families, family_id, estimate.parameters, np.random.default_rng(0)
-    matrix, _ = likeliest_matrix(
-        np.zeros((0, 9)), matches.weights * probabilities, np.zeros(len(matches), np.int64), *given
-    )
-    if matrix is None:
-        return None
-    model = Models.of_family(matrix[None], family_id)
-    return fundamental_matrix(families.to_pixels(model, matches.into)[0], families[family_id].name, matches)
 
 
 def fundamental_matrix(matrix: Array, kind: str, matches: MatchSet) -> Array | None:

@@ -13,23 +13,22 @@ TITLES = ("structure", "kind", "matches", "share", "tolerance", "noise", "eviden
 
 
 class Row(NamedTuple):
-    """A row of the table of structures: a motion, a surface of the motion above it, or a surface of no motion.
+    """A row of the table of structures: one of `FilterResult.models`, with its share of all kept matches.
 
-    `name` is "motion i" or "surface i", an index into `FilterResult.motions` or `FilterResult.models`; `share` is the share of all kept
-    matches. `motion` and `surface` are these indices, -1 for none.
+    `name` is "motion i" or, for a part of the motion above it, "surface i": an index into `FilterResult.motions` or
+    `FilterResult.models`.
     """
 
     name: str
     structure: Any
     share: float
-    motion: int
-    surface: int
+    is_part: bool
 
     def cells(self) -> tuple[str, ...]:
         """Return a text for each of `TITLES`, numbers with at most three significant digits."""
-        structure, indent = self.structure, "  " if self.motion >= 0 and self.surface >= 0 else ""
+        structure = self.structure
         return (
-            indent + self.name,
+            "  " * self.is_part + self.name,
             structure.kind,
             str(structure.support),
             f"{100 * self.share:.3g} %",
@@ -41,25 +40,14 @@ class Row(NamedTuple):
 
 
 def table(result: Any) -> list[Row]:
-    """Return the rows of a `FilterResult`: each motion before its surfaces, then surfaces of no motion."""
-    rows, kept = [], max(int(result.inlier_mask.sum()), 1)
-    listed = set(result.labels[result.motion_labels >= 0].tolist())
-    for item, motion in enumerate(result.motions):
-        listed.update(motion.parts)
-        rows.append(Row(f"motion {item}", motion, motion.support / kept, item, -1))
-        rows += [_surface(result, part, kept, item) for part in motion.parts if result.models[part].kind != motion.kind]
-    return rows + [_surface(result, item, kept, -1) for item in range(len(result.models)) if item not in listed]
-
-
-def _surface(result: Any, item: int, kept: int, motion: int) -> Row:
-    return Row(f"surface {item}", result.models[item], result.models[item].support / kept, motion, item)
-
-
-def names(result: Any) -> list[str]:
-    """Return the name of each of `FilterResult.models` in the table: "surface i", or the motion that it became."""
-    named = {row.surface: row.name for row in table(result)}
-    motions = [result.motion_labels[result.labels == item].max(initial=0) for item in range(len(result.models))]
-    return [named.get(item, f"motion {motion}") for item, motion in enumerate(motions)]
+    """Return a row for each of the models of a `FilterResult`: each motion before its surfaces."""
+    rows, kept, n_motions = [], max(int(result.inlier_mask.sum()), 1), 0
+    parts = {part for model in result.models for part in model.parts}
+    for item, model in enumerate(result.models):
+        name = f"surface {item}" if item in parts else f"motion {n_motions}"
+        n_motions += item not in parts
+        rows.append(Row(name, model, model.support / kept, item in parts))
+    return rows
 
 
 def headline(result: Any) -> str:
@@ -130,7 +118,7 @@ def as_dict(result: Any) -> dict[str, Any]:
 
 
 def structure_as_dict(structure: Any) -> dict[str, Any]:
-    """Return a `Structure` or a `Motion` as JSON can hold it."""
+    """Return a `Structure` as JSON can hold it."""
     return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in vars(structure).items()}
 
 

@@ -29,12 +29,9 @@ ORDER = (
     "scoring",
     "competition",
     "search",
-    "law",
     "labelling",
     "motions",
-    "consensus",
-    "overlaps",
-    "calibration",
+    "estimate",
     "pose",
     "printing",
     "reasons",
@@ -79,7 +76,7 @@ MOST_LINES = {
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {
     *("__init__", "_api", "_arrays", "_extras", "_interrupts", "_kernels", "_validation", "__main__", "warmup"),
-    *("cameras", "consensus", "correspondences", "opencv", "pose", "families", "printing", "result", "structures"),
+    *("cameras", "correspondences", "opencv", "pose", "families", "printing", "result", "structures"),
     *("adapters", "cli", "datasets", "drawing", "paper", "pipelines", "report", "sklearn"),
 }
 MODELS_AROUND_THE_CORE = ("curves.py", "distances.py", "__init__.py")

@@ -284,8 +284,13 @@ def test_what_a_result_no_longer_has_is_named_with_its_successor(name: str) -> N
         getattr(points(), name)
 
 
+def test_the_class_of_motions_that_is_gone_names_its_successor() -> None:
+    with pytest.raises(AttributeError, match=r"`ruzhash_cv\.Motion` is gone: a `Structure` has `parts`"):
+        rc.Motion  # noqa: B018
+
+
 def test_every_public_function_is_in_the_table() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     public = [name for name in dir(rc) if callable(getattr(rc, name)) and not name.startswith("_")]
-    records = {"CameraPose", "Correspondences", "FilterResult", "FoundStructures", "Motion", "Structure"}
+    records = {"CameraPose", "Correspondences", "FilterResult", "FoundStructures", "Structure"}
     assert [name for name in public if name not in records and not re.search(rf"\b{name}\b[(,.]", text)] == []

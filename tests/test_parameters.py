@@ -22,8 +22,8 @@ from ruzhash_cv.parameters import PARAMETERS, Parameters
 
 FIELDS = {field.name: field for field in fields(Parameters) if field.metadata}
 STAGES = (
-    "matches", "sampling", "preferences", "fits", "evidence", "scoring", "competition", "search", "law", "labelling", "motions",
-    "consensus", "overlaps", "pose", "filtering",
+    "matches", "sampling", "preferences", "fits", "evidence", "scoring", "competition", "search", "labelling", "motions",
+    "estimate", "pose", "filtering", "opencv",
 )  # fmt: skip
 #: What is no tuned number: guards against overflow and rounding, sizes that follow from algebra, codes, and what costs only time.
 NOT_TUNED = {

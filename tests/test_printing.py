@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from ruzhash_cv import FilterResult, Structure, filter_points, printing
-from ruzhash_cv.result import Motion
 
 POINTS = np.random.default_rng(0).uniform(0, 500, (60, 2))
 
@@ -19,8 +18,8 @@ def plane(**changed: Any) -> Structure:
     return Structure(np.eye(3), **{**known, **changed})  # type: ignore[arg-type]
 
 
-def result(motions: tuple[Motion, ...] = (), motion_labels: Any = (-1, -1, -1), **changed: Any) -> FilterResult:
-    """Return a result of three matches, of which two lie in a plane that belongs to no motion unless `motions` says so."""
+def result(**changed: Any) -> FilterResult:
+    """Return a result of three matches, two of them of one plane."""
     arrays = (
         np.array([True, True, False]),
         np.array([0.3, np.nan, 0.8]),
@@ -28,24 +27,23 @@ def result(motions: tuple[Motion, ...] = (), motion_labels: Any = (-1, -1, -1), 
         np.array([0, 0, -1]),
         np.ones(3, bool),
     )
-    made = replace(FilterResult(*arrays, models=(plane(),)), **changed)
-    vars(made)["_motions"] = motions, np.array(motion_labels)  # as once they have been searched for
-    return made
+    return replace(FilterResult(*arrays, models=(plane(),)), **changed)
 
 
 UNDECIDED = result(inlier_mask=np.zeros(3, bool), models=(), reason="3 distinct matches, at least <8> are needed")
-#: Two motions, the first seen on two surfaces, and a watermark.
+#: A motion seen on two surfaces, another one seen on none, and a watermark.
 SCENE = result(
-    motions=(
-        Motion(np.eye(3), "fundamental", 200, 1.25, 0.4, 1234.5, parts=(0, 2)),
-        Motion(np.eye(3), "homography", 90, 0.5, 0.1, 50.0, parts=(1,)),
-    ),
-    motion_labels=[0, 0, 1, -1],
-    labels=np.array([0, 2, 1, 3]),
+    labels=np.array([0, 2, 1, 3, 4]),
     inlier_mask=np.ones(300, bool),
     has_match=np.ones(310, bool),
-    models=(plane(support=120), plane(support=90), plane(support=20, evidence=9.996), plane(support=10, stationary=True)),
-)  # fmt: skip
+    models=(
+        plane(kind="fundamental", support=200, tolerance=1.25, noise_scale=0.4, evidence=1234.5, parts=(1, 2)),
+        plane(support=120),
+        plane(support=20, evidence=9.996),
+        plane(support=90, tolerance=0.5, noise_scale=0.1, evidence=50.0),
+        plane(support=10, stationary=True),
+    ),
+)
 
 
 def test_a_result_prints_counts_and_the_table_of_structures() -> None:
@@ -53,19 +51,24 @@ def test_a_result_prints_counts_and_the_table_of_structures() -> None:
         "matches 310",
         "kept    300",
         "flagged 10",
-        "evidence 90.0",
+        "evidence 1230",
         "structure    kind         matches   share  tolerance     noise  evidence",
         "motion 0     fundamental      200  66.7 %    1.25 px  0.400 px      1230",
-        "  surface 0  homography       120    40 %    3.25 px  0.800 px      90.0",
+        "  surface 1  homography       120    40 %    3.25 px  0.800 px      90.0",
         "  surface 2  homography        20  6.67 %    3.25 px  0.800 px      10.0",
         "motion 1     homography        90    30 %   0.500 px  0.100 px      50.0",
-        "surface 3    homography        10  3.33 %    3.25 px  0.800 px      90.0  stationary",
+        "motion 2     homography        10  3.33 %    3.25 px  0.800 px      90.0  stationary",
     ]
+
+
+def test_motions_are_the_models_that_are_no_parts() -> None:
+    assert SCENE.motions == tuple(SCENE.models[item] for item in (0, 3, 4))
+    assert SCENE.motion_labels.tolist() == [0, 0, 0, 1, 2]
 
 
 def test_a_notebook_shows_the_same_table() -> None:
     html = SCENE._repr_html_()
-    assert html.startswith("<p>300 of 310 matches kept, 4 structures</p><table>")
+    assert html.startswith("<p>300 of 310 matches kept, 5 structures</p><table>")
     rows = html.split("<tr>")[2:]
     texts = [row.replace("&nbsp;", " ").replace("<td>", "").split("</td>")[:-1] for row in rows]
     assert texts == [list(row.cells()) for row in printing.table(SCENE)]
@@ -75,12 +78,9 @@ def test_a_notebook_shows_the_same_table() -> None:
 def test_the_table_of_a_filtered_pair_counts_its_matches() -> None:
     apart = np.where(POINTS[:, :1] < 250, 0.5 * POINTS, POINTS + [60.0, -20.0])
     given = filter_points(POINTS, apart)
-    rows = printing.table(given)
-    motions = [row.structure.support for row in rows if row.surface < 0]
-    surfaces = {row.surface: row.structure.support for row in rows if row.surface >= 0}
-    assert motions == np.bincount(given.motion_labels + 1)[1:].tolist()
-    assert surfaces == dict(enumerate(np.bincount(given.labels + 1)[1:].tolist()))
-    assert sum(row.share for row in rows if row.surface < 0) == pytest.approx(1.0)
+    rows = [row for row in printing.table(given) if not row.is_part]
+    assert [row.structure.support for row in rows] == np.bincount(given.motion_labels + 1, minlength=1)[1:].tolist()
+    assert sum(row.share for row in rows) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_numbers_print_with_three_significant_digits(value: float, printed: str)
 
 
 def test_results_with_the_same_entries_are_equal_however_long_they_took() -> None:
-    assert result() == result() == result(seconds={"search": 1.0})
+    assert result() == result() == result(seconds={"total": 1.0})
     assert all(result() != other for other in (UNDECIDED, None, 3, "kept", plane()))
     with pytest.raises(TypeError, match="unhashable"):
         hash(result())

@@ -243,20 +243,15 @@ def groups_of(result: FilterResult, drawn: Mask) -> Iterator[Group]:
 
     The group of a motion with surfaces are the matches off its surfaces; its words count all of its matches.
     """
-    motions, labels, kept = result.motion_labels, result.labels, drawn & result.inlier_mask
-    rows = np.flatnonzero(kept & (motions < 0) & (labels < 0))
+    kept = drawn & result.inlier_mask
+    rows = np.flatnonzero(kept & (result.labels < 0))
     if len(rows):
         yield Group(rows, NO_MOTION, "dot", f"kept, of no structure: {len(rows)}", opacity(len(rows)))
-    listed, colours = table(result), itertools.cycle(STRUCTURES)
-    for row in listed:
-        in_motion = kept & (motions == row.motion)
-        surfaces = [other.surface for other in listed if other.motion == row.motion and other.surface >= 0]
-        if row.motion >= 0 and len(surfaces) == 1 and (labels[in_motion] == surfaces[0]).all():
-            surfaces = []  # the motion is this surface and nothing else
-        if row.surface >= 0 and row.surface not in surfaces:
-            continue
-        rows = np.flatnonzero(in_motion & (~np.isin(labels, surfaces) if row.surface < 0 else labels == row.surface))
-        marker = SURFACE_MARKERS[surfaces.index(row.surface) % 3] if row.surface >= 0 else "disc"
+    colours, markers = itertools.cycle(STRUCTURES), itertools.cycle(SURFACE_MARKERS)
+    for item, row in enumerate(table(result)):
+        if not row.is_part:
+            markers = itertools.cycle(SURFACE_MARKERS)
         structure, still = row.structure, "stationary " * row.structure.stationary
         text = f"{row.name} {still}{structure.kind}: {structure.support}, tolerance {as_length(structure.tolerance)}"
-        yield Group(rows, next(colours) if row.motion >= 0 else NO_MOTION, marker, text, LINE_OPACITY)
+        colour, marker = NO_MOTION if structure.stationary else next(colours), next(markers) if row.is_part else "disc"
+        yield Group(np.flatnonzero(kept & (result.labels == item)), colour, marker, text, LINE_OPACITY)

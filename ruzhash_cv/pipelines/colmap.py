@@ -105,9 +105,9 @@ def verify(
 
     Notes
     -----
-    A pair's row holds the kept matches and configuration 6 (planar or panoramic) with H where one plane or rotation holds nearly all of
-    them; else 2 (calibrated) with E, F, pose and angle of rays where both cameras are known; else 3 (uncalibrated) with F of the
-    strongest motion.
+    A pair's row holds the kept matches and the model of the strongest motion: configuration 6 (planar or panoramic) with H if it is a
+    plane or rotation, because no match shows parallax; else 2 (calibrated) with E, F, pose and angle of rays if both cameras are known;
+    else 3 (uncalibrated) with F.
 
     Examples
     --------
@@ -150,9 +150,9 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
     Returns
     -------
     pycolmap.TwoViewGeometry
-        ``config`` is PLANAR_OR_PANORAMIC, with H, where one plane holds nearly all matches; else CALIBRATED, with E, F, pose and
-        angle, where the motion has an essential matrix; else UNCALIBRATED, with F where the motion has one; and DEGENERATE where
-        nothing was kept. Each match is in it once. F and H are of pixels without distortion.
+        ``config`` is that of the strongest motion: PLANAR_OR_PANORAMIC, with H, if no match shows parallax; CALIBRATED, with E, F, pose
+        and angle, if it has an essential matrix; else UNCALIBRATED, with F if it has one. It is DEGENERATE if nothing was kept. Each
+        match is in it once. F and H are of pixels without distortion.
 
     Raises
     ------
@@ -170,24 +170,25 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
         raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
     indices, _, _ = as_indices(matches)
     check_same_length(result.inlier_mask, indices, "`result` and `matches`")
-    motion, F = selection.strongest_motion(result)
-    chosen = motion if only_strongest else result.inlier_mask
-    plane = selection.dominant_plane(result, chosen) if chosen.any() else None
-    told: dict[str, Any] = {}
-    if plane is not None:
-        config, told = PLANAR_OR_PANORAMIC, {"H": plane}
-    elif chosen.any() and selection.is_calibrated(result):
-        config, told = CALIBRATED, {"F": F, **_calibrated(result)}
-    else:
-        config, told = UNCALIBRATED if chosen.any() else DEGENERATE, {} if F is None else {"F": F}
+    chosen = selection.matches_of_strongest(result) if only_strongest else result.inlier_mask
+    index = selection.strongest_motion(result)
+    motion = None if index is None else result.motions[index]
+    config, models = UNCALIBRATED if chosen.any() else DEGENERATE, dict[str, Any]()
+    if index is not None and motion is not None and chosen.any():
+        if motion.kind == "homography":
+            config, models = PLANAR_OR_PANORAMIC, {"H": motion.matrix}
+        elif motion.kind == "essential":
+            config, models = CALIBRATED, {"F": motion.fundamental, **_calibrated(result, index)}
+        else:
+            models = {"F": motion.fundamental}
     # COLMAP wants every match once.
     inliers = np.unique(indices[chosen], axis=0).astype(np.uint32)
-    return host("pycolmap", "colmap").TwoViewGeometry(config=config, inlier_matches=inliers, **told)
+    return host("pycolmap", "colmap").TwoViewGeometry(config=config, inlier_matches=inliers, **models)
 
 
-def _calibrated(result: FilterResult) -> dict[str, Any]:
+def _calibrated(result: FilterResult, motion: int) -> dict[str, Any]:
     """Return what COLMAP keeps of a calibrated motion beside F: E, the pose, and the median angle of rays, in radians."""
-    pose = result.camera_pose(motion=selection.index_of_strongest(result) or 0)
+    pose = result.camera_pose(motion=motion)
     pycolmap, essential = host("pycolmap", "colmap"), np.cross(pose.translation, pose.rotation.T).T
     moved = pycolmap.Rigid3d(pycolmap.Rotation3d(pose.rotation), pose.translation)
     angle = float(np.radians(np.nan_to_num(pose.median_angle)))

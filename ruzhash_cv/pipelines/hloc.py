@@ -168,7 +168,7 @@ class _Groups:
         matches, scores = np.full(size, -1, np.int16), np.zeros(size, np.float16)
         if related:
             rows, partners = self.files.matched(group, pair)
-            kept = selection.strongest_motion(result)[0] if self.strongest_motion else result.inlier_mask
+            kept = selection.matches_of_strongest(result) if self.strongest_motion else result.inlier_mask
             if len(self.files.keypoints(pair[1])) > MOST_INT16:
                 matches = matches.astype(np.int32)
             matches[rows[kept]] = partners[kept]

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from multiprocessing import current_process
 from numbers import Integral
-from operator import attrgetter
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
@@ -25,7 +24,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._extras import host
-from ruzhash_cv._validation import as_pairs, as_plain, check_int
+from ruzhash_cv._validation import as_pairs, as_plain, check_int, without_keywords
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.result import FilterResult
 from ruzhash_cv.warmup import warmup
@@ -44,13 +43,13 @@ KILLED = {"BrokenProcessPool", "RayActorError"}
 OPTIONS = tuple(name for name in inspect.signature(filter_points).parameters if name not in _OWN)
 
 
+@without_keywords(motions="results have their `motions` in any case")
 def filter_pairs(
     pairs: Iterable[tuple[Any, ...]],
     *,
     n_jobs: int | None = None,
     batch_size: int = 32,
     rng: int = 0,
-    motions: bool = False,
     **options: Any,
 ) -> Iterator[tuple[Key, FilterResult]]:
     """Run `filter_points` on many pairs of images, and yield each result as it is done.
@@ -72,9 +71,6 @@ def filter_pairs(
         early. A pair takes some 10 ms, and a batch should take a second.
     rng : int
         Seed. The same seed gives a pair the same result for any order, batches, workers and other pairs; see `pair_seed`.
-    motions : bool
-        Search for each result's `motions` too, in the worker, which may take as long as the rest. False: they are searched for when
-        first asked for, in the process that asks.
     **options
         As for `filter_points`: `model`, `threshold` and so on, for all pairs.
 
@@ -103,8 +99,7 @@ def filter_pairs(
     a.jpg b.jpg 60 None
     a.jpg c.jpg 0 ValueError: `points1` and `points2` must have the same length, got 60 and 9
     """
-    search = attrgetter("motions") if motions else None  # the result keeps them
-    done = run_pairs(pairs, search, n_jobs=n_jobs, batch_size=batch_size, rng=rng, **options)
+    done = run_pairs(pairs, n_jobs=n_jobs, batch_size=batch_size, rng=rng, **options)
     return ((key, result) for key, result, _ in done)
 
 
@@ -114,14 +109,13 @@ class WorkerKilled(RuntimeError):  # noqa: N818
 
 def run_pairs(
     pairs: Iterable[tuple[Any, ...] | Task],
-    afterwards: Callable[[FilterResult], Any] | None,
     *,
     n_jobs: int | None,
     batch_size: int,
     rng: int,
     **options: Any,
 ) -> Iterator[Answer]:
-    """Do as `filter_pairs` does, have workers call `afterwards` with each result, and mark pairs that failed."""
+    """Do as `filter_pairs` does, and mark pairs that failed."""
     host("joblib", "parallel")
     _check_names(options, "filter_pairs")
     filter_points(np.empty((0, 2)), np.empty((0, 2)), **options)
@@ -130,7 +124,7 @@ def run_pairs(
     if n_jobs is not None and n_jobs != -1:
         n_jobs = check_int(n_jobs, "n_jobs")
     tasks = (pair if isinstance(pair, Task) else _as_task(pair, rng) for pair in pairs)
-    return _answers(functools.partial(_run_batch, os.getpid(), options, afterwards), tasks, n_jobs, batch_size)
+    return _answers(functools.partial(_run_batch, os.getpid(), options), tasks, n_jobs, batch_size)
 
 
 def _answers(
@@ -198,13 +192,11 @@ def _closed_in_silence(results: Any) -> Iterator[Any]:
             getattr(results, "close", lambda: None)()
 
 
-def _run_batch(
-    parent: int, options: Mapping[str, Any], afterwards: Callable[[FilterResult], Any] | None, tasks: list[Task]
-) -> list[Answer]:
+def _run_batch(parent: int, options: Mapping[str, Any], tasks: list[Task]) -> list[Answer]:
     # Workers of Dask and Ray have other parents. A worker of loky may have lost its parent before its first call.
     if parent != os.getpid() and (parent == os.getppid() or current_process().name.startswith("Loky")):
         _follow(parent)
-    return [run_task(task, options, afterwards) for task in tasks]
+    return [run_task(task, options) for task in tasks]
 
 
 @functools.cache
@@ -306,15 +298,13 @@ def _check_names(options: Mapping[str, Any], where: str) -> None:
         raise TypeError(f"{where} got an unexpected option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
 
 
-def run_task(task: Task, options: Mapping[str, Any], afterwards: Callable[[FilterResult], Any] | None = None) -> Answer:
+def run_task(task: Task, options: Mapping[str, Any]) -> Answer:
     """Return the answer to a pair, whatever happens."""
     failure = task.failure
     if failure is None:
         try:
             own = {**options, **task.own}
             result = filter_points(task.points1, task.points2, rng=task.seed, **own)
-            if afterwards is not None:
-                afterwards(result)
             return task.key, result, False
         except Exception as error:
             failure = _described(error)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_writable, written_beside
-from ruzhash_cv.pipelines.selection import n_motions
 from ruzhash_cv.result import FilterResult
 
 Row: TypeAlias = dict[str, Any]
@@ -20,7 +19,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def row_of(result: FilterResult) -> Row:
     """Return the cells of `RESULT_COLUMNS`."""
-    counts = len(result.inlier_mask), int(result.inlier_mask.sum()), len(result.models), n_motions(result)
+    counts = len(result.inlier_mask), int(result.inlier_mask.sum()), len(result.models), len(result.motions)
     tolerance = result.models[0].tolerance if result.models else None
     rest = result.evidence, tolerance, result.reason, sum(result.seconds.values())
     return dict(zip(RESULT_COLUMNS, (*counts, *rest), strict=True))

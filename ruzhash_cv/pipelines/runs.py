@@ -10,7 +10,6 @@ from itertools import islice
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.pages import Pages
 from ruzhash_cv.pipelines.pairs import Task, run_pairs
 from ruzhash_cv.pipelines.report import Report, Row, row_of
@@ -92,8 +91,7 @@ def run(
     """Filter pairs, and write them batch by batch; `options` are those of `run_pairs`."""
     since, kept, n_matches, n_inliers = time.perf_counter(), 0, 0, 0
     left_out: dict[Names, str] = {}
-    afterwards = selection.prepare if pages is None else selection.prepare_pages
-    answers = run_pairs(source.tasks(pairs), afterwards, batch_size=batch_size, **options)
+    answers = run_pairs(source.tasks(pairs), batch_size=batch_size, **options)
     for batch in _in_batches(_with_bar(answers, progress, len(pairs)), batch_size):
         entries, rows = [], []
         for pair, result, failed in batch:

@@ -1,18 +1,16 @@
-"""Choose which kept matches to write for COLMAP and hloc, and the model that goes with them."""
+"""Choose which kept matches to write for COLMAP and hloc: the strongest motion's, of pairs that show one scene."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.result import FilterResult, Structure
+from ruzhash_cv._arrays import Mask
+from ruzhash_cv.result import FilterResult
 
 #: Evidence from which a pair counts as showing one scene. Unrelated images reach far less; fronts that look alike reach it too.
 LEAST_EVIDENCE = 50.0
 #: Evidence that a share of unrelated pairs reaches at most, measured by benchmarks/evaluate_false_alarms.py.
 FALSE_ALARMS = {1e-1: 1.0, 1e-2: 3.0, 1e-3: 6.0}
-#: Share of the kept matches that one plane or rotation must hold to count as dominant.
-NEARLY_ALL = 0.9
 
 
 def evidence_of(false_alarms: float) -> float:
@@ -25,53 +23,12 @@ def evidence_of(false_alarms: float) -> float:
     return float(np.interp(np.log(false_alarms), np.log([*shares, 1.0]), [*cuts, 0.0]) + beyond)
 
 
-def prepare(result: FilterResult) -> None:
-    """Search for motions if there are several structures. It takes as long as the filter, so workers do it."""
-    if len(result.models) > 1:
-        _ = result.motions  # the result keeps them
+def strongest_motion(result: FilterResult) -> int | None:
+    """Return the index into `motions` of the motion of most matches, None if there is none; stationary matches are no motion."""
+    return next((index for index, motion in enumerate(result.motions) if not motion.stationary), None)
 
 
-def prepare_pages(result: FilterResult) -> None:
-    """Search for motions, which pages show in colours, however few structures there are."""
-    _ = result.motions
-
-
-def strongest_motion(result: FilterResult) -> tuple[Mask, Array | None]:
-    """Return the mask (n,) of the matches of the strongest rigid motion, and its fundamental matrix.
-
-    None where only a plane or a rotation is seen. What stood still while the rest moved is no motion of the scene.
-    """
-    motions, index = _motions(result), index_of_strongest(result)
-    if index is None:
-        return np.zeros(len(result.inlier_mask), bool), None
-    mask = result.motion_labels == index if len(result.models) > 1 else result.inlier_mask
-    return mask, motions[index].fundamental
-
-
-def index_of_strongest(result: FilterResult) -> int | None:
-    """Return the index of the strongest rigid motion, None where there is none."""
-    return next((index for index, motion in enumerate(_motions(result)) if not motion.stationary), None)
-
-
-def _motions(result: FilterResult) -> tuple[Structure, ...]:
-    """Return the motions, without a search where there is at most one structure."""
-    return result.motions if len(result.models) > 1 else result.models
-
-
-def n_motions(result: FilterResult) -> int:
-    """Return how many motions there are."""
-    return len(_motions(result))
-
-
-def is_calibrated(result: FilterResult) -> bool:
-    """Tell whether the strongest rigid motion has an essential matrix."""
-    index = index_of_strongest(result)
-    return index is not None and _motions(result)[index].kind == "essential"
-
-
-def dominant_plane(result: FilterResult, kept: Mask) -> Array | None:
-    """Return the homography that holds nearly all of the matches that are `kept`, None where there is none."""
-    for index, model in enumerate(result.models):
-        if model.kind == "homography" and np.sum(result.labels[kept] == index) >= NEARLY_ALL * kept.sum():
-            return model.matrix
-    return None
+def matches_of_strongest(result: FilterResult) -> Mask:
+    """Return the mask (n,) of the matches of the strongest motion."""
+    index = strongest_motion(result)
+    return np.asarray(result.motion_labels == (-2 if index is None else index))

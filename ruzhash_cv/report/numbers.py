@@ -47,7 +47,6 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
         "part": part_of[shown].tolist(),
         "order": spread(points1[shown]).tolist(),
     }
-    names = printing.names(result)
     return {
         "title": title_of([photo.name for photo in photos]),
         "photos": [vars(photo) for photo in photos],
@@ -57,7 +56,7 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
         "parts": [{"text": part.text, "colour": css(part.colour)} for part in parts],
         "structures": [
             {"name": name, "kind": model.kind, "matrix": model.matrix.ravel().tolist()}
-            for name, model in zip(names, result.models, strict=True)
+            for name, model, *_ in printing.table(result)
         ],
     }
 

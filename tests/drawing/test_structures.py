@@ -13,7 +13,6 @@ import pytest
 from ruzhash_cv import FilterResult, Structure, draw_structures
 from ruzhash_cv.drawing import pictures
 from ruzhash_cv.printing import table
-from ruzhash_cv.result import Motion
 
 WIDTH, HEIGHT = 400, 300
 N = 40
@@ -33,22 +32,15 @@ EYES = {
 }
 
 
-def structure(*, stationary: bool = False) -> Structure:
-    return Structure(np.eye(3), "homography", 10, 2.5, 0.7, 50.0, stationary)
+def structure(**changed: Any) -> Structure:
+    return Structure(**{**vars(Structure(np.eye(3), "homography", 10, 2.5, 0.7, 50.0)), **changed})
 
 
-def moved(*parts: int, kind: str = "homography") -> Motion:
-    return Motion(np.eye(3), kind, 10, 2.5, 0.7, 50.0, parts=parts)
-
-
-def result(labels: np.ndarray = LABELS, n: int = 2, **more: Any) -> FilterResult:
-    """Return a result of `n` structures, which move apart unless `motions` says otherwise."""
-    motions = more.pop("motions", tuple(moved(item) for item in range(n)))
-    models = more.pop("models", tuple(structure() for _ in range(n)))
+def result(labels: np.ndarray = LABELS, n: int = 2, models: Any = None) -> FilterResult:
+    """Return a result of `n` planes that move apart, or of other `models`."""
     kept = np.repeat([True, True, True, False], 10)
-    made = FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, np.ones(N, bool), models)
-    vars(made)["_motions"] = motions, more.pop("motion_labels", labels)  # as once they have been searched for
-    return made
+    models = models or tuple(structure() for _ in range(n))
+    return FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, np.ones(N, bool), models)
 
 
 def draw(given: FilterResult, **options: Any) -> np.ndarray:
@@ -61,18 +53,16 @@ def colours_at(picture: np.ndarray, row: int) -> np.ndarray:
     return np.vstack([picture[y, x], picture[y, x + WIDTH]]).astype(int)
 
 
-STILL = result(
-    np.repeat([0, 1, -1, -1], 10), models=(structure(stationary=True), structure()), motions=(moved(1),),
-    motion_labels=np.repeat([-1, 0, -1, -1], 10),
-)  # fmt: skip
-SURFACES = result(motions=(moved(0, 1, kind="fundamental"),), motion_labels=np.repeat([0, 0, 0, -1], 10))
+STILL = result(models=(structure(stationary=True), structure()))
+RIGID = structure(kind="fundamental", parts=(1, 2))
+SURFACES = result(np.repeat([0, 1, 2, -1], 10), models=(RIGID, structure(), structure()))
 
 
 @pytest.mark.parametrize(
     ("given", "colours"),
     [
         pytest.param(result(), (FIRST, SECOND, pictures.NO_MOTION), id="two motions"),
-        pytest.param(SURFACES, (SECOND, THIRD, FIRST), id="two surfaces of a motion, and matches off them"),
+        pytest.param(SURFACES, (FIRST, SECOND, THIRD), id="matches off the surfaces of a motion, and two surfaces"),
         pytest.param(STILL, (pictures.NO_MOTION, FIRST, pictures.NO_MOTION), id="a stationary structure"),
     ],
 )
@@ -80,11 +70,6 @@ def test_each_motion_and_surface_has_a_colour_and_mismatches_are_grey(given: Fil
     picture = draw(given)
     for row, colour in enumerate((*colours, pictures.MISMATCH)):
         assert np.abs(np.median(colours_at(picture, row), axis=0) - colour).max() < 12
-
-
-def test_a_motion_of_one_surface_alone_is_drawn_as_one() -> None:
-    rigid = draw(result(motions=(moved(0, kind="fundamental"), moved(1, kind="fundamental"))))
-    np.testing.assert_array_equal(rigid[:HEIGHT], draw(result())[:HEIGHT])
 
 
 def test_the_caption_takes_as_many_rows_as_it_needs() -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from many_pairs import N_PAIRS, digest, digests, ended, pairs, problem
 
-from ruzhash_cv import FilterResult, filter_points
+from ruzhash_cv import filter_points
 from ruzhash_cv.pipelines import filter_pairs, pair_seed
 from ruzhash_cv.pipelines import pairs as module
 
@@ -74,19 +74,6 @@ def test_options_reach_every_pair_and_a_pairs_own_come_last() -> None:
     results = dict(filter_pairs([(1, *points), (2, *points, {"threshold": 0.5})], **options))
     assert digest(results[1]) == digest(filter_points(*points, rng=pair_seed(1), **options))
     assert digest(results[2]) == digest(filter_points(*points, rng=pair_seed(2), model="homography", threshold=0.5))
-
-
-def test_motions_are_searched_by_the_workers_where_that_is_asked_for() -> None:
-    def searched(**options: Any) -> FilterResult:
-        with joblib.parallel_config(backend="loky", n_jobs=2):
-            ((_, result),) = filter_pairs([(0, *problem(0))], **options)
-        return result
-
-    assert "_motions" not in vars(searched())
-    assert "_motions" in vars(searched(motions=True))
-    motions = filter_points(*problem(0), rng=pair_seed(0)).motions
-    assert [motion.matrix.tolist() for motion in searched(motions=True).motions] == [m.matrix.tolist() for m in motions]
-    assert len(motions) == 1
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])

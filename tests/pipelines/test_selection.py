@@ -1,4 +1,4 @@
-"""What a host gets of a pair: the matches of the strongest motion, without a search where there is no choice."""
+"""A host gets the matches of the strongest motion of a pair."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from two_views import H, motion
 
-from ruzhash_cv import FilterResult, Structure, filter_points
-from ruzhash_cv.models.distances import sampson_distance
+from ruzhash_cv import FilterResult, filter_points
 from ruzhash_cv.pipelines import selection
 
 Array = NDArray[np.float64]
@@ -31,55 +30,39 @@ def filtered(points: Array) -> FilterResult:
     return filter_points(points[:, :2], points[:, 2:])
 
 
-@pytest.mark.parametrize("points", [plane(), motion(N, noise=0.3, seed=0)], ids=["plane", "motion"])
-def test_one_structure_is_the_strongest_motion_and_is_not_searched_for(points: Array) -> None:
+@pytest.mark.parametrize(("points", "kind"), [(plane(), "homography"), (motion(N, noise=0.3, seed=0), "fundamental")])
+def test_one_motion_is_the_strongest(points: Array, kind: str) -> None:
     result = filtered(points)
-    selection.prepare(result)
-    mask, F = selection.strongest_motion(result)
-    assert len(result.models) == 1
-    assert "_motions" not in vars(result)
+    assert selection.strongest_motion(result) == 0
+    assert result.motions[0].kind == kind
+    mask = selection.matches_of_strongest(result)
     assert mask.sum() > N / 2
-    assert np.array_equal(mask, result.motion_labels == 0)  # searches now
-    if result.models[0].kind == "fundamental":
-        assert F is not None
-        assert np.median(sampson_distance(points[mask, :2], points[mask, 2:], F)) < 0.5
-    else:
-        assert F is None
+    np.testing.assert_array_equal(mask, result.inlier_mask)
 
 
-def test_of_several_structures_the_motion_of_most_matches_is_taken() -> None:
+def test_of_several_motions_the_one_of_most_matches_is_taken() -> None:
     points = motion(N, noise=0.3, seed=0)
     points[:25, 2:] = points[:25, :2] + [-80.0, -80.0] + 0.3 * np.random.default_rng(2).normal(size=(25, 2))
     result = filtered(points)
-    selection.prepare(result)
-    assert "_motions" in vars(result)
-    mask, F = selection.strongest_motion(result)
-    assert F is not None
+    mask = selection.matches_of_strongest(result)
+    assert result.motions[0].kind == "fundamental"
     assert mask[25:].mean() > 0.9
     assert mask[:25].mean() < 0.2
 
 
 def test_what_stood_still_is_never_the_strongest_motion() -> None:
     """A watermark may hold more matches than any motion of the scene."""
-    result = filtered(motion(N, noise=0.3, seed=0))
-    mark = replace(result.motions[0], stationary=True, support=N)
-    labels = np.where(np.arange(N) < 70, 0, 1)
-    vars(result)["_motions"] = (mark, result.motions[0]), labels  # as once they have been searched for
-    mask, F = selection.strongest_motion(replace_models(result, result.models * 2))
-    assert mask.tolist() == (labels == 1).tolist()
-    assert F is not None
-    alone = replace_models(result, (replace(result.models[0], stationary=True),))
-    assert selection.strongest_motion(alone)[0].sum() == 0
-
-
-def replace_models(result: FilterResult, models: tuple[Structure, ...]) -> FilterResult:
-    """Return a result with other models and the motions that it has."""
-    changed = replace(result, models=models)
-    vars(changed)["_motions"] = vars(result)["_motions"]
-    return changed
+    result, labels = filtered(motion(N, noise=0.3, seed=0)), np.where(np.arange(N) < 70, 0, 1)
+    scene = replace(result.models[0], parts=())
+    mark = replace(scene, stationary=True, support=N)
+    both = replace(result, models=(mark, scene), labels=labels)
+    assert selection.strongest_motion(both) == 1
+    np.testing.assert_array_equal(selection.matches_of_strongest(both), labels == 1)
+    alone = replace(result, models=(mark,), labels=np.zeros(N, int))
+    assert not selection.matches_of_strongest(alone).any()
 
 
 def test_where_nothing_is_found_nothing_is_chosen() -> None:
-    points = np.random.default_rng(0).uniform(0, 600, (N, 4))
-    mask, F = selection.strongest_motion(filtered(points))
-    assert (mask.sum(), F) == (0, None)
+    result = filtered(np.random.default_rng(0).uniform(0, 600, (N, 4)))
+    assert selection.strongest_motion(result) is None
+    assert not selection.matches_of_strongest(result).any()
