@@ -127,7 +127,7 @@ def _with_rays(matches: MatchSet, cameras: tuple[Camera, Camera]) -> tuple[Array
 
 def _essentials_of(estimate: Estimate, item: int, into: tuple[Array, Array]) -> Array:
     """Return the essential matrices (m, 9) that the matrix of a model of the scene makes."""
-    matrix = estimate.families.to_pixels(estimate.scene.take(np.array([item])), estimate.matches.into)[0]
+    matrix: Array = estimate.families.to_pixels(estimate.scene.take(np.array([item])), estimate.matches.into)[0]
     kind = estimate.families[estimate.scene.family_ids[item]].name
     to_rays1, to_rays2 = (np.linalg.inv(each) for each in into)
     if kind == "homography":
