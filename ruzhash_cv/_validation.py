@@ -189,6 +189,15 @@ def largest_coordinate(pixel: float) -> float:
     return min(LARGEST_COORDINATE * pixel, LARGEST_LENGTH)
 
 
+def as_pixels(pixel: Any) -> tuple[float, float]:
+    """Return the size of a pixel of each image: two numbers, or one for both."""
+    if isinstance(pixel, (tuple, list, np.ndarray)) and np.ndim(pixel) > 0:
+        if len(pixel) != 2:
+            raise ValueError(f"`pixel` must be a number, or a pair with one for each image, got {len(pixel)} numbers")
+        return check_real(pixel[0], "pixel[0]"), check_real(pixel[1], "pixel[1]")
+    return (check_real(pixel, "pixel"),) * 2
+
+
 def check_same_length(first: Sequence[Any] | NDArray[Any], second: Sequence[Any] | NDArray[Any], names: str) -> None:
     """Raise unless both have the same number of rows; `names` reads like "`points1` and `points2`"."""
     if len(first) != len(second):

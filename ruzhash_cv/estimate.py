@@ -16,7 +16,7 @@ from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.competition import drop_repetitions, scored_without
 from ruzhash_cv.evidence import divide, held_by
 from ruzhash_cv.fits import refine, refine_structures
-from ruzhash_cv.labelling import probabilities_of
+from ruzhash_cv.labelling import probabilities_of, tail_shares
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.motions import fundamental_matrix, likeliest_matrix, ranked_weights, with_best_matrices, with_motions
@@ -27,11 +27,15 @@ from ruzhash_cv.search import Tried, search
 
 @dataclass(frozen=True)
 class Estimate:
-    """A scene, the probabilities (n, k) that matches belong to each of its models, anomaly scores (n,), and what was tried."""
+    """A scene, the probabilities (n, k) that matches belong to each of its models, anomaly scores (n,), and what was tried.
+
+    A match is `significant` (n,) if at most the share `significant_share` of decoys scores as well.
+    """
 
     scene: Models
     probabilities: Array
     scores: Array
+    significant: Mask
     matches: MatchSet
     families: Families
     parameters: Parameters
@@ -41,7 +45,7 @@ class Estimate:
     def nothing(cls, matches: MatchSet, families: Families, parameters: Parameters) -> Estimate:
         """Return the estimate of matches that decide nothing."""
         n = len(matches)
-        return cls(Models.none(), np.zeros((n, 0)), np.ones(n), matches, families, parameters)
+        return cls(Models.none(), np.zeros((n, 0)), np.ones(n), np.zeros(n, bool), matches, families, parameters)
 
 
 def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng: np.random.Generator) -> Estimate:
@@ -68,8 +72,8 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     if len(searched) < len(matches):
         robust, likeliest = (fitted_to_all(each, matches, families, parameters) for each in (robust, likeliest))
     probabilities = probabilities_of(robust, matches, anomaly_scores, searched, scores, families, parameters)
-    scene = likeliest
-    return Estimate(scene, probabilities, anomaly_scores, matches, families, parameters, tried)
+    significant = tail_shares(anomaly_scores, np.sort(scores.of_decoys)) <= parameters.significant_share
+    return Estimate(likeliest, probabilities, anomaly_scores, significant, matches, families, parameters, tried)
 
 
 def overlapped(

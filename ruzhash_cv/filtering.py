@@ -15,6 +15,7 @@ from ruzhash_cv._validation import (
     RNG,
     as_generator,
     as_pairs,
+    as_pixels,
     check_bool,
     check_choice,
     check_real,
@@ -45,11 +46,11 @@ Model: TypeAlias = Literal["auto", "homography", "fundamental", "essential"]
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller asks of the result; lengths are in the points' unit."""
+    """What a caller asks of the result; lengths are in the points' unit, of which `pixel` is the size of one in each image."""
 
     threshold: float | None = None
     false_discovery_rate: float | None = None
-    pixel: float = 1.0
+    pixel: tuple[float, float] = (1.0, 1.0)
     keep_stationary: bool = True
     cameras: Cameras | None = None
 
@@ -128,7 +129,7 @@ def filter_points(
     threshold: float | None = None,
     ratio: float | None = None,
     false_discovery_rate: float | None = None,
-    pixel: float = 1.0,
+    pixel: float | tuple[float, float] = 1.0,
     keep_stationary: bool = True,
     cameras: Any = None,
     rng: RNG = 0,
@@ -146,18 +147,18 @@ def filter_points(
         Models to look for: planes, rigid motions, or both ("auto"), each where it has more evidence; or those of your family.
         Where both cameras are given, "auto" takes essential matrices for rigid motions.
     threshold : float, optional
-        As RANSAC's, but for all structures, in the unit of the points: no structure is searched for with a larger radius, and every
-        match within it of one of the result's `models` is kept, by symmetric transfer error for a homography and Sampson distance for
-        a fundamental matrix, also several of one keypoint. Matches beyond have probability 0. None: each structure gets a
-        tolerance from its residuals, between 0.75 and 24 px (homography) or 8.5 px (fundamental matrix).
+        As RANSAC's, in the unit of the second points: every match within it of a rigid motion, by Sampson distance, or of a plane of no
+        motion, by symmetric transfer error, is kept, also several of one keypoint. Other matches have probability 0. The models are the
+        same, so that a larger threshold keeps no fewer matches. If one image is more than twice as fine as the other, by the spread of
+        its points in pixels, distances are measured in the coarser one. None: a match is kept if its probability is above 1/2.
     ratio : float in (0, 1], optional
         Run Lowe's ratio test on the `matches` first, which must then be knnMatch output.
     false_discovery_rate : float in (0, 1), optional
         Share of wrong matches to expect among those kept: the most probable ones are kept, while the mean of 1 - probability is at
         most this. A low rate keeps fewer than the default, a high one more. None: a match is kept if its probability is above 1/2.
-    pixel : float
-        Size of a pixel in the unit of the points: 1 / focal length for normalised image coordinates. All lengths of the method are
-        multiples of it.
+    pixel : float or pair of float
+        Size of a pixel in the unit of the points: 1 / focal length for normalised image coordinates. A pair has one for each image, as
+        for pixels and degrees. All lengths of the method are multiples of it; those of the result are in the unit of the second points.
     keep_stationary : bool
         Keep matches that did not move while more others did: watermarks, time stamps, black borders, the bonnet of a car. They are a
         structure of their own, marked `stationary`, and part of no motion. Its model is a homography, unless you gave a family
@@ -207,8 +208,9 @@ def filter_points(
         threshold = check_real(threshold, "threshold")
     if false_discovery_rate is not None:
         false_discovery_rate = check_real(false_discovery_rate, "false_discovery_rate", above=0.0, below=1.0)
-    pixel, keep_stationary = check_real(pixel, "pixel"), check_bool(keep_stationary, "keep_stationary")
-    options = Options(threshold, false_discovery_rate, pixel, keep_stationary, seen)
+    options = Options(
+        threshold, false_discovery_rate, as_pixels(pixel), check_bool(keep_stationary, "keep_stationary"), seen
+    )
     with np.errstate(under="ignore"):  # whatever the caller's settings
         return run(first, second, families, PARAMETERS, options, as_generator(rng))
 
@@ -222,13 +224,14 @@ def run(
     rng: np.random.Generator,
 ) -> FilterResult:
     """Return the result for checked points (n, 2)."""
-    started, largest = time.perf_counter(), largest_coordinate(options.pixel)
+    started, pixels = time.perf_counter(), options.pixel
+    largest = largest_coordinate(min(pixels))
     sight = None if options.cameras is None else Sight.of(points1, points2, options.cameras, largest)
-    matches = MatchSet.of(points1, points2, parameters.unit * options.pixel, sight, largest)
+    matches = MatchSet.of(points1, points2, parameters.unit * pixels[1], sight, pixels)
     if matches.n_groups < MIN_MATCHES:
-        return _result(Estimate.nothing(matches, families, parameters), options, why_too_few(matches, options.pixel))
+        return _result(Estimate.nothing(matches, families, parameters), options, why_too_few(matches, pixels))
     found = estimate(matches, families, parameters, rng)
-    reason = None if len(found.scene) else why_nothing(matches, options.pixel)
+    reason = None if len(found.scene) else why_nothing(matches, pixels)
     return replace(_result(found, options, reason), seconds={"total": time.perf_counter() - started})
 
 

@@ -12,50 +12,74 @@ import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, RAYS1, Array, Mask, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv._validation import LARGEST_COORDINATE
+from ruzhash_cv._validation import largest_coordinate
 from ruzhash_cv.cameras import Sight
 
 #: Where half of the matches have more than so many near them in one coordinate, neighbours are searched in cells of two.
 _CROWDED = 200
+#: Images are of unlike scale if the points of one are spread over more than so many times as many pixels.
+_UNLIKE = 2.0
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A shift of each image and one common scale that bring pixels near the unit square.
+    """A shift of each image and a scale that bring points near the unit square.
 
-    One scale for both images keeps residuals comparable: a residual in the frame is `scale` times its pixels.
+    A residual in the frame is `scale` times its length in the unit of the second points. The scales of the two images are `scale` times
+    `factors`. Both factors are 1, which keeps residuals comparable, unless the units of the points or the sizes of the images are
+    unlike. Then a residual is in pixels of the coarser image: the finer one is more exact.
     """
 
     centre1: Array
     centre2: Array
     scale: float
+    factors: tuple[float, float] = (1.0, 1.0)
 
     @classmethod
-    def around(cls, points1: Array, points2: Array) -> Frame:
+    def around(cls, points1: Array, points2: Array, pixels: tuple[float, float] = (1.0, 1.0)) -> Frame:
         """Return the frame in which the points of both images have a median distance of about 1 from their centres.
 
-        Medians, so that a few coordinates far from any image change nothing.
+        Medians, so that a few coordinates far from any image change nothing. `pixels` are the sizes of a pixel in the points' units.
         """
         if len(points1) == 0:
             return cls(np.zeros(2), np.zeros(2), 1.0)
         centre1, centre2 = _medians(points1), _medians(points2)
         away = np.abs(points1 - centre1), np.abs(points2 - centre2)
-        spread = max(_medians(away[0]).mean(), _medians(away[1]).mean())
+        spreads = [float(_medians(each).mean()) / pixel for each, pixel in zip(away, pixels, strict=True)]
+        spread, coarser = max(spreads), min(spreads)
         if spread == 0.0:  # most points are one
-            spread = max(away[0].mean(), away[1].mean())
+            spread = max(float(each.mean()) / pixel for each, pixel in zip(away, pixels, strict=True))
+        shares = [1.0, 1.0]
+        if spread > _UNLIKE * coarser > 0.0:
+            spread, shares = coarser, [coarser / each for each in spreads]
         # Beyond these, squares of the frame would overflow.
         scale = 1.0 / spread if 1e-100 < spread < 1e100 else 1.0
-        return cls(centre1, centre2, float(scale))
+        first, second = (share * (pixels[1] / pixel) for share, pixel in zip(shares, pixels, strict=True))
+        return cls(centre1, centre2, scale / pixels[1], (first, second))
+
+    @property
+    def scales(self) -> tuple[float, float]:
+        """The scale of each image."""
+        return self.scale * self.factors[0], self.scale * self.factors[1]
 
     def enter(self, points1: Array, points2: Array) -> Array:
         """Return correspondences in the frame, shape (n, 4)."""
-        return np.hstack([(points1 - self.centre1) * self.scale, (points2 - self.centre2) * self.scale])
+        first, second = self.scales
+        return np.hstack([(points1 - self.centre1) * first, (points2 - self.centre2) * second])
+
+    def leave(self, coordinates: Array) -> tuple[Array, Array]:
+        """Return the points (n, 2) of both images of coordinates (n, 4) in the frame."""
+        first, second = self.scales
+        return coordinates[:, :2] / first + self.centre1, coordinates[:, 2:] / second + self.centre2
 
     def transforms(self) -> tuple[Array, Array]:
         """Return the matrices (3, 3) that bring homogeneous pixels of the first and of the second image into the frame."""
-        s, (x1, y1), (x2, y2) = self.scale, -self.scale * self.centre1, -self.scale * self.centre2
-        first, second = ([[s, 0.0, x], [0.0, s, y], [0.0, 0.0, 1.0]] for x, y in ((x1, y1), (x2, y2)))
-        return np.array(first), np.array(second)
+        centres = self.centre1, self.centre2
+        first, second = (
+            np.array([[s, 0.0, -s * x], [0.0, s, -s * y], [0.0, 0.0, 1.0]])
+            for s, (x, y) in zip(self.scales, centres, strict=True)
+        )
+        return first, second
 
 
 def match_weights(groups: Rows, keypoints: Rows) -> Array:
@@ -96,26 +120,28 @@ class MatchSet:
         points2: Array,
         unit: float,
         sight: Sight | None = None,
-        largest: float = LARGEST_COORDINATE,
+        pixels: tuple[float, float] = (1.0, 1.0),
     ) -> MatchSet:
-        """Return the distinct matches of points; `unit` is the method's unit of length in that of the points.
+        """Return the distinct matches of points; `unit` is the method's unit of length in the unit of the second points.
 
-        Coordinates of at least `largest` are none.
+        `pixels` are the sizes of a pixel in the points' units. Coordinates of at least `largest_coordinate` are none.
         """
-        pixels = np.hstack([points1, points2] if sight is None else [points1, points2, sight.rays1, sight.rays2])
+        rows = np.hstack([points1, points2] if sight is None else [points1, points2, sight.rays1, sight.rays2])
         # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
-        finite = np.logical_and.reduce((np.abs(pixels) < largest).T)
+        largest = np.array([largest_coordinate(pixel) for pixel in pixels])
+        limits = np.repeat(largest, 2) if sight is None else np.append(np.repeat(largest, 2), np.repeat(largest, 3))
+        finite = np.logical_and.reduce((np.abs(rows) < limits).T)
         # Distinct and sorted before anything is computed: neither repetitions nor the order given change a bit.
-        pixels, where = _distinct(pixels.take(np.flatnonzero(finite), axis=0))
-        frame = Frame.around(pixels[:, :2], pixels[:, 2:4])
-        data = frame.enter(pixels[:, :2], pixels[:, 2:4])
+        rows, where = _distinct(rows.take(np.flatnonzero(finite), axis=0))
+        frame = Frame.around(rows[:, :2], rows[:, 2:4], pixels)
+        data = frame.enter(rows[:, :2], rows[:, 2:4])
         # A shorter or longer one is nothing or everything, and squares and quotients must not overflow.
         unit = min(max(frame.scale * unit, 1e-12), 1e12)
         groups = duplicate_groups(data, unit)
         keypoints = np.array([_distinct(data[:, image : image + 2])[1] for image in (0, 2)]).reshape(2, len(data))
         into, calibrated = frame.transforms(), False
         if sight is not None:
-            data = np.hstack([data, pixels[:, RAYS1.start :] * frame.scale])
+            data = np.hstack([data, rows[:, RAYS1.start :] * np.repeat(frame.scales, 3)])
             into, calibrated = (sight.into1, sight.into2), sight.calibrated
         return cls(
             data, groups, keypoints, match_weights(groups, keypoints), frame, unit, finite, where, into, calibrated
@@ -136,9 +162,10 @@ class MatchSet:
 
     def unmoved(self) -> Array:
         """Return the correspondences that there were if the first points had not moved in pixels, seen by one and the same camera."""
-        shift = (self.frame.centre1 - self.frame.centre2) * self.frame.scale
+        first, second = self.frame.scales
+        shift = (self.frame.centre1 - self.frame.centre2) * second
         rays = self.data[:, RAYS1]
-        return np.hstack([self.data[:, :2], self.data[:, :2] + shift, rays, rays])
+        return np.hstack([self.data[:, :2], self.data[:, :2] * (second / first) + shift, rays, rays * (second / first)])
 
     def sample(self, most: int, rng: np.random.Generator) -> tuple[MatchSet, Rows]:
         """Return at most so many matches, drawn at random, and their rows."""

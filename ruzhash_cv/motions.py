@@ -113,6 +113,8 @@ def find_motions(
         own = replace(matches, data=data[rows], weights=weights[rows])
         samples, _ = draw_samples(own.data, balanced, parameters.motion_samples, family, unit, parameters, rng, (0,))
         tried = np.vstack([pool, family.solve(own.data[samples])[0]])
+        if len(tried) == 0:
+            break
         squared = family.squared_residuals(own.data, tried)
         near = np.argsort(-(np.maximum(0.0, 1.0 - squared / unit**2) @ balanced), kind="stable")
         given = Models.of_family(tried[near[: parameters.n_refits // 2]], family_id)

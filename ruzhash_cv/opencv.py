@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -10,15 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._kernels import uninterrupted
-from ruzhash_cv._validation import RNG, as_generator, as_pairs, check_real, largest_coordinate
+from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, check_real
 from ruzhash_cv.cameras import Camera, Sight, as_seen
-from ruzhash_cv.estimate import estimate
+from ruzhash_cv.estimate import Estimate, estimate
 from ruzhash_cv.filtering import Model, families_of
 from ruzhash_cv.labelling import is_overlay
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.base import Models
+from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
-from ruzhash_cv.motions import likeliest_matrix
+from ruzhash_cv.motions import likeliest_matrix, refined_samples
 from ruzhash_cv.parameters import PARAMETERS, Parameters
 from ruzhash_cv.reasons import MIN_MATCHES
 
@@ -29,6 +30,9 @@ THRESHOLD = 3.0
 ESSENTIAL_THRESHOLD = 1.0
 #: A last entry of a matrix of unit norm below this is zero: the matrix cannot be scaled to make it 1.
 _ZERO = 1e-12
+
+#: Planes whose homographies compete, the strongest ones.
+_N_PLANES = 4
 
 Found: TypeAlias = tuple[Array | None, NDArray[np.uint8]]
 
@@ -44,7 +48,7 @@ def find_homography(
     confidence: float | None = None,
     *,
     threshold: float | None = None,
-    pixel: float = 1.0,
+    pixel: float | tuple[float, float] = 1.0,
     rng: RNG = 0,
     srcPoints: ArrayLike | None = None,
     dstPoints: ArrayLike | None = None,
@@ -93,9 +97,9 @@ def find_homography(
     """
     first = _one_of(points1, srcPoints, "points1", "srcPoints")
     second = _one_of(points2, dstPoints, "points2", "dstPoints")
-    pixel = check_real(pixel, "pixel")
-    limit = _one_threshold(method, ransacReprojThreshold, threshold, pixel)
-    return _find("homography", first, second, limit, pixel, rng)
+    pixels = as_pixels(pixel)
+    limit = _one_threshold(method, ransacReprojThreshold, threshold, pixels[1])
+    return _find("homography", first, second, limit, pixels, rng)
 
 
 @uninterrupted
@@ -109,7 +113,7 @@ def find_fundamental_matrix(
     mask: Any = None,
     *,
     threshold: float | None = None,
-    pixel: float = 1.0,
+    pixel: float | tuple[float, float] = 1.0,
     rng: RNG = 0,
 ) -> Found:
     """Find the fundamental matrix that most matches agree with, in place of ``cv2.findFundamentalMat``.
@@ -142,9 +146,9 @@ def find_fundamental_matrix(
     >>> F.shape, mask.shape, int(mask.sum())
     ((3, 3), (80, 1), 80)
     """
-    pixel = check_real(pixel, "pixel")
-    limit = _one_threshold(method, ransacReprojThreshold, threshold, pixel)
-    return _find("fundamental", points1, points2, limit, pixel, rng)
+    pixels = as_pixels(pixel)
+    limit = _one_threshold(method, ransacReprojThreshold, threshold, pixels[1])
+    return _find("fundamental", points1, points2, limit, pixels, rng)
 
 
 @uninterrupted
@@ -210,7 +214,7 @@ def find_essential_matrix(
     generator = as_generator(rng)
     sight = Sight.of(first, second, cameras)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        matches = MatchSet.of(first, second, PARAMETERS.unit * pixel, sight=sight, largest=largest_coordinate(pixel))
+        matches = MatchSet.of(first, second, PARAMETERS.unit * pixel, sight, (pixel, pixel))
         matrix = find_matrix("essential", matches, limit, PARAMETERS, generator)
     mask = np.zeros((len(first), 1), np.uint8)
     if matrix is not None:
@@ -277,36 +281,80 @@ def _camera_of(given: dict[str, Any], matrix: str, distortion: str | None = None
     return Camera.of(given[matrix] if numbers is None else (given[matrix], numbers), matrix)
 
 
-def _find(kind: Model, points1: ArrayLike, points2: ArrayLike, threshold: float, pixel: float, rng: RNG) -> Found:
+def _find(
+    kind: Model, points1: ArrayLike, points2: ArrayLike, threshold: float, pixels: tuple[float, float], rng: RNG
+) -> Found:
     """Return the model of a kind that most matches agree with, and their mask."""
     (first, second), generator = as_pairs(points1, points2), as_generator(rng)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        matches = MatchSet.of(first, second, PARAMETERS.unit * pixel, largest=largest_coordinate(pixel))
+        matches = MatchSet.of(first, second, PARAMETERS.unit * pixels[1], pixels=pixels)
         matrix = find_matrix(kind, matches, threshold, PARAMETERS, generator)
-    return _as_opencv(kind, matrix, first, second, threshold)
+    return _as_opencv(kind, matrix, first, second, threshold, pixels)
 
 
 def find_matrix(
     kind: Model, matches: MatchSet, threshold: float, parameters: Parameters, rng: np.random.Generator
 ) -> Array | None:
     """Return the likeliest matrix (3, 3) of pixels, each match counted by its probability; None if nothing is found."""
-    if matches.n_groups < MIN_MATCHES:
-        return None
     families = families_of("homography" if kind == "homography" else "auto", matches.calibrated or None)
-    found = estimate(matches, families, parameters, rng)
-    if len(found.scene) == 0:
-        return None
-    scene, family_id = found.scene, len(families) - 1
-    labels, of_any = found.probabilities.argmax(axis=1), np.minimum(found.probabilities.sum(axis=1), 1.0)
+    family_id = len(families) - 1
     # Squares must not overflow.
     reach = min(max(threshold * matches.frame.scale, 1e-300), 1e100)
-    candidates = scene.matrices[scene.family_ids == family_id]
-    moving = ~is_overlay(scene, np.where(of_any > 0.5, labels, -1), matches.weights)[labels]
-    given = matches, families, family_id, parameters, rng, reach
-    matrix, _ = likeliest_matrix(candidates, matches.weights * of_any * moving, labels, *given)
+    given = matches, families, family_id
+    if matches.n_groups < MIN_MATCHES:
+        matrix = of_all_samples(*given, reach)
+    else:
+        matrix = _of_estimate(estimate(matches, families, parameters, rng), family_id, reach, rng)
     if matrix is None:
         return None
     return np.asarray(families.to_pixels(Models.of_family(matrix[None], family_id), matches.into)[0])
+
+
+def _of_estimate(found: Estimate, family_id: int, reach: float, rng: np.random.Generator) -> Array | None:
+    """Return the likeliest matrix (9,) of a family for the matches of an estimate; overlays count only if nothing else does."""
+    scene, matches, families = found.scene, found.matches, found.families
+    if len(scene) == 0:
+        return None
+    labels, of_any = found.probabilities.argmax(axis=1), np.minimum(found.probabilities.sum(axis=1), 1.0)
+    overlays = is_overlay(scene, np.where(of_any > 0.5, labels, -1), matches.weights)
+    weights = matches.weights * of_any * ~overlays[labels]
+    given = matches, families, family_id, found.parameters, rng, reach
+    if not families[family_id].is_plane:
+        candidates = scene.matrices[scene.family_ids == family_id]
+        return likeliest_matrix(candidates, weights, labels, *given)[0]
+    # Samples of several planes are none: each has separate ones, and all compete for all matches.
+    support = np.bincount(labels, weights, minlength=len(scene))
+    models = [
+        refined_samples(scene.matrices[[item]], matches.weights * found.probabilities[:, item], labels, *given)[0]
+        for item in np.argsort(-support, kind="stable")[:_N_PLANES].tolist()
+        if not overlays[item]
+    ]
+    squared = squared_transfer(np.vstack(models), matches.coordinates)
+    limit = reach * matches.frame.factors[1]
+    costs = np.minimum(squared, limit**2) @ weights
+    return np.asarray(np.vstack(models)[costs.argmin()])
+
+
+def of_all_samples(matches: MatchSet, families: Families, family_id: int, reach: float) -> Array | None:
+    """Return the likeliest matrix (9,) through minimal samples of a few distinct matches, which decide nothing else."""
+    data = matches.data[np.unique(matches.groups, return_index=True)[1]]
+    family = families[family_id]
+    samples = np.array(list(combinations(range(len(data)), family.sample_size)), np.int64)
+    if len(samples) == 0:
+        return None
+    models, _ = family.solve(data[samples])
+    if len(models) == 0:
+        return None
+    costs = np.minimum(family.squared_residuals(data, models), reach**2).sum(axis=1)
+    return np.asarray(models[costs.argmin()])
+
+
+def squared_transfer(models: Array, data: Array) -> Array:
+    """Return squared distances (m, n) in the second image of homographies (m, 9) to correspondences (n, 4)."""
+    projected = np.column_stack([data[:, :2], np.ones(len(data))]) @ models.reshape(-1, 3, 3).swapaxes(1, 2)
+    with np.errstate(all="ignore"):  # what overflows is no coordinate
+        squared = np.square(projected[..., :2] / projected[..., 2:] - data[:, 2:]).sum(axis=-1)
+    return np.where(np.isfinite(squared), squared, np.inf)
 
 
 def _one_of(ours: ArrayLike | None, theirs: ArrayLike | None, name: str, other: str) -> ArrayLike:
@@ -327,17 +375,22 @@ def _one_threshold(method: Any, reprojection: float | None, ours: float | None, 
     return THRESHOLD * pixel
 
 
-def _as_opencv(kind: Model, matrix: Array | None, points1: Array, points2: Array, threshold: float) -> Found:
+def _as_opencv(
+    kind: Model, matrix: Array | None, points1: Array, points2: Array, threshold: float, pixels: tuple[float, float]
+) -> Found:
     """Return a matrix as OpenCV scales it, and the mask (n, 1) of matches within a threshold of it."""
     if matrix is None:
         return None, np.zeros((len(points1), 1), np.uint8)
-    with np.errstate(all="ignore"):  # what overflows is no coordinate
-        if kind == "homography":
-            projected = np.column_stack([points1, np.ones(len(points1))]) @ matrix.T
-            squared = np.square(projected[:, :2] / projected[:, 2:] - points2).sum(axis=1)
-        else:
-            squared = FAMILIES[kind].squared_residuals(np.hstack([points1, points2]), matrix.reshape(1, 9))[0]
-        return scaled(matrix), (np.sqrt(squared) <= threshold).astype(np.uint8)[:, None]
+    data = np.hstack([points1, points2])
+    if kind == "homography":
+        squared = squared_transfer(matrix.reshape(1, 9), data)[0]
+    else:
+        ratio = pixels[1] / pixels[0]  # a distance between both images needs one unit
+        scales = np.array([ratio, ratio, 1.0])
+        with np.errstate(all="ignore"):
+            data[:, :2] *= ratio
+            squared = FAMILIES[kind].squared_residuals(data, (matrix / scales).reshape(1, 9))[0]
+    return scaled(matrix), (np.sqrt(squared) <= threshold).astype(np.uint8)[:, None]
 
 
 def scaled(matrix: Array) -> Array:

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Record, Rows
 from ruzhash_cv.cameras import Camera, Sight
 from ruzhash_cv.estimate import Estimate
+from ruzhash_cv.fits import refine
 from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
 from ruzhash_cv.models.linear import directions
-from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.sampling import draw_samples, drawn_alike
+from ruzhash_cv.motions import log_likelihoods, refined_samples
+from ruzhash_cv.sampling import drawn_alike
 
-#: Samples of five matches, where the motion's own matrix is not all that may be.
-N_FIVES = 48
-#: Essential matrices that are refined, and steps of each.
-_N_REFINED, _N_STEPS = 4, 6
+#: Essential matrices, the likeliest ones, whose poses are compared.
+_N_POSED = 6
+#: Steps of the fit of a rotation.
+_N_STEPS = 6
 _SEED = 0
+#: A match is as probable as this at least if it scores as few decoys do: of a plane's two poses the few matches off it decide.
+_LEAST_PROBABILITY = 0.5
 #: A guard on the time: of more matches a random part is searched.
 _MOST_SEARCHED = 16_384
 _FAMILY = EssentialMatrices()
+_FAMILIES = Families((_FAMILY,), (True,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,15 +40,15 @@ class CameraPose(Record):
     ----------
     rotation : ndarray of float64, shape (3, 3)
     translation : ndarray of float64, shape (3,)
-        Of unit norm: two views do not tell their distance. Where the baseline is not told it means nothing.
+        Of unit norm: two views do not show their distance. Without a baseline it means nothing.
     has_baseline : bool
-        Whether the matches tell that the camera moved: False for one that only turned.
+        Whether the matches show that the camera moved: False for one that only turned.
     inliers : ndarray of bool, shape (n,)
-        Which of the matches given agree with the pose, in front of both cameras; where the baseline is not told, with the rotation.
+        Which of the matches given agree with the pose, in front of both cameras; without a baseline, with the rotation.
     points3d : ndarray of float64, shape (n, 3)
-        Points of the inliers, in the first camera's frame and in baselines; NaN for all else, and where the baseline is not told.
+        Points of the inliers, in the first camera's frame and in units of the baseline; NaN for other matches, and without a baseline.
     median_angle : float
-        Degrees between the two rays of an inlier, the median: small ones tell depths badly. NaN without inliers.
+        Degrees between the two rays of an inlier, the median: if it is small, depths are inexact. NaN without inliers.
     """
 
     rotation: Array
@@ -57,64 +63,45 @@ class CameraPose(Record):
 
 
 @dataclass(frozen=True)
-class Views:
-    """Rows with rays (n, 10) of all matches, their weights (n,), and the rows of the motion's `own` matches; lengths of the frame."""
-
-    data: Array
-    weights: Array
-    own: Rows
-    noise: float
-    limit: float
-
-    def part(self) -> Views:
-        """Return at most about as many rows as motions are searched in, drawn at random, of the motion's own and of others alike."""
-        labels = np.full(len(self.data), -1)
-        labels[self.own] = 0
-        rows = drawn_alike(labels, _MOST_SEARCHED, np.random.default_rng(_SEED))
-        if len(rows) == len(self.data):
-            return self
-        own = np.flatnonzero(labels[rows] == 0)
-        return replace(self, data=self.data[rows], weights=self.weights[rows], own=own)
-
-
-@dataclass(frozen=True)
 class Placed:
-    """A pose, which of the rows (n,) agree with it, their depths (n, 2) along both rays, and what it costs."""
+    """A pose, which of the rows (n,) lie in front of both cameras, their depths (n, 2) along both rays, and its log-likelihood."""
 
     rotation: Array
     translation: Array
-    agree: Mask
+    in_front: Mask
     depths: Array
-    cost: float
+    likelihood: float
+
+    @property
+    def essential(self) -> Array:
+        """The essential matrix (1, 9)."""
+        return np.asarray(np.cross(self.translation, self.rotation.T).T.reshape(1, 9))
 
 
 def pose_of_motion(
     estimate: Estimate, motion: int, own: Mask, distinct: Rows, cameras: tuple[Camera, Camera] | None
 ) -> CameraPose:
-    """Return the pose of a motion of the scene, from its matrix, its surfaces and its matches, each by its probability.
+    """Return the pose of a motion of the scene: the likeliest of its matrices, of both poses of its planes, and of samples of five.
 
-    `own` (N,) tells which of the matches given are the motion's, `distinct` (N,) which distinct match each is.
+    A match counts by its probability of belonging to the motion. `own` (N,) are the motion's among the matches given, `distinct` (N,)
+    the distinct match of each.
     """
-    matches, parameters, scene, n = estimate.matches, estimate.parameters, estimate.scene, len(distinct)
+    matches, scene, n = estimate.matches, estimate.scene, len(distinct)
     data, into = (matches.data, matches.into) if cameras is None else _with_rays(matches, cameras)
+    members = np.flatnonzero(scene.owners == motion)
+    given = np.vstack([_essentials_of(estimate, item, into) for item in members.tolist()])
+    every = replace(matches, data=data, weights=_weights(estimate, members))
+    rows = np.unique(distinct[own])
+    placed = best_pose(given, every, estimate, members)
     noise = max(float(scene.noise[motion]), 1e-3 * matches.frame.scale)
-    members = scene.owners == motion
-    weights = matches.weights * np.minimum(estimate.probabilities[:, members].sum(axis=1), 1.0)
-    every = Views(data, weights, np.unique(distinct[own]), noise, parameters.preference_cut * noise)
-    views = every.part()
-    planes = np.flatnonzero(members & (np.arange(len(scene)) != motion))[:1]
-    essentials = np.vstack([_essentials_of(estimate, item, into) for item in (motion, *planes.tolist())])
-    # An essential matrix was chosen among such samples.
-    is_essential = estimate.families[scene.family_ids[motion]].name == "essential"
-    sampled = np.zeros((0, 9)) if is_essential else from_samples_of_five(views, parameters)
-    placed = best_pose(essentials, sampled, views)
-    if views is not every:
-        placed = best_pose(_essential(placed), np.zeros((0, 9)), every)
-    rotation = best_rotation(placed.rotation, every)
-    has_baseline = tells_baseline(placed, rotation, every)
+    limit = estimate.parameters.preference_cut * noise
+    rotation = best_rotation(placed.rotation, data[rows], noise)
+    has_baseline = shows_baseline(placed, rotation, data[rows], noise)
+    squared = _FAMILY.squared_residuals(data, placed.essential)[0]
+    agree = (squared <= limit**2) & placed.in_front
     if not has_baseline:  # in front of or behind such cameras is chance
-        placed = replace(placed, rotation=rotation, agree=squared_turns(data, rotation) <= every.limit**2)
-    inliers = own & placed.agree[distinct]
+        placed, agree = replace(placed, rotation=rotation), squared_turns(data, rotation) <= limit**2
+    inliers = own & agree[distinct]
     points3d, rays = np.full((n, 3), np.nan), (directions(data[:, RAYS1]), directions(data[:, RAYS2]))
     agreeing = distinct[inliers]
     if has_baseline:
@@ -123,17 +110,24 @@ def pose_of_motion(
     return CameraPose(placed.rotation, placed.translation, has_baseline, inliers, points3d, angle)
 
 
+def _weights(estimate: Estimate, members: Rows) -> Array:
+    """Return the weights (n,) of matches for the motion of some models of a scene."""
+    others = np.setdiff1d(np.arange(len(estimate.scene)), members)
+    of_motion, of_others = (estimate.probabilities[:, rows].sum(axis=1) for rows in (members, others))
+    least = np.where(estimate.significant & (of_others <= 0.5), _LEAST_PROBABILITY, 0.0)
+    return np.asarray(estimate.matches.weights * np.clip(of_motion, least, 1.0))
+
+
 def _with_rays(matches: MatchSet, cameras: tuple[Camera, Camera]) -> tuple[Array, tuple[Array, Array]]:
     """Return rows with rays of cameras that the search did not know, and what brings pixels without distortion to rays."""
-    frame, pixels = matches.frame, matches.coordinates / matches.frame.scale
-    sight = Sight.of(pixels[:, :2] + frame.centre1, pixels[:, 2:] + frame.centre2, cameras)
-    rays = np.hstack([sight.rays1, sight.rays2]) * frame.scale
+    sight = Sight.of(*matches.frame.leave(matches.coordinates), cameras)
+    rays = np.hstack([sight.rays1, sight.rays2]) * np.repeat(matches.frame.scales, 3)
     return np.hstack([matches.coordinates, np.nan_to_num(rays, nan=1.0)]), (sight.into1, sight.into2)
 
 
 def _essentials_of(estimate: Estimate, item: int, into: tuple[Array, Array]) -> Array:
     """Return the essential matrices (m, 9) that the matrix of a model of the scene makes."""
-    matrix = estimate.families.to_pixels(estimate.scene.take(np.array([item])), estimate.matches.into)[0]
+    matrix: Array = estimate.families.to_pixels(estimate.scene.take(np.array([item])), estimate.matches.into)[0]
     kind = estimate.families[estimate.scene.family_ids[item]].name
     to_rays1, to_rays2 = (np.linalg.inv(each) for each in into)
     if kind == "homography":
@@ -152,69 +146,54 @@ def _angles(placed: Placed, first: Array, second: Array) -> Array:
     )
 
 
-def from_samples_of_five(views: Views, parameters: Parameters) -> Array:
-    """Return essential matrices (m, 9) of samples of five of all matches: a plane may have hidden the others."""
-    rng = np.random.default_rng(_SEED)
-    samples, _ = draw_samples(views.data, views.weights, N_FIVES, _FAMILY, views.noise, parameters, rng, (0,))
-    return _FAMILY.solve(views.data[samples])[0]
+def best_pose(given: Array, matches: MatchSet, estimate: Estimate, members: Rows) -> Placed:
+    """Return the likeliest pose, for matches behind a camera are mismatches, of essential matrices (m, 9) and of samples of five.
 
-
-def best_pose(essentials: Array, sampled: Array, views: Views) -> Placed:
-    """Return the pose of least truncated squares (MSAC) among all matches, by their weights, of essential matrices (m, 9).
-
-    These, and those of least cost of `sampled` ones, are refined to the motion's own matches first, with Cauchy weights of the noise
-    scale.
+    `members` are the models of the scene that samples are drawn from, as often from a small one as from a large one.
     """
-    usable = sampled[np.isfinite(sampled).all(axis=1)]
-    costs = np.minimum(_FAMILY.squared_residuals(views.data, usable), views.limit**2) @ views.weights
-    given = np.vstack([essentials, usable[np.argsort(costs, kind="stable")[:_N_REFINED]]])
-    found, own = as_essential(given[np.isfinite(given).all(axis=1)]), views.data[views.own]
-    for _ in range(_N_STEPS):
-        ratios = _FAMILY.squared_residuals(own, found) / views.noise**2
-        found = _FAMILY.step(own, 1.0 / (1.0 + ratios), found)
-    # What agrees behind a camera costs more still: once a pose is cheaper than all that is left could be, it is the best.
-    least = np.minimum(_FAMILY.squared_residuals(views.data, found), views.limit**2) @ views.weights
-    order = np.argsort(least, kind="stable").tolist()
-    best = _placed(found[order[0]], views)
-    for item in order[1:]:
-        if least[item] >= best.cost:
-            break
-        other = _placed(found[item], views)
-        best = other if other.cost < best.cost else best
-    return best
+    shares, rng = estimate.probabilities[:, members], np.random.default_rng(_SEED)
+    labels = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
+    searched = matches
+    if len(matches) > _MOST_SEARCHED:
+        rows = drawn_alike(np.where(shares.sum(axis=1) > 0.5, 0, -1), _MOST_SEARCHED, rng)
+        labels, searched = labels[rows], replace(matches, data=matches.data[rows], weights=matches.weights[rows])
+    parameters = estimate.parameters
+    usable = as_essential(given[np.isfinite(given).all(axis=1)])
+    models, _, squared = refined_samples(usable, searched.weights, labels, searched, _FAMILIES, 0, parameters, rng)
+    if searched is not matches:
+        limits = np.full(len(models), matches.unit)
+        models, _ = refine(Models.of_family(models, 0), matches, limits, _FAMILIES, parameters)
+        squared = _FAMILY.squared_residuals(matches.data, models)
+    likelihoods = log_likelihoods(squared, matches.weights, matches.unit, 1)
+    best = None
+    for item in np.argsort(-likelihoods, kind="stable")[:_N_POSED].tolist():
+        if best is None or likelihoods[item] > best.likelihood:  # less is left if some are behind a camera
+            placed = _placed(models[item], squared[item], matches)
+            best = placed if best is None or placed.likelihood > best.likelihood else best
+    return cast(Placed, best)
 
 
-def _placed(essential: Array, views: Views) -> Placed:
-    """Return the pose of an essential matrix that has most of the motion's matches in front of both cameras.
+def _placed(essential: Array, squared: Array, matches: MatchSet) -> Placed:
+    """Return the likeliest of the four poses of an essential matrix.
 
     Of a camera that did not move all points are infinitely far, on either side by rounding alone. Then it is the one of the two
     rotations, half a turn about the baseline apart, that leaves the cameras looking at the same points.
     """
-    first, second = directions(views.data[:, RAYS1]), directions(views.data[:, RAYS2])
+    first, second = directions(matches.data[:, RAYS1]), directions(matches.data[:, RAYS2])
     left, _, right = np.linalg.svd(essential.reshape(3, 3))
     left, right = left * np.sign(np.linalg.det(left)), right * np.sign(np.linalg.det(right))
     quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     rotations, translation = (left @ quarter @ right, left @ quarter.T @ right), left[:, 2]
-    depths = [
-        depths_along(rotation, sign * translation, first, second) for rotation in rotations for sign in (1.0, -1.0)
-    ]
-    in_front = [np.asarray((each > 0.0).all(axis=1)) for each in depths]
-    counts = [np.count_nonzero(each[views.own]) for each in in_front]
-    best = int(np.argmax(counts))
-    if 2 * counts[best] < len(views.own):
-        cosines = [(first[views.own] @ rotation.T * second[views.own]).sum() for rotation in rotations]
+    poses = [(rotation, sign * translation) for rotation in rotations for sign in (1.0, -1.0)]
+    depths = [depths_along(*pose, first, second) for pose in poses]
+    in_front = np.array([(each > 0.0).all(axis=1) for each in depths])
+    likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, matches.unit, 1)
+    best, near = int(np.argmax(likelihoods)), matches.weights * (squared <= matches.unit**2)
+    if 2.0 * (in_front[best] @ near) < near.sum():
+        cosines = [near @ (first @ rotation.T * second).sum(axis=1) for rotation in rotations]
         turn = 2 * int(np.argmax(cosines))
-        best = turn + int(counts[turn + 1] > counts[turn])
-    squared = _FAMILY.squared_residuals(views.data, essential[None])[0]
-    agree = squared <= views.limit**2
-    cost = float(np.where(agree & in_front[best], squared, views.limit**2) @ views.weights)
-    sign = 1.0 if best % 2 == 0 else -1.0
-    return Placed(rotations[best // 2], sign * translation, agree & in_front[best], depths[best], cost)
-
-
-def _essential(placed: Placed) -> Array:
-    """Return the essential matrix (1, 9) of a pose."""
-    return np.asarray(np.cross(placed.translation, placed.rotation.T).T.reshape(1, 9))
+        best = turn + int(likelihoods[turn + 1] > likelihoods[turn])
+    return Placed(*poses[best], in_front[best], depths[best], float(likelihoods[best]))
 
 
 def depths_along(rotation: Array, translation: Array, first: Array, second: Array) -> Array:
@@ -233,29 +212,27 @@ def midpoints(placed: Placed, first: Array, second: Array) -> Array:
     return np.asarray(0.5 * (one + other))
 
 
-def tells_baseline(placed: Placed, rotation: Array, views: Views) -> bool:
-    """Tell whether a pose explains the motion's own matches better than a rotation alone does.
+def shows_baseline(placed: Placed, rotation: Array, data: Array, noise: float) -> bool:
+    """Return whether a pose explains a motion's rows (n, 10) better than a rotation alone does.
 
     By Torr's criterion (GRIC, "Bayesian model estimation and selection for epipolar geometry and generic manifold fitting", IJCV 2002):
     squared residuals in noise scales, cut at 2 (4 - d), plus 2 d n + k ln(4 n), for models of dimension d with k numbers.
     """
-    own = views.data[views.own]
-    moved, still = _FAMILY.squared_residuals(own, _essential(placed))[0], squared_turns(own, rotation)
-    n, variance = len(own), views.noise**2
+    moved, still = _FAMILY.squared_residuals(data, placed.essential)[0], squared_turns(data, rotation)
+    n, variance = len(data), noise**2
     turning = np.minimum(still / variance, 4.0).sum() + 4.0 * n + 3.0 * np.log(4.0 * n)
     moving = np.minimum(moved / variance, 2.0).sum() + 6.0 * n + 5.0 * np.log(4.0 * n)
     return bool(moving < turning)
 
 
-def best_rotation(rotation: Array, views: Views) -> Array:
+def best_rotation(rotation: Array, data: Array, noise: float) -> Array:
     """Return the rotation (3, 3) that brings first rays nearest to second ones, from a given one, with Cauchy weights.
 
     Of weighted rays it is the polar factor of the sum of x2 x1' (Umeyama, PAMI 1991).
     """
-    own = views.data[views.own]
-    first, second = directions(own[:, RAYS1]), directions(own[:, RAYS2])
+    first, second = directions(data[:, RAYS1]), directions(data[:, RAYS2])
     for _ in range(_N_STEPS):
-        weights = 1.0 / (1.0 + squared_turns(own, rotation) / views.noise**2)
+        weights = 1.0 / (1.0 + squared_turns(data, rotation) / noise**2)
         left, _, right = np.linalg.svd((second * weights[:, None]).T @ first)
         rotation = left @ np.diag([1.0, 1.0, np.linalg.det(left @ right)]) @ right
     return rotation
