@@ -39,39 +39,60 @@ def match_weights(groups: Rows, keypoints: Rows) -> Array:
     return shares / np.max([np.ones(len(groups)), *sums], axis=0)
 
 
-# One model for one threshold
+# Likelihoods and probabilities of matches
 
 
-def log_likelihood(squared: Array, weights: Array, codimension: int) -> float:
-    """Of each match, ln(1 + the mean density by noise scales of 1/3, 1/9 and 1/27), squared residuals being in thresholds."""
-    total = 0.0
-    for each, weight in zip(squared, weights, strict=True):
-        densities = [math.exp(-each / (2 * scale**2)) / scale**codimension for scale in (1 / 3, 1 / 9, 1 / 27)]
-        total += weight * math.log(1.0 + sum(densities) / 3)
-    return total
+def log_likelihood(
+    squared: Array, weights: Array, widest: float, codimension: int, n_steps: int, prior: float
+) -> float:
+    """Of the matches of one model: Gaussians of three scales, each a third of the one before, whose shares EM estimates.
+
+    Densities are ratios to that of mismatches. Weightless matches, and those beyond exp(-12) by the widest scale, do not count.
+    """
+    near = (squared / (2 * widest**2) < 12.0) & (weights > 0.0)
+    scales = 3.0 ** np.arange(3)
+    terms = 3.0**codimension * scales[:, None] ** codimension
+    terms = terms * np.exp(-squared[near] * scales[:, None] ** 2 / (2 * widest**2))
+    start = np.full(3, 1 / 3)
+    for _ in range(n_steps):
+        counts = (start[:, None] * terms / (1.0 + start @ terms)) @ weights[near] + prior
+        start = counts / counts.sum()
+    return float(weights[near] @ np.log(1.0 + start @ terms))
 
 
-# Probabilities by the law of distances
-
-
-def ratios(
-    distances: Array, told: Array, structures: Rows, scales: Array, heights: Array, true: NDArray[np.bool_]
+def densities(
+    distances: Array,
+    factors: Array,
+    structures: Rows,
+    motions: Rows,
+    across: Array,
+    along: Array,
+    heights: Array,
+    true: Array,
 ) -> Array:
-    """Of each component, Gaussians of the distances to its structure; what is nine scales off has none."""
-    away = distances[:, structures].T / scales[:, None]
-    found = np.where(away < 9.0, heights[:, None] * np.exp(-(np.fmin(away, 9.0) ** 2) / 2), 0.0)
-    return np.where(true[:, None], found * told[:, structures].T, found)
+    """Of each component, Gaussians of the distances to its structure, or across and along the epipolar lines of its motion."""
+    rows, distances = [], np.fmin(distances, 1e9)
+    for structure, motion, *scales, height, is_true in zip(
+        structures, motions, across, along, heights, true, strict=True
+    ):
+        if motion >= 0:
+            off = distances[:, motion]
+            along_line = np.sqrt(np.maximum(distances[:, structure] ** 2 - off**2, 0.0))
+            away = np.hypot(off / scales[0], along_line / scales[1])
+        else:
+            away = distances[:, structure] / scales[1]
+        row = np.where(away < 9.0, height * np.exp(-(np.fmin(away, 9.0) ** 2) / 2), 0.0)
+        rows.append(row * factors[:, structure] if is_true else row)
+    return np.array(rows)
 
 
 def shares(ratios: Array, weights: Array, n_steps: int, prior: float, start: Array) -> Array:
     """EM: what each component is responsible for, as a share of the sum; the last one has the ratio 1 everywhere."""
     terms = np.vstack([ratios, np.ones(len(weights))])
-    found = start
     for _ in range(n_steps):
-        responsible = found[:, None] * terms / (found @ terms)
-        counts = responsible @ weights + prior
-        found = counts / counts.sum()
-    return found
+        counts = (start[:, None] * terms / (start @ terms)) @ weights + prior
+        start = counts / counts.sum()
+    return start
 
 
 def probabilities(ratios: Array, shares: Array, structures: Rows, true: NDArray[np.bool_], n_structures: int) -> Array:

@@ -18,9 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from two_views import MAKE, random_fundamental_matrices, random_homographies
 
-from ruzhash_cv import warmup  # imports every module with kernels
+from ruzhash_cv import motions, warmup  # imports every module with kernels
 from ruzhash_cv._kernels import KERNELS, below, draw_key, mix, uniform
 from ruzhash_cv.forests.isolation import draw_rows
+from ruzhash_cv.labelling import _probability_kernel, _share_kernel, densities
 from ruzhash_cv.models.distances import FAMILIES as PIXELS
 from ruzhash_cv.models.epipolar import _DAMPING, EssentialMatrices, as_essential
 from ruzhash_cv.models.five_points import _roots_of
@@ -105,6 +106,34 @@ def with_roots(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray]:
     for _ in range((10 - len(real)) // 2):
         others *= np.polynomial.Polynomial([rng.uniform(0.5, 2.0), rng.uniform(-0.5, 0.5), 1.0])
     return real, (others * np.polynomial.Polynomial.fromroots(real)).coef
+
+
+def mixture(rng: Rng, n: int) -> tuple[Any, ...]:
+    """Return distances (n, 3), some 0 and some infinite, factors, weights (n,), shares (6,), and five components of three models."""
+    distances = rng.exponential(4.0, (n, 3)) * rng.choice([0.0, 1.0, np.inf], (n, 3), p=[0.1, 0.8, 0.1])
+    scales = 3.0 ** rng.integers(-2, 3, (2, 5))
+    components = (
+        rng.integers(1, 3, 5), rng.choice([-1, 0], 5), *scales, rng.exponential(100.0, 5), rng.random(5) < 0.6,
+    )  # fmt: skip
+    return distances, rng.exponential(2.0, (n, 3)), rng.random(n), rng.dirichlet(np.ones(6)), components
+
+
+def probabilities_of(
+    distances: Any, factors: Any, weights: Any, shares: Any, components: Any
+) -> tuple[np.ndarray, ...]:
+    """Return densities, shares and probabilities as the kernels have them."""
+    ratios, shares, probabilities = densities(distances, factors, components), shares.copy(), np.zeros_like(distances)
+    _share_kernel(ratios, weights, 5, 0.1, shares)
+    _probability_kernel(ratios, shares, components, probabilities)
+    return ratios, shares, probabilities
+
+
+def naive_probabilities(
+    distances: Any, factors: Any, weights: Any, shares: Any, components: Any
+) -> tuple[np.ndarray, ...]:
+    ratios = naive.densities(distances, factors, *components)
+    shares = naive.shares(ratios, weights, 5, 0.1, shares)
+    return ratios, shares, naive.probabilities(ratios, shares, components[0], components[5], 3)
 
 
 def real_roots(polynomial: np.ndarray) -> np.ndarray:
@@ -192,6 +221,23 @@ TABLE = (
         lambda roots, polynomial: roots,
         atol=1e-6,
     ),
+    Row(
+        "labelling._density_kernel labelling._share_kernel labelling._probability_kernel",
+        mixture,
+        probabilities_of,
+        naive_probabilities,
+        rtol=1e-7,
+        atol=1e-300,
+    ),
+    Row(
+        "motions._likelihood_kernel",
+        lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n) * (rng.random(n) < 0.9)),
+        lambda squared, weights: motions.log_likelihoods(squared, weights, 9.0, 2),
+        lambda squared, weights: np.array(
+            [naive.log_likelihood(row, weights, 3.0, 2, motions._N_STEPS, motions._PRIOR) for row in squared]
+        ),
+        rtol=1e-7,
+    ),
     Row("_kernels.mix", words, each(mix), each(lambda key, at: np.uint64(naive.mix(key, at)))),
     Row("_kernels.uniform", words, each(uniform), each(lambda key, at: (naive.mix(key, at) >> 11) / 2**53)),
     Row(
@@ -208,7 +254,7 @@ TABLE = (
     ),
 )
 #: How many kernels no row names yet: lower it with each row.
-WITHOUT_A_TWIN = 35
+WITHOUT_A_TWIN = 32
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.kernels.partition(" ")[0])
