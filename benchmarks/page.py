@@ -27,7 +27,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = (ROOT / "docs" / "benchmarks.md", ROOT / "README.md")
+DOCUMENTS = tuple(ROOT / name for name in ("docs/benchmarks.md", "docs/benchmarks_details.md", "README.md"))
 PICTURES = ROOT / "docs" / "images" / "benchmarks"
 
 METHODS = (

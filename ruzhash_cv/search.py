@@ -167,9 +167,8 @@ def converged(
 ) -> bool:
     """Return whether another round would not pay.
 
-    Each structure must have more evidence than matches, and either the unexplained matches score as decoys do, or structures explain
-    more than half of all matches. With the first family alone the unexplained matches must score as decoys do, and structures need an
-    evidence of `evidence_per_match` for each match explained.
+    The unexplained matches must score as decoys do, and each structure must have more evidence than matches. With the first family
+    alone structures need an evidence of `evidence_per_match` for each match explained.
     """
     explained, n_decoys = structures.support.sum(), len(scores.of_decoys)
     as_good = np.searchsorted(np.sort(scores.of_decoys), scores.of_matches, side="right")
@@ -178,5 +177,4 @@ def converged(
     looks_random = unexplained[significant].sum() < allowed
     if first_only:
         return bool(looks_random and structures.evidences.sum() > parameters.evidence_per_match * explained)
-    enough = looks_random or explained > unexplained.sum()
-    return bool(enough and explained > 0.0 and (structures.evidences > structures.support).all())
+    return bool(looks_random and explained > 0.0 and (structures.evidences > structures.support).all())
