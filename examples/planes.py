@@ -2,8 +2,8 @@
 Planes and their homographies
 =============================
 
-With ``model="homography"`` the planes of a scene become structures with matrices of their own: here of a desk and of books that
-moved on it. ``threshold=3.0`` asks for precise planes; without it each plane has the tolerance that its residuals ask for.
+With ``model="homography"`` each plane of a scene is a structure with a homography: here the planes of a desk and of books that
+moved on it. ``threshold=3.0`` keeps the matches within 3 px of a plane; without it, matches are kept by their probability.
 """
 
 import cv2
@@ -20,7 +20,7 @@ rows = cv2.BFMatcher().knnMatch(des1, des2, k=2)
 pairs = as_correspondences(kp1, kp2, rows, ratio=0.8)
 
 result = filter_points(pairs.points1, pairs.points2, model="homography", threshold=3.0)
-print([structure.support for structure in result.models])  # matches of each plane, the strongest plane first
+print([structure.support for structure in result.models])  # matches of each plane, the largest plane first
 
 # %%
 # ``labels[i]`` is the index into ``models`` of the plane that match ``i`` belongs to, -1 where it is flagged.

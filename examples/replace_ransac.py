@@ -37,22 +37,22 @@ points2 = np.array([kp2[m.trainIdx].pt for m in matches])
 H, mask = cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)
 before_h = mask.ravel() > 0
 
-# After, with one word changed: the strongest homography and its inliers, in OpenCV's form.
+# After, with one word changed: one homography and its inliers, in OpenCV's form.
 model, mask = find_homography(points1, points2, cv2.RANSAC, 3.0)
 single_h = mask.ravel() > 0
 
 # After: every plane. The mask is (n,) bool and indexes `matches` and the points directly.
 after_h = filter_matches(kp1, kp2, matches, model="homography")
 
-# Before: one fundamental matrix; what moved on its own is lost.
+# Before: one fundamental matrix; the matches of moving objects are lost.
 F, mask = cv2.findFundamentalMat(points1, points2, cv2.FM_RANSAC, 3.0)
 before_f = mask.ravel() > 0
 
-# After, with one word changed: the strongest fundamental matrix and its inliers.
+# After, with one word changed: one fundamental matrix and its inliers.
 model, mask = find_fundamental_matrix(points1, points2, cv2.FM_RANSAC, 3.0)
 single_f = mask.ravel() > 0
 
-# After: every motion, and the matrices themselves, refitted, strongest first.
+# After: every motion and its refitted matrix, the motion with the most matches first.
 result = filter_points(points1, points2, model="fundamental")
 after_f = result.inlier_mask
 matrices = [structure.matrix for structure in result.models]

@@ -53,18 +53,19 @@ def find_homography(
     srcPoints: ArrayLike | None = None,
     dstPoints: ArrayLike | None = None,
 ) -> Found:
-    """Find the homography that most matches agree with, in place of ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
+    """Find one homography, in place of ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
 
-    Of all homographies that the search tries, refitted, some have nearly the most matches within the threshold. The likeliest of these
-    is returned. `filter_points` finds every plane.
+    It is a view of the estimate of `filter_points`, which finds every plane. Homographies of its planes and of samples of their
+    matches, refitted to the matches within the threshold, are compared by their distances in the second image, truncated at the
+    threshold. A match counts by its probability.
 
     Parameters
     ----------
     points1, points2, srcPoints, dstPoints : array_like, shape (n, 2) or (n, 1, 2)
         Corresponding points, pixels, of any real dtype, under our names or under OpenCV's.
     ransacReprojThreshold, threshold : float, optional
-        In the points' unit, under OpenCV's name or under ours; by default 3 pixels, as in OpenCV. It bounds the symmetric transfer
-        error, so it holds in both images.
+        In the points' unit, under OpenCV's name or under ours; by default 3 pixels, as in OpenCV. It bounds the distance in the
+        second image, as OpenCV's.
     method, mask, maxIters, confidence
         Ignored. `method` may be any of OpenCV's robust ones (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...). There is one method here, and
         it decides by itself how much it samples.
@@ -74,8 +75,8 @@ def find_homography(
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2 ~ H x1 with H[2, 2] = 1 (of unit norm in the rare case that H[2, 2] is 0); None where nothing was found, as with
-        fewer than 8 distinct matches.
+        x2 ~ H x1 with H[2, 2] = 1 (of unit norm in the rare case that H[2, 2] is 0); None if there is no plane. Of fewer than 8
+        distinct matches it is the one through the best sample of four, without a test.
     mask : ndarray of uint8, shape (n, 1)
         1 for every match within the threshold of `model`. All 0 without a model.
 
@@ -116,10 +117,11 @@ def find_fundamental_matrix(
     pixel: float | tuple[float, float] = 1.0,
     rng: RNG = 0,
 ) -> Found:
-    """Find the fundamental matrix that most matches agree with, in place of ``cv2.findFundamentalMat``.
+    """Find one fundamental matrix, in place of ``cv2.findFundamentalMat``.
 
-    As `find_homography` finds its model; `FilterResult.motions` has every motion. Of a scene that is one plane it is one of the many
-    matrices that fit it.
+    It is a view of the estimate of `filter_points`: the likeliest of its matrices and of those of samples of its matches, each match
+    counted by its probability. `FilterResult.motions` has every motion. For a scene that is one plane it is one of many matrices that
+    fit.
 
     Parameters
     ----------
@@ -131,9 +133,9 @@ def find_fundamental_matrix(
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2^T F x1 = 0, of rank 2, scaled as by `find_homography`; always a single matrix. None where nothing was found. That there is
-        one does not prove that the images share anything: about one in twenty sets of 25 to 120 random matches gets a matrix.
-        `FilterResult.evidence` tells how sure it is.
+        x2^T F x1 = 0, of rank 2, scaled as by `find_homography`; always a single matrix. None if there is no model. A matrix does not
+        prove that the images share anything: about one in twenty sets of 25 to 120 random matches gets one.
+        `FilterResult.evidence` shows how certain it is.
     mask : ndarray of uint8, shape (n, 1)
         As from `find_homography`.
 
@@ -161,11 +163,11 @@ def find_essential_matrix(
     rng: RNG = 0,
     **kwargs: Any,
 ) -> Found:
-    """Find the essential matrix that most matches agree with, in place of ``cv2.findEssentialMat``, in either of its forms.
+    """Find one essential matrix, in place of ``cv2.findEssentialMat``, in either of its forms.
 
     ``find_essential_matrix(points1, points2, K, cv2.RANSAC, 0.999, 1.0)`` is for one camera, and
-    ``find_essential_matrix(points1, points2, K1, distortion1, K2, distortion2, cv2.RANSAC, 0.999, 1.0)`` for two. As
-    `find_homography` finds its model. ``cv2.recoverPose`` takes both results; `FilterResult.camera_pose` is more accurate.
+    ``find_essential_matrix(points1, points2, K1, distortion1, K2, distortion2, cv2.RANSAC, 0.999, 1.0)`` for two. It
+    is estimated as by `find_fundamental_matrix`. ``cv2.recoverPose`` takes both results; `FilterResult.camera_pose` is more accurate.
 
     Parameters
     ----------
