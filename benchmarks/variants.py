@@ -15,13 +15,14 @@ from geometry import Points
 from numpy.typing import NDArray
 
 from ruzhash_cv import FilterResult, filtering
-from ruzhash_cv.competition import drop_repetitions, without_texture
+from ruzhash_cv.competition import drop_repetitions
+from ruzhash_cv.estimate import overlapped
 from ruzhash_cv.filtering import Options, families_of
 from ruzhash_cv.fits import refit
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.labelling import Labelling, break_one_to_one, label
+from ruzhash_cv.labelling import probabilities_of, score_exponent
 from ruzhash_cv.matches import match_weights
-from ruzhash_cv.overlaps import resolve_overlaps
+from ruzhash_cv.motions import find_motions, with_best_matrices
 from ruzhash_cv.parameters import PARAMETERS
 from ruzhash_cv.preferences import as_rows, embed, significance
 from ruzhash_cv.sampling import decoys_of_matches, decoys_of_unexplained, draw_samples
@@ -45,7 +46,15 @@ ORIGINALS = {
             refit,
             score,
         ),
-        *(RuzHashForest, without_texture, drop_repetitions, resolve_overlaps, label, break_one_to_one),
+        *(
+            RuzHashForest,
+            drop_repetitions,
+            overlapped,
+            find_motions,
+            with_best_matrices,
+            probabilities_of,
+            score_exponent,
+        ),
     )
 }
 
@@ -143,16 +152,12 @@ def plain_rows(agreement: NDArray[np.float32], largest: float, saturation: float
     return np.ascontiguousarray(np.minimum(agreement, 1.0).T)
 
 
-def by_law_alone(
-    distances: Any, posteriors: Any, decoy_shares: Any, limits: Any, parameters: Any, *, strict: bool
-) -> Labelling:
-    """What is more probable than not is kept, within tolerances and beyond."""
-    probabilities = np.minimum(posteriors.sum(axis=1), 1.0)
-    keep = probabilities > 0.5
-    return Labelling(keep, probabilities, np.where(keep, posteriors.argmax(axis=1), -1))
+def by_surfaces_alone(scene: Any, *given: Any) -> Any:
+    """A match of a motion's surface has the probability that its distance from the surface gives it."""
+    return probabilities_of(replace(scene, owners=np.arange(len(scene))), *given)
 
 
-def keeping_repetitions(structures: Any, discarded: Any, scores: Any, *_: Any) -> Any:
+def keeping_repetitions(structures: Any, scores: Any, *_: Any) -> Any:
     """No structure is dropped, and no planes overlap."""
     return structures, np.zeros((len(structures),) * 2, bool), scores
 
@@ -192,16 +197,14 @@ RULES: dict[str, Variant] = {
     ),
     "evidence: no annulus": Variant({"density_ratio": 0.0}),
     "evidence: decoys are counted within the largest radius alone": Variant({"background_errors": 1e9}),
-    "evidence: texture repeated in one direction is kept": Variant(
-        functions={"without_texture": lambda found, left, *_: (found, left, np.zeros(len(left), bool))}
-    ),
     "evidence: repetitions are kept": Variant(functions={"drop_repetitions": keeping_repetitions}),
     "evidence: overlapping planes are kept": Variant(
-        functions={"resolve_overlaps": lambda found, _, __, scores, *___: (found, scores)}
+        functions={"overlapped": lambda scene, surfaces, *_: np.zeros(len(surfaces), bool)}
     ),
-    "evidence: no motion joins the planes kept": Variant(
-        functions={"resolve_overlaps": partial(resolve_overlaps, join_motions=False)}
-    ),
+    "motions: none but those that the search selects": Variant(functions={"find_motions": lambda *_: []}),
+    "motions: no likeliest matrix": Variant(functions={"with_best_matrices": lambda scene, *_: (scene, scene)}),
+    "labels: by distances from surfaces alone": Variant(functions={"probabilities_of": by_surfaces_alone}),
+    "labels: scores do not count": Variant(functions={"score_exponent": lambda *_: 1.0}),
     "weights: one for each of several duplicates": Variant(
         functions={"match_weights": lambda groups, keypoints: match_weights(np.arange(len(groups)), keypoints)}
     ),
@@ -211,11 +214,6 @@ RULES: dict[str, Variant] = {
     "scores: decoys of the unexplained alone": Variant(functions={"decoys_of_unexplained": of_unexplained_alone}),
     "scores: decoys of any matches": Variant(
         functions={"decoys_of_unexplained": lambda matches, _, *given: decoys_of_matches(matches, *given)}
-    ),
-    "mask: nothing beyond tolerances": Variant(functions={"label": lambda *given, strict: label(*given, strict=True)}),
-    "mask: the law alone": Variant(functions={"label": by_law_alone}),
-    "mask: several matches for a keypoint": Variant(
-        functions={"break_one_to_one": lambda matches, labelling, *_: labelling}
     ),
     "mask: a share of .01 is wrong": Variant(false_discovery_rate=0.01),
     "mask: a share of .05 is wrong": Variant(false_discovery_rate=0.05),

@@ -196,7 +196,8 @@ def test_a_mover_beside_a_static_scene_is_a_motion_alone(seed: int) -> None:
     """A wall, a floor and things before them hold 85 % of the matches, a box that moves by itself the others."""
     rng, own = np.random.default_rng(seed), (turned(-0.05, -0.2, 0.1), np.array([-0.6, 0.5, 0.3]))
     static = np.vstack([on_plane(FLOOR, 120, rng), off_wall(120, 60, rng)])
-    box = on_plane(WALL, 50, rng, 0.5, 0.7)
+    rays = np.column_stack([rng.uniform(0.0, 0.15, 50), rng.uniform(-0.1, 0.1, 50), np.ones(50)])
+    box = rays * rng.uniform(2.5, 3.2, (50, 1))
     result = filtered(views(static, seed=seed), views(box, own, seed + 9), seed=seed)
     labels = result.motion_labels
     assert (labels[:300] == 0).mean() > 0.9
