@@ -260,7 +260,7 @@ def test_a_photograph_of_a_finer_scan_has_its_plane(scale: float) -> None:
             result = filter_points(*pair, threshold=3.0)
             assert result.models[0].kind == "homography"
             assert result.inlier_mask[:60].mean() > 0.95
-            assert result.inlier_mask[60:].mean() < 0.1
+            assert result.inlier_mask[60:].mean() < 0.2
 
 
 @pytest.mark.parametrize("degrees", [1e-5, 1e-3, 0.2])
