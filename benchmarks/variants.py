@@ -13,6 +13,7 @@ from unittest.mock import patch
 import numpy as np
 from geometry import Points
 from numpy.typing import NDArray
+from ruzhash_cv.overlaps import resolve_overlaps
 
 from ruzhash_cv import FilterResult, filtering
 from ruzhash_cv.competition import drop_repetitions, without_texture
@@ -21,7 +22,6 @@ from ruzhash_cv.fits import refit
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.labelling import Labelling, break_one_to_one, label
 from ruzhash_cv.matches import match_weights
-from ruzhash_cv.overlaps import resolve_overlaps
 from ruzhash_cv.parameters import PARAMETERS
 from ruzhash_cv.preferences import as_rows, embed, significance
 from ruzhash_cv.sampling import decoys_of_matches, decoys_of_unexplained, draw_samples
@@ -180,7 +180,7 @@ RULES: dict[str, Variant] = {
     "samples: led by row sums": Variant(functions=led_by_row_sums),
     "models: no local optimisation": Variant(functions={"refit": lambda family, matches, models, radii: models}),
     "models: no significance weights": Variant(functions={"significance": lambda sums, *_: np.ones(len(sums))}),
-    "models: last fits by least squares": Variant({"student_degrees": (1e6,)}),
+    "models: last fits by least squares": Variant({"student_degrees": 1e6}),
     "preferences: no self-exclusion": Variant(functions={"embed": counting_its_sample}),
     "preferences: plain": Variant(functions={"as_rows": plain_rows}),
     "preferences: no columns of structures": Variant({"structure_weight": 0.0}),
