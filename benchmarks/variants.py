@@ -185,7 +185,7 @@ RULES: dict[str, Variant] = {
     "samples: led by row sums": Variant(functions=led_by_row_sums),
     "models: no local optimisation": Variant(functions={"refit": lambda family, matches, models, radii: models}),
     "models: no significance weights": Variant(functions={"significance": lambda sums, *_: np.ones(len(sums))}),
-    "models: last fits by least squares": Variant({"student_degrees": (1e6,)}),
+    "models: last fits by least squares": Variant({"student_degrees": 1e6}),
     "preferences: no self-exclusion": Variant(functions={"embed": counting_its_sample}),
     "preferences: plain": Variant(functions={"as_rows": plain_rows}),
     "preferences: no columns of structures": Variant({"structure_weight": 0.0}),

@@ -1,14 +1,13 @@
-"""Fits: iteratively reweighted least squares, by Tukey's biweight within a radius, or by the likeliest law of residuals."""
+"""Fits: iteratively reweighted least squares, by Tukey's biweight within a radius, or by Student's law of residuals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtri, fdtri, gammaln
+from scipy.special import chdtri, fdtri
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._kernels import jit
@@ -81,7 +80,7 @@ def refine(
     parameters: Parameters,
     excluded: Mask | None = None,
 ) -> tuple[Array, Array]:
-    """Return models (m, 9) fitted to matches within `tolerances` (m,), by the likeliest law of residuals, and noise scales (m,).
+    """Return models (m, 9) fitted to matches within `tolerances` (m,), by Student's law of residuals, and noise scales (m,).
 
     A model is not fitted to matches `excluded` (m, n): fitted to what others hold as well, a structure could become one of these.
     """
@@ -103,8 +102,14 @@ def _refine_family(
     parameters: Parameters,
     excluded: Mask | None,
 ) -> tuple[Array, Array]:
-    """Return models of one family, fitted, and their noise scales."""
-    laws = _student_laws(family.codimension, parameters.student_degrees)
+    """Return models of one family, fitted, and their noise scales.
+
+    By Student's law of n degrees of freedom and scale s a residual r has the weight 1 / (1 + r^2 / (n s^2)) (Lange, Little, Taylor,
+    "Robust statistical modeling using the t distribution", JASA 1989).
+    """
+    n, codimension = parameters.student_degrees, family.codimension
+    # The law whose median residual is that of Gaussian noise of scale 1.
+    width = n * chdtri(codimension, 0.5) / (codimension * fdtri(codimension, n, 0.5))
 
     def near(squared: Array) -> tuple[Array, Array]:
         squared[~(squared <= (limits**2)[:, None])] = np.inf  # NaN too
@@ -114,48 +119,12 @@ def _refine_family(
 
     def student(squared: Array) -> tuple[Array, Array]:
         squared, noise = near(squared)
-        weights = np.empty_like(squared)
-        _student_kernel(squared, matches.weights, np.maximum(noise, EXACT * limits), laws, weights)
+        scales = np.maximum(noise, EXACT * limits)[:, None]
+        weights = matches.weights / (1.0 + squared / (width * scales**2))
         return weights, (squared < np.inf) @ matches.weights
 
     fitted = irls(family, matches.data, models, student, len(parameters.refit_radii), geometric=True)
     return fitted, near(np.ascontiguousarray(family.squared_residuals(matches.data, fitted)))[1]
-
-
-@jit
-def _student_kernel(squared: Any, match_weights: Any, noise: Any, laws: Any, weights: Any) -> None:
-    """Write matches' weights times those of the likeliest law; what has no residual has none.
-
-    By a law of n degrees of freedom and scale s a residual r in c dimensions has a density in proportion to
-    (1 + r^2 / (n s^2))^-((n + c) / 2), and in a fit the weight 1 / (1 + r^2 / (n s^2)).
-    """
-    for item in range(len(squared)):
-        largest, scale = -np.inf, noise[item] * noise[item]
-        weights[item] = 0.0
-        for law in range(len(laws)):
-            exponent, width, height = laws[law]
-            likelihood = 0.0
-            for row in range(squared.shape[1]):
-                if squared[item, row] < np.inf:
-                    ratio = squared[item, row] / (width * scale)
-                    likelihood += match_weights[row] * (height - exponent * np.log1p(ratio))
-            if likelihood > largest:
-                largest = likelihood
-                for row in range(squared.shape[1]):
-                    weights[item, row] = match_weights[row] / (1.0 + squared[item, row] / (width * scale))
-
-
-@cache
-def _student_laws(codimension: int, degrees: tuple[float, ...]) -> Array:
-    """Return Student's laws, a row each: (n + c) / 2, n s^2, and the logarithm of the density at 0, but for a constant.
-
-    The scale s is such that the median residual is that of Gaussian noise of scale 1.
-    """
-    n = np.array(degrees)
-    exponents = (n + codimension) / 2.0
-    widths = n * chdtri(codimension, 0.5) / (codimension * fdtri(codimension, n, 0.5))
-    heights = gammaln(exponents) - gammaln(n / 2.0) - codimension / 2.0 * np.log(widths)
-    return np.column_stack([exponents, widths, heights])
 
 
 def noise_scales(squared: Array, codimension: int) -> Array:

@@ -64,7 +64,7 @@ def find_homography(
     points1, points2, srcPoints, dstPoints : array_like, shape (n, 2) or (n, 1, 2)
         Corresponding points, pixels, of any real dtype, under our names or under OpenCV's.
     ransacReprojThreshold, threshold : float, optional
-        In the points' unit, under OpenCV's name or under ours; by default 3 pixels, as in OpenCV. It bounds the distance in the
+        In the second points' unit, under OpenCV's name or under ours; by default 3 pixels, as in OpenCV. It bounds the distance in the
         second image, as OpenCV's.
     method, mask, maxIters, confidence
         Ignored. `method` may be any of OpenCV's robust ones (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...). There is one method here, and

@@ -90,14 +90,18 @@ def pose_of_motion(
     data, into = (matches.data, matches.into) if cameras is None else _with_rays(matches, cameras)
     members = np.flatnonzero(scene.owners == motion)
     given = np.vstack([_essentials_of(estimate, item, into) for item in members.tolist()])
-    every = replace(matches, data=data, weights=_weights(estimate, members))
     rows = np.unique(distinct[own])
-    placed = best_pose(given, every, estimate, members)
     noise = max(float(scene.noise[motion]), 1e-3 * matches.frame.scale)
     limit = estimate.parameters.preference_cut * noise
+    # A weaker motion may be a part of this one, which a mover bent, and of stronger ones the matches agree with many poses.
+    others = np.flatnonzero((scene.owners >= motion) & ~(scene.stationary & (scene.owners != motion)))
+    for models in (others, members):
+        placed = best_pose(given, replace(matches, data=data, weights=_weights(estimate, models)), estimate, models)
+        squared = _FAMILY.squared_residuals(data, placed.essential)[0]
+        if 2 * np.count_nonzero(squared[rows] <= limit**2) > len(rows):
+            break
     rotation = best_rotation(placed.rotation, data[rows], noise)
     has_baseline = shows_baseline(placed, rotation, data[rows], noise)
-    squared = _FAMILY.squared_residuals(data, placed.essential)[0]
     agree = (squared <= limit**2) & placed.in_front
     if not has_baseline:  # in front of or behind such cameras is chance
         placed, agree = replace(placed, rotation=rotation), squared_turns(data, rotation) <= limit**2
@@ -110,12 +114,12 @@ def pose_of_motion(
     return CameraPose(placed.rotation, placed.translation, has_baseline, inliers, points3d, angle)
 
 
-def _weights(estimate: Estimate, members: Rows) -> Array:
-    """Return the weights (n,) of matches for the motion of some models of a scene."""
-    others = np.setdiff1d(np.arange(len(estimate.scene)), members)
-    of_motion, of_others = (estimate.probabilities[:, rows].sum(axis=1) for rows in (members, others))
+def _weights(estimate: Estimate, models: Rows) -> Array:
+    """Return the weights (n,) of matches: their probabilities of belonging to some models, not to the others of the scene."""
+    others = np.setdiff1d(np.arange(len(estimate.scene)), models)
+    of_models, of_others = (estimate.probabilities[:, rows].sum(axis=1) for rows in (models, others))
     least = np.where(estimate.significant & (of_others <= 0.5), _LEAST_PROBABILITY, 0.0)
-    return np.asarray(estimate.matches.weights * np.clip(of_motion, least, 1.0))
+    return np.asarray(estimate.matches.weights * np.clip(of_models, least, 1.0))
 
 
 def _with_rays(matches: MatchSet, cameras: tuple[Camera, Camera]) -> tuple[Array, tuple[Array, Array]]:
@@ -146,12 +150,12 @@ def _angles(placed: Placed, first: Array, second: Array) -> Array:
     )
 
 
-def best_pose(given: Array, matches: MatchSet, estimate: Estimate, members: Rows) -> Placed:
+def best_pose(given: Array, matches: MatchSet, estimate: Estimate, models: Rows) -> Placed:
     """Return the likeliest pose, for matches behind a camera are mismatches, of essential matrices (m, 9) and of samples of five.
 
-    `members` are the models of the scene that samples are drawn from, as often from a small one as from a large one.
+    Samples are drawn from `models` of the scene, as often from a small one as from a large one.
     """
-    shares, rng = estimate.probabilities[:, members], np.random.default_rng(_SEED)
+    shares, rng = estimate.probabilities[:, models], np.random.default_rng(_SEED)
     labels = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
     searched = matches
     if len(matches) > _MOST_SEARCHED:
@@ -159,16 +163,16 @@ def best_pose(given: Array, matches: MatchSet, estimate: Estimate, members: Rows
         labels, searched = labels[rows], replace(matches, data=matches.data[rows], weights=matches.weights[rows])
     parameters = estimate.parameters
     usable = as_essential(given[np.isfinite(given).all(axis=1)])
-    models, _, squared = refined_samples(usable, searched.weights, labels, searched, _FAMILIES, 0, parameters, rng)
+    essentials, _, squared = refined_samples(usable, searched.weights, labels, searched, _FAMILIES, 0, parameters, rng)
     if searched is not matches:
-        limits = np.full(len(models), matches.unit)
-        models, _ = refine(Models.of_family(models, 0), matches, limits, _FAMILIES, parameters)
-        squared = _FAMILY.squared_residuals(matches.data, models)
+        limits, given_models = np.full(len(essentials), matches.unit), Models.of_family(essentials, 0)
+        essentials, _ = refine(given_models, matches, limits, _FAMILIES, parameters)
+        squared = _FAMILY.squared_residuals(matches.data, essentials)
     likelihoods = log_likelihoods(squared, matches.weights, matches.unit, 1)
     best = None
     for item in np.argsort(-likelihoods, kind="stable")[:_N_POSED].tolist():
         if best is None or likelihoods[item] > best.likelihood:  # less is left if some are behind a camera
-            placed = _placed(models[item], squared[item], matches)
+            placed = _placed(essentials[item], squared[item], matches)
             best = placed if best is None or placed.likelihood > best.likelihood else best
     return cast(Placed, best)
 

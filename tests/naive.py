@@ -333,17 +333,11 @@ def biweights(residuals: Array, radius: float) -> Array:
     return np.where(residuals < radius, (1.0 - (residuals / radius) ** 2) ** 2, 0.0)
 
 
-def student_weights(residuals: Array, weights: Array, codimension: int, degrees: Sequence[float]) -> Array:
-    """Matches' weights times those of the multivariate t, whose likelihood is largest, of those of the same median residual."""
-    squared, found = residuals**2, []
-    for n in degrees:
-        # The squared length of such a vector over its dimension has an F law.
-        scale = np.median(squared) / (codimension * scipy.stats.f.ppf(0.5, codimension, n))
-        law = scipy.stats.multivariate_t(np.zeros(codimension), scale * np.eye(codimension), df=n)
-        places = np.zeros((len(squared), codimension))
-        places[:, 0] = residuals
-        found.append((weights @ law.logpdf(places), weights / (1.0 + squared / (n * scale))))
-    return max(found, key=lambda of: of[0])[1]
+def student_weights(residuals: Array, weights: Array, codimension: int, n: float) -> Array:
+    """Matches' weights times those of the multivariate t of n degrees of freedom with the same median residual."""
+    # The squared length of such a vector over its dimension has an F law.
+    scale = np.median(residuals**2) / (codimension * scipy.stats.f.ppf(0.5, codimension, n))
+    return weights / (1.0 + residuals**2 / (n * scale))
 
 
 # Preferences

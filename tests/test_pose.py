@@ -14,6 +14,7 @@ from posed_views import (
     filtered,
     on_plane,
     pose_error,
+    seen,
     towards,
     turned,
     views,
@@ -54,7 +55,7 @@ def test_a_camera_that_only_turned_is_not_turned_upside_down(noise: float, seed:
 def test_of_many_matches_a_part_is_searched_and_the_pose_is_fitted_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
     result = filtered(views(on_plane(WALL, 3000, np.random.default_rng(0), 0.5, 1.2)), n_mismatches=500)
     whole = result.camera_pose(CAMERA1, CAMERA2)
-    monkeypatch.setattr("ruzhash_cv.pose.MOST_SEARCHED", 600)
+    monkeypatch.setattr("ruzhash_cv.pose._MOST_SEARCHED", 600)
     part = result.camera_pose(CAMERA1, CAMERA2)
     # About one standard error of a pose from 3,000 matches with a noise of half a pixel.
     np.testing.assert_allclose(part.rotation, whole.rotation, atol=4e-4)
@@ -77,5 +78,47 @@ def test_without_motions_there_is_no_pose() -> None:
     nothing = filter_points(np.zeros((5, 2)), np.zeros((5, 2)))
     none_kept = filtered(views(on_plane(WALL, 100, np.random.default_rng(0))), threshold=1e-9)
     for result in (nothing, none_kept):
-        with pytest.raises(IndexError, match="there is no motion to tell a pose by: 0 of "):
+        with pytest.raises(IndexError, match="there is no motion whose pose could be estimated: 0 of "):
             result.camera_pose(CAMERA1, CAMERA2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_motion_beside_a_larger_still_background_has_its_pose(seed: int) -> None:
+    """With any translation and no rotation the background's matches agree."""
+    rng, camera = np.random.default_rng(seed), np.array([[1200.0, 0.0, 640.0], [0.0, 1200.0, 480.0], [0.0, 0.0, 1.0]])
+    rotation, centre = turned(0.0, np.radians(12.0), 0.0), np.array([0.0, 0.0, 3.0])
+    pose = rotation, centre - rotation @ centre
+    points = rng.uniform(-0.5, 0.5, (120, 3)) + centre
+    still = rng.uniform([0.0, 0.0], [1280.0, 960.0], (1200, 2))
+    still = still[np.linalg.norm(still - [640.0, 480.0], axis=1) > 300.0][:300]
+    pixels = [np.vstack([seen(points, camera, *each), still]) for each in ((np.eye(3), np.zeros(3)), pose)]
+    noisy = [each + rng.normal(0.0, 0.3, each.shape) for each in pixels]
+    crowded = [np.vstack([each, rng.uniform([0.0, 0.0], [1280.0, 960.0], (80, 2))]) for each in noisy]
+    result = filter_points(*crowded, cameras=(camera, camera))
+    motion = int(np.bincount(result.motion_labels[:120] + 1)[1:].argmax())
+    assert max(angles(result.camera_pose(motion=motion), (rotation, towards(*pose[1])))) < 5.0
+
+
+def test_a_mover_near_the_epipolar_lines_does_not_bend_the_pose() -> None:
+    """A lorry ahead, of nearly the camera's speed: its matches lie 2.7 px off the scene's epipolar lines, and join its motion."""
+    camera, errors = np.array([[900.0, 0.0, 640.0], [0.0, 900.0, 360.0], [0.0, 0.0, 1.0]]), []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        rotation = turned(*(np.radians(0.4) * towards(*rng.normal(size=3))))
+        pose = rotation, -rotation @ np.array([0.0, 0.0, 1.2])
+        rays = np.column_stack([rng.uniform([-0.7, -0.4], [0.7, 0.4], (150, 2)), np.ones(150)])
+        scene, lorry = rays * rng.uniform(6, 50, (150, 1)), rng.uniform([-1.3, -2, 9], [1.3, 1.2, 9.4], (60, 3))
+        still = np.eye(3), np.zeros(3)
+        first, second = (
+            np.vstack([seen(each, camera, *view) for each in parts])
+            for parts, view in (((scene, lorry), still), ((scene, lorry + [0.05, 0.0, 1.15]), pose))
+        )
+        crowd = rng.uniform([0, 0], [1280, 720], (2, 60, 2))
+        pixels = [
+            np.vstack([each + rng.normal(0, 0.3, each.shape), wrong])
+            for each, wrong in zip((first, second), crowd, strict=True)
+        ]
+        result = filter_points(*pixels, cameras=(camera, camera))
+        errors.append(max(angles(result.camera_pose(), (rotation, towards(*pose[1])))))
+    assert np.median(errors) < 1.0
+    assert max(errors) < 5.0

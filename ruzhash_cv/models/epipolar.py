@@ -72,7 +72,7 @@ class FundamentalMatrices:
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared Sampson distances (m, n) of correspondences (n, d) (Hartley and Zisserman, equation 11.9).
 
-        Of rays (X2' M X1)^2 / (|M X1|^2 + |M' X2|^2): the denominator is the squared gradient for moves of both points across their
+        Of rays ``(X2' M X1)^2 / (|M X1|^2 + |M' X2|^2)``: the denominator is the squared gradient for moves of both points across their
         rays, but for the part of M X1 along X2, which is as small as the error.
         """
         squared = np.empty((len(models), len(data)))
