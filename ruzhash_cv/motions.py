@@ -126,7 +126,7 @@ def find_motions(
         limit = parameters.preference_cut * max(noise.min(initial=np.inf), EXACT * unit)
         order = np.argsort(np.minimum(refined, limit**2) @ own.weights, kind="stable")
         given = replace(Models.of_family(models, family_id), noise=noise, holds=holds)
-        given = with_evidence(given, rows, len(tried), surfaces, weights, matches, decoys, families, parameters)
+        given = with_evidence(given, rows, labels, len(tried), surfaces, weights, matches, decoys, families, parameters)
         others = ~left & (labels >= 0) & np.append(~surfaces.stationary, False)[labels]
         for item in order[given.evidences[order] > 0.0].tolist():
             mine = np.zeros(len(data), bool)
@@ -194,6 +194,7 @@ def held_by_motions(squared: Array, labels: Rows, least: Array, unit: float, par
 def with_evidence(
     motions: Models,
     rows: Rows,
+    labels: Rows,
     n_tried: int,
     surfaces: Models,
     weights: Array,
@@ -202,11 +203,18 @@ def with_evidence(
     families: Families,
     parameters: Parameters,
 ) -> Models:
-    """Return motions with evidences and tolerances; the evidence is that of the matches off the strongest plane that each holds."""
+    """Return motions with evidences and tolerances, from some `rows` of the matches, with `labels` (n,) of surfaces.
+
+    The evidence is that of the matches off the strongest plane that a motion holds; without one, that of the matches of no plane.
+    """
     family = cast(MotionFamily, families[motions.family_ids[0]])
     given = weights, matches, decoys, families, parameters
     every = motion_evidence(motions, rows, family.sample_size, n_tried, *given)
-    evidences, steps = every.max(axis=1), every.argmax(axis=1) + parameters.tolerance_steps
+    steps = every.argmax(axis=1) + parameters.tolerance_steps
+    of_no_plane = rows[~np.append(families.is_plane(surfaces), False)[labels[rows]]]
+    evidences = np.full(len(motions), -np.inf)
+    if len(of_no_plane) > 0:
+        evidences = motion_evidence(motions, of_no_plane, family.sample_size, n_tried, *given).max(axis=1)
     planes = motions.holds & families.is_plane(surfaces)
     seeds = np.where(planes.any(axis=1), planes.argmax(axis=1), -1)
     for seed in np.unique(seeds[seeds >= 0]).tolist():
