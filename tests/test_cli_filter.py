@@ -387,23 +387,18 @@ def test_a_rate_of_false_alarms_stands_for_an_evidence() -> None:
     assert vars(cli._parser().parse_args(["hloc", *"abcd"]))["least_evidence"] == 50.0
 
 
-@pytest.mark.parametrize(("flag", "status"), [([], 2), (["--max-megapixels", "200"], 0), (["--max-megapixels=1"], 2)])
+@pytest.mark.parametrize(
+    ("shape", "flag", "status"),
+    [((10_000, 10_200), [], 2), ((1000, 1200), ["--max-megapixels=1"], 2), ((1000, 1200), ["--max-megapixels", "2"], 0)],
+)
 def test_pictures_of_too_many_pixels_are_refused_before_they_are_decoded(
-    small: tuple[str, str], tmp_path: Path, flag: list[str], status: int
+    small: tuple[str, str], tmp_path: Path, shape: tuple[int, int], flag: list[str], status: int
 ) -> None:
-    large = np.zeros((10_000, 10_200), np.uint8)
+    large, path = np.zeros(shape, np.uint8), str(tmp_path / "large.png")
     large[:300, :400] = cv2.imread(small[1], cv2.IMREAD_GRAYSCALE)
-    cv2.imwrite(str(tmp_path / "large.png"), large)
-    command = [
-        sys.executable,
-        "-m",
-        "ruzhash_cv",
-        "filter",
-        str(tmp_path / "large.png"),
-        str(tmp_path / "large.png"),
-        *flag,
-    ]
+    cv2.imwrite(path, large)
     environment = {name: value for name, value in os.environ.items() if name != "OPENCV_IO_MAX_IMAGE_PIXELS"}
+    command = [sys.executable, "-m", "ruzhash_cv", "filter", path, path, *flag]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == status
     assert ("large.png has more pixels than --max-megapixels allows" in done.stderr) == (status == 2)
