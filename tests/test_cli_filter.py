@@ -389,7 +389,11 @@ def test_a_rate_of_false_alarms_stands_for_an_evidence() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "flag", "status"),
-    [((10_000, 10_200), [], 2), ((1000, 1200), ["--max-megapixels=1"], 2), ((1000, 1200), ["--max-megapixels", "2"], 0)],
+    [
+        ((10_000, 10_200), [], 2),
+        ((1000, 1200), ["--max-megapixels=1"], 2),
+        ((1000, 1200), ["--max-megapixels", "2"], 0),
+    ],
 )
 def test_pictures_of_too_many_pixels_are_refused_before_they_are_decoded(
     small: tuple[str, str], tmp_path: Path, shape: tuple[int, int], flag: list[str], status: int
