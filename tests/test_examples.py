@@ -72,7 +72,7 @@ def test_adelaidermf_judges_fresh_matches(adelaidermf_home: Path) -> None:
 
 def test_known_cameras_tell_the_pose_of_the_second_photo() -> None:
     printed = run("known_cameras.py")
-    assert "0 essential " in printed
+    assert re.search(r"motion 0 +essential ", printed)
     assert "the camera moved: True" in printed
     x = re.search(r"t = \[(-?[\d.]+) ", printed)
     assert x is not None
