@@ -2,8 +2,8 @@
 
     python benchmarks/evaluate_false_alarms.py --pairs 10000
 
-Prints the share of unrelated pairs whose evidence reaches a cut, by number of matches, and the cuts for `--false-alarms`: of both
-sources the larger evidence that a given share reaches, which `pipelines.selection.CUTS` holds.
+Prints the share of unrelated pairs whose evidence reaches a cut, by number of matches, and the evidence that a given share reaches, to
+set beside `pipelines.selection.evidence_of`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIZES = (10, 20, 50, 100, 200, 500, 1000)
 #: Numbers of matches from which a row of the table begins.
 BUCKETS = (8, 30, 100, 300)
 N_FEATURES = 1500
-#: Letters of a file's name that photographs of one place share.
+#: First letters that the names of photographs of one place share, without the A or B at their end.
 PLACE = 5
 
 Pairs = Iterator[tuple[Points, Points]]
@@ -46,7 +46,7 @@ def random_points(count: int) -> Pairs:
 def photographs() -> Iterator[tuple[str, Arrays]]:
     """The place and the SIFT keypoints of each photograph. Scenes of AdelaideRMF with objects share these, and are left out."""
     for path in sorted(file for file in home().rglob("*") if file.suffix in (".jpg", ".png")):
-        yield path.name[:PLACE].lower(), detect(cv2.imread(str(path)), "sift", N_FEATURES)
+        yield path.stem[:-1][:PLACE].lower(), detect(cv2.imread(str(path)), "sift", N_FEATURES)
     for name in HOMOGRAPHY_SCENES:
         scene = fetch_adelaidermf(name)
         for image in (scene.img1, scene.img2):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import inspect
 import sys
 import warnings
 from collections.abc import Callable
@@ -46,19 +44,26 @@ def jit(function: F) -> F:
     No parallel: numba's own thread pool aborts the process when two Python threads enter it, or after a fork.
     No fastmath: NaN and infinity mark degenerate models and must survive.
     """
-    function.__qualname__ += _digest_of_imports(function)
     kernel = numba.njit(nogil=True, error_model="numpy")(function)
     if kernel is not function:  # as it is with NUMBA_DISABLE_JIT
-        KERNELS.append(kernel)
         try:
             kernel._cache = _Cache(function)
         except RuntimeError:
             _warn_once("there is no directory for them")
+        KERNELS.append(kernel)
     return cast(F, kernel)
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
     """numba's files of one kernel. A failure to read or write one costs a compilation, and never the call."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        # numba compiles again if the kernel's module changes. Here also if a module does that it imports kernels from.
+        imported = set(map(id, function.__globals__.values()))
+        others = [kernel._cache for kernel in KERNELS if id(kernel) in imported]
+        stamps = [other._cache_file._source_stamp for other in others if isinstance(other, _Cache)]
+        self._cache_file._source_stamp = frozenset([self._cache_file._source_stamp]).union(*stamps)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         kernel = None
@@ -88,24 +93,6 @@ def _warn_once(cause: str) -> None:
     if not unkept:
         unkept.append(cause)
         warnings.warn(f"compiled kernels cannot be kept ({cause}). {_NOT_KEPT}", RuntimeWarning, stacklevel=3)
-
-
-def _digest_of_imports(function: Callable[..., Any]) -> str:
-    """Return a suffix for a kernel's name that changes with the modules from which it may call kernels.
-
-    numba names files of the cache by the kernel. It compiles anew where the kernel's own module changes, not where another does.
-    """
-    held = set(map(id, function.__globals__.values()))
-    others = [kernel.py_func for kernel in KERNELS if id(kernel) in held and kernel.__module__ != function.__module__]
-    known = sorted((other.__qualname__, _source(other.__module__)) for other in others)
-    return f".{hashlib.sha256(repr(known).encode()).hexdigest()[:8]}" if known else ""
-
-
-@functools.cache
-def _source(module: str) -> str:
-    with contextlib.suppress(OSError):
-        return inspect.getsource(sys.modules[module])
-    return ""  # a program that is frozen has none
 
 
 def n_compiled() -> int:

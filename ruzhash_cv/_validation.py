@@ -118,8 +118,8 @@ def as_reals(value: Any, name: str, shape: str) -> Array:
         return np.asarray(array, dtype=np.float64)
 
 
-def as_points(value: Any, name: str, *, finite: bool = False) -> Array:
-    """Return `value` as a C-contiguous float64 array of shape (n, 2); NaN and infinity may stay unless `finite`.
+def as_points(value: Any, name: str) -> Array:
+    """Return `value` as a C-contiguous float64 array of shape (n, 2); NaN and infinity may stay.
 
     It may be a sequence of cv2.KeyPoint.
     """
@@ -134,8 +134,6 @@ def as_points(value: Any, name: str, *, finite: bool = False) -> Array:
         points = points[0]
     if points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(f"`{name}` must have shape (n, 2), got {points.shape}")
-    if finite and not np.isfinite(points).all():
-        raise ValueError(f"`{name}` must be finite, got {points[~np.isfinite(points)][0]}")
     return np.ascontiguousarray(points)
 
 
@@ -153,9 +151,9 @@ def _positions(value: Any, name: str) -> Any:
     return cv2.KeyPoint.convert(list(value))
 
 
-def as_pairs(points1: Any, points2: Any, *, finite: bool = False) -> tuple[Array, Array]:
+def as_pairs(points1: Any, points2: Any) -> tuple[Array, Array]:
     """Return the points of two images, equally many; as `as_points`."""
-    first, second = as_points(points1, "points1", finite=finite), as_points(points2, "points2", finite=finite)
+    first, second = as_points(points1, "points1"), as_points(points2, "points2")
     check_same_length(first, second, "`points1` and `points2`")
     return first, second
 

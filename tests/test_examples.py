@@ -64,16 +64,15 @@ def test_adelaidermf_judges_labelled_matches_and_draws_them(adelaidermf_home: Pa
     assert cv2.imread(str(out)) is not None
 
 
-@pytest.mark.parametrize(("name", "features"), [("johnsona", "sift"), ("cubechips", "orb")])
-def test_adelaidermf_judges_fresh_matches(adelaidermf_home: Path, name: str, features: str) -> None:
-    printed = run("adelaidermf.py", name, "--features", features, data=adelaidermf_home)
-    assert f"{name}, {features} matches" in printed
+def test_adelaidermf_judges_fresh_matches(adelaidermf_home: Path) -> None:
+    printed = run("adelaidermf.py", "cubechips", "--features", "orb", data=adelaidermf_home)
+    assert "cubechips, orb matches" in printed
     assert measures(printed)["recall"] > 0.8
 
 
 def test_known_cameras_tell_the_pose_of_the_second_photo() -> None:
     printed = run("known_cameras.py")
-    assert "0 essential " in printed
+    assert re.search(r"motion 0 +essential ", printed)
     assert "the camera moved: True" in printed
     x = re.search(r"t = \[(-?[\d.]+) ", printed)
     assert x is not None

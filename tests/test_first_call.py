@@ -117,15 +117,17 @@ def kernel(x):
 
 
 @pytest.fixture
-def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """``tiny()`` imports the kernels as a new process would, and returns the one that calls the other."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(tmp_path)
-    for name, source in (("tiny_helper", HELPER), ("tiny_kernel", KERNEL)):
-        (tmp_path / f"{name}.py").write_text(source)
 
-    def load() -> Any:
+    def load(helper: str = HELPER) -> Any:
+        for name, source in (("tiny_helper", helper), ("tiny_kernel", KERNEL)):
+            file = tmp_path / f"{name}.py"
+            if not file.exists() or file.read_text() != source:
+                file.write_text(source)
         for name in ("KERNELS", "unkept", "_announced"):
             monkeypatch.setattr(_kernels, name, [])
         for name in ("tiny_helper", "tiny_kernel"):
@@ -141,6 +143,11 @@ def test_only_the_first_process_compiles_and_says_so_once(tiny: Any, capsys: pyt
     assert capsys.readouterr() == ("", COMPILING)
     assert (tiny()(3.0), n_compiled()) == (7.0, 0)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_kernel_is_compiled_again_if_one_that_it_calls_changes_in_another_module(tiny: Any) -> None:
+    assert tiny()(3.0) == 7.0
+    assert (tiny(HELPER.replace("2.0", "31.0"))(3.0), n_compiled()) == (94.0, 2)
 
 
 @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])

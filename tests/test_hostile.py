@@ -162,8 +162,8 @@ def find_essential_matrix(draw: Draw) -> None:
     points1, points2 = both_points(draw)
     one, other, draw.legal = camera_of(draw), camera_of(draw), False
     forms = (one,), (one, cv2.RANSAC, 0.9), (one, None, other, None), (one, None, other, None, 38, 0.9, 3.0), ()
-    found = rc.find_essential_matrix(points1, points2, *draw.pick(forms), rng=draw.seed())
-    check_matrix(*found, length(points1))
+    matrix, mask = rc.find_essential_matrix(points1, points2, *draw.pick(forms), rng=draw.seed())
+    check_matrix(matrix, mask, length(points1))
 
 
 def check_matrix(matrix: Any, mask: np.ndarray, n: int) -> None:
@@ -178,12 +178,12 @@ def find_structures(draw: Draw) -> None:
     scales = draw.option((None, 1e-300, 0.5, np.float32(3), 1e300), (0, -1.0, np.nan, np.inf, True))
     options = draw.some(threshold=draw.threshold(), noise_scale=scales, rng=draw.seed())
     draw.legal = False  # points of other shapes than (n, 2) too are refused
-    found = rc.find_structures(points, family, **options)
-    k, n = len(found), len(points)
-    assert [found.masks.shape, found.labels.shape, found.anomaly_scores.shape] == [(k, n), (n,), (n,)]
-    assert ((found.labels >= 0) == found.masks.any(axis=0)).all()
-    assert np.isfinite(found.models).all()
-    assert (found.reason is None) == (k > 0)
+    result = rc.find_structures(points, family, **options)
+    k, n = len(result), len(points)
+    assert [result.masks.shape, result.labels.shape, result.anomaly_scores.shape] == [(k, n), (n,), (n,)]
+    assert ((result.labels >= 0) == result.masks.any(axis=0)).all()
+    assert np.isfinite(result.models).all()
+    assert (result.reason is None) == (k > 0)
 
 
 def as_correspondences(draw: Draw) -> None:
@@ -258,8 +258,8 @@ def draw_picture(function: Callable[..., Any], draw: Draw) -> None:
 
 def drawn_result(draw: Draw) -> tuple[Any, ...]:
     points1, points2 = both_points(draw, SIZES[:-3])
-    found = rc.filter_points(points1, points2)
-    result = draw.option((found,), (None, found.inlier_mask, found.labels))
+    result = rc.filter_points(points1, points2)
+    result = draw.option((result,), (None, result.inlier_mask, result.labels))
     return picture_of(draw), points1, picture_of(draw), points2, None, result
 
 
@@ -344,8 +344,8 @@ def test_a_spoilt_picture_is_read_or_refused_in_one_line(draw: Draw) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "picture"
         path.write_bytes(spoilt(draw, content))
-        found = in_one_line(path, lambda: read_image(path))
-    assert found is None or (found.ndim == 3 and found.dtype == np.uint8)
+        image = in_one_line(path, lambda: read_image(path))
+    assert image is None or (image.ndim == 3 and image.dtype == np.uint8)
 
 
 @hostile

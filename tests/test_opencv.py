@@ -271,7 +271,7 @@ def test_each_image_may_have_a_pixel_of_its_unit(degrees: float) -> None:
     where, true = degrees * points2 + [28.6, -81.19], np.arange(90) < 60
     pixel = (1.0, degrees)
     for threshold in (None, 3.0 * degrees):
-        H, mask = find_homography(points1, where, threshold=threshold, pixel=pixel)
+        _, mask = find_homography(points1, where, threshold=threshold, pixel=pixel)
         assert (mask.ravel()[true] > 0).all()
         assert mask.ravel()[~true].mean() < 0.1
     result = filter_points(points1, where, pixel=pixel)

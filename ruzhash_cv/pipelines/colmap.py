@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
 from ruzhash_cv._extras import host
 from ruzhash_cv._validation import check_int, check_real, check_same_length
 from ruzhash_cv.correspondences import Matches, as_indices
@@ -19,9 +17,8 @@ from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.colmap_database import Database, Pair, opened
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.pages import open_pages
-from ruzhash_cv.pipelines.pairs import Task, failed_task
 from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Report, Row
-from ruzhash_cv.pipelines.runs import Names, Summary, run
+from ruzhash_cv.pipelines.runs import Summary, run
 from ruzhash_cv.result import FilterResult
 
 #: Configurations of two views that COLMAP's mappers load: 0 and 1 are skipped since 4.2.1, 8 by the global mapper.
@@ -199,42 +196,29 @@ def _calibrated(result: FilterResult, motion: int) -> dict[str, Any]:
 class _Database:
     """The `runs.Source` of a database."""
 
-    db: Database
+    files: Database
     calibrated: bool | None
     min_inliers: int
     strongest_motion: bool
 
-    def names_of(self, pair: Pair) -> Names:
-        return self.db.names_of(pair)
-
-    def size_of(self, pair: Pair, side: int) -> tuple[int, int] | None:
-        return self.db.size_of(pair, side)
-
-    def points(self, pair: Pair) -> tuple[Array, Array]:
-        return self.db.points(pair)
-
-    def tasks(self, pairs: Iterable[Pair]) -> Iterator[tuple[Any, ...] | Task]:
-        """Yield the points of pairs and their known cameras, or what is wrong with them."""
-        for pair in pairs:
-            try:
-                cameras = self.db.cameras(pair, self.calibrated)
-                yield (pair, *self.db.points(pair), {} if cameras is None else {"cameras": cameras})
-            except ValueError as error:  # UnusableFile too
-                yield failed_task(pair, str(error))
+    def task(self, pair: Pair) -> tuple[Any, ...]:
+        """Return the points of a pair and its known cameras."""
+        cameras = self.files.cameras(pair, self.calibrated)
+        return (pair, *self.files.points(pair), {} if cameras is None else {"cameras": cameras})
 
     def entry(self, pair: Pair, result: FilterResult, related: bool) -> tuple[Any, int, Row]:
         """Return the geometry of a pair, None if it is to be left without one, its inliers, and its cells of the report."""
         # The matches of a pair that failed may be unreadable.
         matches = (
-            self.db.matches(pair) if result.inlier_mask.any() else np.zeros((len(result.inlier_mask), 2), np.uint32)
+            self.files.matches(pair) if result.inlier_mask.any() else np.zeros((len(result.inlier_mask), 2), np.uint32)
         )
         geometry = two_view_geometry(result, matches, only_strongest=self.strongest_motion)
         n_inliers = len(geometry.inlier_matches)
         if n_inliers < self.min_inliers or not related:
             geometry = None
-        cells = *pair, *self.db.names_of(pair), n_inliers, None if geometry is None else int(geometry.config)
+        cells = *pair, *self.files.names_of(pair), n_inliers, None if geometry is None else int(geometry.config)
         return geometry, 0 if geometry is None else n_inliers, dict(zip(COLUMNS, cells, strict=False))
 
     def write(self, entries: list[tuple[Pair, Any, bool]]) -> None:
         """Write geometries; the rows of pairs that could not be filtered stay."""
-        self.db.replace((pair, geometry) for pair, geometry, failed in entries if not failed)
+        self.files.replace((pair, geometry) for pair, geometry, failed in entries if not failed)

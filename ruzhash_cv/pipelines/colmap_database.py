@@ -101,7 +101,7 @@ def _in_one_line(failure: str) -> Iterator[None]:
         yield
     except UnusableFile:
         raise
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         raise UnusableFile(f"{failure}: {_reason(error)}") from None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
 from ruzhash_cv._extras import host
 from ruzhash_cv._validation import check_real
 from ruzhash_cv.cameras import Camera
@@ -20,7 +19,6 @@ from ruzhash_cv.pipelines import selection
 from ruzhash_cv.pipelines.files import UnusableFile, check_space, check_writable
 from ruzhash_cv.pipelines.hloc_files import Files, new_hdf5, read_hdf5
 from ruzhash_cv.pipelines.pages import open_pages
-from ruzhash_cv.pipelines.pairs import Task, failed_task
 from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Report, Row
 from ruzhash_cv.pipelines.runs import Names, Summary, run
 from ruzhash_cv.result import FilterResult
@@ -99,8 +97,7 @@ def filter_matches(
     target, least_evidence = Path(output), check_real(least_evidence, "least_evidence", inclusive=True)
     with read_hdf5(Path(features_h5)) as features, read_hdf5(Path(matches_h5)) as matches:
         cameras = {} if reconstruction is None else _cameras_of(Path(reconstruction))
-        files = Files(features, matches)
-        groups = files.find(pairs)
+        files = Files(features, matches, pairs)
         inputs = [Path(path) for path in (features_h5, matches_h5, pairs) if isinstance(path, (str, PathLike))]
         if target.is_file() and not overwrite:
             raise UnusableFile(f"{target} is there already, so nothing is done; overwrite it to filter again")
@@ -109,7 +106,7 @@ def filter_matches(
         table.start(lambda _: False)
         with open_pages(html, images) as pages, new_hdf5(target, replace=overwrite) as file:
             return run(
-                _Groups(files, groups, cameras, strongest_motion, file, target), list(groups), table, pages,
+                _Groups(files, cameras, strongest_motion, file, target), list(files.groups), table, pages,
                 least_evidence=least_evidence, batch_size=batch_size, progress=progress, n_jobs=n_jobs, rng=rng,
                 model=model, threshold=threshold, keep_stationary=keep_stationary,
             )  # fmt: skip
@@ -131,43 +128,27 @@ class _Groups:
     """The `runs.Source` of hloc's files."""
 
     files: Files
-    groups: dict[Names, str]
     cameras: dict[str, Camera]
     strongest_motion: bool
     output: Any
     target: Path
 
-    def names_of(self, pair: Names) -> Names:
-        return pair
-
-    def size_of(self, pair: Names, side: int) -> tuple[int, int] | None:
-        return self.files.size_of(pair[side])
-
-    def points(self, pair: Names) -> tuple[Array, Array]:
-        rows, partners = self.files.matched(self.groups[pair], pair)
-        return self.files.keypoints(pair[0])[rows], self.files.keypoints(pair[1])[partners]
-
-    def tasks(self, pairs: Iterable[Names]) -> Iterator[tuple[Any, ...] | Task]:
-        """Yield the matched keypoints of pairs, (m, 2) each, and their known cameras, or what is wrong with them."""
-        for names in pairs:
-            try:
-                first, second = self.points(names)
-                cameras = tuple(map(self.cameras.get, names))
-                if cameras == (None, None):
-                    yield names, first, second
-                else:
-                    yield names, first + PIXEL_CENTRE, second + PIXEL_CENTRE, {"cameras": cameras}
-            except UnusableFile as error:
-                yield failed_task(names, str(error))
+    def task(self, pair: Names) -> tuple[Any, ...]:
+        """Return the matched keypoints of a pair, (m, 2) each, and its known cameras."""
+        first, second = self.files.points(pair)
+        cameras = tuple(map(self.cameras.get, pair))
+        if cameras == (None, None):
+            return pair, first, second
+        return pair, first + PIXEL_CENTRE, second + PIXEL_CENTRE, {"cameras": cameras}
 
     def entry(self, pair: Names, result: FilterResult, related: bool) -> tuple[Any, int, Row]:
         """Return the datasets of a group, its matches with -1 for the rejected and their scores, its inliers, and its cells."""
-        group, size = self.groups[pair], 0
+        size = 0
         with suppress(UnusableFile):
-            size = self.files.n_entries(group)
+            size = len(self.files.entries(pair))
         matches, scores = np.full(size, -1, np.int16), np.zeros(size, np.float16)
         if related:
-            rows, partners = self.files.matched(group, pair)
+            rows, partners = self.files.matched(pair)
             kept = selection.matches_of_strongest(result) if self.strongest_motion else result.inlier_mask
             if len(self.files.keypoints(pair[1])) > MOST_INT16:
                 matches = matches.astype(np.int32)
@@ -182,4 +163,4 @@ class _Groups:
         for pair, datasets, _ in entries:
             check_space(self.target)
             for name, values in datasets.items():
-                self.output.create_dataset(f"{self.groups[pair]}/{name}", data=values)
+                self.output.create_dataset(f"{self.files.groups[pair]}/{name}", data=values)

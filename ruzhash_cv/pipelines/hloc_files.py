@@ -98,13 +98,23 @@ def listed_pairs(
 
 
 class Files:
-    """hloc's features and matches, open for reading."""
+    """hloc's features and matches, open for reading; `groups` has the stored group of each pair."""
 
-    def __init__(self, features: Any, matches: Any) -> None:
+    def __init__(self, features: Any, matches: Any, pairs: str | PathLike[str] | Iterable[Names]) -> None:
         self._features, self._matches = features, matches
         self.keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
+        self.groups = self._find(pairs)
 
-    def find(self, pairs: str | PathLike[str] | Iterable[Names]) -> dict[Names, str]:
+    def names_of(self, pair: Names) -> Names:
+        """Return the names of a pair's images."""
+        return pair
+
+    def points(self, pair: Names) -> tuple[Array, Array]:
+        """Return the matched keypoints of a pair, (m, 2) each."""
+        rows, partners = self.matched(pair)
+        return self.keypoints(pair[0])[rows], self.keypoints(pair[1])[partners]
+
+    def _find(self, pairs: str | PathLike[str] | Iterable[Names]) -> dict[Names, str]:
         """Return the stored group of every pair, by its names in the order of the group.
 
         `UnusableFile` for a pair that is not there, and for two pairs with one group.
@@ -138,30 +148,30 @@ class Files:
                     return group, (first, second)
         raise UnusableFile(f"{where}no matches of {one!r} and {two!r} in {self._matches.filename}")
 
-    def n_entries(self, group: str) -> int:
-        """Return how many entries a group has."""
-        return len(_dataset(self._matches, f"{group}/matches0", "iu", 1))
+    def entries(self, pair: Names) -> NDArray[Any]:
+        """Return the stored matches of a pair: for each keypoint of the first image its partner, or -1."""
+        return _dataset(self._matches, f"{self.groups[pair]}/matches0", "iu", 1)
 
-    def matched(self, group: str, names: Names) -> tuple[Rows, Rows]:
+    def matched(self, pair: Names) -> tuple[Rows, Rows]:
         """Return the keypoints of both images that are matched."""
-        entries = _dataset(self._matches, f"{group}/matches0", "iu", 1)
+        entries = self.entries(pair)
         rows = np.flatnonzero(entries != -1)
         partners = entries[rows].astype(np.int64)
         if entries.dtype == np.int16:
             partners %= 2**16  # hloc's int16 wraps above 32,767
-        for name, used in zip(names, (rows, partners), strict=True):
+        for name, used in zip(pair, (rows, partners), strict=True):
             count = len(self.keypoints(name))
             if len(used) and not (used.min() >= 0 and used.max() < count):
                 wrong = used.max() if used.min() >= 0 else used.min()
                 raise UnusableFile(
-                    f"{self._matches.filename}: {group} names keypoint {wrong} of {name!r}, which has {count}"
+                    f"{self._matches.filename}: {self.groups[pair]} names keypoint {wrong} of {name!r}, which has {count}"
                 )
         return rows, partners
 
-    def size_of(self, name: str) -> tuple[int, int] | None:
+    def size_of(self, pair: Names, side: int) -> tuple[int, int] | None:
         """Return width and height of an image, None if the file does not hold them."""
         with suppress(UnusableFile, ValueError):
-            width, height = _dataset(self._features, f"{name}/image_size", "iuf", 1).astype(int).tolist()
+            width, height = _dataset(self._features, f"{pair[side]}/image_size", "iuf", 1).astype(int).tolist()
             return width, height
         return None
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ruzhash_cv._arrays import Array
 from ruzhash_cv.pipelines.pages import Pages
-from ruzhash_cv.pipelines.pairs import Task, run_pairs
+from ruzhash_cv.pipelines.pairs import Task, failed_task, run_pairs
 from ruzhash_cv.pipelines.report import Report, Row, row_of
 from ruzhash_cv.result import FilterResult
 
@@ -51,20 +51,28 @@ class Summary:
     not_shown: dict[str, str] = field(default_factory=dict)
 
 
-class Source(Protocol):
-    """The files of a program, from which pairs are read and to which they are written. A pair is what the program calls it."""
+class Files(Protocol):
+    """The files of another program, open for reading. A pair is what the program calls it."""
 
     def names_of(self, pair: Any) -> Names:
         """Return the names of a pair's images."""
 
-    def tasks(self, pairs: Iterable[Any]) -> Iterator[tuple[Any, ...] | Task]:
-        """Yield the points of pairs, or what is wrong with them."""
-
-    def points(self, pair: Any) -> tuple[Array, Array]:
-        """Return the matched points of a pair, (m, 2) each."""
-
     def size_of(self, pair: Any, side: int) -> tuple[int, int] | None:
         """Return width and height of one of a pair's images, None if the files do not hold them."""
+
+    def points(self, pair: Any) -> tuple[Array, Array]:
+        """Return the matched points of a pair, (m, 2) each; `UnusableFile` says what is wrong with them."""
+
+
+class Source(Protocol):
+    """What `run` reads pairs from, and writes them to."""
+
+    @property
+    def files(self) -> Files:
+        """The files."""
+
+    def task(self, pair: Any) -> tuple[Any, ...]:
+        """Return a pair for `run_pairs`; ValueError says what is wrong with it."""
 
     def entry(self, pair: Any, result: FilterResult, related: bool) -> tuple[Any, int, Row]:
         """Return what to write of a pair, how many inliers that has, and the pair's cells of the report.
@@ -91,7 +99,8 @@ def run(
     """Filter pairs, and write them batch by batch; `options` are those of `run_pairs`."""
     since, kept, n_matches, n_inliers = time.perf_counter(), 0, 0, 0
     left_out: dict[Names, str] = {}
-    answers = run_pairs(source.tasks(pairs), batch_size=batch_size, **options)
+    files = source.files
+    answers = run_pairs(_tasks(source, pairs), batch_size=batch_size, **options)
     for batch in _in_batches(_with_bar(answers, progress, len(pairs)), batch_size):
         entries, rows = [], []
         for pair, result, failed in batch:
@@ -100,17 +109,25 @@ def run(
             rows.append({**cells, **row_of(result)})
             kept, n_matches, n_inliers = kept + (inliers > 0), n_matches + len(result.inlier_mask), n_inliers + inliers
             if failed:
-                left_out[source.names_of(pair)] = str(result.reason)
+                left_out[files.names_of(pair)] = str(result.reason)
         # The report comes first: if the run is killed in between, the next one drops these rows and does their pairs again.
         report.add(rows)
         if pages is not None:
             for pair, result, failed in batch:
-                sizes = source.size_of(pair, 0), source.size_of(pair, 1)
-                pages.add(source.names_of(pair), None if failed else source.points(pair), result, sizes)
+                sizes = files.size_of(pair, 0), files.size_of(pair, 1)
+                pages.add(files.names_of(pair), None if failed else files.points(pair), result, sizes)
         source.write(entries)
     seconds = time.perf_counter() - since
     not_shown = {} if pages is None else pages.not_shown
     return Summary(len(pairs), skipped, kept, n_matches, n_inliers, seconds, left_out, not_shown)
+
+
+def _tasks(source: Source, pairs: Iterable[Any]) -> Iterator[tuple[Any, ...] | Task]:
+    for pair in pairs:
+        try:
+            yield source.task(pair)
+        except ValueError as error:  # UnusableFile too
+            yield failed_task(pair, str(error))
 
 
 def _in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -9,18 +9,14 @@ from ruzhash_cv.result import FilterResult
 
 #: Evidence from which a pair counts as showing one scene. Unrelated images reach far less; fronts that look alike reach it too.
 LEAST_EVIDENCE = 50.0
-#: Evidence that a share of unrelated pairs reaches at most, measured by benchmarks/evaluate_false_alarms.py.
-FALSE_ALARMS = {1e-1: 1.0, 1e-2: 3.0, 1e-3: 6.0}
 
 
 def evidence_of(false_alarms: float) -> float:
-    """Return the evidence that a share `false_alarms` of unrelated pairs reaches, interpolated in its logarithm.
+    """Return the evidence that at most a share `false_alarms` of unrelated pairs reaches.
 
-    Beyond the least share that was measured it grows by -ln of the share, as evidence is -ln of a number of false alarms.
+    Evidence is -ln of the number of structures as strong that chance makes. benchmarks/evaluate_false_alarms.py measures the share.
     """
-    shares, cuts = np.array(sorted(FALSE_ALARMS.items())).T
-    beyond = np.log(shares[0] / min(false_alarms, shares[0]))
-    return float(np.interp(np.log(false_alarms), np.log([*shares, 1.0]), [*cuts, 0.0]) + beyond)
+    return float(-np.log(false_alarms))
 
 
 def strongest_motion(result: FilterResult) -> int | None:

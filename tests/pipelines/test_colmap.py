@@ -339,6 +339,16 @@ def without_matches(path: Path) -> None:
         db.clear_matches()
 
 
+def with_pair_number(number: int) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(
+                "UPDATE matches SET cols = 3, pair_id = ? WHERE pair_id = (SELECT max(pair_id) FROM matches)", (number,)
+            )
+
+    return change
+
+
 def with_a_zeroed_index(path: Path) -> None:
     """COLMAP may end the process, with traces, when it writes to such a database."""
     with closing(sqlite3.connect(path)) as connection:
@@ -376,6 +386,8 @@ def with_tables(
         ),
         (with_a_zeroed_index, "{} is damaged"),
         (without_matches, "{} holds no matches"),
+        (with_pair_number(2**62), "cannot read {}: image_id="),
+        (with_pair_number(-(2**63)), "cannot read {}: "),
     ],
 )
 def test_a_database_of_no_use_is_refused_in_one_line(
