@@ -36,8 +36,8 @@ def two_planes(n: int = 200, size: tuple[int, int] = (WIDTH, HEIGHT)) -> Case:
     rng = np.random.default_rng(0)
     width, height = size
     points1 = rng.uniform([20, 20], [width - 20, height - 20], (n, 2))
-    moves = np.where(points1[:, :1] < width / 2, [14.0, 4.0], [-10.0, -6.0])
-    points2 = points1 + moves + rng.normal(0, 0.3, (n, 2))
+    turned = points1 @ [[1.0, 0.05], [-0.05, 1.0]] + [-10.0, -16.0]
+    points2 = np.where(points1[:, :1] < width / 2, points1 + [14.0, 4.0], turned) + rng.normal(0, 0.3, (n, 2))
     points2[: n // 4] = rng.uniform([0, 0], size, (n // 4, 2))
     points2 = points2 / 2
     blotches = rng.integers(0, 255, (height // 10, width // 10, 3), dtype=np.uint8)

@@ -180,7 +180,7 @@ def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path,
     assert found["images"] == list(small)
     assert found["sizes"] == [[400, 300]] * 2
     assert found["reason"] is None
-    assert sum(len(motion["parts"]) for motion in found["motions"]) == len(found["structures"])
+    assert sum(1 + len(motion["parts"]) for motion in found["motions"]) == len(found["structures"])
     assert found["evidence"] > 0
     assert {"kind", "support", "tolerance", "noise_scale", "evidence"} < set(found["structures"][0])
 
