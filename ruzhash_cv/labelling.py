@@ -130,7 +130,7 @@ def probabilities_of(
     rows = (matches.data, anomaly_scores), (searched.data, scores.of_matches), (scores.decoys, scores.of_decoys)
     distances = [np.sqrt(families.squared_residuals(scene, data).T, order="C") for data, _ in rows]
     of_matches, of_searched, of_decoys = distances
-    components = components_of(scene, of_searched, of_decoys, searched.unit, families, parameters)
+    components = components_of(scene, of_decoys, searched.unit, families, parameters)
     lines = np.flatnonzero(families.codimensions[scene.family_ids] == 1)
     factors, searched_factors = np.ones_like(of_matches), np.ones_like(of_searched)
     middle = float(np.median(scores.of_decoys))
@@ -146,10 +146,8 @@ def probabilities_of(
     return probabilities
 
 
-def components_of(
-    scene: Models, distances: Array, decoys: Array, unit: float, families: Families, parameters: Parameters
-) -> Components:
-    """Return the components (m,) of the mixture but mismatches anywhere, from distances (n, k) of matches and (N, k) of decoys.
+def components_of(scene: Models, decoys: Array, unit: float, families: Families, parameters: Parameters) -> Components:
+    """Return the components (m,) of the mixture but mismatches anywhere, from distances (N, k) of decoys.
 
     Of each: its structure, the motion of this (-1 for none), the scales across and along, the ratio of its density at distance 0 to
     the density of mismatches anywhere, and whether it is one of matches.
@@ -159,14 +157,8 @@ def components_of(
     for item, codimension in enumerate(families.codimensions[scene.family_ids].tolist()):
         motion = int(scene.owners[item]) if scene.owners[item] != item else -1
         along = max(float(scene.noise[item]), least)
-        across = along
-        if motion >= 0:
-            # A lens that is not undistorted bends the lines of each surface differently.
-            across = max(float(scene.noise[motion]), least)
-            near = (distances[:, item] <= 2.0 * along) & (distances[:, item] <= scene.tolerances[item])
-            if near.any():
-                across = max(across, min(float(np.median(distances[near, motion])) / 0.6745, 3.0 * across))
-            along = max(along, across)
+        across = max(float(scene.noise[motion]), least) if motion >= 0 else along
+        along = max(along, across)
         widest = max(27.0 * along, unit * parameters.widest_tolerance(codimension))
         volume = 2.0 * widest if codimension == 1 else np.pi * widest**2
         # One decoy more, so that the share is never 0.
