@@ -36,7 +36,7 @@ def two_planes(n: int = 200, size: tuple[int, int] = (WIDTH, HEIGHT)) -> Case:
     rng = np.random.default_rng(0)
     width, height = size
     points1 = rng.uniform([20, 20], [width - 20, height - 20], (n, 2))
-    turned = points1 @ [[1.0, 0.05], [-0.05, 1.0]] + [-10.0, -16.0]
+    turned = points1 @ [[0.94, 0.34], [-0.34, 0.94]] + [60.0, -95.0]
     points2 = np.where(points1[:, :1] < width / 2, points1 + [14.0, 4.0], turned) + rng.normal(0, 0.3, (n, 2))
     points2[: n // 4] = rng.uniform([0, 0], size, (n // 4, 2))
     points2 = points2 / 2

@@ -164,7 +164,7 @@ def test_a_drag_moves_both_images(page: Any) -> None:
     page.wait_for_timeout(100)
     for name in ("figure1", "figure2"):
         left, top, *_ = view(page, name)
-        assert left < -10
+        assert left < -5
         assert top < -5
 
 
