@@ -177,17 +177,14 @@ def least_noise(squared: Array, labels: Rows, n_surfaces: int, size: int) -> Arr
 def held_by_motions(squared: Array, labels: Rows, least: Array, unit: float, parameters: Parameters) -> Mask:
     """Return which surfaces (m, k) matrices with squared residuals (m, n) fit about as well as any matrix does.
 
-    That is with at most `held_ratio` times the noise, for a surface of few matches without losing more than `held_nats` in their
-    log-likelihood, and with at most twice the noise in any case. Noise below `exact_noise` is the same: a lens that is not undistorted
-    bends the lines of each plane differently.
+    That is with at most `held_ratio` times the noise. Noise below `exact_noise` is the same: a lens that is not undistorted bends the
+    lines of each plane differently.
     """
     holds, floor = np.zeros((len(squared), len(least)), bool), parameters.exact_noise * unit
     for surface in np.unique(labels[labels >= 0]).tolist():
         own = squared[:, labels == surface]
         noise, best = np.maximum(noise_scales(own, 1), floor), max(least[surface], floor)
-        # Noise scales of few matches are rough.
-        ratio = max(parameters.held_ratio, np.exp(parameters.held_nats / own.shape[1]))
-        holds[:, surface] = (noise <= ratio * best) & (noise <= 2.0 * max(best, parameters.radii[0] * unit))
+        holds[:, surface] = noise <= parameters.held_ratio * best
     return holds
 
 
