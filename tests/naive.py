@@ -211,11 +211,6 @@ def homography_through(sample: Array) -> Array:
     return np.append(solved, 1.0).reshape(3, 3)
 
 
-def least_vector(gram: Array) -> Array:
-    """A unit eigenvector of the smallest eigenvalue; only the lower triangle is read."""
-    return np.linalg.eigh(gram, UPLO="L")[1][:, 0]
-
-
 def last_right_vector(system: Array) -> Array:
     """The last right singular vector, which of few equations is in their null space."""
     return np.linalg.svd(system, full_matrices=len(system) < system.shape[1])[2][-1]
