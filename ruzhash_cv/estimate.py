@@ -72,6 +72,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     if len(searched) < len(matches):
         robust, likeliest = (fitted_to_all(each, matches, families, parameters) for each in (robust, likeliest))
     probabilities = probabilities_of(robust, matches, anomaly_scores, searched, scores, families, parameters)
+    probabilities[:, without_support(likeliest, probabilities, matches, families)] = 0.0
     significant = tail_shares(anomaly_scores, np.sort(scores.of_decoys)) <= parameters.significant_share
     return Estimate(likeliest, probabilities, anomaly_scores, significant, matches, families, parameters, tried)
 
@@ -104,6 +105,15 @@ def fitted_to_all(scene: Models, matches: MatchSet, families: Families, paramete
     limits = np.full(len(rigid), matches.unit)
     matrices[rigid], noise[rigid] = refine(scene.take(rigid), matches, limits, families, parameters)
     return replace(scene, matrices=matrices, noise=noise)
+
+
+def without_support(scene: Models, probabilities: Array, matches: MatchSet, families: Families) -> Mask:
+    """Return which models belong to a rigid motion with no more matches than its sample: a matrix fits these whatever they are."""
+    labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
+    support = np.bincount(labels + 1, matches.weights, minlength=len(scene) + 1)[1:]
+    of_motion = np.bincount(scene.owners, support, minlength=len(scene))[scene.owners]
+    rigid = ~families.is_plane(scene)[scene.owners]
+    return np.asarray(rigid & (of_motion <= families.sample_sizes[scene.family_ids[scene.owners]]))
 
 
 def matrix_of_surface(estimate: Estimate, item: int) -> Array | None:
