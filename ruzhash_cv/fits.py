@@ -120,7 +120,8 @@ def _refine_family(
     def student(squared: Array) -> tuple[Array, Array]:
         squared, noise = near(squared)
         scales = np.maximum(noise, EXACT * limits)[:, None]
-        weights = matches.weights / (1.0 + squared / (width * scales**2))
+        with np.errstate(over="ignore"):
+            weights = matches.weights / (1.0 + squared / np.maximum(width * scales**2, 1e-300))
         return weights, (squared < np.inf) @ matches.weights
 
     fitted = irls(family, matches.data, models, student, len(parameters.refit_radii), geometric=True)

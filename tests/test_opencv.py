@@ -170,15 +170,6 @@ def test_a_plane_without_mismatches_has_one_too() -> None:
     assert mask.mean() > 0.97
 
 
-def test_planes_propose_a_motion_where_none_is_found_alone() -> None:
-    """Of ten matches nine are mismatches: thirty on lines are no evidence, but those of a plane are."""
-    pair = draw_correspondences(rigid_scene(rng=0), 300, mismatch_rate=0.9, noise=0.5, rng=0)
-    true = pair.labels > 0
-    model, mask = find_fundamental_matrix(pair.points1, pair.points2)
-    assert mask.ravel()[true].mean() > 0.95
-    assert np.median(sampson_distance(pair.points1, pair.points2, model)[true]) < 0.5
-
-
 def test_the_model_is_one_plane_alone() -> None:
     pair = draw_correspondences(facade_scene(3, rng=5), 600, mismatch_rate=0.3, noise=0.5, weights="uneven", rng=6)
     model, mask = find_homography(pair.points1, pair.points2)
