@@ -13,7 +13,7 @@ import numpy as np
 from ruzhash_cv import Camera, filter_points
 from ruzhash_cv.datasets import data_folder
 
-photos = [cv2.imread(str(data_folder() / f"walk{number}.jpg")) for number in (2, 4)]
+photos = [np.asarray(cv2.imread(str(data_folder() / f"walk{number}.jpg"))) for number in (2, 4)]
 camera = Camera.from_focal_length(400.0, (480, 360))  # or a matrix, (matrix, distortion), a fisheye, a pycolmap.Camera
 sift = cv2.SIFT.create()
 (kp1, des1), (kp2, des2) = (sift.detectAndCompute(photo, None) for photo in photos)

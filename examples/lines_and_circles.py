@@ -27,11 +27,11 @@ print(f"find_structures: {len(found_lines)} lines, {found_lines.masks.sum(axis=1
 # %%
 # Five circles. ``masks[i]`` holds the points of model ``i``, and ``models[i]`` is its centre and radius.
 
-rings = []
+parts = []
 for x, y, radius in ((-0.5, -0.5, 0.25), (-0.5, 0.5, 0.3), (0.5, -0.5, 0.2), (0.5, 0.5, 0.4), (0.0, 0.0, 0.25)):
     angles = rng.uniform(0, 2 * np.pi, 50)
-    rings.append([x, y] + radius * np.column_stack([np.cos(angles), np.sin(angles)]) + rng.normal(0, 0.005, (50, 2)))
-rings = np.vstack([*rings, rng.uniform(-0.9, 0.9, (250, 2))])
+    parts.append([x, y] + radius * np.column_stack([np.cos(angles), np.sin(angles)]) + rng.normal(0, 0.005, (50, 2)))
+rings = np.vstack([*parts, rng.uniform(-0.9, 0.9, (250, 2))])
 circle, ring = ransac(rings, CircleModel, min_samples=3, residual_threshold=0.015, rng=0)
 found_circles = find_structures(rings, Circles())
 print(f"ransac: 1 circle, {ring.sum()} points")

@@ -29,7 +29,7 @@ if len(sys.argv) > 1:
 else:
     photos.mkdir()
     for picture in data_folder().glob("walk*.jpg"):
-        cv2.imwrite(str(photos / f"{picture.stem}.png"), cv2.imread(str(picture)))
+        cv2.imwrite(str(photos / f"{picture.stem}.png"), np.asarray(cv2.imread(str(picture))))
 
 # %%
 # Keypoints and raw matches, then the filter in place of COLMAP's verification, then the map.

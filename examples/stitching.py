@@ -18,7 +18,7 @@ from ruzhash_cv.datasets import data_folder
 if cv2.__version__ < "5":
     sys.exit(f"OpenCV 5 is needed, this is {cv2.__version__}")
 # Four pictures of a terrace, from one place.
-images = [cv2.imread(str(data_folder() / f"panorama{number}.jpg")) for number in (1, 2, 3, 4)]
+images = [np.asarray(cv2.imread(str(data_folder() / f"panorama{number}.jpg"))) for number in (1, 2, 3, 4)]
 SIZE = images[0].shape[1], images[0].shape[0]
 features = [cv2.detail.computeImageFeatures2(cv2.SIFT.create(), image) for image in images]
 matches = cv2.detail.BestOf2NearestMatcher(False, 0.5).apply2(features)

@@ -16,7 +16,7 @@ from ruzhash_cv import filter_points
 from ruzhash_cv.datasets import data_folder
 
 # The clip: a desk, past which the camera slides, and two things that are pushed and turned on it.
-frames = [cv2.imread(str(data_folder() / f"clip{number}.jpg")) for number in (1, 2, 3, 4)]
+frames = [np.asarray(cv2.imread(str(data_folder() / f"clip{number}.jpg"))) for number in (1, 2, 3, 4)]
 
 # %%
 # Corners are followed from frame to frame, and each step is filtered. Corners that the optical flow does not lead back to where they
