@@ -31,10 +31,9 @@ def evidence_of(
     background: np.ndarray,
     family: TwoViewFamily = BOTH[0],
     n_tried: int = 100,
-    limit: float = math.inf,
 ) -> np.ndarray:
     one = Models(np.zeros((1, 9)), np.array([BOTH.index(family)], np.uint8), background=background[None])
-    return evidence(one, counts[None], total, rules_of((4, 7), (2, 1), PARAMETERS, limit), n_tried)[0]
+    return evidence(one, counts[None], total, rules_of((4, 7), (2, 1), PARAMETERS), n_tried)[0]
 
 
 # Evidence
@@ -52,17 +51,6 @@ def test_evidence_equals_its_twin(seed: int, family: TwoViewFamily, n_tried: int
     rules = family.sample_size, family.codimension, *annulus, widest - PARAMETERS.finest_radius
     expected = naive.evidence(counts, total, background, rules, n_tried)
     np.testing.assert_allclose(evidence_of(counts, total, background, family, n_tried), expected, atol=1e-9)
-
-
-@each_family
-def test_no_radius_above_a_threshold_has_evidence(family: TwoViewFamily) -> None:
-    counts, background = np.append(np.full(N_INDICES - 1, 5.0), 0.0), np.full(N_RADII, 1e-3)
-    every = evidence_of(counts, 200.0, background, family)
-    for limit in (0.1, 1.5, 3.0, 4.0, 100.0):
-        within = PARAMETERS.radii <= limit * (1.0 + 1e-9)
-        within[0] = True
-        found = evidence_of(counts, 200.0, background, family, limit=limit)
-        np.testing.assert_array_equal(found, np.where(within, every, -np.inf))
 
 
 def counts_within(agreeing: float, total: float = 100.0) -> np.ndarray:
