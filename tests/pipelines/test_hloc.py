@@ -359,7 +359,7 @@ def test_a_pair_that_cannot_be_read_is_named_and_the_others_are_done(
         f"left out {' and '.join(pairs[1])}: {source}: {group} names keypoint 500 of 'query/1.jpg', which has 60",
         "ruzhash-cv: error: 1 of 3 pairs are left out",
     ]
-    assert [len(read_pair(output, names)[0]) > 30 for names in pairs] == [True, False, True]
+    assert [len(read_pair(output, names)[0]) > 20 for names in pairs] == [True, False, True]
     assert len(read_pair(output, pairs[1])[0]) == 0
 
 
