@@ -84,7 +84,7 @@ def check_result(result: rc.FilterResult, n: int) -> None:
     for item, model in enumerate(result.models):
         scale = model.matrix[2, 2] if model.kind == "homography" else np.linalg.norm(model.matrix)
         assert abs(scale - 1) < 1e-6 or abs(np.linalg.norm(model.matrix) - 1) < 1e-6
-        assert model.support == (labels == item).sum()
+        assert model.support == np.isin(labels, [item, *model.parts]).sum()
         assert np.isfinite([model.tolerance, model.noise_scale, model.evidence]).all()
         assert model.tolerance > 0
         assert model.noise_scale >= 0
