@@ -18,7 +18,7 @@ from ruzhash_cv.cameras import Sight
 #: Where half of the matches have more than so many near them in one coordinate, neighbours are searched in cells of two.
 _CROWDED = 200
 #: Images are of unlike scale if the points of one are spread over more than so many times as many pixels.
-_UNLIKE = 2.5
+_UNLIKE = 2.2
 
 
 @dataclass(frozen=True)
