@@ -56,7 +56,7 @@ class Frame:
         scale = 1.0 / spread if 1e-100 < spread < 1e100 else 1.0
         first, second = (share * (pixels[1] / pixel) for share, pixel in zip(shares, pixels, strict=True))
         frame = cls(centre1, centre2, scale / pixels[1], (first, second))
-        usable = all(1e-100 < each < 1e100 for each in (frame.scale, *frame.scales))
+        usable = all(0.0 < each < np.inf for each in (frame.scale, *frame.scales))
         return frame if usable else cls(centre1, centre2, 1.0)
 
     @property
