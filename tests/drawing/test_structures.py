@@ -77,7 +77,8 @@ def test_the_caption_takes_as_many_rows_as_it_needs() -> None:
     assert few.shape[1] == many.shape[1] == 2 * WIDTH
     row = 30  # px
     assert few.shape[0] - HEIGHT in (row, 2 * row)
-    assert 5 <= (many.shape[0] - HEIGHT) / row <= 22  # the letters of OpenCV 4 are wider: at most a row for each of 22 groups
+    # Letters of OpenCV 4 are wider: at most a row for each of 22 groups.
+    assert 5 <= (many.shape[0] - HEIGHT) / row <= 22
 
 
 def test_no_structures_leave_grey_mismatches() -> None:
