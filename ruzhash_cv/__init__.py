@@ -4,6 +4,7 @@ import typing as _typing
 from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
 
+from ruzhash_cv._gone import missing as _missing
 from ruzhash_cv._interrupts import interrupts_held as _interrupts_held
 
 __version__ = "0.2.0"
@@ -22,10 +23,8 @@ else:
                 return _import_module(f"{__name__}.{name}")
             public = vars(_import_module(f"{__name__}._api"))
         globals().update({key: public[key] for key in public.keys() - globals().keys() if not key.startswith("_")})
-        if name == "Motion":
-            raise AttributeError("`ruzhash_cv.Motion` is gone: a `Structure` has `parts`")
         if name not in globals():
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            raise _missing(__name__, name)
         return globals()[name]
 
     def __dir__() -> list[str]:

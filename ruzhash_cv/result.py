@@ -11,19 +11,13 @@ import numpy as np
 
 from ruzhash_cv import printing
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
+from ruzhash_cv._gone import missing
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import check_int
 from ruzhash_cv.cameras import as_both_cameras
 from ruzhash_cv.estimate import Estimate, matrix_of_surface
 from ruzhash_cv.pose import CameraPose, pose_of_motion
 from ruzhash_cv.sampling import REJECTIONS
-
-#: Attributes of earlier versions, and what there is in their place.
-_SUCCESSORS = {
-    "p_values": "`inlier_probabilities` says how probable it is that a match is true",
-    "score_threshold": "matches are chosen by `inlier_probabilities`",
-    "mismatch_rate": "the mean of 1 - `inlier_probabilities` is the share of mismatches to expect",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +121,7 @@ class FilterResult(Record):
     _distinct: Rows | None = field(default=None, compare=False)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _SUCCESSORS:
-            raise AttributeError(f"`FilterResult.{name}` is gone: {_SUCCESSORS[name]}")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise missing("FilterResult", name)
 
     @cached_property
     def motions(self) -> tuple[Structure, ...]:

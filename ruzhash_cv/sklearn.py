@@ -18,14 +18,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ruzhash_cv._arrays import Array
+from ruzhash_cv._gone import GONE, gone
 from ruzhash_cv._validation import LARGEST_LENGTH, check_choice, check_int, check_real
 from ruzhash_cv.forests.isolation import PreferenceForest
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.paper import VoronoiForest
 from ruzhash_cv.structures import POINT_PARAMETERS, check_family, check_takes, draw_point_samples
 
-#: Forms of rows that earlier versions took. What takes their place is in the error of `family`.
-FORMER = ("residuals", "preferences")
 #: Share of residuals within the noise scale, if the caller gives none.
 SHARE_WITHIN = 0.05
 #: Preferences are 0 beyond this, in noise scales.
@@ -149,11 +148,8 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
 
     def _check_parameters(self) -> None:
         if isinstance(self.family, str):
-            if self.family in FORMER:
-                raise ValueError(
-                    f"`family={self.family!r}` is gone: `RuzHashForest().fit(preferences)` takes preferences, and "
-                    "`ruzhash_cv.paper.embed_preferences` makes them of residuals"
-                )
+            if (form := f"family={self.family!r}") in GONE:
+                raise ValueError(gone(form))
             check_choice(self.family, "family", ("points",), "a ModelFamily")
         else:
             check_family(self.family)

@@ -280,17 +280,6 @@ def test_a_bad_argument_of_a_pose_is_named(arguments: Any, error: type[Exception
         result.camera_pose(*arguments)
 
 
-@pytest.mark.parametrize("name", ["p_values", "score_threshold", "mismatch_rate"])
-def test_what_a_result_no_longer_has_is_named_with_its_successor(name: str) -> None:
-    with pytest.raises(AttributeError, match=f"`FilterResult.{name}` is gone: .*`inlier_probabilities`"):
-        getattr(points(), name)
-
-
-def test_the_class_of_motions_that_is_gone_names_its_successor() -> None:
-    with pytest.raises(AttributeError, match=r"`ruzhash_cv\.Motion` is gone: a `Structure` has `parts`"):
-        rc.Motion  # noqa: B018
-
-
 def test_every_public_function_is_in_the_table() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     public = [name for name in dir(rc) if callable(getattr(rc, name)) and not name.startswith("_")]

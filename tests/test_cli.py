@@ -144,7 +144,6 @@ def test_warmup_compiles_what_is_not_in_the_cache(capsys: Captured) -> None:
         (["filter", *DESK, "-o", "folder/no/out.png"], "cannot write folder/no/out.png"),
         (["demo", "--pair", "beach"], "no pair 'beach'"),
         (["demo", "-o", "empty.jpg"], "cannot make the directory"),
-        (["pairs", "photos", "-o", "out.h5"], "examples/folder_of_photos.py matches a folder"),
     ],
 )
 def test_input_of_no_use_gets_one_line(

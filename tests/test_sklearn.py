@@ -91,13 +91,10 @@ def test_a_clone_and_a_pickle_score_the_same() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(detector)).score_samples(points), scores)
 
 
-@pytest.mark.parametrize("form", ["residuals", "preferences"])
-def test_forms_that_are_gone_name_what_takes_their_place(form: str) -> None:
+def test_a_forest_of_preferences_takes_the_place_of_the_forms_that_are_gone() -> None:
     points, _ = shape()
     detector = PreferenceIsolationForest(Lines(), noise_scale=0.02, n_models=200, random_state=0).fit(points)
     residuals = np.sqrt(Lines().squared_residuals(points, detector.models_)).T
-    with pytest.raises(ValueError, match=rf"`family='{form}'` is gone: .*RuzHashForest.*paper.embed_preferences"):
-        PreferenceIsolationForest(form).fit(residuals)
     preferences = embed_preferences(residuals, sigma=0.02)
     scores = RuzHashForest(rng=detector.forest_.rng).fit(preferences).anomaly_scores(preferences)
     np.testing.assert_allclose(-scores, detector.score_samples(points), rtol=1e-6)

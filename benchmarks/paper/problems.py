@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.algebraic import AlgebraicFundamentalMatrices, AlgebraicHomographies
 
 from ruzhash_cv.datasets import FUNDAMENTAL_SCENES, HOMOGRAPHY_SCENES, AdelaideScene, fetch_adelaidermf
 from ruzhash_cv.families import Lines, ModelFamily
-from ruzhash_cv.paper import AlgebraicFundamentalMatrices, AlgebraicHomographies, paper_preferences, paper_scores
+from ruzhash_cv.paper import paper_preferences, paper_scores
 
 Array = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,3 +1,5 @@
 """Left the package."""
 
-raise ImportError("ruzhash_cv.adapters.pyod is gone: PyOD's scores are -score_samples(X) of ruzhash_cv.sklearn")
+from ruzhash_cv._gone import gone
+
+raise ImportError(gone(__name__))

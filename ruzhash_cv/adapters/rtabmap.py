@@ -1,3 +1,5 @@
 """Left the package."""
 
-raise ImportError("ruzhash_cv.adapters.rtabmap is gone: docs/recipes.md has the script for RTAB-Map")
+from ruzhash_cv._gone import gone
+
+raise ImportError(gone(__name__))

@@ -1,3 +1,5 @@
 """Left the package."""
 
-raise ImportError("ruzhash_cv.adapters.vismatch is gone: docs/recipes.md has the lines for vismatch")
+from ruzhash_cv._gone import gone
+
+raise ImportError(gone(__name__))

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from ruzhash_cv import __version__
+from ruzhash_cv._gone import gone
 from ruzhash_cv.cli import demo, filter, hosts, warmup
 from ruzhash_cv.cli.common import InputError, Parser, complain
 from ruzhash_cv.pipelines.files import UnusableFile
@@ -75,7 +76,8 @@ def _terminated_as_interrupted(signals: list[signal.Signals]) -> Iterator[None]:
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         arguments = sys.argv[1:] if arguments is None else list(arguments)
-        _check_gone(arguments)
+        if arguments[:1] == ["pairs"]:
+            raise InputError(gone("ruzhash-cv pairs"))
         options = _parser().parse_args(arguments)
         return int(options.run(options) or 0)
     finally:
@@ -96,12 +98,3 @@ def _parser() -> Parser:
     for command in COMMANDS:
         command.add_parser(commands)
     return parser
-
-
-def _check_gone(arguments: Sequence[str]) -> None:
-    """Raise for a command of earlier versions."""
-    if arguments[:1] == ["pairs"]:
-        raise InputError(
-            "there is no command pairs any more: examples/folder_of_photos.py matches a folder into a COLMAP database or hloc's files, "
-            "which the commands colmap and hloc filter; in Python, ruzhash_cv.pipelines.filter_pairs"
-        )

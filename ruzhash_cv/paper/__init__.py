@@ -5,8 +5,7 @@ F. Leveni, L. Magri, C. Alippi, G. Boracchi, "Hashing for Structure-based Anomal
 
 import typing as _typing
 
-from ruzhash_cv.paper.algebraic import AlgebraicFundamentalMatrices as AlgebraicFundamentalMatrices
-from ruzhash_cv.paper.algebraic import AlgebraicHomographies as AlgebraicHomographies
+from ruzhash_cv._gone import missing as _missing
 from ruzhash_cv.paper.configuration import BINARY_METHODS as BINARY_METHODS
 from ruzhash_cv.paper.configuration import METHODS as METHODS
 from ruzhash_cv.paper.configuration import paper_forest as paper_forest
@@ -20,12 +19,6 @@ from ruzhash_cv.paper.preferences import sample_models as sample_models
 from ruzhash_cv.paper.preferences import tanimoto_distance as tanimoto_distance
 from ruzhash_cv.paper.voronoi import VoronoiForest as VoronoiForest
 
-_EXPERIMENTS = ("AlgebraicCircles", "Problem", "fit_noise", "normalise_pairs", "pose", "problem_from")
-
 
 def __getattr__(name: str) -> _typing.Any:
-    if name in _EXPERIMENTS:
-        raise AttributeError(
-            f"`ruzhash_cv.paper.{name}` is gone: it is in benchmarks/paper/problems.py of the repository"
-        )
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _missing(__name__, name)

@@ -2,7 +2,6 @@ import cv2
 import numpy as np
 import pytest
 
-from ruzhash_cv import datasets
 from ruzhash_cv.datasets import PAIR_NAMES, data_folder, load_pair
 from ruzhash_cv.datasets.pairs import NO_FACE, transform
 
@@ -77,11 +76,3 @@ def test_missing_picture_says_which(tmp_path, monkeypatch):
     monkeypatch.setattr("ruzhash_cv.datasets.pairs.data_folder", lambda: tmp_path)
     with pytest.raises(FileNotFoundError, match=r"desk1\.jpg is missing"):
         load_pair("desk")
-
-
-@pytest.mark.parametrize(
-    ("name", "successor"), [("make_shape", "benchmarks/paper/problems.py"), ("load_sequence", "`data_folder\\(\\)`")]
-)
-def test_names_that_left_say_what_takes_their_place(name, successor):
-    with pytest.raises(AttributeError, match=f"`ruzhash_cv.datasets.{name}` is gone: .*{successor}"):
-        getattr(datasets, name)

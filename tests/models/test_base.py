@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paper.algebraic import AlgebraicFundamentalMatrices, AlgebraicHomographies
 from paper.problems import AlgebraicCircles, normalise_pairs
 from two_views import motion, plane
 
 from ruzhash_cv.families import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily, TwoViewFamily
 from ruzhash_cv.matches import Frame
 from ruzhash_cv.models.base import Families, Models
-from ruzhash_cv.paper import AlgebraicFundamentalMatrices, AlgebraicHomographies
 
 Array = np.ndarray
 BOTH = Homographies(), FundamentalMatrices()
