@@ -6,7 +6,8 @@
     python benchmarks/evaluate.py compare before/accuracy.csv after/accuracy.csv        # two versions, paired by problem
 
 Prints a table for each suite and half, in Markdown, with the command, the versions and the machine. Rows of single problems are kept
-beside the results, out of the repository, and a second call computes what is missing. `--store` writes the means into `results`.
+beside the results, out of the repository, and a second call computes what is missing; a change of the package's code makes its own
+rows stale. `--store` writes the means into `results`.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ from measures import (
 )
 from methods import OURS, TUNED, Answer, Method, mask_methods, model_methods, near_methods, own_methods, pose_methods
 from problems import JUDGE_SEED, Problem
-from report import ABSENT, RESULTS, ROWS, about_this_run, append_row, markdown, read_rows, shown
+from report import ABSENT, RESULTS, ROWS, about_this_run, append_row, markdown, package_digest, read_rows, shown
 from suites import GROUPS, SUITES, problems
 
 KEY = ["suite", "half", "problem", "method", "seed"]
+MEASURED = [*KEY, "package"]
 MEASURES = ["f1", "precision", "recall", "balanced_accuracy", "auc", "label_error", "refit_error", "ms"]
 RATES = (0.01, 0.05, 0.1)
 BINS = [f"{name}{place}" for name in ("count", "sum", "true") for place in range(N_BINS)]
@@ -301,28 +303,29 @@ def select(methods: dict[str, Method], wanted: list[str] | None) -> dict[str, Me
 def collect(name: str, options: argparse.Namespace) -> pd.DataFrame:
     """All rows that belong to this call; those that are not there yet are measured."""
     measure, path = MEASURE[name], options.rows / f"{name}.csv"
-    available = measure.methods()
-    methods, redo = select(available, options.methods), select(available, options.redo)
-    done = set(read_rows(path, KEY)[KEY].itertuples(index=False, name=None))
+    methods, earlier = select(measure.methods(), options.methods), read_rows(path, MEASURED)
+    done = set(earlier[MEASURED].itertuples(index=False, name=None))
     keys, is_warm = set(), set()
     halves = ("tune", "judge") if options.half == "both" else (options.half,)
     for half in halves:
         first = JUDGE_SEED if half == "judge" else 0
         for problem in problems(options.suite or list(measure.suites), half, options.per_cell):
             for method, seed in product(methods, range(first, first + options.seeds)):
-                key = problem.suite, half, problem.name, method, seed
+                package = package_digest() if OURS in method else "peer"
+                key = problem.suite, half, problem.name, method, seed, package
                 keys.add(key)
-                if key in done and method not in redo:
+                if key in done:
                     continue
                 if method not in is_warm:  # it compiles and imports before the clock runs
                     methods[method](problem, seed)
                     is_warm.add(method)
-                append_row(path, dict(zip(KEY, key, strict=True)) | run_once(measure, problem, methods[method], seed))
+                row = run_once(measure, problem, methods[method], seed)
+                append_row(path, dict(zip(MEASURED, key, strict=True)) | row)
                 print(f"\r{name}: {len(keys)} rows", end="", file=sys.stderr)
     if not keys:
         raise SystemExit(f"no problems for {name}: are its files here?")
-    rows = read_rows(path, KEY)
-    return rows[[key in keys for key in rows[KEY].itertuples(index=False, name=None)]]
+    rows = read_rows(path, MEASURED)
+    return rows[[key in keys for key in rows[MEASURED].itertuples(index=False, name=None)]]
 
 
 # --- Tables.
@@ -388,9 +391,16 @@ def reliabilities(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["suite", "bin", "count", "probability", "true"])
 
 
-def store(found: pd.DataFrame) -> None:
-    """Put means of accuracy in the place of the same suites' in `results`."""
-    path = RESULTS / "accuracy.csv"
+def means(rows: pd.DataFrame, columns: tuple[Column, ...]) -> pd.DataFrame:
+    """A line for each suite, half and method: how many problems, and the columns of the table by their titles."""
+    groups = rows.groupby(["suite", "half", "method"], sort=False)
+    found = {title: [of_column(of[name]) for _, of in groups] for title, name, of_column, _ in columns}
+    return pd.DataFrame({"problems": groups.problem.nunique(), **found})
+
+
+def store(name: str, found: pd.DataFrame) -> None:
+    """Put means in the place of the same suites' in `results`."""
+    path = RESULTS / f"{name}.csv"
     if path.exists():
         earlier = pd.read_csv(path, index_col=list(found.index.names))
         kept = ~earlier.index.droplevel("method").isin(found.index.droplevel("method"))
@@ -400,12 +410,10 @@ def store(found: pd.DataFrame) -> None:
 
 def store_all(name: str, rows: pd.DataFrame, tables: dict[tuple[str, str], str]) -> None:
     """Write what docs/benchmarks.md is made of."""
-    if name == "accuracy":
-        store(summary(rows))
-    else:
-        text = "\n\n".join(f"### {suite}, {half} half\n\n{part}" for (suite, half), part in tables.items())
-        (RESULTS / f"{name}.md").write_text(f"{text}\n\n{about_this_run()}\n", encoding="utf-8")
+    store(name, summary(rows) if name == "accuracy" else means(rows, MEASURE[name].columns))
     if name == "calibration":
+        text = "\n\n".join(f"### {suite}, {half} half\n\n{part}" for (suite, half), part in tables.items())
+        (RESULTS / "calibration.md").write_text(f"{text}\n\n{about_this_run()}\n", encoding="utf-8")
         reliabilities(rows).to_csv(RESULTS / f"calibration_{rows.half.iloc[0]}.csv", index=False, float_format="%.5g")
 
 
@@ -415,7 +423,7 @@ def compare(before: Path, after: Path) -> str:
     numbers = [
         column
         for column in tables[0].columns
-        if column not in (*KEY, "n", *BINS) and tables[0][column].dtype.kind in "fib"
+        if column not in (*MEASURED, "n", *BINS) and tables[0][column].dtype.kind in "fib"
     ]
     means = [of.groupby(KEY[:4], sort=False)[numbers].mean() for of in tables]
     both = means[0].merge(means[1], left_index=True, right_index=True, suffixes=(" A", " B"))
@@ -452,7 +460,6 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="repetitions of each problem")
     parser.add_argument("--per-cell", type=int, default=2, help="rendered problems per mismatch rate and kind")
     parser.add_argument("--methods", nargs="+", help="names or their beginnings; default all")
-    parser.add_argument("--redo", nargs="+", default=[], metavar="METHOD", help="compute these methods' rows anew")
     parser.add_argument("--rows", type=Path, default=ROWS, metavar="FOLDER", help="keep the rows there")
     parser.add_argument("--store", action="store_true", help="write the means into `results`")
     options = parser.parse_args()

@@ -11,7 +11,6 @@ package makes all rows stale.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import multiprocessing
 import os
 import sys
@@ -20,32 +19,19 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import lru_cache
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from measures import calibration_error, mask_quality, roc_auc
 from problems import Problem
-from report import RESULTS, ROWS, about_this_run, append_row, markdown, read_rows, shown
+from report import RESULTS, ROWS, about_this_run, append_row, markdown, package_digest, read_rows, shown
 from suites import GROUPS, SUITES, members, problems
 from variants import DEFAULT, FACTORS, NUMBERS, RULES, Variant, all_variants, run
 
-import ruzhash_cv
-
 MEASURES = {"f1": "F1", "auc": "AUC", "calibration": "calibration error"}
 KEY = ["package", "variant", "suite", "problem", "seed"]
-#: Folders of the package that shape no result.
-EDGES = {"cli", "datasets", "drawing", "pipelines", "paper"}
 Task = tuple[str, str, int, int, frozenset[tuple[str, int]]]
-
-
-@lru_cache
-def package_digest() -> str:
-    """Eight letters that change with the method's code."""
-    root = Path(ruzhash_cv.__file__).parent
-    paths = [path for path in sorted(root.rglob("*.py")) if not EDGES & set(path.relative_to(root).parts)]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:8]
 
 
 def measured(problem: Problem, variant: Variant, seed: int) -> dict[str, float]:

@@ -21,7 +21,13 @@ from ruzhash_cv import Camera, FilterResult, filter_points, find_fundamental_mat
 
 OURS = "ruzhash_cv"
 #: Settings chosen because they are the best for AdelaideRMF.
-TUNED = ("sequential H USAC_MAGSAC 12 px",)
+TUNED = ("sequential H USAC_MAGSAC 12 px", "sequential H USAC_MAGSAC 12 px 100k")
+#: The rows of the README's table.
+LINES = (
+    OURS, "sequential H PoseLib", "sequential F PoseLib", "sequential H USAC_MAGSAC 12 px", "sequential H USAC_MAGSAC 12 px 100k",
+    "sequential F USAC_MAGSAC 3 px", "sequential F USAC_MAGSAC 3 px 100k", "H PoseLib", "F PoseLib", "H SupeRANSAC", "F SupeRANSAC",
+    "F USAC_MAGSAC", "F USAC_MAGSAC 100k", "H USAC_MAGSAC", "H USAC_MAGSAC 100k", "AdaLAM", "LPM",
+)  # fmt: skip
 MODELS = {"H": "homography", "F": "fundamental"}
 FEWEST = {"homography": 4, "fundamental": 8}
 #: OpenCV's rows stand twice: with its defaults, and with these, under a name that ends in " 100k".
@@ -365,7 +371,11 @@ def mask_methods() -> dict[str, Method]:
             for name, one in estimators(kind, flags, 3.0).items()
         }
         if kind == "fundamental":
-            found |= estimators(kind, ("RANSAC", "USAC_MAGSAC"), 1.5)
+            found |= {
+                name: one
+                for name, one in estimators(kind, ("RANSAC", "USAC_MAGSAC"), 1.5).items()
+                if name.startswith(flags)
+            }
         methods |= {f"{letter} {name}": partial(single, kind, of_points(one)) for name, one in found.items()}
         # Most of PoseLib's 100,000 iterations end a sequence in failure; on AdelaideRMF 20,000 are as accurate.
         wide, few = (12.0, 12) if kind == "homography" else (3.0, 16)
@@ -383,10 +393,18 @@ def mask_methods() -> dict[str, Method]:
     return methods | {"LPM": lpm, "keep everything": keep_everything}
 
 
+def readme_methods() -> dict[str, Method]:
+    """The methods of the README's table that are here."""
+    methods = mask_methods()
+    return {name: methods[name] for name in LINES if name in methods}
+
+
 def near_methods() -> dict[str, Method]:
-    """What filters near misses: this package, and one fundamental matrix at 1 px."""
+    """What filters near misses: the README's rows, and one fundamental matrix at 1 px."""
     found = estimators("fundamental", ("USAC_MAGSAC",), 1.0)
-    return {OURS: ours} | {f"F {name}": partial(single, "fundamental", of_points(one)) for name, one in found.items()}
+    return readme_methods() | {
+        f"F {name}": partial(single, "fundamental", of_points(one)) for name, one in found.items()
+    }
 
 
 def model_methods() -> dict[str, Method]:
@@ -416,7 +434,7 @@ def pose_methods() -> dict[str, Method]:
     methods |= {f"F {name}": partial(single, "fundamental", of_points(one)) for name, one in found.items()}
     methods |= {"E USAC_MAGSAC 1 px": calibrated_opencv, "E USAC_MAGSAC 1 px 100k": partial(calibrated_opencv, **MANY)}
     if poselib is not None:
-        masks = {OURS: ours, "F USAC_MAGSAC 1 px 100k": methods["F USAC_MAGSAC 1 px 100k"]}
+        masks = readme_methods() | {"F USAC_MAGSAC 1 px 100k": methods["F USAC_MAGSAC 1 px 100k"]}
         methods |= {"PoseLib, cameras given": calibrated_poselib}
         methods |= {f"PoseLib after {name}": partial(after, method) for name, method in masks.items()}
     if pycolmap is not None:

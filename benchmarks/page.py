@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import times
 from evaluate import MEASURES
-from methods import OURS, TUNED
+from methods import LINES, MODELS, OURS, TUNED
 from report import RESULTS, markdown, shown
 
 matplotlib.use("Agg")
@@ -30,40 +30,28 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = tuple(ROOT / name for name in ("docs/benchmarks.md", "docs/benchmarks_details.md", "README.md"))
 PICTURES = ROOT / "docs" / "images" / "benchmarks"
 
-METHODS = (
-    f"{OURS} homography", f"{OURS} fundamental", "H RANSAC", "H USAC_MAGSAC", "H USAC_ACCURATE", "F RANSAC", "F USAC_MAGSAC",
-    "F USAC_ACCURATE", "H USAC_MAGSAC 100k", "F USAC_MAGSAC 100k", "sequential F USAC_MAGSAC 3 px", "sequential F PoseLib",
-    "H PoseLib", "sequential H PoseLib", "sequential H USAC_MAGSAC 12 px", "H pydegensac", "H SupeRANSAC",
-    "F SupeRANSAC", "LPM", "AdaLAM",
-)  # fmt: skip
-MORE = ("H LMEDS", "F LMEDS", "F PoseLib", "F pydegensac", "isolation forest on displacements", "keep everything")
-LOW = ("F RANSAC 1.5 px", "F USAC_MAGSAC 1.5 px")
 TRUTH = {"one plane": "plane", "planes": "planes", "one rigid": "rigid scene", "motions": "motions"}
-#: A section of the page: its suites as rows name them, the arguments that measure it, and its methods.
-SECTIONS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
-    "labelled": (("adelaidermf H", "adelaidermf F"), "--suite adelaidermf --half both --seeds 5", METHODS + MORE),
+#: A section of the page: its suites as rows name them, and the arguments that measure it.
+SECTIONS: dict[str, tuple[tuple[str, ...], str]] = {
+    "labelled": (("adelaidermf H", "adelaidermf F"), "--suite adelaidermf --half both --seeds 5"),
     "fresh": (
         tuple(f"{features} on adelaidermf {kind}" for features in ("sift", "orb") for kind in "HF"),
         "--suite fresh --half both --seeds 5",
-        METHODS + MORE,
     ),
     "photographed": (
         (
             *(f"{features} on photographed planes" for features in ("given", "sift", "mutual", "orb")),
             *(f"{features} on photographed rigid" for features in ("given", "sift", "mutual")),
         ),
-        "--suite photographed --half both --seeds 5",
-        METHODS + MORE + LOW,
+        "--suite photographed --half both --seeds 10",
     ),
     "rendered": (
         (*TRUTH, *(f"repeated texture, {name}" for name in TRUTH)),
         "--suite rendered --half judge --seeds 1 --per-cell 2",
-        METHODS,
     ),
     "pictures": (
         tuple(f"{features} on rendered {name}" for features in ("sift", "orb") for name in TRUTH),
         "--suite pictures --half judge --seeds 1 --per-cell 1",
-        METHODS,
     ),
 }
 #: What suites are called in documents and plots: where the matches come from, then how they were made.
@@ -91,11 +79,15 @@ COLUMNS = {
     "no ratio test": tuple(f"mutual on photographed {scenes}" for scenes in ("planes", "rigid")),
     "repeated texture": SECTIONS["rendered"][0][4:],
 }
-#: Rows of the README's table.
-LINES = (
-    OURS, "sequential H PoseLib", "sequential H USAC_MAGSAC 12 px", "H PoseLib", "H SupeRANSAC", "F SupeRANSAC", "F USAC_MAGSAC",
-    "H USAC_MAGSAC", "AdaLAM", "LPM",
-)  # fmt: skip
+#: Measures beside the masks' accuracy, and the arguments of the page.
+BESIDE = {
+    "near": "--half judge --seeds 5", "poses": "--suite posed --half both --seeds 3", "models": "--half judge --seeds 5",
+}  # fmt: skip
+#: Columns of the README's table that are of these: the measure, its suite, its column, the method for a row, whether low is good.
+EXTRA: dict[str, tuple[str, str, str, str, bool]] = {
+    "near misses kept": ("near", "near misses, photographed", "near misses kept", "{}", True),
+    "pose AUC@10°": ("poses", "photographed poses", "AUC@10°", "PoseLib after {}", False),
+}
 TIMED = 300
 """Matches of the call whose time is the last column."""
 COLOURS = {
@@ -130,8 +122,10 @@ def group_title(suite: str) -> str:
 def method_title(method: str) -> str:
     """What a method is called: whose it is, then what it looks for."""
     words, model = method.split(), {"H": "one homography", "F": "one fundamental matrix"}
-    in_turn = words[0] == "sequential"
-    if words[0] == OURS and len(words) > 1:
+    in_turn, (first, after, second) = words[0] == "sequential", method.partition(" after ")
+    if after:
+        return f"{first} after {method_title(second)}"
+    if words[0] == OURS and words[-1] in MODELS.values():
         return f'{OURS}, model="{words[1]}"'
     if not in_turn and words[0] not in model:
         return method
@@ -150,9 +144,7 @@ def read(name: str, index: list[str]) -> pd.DataFrame:
 
 def command(section: str) -> str:
     """What measures a section anew; methods that are missing on the machine are left out."""
-    _, told, methods = SECTIONS[section]
-    names = " ".join(f"'{name}'" if " " in name else name for name in (OURS, *methods))
-    return f"python benchmarks/evaluate.py accuracy {told} --store --methods {names}"
+    return f"python benchmarks/evaluate.py accuracy {SECTIONS[section][1]} --store"
 
 
 def accuracy_table(table: pd.DataFrame) -> str:
@@ -176,6 +168,17 @@ def accuracy_table(table: pd.DataFrame) -> str:
 def folded(title: str, text: str) -> str:
     """A part of the page that folds."""
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
+
+
+def measured(name: str) -> str:
+    """A folded table for each suite of a measure beside accuracy, its judge half; the command."""
+    path = RESULTS / f"{name}.csv"
+    found, parts = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["suite", "half"]), []
+    for suite, own in found[found.half == "judge"].groupby("suite", sort=False):
+        titles = [title for title in own if title not in ("suite", "half", "method", "problems")]
+        lines = [[method_title(row["method"]), *(shown(row[title]) for title in titles)] for _, row in own.iterrows()]
+        parts.append(folded(f"{suite}: {own.problems.max()} problems", markdown(["method", *titles], lines)))
+    return "\n\n".join([*parts, f"`python benchmarks/evaluate.py {name} {BESIDE[name]} --store`"])
 
 
 def ahead(table: pd.DataFrame) -> tuple[str, str]:
@@ -202,7 +205,7 @@ def section(name: str, table: pd.DataFrame) -> str:
 def wins(table: pd.DataFrame) -> str:
     """A row for each suite: the default's F1 on the judge half, and who is ahead of it."""
     rows = []
-    for suite in (suite for suites, _, _ in SECTIONS.values() for suite in suites):
+    for suite in (suite for suites, _ in SECTIONS.values() for suite in suites):
         own = table.xs((suite, "judge"))
         rows.append([suite_title(suite), f"{own.f1[OURS]:.3f}", *(text or "none" for text in ahead(own))])
     header = ["suite", "F1", "better than the default", "better, but not significantly"]
@@ -222,14 +225,23 @@ def pooled(table: pd.DataFrame, suites: tuple[str, ...]) -> pd.DataFrame:
 def readme_table(table: pd.DataFrame) -> str:
     """The README's table, the best of each column in bold, and who is ahead of the default where."""
     columns = {name: pooled(table, suites).reindex(LINES) for name, suites in COLUMNS.items()}
-    speed = read("time", ["method", "n"]).warm_ms
-    lines = []
+    speed, lines = read("time", ["method", "n"]).warm_ms, []
+    extra = {name: beside(*of) for name, of in EXTRA.items() if (RESULTS / f"{of[0]}.csv").exists()}
     for method in LINES:
+        if any(np.isnan(found.f1[method]) for found in columns.values()):
+            continue
         line = [method_title(method)]
         for found in columns.values():
             text = shown(found.f1[method]).removeprefix("0")
             line.append(f"**{text}**" if found.f1[method] >= found.f1.max() - 0.0005 else text)
+        for name, values in extra.items():
+            text, best = shown(values[method]).removeprefix("0"), values.min() if EXTRA[name][-1] else values.max()
+            line.append(f"**{text}**" if abs(values[method] - best) <= 0.0005 else text)
         lines.append([*line, shown(speed.get((method, TIMED), np.nan), 0)])
+    counts = [
+        str(table.xs("judge", level="half").groupby("suite").problems.max()[list(of)].sum()) for of in COLUMNS.values()
+    ]
+    lines.append(["problems", *counts, *(str(values.attrs["problems"]) for values in extra.values()), ""])
     leaders = []
     for name, found in columns.items():
         better = found[found.lead < -0.0005].sort_values("lead")
@@ -238,8 +250,18 @@ def readme_table(table: pd.DataFrame) -> str:
             for method, row in better.iterrows()
         ]
         leaders += [f"on {name}, {', '.join(told)}"] if told else []
-    text = f"Better than ruzhash_cv, ± one standard error: {'; '.join(leaders)}." if leaders else ""
-    return f"{markdown(['mean F1 of the mask', *COLUMNS, 'ms'], lines)}\n\n{text or 'It has the highest mean F1 in every column.'}"
+    text = "It has the highest mean F1 in every column."
+    if leaders:
+        text = f"Better than ruzhash_cv, ± one standard error: {'; '.join(leaders)}."
+    return f"{markdown(['mean F1 of the mask', *COLUMNS, *extra, 'ms'], lines)}\n\n{text}"
+
+
+def beside(name: str, suite: str, title: str, method: str, _: bool) -> pd.Series:
+    """One column of a measure beside accuracy on a suite's judge half, for each row of the README."""
+    found = read(name, ["suite", "half", "method"]).xs((suite, "judge"))
+    values = found[title].reindex([method.format(line) for line in LINES]).set_axis(list(LINES))
+    values.attrs["problems"] = found.problems.max()
+    return values
 
 
 def draw_overview(table: pd.DataFrame) -> None:
@@ -263,8 +285,8 @@ def draw_times() -> None:
     """Milliseconds over matches, both logarithmic."""
     warm = read("time", ["method", "n"]).warm_ms
     figure, axes = plt.subplots(figsize=(WIDTH, 5.2), layout="constrained")
-    for method in warm.index.unique("method"):
-        width, colour = 2.6 if method == OURS else 1.3, COLOURS.get(method, "0.5")
+    for method in warm.index.unique("method").intersection(list(COLOURS), sort=False):
+        width, colour = 2.6 if method == OURS else 1.3, COLOURS[method]
         axes.loglog(warm[method].index, warm[method], "o-", label=method_title(method), color=colour, lw=width, ms=4)
     axes.set(xlabel="matches", ylabel="median ms per pair, warm")
     figure.legend(loc="outside upper center", ncols=2)
@@ -293,6 +315,7 @@ def parts() -> dict[str, str]:
     speed = times.table(pd.read_csv(RESULTS / "time.csv"))
     plot = "![Median milliseconds over the number of matches, both axes logarithmic](images/benchmarks/time.png)"
     found = {name: section(name, table) for name in SECTIONS}
+    found |= {name: measured(name) for name in BESIDE}
     found |= {"wins": wins(table), "table": readme_table(table)}
     found["calibration"] = (RESULTS / "calibration.md").read_text(encoding="utf-8").strip()
     found["times"] = f"{plot}\n\n{folded('Times and memory', speed)}"
@@ -306,16 +329,23 @@ def parts() -> dict[str, str]:
     return found
 
 
+def commands() -> list[str]:
+    """What measures all CSVs of `results` anew."""
+    return [
+        *(f"python benchmarks/evaluate.py {name} {told} --store" for name, told in BESIDE.items()),
+        *map(command, SECTIONS),
+        "python benchmarks/evaluate.py calibration --half judge --store",
+        "python benchmarks/times.py filter --repeats 3 --store",
+        "python benchmarks/evaluate_ablation.py",
+    ]
+
+
 def main() -> None:
     """Write, or print the commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--commands", action="store_true", help="print the commands that measure the CSVs anew")
     if parser.parse_args().commands:
-        redo = f"--redo {OURS} '{OURS} homography' '{OURS} fundamental'"
-        print(*(f"{command(name)} {redo}" for name in SECTIONS), sep="\n")
-        print("python benchmarks/evaluate.py calibration --half judge --store")
-        print("python benchmarks/times.py filter --repeats 3 --store")
-        print("python benchmarks/evaluate_ablation.py")
+        print(*commands(), sep="\n")
         return
     draw(read("accuracy", ["suite", "half", "method"]))
     found = parts()

@@ -25,17 +25,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from geometry import Points
-from methods import OURS, Method, mask_methods
+from methods import LINES, OURS, Method, mask_methods
 from problems import Problem, four_planes
 from report import ABSENT, RESULTS, about_this_run, markdown
 
 # --- One call over the number of matches.
 
 SIZES = (100, 300, 1000, 2084, 5000, 10_000, 50_000)
-METHODS = (
-    OURS, "H USAC_MAGSAC", "F USAC_MAGSAC", "sequential H USAC_MAGSAC 12 px", "H PoseLib", "sequential H PoseLib",
-    "H SupeRANSAC", "LPM", "AdaLAM",
-)  # fmt: skip
 LONGEST = 10.0
 """Seconds; a method that took longer at one size is not run on larger ones."""
 MOST_MEGABYTES = 10_000.0
@@ -230,7 +226,7 @@ def main() -> None:
     of_filter = kinds.add_parser("filter")
     of_filter.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     of_filter.add_argument("--repeats", type=int, default=9)
-    of_filter.add_argument("--methods", nargs="+", default=list(METHODS))
+    of_filter.add_argument("--methods", nargs="+", default=list(LINES))
     of_filter.add_argument("--store", action="store_true", help="write the CSV of docs/benchmarks.md")
     once = kinds.add_parser("once", help="one method in this process, which `filter` starts for each")
     once.add_argument("method")

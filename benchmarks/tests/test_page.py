@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import evaluate
 import page
 import pandas as pd
-from evaluate import MEASURES, summary
+import pytest
+from evaluate import KEY, MEASURE, MEASURES, means, store, summary
 
 
 def rows_of(f1: dict[str, list[float]]) -> pd.DataFrame:
@@ -31,6 +33,26 @@ def test_every_part_has_its_place() -> None:
         assert text.count(f"<!-- {name} -->") == text.count(f"<!-- /{name} -->") == 1, name
 
 
+def test_near_misses_and_poses_are_columns_of_the_readme(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("accuracy", "time"):
+        (tmp_path / f"{name}.csv").write_bytes((page.RESULTS / f"{name}.csv").read_bytes())
+    for module in (page, evaluate):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    for name, suite, method, column in (
+        ("near", "near misses, photographed", "ruzhash_cv", "kept"),
+        ("poses", "photographed poses", "PoseLib after ruzhash_cv", "error"),
+    ):
+        rows = pd.DataFrame(
+            [(suite, "judge", str(number), method, 0, 2.0) for number in range(3)], columns=[*KEY, column]
+        )
+        columns = [each for each in MEASURE[name].columns if each[1] == column]
+        store(name, means(rows, columns))
+        assert f"{suite}: 3 problems" in page.measured(name)
+    header, _, first = page.readme_table(page.read("accuracy", ["suite", "half", "method"])).splitlines()[:3]
+    assert header.endswith("| near misses kept | pose AUC@10° | ms |")
+    assert first.split(" | ")[-3:-1] == ["**2.000**", "**.800**"]
+
+
 def test_fill_replaces_what_is_between_the_marks_and_nothing_else() -> None:
     text = "before\n<!-- a -->\nold\n<!-- /a -->\nafter\n<!-- b -->\nkept\n<!-- /b -->\n"
     filled = page.fill(text, {"a": r"new \1"})
@@ -52,7 +74,7 @@ def test_methods_ahead_are_told_apart_by_two_standard_errors() -> None:
 
 
 def test_suites_and_methods_are_called_the_same_everywhere() -> None:
-    suites = [page.suite_title(suite) for suites, _, _ in page.SECTIONS.values() for suite in suites]
+    suites = [page.suite_title(suite) for suites, _ in page.SECTIONS.values() for suite in suites]
     assert suites[0] == "AdelaideRMF planes, labelled"
     assert {"photographed planes, no ratio test", "drawn rigid scene", "drawn motions, repeated texture"} < set(suites)
     assert len(set(suites)) == len(suites)
