@@ -223,7 +223,7 @@ def pooled(table: pd.DataFrame, suites: tuple[str, ...]) -> pd.DataFrame:
 
 
 def readme_table(table: pd.DataFrame) -> str:
-    """The README's table, the best of each column in bold, and who is ahead of the default where."""
+    """The README's table, the best of each column in bold, after the methods that are better than the default."""
     columns = {name: pooled(table, suites).reindex(LINES) for name, suites in COLUMNS.items()}
     speed, lines = read("time", ["method", "n"]).warm_ms, []
     extra = {name: beside(*of) for name, of in EXTRA.items() if (RESULTS / f"{of[0]}.csv").exists()}
@@ -253,7 +253,7 @@ def readme_table(table: pd.DataFrame) -> str:
     text = "It has the highest mean F1 in every column."
     if leaders:
         text = f"Better than ruzhash_cv, ± one standard error: {'; '.join(leaders)}."
-    return f"{markdown(['mean F1 of the mask', *COLUMNS, *extra, 'ms'], lines)}\n\n{text}"
+    return f"{text}\n\n{markdown(['mean F1 of the mask', *COLUMNS, *extra, 'ms'], lines)}"
 
 
 def beside(name: str, suite: str, title: str, method: str, _: bool) -> pd.Series:

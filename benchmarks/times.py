@@ -2,7 +2,6 @@
 
 python benchmarks/times.py filter          # medians warm, first calls, memory; `--store` writes the CSV of docs/benchmarks.md
 python benchmarks/times.py cold            # import, first calls with and without a cache of kernels
-python benchmarks/times.py worst           # the slowest of 300 random scenes
 python benchmarks/times.py turn ../before .    # two checkouts in turn
 python benchmarks/times.py pairs           # filter_pairs beside a loop; needs joblib, and dask[distributed] for its engine "dask"
 """

@@ -21,7 +21,7 @@ matplotlib.use("agg")
 def outside_gallery() -> str:
     """Return a pattern of the examples whose docstring has no heading: plain scripts, which the gallery leaves out."""
     names = []
-    for path in sorted((ROOT / "examples").glob("*.py")):
+    for path in sorted((ROOT / "examples").glob("*/*.py")):
         docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         if not re.search(r"\A.+\n={3,}\n", docstring):
             names.append(re.escape(path.name))
@@ -55,6 +55,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
     "ignore_pattern": outside_gallery(),
+    "subsection_order": [f"../examples/{section}" for section in ("start", "planes", "motion", "pipelines", "models")],
     "within_subsection_order": "gallery_order.ByInterest",
     "abort_on_example_error": True,
     "remove_config_comments": True,
@@ -75,7 +76,7 @@ def without_signature(app: object, what: str, name: str, thing: object, options:
 def with_gallery_links(app: object, name: str, source: list[str]) -> None:
     """Let links to the examples lead to their pages of the gallery. In a checkout they lead to the scripts."""
     linked = re.sub(r"\]\(\.\./examples/GALLERY_HEADER\.rst\)", "](gallery/index.rst)", source[0])
-    source[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](gallery/\1.rst)", linked)
+    source[0] = re.sub(r"\]\(\.\./examples/(\w+/\w+)\.py\)", r"](gallery/\1.rst)", linked)
 
 
 def setup(app: Any) -> None:

@@ -35,7 +35,7 @@ GONE = {
     "FilterResult.mismatch_rate": "the mean of 1 - `inlier_probabilities` is the share of mismatches to expect",
     "family='residuals'": _FORMS,
     "family='preferences'": _FORMS,
-    "ruzhash-cv pairs": "examples/folder_of_photos.py matches a folder into a COLMAP database or hloc's files, "
+    "ruzhash-cv pairs": "examples/pipelines/folder_of_photos.py matches a folder into a COLMAP database or hloc's files, "
     "which the commands colmap and hloc filter; in Python, ruzhash_cv.pipelines.filter_pairs",
 }
 

@@ -27,7 +27,7 @@ def run(script: str, *arguments: str, data: Path | None = None, fails: bool = Fa
     """Run an example as who downloads it alone does, a copy in an empty folder, and return what it prints."""
     environment = dict(os.environ) if data is None else {**os.environ, "RUZHASH_CV_DATA": str(data.resolve())}
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(EXAMPLES / script, folder)
+        shutil.copy(next(EXAMPLES.glob(f"*/{script}")), folder)
         command = [sys.executable, script, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=240)
     assert (done.returncode != 0) == fails, done.stderr

@@ -159,7 +159,7 @@ FAMILIES: dict[str, tuple[ModelFamily, int]] = {
     "homographies": (Homographies(), 4),
     "fundamental": (FundamentalMatrices(), 4),
 }
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "plane_in_space.py"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "models" / "plane_in_space.py"
 
 
 @pytest.mark.parametrize("name", FAMILIES)

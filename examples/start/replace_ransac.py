@@ -2,9 +2,9 @@
 Replacing RANSAC
 ================
 
-The lines a pipeline changes to replace RANSAC: homography and fundamental matrix, before and after. Where one model is wanted, one word
-changes; where all are wanted, a mask takes RANSAC's place. ``python examples/replace_ransac.py NAME`` runs it on one of the bundled
-pairs: facade, desk, rigid or plane.
+The lines that replace RANSAC in a pipeline: homography and fundamental matrix, before and after. For one model, change one word. For
+all models, use the mask of `ruzhash_cv.filter_matches`.
+``python examples/start/replace_ransac.py NAME`` takes one of the bundled pairs: facade, desk, rigid or plane.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/desk_magsac.jpg'

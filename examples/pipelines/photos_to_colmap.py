@@ -2,9 +2,9 @@
 From photos to a COLMAP reconstruction
 ======================================
 
-COLMAP extracts and matches without its own verification, `ruzhash_cv.pipelines.colmap.verify` filters the matches in the
-database, COLMAP maps. Needs the extra ``colmap``. ``python examples/photos_to_colmap.py FOLDER`` takes photos; without it, the five
-that ship with the package.
+COLMAP extracts and matches without verification, `ruzhash_cv.pipelines.colmap.verify` filters the matches in the
+database, and COLMAP maps. Needs the extra ``colmap``.
+``python examples/pipelines/photos_to_colmap.py FOLDER`` takes a folder; without it, five bundled photos.
 """
 
 import sys

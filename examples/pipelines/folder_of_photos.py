@@ -3,8 +3,8 @@ A folder of photographs, for COLMAP or hloc
 ===========================================
 
 OpenCV finds keypoints in each photo and matches all pairs. `verify` then filters the matches in a COLMAP database; with ``--hloc``,
-`filter_matches` filters them in hloc's files. Needs the extra ``colmap`` or ``hloc``. ``python examples/folder_of_photos.py PHOTOS``
-takes a folder; without it, four photos that ship with the package.
+`filter_matches` filters them in hloc's files. Needs the extra ``colmap`` or ``hloc``.
+``python examples/pipelines/folder_of_photos.py PHOTOS`` takes a folder; without it, four bundled photos.
 """
 
 import itertools

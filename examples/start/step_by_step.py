@@ -4,7 +4,7 @@ The method, step by step
 
 What `ruzhash_cv.filter_points` does, with the parts of the package in turn and none of its refinements: models from small samples,
 preferences of matches for models, a forest that isolates what agrees with nothing, and decoys to compare with.
-``python examples/step_by_step.py PICTURE`` saves the last figure.
+``python examples/start/step_by_step.py PICTURE`` saves the last figure.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Flag the mismatches of an AdelaideRMF pair: its labelled matches, or fresh SIFT or ORB matches on its two images.
 
-    python examples/adelaidermf.py barrsmith -o barrsmith.png
-    python examples/adelaidermf.py cubechips --features orb
+    python examples/planes/adelaidermf.py barrsmith -o barrsmith.png
+    python examples/planes/adelaidermf.py cubechips --features orb
 
 Fresh matches have no labels. A match is true within 5 px of a model refitted to a labelled structure and inside its
 hull, false beyond 15 px of all of them, and not counted otherwise.
