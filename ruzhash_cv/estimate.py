@@ -21,7 +21,8 @@ from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.motions import fundamental_matrix, likeliest_matrix, ranked_weights, with_best_matrices, with_motions
 from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.sampling import decoys_of_matches
+from ruzhash_cv.sampling import decoys_of_matches, decoys_of_unexplained
+from ruzhash_cv.scoring import score
 from ruzhash_cv.search import Tried, search
 
 
@@ -67,6 +68,12 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
     surfaces = refine_structures(surfaces, matches, families, parameters)
     scene = with_motions(surfaces, scores.of_matches, *given, rng)
+    if not families.is_plane(scene).any() and len(scene) > np.count_nonzero(~families.is_plane(surfaces)):
+        # The forest does not know the motions that the search did not select, and no surface vouches for their matches.
+        unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
+        others = decoys_of_unexplained(searched, unexplained, parameters, rng)
+        scores = score(scores.columns, scene, searched, given[1], others, families, parameters, rng)
+        anomaly_scores = scores.of_all(matches, rows, families, parameters)
     probabilities = probabilities_of(scene, searched, scores.of_matches, searched, scores, families, parameters)
     robust, likeliest = with_best_matrices(scene, probabilities, searched, families, parameters, rng)
     if len(searched) < len(matches):

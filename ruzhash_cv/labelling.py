@@ -6,10 +6,12 @@ and of the structure, the densities are
 
     match of a motion's surface   N(a; s^2) N(b; w^2), b^2 = r^2 - a^2: across the epipolar line by noise, along it by relief
     match of another structure    N(r; w^2 I_c), c the coordinates of the second point that the structure predicts
-    mismatch around a structure   N(r; w^2 I_c) with larger w
-    mismatch anywhere             as many as decoys within the widest w
+    mismatch around a structure   N(r; c^2 I_c)
+    mismatch anywhere             as many as decoys within the widest c
 
-Scales are w and 3 w for matches, 9 w and 27 w for mismatches. EM estimates the shares of all of these among the matches (Dempster,
+Scales are w and 3 w for matches, c and 3 c for mismatches, where c is 9 times the geometric mean of the scales of the structure and of
+its motion, and no less than the widest noise scale: repeated corners and edges are some pixels away, however precise the keypoints are.
+EM estimates the shares of all of these among the matches (Dempster,
 Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977), and Bayes' rule the probability of each for
 a match.
 
@@ -40,9 +42,6 @@ MORE_THAN_HALF = 0.5 + 2.0**-20
 _N_STEPS, _PRIOR = 20, 0.1
 #: Scales beyond which a density is 0: exp(-40) is less than rounding.
 _NEGLIGIBLE = 9.0
-#: Scales of matches, and of mismatches around a structure, each three times the one before.
-_N_TRUE, _N_CROWDS = 2, 2
-
 
 #: Of each component of the mixture: structure, motion, scales across and along, height, and whether it is one of matches.
 Components: TypeAlias = tuple[Rows, Rows, Array, Array, Array, Mask]
@@ -159,15 +158,19 @@ def components_of(scene: Models, decoys: Array, unit: float, families: Families,
         along = max(float(scene.noise[item]), least)
         across = max(float(scene.noise[motion]), least) if motion >= 0 else along
         along = max(along, across)
-        widest = max(27.0 * along, unit * parameters.widest_tolerance(codimension))
+        crowd = max(9.0 * np.sqrt(across * along), parameters.widest_scale * unit)
+        widest = max(3.0 * crowd, unit * parameters.widest_tolerance(codimension))
         volume = 2.0 * widest if codimension == 1 else np.pi * widest**2
         # One decoy more, so that the share is never 0.
         anywhere = (1.0 + np.count_nonzero(decoys[:, item] <= widest)) / (1.0 + len(decoys)) / volume
-        for step in range(_N_TRUE + _N_CROWDS):
-            true, factor = step < _N_TRUE, 3.0**step
-            # Matches of a structure as wide as the widest noise scale are not wider.
-            other = min(along * factor, max(along, parameters.widest_scale * unit)) if true else along * factor
-            one = across * factor if true else other
+        # Matches of a structure as wide as the widest noise scale are not wider.
+        wide = min(3.0 * along, max(along, parameters.widest_scale * unit))
+        for true, one, other in (
+            (True, across, along),
+            (True, 3.0 * across if motion >= 0 else wide, wide),
+            (False, crowd, crowd),
+            (False, 3.0 * crowd, 3.0 * crowd),
+        ):
             peak = 1.0 / (2.0 * np.pi * one * other) if codimension == 2 else 1.0 / (np.sqrt(2.0 * np.pi) * other)
             found.append((item, motion if true else -1, one, other, peak / anywhere, true))
     table = np.array(found, np.float64).reshape(-1, 6).T.copy()

@@ -289,7 +289,7 @@ def with_best_matrices(
         family_id = int(scene.family_ids[item])
         given = scene.matrices[[item]], weights, labels, matches, families, family_id, parameters, rng
         models, noise, squared = refined_samples(*given)
-        limit = parameters.tolerance_scales * max(noise.min(), EXACT * matches.unit)
+        limit = parameters.tolerance_scales * max(noise.min(), parameters.exact_noise * matches.unit)
         costs = np.minimum(squared, limit**2) @ weights
         likelihoods = log_likelihoods(squared, weights, matches.unit, families[family_id].codimension)
         for into, best in ((robust, costs.argmin()), (likeliest, likelihoods.argmax())):

@@ -23,6 +23,8 @@ from ruzhash_cv.sampling import drawn_alike
 _N_POSED = 6
 #: Steps of the fit of a rotation.
 _N_STEPS = 6
+#: Reach of a likelihood, in noise scales of the motion, and the least one, in units. Precise matches decide between poses.
+_REACH, _LEAST_REACH = 3.0, 0.1
 _SEED = 0
 #: A match is as probable as this at least if it scores as few decoys do: of a plane's two poses the few matches off it decide.
 _LEAST_PROBABILITY = 0.5
@@ -96,7 +98,8 @@ def pose_of_motion(
     # A weaker motion may be a part of this one, which a mover bent, and of stronger ones the matches agree with many poses.
     others = np.flatnonzero((scene.owners >= motion) & ~(scene.stationary & (scene.owners != motion)))
     for models in (others, members):
-        placed = best_pose(given, replace(matches, data=data, weights=_weights(estimate, models)), estimate, models)
+        weighted = replace(matches, data=data, weights=_weights(estimate, models))
+        placed = best_pose(given, weighted, float(scene.noise[motion]), estimate, models)
         squared = _FAMILY.squared_residuals(data, placed.essential)[0]
         if 2 * np.count_nonzero(squared[rows] <= limit**2) > len(rows):
             break
@@ -150,10 +153,10 @@ def _angles(placed: Placed, first: Array, second: Array) -> Array:
     )
 
 
-def best_pose(given: Array, matches: MatchSet, estimate: Estimate, models: Rows) -> Placed:
+def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate, models: Rows) -> Placed:
     """Return the likeliest pose, for matches behind a camera are mismatches, of essential matrices (m, 9) and of samples of five.
 
-    Samples are drawn from `models` of the scene, as often from a small one as from a large one.
+    Samples are drawn from `models` of the scene, as often from a small one as from a large one. `noise` is the scale of the motion.
     """
     shares, rng = estimate.probabilities[:, models], np.random.default_rng(_SEED)
     labels = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
@@ -162,22 +165,24 @@ def best_pose(given: Array, matches: MatchSet, estimate: Estimate, models: Rows)
         rows = drawn_alike(np.where(shares.sum(axis=1) > 0.5, 0, -1), _MOST_SEARCHED, rng)
         labels, searched = labels[rows], replace(matches, data=matches.data[rows], weights=matches.weights[rows])
     parameters = estimate.parameters
+    reach = min(matches.unit, max(_REACH * noise, _LEAST_REACH * matches.unit))
     usable = as_essential(given[np.isfinite(given).all(axis=1)])
-    essentials, _, squared = refined_samples(usable, searched.weights, labels, searched, _FAMILIES, 0, parameters, rng)
+    given_to_refine = usable, searched.weights, labels, searched, _FAMILIES, 0, parameters, rng, reach
+    essentials, _, squared = refined_samples(*given_to_refine)
     if searched is not matches:
         limits, given_models = np.full(len(essentials), matches.unit), Models.of_family(essentials, 0)
         essentials, _ = refine(given_models, matches, limits, _FAMILIES, parameters)
         squared = _FAMILY.squared_residuals(matches.data, essentials)
-    likelihoods = log_likelihoods(squared, matches.weights, matches.unit, 1)
+    likelihoods = log_likelihoods(squared, matches.weights, reach, 1)
     best = None
     for item in np.argsort(-likelihoods, kind="stable")[:_N_POSED].tolist():
         if best is None or likelihoods[item] > best.likelihood:  # less is left if some are behind a camera
-            placed = _placed(essentials[item], squared[item], matches)
+            placed = _placed(essentials[item], squared[item], matches, reach)
             best = placed if best is None or placed.likelihood > best.likelihood else best
     return cast(Placed, best)
 
 
-def _placed(essential: Array, squared: Array, matches: MatchSet) -> Placed:
+def _placed(essential: Array, squared: Array, matches: MatchSet, reach: float) -> Placed:
     """Return the likeliest of the four poses of an essential matrix.
 
     Of a camera that did not move all points are infinitely far, on either side by rounding alone. Then it is the one of the two
@@ -191,7 +196,7 @@ def _placed(essential: Array, squared: Array, matches: MatchSet) -> Placed:
     poses = [(rotation, sign * translation) for rotation in rotations for sign in (1.0, -1.0)]
     depths = [depths_along(*pose, first, second) for pose in poses]
     in_front = np.array([(each > 0.0).all(axis=1) for each in depths])
-    likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, matches.unit, 1)
+    likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
     best, near = int(np.argmax(likelihoods)), matches.weights * (squared <= matches.unit**2)
     if 2.0 * (in_front[best] @ near) < near.sum():
         cosines = [near @ (first @ rotation.T * second).sum(axis=1) for rotation in rotations]

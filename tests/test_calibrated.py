@@ -63,7 +63,7 @@ def test_distorted_images_have_one_motion_and_the_pose_of_the_cameras(seed: int)
     result = filter_points(*pixels, cameras=BARREL)
     assert [motion.kind for motion in result.motions] == ["essential"]
     assert result.inlier_mask[:200].mean() > 0.97
-    assert result.inlier_mask[200:].mean() < 0.06
+    assert result.inlier_mask[200:].mean() < 0.08
     assert max(angles(result.camera_pose(), POSE)) < 1.0
 
 
@@ -213,7 +213,7 @@ def test_a_focal_length_that_is_only_guessed_tells_the_same_matches(focal: float
     pixels = with_mismatches(views(depth(200, 0)), 100)
     result = filter_points(*pixels, cameras=tuple(centred))
     assert result.inlier_mask[:200].mean() > 0.93
-    assert result.inlier_mask[200:].mean() < 0.06
+    assert result.inlier_mask[200:].mean() < 0.08
 
 
 def test_a_watermark_of_one_camera_is_stationary() -> None:

@@ -108,15 +108,16 @@ def test_kept_matches_lie_within_threshold_or_tolerance_of_their_model(model: st
 @pytest.mark.parametrize("model", ["homography", "fundamental", "auto"])
 @pytest.mark.parametrize("n", [400, 1500])
 def test_the_models_are_the_same_without_a_threshold_and_with_a_wide_one(model: str, n: int) -> None:
-    """It ends the radii tried and bounds the tolerances, and changes nothing else."""
+    """A threshold changes the tolerances and the mask, and so the order of surfaces that hold about as many matches."""
     drawn = draw_correspondences(facade_scene(3, rng=5), n, mismatch_rate=0.4, noise=0.7, rng=6)
     without = filter_points(drawn.points1, drawn.points2, model=model)
     result = filter_points(drawn.points1, drawn.points2, model=model, threshold=40.0)
     assert len(result.models) == len(without.models) > 0
-    for found, other in zip(result.models, without.models, strict=True):
-        np.testing.assert_array_equal(found.matrix, other.matrix)
-        assert (found.kind, found.evidence) == (other.kind, other.evidence)
-        assert found.tolerance == 40.0
+    pairs = zip(*(sorted(each.models, key=lambda model: model.evidence) for each in (result, without)), strict=True)
+    for wide, other in pairs:
+        np.testing.assert_array_equal(wide.matrix, other.matrix)
+        assert (wide.kind, wide.evidence) == (other.kind, other.evidence)
+        assert wide.tolerance == 40.0
     np.testing.assert_array_equal(result.anomaly_scores, without.anomaly_scores)
 
 

@@ -81,22 +81,26 @@ def test_a_crowd_around_a_plane_makes_its_matches_less_probable() -> None:
     assert among.inlier_mask[250:].mean() < 0.15
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("pose", [POSE, TURN], ids=["moved", "turned"])
-def test_near_misses_are_flagged(pose: Any, seed: int) -> None:
+def test_near_misses_are_flagged(pose: Any) -> None:
     """A fifth of the matches of a wall, a floor and things before them is 6 to 20 px off."""
-    rng = np.random.default_rng(seed)
-    points = np.vstack([on_plane(WALL, 120, rng), on_plane(FLOOR, 80, rng), on_plane(WALL, 60, rng, 0.5, 0.9)])
-    first, second = views(points, pose, seed)
-    off = rng.random(len(points)) < 0.2
-    distance, angle = rng.uniform(6, 20, off.sum()), rng.uniform(0, 2 * np.pi, off.sum())
-    second[off] += (distance * np.array([np.cos(angle), np.sin(angle)])).T
-    result = filtered((first, second), seed=seed)
-    true = np.flatnonzero(~off)
-    assert result.inlier_mask[true].mean() > 0.95
-    # Along the epipolar lines of things off all planes nothing is wrong.
-    assert result.inlier_mask[: len(off)][off].mean() < 0.25
-    assert result.inlier_probabilities[: len(off)][off].mean() < 0.25
+    shares = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        points = np.vstack([on_plane(WALL, 120, rng), on_plane(FLOOR, 80, rng), on_plane(WALL, 60, rng, 0.5, 0.9)])
+        first, second = views(points, pose, seed)
+        off = np.flatnonzero(rng.random(len(points)) < 0.2)
+        distance, angle = rng.uniform(6, 20, len(off)), rng.uniform(0, 2 * np.pi, len(off))
+        second[off] += (distance * np.array([np.cos(angle), np.sin(angle)])).T
+        result = filtered((first, second), seed=seed)
+        others = np.setdiff1d(np.arange(len(points)), off)
+        kept = result.inlier_mask
+        shares.append((kept[others].mean(), kept[off].mean(), result.inlier_probabilities[off].mean()))
+    of_others, of_near_misses, probability = np.mean(shares, axis=0)
+    assert of_others > 0.95
+    # A near miss along its epipolar line is not wrong if it is off all planes.
+    assert of_near_misses < 0.2
+    assert probability < 0.2
 
 
 def test_single_precision_tells_a_kept_match_from_one_half() -> None:
