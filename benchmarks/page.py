@@ -43,7 +43,7 @@ SECTIONS: dict[str, tuple[tuple[str, ...], str]] = {
             *(f"{features} on photographed planes" for features in ("given", "sift", "mutual", "orb")),
             *(f"{features} on photographed rigid" for features in ("given", "sift", "mutual")),
         ),
-        "--suite photographed --half both --seeds 10",
+        "--suite photographed --half both --seeds 5",
     ),
     "rendered": (
         (*TRUTH, *(f"repeated texture, {name}" for name in TRUTH)),
