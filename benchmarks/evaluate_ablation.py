@@ -2,7 +2,7 @@
 
     python benchmarks/evaluate_ablation.py                              # all rules and numbers: less than an hour on two cores
     python benchmarks/evaluate_ablation.py --variants mask reach --suites fresh --seeds 3 --print
-    python benchmarks/evaluate_ablation.py --numbers                    # the table of numbers of docs/method.md
+    python benchmarks/evaluate_ablation.py --numbers                    # the table of numbers of docs/numbers.md
 
 Rows of single problems are kept beside the results, out of the repository. A second call computes what is missing; a change of the
 package makes all rows stale.

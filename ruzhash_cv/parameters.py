@@ -23,7 +23,7 @@ def _number(default: T, meaning: str, kind: str = "plain") -> T:
 class Parameters:
     """The numbers of the method.
 
-    Lengths are multiples of `unit`, which is in pixels. `dataclasses.replace` makes variants; `docs/method.md` has the table.
+    Lengths are multiples of `unit`, which is in pixels. `dataclasses.replace` makes variants; `docs/numbers.md` has the table.
     """
 
     unit: float = _number(3.0, "pixels; noise scales, radii, duplicates and one-to-one constraints are multiples of it")

@@ -46,10 +46,10 @@ def test_api_page_lists_every_public_name(room: types.ModuleType) -> None:
     assert listed(room.__name__) == public(room)
 
 
-def test_the_table_of_the_method_has_every_number() -> None:
+def test_page_of_numbers_lists_every_number() -> None:
     """`benchmarks/evaluate_ablation.py --numbers` prints it."""
     rows = re.findall(
-        r"^\| `(\w+)` \| (.*?) \| (.*?) \|", (DOCS / "method.md").read_text(encoding="utf-8"), re.MULTILINE
+        r"^\| `(\w+)` \| (.*?) \| (.*?) \|", (DOCS / "numbers.md").read_text(encoding="utf-8"), re.MULTILINE
     )
     numbers = []
     for field in fields(Parameters):
