@@ -16,7 +16,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from geometry import residuals
+from geometry import Points, residuals
 from measures import (
     N_BINS,
     label_error,
@@ -37,7 +37,18 @@ from measures import (
     reliability,
     roc_auc,
 )
-from methods import OURS, TUNED, Answer, Method, mask_methods, model_methods, near_methods, own_methods, pose_methods
+from methods import (
+    OURS,
+    TUNED,
+    Answer,
+    Method,
+    mask_methods,
+    model_methods,
+    near_methods,
+    ours,
+    own_methods,
+    pose_methods,
+)
 from problems import JUDGE_SEED, Problem
 from report import ABSENT, RESULTS, ROWS, about_this_run, append_row, markdown, package_digest, read_rows, shown
 from suites import GROUPS, SUITES, problems
@@ -47,7 +58,8 @@ MEASURED = [*KEY, "package"]
 MEASURES = ["f1", "precision", "recall", "balanced_accuracy", "auc", "label_error", "refit_error", "ms"]
 RATES = (0.01, 0.05, 0.1)
 BINS = [f"{name}{place}" for name in ("count", "sum", "true") for place in range(N_BINS)]
-PRECISE, WITHIN, CUTS = 1.0, 3.0, (20.0, 50.0)  # pixels, pixels, evidence
+PRECISE, WITHIN = 1.0, 3.0  # pixels
+CUTS, FALSE_ALARMS = (5.0, 10.0, 20.0, 30.0, 50.0, 100.0), (0.1, 0.01, 0.001)  # evidence, shares of pairs
 Row = dict[str, Any]
 Column = tuple[str, str, Callable[[pd.Series], float], int]
 """Title, column of the rows, how the problems are summed up, digits."""
@@ -72,6 +84,11 @@ def mean(values: pd.Series) -> float:
 def median(values: pd.Series) -> float:
     """A value in the middle: between two infinite errors there is no number."""
     return float(values.quantile(0.5, interpolation="nearest"))
+
+
+def quantile(share: float, values: pd.Series) -> float:
+    """The value that a share of them does not exceed."""
+    return float(values.quantile(share))
 
 
 def share_below(limit: float, values: pd.Series) -> float:
@@ -202,6 +219,32 @@ def overlay_row(problem: Problem, answer: Answer) -> Row:
     return row | {"joined": (result.motion_labels[groups["static"]] == moving).mean()}
 
 
+def jittered(points1: Points, points2: Points) -> tuple[Points, Points]:
+    """Points moved by .05 px."""
+    rng = np.random.default_rng(0)
+    return points1 + rng.normal(0, 0.05, points1.shape), points2 + rng.normal(0, 0.05, points2.shape)
+
+
+CHANGES: dict[str, tuple[Callable[[Points, Points], tuple[Points, Points]], int]] = {
+    "another seed": (lambda one, two: (one, two), 1),
+    "images exchanged": (lambda one, two: (two, one), 0),
+    "mirrored": (lambda one, two: (one * [-1, 1], two * [-1, 1]), 0),
+    "jitter of .05 px": (jittered, 0),
+    "a far mismatch": (lambda one, two: (np.vstack([one, [[5e4, 0.0]]]), np.vstack([two, [[0.0, -5e4]]])), 0),
+}
+"""The changed points and what is added to the seed, by what changes."""
+
+
+def change_row(problem: Problem, answer: Answer) -> Row:
+    """The share of verdicts, in percent, that each change changes."""
+    row = {}
+    for name, (change, seed) in CHANGES.items():
+        points1, points2 = change(problem.points1, problem.points2)
+        mask = ours(replace(problem, points1=points1, points2=points2), seed).mask
+        row[name] = 100 * (mask[: len(answer.mask)] != answer.mask).mean()
+    return row
+
+
 def seed_row(problem: Problem, answer: Answer) -> Row:
     """The mask itself: `changes` compares those of all seeds."""
     f1 = mask_quality(answer.mask[problem.judged], problem.labels[problem.judged] > 0)["f1"]
@@ -254,6 +297,7 @@ CALIBRATION: tuple[Column, ...] = (
 )  # fmt: skip
 PAIRS: tuple[Column, ...] = (
     ("median evidence", "evidence", median, 1), *((f"above {cut:g}", f"above{cut:g}", mean, 3) for cut in CUTS),
+    *((f"reached by {share:g}", "evidence", partial(quantile, 1 - share), 1) for share in FALSE_ALARMS),
     ("matches kept", "kept", mean, 1), TIME,
 )  # fmt: skip
 OVERLAYS: tuple[Column, ...] = (
@@ -264,6 +308,7 @@ SEEDS: tuple[Column, ...] = (
     ("against the majority, %", "against", mean, 2), ("ever changes, %", "changed", mean, 2), ("largest range of F1", "range", max, 3),
     F1, TIME,
 )  # fmt: skip
+VARIED: tuple[Column, ...] = (*((f"{name}, %", name, mean, 1) for name in CHANGES), TIME)
 AT_RATES = {f"at {rate:g}": {"false_discovery_rate": rate} for rate in RATES}
 MEASURE: dict[str, Measure] = {
     "accuracy": Measure(("all",), mask_methods, mask_row, MASKS),
@@ -274,6 +319,7 @@ MEASURE: dict[str, Measure] = {
     "calibration": Measure(("all",), partial(own_methods, **AT_RATES), calibration_row, CALIBRATION),
     "pairs": Measure(("pairs",), own_methods, pair_row, PAIRS),
     "overlays": Measure(("overlays",), partial(own_methods, dropped={"keep_stationary": False}), overlay_row, OVERLAYS),
+    "changes": Measure(("varied",), own_methods, change_row, VARIED, is_shuffled=False),
     "seeds": Measure(("seeds",), own_methods, seed_row, SEEDS, is_shuffled=False),
 }
 
@@ -286,7 +332,8 @@ def run_once(measure: Measure, problem: Problem, method: Method, seed: int) -> R
     given = problem.shuffled(seed) if measure.is_shuffled else problem
     start = time.process_time()
     answer = method(given, seed)
-    return {"n": len(problem.labels)} | measure.row(given, answer) | {"ms": 1e3 * (time.process_time() - start)}
+    milliseconds = 1e3 * (time.process_time() - start)
+    return {"n": len(problem.labels)} | measure.row(given, answer) | {"ms": milliseconds}
 
 
 def select(methods: dict[str, Method], wanted: list[str] | None) -> dict[str, Method]:

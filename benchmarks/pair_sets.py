@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import cycle, islice, product
 
+import cv2
 import numpy as np
 import rendered
 from geometry import Points, apply_homography
-from matching import nearest
+from matching import RATIO, detect, nearest
+from photos import home
 from pictured import pictured
 from pose_scenes import SIZE, draw
 from pose_worlds import RIGID, turn
@@ -19,6 +21,10 @@ N_STATIC, N_MOVING, N_WRONG = 60, 200, 85
 OVERLAYS = ("logo", "watermark", "border")
 STATIC_NOISE = 0.2  # pixels: keypoints of an overlay move with what is behind it
 ALIKE = 0.7  # share of matches between look-alike windows, the others are at random
+#: Numbers of matches of random points, those from which a row of the table begins, and SIFT features of a photograph.
+SIZES, BUCKETS, N_FEATURES = (10, 20, 50, 100, 200, 500, 1000), (8, 30, 100, 300), 1500
+#: First letters that the names of photographs of one place share, without the A or B at their end; those under several names.
+PLACE, SAME = 5, {"graff": "graf", "wash": "shout", "zoom": "books"}
 ANYWHERE = ("one plane", "planes", "one rigid", "motions")
 
 
@@ -45,6 +51,35 @@ def unrelated(half: str, count: int) -> Iterator[Problem]:
         one, two = (draw(RIGID[rng.integers(4)], "wide", seed + shift) for shift in (0, 1))
         n = min(len(one.points1), len(two.points2))
         yield bare(str(seed), "unrelated", (rng.permutation(one.points1)[:n], rng.permutation(two.points2)[:n]))
+
+
+def bucket(n: int) -> str:
+    """The range of numbers of matches that a pair is counted in."""
+    return f"{max([least for least in BUCKETS if least <= n], default=0)} or more matches"
+
+
+def random_points(half: str, count: int) -> Iterator[Problem]:
+    """Points at random in two images."""
+    rng = np.random.default_rng(first_seed(half))
+    for index, n in enumerate(islice(cycle(SIZES), count)):
+        points = rng.uniform(0, [*SIZE, *SIZE], (n, 4))
+        yield bare(str(index), f"random points, {bucket(n)}", (points[:, :2], points[:, 2:]))
+
+
+def unrelated_photographs(half: str, count: int) -> Iterator[Problem]:
+    """SIFT matches of photographs of different places, drawn at random: by the ratio test, and by mutual choice."""
+    paths, rng = sorted(file for file in home().rglob("*") if file.suffix in (".jpg", ".png")), np.random.default_rng(1)
+    # The names of photographs of one place begin with the same letters; three places have two names.
+    places = [SAME.get(place, place) for place in (path.stem[:-1][:PLACE].lower() for path in paths)]
+    sides = [detect(cv2.imread(str(path)), "sift", N_FEATURES) for path in paths]
+    for index in range(count if len(set(places)) > 1 else 0):
+        one, two = rng.choice(len(sides), 2, replace=False)
+        while places[one] == places[two]:
+            one, two = rng.choice(len(sides), 2, replace=False)
+        found = nearest(sides[one], sides[two], "sift")
+        pairs = found.pairs[found.mutual if index % 2 else found.ratio < RATIO]
+        points = sides[one]["keypoints"][pairs[:, 0]], sides[two]["keypoints"][pairs[:, 1]]
+        yield bare(str(index), f"unrelated photographs, {bucket(len(pairs))}", points)
 
 
 def look_alike(half: str, count: int) -> Iterator[Problem]:

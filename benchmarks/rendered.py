@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 from adelaide import match_both
 from cache import Arrays, stored
+from geometry import Points
 from numpy.typing import NDArray
 from problems import Problem, first_seed
 from rendering import Scene, desk_scene, draw_correspondences, facade_scene, plane_scene, render_pair, rigid_scene
@@ -25,6 +26,11 @@ MISMATCHES = ("uniform", "nearby")
 # Repeated mismatches agree with each other: beyond half of the matches the wrong structures are the larger ones.
 REPEATED_RATES = RATES[:4]
 EVEN_RATES, FIRST_EVEN = (0.2, 0.4, 0.5, 0.6, 0.7), 500
+VARIED = {
+    "one plane": ("one plane", 1), "three planes": ("planes", 3), "one rigid motion": ("one rigid", 1), "two motions": ("motions", 2),
+    "two motions seen through each other": ("", 0),
+}  # fmt: skip
+N_VARIED, VARIED_RATES, FIRST_VARIED = 300, (0.2, 0.4, 0.6), 700
 PRECISE_NOISE = 1.2  # pixels; near misses of noisier scenes are none
 NOISE = (0.3, 3.0)  # pixels, log-uniform
 N_MATCHES = (50, 5000)  # log-uniform, but at least FEWEST true ones for each structure
@@ -81,6 +87,37 @@ def even(half: str) -> Iterator[Problem]:
             found = draw_correspondences(scene, 300, mismatch_rate=rate, noise=1.0, rng=seed)
             arrays = {"points1": found.points1, "points2": found.points2, "labels": found.labels} | truth(scene, seed)
             yield problem(f"{family} {rate}", "seeds", arrays, np.ones(300, bool), {"rate": rate})
+
+
+def varied(half: str, per_cell: int) -> Iterator[Problem]:
+    """`per_cell` scenes of each kind: 300 matches, 1 px of noise, 20 to 60 % of them wrong."""
+    for kind, (family, structures) in VARIED.items():
+        for index in range(per_cell):
+            seed, rate = first_seed(half) + FIRST_VARIED + index, VARIED_RATES[index % len(VARIED_RATES)]
+            if structures:
+                found = draw_correspondences(
+                    build(family, structures, seed), N_VARIED, mismatch_rate=rate, noise=1.0, rng=seed
+                )
+                points, labels = (found.points1, found.points2), found.labels
+            else:
+                points, labels = transparent(seed, rate)
+            yield Problem(str(seed), kind, "fundamental", *points, labels, np.ones(N_VARIED, bool))
+
+
+def transparent(seed: int, rate: float) -> tuple[tuple[Points, Points], NDArray[np.intp]]:
+    """Matches of two rigid motions that fill the same part of the image, and their labels."""
+    rng, views = np.random.default_rng(seed), []
+    for n in (N_VARIED - N_VARIED // 2, N_VARIED // 2):
+        X = rng.uniform([-1.5, -1.2, 3.0], [1.5, 1.2, 6.0], (n, 3))
+        Y = X @ cv2.Rodrigues(rng.normal(0, 0.08, 3))[0].T + rng.uniform(-0.5, 0.5, 3)
+        views.append(400 + 800 * np.hstack([X[:, :2] / X[:, 2:], Y[:, :2] / Y[:, 2:]]))
+    order = rng.permutation(N_VARIED)
+    pairs = np.vstack(views)[order] + rng.normal(0, 1 / np.sqrt(2), (N_VARIED, 4))
+    n_wrong = int(rate * N_VARIED)
+    pairs[:n_wrong, 2:] = rng.uniform(0, 800, (n_wrong, 2))
+    labels = np.where(order < N_VARIED - N_VARIED // 2, 1, 2)
+    labels[:n_wrong] = 0
+    return (pairs[:, :2], pairs[:, 2:]), labels
 
 
 def draw(family: str, rate: float, way: str, seed: int) -> Problem:

@@ -52,11 +52,14 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "related": lambda half, per_cell: pair_sets.related(half, 10 * per_cell),
     "unrelated": lambda half, per_cell: pair_sets.unrelated(half, 10 * per_cell),
     "alike": lambda half, per_cell: pair_sets.look_alike(half, 10 * per_cell),
+    "random-points": lambda half, per_cell: pair_sets.random_points(half, 10 * per_cell),
+    "unrelated-photographs": lambda half, per_cell: pair_sets.unrelated_photographs(half, 10 * per_cell),
     "pairs-sift": partial(pair_sets.photographs, ratio=RATIO),
     "pairs-sift-without-ratio": partial(pair_sets.photographs, ratio=None),
     "overlaid": pair_sets.overlaid,
     "still": pair_sets.still,
     "seeds": lambda half, per_cell: rendered.even(half),
+    "varied": rendered.varied,
 }
 """Name on the command line -> function of the half and of the number of problems in each cell of a rendered suite."""
 
@@ -75,6 +78,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "building",
     ),
     "pairs": ("related", "unrelated", "alike", "pairs-sift", "pairs-sift-without-ratio"),
+    "false-alarms": ("random-points", "unrelated-photographs"),
     "overlays": ("overlaid", "still"),
 }
 GROUPS["all"] = ("adelaidermf", *GROUPS["fresh"], *GROUPS["photographed"], *GROUPS["rendered"], *GROUPS["pictures"])

@@ -1,34 +1,23 @@
-"""Times: of every method over the number of matches, of imports and first calls, and of two versions in turn.
+"""Time and memory of every method over the number of matches: medians warm, first calls, peaks.
 
-python benchmarks/times.py filter          # medians warm, first calls, memory; `--store` writes the CSV of docs/benchmarks.md
-python benchmarks/times.py cold            # import, first calls with and without a cache of kernels
-python benchmarks/times.py turn ../before .    # two checkouts in turn
-python benchmarks/times.py pairs           # filter_pairs beside a loop; needs joblib, and dask[distributed] for its engine "dask"
+python benchmarks/times.py filter --store    # writes the CSV of docs/benchmarks.md
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import pickle
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from geometry import Points
 from methods import LINES, OURS, Method, mask_methods
 from problems import Problem, four_planes
 from report import ABSENT, RESULTS, about_this_run, markdown
-
-# --- One call over the number of matches.
 
 SIZES = (100, 300, 1000, 2084, 5000, 10_000, 50_000)
 LONGEST = 10.0
@@ -117,107 +106,6 @@ def filter_times(options: argparse.Namespace) -> None:
     print(about_this_run(), table(rows), sep="\n\n")
 
 
-# --- Imports and first calls.
-
-TIMED = """
-import json, time
-start, cpu = time.perf_counter(), time.process_time()
-{code}
-print(json.dumps([time.perf_counter() - start, time.process_time() - cpu, {extra}]))
-"""
-DEPENDENCIES = "import numpy, cv2, scipy.sparse, scipy.spatial, numba"
-IMPORT = "from ruzhash_cv import filter_points"
-COUNTED = """from numba.core.event import install_recorder
-context = install_recorder("numba:compile")
-recorder = context.__enter__()
-"""
-COUNT = "sum(event.is_start for _, event in recorder.buffer)"
-POINTS = """import numpy as np
-from ruzhash_cv import filter_points
-points = np.random.default_rng(0).uniform(0, 500, (300, 2))
-"""
-
-
-def fresh(code: str, before: str = "", extra: str = "0", **environment: str) -> list[float]:
-    """Seconds on the clock, seconds of processor time, and `extra`, of code in a fresh process."""
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, "-c", before + TIMED.format(code=code, extra=extra)]
-    done = subprocess.run(command, env=inherited | environment, stdout=subprocess.PIPE, text=True, check=True)
-    measured: list[float] = json.loads(done.stdout)
-    return measured
-
-
-def cold_times(options: argparse.Namespace) -> None:
-    """Print what the import costs beyond its dependencies', medians of pairs in turn, and what first calls cost."""
-    pairs = [(fresh(DEPENDENCIES), fresh(f"{DEPENDENCIES}\n{IMPORT}")) for _ in range(options.pairs)]
-    for column, kind in ((0, "clock"), (1, "processor")):
-        base, both = (1e3 * statistics.median(pair[part][column] for pair in pairs) for part in range(2))
-        beyond = 1e3 * statistics.median(pair[1][column] - pair[0][column] for pair in pairs)
-        print(f"{kind} ms: dependencies {base:.0f}, with ruzhash_cv {both:.0f}, beyond {beyond:+.0f}")
-    compiled = fresh(IMPORT, f"{DEPENDENCIES}\n{COUNTED}", COUNT)[2]
-    print(f"kernels compiled at import: {compiled:.0f}")
-    for names in (("empty cache", "filled cache"), ("after warmup",)):
-        with tempfile.TemporaryDirectory() as cache:
-            if names == ("after warmup",):
-                command = [sys.executable, "-m", "ruzhash_cv", "warmup"]
-                subprocess.run(command, env={**os.environ, "NUMBA_CACHE_DIR": cache}, check=True)
-            for name in names:
-                call = "filter_points(points, points + 5.0)"
-                clock, processor, compiled = fresh(call, POINTS + COUNTED, COUNT, NUMBA_CACHE_DIR=cache)
-                n_files = sum(1 for path in Path(cache).rglob("*") if path.is_file())
-                told = f"{clock:.2f} s on the clock, {processor:.2f} s of the processor, {compiled:.0f} compilations"
-                print(f"first call, {name}: {told}, {n_files} files in the cache")
-
-
-# --- Two versions.
-
-#: Answers pickled points with processor seconds of a call, until the input ends. What anybody prints goes to the standard error.
-SERVER = """
-import os, pickle, sys, time
-output = os.fdopen(os.dup(1), "wb")
-os.dup2(2, 1)
-from ruzhash_cv import filter_points
-while True:
-    try:
-        points = pickle.load(sys.stdin.buffer)
-    except EOFError:
-        break
-    start = time.process_time()
-    filter_points(*points, rng=0)
-    pickle.dump(time.process_time() - start, output)
-    output.flush()
-"""
-
-
-def versions_in_turn(options: argparse.Namespace) -> None:
-    """Print milliseconds of two checkouts, a line for each size, and the quotients of calls side by side."""
-    with ExitStack() as stack:
-        servers = []
-        for root in options.roots:
-            environment, pipe = {**os.environ, "PYTHONPATH": str(root.resolve())}, subprocess.PIPE
-            command = [sys.executable, "-c", SERVER]
-            servers.append(
-                stack.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, cwd=root))
-            )
-        lines = []
-        for n in options.sizes:
-            taken = [[seconds_of(server, four_planes(n)) for server in servers] for _ in range(options.turns + 2)]
-            warm = 1e3 * np.array(taken[2:])
-            quotients = np.quantile(warm[:, 1] / warm[:, 0], [0.25, 0.5, 0.75])
-            lines.append([str(n), *(f"{ms:.2f}" for ms in np.median(warm, axis=0)), *(f"{q:.3f}" for q in quotients)])
-        for server in servers:
-            server.stdin.close()
-    print(markdown(["matches", "median ms of A", "of B", "B / A, lower quartile", "median", "upper quartile"], lines))
-    print("", about_this_run(), sep="\n")
-
-
-def seconds_of(server: Any, points: tuple[Points, Points]) -> float:
-    """Processor seconds of one call of a version."""
-    pickle.dump(points, server.stdin)
-    server.stdin.flush()
-    return float(pickle.load(server.stdout))
-
-
 def main() -> None:
     """Parse the command line and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -230,17 +118,11 @@ def main() -> None:
     once = kinds.add_parser("once", help="one method in this process, which `filter` starts for each")
     once.add_argument("method")
     once.add_argument("n", type=int)
-    kinds.add_parser("cold").add_argument("--pairs", type=int, default=21, help="of fresh processes, in turn")
-    turn = kinds.add_parser("turn")
-    turn.add_argument("roots", type=Path, nargs=2, metavar="ROOT", help="A and B: the directories that hold ruzhash_cv")
-    turn.add_argument("--sizes", nargs="+", type=int, default=[300, 2084, 10_000, 50_000])
-    turn.add_argument("--turns", type=int, default=101, help="calls of each size by each version")
     options: Any = parser.parse_args()
     if options.kind == "once":
         print(json.dumps(one_call(options.method, options.n)))
         return
-    run = {"filter": filter_times, "cold": cold_times, "turn": versions_in_turn}
-    run[options.kind](options)
+    filter_times(options)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ LEAST_EVIDENCE = 50.0
 def evidence_of(false_alarms: float) -> float:
     """Return the evidence that at most a share `false_alarms` of unrelated pairs reaches.
 
-    Evidence is -ln of the number of structures as strong that chance makes. benchmarks/evaluate_false_alarms.py measures the share.
+    Evidence is -ln of the number of structures as strong that chance makes. `benchmarks/evaluate.py pairs` measures the share.
     """
     return float(-np.log(false_alarms))
 
