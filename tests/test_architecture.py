@@ -70,8 +70,8 @@ MOST_LINES = {
     "package": 13_318,
     "core": 4_956,
     "tests": 14_797,
-    "benchmarks": 6_820,
-    "tests of benchmarks": 1_051,
+    "benchmarks": 6_766,
+    "tests of benchmarks": 1_052,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {

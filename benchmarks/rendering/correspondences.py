@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +21,17 @@ CLEAR = 10.0  # pixels; a mismatch lies at least this far from the true place
 class Correspondences:
     """Correspondences with exact truth.
 
-    `points1`, `points2` (n, 2): pixels, noise included. `labels` (n,): 0 is a mismatch; k >= 1 is plane k, or body k - 1 if `structure`
-    is "body". `faces` (n,): face of the scene the point of image 1 lies on; also of mismatches. `homographies`: that of plane k in
-    row k - 1. `fundamental_matrices`: that of body b in row b. `size`: width and height of the images.
+    `points1`, `points2` (n, 2): pixels, noise included. `labels` (n,): 0 is a mismatch; k >= 1 is plane k, or body k - 1 in a scene of
+    bodies. `faces` (n,): face of the scene the point of image 1 lies on; also of mismatches. `homographies`: that of plane k in row
+    k - 1. `fundamental_matrices`: that of body b in row b.
     """
 
     points1: Array
     points2: Array
     labels: Ints
     faces: Ints
-    structure: Literal["plane", "body"]
     homographies: Array
     fundamental_matrices: Array
-    size: tuple[int, int]
 
 
 def draw_correspondences(
@@ -69,16 +66,9 @@ def draw_correspondences(
     points2 = np.concatenate([transform(views.H[faces], first), wrong2])
     labels = np.concatenate([scene.structure_of_face[faces], np.zeros(n_false, np.int64)])
     order = generator.permutation(n_matches)
-    return Correspondences(
-        (points1 + generator.normal(0, noise, points1.shape))[order],
-        (points2 + generator.normal(0, noise, points2.shape))[order],
-        labels[order],
-        np.concatenate([faces, sources])[order],
-        scene.structure,
-        scene.plane_homographies(),
-        scene.fundamental_matrices(),
-        scene.cameras[0].size,
-    )
+    seen = ((points + generator.normal(0, noise, points.shape))[order] for points in (points1, points2))
+    models = scene.plane_homographies(), scene.fundamental_matrices()
+    return Correspondences(*seen, labels[order], np.concatenate([faces, sources])[order], *models)
 
 
 def _seen(ids: NDArray[np.uint16], points: Array) -> Ints:
@@ -91,7 +81,7 @@ def _seen(ids: NDArray[np.uint16], points: Array) -> Ints:
 
 
 class _Views:
-    """What both images of a scene show: per structure, pixels of image 1 and how many there are."""
+    """What both images of a scene show: for each structure, pixels of image 1 and how many there are."""
 
     def __init__(self, scene: Scene, rng: np.random.Generator) -> None:
         self.scene = scene

@@ -48,10 +48,8 @@ def render_shots(shots: Sequence[tuple[Scene, int]], *, rng: RNG = 0) -> list[Im
         for k in seen:
             lit = np.clip(picture * _light(*shots[k], i), 0, 255).astype(np.uint8)
             _lay(canvases[k], maps[k], boxes[k][i], i, lit, enlargement(OVERSAMPLING) @ matrices[k][i])
-    return [
-        _develop(canvas, scene.cameras[shot].size, generator)
-        for canvas, (scene, shot) in zip(canvases, shots, strict=True)
-    ]
+    sizes = [scene.cameras[shot].size for scene, shot in shots]
+    return [_develop(canvas, size, generator) for canvas, size in zip(canvases, sizes, strict=True)]
 
 
 def render_pair(scene: Scene, *, name: str = "", rng: RNG = 0) -> ImagePair:

@@ -14,28 +14,15 @@ from numpy.typing import NDArray
 
 Image: TypeAlias = NDArray[np.uint8]
 WORDS = (
-    "harbour",
-    "orchard",
-    "lantern",
-    "meridian",
-    "granite",
-    "willow",
-    "atlas",
-    "compass",
-    "heron",
-    "summit",
-    "copper",
-    "marble",
-)
+    "harbour", "orchard", "lantern", "meridian", "granite", "willow", "atlas", "compass", "heron", "summit", "copper", "marble",
+)  # fmt: skip
 INK, PAPER = (40, 36, 34), (236, 240, 242)
 
 
 def colour(rng: np.random.Generator, saturation: float = 0.5, value: float = 0.6) -> tuple[int, int, int]:
     """A BGR colour of any hue, about so saturated and bright."""
-    hsv = np.clip(
-        [rng.uniform(0, 180), 255 * (saturation + rng.normal(0, 0.1)), 255 * (value + rng.normal(0, 0.12))], 0, 255
-    )
-    b, g, r = cv2.cvtColor(hsv[None, None].astype(np.uint8), cv2.COLOR_HSV2BGR)[0, 0]
+    hsv = rng.uniform(0, 180), 255 * (saturation + rng.normal(0, 0.1)), 255 * (value + rng.normal(0, 0.12))
+    b, g, r = cv2.cvtColor(np.clip(hsv, 0, 255)[None, None].astype(np.uint8), cv2.COLOR_HSV2BGR)[0, 0]
     return int(b), int(g), int(r)
 
 
@@ -98,9 +85,8 @@ def window(height: int, width: int, frame: tuple[int, int, int], rng: np.random.
     image = plain(height, width, frame, height, rng, 2)
     for index in range(6):
         x, y = index % 2 * width / 2, index // 2 * height / 3
-        pane = image[
-            round(y + 0.03 * height) : round(y + 0.3 * height), round(x + 0.06 * width) : round(x + 0.44 * width)
-        ]
+        top, left = round(y + 0.03 * height), round(x + 0.06 * width)
+        pane = image[top : round(y + 0.3 * height), left : round(x + 0.44 * width)]
         pane[:] = plain(*pane.shape[:2], (96, 84, 74), pane.shape[1], rng, 16)
         mark(pane, things, 0.5 * pane.shape[1], rng)
     return image
@@ -121,9 +107,8 @@ def wall(
             image[top : top + size[0], left : left + size[1]] = panes[: height - top, : width - left]
             if is_repeated and rng.random() < 0.45:
                 drop, tone = rng.uniform(0.1, 0.8) * size[0], int(rng.integers(150, 226))
-                rectangle(
-                    image, (left + 0.1 * size[1], top, left + 0.9 * size[1], top + drop), (tone - 14, tone - 4, tone)
-                )
+                blind = left + 0.1 * size[1], top, left + 0.9 * size[1], top + drop
+                rectangle(image, blind, (tone - 14, tone - 4, tone))
         if not is_repeated:
             mark(image[round((row + 0.82) * storey) : round((row + 0.98) * storey)], 3 * columns, 0.4 * scale, rng)
     return image
@@ -132,9 +117,8 @@ def wall(
 def floor(height: int, width: int, scale: float, rng: np.random.Generator, tile: float, marks: float) -> Image:
     """Tiles of `tile` metres, each a little different, and `marks` on a square metre."""
     y, x = np.mgrid[:height, :width].astype(np.float32) / (tile * scale)
-    tones = rng.normal(0, 16, 4093).astype(np.float32)[
-        (np.floor(x).astype(int) * 1049 + np.floor(y).astype(int) * 7919) % 4093
-    ]
+    number = np.floor(x).astype(int) * 1049 + np.floor(y).astype(int) * 7919
+    tones = rng.normal(0, 16, 4093).astype(np.float32)[number % 4093]
     joints = np.minimum(x % 1, y % 1) < 0.06
     image = shaded(plain(height, width, (120, 126, 132), scale, rng), tones - 40 * joints)
     return mark(image, int(marks * height * width / scale**2), 0.25 * scale, rng)
@@ -142,23 +126,13 @@ def floor(height: int, width: int, scale: float, rng: np.random.Generator, tile:
 
 def wood(height: int, width: int, scale: float, rng: np.random.Generator) -> Image:
     """Grain along x, and knots."""
-    grain = cv2.resize(
-        blobs(height, max(8, width // 20), 0.01 * scale, rng), (width, height), interpolation=cv2.INTER_CUBIC
-    )
+    streaks = blobs(height, max(8, width // 20), 0.01 * scale, rng)
+    grain = cv2.resize(streaks, (width, height), interpolation=cv2.INTER_CUBIC)
     image = shaded(plain(height, width, (88, 128, 164), 0.3 * scale, rng), 12 * grain)
     for _ in range(int(2 * height * width / scale**2)):
         x, y, size = rng.uniform(0, width), rng.uniform(0, height), rng.uniform(0.006, 0.014) * scale
-        cv2.ellipse(
-            image,
-            (round(x), round(y)),
-            (max(1, round(1.9 * size)), max(1, round(size))),
-            0,
-            0,
-            360,
-            (48, 76, 104),
-            -1,
-            cv2.LINE_AA,
-        )
+        axes = max(1, round(1.9 * size)), max(1, round(size))
+        cv2.ellipse(image, (round(x), round(y)), axes, 0, 0, 360, (48, 76, 104), -1, cv2.LINE_AA)
     return image
 
 
@@ -168,13 +142,8 @@ def printed(height: int, width: int, scale: float, rng: np.random.Generator, lin
     image = plain(height, width, base, max(height, width) / 2, rng, 4)
     for line in range(lines):
         for word in range(4):
-            write(
-                image,
-                ((0.08 + 0.23 * word) * width, (line + 0.8) / (lines + 0.5) * height),
-                0.5 * height / lines,
-                INK,
-                rng,
-            )
+            place = (0.08 + 0.23 * word) * width, (line + 0.8) / (lines + 0.5) * height
+            write(image, place, 0.5 * height / lines, INK, rng)
     return mark(image, marks, 0.2 * min(height, width), rng)
 
 

@@ -41,10 +41,11 @@ def test_mismatches_are_as_many_as_asked_and_clear_of_the_truth(facade, kind):
 
 @pytest.mark.parametrize("kind", ["uniform", "nearby", "repeated"])
 def test_points_lie_inside_the_images(kind):
-    drawn = draw_correspondences(rigid_scene(rng=1), 500, mismatch_rate=0.5, noise=0, mismatches=kind, rng=2)
+    scene = rigid_scene(rng=1)
+    drawn = draw_correspondences(scene, 500, mismatch_rate=0.5, noise=0, mismatches=kind, rng=2)
     for points in (drawn.points1, drawn.points2):
         assert points.min() >= -0.5
-        assert (points <= np.array(drawn.size) - 0.5).all()
+        assert (points <= np.array(scene.cameras[0].size) - 0.5).all()
 
 
 def test_repeated_mismatches_are_whole_periods_off(facade):
