@@ -198,6 +198,25 @@ def test_a_mover_beside_a_static_scene_is_a_motion_alone() -> None:
     assert sum(alone) >= 3
 
 
+def test_a_mover_in_a_scene_without_planes_is_kept() -> None:
+    """Both are found among matches alone, and scores are computed with both motions."""
+    kept = []
+    for seed in range(6):
+        rng, own = np.random.default_rng(seed), (turned(-0.05, -0.2, 0.1), np.array([-0.6, 0.5, 0.3]))
+        scene, mover = (
+            np.column_stack([rng.uniform(low, high, (n, 2)), np.ones(n)]) * rng.uniform(near, far, (n, 1))
+            for n, low, high, near, far in (
+                (500, [-0.4, -0.3], [0.0, 0.3], 5, 12),
+                (100, [0.05, -0.1], [0.25, 0.1], 2, 4),
+            )
+        )
+        parts = views(scene, seed=seed), views(mover, own, seed + 9)
+        result = filtered(*parts, seed=seed)
+        kept.append(result.inlier_mask[500:600].mean())
+        assert result.inlier_mask[:500].mean() > 0.95
+    assert np.mean(kept) > 0.9
+
+
 @three_seeds
 def test_find_fundamental_matrix_returns_that_of_the_strongest_motion_also_where_it_is_a_plane(seed: int) -> None:
     rng = np.random.default_rng(seed)
