@@ -16,11 +16,11 @@ from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.pipelines import colmap, hloc
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-API = (DOCS / "api.rst").read_text(encoding="utf-8")
+API = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in ("api.rst", "api_parts.rst"))
 
 
 def listed(room: str) -> set[str]:
-    """Return the names under a `currentmodule` of the API page."""
+    """Return the names under a `currentmodule` of the API pages."""
     parts = re.split(r"^\.\. currentmodule:: (.+)$", API, flags=re.MULTILINE)
     return {
         name
@@ -32,17 +32,17 @@ def listed(room: str) -> set[str]:
 
 def public(room: types.ModuleType) -> set[str]:
     """Return the functions and classes that a room shows: of a package and `families` what it imports, of a module what it defines."""
-    own = [name for name in dir(room) if not name.startswith("_") and callable(getattr(room, name))]
+    names = [name for name in dir(room) if not name.startswith("_") and callable(getattr(room, name))]
     if not hasattr(room, "__path__") and room is not families:
-        own = [name for name in own if inspect.getmodule(getattr(room, name)) is room]
-    return set(own)
+        names = [name for name in names if inspect.getmodule(getattr(room, name)) is room]
+    return set(names)
 
 
 ROOMS = [ruzhash_cv, pipelines, colmap, hloc, families, datasets, paper, sklearn]
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
-def test_api_page_lists_every_public_name(room: types.ModuleType) -> None:
+def test_api_pages_list_every_public_name(room: types.ModuleType) -> None:
     assert listed(room.__name__) == public(room)
 
 
