@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from refusals import refusal
+from report_cases import two_planes
 
 import ruzhash_cv
-from ruzhash_cv import cli
+from ruzhash_cv import cli, write_html
 from ruzhash_cv.cli import demo as demo_command
 from ruzhash_cv.cli.common import InputError, write_picture
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
+from ruzhash_cv.pipelines import filter_pairs
 
 Captured = pytest.CaptureFixture[str]
 DESK = tuple(str(data_folder() / f"desk{number}.jpg") for number in (1, 2))
@@ -83,15 +88,6 @@ def test_filter_counts_draws_and_saves_the_same_matches(tmp_path: Path, capsys: 
         assert (arrays["inlier_mask"] & true).sum() > 0.9 * true.sum()
 
 
-def test_filter_passes_model_and_threshold_on(tmp_path: Path, capsys: Captured) -> None:
-    saved = tmp_path / "saved.npz"
-    cli.main(["filter", *DESK, "--model", "fundamental", "--threshold", "2", "--save", str(saved)])
-    with np.load(saved) as arrays:
-        assert set(arrays["model_kinds"]) == {"fundamental"}
-        assert set(arrays["model_tolerances"]) == {2.0}
-    assert "fundamental" in capsys.readouterr().out
-
-
 def test_filter_says_why_too_few_matches_decide_nothing(tmp_path: Path, capsys: Captured) -> None:
     out, saved = tmp_path / "out.png", tmp_path / "saved.npz"
     first, second = write_noise(tmp_path / "a.png"), write_noise(tmp_path / "b.png", seed=1)
@@ -107,14 +103,6 @@ def test_filter_says_why_too_few_matches_decide_nothing(tmp_path: Path, capsys: 
 
 
 # Bad input
-
-
-def one_line(capsys: Captured) -> str:
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1, captured.err
-    assert ": error: " in captured.err
-    return captured.err
 
 
 def test_warmup_compiles_what_is_not_in_the_cache(capsys: Captured) -> None:
@@ -141,7 +129,28 @@ def test_warmup_compiles_what_is_not_in_the_cache(capsys: Captured) -> None:
         (["filter", *DESK, "-o", "out.xyz"], "cannot tell the kind of picture from 'out.xyz'"),
         (["filter", *DESK, "-o", "out.pngä"], "cannot tell the kind of picture"),
         (["filter", *DESK, "-o", "out.pbm"], ".pbm holds no colours: end 'out.pbm' in .png or .jpg"),
-        (["filter", *DESK, "-o", "folder/no/out.png"], "cannot write folder/no/out.png"),
+        *(
+            (["filter", "absent1.png", "absent2.png", option, name], f"cannot write {name}: {says}")
+            for option in ("-o", "--structures", "--scores", "--save", "--html")
+            for name, says in (("absent/out.png", "there is no directory"), ("folder.png", "it is a directory"))
+            if option != "--html" or importlib.util.find_spec("bokeh")
+        ),
+        (
+            ["filter", *DESK, "--mask2", "blank.png", "-o", "blank.png"],
+            "--output blank.png would write over --mask2 blank.png",
+        ),
+        (
+            ["filter", *DESK, "-o", "out.png", "--scores", "out.png"],
+            "--scores out.png would write over --output out.png",
+        ),
+        (["filter", *DESK, "--show", "kept"], "--show chooses what --output draws, and there is no --output"),
+        (["filter", *DESK, "--mask1", "blank.png"], "mask blank.png has 160 x 120 pixels, but its image"),
+        (["filter", *DESK, "--mask1", "a\nb.png"], "cannot read a\\nb.png: No such file"),
+        (
+            ["colmap", "no.db", "--images", "photos"],
+            "--images is what the pages of --html show, and there is no --html",
+        ),
+        (["hloc", *"abcd", "--images", "photos"], "--images is what the pages of --html show, and there is no --html"),
         (["demo", "--pair", "beach"], "no pair 'beach'"),
         (["demo", "-o", "empty.jpg"], "cannot make the directory"),
     ],
@@ -151,11 +160,11 @@ def test_input_of_no_use_gets_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
+    Path("folder.png").mkdir()
     Path("empty.jpg").touch()
     Path("text.jpg").write_bytes(b"no picture at all")
     assert cv2.imwrite("blank.png", np.full((120, 160, 3), 128, np.uint8))
-    assert cli.main(arguments) == 2
-    assert says in one_line(capfd)
+    assert says in refusal(arguments, capfd)
 
 
 @pytest.mark.parametrize(
@@ -183,10 +192,29 @@ def test_input_of_no_use_gets_one_line(
     ],
 )
 def test_wrong_arguments_get_one_line(capsys: Captured, arguments: list[str], says: str) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(arguments)
-    assert stopped.value.code == 2
-    assert says in one_line(capsys)
+    assert says in refusal(arguments, capsys)
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "call"),
+    [
+        ("pycolmap", "colmap", ["colmap", "no.db"]),
+        ("h5py", "hloc", ["hloc", *DESK, "pairs.txt", "out.h5"]),
+        ("bokeh", "html", ["filter", "no.jpg", "no.jpg", "--html", "out.html"]),
+        ("bokeh", "html", lambda: write_html("out.html", *two_planes().drawn)),
+        ("joblib", "parallel", lambda: filter_pairs([])),
+    ],
+)
+def test_without_an_optional_package_the_error_names_the_extra_before_any_work(
+    package: str, extra: str, call: Any, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    says = f'this needs {package}: pip install "ruzhash-cv[{extra}]"'
+    if callable(call):
+        with pytest.raises(ImportError, match=re.escape(says)):
+            call()
+    else:
+        assert says in refusal(call, capsys)
 
 
 def test_a_picture_too_large_for_its_kind_gets_one_line(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 
 from ruzhash_cv.pipelines.features import Image, silent_opencv
 from ruzhash_cv.pipelines.files import as_unusable, check_writable, written_beside
-from ruzhash_cv.pipelines.selection import evidence_of
 
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -69,32 +68,37 @@ def file(text: str) -> Path:
 
 
 def false_alarms(text: str) -> float:
-    """Parse a share of unrelated pairs to take for related, and return the evidence that it reaches."""
-    return evidence_of(number("a number above 0 and at most 1", most=1)(text))
+    """Parse a share of unrelated pairs to take for related, and return the evidence that at most this share reaches.
+
+    Evidence is -ln of the number of structures as strong that chance makes. `benchmarks/evaluate.py pairs` measures the share.
+    """
+    return float(-np.log(number("a number above 0 and at most 1", most=1)(text)))
 
 
-def add_filtering_options(group: argparse._ActionsContainer) -> None:
-    """Add the options that mean the same in every command that filters."""
-    group.add_argument(
-        "--model", choices=("auto", "homography", "fundamental"), default="auto",
-        help="models to search for: planes (homography), rigid motions (fundamental), or both (auto, the default)",
-    )  # fmt: skip
-    group.add_argument(
-        "--threshold", type=number("a number above 0"), metavar="PIXELS",
-        help="as RANSAC's: largest distance of a kept match from its structure; default: estimated for each structure",
-    )  # fmt: skip
-    group.add_argument(
-        "--drop-stationary", action="store_false", dest="keep_stationary",
-        help="flag static matches if others moved: watermarks, time stamps, borders, the bonnet of a car",
-    )  # fmt: skip
-    group.add_argument(
-        "--rng", type=number("a whole number from 0 on", convert=int, least=0), default=0, metavar="SEED",
-        help="seed of the random samples, default 0; the same seed gives the same result",
-    )  # fmt: skip
-    group.add_argument(
-        "--max-megapixels", type=number("a number above 0"), default=MOST_MEGAPIXELS, metavar="N",
-        help=f"refuse pictures of more millions of pixels, default {MOST_MEGAPIXELS}",
-    )  # fmt: skip
+#: Options: their names, what they do, and how `add_argument` is to take them.
+Options: TypeAlias = tuple[tuple[str, str, dict[str, Any]], ...]
+
+# fmt: off
+#: Of every command that filters.
+FILTERING: Options = (
+    ("--model", "models to search for: planes (homography), rigid motions (fundamental), or both (auto, the default)",
+     {"choices": ("auto", "homography", "fundamental"), "default": "auto"}),
+    ("--threshold", "as RANSAC's: largest distance of a kept match from its structure; default: estimated for each structure",
+     {"type": number("a number above 0"), "metavar": "PIXELS"}),
+    ("--drop-stationary", "flag static matches if others moved: watermarks, time stamps, borders, the bonnet of a car",
+     {"action": "store_false", "dest": "keep_stationary"}),
+    ("--rng", "seed of the random samples, default 0; the same seed gives the same result",
+     {"type": number("a whole number from 0 on", convert=int, least=0), "default": 0, "metavar": "SEED"}),
+    ("--max-megapixels", f"refuse pictures of more millions of pixels, default {MOST_MEGAPIXELS}",
+     {"type": number("a number above 0"), "default": MOST_MEGAPIXELS, "metavar": "N"}),
+)
+# fmt: on
+
+
+def add_options(group: argparse._ActionsContainer, options: Options) -> None:
+    """Add options to a parser, or to a group of one."""
+    for names, words, settings in options:
+        group.add_argument(*names.split(), help=words, **settings)
 
 
 def one_line(message: str) -> str:

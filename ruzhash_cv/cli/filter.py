@@ -16,10 +16,12 @@ from ruzhash_cv import printing
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._extras import host
 from ruzhash_cv.cli.common import (
+    FILTERING,
     RATIO,
     Commands,
     InputError,
-    add_filtering_options,
+    Options,
+    add_options,
     check_outputs,
     check_picture_name,
     count,
@@ -40,6 +42,36 @@ from ruzhash_cv.result import FilterResult, Structure
 FEW_KEPT = 1
 
 
+LIMITS = ", ".join(f"{most} of {name.upper()}" for name, most in MOST_KEYPOINTS.items())
+
+# fmt: off
+MATCHING: Options = (
+    ("--features", f"kind of feature, default sift; at most {LIMITS}",
+     {"choices": tuple(MOST_KEYPOINTS), "default": "sift"}),
+    ("--ratio", f"keep a match whose descriptor distance is below R times the second best one's, default {RATIO}; 1: nearly all",
+     {"type": number("a number above 0 and at most 1", most=1), "default": RATIO, "metavar": "R"}),
+    ("--max-size", f"detect features in images shrunk to this longer side, default {MAX_SIZE}; SIFT takes about 0.2 GB a megapixel",
+     {"type": number("a whole number of at least 32", convert=int, least=32), "default": MAX_SIZE, "metavar": "PIXELS"}),
+    ("--mask1", "a picture as large as the first image, black where it is to be ignored", {"type": file, "metavar": "PICTURE"}),
+    ("--mask2", "a picture as large as the second image, black where it is to be ignored", {"type": file, "metavar": "PICTURE"}),
+)
+FALSE_ALARMS: Options = (
+    ("--false-alarms", "say so if this share of unrelated pairs reaches the evidence of the two images, default 1e-3",
+     {"type": false_alarms, "dest": "least_evidence", "default": "1e-3", "metavar": "RATE"}),
+)
+OUTPUTS: Options = (
+    ("-o --output", "draw kept and flagged matches, e.g. matches.png", {"type": file, "metavar": "PICTURE"}),
+    ("--structures", "draw each structure in a separate colour", {"type": file, "metavar": "PICTURE"}),
+    ("--scores", "draw matches in the colours of their anomaly scores", {"type": file, "metavar": "PICTURE"}),
+    ("--html", "write a page on which every match can be looked at; needs the extra html", {"type": file, "metavar": "FILE.html"}),
+    ("--save", "save points, mask, scores, models and motions for numpy.load", {"type": file, "metavar": "FILE.npz"}),
+    ("--show", "which matches --output draws, default both", {"choices": ("both", "kept", "flagged")}),
+    ("--json", "print one JSON object in place of the table", {"action": "store_true"}),
+    ("--fail-below", "exit with status 1 if fewer than N matches are kept", {"type": count, "metavar": "N"}),
+)
+# fmt: on
+
+
 def add_parser(commands: Commands) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
@@ -50,48 +82,10 @@ def add_parser(commands: Commands) -> None:
         epilog="Exit status: 0; 1 as --fail-below asks; 2 if the input cannot be used.",
     )
     parser.add_argument("images", type=file, nargs=2, metavar="IMG", help="the two images, of any sizes")
-    _add_matching(parser.add_argument_group("matching"))
-    filtering = parser.add_argument_group("filtering")
-    add_filtering_options(filtering)
-    filtering.add_argument(
-        "--false-alarms", type=false_alarms, dest="least_evidence", default="1e-3", metavar="RATE",
-        help="say so if this share of unrelated pairs reaches the evidence of the two images, default 1e-3",
-    )  # fmt: skip
-    _add_outputs(parser.add_argument_group("output"))
+    groups = {"matching": MATCHING, "filtering": FILTERING + FALSE_ALARMS, "output": OUTPUTS}
+    for title, options in groups.items():
+        add_options(parser.add_argument_group(title), options)
     parser.set_defaults(run=run)
-
-
-def _add_matching(group: argparse._ArgumentGroup) -> None:
-    limits = ", ".join(f"{most} of {name.upper()}" for name, most in MOST_KEYPOINTS.items())
-    words = f"kind of feature, default sift; at most {limits}"
-    group.add_argument("--features", choices=tuple(MOST_KEYPOINTS), default="sift", help=words)
-    group.add_argument(
-        "--ratio", type=number("a number above 0 and at most 1", most=1), default=RATIO, metavar="R",
-        help=f"keep a match whose descriptor distance is below R times the second best one's, default {RATIO}; 1: nearly all",
-    )  # fmt: skip
-    group.add_argument(
-        "--max-size", type=number("a whole number of at least 32", convert=int, least=32), default=MAX_SIZE, metavar="PIXELS",
-        help=f"detect features in images shrunk to this longer side, default {MAX_SIZE}; SIFT takes about 0.2 GB a megapixel",
-    )  # fmt: skip
-    for image, name in (("1", "first"), ("2", "second")):
-        words = f"a picture as large as the {name} image, black where it is to be ignored"
-        group.add_argument(f"--mask{image}", type=file, metavar="PICTURE", help=words)
-
-
-def _add_outputs(group: argparse._ArgumentGroup) -> None:
-    for names, metavar, words in (
-        (("-o", "--output"), "PICTURE", "draw kept and flagged matches, e.g. matches.png"),
-        (("--structures",), "PICTURE", "draw each structure in a separate colour"),
-        (("--scores",), "PICTURE", "draw matches in the colours of their anomaly scores"),
-        (("--html",), "FILE.html", "write a page on which every match can be looked at; needs the extra html"),
-        (("--save",), "FILE.npz", "save points, mask, scores, models and motions for numpy.load"),
-    ):
-        group.add_argument(*names, type=file, metavar=metavar, help=words)
-    group.add_argument("--show", choices=("both", "kept", "flagged"), help="which matches --output draws, default both")
-    group.add_argument("--json", action="store_true", help="print one JSON object in place of the table")
-    group.add_argument(
-        "--fail-below", type=count, metavar="N", help="exit with status 1 if fewer than N matches are kept"
-    )
 
 
 def run(options: argparse.Namespace) -> int:

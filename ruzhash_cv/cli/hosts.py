@@ -9,10 +9,12 @@ from itertools import islice
 from typing import Any
 
 from ruzhash_cv.cli.common import (
+    FILTERING,
     MOST_JOBS,
     Commands,
     InputError,
-    add_filtering_options,
+    Options,
+    add_options,
     count,
     false_alarms,
     file,
@@ -21,74 +23,59 @@ from ruzhash_cv.cli.common import (
 )
 from ruzhash_cv.pipelines.colmap import verify
 from ruzhash_cv.pipelines.hloc import filter_matches
-from ruzhash_cv.pipelines.selection import LEAST_EVIDENCE
+from ruzhash_cv.pipelines.runs import LEAST_EVIDENCE
 
 #: Pairs whose reasons are printed if some could not be filtered.
 MOST_SHOWN = 20
 #: Options that are no arguments of the pipelines.
 OWN_OPTIONS = ("run", "max_megapixels")
 
+# fmt: off
+COLMAP: Options = (
+    ("database", "COLMAP's database, e.g. database.db", {"type": file, "metavar": "DATABASE"}),
+    ("--min-inliers", "leave out pairs with fewer, default 15", {"type": count, "default": 15, "metavar": "N"}),
+    ("--calibrated", "take the cameras of the database as known, or read none; default: those whose focal length is a prior",
+     {"action": argparse.BooleanOptionalAction, "default": None}),
+)
+HLOC: Options = (
+    ("features_h5", "what hloc wrote, e.g. features.h5", {"type": file, "metavar": "FEATURES"}),
+    ("matches_h5", "what hloc wrote, e.g. matches.h5", {"type": file, "metavar": "MATCHES"}),
+    ("pairs", "what hloc wrote, e.g. pairs.txt", {"type": file, "metavar": "PAIRS"}),
+    ("output", "a new file of the same layout as MATCHES", {"type": file, "metavar": "OUTPUT"}),
+    ("--reconstruction", "a COLMAP model whose cameras are known, to undistort by", {"type": file, "metavar": "DIR"}),
+)
+BOTH: Options = (
+    ("--n-jobs", "processes, default one for each processor; the result is the same",
+     {"type": number("a whole number above 0", MOST_JOBS, int), "default": -1, "metavar": "N"}),
+    ("--batch-size", "pairs a task and a transaction, default 100", {"type": count, "default": 100, "metavar": "N"}),
+    ("--all-structures", "keep all motions; default: the strongest, as mapping needs",
+     {"action": "store_false", "dest": "strongest_motion"}),
+    ("--least-evidence",
+     f"leave out pairs with less evidence, default {LEAST_EVIDENCE:g}; 100 also leaves out many that only look alike",
+     {"type": number("a number from 0 on", least=0), "default": LEAST_EVIDENCE, "metavar": "E"}),
+    ("--false-alarms", "in place of --least-evidence: the share of unrelated pairs to take for related, e.g. 1e-3",
+     {"type": false_alarms, "dest": "least_evidence", "default": argparse.SUPPRESS, "metavar": "RATE"}),
+    ("--overwrite", "replace what is there already", {"action": "store_true"}),
+    ("--report", "write a row for every pair, e.g. report.csv", {"type": file, "metavar": "FILE"}),
+    ("--html", "write DIR/index.html, a table of the pairs with a page for each, for any browser; needs the extra html",
+     {"type": file, "metavar": "DIR"}),
+    ("--images", "folder of the photographs, which --html shows", {"type": file, "metavar": "DIR"}),
+)
+HOSTS = (
+    ("colmap", verify, COLMAP, "filter the matches of a COLMAP database in place",
+     "Filter the matches of a COLMAP database in place, instead of COLMAP's geometric verification."),
+    ("hloc", filter_matches, HLOC, "filter the matches hloc wrote",
+     "Filter the matches hloc wrote into a new file, which hloc's reconstruction reads."),
+)
+# fmt: on
+
 
 def add_parser(commands: Commands) -> None:
     """Add both commands to the command line."""
-    parser = commands.add_parser(
-        "colmap",
-        help="filter the matches of a COLMAP database in place",
-        description="Filter the matches of a COLMAP database in place, instead of COLMAP's geometric verification.",
-    )
-    parser.add_argument("database", type=file, metavar="DATABASE", help="COLMAP's database, e.g. database.db")
-    parser.add_argument(
-        "--min-inliers", type=count, default=15, metavar="N", help="leave out pairs with fewer, default 15"
-    )
-    parser.add_argument(
-        "--calibrated", action=argparse.BooleanOptionalAction, default=None,
-        help="take the cameras of the database as known, or read none; default: those whose focal length is a prior",
-    )  # fmt: skip
-    _add_common(parser, verify)
-
-    parser = commands.add_parser(
-        "hloc",
-        help="filter the matches hloc wrote",
-        description="Filter the matches hloc wrote into a new file, which hloc's reconstruction reads.",
-    )
-    for name, text in (("features_h5", "features.h5"), ("matches_h5", "matches.h5"), ("pairs", "pairs.txt")):
-        metavar = name.partition("_")[0].upper()
-        parser.add_argument(name, type=file, metavar=metavar, help=f"what hloc wrote, e.g. {text}")
-    parser.add_argument("output", type=file, metavar="OUTPUT", help="a new file of the same layout as MATCHES")
-    words = "a COLMAP model whose cameras are known, to undistort by"
-    parser.add_argument("--reconstruction", type=file, metavar="DIR", help=words)
-    _add_common(parser, filter_matches)
-
-
-def _add_common(parser: argparse.ArgumentParser, pipeline: Callable[..., Any]) -> None:
-    add_filtering_options(parser)
-    parser.add_argument(
-        "--n-jobs", type=number("a whole number above 0", MOST_JOBS, int), default=-1, metavar="N",
-        help="processes, default one for each processor; the result is the same",
-    )  # fmt: skip
-    parser.add_argument(
-        "--batch-size", type=count, default=100, metavar="N", help="pairs a task and a transaction, default 100"
-    )
-    parser.add_argument(
-        "--all-structures", action="store_false", dest="strongest_motion",
-        help="keep all motions; default: the strongest, as mapping needs",
-    )  # fmt: skip
-    parser.add_argument(
-        "--least-evidence", type=number("a number from 0 on", least=0), default=LEAST_EVIDENCE, metavar="E",
-        help=f"leave out pairs with less evidence, default {LEAST_EVIDENCE:g}; 100 also leaves out many that only look alike",
-    )  # fmt: skip
-    parser.add_argument(
-        "--false-alarms", type=false_alarms, dest="least_evidence", default=argparse.SUPPRESS, metavar="RATE",
-        help="in place of --least-evidence: the share of unrelated pairs to take for related, e.g. 1e-3",
-    )  # fmt: skip
-    parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
-    parser.add_argument("--report", type=file, metavar="FILE", help="write a row for every pair, e.g. report.csv")
-    parser.add_argument(
-        "--html", type=file, metavar="DIR",
-        help="write DIR/index.html, a table of the pairs with a page for each, for any browser; needs the extra html",
-    )  # fmt: skip
-    parser.add_argument("--images", type=file, metavar="DIR", help="folder of the photographs, which --html shows")
-    parser.set_defaults(run=partial(_run, pipeline))
+    for name, pipeline, options, words, description in HOSTS:
+        parser = commands.add_parser(name, help=words, description=description)
+        add_options(parser, (*options, *FILTERING, *BOTH))
+        parser.set_defaults(run=partial(_run, pipeline))
 
 
 def _run(pipeline: Callable[..., Any], options: argparse.Namespace) -> None:

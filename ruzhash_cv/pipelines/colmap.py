@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from ruzhash_cv._extras import host
-from ruzhash_cv._validation import check_int, check_real, check_same_length
-from ruzhash_cv.correspondences import Matches, as_indices
+from ruzhash_cv._validation import check_int, check_real
 from ruzhash_cv.filtering import Model
-from ruzhash_cv.pipelines import selection
-from ruzhash_cv.pipelines.colmap_database import Database, Pair, opened
+from ruzhash_cv.pipelines.colmap_database import COLUMNS as COLUMNS
+from ruzhash_cv.pipelines.colmap_database import opened
+from ruzhash_cv.pipelines.colmap_database import two_view_geometry as two_view_geometry
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.pages import open_pages
-from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Report, Row
-from ruzhash_cv.pipelines.runs import Summary, run
-from ruzhash_cv.result import FilterResult
-
-#: Configurations of two views that COLMAP's mappers load: 0 and 1 are skipped since 4.2.1, 8 by the global mapper.
-DEGENERATE, CALIBRATED, UNCALIBRATED, PLANAR_OR_PANORAMIC = 1, 2, 3, 6
-COLUMNS = ("image_id1", "image_id2", "name1", "name2", "inliers", "config", *RESULT_COLUMNS)
+from ruzhash_cv.pipelines.report import Report
+from ruzhash_cv.pipelines.runs import LEAST_EVIDENCE, Summary, run
 
 
 def verify(
@@ -32,7 +22,7 @@ def verify(
     model: Model = "auto",
     threshold: float | None = None,
     min_inliers: int = 15,
-    least_evidence: float = selection.LEAST_EVIDENCE,
+    least_evidence: float = LEAST_EVIDENCE,
     strongest_motion: bool = True,
     keep_stationary: bool = True,
     calibrated: bool | None = None,
@@ -117,7 +107,7 @@ def verify(
     least_evidence = check_real(least_evidence, "least_evidence", inclusive=True)
     table = Report(None if report is None else Path(report), COLUMNS, path)
     # COLMAP's first pixel has its corner at 0.
-    with opened(path) as db, open_pages(html, images, corner=0.0) as pages:
+    with opened(path, calibrated, min_inliers, strongest_motion) as db, open_pages(html, images, corner=0.0) as pages:
         matched = db.pairs()
         if not matched:
             raise UnusableFile(f"{path} holds no matches: match its images first")
@@ -125,100 +115,7 @@ def verify(
         skipped = {tuple(map(str, pair)) for pair in set(matched) - set(todo)}
         table.start(lambda row: (str(row["image_id1"]), str(row["image_id2"])) in skipped)
         return run(
-            _Database(db, calibrated, min_inliers, strongest_motion), todo, table, pages, skipped=len(skipped),
+            db, todo, table, pages, skipped=len(skipped),
             least_evidence=least_evidence, batch_size=batch_size, progress=progress, n_jobs=n_jobs, rng=rng,
             model=model, threshold=threshold, keep_stationary=keep_stationary,
         )  # fmt: skip
-
-
-def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest: bool = True) -> Any:
-    """Return what was kept of a pair as a `pycolmap.TwoViewGeometry`, which COLMAP's mappers take as verified.
-
-    Parameters
-    ----------
-    result : FilterResult
-        Of points in COLMAP's pixels, in which (0.5, 0.5) is the middle of the first one; OpenCV's are those less 0.5. Where
-        cameras with distortion were given, its matrices are of undistorted pixels: do not keep F and H then.
-    matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2) or (n,)
-        The matches of the result, as indices of keypoints; see `as_correspondences`.
-    only_strongest : bool
-        Leave out matches that do not belong to the strongest rigid motion; False: all that were kept.
-
-    Returns
-    -------
-    pycolmap.TwoViewGeometry
-        ``config`` is that of the strongest motion: PLANAR_OR_PANORAMIC, with H, if no match shows parallax; CALIBRATED, with E, F, pose
-        and angle, if it has an essential matrix; else UNCALIBRATED, with F if it has one. It is DEGENERATE if nothing was kept. Each
-        match is in it once. F and H are of pixels without distortion.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument is not of a form above; the message names it and what arrived.
-
-    Examples
-    --------
-    >>> from ruzhash_cv import filter_points
-    >>> points = np.random.default_rng(0).uniform(0, 500, (60, 2))
-    >>> int(two_view_geometry(filter_points(points, 0.5 * points), np.stack([np.arange(60)] * 2, axis=1)).config)
-    6
-    """
-    if not isinstance(result, FilterResult):
-        raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
-    indices, _, _ = as_indices(matches)
-    check_same_length(result.inlier_mask, indices, "`result` and `matches`")
-    chosen = selection.matches_of_strongest(result) if only_strongest else result.inlier_mask
-    index = selection.strongest_motion(result)
-    motion = None if index is None else result.motions[index]
-    config, models = UNCALIBRATED if chosen.any() else DEGENERATE, dict[str, Any]()
-    if index is not None and motion is not None and chosen.any():
-        if motion.kind == "homography":
-            config, models = PLANAR_OR_PANORAMIC, {"H": motion.matrix}
-        elif motion.kind == "essential":
-            config, models = CALIBRATED, {"F": motion.fundamental, **_calibrated(result, index)}
-        else:
-            models = {"F": motion.fundamental}
-    # COLMAP wants every match once.
-    inliers = np.unique(indices[chosen], axis=0).astype(np.uint32)
-    return host("pycolmap", "colmap").TwoViewGeometry(config=config, inlier_matches=inliers, **models)
-
-
-def _calibrated(result: FilterResult, motion: int) -> dict[str, Any]:
-    """Return what COLMAP keeps of a calibrated motion beside F: E, the pose, and the median angle of rays, in radians."""
-    pose = result.camera_pose(motion=motion)
-    pycolmap, essential = host("pycolmap", "colmap"), np.cross(pose.translation, pose.rotation.T).T
-    moved = pycolmap.Rigid3d(pycolmap.Rotation3d(pose.rotation), pose.translation)
-    angle = float(np.radians(np.nan_to_num(pose.median_angle)))
-    return {"E": essential, "cam2_from_cam1": moved, "tri_angle": angle}
-
-
-@dataclass(frozen=True)
-class _Database:
-    """The `runs.Source` of a database."""
-
-    files: Database
-    calibrated: bool | None
-    min_inliers: int
-    strongest_motion: bool
-
-    def task(self, pair: Pair) -> tuple[Any, ...]:
-        """Return the points of a pair and its known cameras."""
-        cameras = self.files.cameras(pair, self.calibrated)
-        return (pair, *self.files.points(pair), {} if cameras is None else {"cameras": cameras})
-
-    def entry(self, pair: Pair, result: FilterResult, related: bool) -> tuple[Any, int, Row]:
-        """Return the geometry of a pair, None if it is to be left without one, its inliers, and its cells of the report."""
-        # The matches of a pair that failed may be unreadable.
-        matches = (
-            self.files.matches(pair) if result.inlier_mask.any() else np.zeros((len(result.inlier_mask), 2), np.uint32)
-        )
-        geometry = two_view_geometry(result, matches, only_strongest=self.strongest_motion)
-        n_inliers = len(geometry.inlier_matches)
-        if n_inliers < self.min_inliers or not related:
-            geometry = None
-        cells = *pair, *self.files.names_of(pair), n_inliers, None if geometry is None else int(geometry.config)
-        return geometry, 0 if geometry is None else n_inliers, dict(zip(COLUMNS, cells, strict=False))
-
-    def write(self, entries: list[tuple[Pair, Any, bool]]) -> None:
-        """Write geometries; the rows of pairs that could not be filtered stay."""
-        self.files.replace((pair, geometry) for pair, geometry, failed in entries if not failed)

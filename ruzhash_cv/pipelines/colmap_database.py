@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 import signal
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,8 +16,13 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._extras import host
-from ruzhash_cv.cameras import Camera, Cameras
-from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_space, locked
+from ruzhash_cv._validation import check_same_length
+from ruzhash_cv.cameras import Camera
+from ruzhash_cv.correspondences import Matches, as_indices
+from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_space, locked, reason_of
+from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Row
+from ruzhash_cv.pipelines.runs import chosen_matches, strongest_motion
+from ruzhash_cv.result import FilterResult
 
 #: Images whose keypoints are held in memory.
 CACHED_IMAGES = 1000
@@ -36,25 +40,26 @@ FALSE_SIZES = (
 )
 #: Two-view geometries that were verified; COLMAP before 4.2 writes others if it skips verification.
 VERIFIED = "SELECT pair_id FROM two_view_geometries WHERE config != 0"
+#: Configurations of two views that COLMAP's mappers load: 0 and 1 are skipped since 4.2.1, 8 by the global mapper.
+DEGENERATE, CALIBRATED, UNCALIBRATED, PLANAR_OR_PANORAMIC = 1, 2, 3, 6
+#: Of the report.
+COLUMNS = ("image_id1", "image_id2", "name1", "name2", "inliers", "config", *RESULT_COLUMNS)
+#: What pycolmap raises.
+RAISED = RuntimeError, TypeError, ValueError
 #: Seconds to wait for another process's transaction.
 PATIENCE = 1.0
 
 Pair: TypeAlias = tuple[int, int]
-Matches = NDArray[np.uint32]
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What SQLite says of a database: the pairs that are verified, and the pairs and images whose rows have a false size, and why."""
-
-    verified: set[int]
-    matches: dict[int, str]
-    keypoints: dict[int, str]
+Indices: TypeAlias = NDArray[np.uint32]
+#: What SQLite says of a database: the numbers of verified pairs, and of pairs and images whose rows have a false size, and why.
+Checked: TypeAlias = tuple[set[int], dict[int, str], dict[int, str]]
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Database]:
-    """Open an existing COLMAP database that can be written to.
+def opened(
+    path: Path, calibrated: bool | None = None, min_inliers: int = 1, only_strongest: bool = True
+) -> Iterator[Database]:
+    """Open an existing COLMAP database that can be written to; for the options see `verify`.
 
     `UnusableFile` if it is missing, of another kind, damaged, locked or read-only; it stays as it was then. Or if it cannot be
     closed, for a full disk.
@@ -76,7 +81,7 @@ def opened(path: Path) -> Iterator[Database]:
         finally:
             pycolmap.logging.minloglevel = level
         try:
-            yield Database(path, database, checked)
+            yield Database(path, database, checked, calibrated, min_inliers, only_strongest)
         except BaseException:
             with suppress(UnusableFile):
                 _close(path, database)
@@ -91,23 +96,7 @@ def _close(path: Path, database: Any) -> None:
     except RuntimeError as error:
         # The destructor would close it again, which ends the process.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))
-        raise UnusableFile(f"cannot close {path}: {_reason(error)}") from None
-
-
-@contextmanager
-def _in_one_line(failure: str) -> Iterator[None]:
-    """Turn pycolmap's errors into an `UnusableFile` of one line."""
-    try:
-        yield
-    except UnusableFile:
-        raise
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise UnusableFile(f"{failure}: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    """Return the last line of COLMAP's message, without the source location in brackets before it."""
-    return (str(error).strip().splitlines() or ["it is damaged"])[-1].rpartition("] ")[2]
+        raise UnusableFile(f"cannot close {path}: {reason_of(error)}") from None
 
 
 def _check(path: Path) -> Checked:
@@ -132,7 +121,7 @@ def _check(path: Path) -> Checked:
                 said = connection.execute(f"PRAGMA quick_check({table})").fetchone()[0]
                 if said != "ok":
                     raise UnusableFile(f"{path} is damaged: {' '.join(said.split())}")
-            checked = Checked(
+            checked = (
                 {pair for (pair,) in connection.execute(VERIFIED)},
                 _false_sizes(connection, "matches", "pair_id", "2"),
                 _false_sizes(connection, "keypoints", "image_id", "2, 4, 6"),
@@ -155,11 +144,21 @@ def _false_sizes(connection: sqlite3.Connection, table: str, key: str, cols: str
 
 
 class Database:
-    """An open `pycolmap.Database` and its path for messages; only the thread that opened it may call its methods."""
+    """The `runs.Source` of an open `pycolmap.Database`; only the thread that opened it may call its methods."""
 
-    def __init__(self, path: Path, database: Any, checked: Checked) -> None:
-        self._path, self._database, self._checked, self._unread = path, database, checked, f"cannot read {path}"
-        with _in_one_line(self._unread):
+    def __init__(
+        self,
+        path: Path,
+        database: Any,
+        checked: Checked,
+        calibrated: bool | None,
+        min_inliers: int,
+        only_strongest: bool,
+    ) -> None:
+        self._path, self._database, self._unread = path, database, f"cannot read {path}"
+        self._verified, self._false_matches, self._false_keypoints = checked
+        self._calibrated, self._min_inliers, self._only_strongest = calibrated, min_inliers, only_strongest
+        with as_unusable(self._unread, *RAISED):
             images = database.read_all_images()
             self._names = {image.image_id: image.name for image in images}
             self._camera_ids = {image.image_id: image.camera_id for image in images}
@@ -179,20 +178,20 @@ class Database:
     def pairs(self) -> list[Pair]:
         """Return the image ids of the pairs that have raw matches."""
         to_images = host("pycolmap", "colmap").pair_id_to_image_pair
-        with _in_one_line(self._unread):
-            numbers = [*self._database.read_num_matches()[0], *self._checked.matches]
+        with as_unusable(self._unread, *RAISED):
+            numbers = [*self._database.read_num_matches()[0], *self._false_matches]
             return [to_images(number) for number in dict.fromkeys(numbers)]
 
     def is_verified(self, pair: Pair) -> bool:
         """Return whether a pair has a two-view geometry, be it one without matches."""
-        return _number(pair) in self._checked.verified
+        return _number(pair) in self._verified
 
-    def matches(self, pair: Pair) -> Matches:
+    def matches(self, pair: Pair) -> Indices:
         """Return the raw matches of a pair, shape (m, 2)."""
-        if wrong := self._checked.matches.get(_number(pair)):
+        if wrong := self._false_matches.get(_number(pair)):
             raise UnusableFile(f"its matches are {wrong}")
-        with _in_one_line(self._unread):
-            matches: Matches = self._database.read_matches(*pair)
+        with as_unusable(self._unread, *RAISED):
+            matches: Indices = self._database.read_matches(*pair)
         return matches
 
     def points(self, pair: Pair) -> tuple[Array, Array]:
@@ -200,28 +199,39 @@ class Database:
         first, second = (self._points_of(*side) for side in zip(pair, self.matches(pair).T, strict=True))
         return first, second
 
-    def cameras(self, pair: Pair, calibrated: bool | None) -> Cameras | None:
-        """Return a pair's known cameras, None if there are none: all if `calibrated`; None: those of a prior focal length."""
-        first, second = (self._camera_of(image, calibrated) for image in pair)
-        return None if first is None and second is None else (first, second)
+    def task(self, pair: Pair) -> tuple[Any, ...]:
+        """Return the points of a pair and its known cameras."""
+        cameras = tuple(map(self._known_camera, pair))
+        return (pair, *self.points(pair), {} if cameras == (None, None) else {"cameras": cameras})
 
-    def _camera_of(self, image: int, calibrated: bool | None) -> Camera | None:
-        camera = self._cameras.get(self._camera_ids.get(image))
-        trusted = camera is not None and (camera.has_prior_focal_length if calibrated is None else calibrated)
-        if not trusted:
+    def _known_camera(self, image: int) -> Camera | None:
+        camera, known = self._cameras.get(self._camera_ids.get(image)), self._calibrated
+        if camera is None or not (camera.has_prior_focal_length if known is None else known):
             return None
         try:
             return Camera.from_colmap(camera)
         except ValueError as error:
             raise UnusableFile(f"the camera of image {self._names.get(image, image)} is unusable: {error}") from None
 
-    def replace(self, geometries: Iterable[tuple[Pair, Any]]) -> None:
-        """Write two-view geometries in one transaction in place of those there are; None: leave a pair without."""
-        geometries = list(geometries)
+    def entry(self, pair: Pair, result: FilterResult, related: bool) -> tuple[Any, int, Row]:
+        """Return the geometry of a pair, None if it is to be left without one, its inliers, and its cells of the report."""
+        # The matches of a pair that failed may be unreadable.
+        kept = result.inlier_mask.any()
+        matches = self.matches(pair) if kept else np.zeros((len(result.inlier_mask), 2), np.uint32)
+        geometry = two_view_geometry(result, matches, only_strongest=self._only_strongest)
+        n_inliers = len(geometry.inlier_matches)
+        if n_inliers < self._min_inliers or not related:
+            geometry = None
+        cells = *pair, *self.names_of(pair), n_inliers, None if geometry is None else int(geometry.config)
+        return geometry, 0 if geometry is None else n_inliers, dict(zip(COLUMNS, cells, strict=False))
+
+    def write(self, entries: list[tuple[Pair, Any, bool]]) -> None:
+        """Write geometries in one transaction, in place of those there are; the rows of pairs that could not be filtered stay."""
+        geometries = [(pair, geometry) for pair, geometry, failed in entries if not failed]
         size = sum(geometry.inlier_matches.nbytes for _, geometry in geometries if geometry is not None)
         check_space(self._path, 2 * size)  # in the write-ahead log, and in the file
         with (
-            _in_one_line(f"cannot write to {self._path}"),
+            as_unusable(f"cannot write to {self._path}", *RAISED),
             host("pycolmap", "colmap").DatabaseTransaction(self._database),
         ):
             for pair, geometry in geometries:
@@ -230,9 +240,9 @@ class Database:
                 if geometry is not None:
                     self._database.write_two_view_geometry(*pair, geometry)
 
-    def _points_of(self, image: int, rows: Matches) -> Array:
+    def _points_of(self, image: int, rows: Indices) -> Array:
         name = self._names.get(image, image)
-        if wrong := self._checked.keypoints.get(image):
+        if wrong := self._false_keypoints.get(image):
             raise UnusableFile(f"the keypoints of image {name} are {wrong}")
         keypoints = self._keypoints(image)
         if len(rows) and rows.max() >= len(keypoints):
@@ -240,7 +250,7 @@ class Database:
         return keypoints[rows].astype(np.float64)
 
     def _read_keypoints(self, image: int) -> NDArray[np.float32]:
-        with _in_one_line(self._unread):
+        with as_unusable(self._unread, *RAISED):
             keypoints: NDArray[np.float32] = self._database.read_keypoints(image)[:, :2].copy()
         return keypoints
 
@@ -248,3 +258,62 @@ class Database:
 def _number(pair: Pair) -> int:
     """Return COLMAP's number of a pair."""
     return int(host("pycolmap", "colmap").image_pair_to_pair_id(*pair))
+
+
+def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest: bool = True) -> Any:
+    """Return what was kept of a pair as a `pycolmap.TwoViewGeometry`, which COLMAP's mappers take as verified.
+
+    Parameters
+    ----------
+    result : FilterResult
+        Of points in COLMAP's pixels, in which (0.5, 0.5) is the middle of the first one; OpenCV's are those less 0.5. Where
+        cameras with distortion were given, its matrices are of undistorted pixels: do not keep F and H then.
+    matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2) or (n,)
+        The matches of the result, as indices of keypoints; see `as_correspondences`.
+    only_strongest : bool
+        Leave out matches that do not belong to the strongest rigid motion; False: all that were kept.
+
+    Returns
+    -------
+    pycolmap.TwoViewGeometry
+        ``config`` is that of the strongest motion: PLANAR_OR_PANORAMIC, with H, if no match shows parallax; CALIBRATED, with E, F, pose
+        and angle, if it has an essential matrix; else UNCALIBRATED, with F if it has one. It is DEGENERATE if nothing was kept. Each
+        match is in it once. F and H are of pixels without distortion.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not of a form above; the message names it and what arrived.
+
+    Examples
+    --------
+    >>> from ruzhash_cv import filter_points
+    >>> points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    >>> int(two_view_geometry(filter_points(points, 0.5 * points), np.stack([np.arange(60)] * 2, axis=1)).config)
+    6
+    """
+    if not isinstance(result, FilterResult):
+        raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
+    indices, _, _ = as_indices(matches)
+    check_same_length(result.inlier_mask, indices, "`result` and `matches`")
+    pycolmap = host("pycolmap", "colmap")
+    chosen, index = chosen_matches(result, only_strongest), strongest_motion(result)
+    motion = None if index is None else result.motions[index]
+    config, models = UNCALIBRATED if chosen.any() else DEGENERATE, dict[str, Any]()
+    if index is not None and motion is not None and chosen.any():
+        if motion.kind == "homography":
+            config, models = PLANAR_OR_PANORAMIC, {"H": motion.matrix}
+        elif motion.kind == "essential":
+            pose = result.camera_pose(motion=index)
+            moved = pycolmap.Rigid3d(pycolmap.Rotation3d(pose.rotation), pose.translation)
+            essential, angle = (
+                np.cross(pose.translation, pose.rotation.T).T,
+                np.radians(np.nan_to_num(pose.median_angle)),
+            )
+            models = {"F": motion.fundamental, "E": essential, "cam2_from_cam1": moved, "tri_angle": float(angle)}
+            config = CALIBRATED
+        else:
+            models = {"F": motion.fundamental}
+    # COLMAP wants every match once.
+    inliers = np.unique(indices[chosen], axis=0).astype(np.uint32)
+    return pycolmap.TwoViewGeometry(config=config, inlier_matches=inliers, **models)

@@ -23,19 +23,24 @@ class UnusableFile(ValueError):  # noqa: N818
 
 
 @contextmanager
-def as_unusable(failure: str) -> Iterator[None]:
-    """Turn an error of the file system into an `UnusableFile`."""
+def as_unusable(failure: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn errors of the file system, and of other kinds, into an `UnusableFile`."""
+    caught: tuple[type[Exception], ...] = (OSError, *kinds)
     try:
         yield
-    except BrokenPipeError:  # of stdout, which nobody reads any more
+    except (UnusableFile, BrokenPipeError):  # the latter of stdout, which nobody reads any more
         raise
-    except OSError as error:
-        raise UnusableFile(f"{failure}: {error.strerror or in_one_line(error)}") from None
+    except caught as error:
+        raise UnusableFile(f"{failure}: {reason_of(error)}") from None
 
 
-def in_one_line(error: Exception) -> str:
-    """Return the message of a library's error in one line."""
-    return " ".join(str(error).split()) or type(error).__name__
+def reason_of(error: Exception) -> str:
+    """Return the message of a library's error in one line, of COLMAP's the last without the source location in brackets before it."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    lines = str(error).strip().splitlines()
+    last = lines[-1].rpartition("] ")[2] if lines and "] " in lines[-1] else " ".join(" ".join(lines).split())
+    return last or type(error).__name__
 
 
 def check_space(path: Path, size: int = 0) -> None:

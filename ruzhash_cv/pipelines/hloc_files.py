@@ -15,16 +15,25 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._extras import host
+from ruzhash_cv.cameras import Camera
 from ruzhash_cv.pipelines.files import (
     UnusableFile,
     as_unusable,
     check_space,
-    in_one_line,
     locked,
     parts_of,
+    reason_of,
     written_beside,
 )
-from ruzhash_cv.pipelines.runs import Names
+from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Row
+from ruzhash_cv.pipelines.runs import Names, chosen_matches
+from ruzhash_cv.result import FilterResult
+
+#: COLMAP's pixels are OpenCV's, which hloc's features have, and so much more.
+PIXEL_CENTRE = 0.5
+MOST_INT16 = 32767
+#: Of the report.
+COLUMNS = ("name1", "name2", "inliers", *RESULT_COLUMNS)
 
 #: Images whose keypoints are held in memory.
 CACHED_IMAGES = 1000
@@ -98,10 +107,16 @@ def listed_pairs(
 
 
 class Files:
-    """hloc's features and matches, open for reading; `groups` has the stored group of each pair."""
+    """The `runs.Source` of hloc's features and matches, with the stored group of each pair. `output` is to be opened as a `target`."""
 
-    def __init__(self, features: Any, matches: Any, pairs: str | PathLike[str] | Iterable[Names]) -> None:
+    output: Any
+
+    def __init__(
+        self, features: Any, matches: Any, pairs: str | PathLike[str] | Iterable[Names], cameras: dict[str, Camera], target: Path,
+        only_strongest: bool
+    ) -> None:  # fmt: skip
         self._features, self._matches = features, matches
+        self._cameras, self._target, self._only_strongest = cameras, target, only_strongest
         self.keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
         self.groups = self._find(pairs)
 
@@ -111,8 +126,40 @@ class Files:
 
     def points(self, pair: Names) -> tuple[Array, Array]:
         """Return the matched keypoints of a pair, (m, 2) each."""
-        rows, partners = self.matched(pair)
+        rows, partners = self._matched(pair)
         return self.keypoints(pair[0])[rows], self.keypoints(pair[1])[partners]
+
+    def task(self, pair: Names) -> tuple[Any, ...]:
+        """Return the matched keypoints of a pair, (m, 2) each, and its known cameras."""
+        first, second = self.points(pair)
+        cameras = tuple(map(self._cameras.get, pair))
+        if cameras == (None, None):
+            return pair, first, second
+        return pair, first + PIXEL_CENTRE, second + PIXEL_CENTRE, {"cameras": cameras}
+
+    def entry(self, pair: Names, result: FilterResult, related: bool) -> tuple[Any, int, Row]:
+        """Return the datasets of a group, its matches with -1 for the rejected and their scores, its inliers, and its cells."""
+        size = 0
+        with suppress(UnusableFile):
+            size = len(self._entries(pair))
+        matches, scores = np.full(size, -1, np.int16), np.zeros(size, np.float16)
+        if related:
+            rows, partners = self._matched(pair)
+            kept = chosen_matches(result, self._only_strongest)
+            if len(self.keypoints(pair[1])) > MOST_INT16:
+                matches = matches.astype(np.int32)
+            matches[rows[kept]] = partners[kept]
+            scores[rows] = 1.0 - result.anomaly_scores
+        inliers = int((matches >= 0).sum())
+        datasets = {"matches0": matches, "matching_scores0": scores}
+        return datasets, inliers, dict(zip(COLUMNS, (*pair, inliers), strict=False))
+
+    def write(self, entries: list[tuple[Names, Any, bool]]) -> None:
+        """Write groups; one of a pair that could not be filtered has no match."""
+        for pair, datasets, _ in entries:
+            check_space(self._target)
+            for name, values in datasets.items():
+                self.output.create_dataset(f"{self.groups[pair]}/{name}", data=values)
 
     def _find(self, pairs: str | PathLike[str] | Iterable[Names]) -> dict[Names, str]:
         """Return the stored group of every pair, by its names in the order of the group.
@@ -148,13 +195,13 @@ class Files:
                     return group, (first, second)
         raise UnusableFile(f"{where}no matches of {one!r} and {two!r} in {self._matches.filename}")
 
-    def entries(self, pair: Names) -> NDArray[Any]:
+    def _entries(self, pair: Names) -> NDArray[Any]:
         """Return the stored matches of a pair: for each keypoint of the first image its partner, or -1."""
         return _dataset(self._matches, f"{self.groups[pair]}/matches0", "iu", 1)
 
-    def matched(self, pair: Names) -> tuple[Rows, Rows]:
+    def _matched(self, pair: Names) -> tuple[Rows, Rows]:
         """Return the keypoints of both images that are matched."""
-        entries = self.entries(pair)
+        entries = self._entries(pair)
         rows = np.flatnonzero(entries != -1)
         partners = entries[rows].astype(np.int64)
         if entries.dtype == np.int16:
@@ -201,7 +248,7 @@ def _is_there(file: Any, name: str) -> bool:
                 here = here[level]
             return True
         except SPOILT as error:
-            raise UnusableFile(f"{file.filename} is no HDF5 file, or a spoilt one: {in_one_line(error)}") from None
+            raise UnusableFile(f"{file.filename} is no HDF5 file, or a spoilt one: {reason_of(error)}") from None
     return False
 
 
@@ -225,3 +272,10 @@ def _dataset(file: Any, name: str, kinds: str, n_dimensions: int) -> NDArray[Any
     raise UnusableFile(
         f"{file.filename}: {name} must hold {words} in {n_dimensions} dimensions, got {dataset.dtype} in {len(shape)}"
     )
+
+
+def cameras_of(model: Path) -> dict[str, Camera]:
+    """Return the cameras of a COLMAP model's images, by the images' names."""
+    with as_unusable(f"cannot read the cameras of {model}", RuntimeError, ValueError):
+        read = host("pycolmap", "colmap").Reconstruction(model)
+        return {image.name: Camera.from_colmap(read.cameras[image.camera_id]) for image in read.images.values()}

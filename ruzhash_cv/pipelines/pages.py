@@ -15,7 +15,7 @@ from ruzhash_cv._arrays import Array
 from ruzhash_cv._extras import host
 from ruzhash_cv.pipelines.features import Image, read_image
 from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, locked, write_text, written_beside
-from ruzhash_cv.report.numbers import pair_as_dict
+from ruzhash_cv.report.numbers import pair_as_dict, row_as_dict
 from ruzhash_cv.report.photos import Photo, as_jpeg, data_address
 from ruzhash_cv.result import FilterResult
 
@@ -92,21 +92,7 @@ class Pages:
         points = (np.full((len(result.labels), 2), np.nan),) * 2 if points is None else points
         photos = [self._photo(*side) for side in zip(names, points, sizes, strict=True)]
         pair, name = pair_as_dict(photos, *points, result), _digest(*names)
-        matches, kept = len(pair["columns"]["kept"]), sum(pair["columns"]["kept"])
-        row = {
-            "id": name,
-            "image1": photos[0].name,
-            "image2": photos[1].name,
-            "thumbnail1": _thumbnail(photos[0]),
-            "thumbnail2": _thumbnail(photos[1]),
-            "matches": matches,
-            "kept": kept,
-            "share": round(kept / max(matches, 1), 4),
-            "structures": len(result.models),
-            "motions": len(result.motions),
-            "evidence": round(result.evidence, 1),
-            "reason": result.reason or "",
-        }
+        row = row_as_dict(name, photos, [_thumbnail(photo) for photo in photos], result, pair["columns"]["kept"])
         with as_unusable(f"cannot write to {self._path}"):
             write_text(self._path / "pairs" / f"{name}.js", f"hold({as_script(pair)});\n")
             with (self._path / ROWS).open("a", encoding="utf-8") as file:

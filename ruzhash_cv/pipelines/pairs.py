@@ -196,7 +196,7 @@ def _run_batch(parent: int, options: Mapping[str, Any], tasks: list[Task]) -> li
     # Workers of Dask and Ray have other parents. A worker of loky may have lost its parent before its first call.
     if parent != os.getpid() and (parent == os.getppid() or current_process().name.startswith("Loky")):
         _follow(parent)
-    return [run_task(task, options) for task in tasks]
+    return [_answer(task, options) for task in tasks]
 
 
 @functools.cache
@@ -298,22 +298,16 @@ def _check_names(options: Mapping[str, Any], where: str) -> None:
         raise TypeError(f"{where} got an unexpected option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
 
 
-def run_task(task: Task, options: Mapping[str, Any]) -> Answer:
+def _answer(task: Task, options: Mapping[str, Any]) -> Answer:
     """Return the answer to a pair, whatever happens."""
     failure = task.failure
     if failure is None:
         try:
-            own = {**options, **task.own}
-            result = filter_points(task.points1, task.points2, rng=task.seed, **own)
+            result = filter_points(task.points1, task.points2, rng=task.seed, **{**options, **task.own})
             return task.key, result, False
         except Exception as error:
             failure = _described(error)
     return task.key, flagged(len(task.points1), failure), True
-
-
-def failed_task(key: Key, reason: str) -> Task:
-    """Return the task of a pair that has no points."""
-    return Task(key, 0, np.empty((0, 2)), np.empty((0, 2)), {}, reason)
 
 
 def flagged(n_matches: int, reason: str) -> FilterResult:

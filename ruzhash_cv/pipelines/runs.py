@@ -9,14 +9,19 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from ruzhash_cv._arrays import Array
-from ruzhash_cv.pipelines.pages import Pages
-from ruzhash_cv.pipelines.pairs import Task, failed_task, run_pairs
+import numpy as np
+
+from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv.pipelines.pages import Pages, Size
+from ruzhash_cv.pipelines.pairs import Task, run_pairs
 from ruzhash_cv.pipelines.report import Report, Row, row_of
 from ruzhash_cv.result import FilterResult
 
 Item = TypeVar("Item")
 Names: TypeAlias = tuple[str, str]
+
+#: Evidence from which a pair counts as showing one scene. Unrelated images reach far less; fronts that look alike reach it too.
+LEAST_EVIDENCE = 50.0
 
 
 @dataclass(frozen=True)
@@ -51,25 +56,17 @@ class Summary:
     not_shown: dict[str, str] = field(default_factory=dict)
 
 
-class Files(Protocol):
-    """The files of another program, open for reading. A pair is what the program calls it."""
+class Source(Protocol):
+    """The files of another program, which `run` reads pairs from and writes them to. A pair is what the program calls it."""
 
     def names_of(self, pair: Any) -> Names:
         """Return the names of a pair's images."""
 
-    def size_of(self, pair: Any, side: int) -> tuple[int, int] | None:
+    def size_of(self, pair: Any, side: int) -> Size:
         """Return width and height of one of a pair's images, None if the files do not hold them."""
 
     def points(self, pair: Any) -> tuple[Array, Array]:
         """Return the matched points of a pair, (m, 2) each; `UnusableFile` says what is wrong with them."""
-
-
-class Source(Protocol):
-    """What `run` reads pairs from, and writes them to."""
-
-    @property
-    def files(self) -> Files:
-        """The files."""
 
     def task(self, pair: Any) -> tuple[Any, ...]:
         """Return a pair for `run_pairs`; ValueError says what is wrong with it."""
@@ -99,7 +96,6 @@ def run(
     """Filter pairs, and write them batch by batch; `options` are those of `run_pairs`."""
     since, kept, n_matches, n_inliers = time.perf_counter(), 0, 0, 0
     left_out: dict[Names, str] = {}
-    files = source.files
     answers = run_pairs(_tasks(source, pairs), batch_size=batch_size, **options)
     for batch in _in_batches(_with_bar(answers, progress, len(pairs)), batch_size):
         entries, rows = [], []
@@ -109,13 +105,13 @@ def run(
             rows.append({**cells, **row_of(result)})
             kept, n_matches, n_inliers = kept + (inliers > 0), n_matches + len(result.inlier_mask), n_inliers + inliers
             if failed:
-                left_out[files.names_of(pair)] = str(result.reason)
+                left_out[source.names_of(pair)] = str(result.reason)
         # The report comes first: if the run is killed in between, the next one drops these rows and does their pairs again.
         report.add(rows)
         if pages is not None:
             for pair, result, failed in batch:
-                sizes = files.size_of(pair, 0), files.size_of(pair, 1)
-                pages.add(files.names_of(pair), None if failed else files.points(pair), result, sizes)
+                sizes = source.size_of(pair, 0), source.size_of(pair, 1)
+                pages.add(source.names_of(pair), None if failed else source.points(pair), result, sizes)
         source.write(entries)
     seconds = time.perf_counter() - since
     not_shown = {} if pages is None else pages.not_shown
@@ -127,7 +123,7 @@ def _tasks(source: Source, pairs: Iterable[Any]) -> Iterator[tuple[Any, ...] | T
         try:
             yield source.task(pair)
         except ValueError as error:  # UnusableFile too
-            yield failed_task(pair, str(error))
+            yield Task(pair, 0, np.empty((0, 2)), np.empty((0, 2)), {}, str(error))
 
 
 def _in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -144,3 +140,16 @@ def _with_bar(items: Iterable[Item], shown: bool | None, total: int) -> Iterable
     disable = sys.stderr is None or (None if shown is None else not shown)  # `2>&-` leaves none
     bar: Iterable[Item] = tqdm(items, disable=disable, total=total, unit="pair")
     return bar
+
+
+def strongest_motion(result: FilterResult) -> int | None:
+    """Return the index into `motions` of the motion of most matches, None if there is none; stationary matches are no motion."""
+    return next((index for index, motion in enumerate(result.motions) if not motion.stationary), None)
+
+
+def chosen_matches(result: FilterResult, only_strongest: bool) -> Mask:
+    """Return the mask (n,) of the matches to write: those of the strongest motion, or all that were kept."""
+    index = strongest_motion(result) if only_strongest else None
+    if index is None:
+        return result.inlier_mask & (not only_strongest)
+    return np.asarray(result.motion_labels == index)

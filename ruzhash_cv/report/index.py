@@ -30,10 +30,8 @@ from bokeh.models import (
 from bokeh.palettes import Viridis256
 from bokeh.plotting import figure
 
-#: Of a pair; `share` is kept / matches.
-COLUMNS = (
-    "id", "image1", "image2", "thumbnail1", "thumbnail2", "matches", "kept", "share", "structures", "motions", "evidence", "reason",
-)  # fmt: skip
+from ruzhash_cv.report.numbers import COLUMNS
+
 #: Evidence that the slider and the colours end at.
 MOST_EVIDENCE = 200
 ROW_HEIGHT = 58

@@ -19,6 +19,10 @@ from ruzhash_cv.result import FilterResult
 
 #: What a match's probability is called.
 PROBABILITY = "probability"
+#: Of a row of the index: of a pair; `share` is kept / matches.
+COLUMNS = (
+    "id", "image1", "image2", "thumbnail1", "thumbnail2", "matches", "kept", "share", "structures", "motions", "evidence", "reason",
+)  # fmt: skip
 
 
 def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result: FilterResult) -> dict[str, Any]:
@@ -34,12 +38,10 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
     for number, part in enumerate(parts):
         part_of[part.rows] = number
     residuals, structures = _nearest(points1[shown], points2[shown], result, result.labels[shown])
+    places = (_rounded(values, 2) for values in (*points1[shown].T, *points2[shown].T))
     columns = {
         "row": np.flatnonzero(shown).tolist(),
-        "x1": _rounded(points1[shown, 0], 2),
-        "y1": _rounded(points1[shown, 1], 2),
-        "x2": _rounded(points2[shown, 0], 2),
-        "y2": _rounded(points2[shown, 1], 2),
+        **dict(zip(("x1", "y1", "x2", "y2"), places, strict=True)),
         "kept": result.inlier_mask[shown].astype(int).tolist(),
         "probability": _rounded(result.inlier_probabilities[shown], 4),
         "residual": [value if value < np.inf else None for value in _rounded(residuals, 3)],
@@ -59,6 +61,17 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
             for name, model, *_ in printing.table(result)
         ],
     }
+
+
+def row_as_dict(
+    identity: str, photos: Sequence[Photo], thumbnails: Sequence[str], result: FilterResult, kept: Sequence[int]
+) -> dict[str, Any]:
+    """Return the row of a pair in the index, as JSON can hold it; `kept` has an entry for each match that its page shows."""
+    share = round(sum(kept) / max(len(kept), 1), 4)
+    counts = len(kept), sum(kept), share, len(result.models), len(result.motions)
+    names = [photo.name for photo in photos]
+    cells = identity, *names, *thumbnails, *counts, round(result.evidence, 1), result.reason or ""
+    return dict(zip(COLUMNS, cells, strict=True))
 
 
 def title_of(names: Sequence[str]) -> str:

@@ -74,6 +74,11 @@ def tables() -> dict[str, Any]:
 
 def figures(held: dict[str, Any]) -> dict[str, Any]:
     """Return both figures and both patches by name, and lists of the glyphs of each kind."""
+    text = "return value < 0 ? 'flagged' : part_names.data.text[value]"
+    words = {
+        "@residual": CustomJSHover(code="return Number.isFinite(value) ? `${value.toPrecision(3)} px` : 'unknown'"),
+        "@part": CustomJSHover(args={"part_names": held["part_names"]}, code=text),
+    }
     made: dict[str, Any] = {"backdrops": [], "dots": [], "crosses": [], "segments": []}
     for side in (1, 2):
         plot, photo = _empty(), held[f"photo{side}"]
@@ -87,7 +92,8 @@ def figures(held: dict[str, Any]) -> dict[str, Any]:
             _draw_ring(plot, held[name], side, size=14)
         active = [segments, crosses, dots]
         wheel = WheelZoomTool()
-        plot.add_tools(PanTool(), wheel, TapTool(renderers=active), _hover(active, held["part_names"]))
+        hover = HoverTool(renderers=active, tooltips=TOOLTIP, formatters=words, limit=1)
+        plot.add_tools(PanTool(), wheel, TapTool(renderers=active), hover)
         plot.toolbar.active_scroll = wheel
         for name, glyph in (("segments", segments), ("crosses", crosses), ("dots", dots)):
             made[name].append(glyph)
@@ -133,15 +139,6 @@ def _empty() -> Any:
     )  # fmt: skip
     plot.axis.visible = plot.grid.visible = False
     return plot
-
-
-def _hover(active: list[Any], part_names: ColumnDataSource) -> HoverTool:
-    """Return the tool that shows the numbers of the match under the pointer."""
-    pixels = CustomJSHover(code="return Number.isFinite(value) ? `${value.toPrecision(3)} px` : 'unknown'")
-    part = CustomJSHover(
-        args={"part_names": part_names}, code="return value < 0 ? 'flagged' : part_names.data.text[value]"
-    )
-    return HoverTool(renderers=active, tooltips=TOOLTIP, formatters={"@residual": pixels, "@part": part}, limit=1)
 
 
 def _draw_photo(plot: Any, photo: ColumnDataSource, alpha: float) -> Any:

@@ -30,24 +30,16 @@ class Photo:
     corner: float = -0.5
 
 
-def photo_of(image: NDArray[np.uint8], name: str, max_size: int) -> Photo:
-    """Return an image (h, w, 3) in BGR as JPEG whose longer side has at most `max_size` pixels."""
-    height, width = image.shape[:2]
-    return Photo(name, data_address(image, max_size), width, height)
-
-
 def data_address(image: NDArray[np.uint8], max_size: int) -> str:
-    """Return an address that holds the image itself."""
-    encoded = base64.b64encode(as_jpeg(image, max_size)).decode("ascii")
-    return f"data:image/jpeg;base64,{encoded}"
+    """Return an address that holds the image itself, as of `as_jpeg`."""
+    return f"data:image/jpeg;base64,{base64.b64encode(as_jpeg(image, max_size)).decode('ascii')}"
 
 
 def as_jpeg(image: NDArray[np.uint8], max_size: int) -> bytes:
-    """Return the bytes of a JPEG file."""
-    height, width = image.shape[:2]
-    scale = min(1.0, min(max_size, LARGEST_JPEG) / max(height, width))
+    """Return the bytes of a JPEG file of an image (h, w, 3) in BGR whose longer side has at most `max_size` pixels."""
+    scale = min(max_size, LARGEST_JPEG) / max(image.shape)
     shrunk: Any = image
     if scale < 1.0:
-        size = max(1, round(width * scale)), max(1, round(height * scale))
+        size = [max(1, round(side * scale)) for side in image.shape[1::-1]]
         shrunk = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
     return cv2.imencode(".jpg", shrunk, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])[1].tobytes()

@@ -13,7 +13,7 @@ from ruzhash_cv._validation import check_int
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import as_bgr, check_result, pairs_of
 from ruzhash_cv.report.numbers import pair_as_dict
-from ruzhash_cv.report.photos import photo_of
+from ruzhash_cv.report.photos import Photo, data_address
 from ruzhash_cv.result import FilterResult
 
 
@@ -79,6 +79,9 @@ def write_html(
     host("bokeh", "html")
     from ruzhash_cv.report.pages import pair_page
 
-    photos = [photo_of(image, str(name), max_size) for image, name in zip(images, names, strict=True)]
+    photos = [
+        Photo(str(name), data_address(image, max_size), image.shape[1], image.shape[0])
+        for image, name in zip(images, names, strict=True)
+    ]
     page = pair_page(pair_as_dict(photos, pairs.points1, pairs.points2, result))
     Path(path).write_text(page, encoding="utf-8")

@@ -39,12 +39,9 @@ def test_preferences_equal_the_dense_formula(shape: tuple[int, int], binary: boo
 
 
 def test_residuals_that_are_not_numbers_agree_with_nothing() -> None:
-    rows = embed_preferences([[np.nan, np.inf, -np.inf, 0.0]], sigma=1.0)
-    assert rows.toarray().tolist() == [[0, 0, 0, 1]]
-
-
-def test_an_infinite_residual_agrees_with_nothing_however_wide_the_noise() -> None:
-    assert embed_preferences([[np.inf, 1.0]], sigma=1e300, k=1e300).toarray().tolist() == [[0.0, 1.0]]
+    for wide in (1.0, 1e300):
+        rows = embed_preferences([[np.nan, np.inf, -np.inf, 0.0]], sigma=wide, k=wide)
+        assert rows.toarray().tolist() == [[0, 0, 0, 1]]
 
 
 def test_a_residual_of_exactly_eps_still_counts() -> None:
@@ -88,15 +85,6 @@ def test_distances_are_symmetric_bounded_and_the_same_for_sparse_rows(rows: np.n
         np.testing.assert_array_equal(distance(sparse.coo_array(rows)), full)
 
 
-def test_rows_that_share_nothing_are_at_distance_one() -> None:
-    rows = np.random.default_rng(0).random((40, 30)).astype(np.float32)
-    first, second = rows * ([1, 0] * 15), rows * ([0, 1] * 15)
-    for distance in (ruzicka_distance, tanimoto_distance, jaccard_distance):
-        found = distance(first, second)
-        assert found.max() <= 1.0
-        np.testing.assert_allclose(found, 1.0, atol=1e-14)
-
-
 def test_repeated_entries_of_a_sparse_row_are_summed() -> None:
     twice = sparse.csr_array((np.array([0.25, 0.25]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
     assert ruzicka_distance(twice, [[0.5, 0.0]]).item() == 0.0
@@ -105,12 +93,6 @@ def test_repeated_entries_of_a_sparse_row_are_summed() -> None:
 def test_two_rows_of_zeros_are_at_distance_one() -> None:
     for distance in (ruzicka_distance, tanimoto_distance, jaccard_distance):
         assert distance(np.zeros((2, 3))).tolist() == [[1, 1], [1, 1]]
-
-
-def test_all_three_distances_agree_on_binary_rows() -> None:
-    rows = (np.random.default_rng(0).random((9, 12)) < 0.4).astype(float)
-    np.testing.assert_allclose(ruzicka_distance(rows), jaccard_distance(rows), atol=1e-12)
-    np.testing.assert_allclose(tanimoto_distance(rows), jaccard_distance(rows), atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from report_cases import HEIGHT, WIDTH, two_planes
 
-from ruzhash_cv import cli
 from ruzhash_cv.pipelines.features import read_image
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.pages import open_pages
@@ -164,10 +163,3 @@ def test_names_in_any_bytes_and_with_html_are_data(tmp_path: Path) -> None:
     assert "</script>" not in text
     (row,) = held(tmp_path / "out" / "pairs.js")
     assert (row["image1"], row["image2"]) == ("</script>.png", "b\\xff.png")
-
-
-@pytest.mark.parametrize("command", ["colmap", "hloc"])
-def test_photographs_are_of_no_use_without_pages(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    files = ["no.db"] if command == "colmap" else ["no.h5"] * 4
-    assert cli.main([command, *files, "--images", "photos"]) == 2
-    assert "there is no --html" in capsys.readouterr().err

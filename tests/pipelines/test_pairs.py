@@ -213,12 +213,6 @@ def test_the_input_is_read_in_the_thread_that_takes_results() -> None:
 # Processes
 
 
-def test_without_joblib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "joblib", None)
-    with pytest.raises(ImportError, match=r'pip install "ruzhash-cv\[parallel\]"'):
-        filter_pairs([])
-
-
 def test_kernels_are_compiled_before_workers_start(monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
     monkeypatch.setattr(module, "warmup", lambda: order.append("kernels"))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
@@ -174,20 +172,6 @@ def test_a_page_without_matches_can_be_written(tmp_path: Path) -> None:
     image, nothing = np.zeros((30, 40), np.uint8), np.zeros((0, 2))
     page = written(tmp_path / "a.html", image, nothing, image, nothing, None, filter_points(nothing, nothing))
     assert pair_in(page)["columns"]["row"] == []
-
-
-@pytest.mark.parametrize("call", [lambda: write_html("a.html", *CASE.drawn), None])
-def test_without_bokeh_the_error_names_the_extra_before_any_work(
-    call: Callable[[], None] | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "bokeh", None)
-    message = 'this needs bokeh: pip install "ruzhash-cv[html]"'
-    if call is None:
-        assert cli.main(["filter", "no.jpg", "no.jpg", "--html", "out.html"]) == 2
-        assert capsys.readouterr().err == f"ruzhash-cv: error: {message}\n"
-    else:
-        with pytest.raises(ImportError, match=re.escape(message)):
-            call()
 
 
 def test_the_command_writes_a_page_of_two_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
