@@ -50,12 +50,11 @@ def draw(canvas: Canvas, groups: Sequence[Group], strip: Picture, *, markers_las
     most = np.inf if canvas.max_lines is None else canvas.max_lines
     thickness = max(1, round(_breadth(canvas, sum(min(size, most) for size in sizes))))
     breadths = [_breadth(canvas, sum(sizes) // 3 if markers_last else size) for size in sizes]
-    for group, breadth in zip(groups, breadths, strict=True):
-        _draw_lines(canvas, group, thickness)
-        if not markers_last:
-            _draw_markers(canvas, group, breadth)
-    if markers_last:
-        for group, breadth in zip(groups, breadths, strict=True):
+    styled = [*zip(groups, breadths, strict=True)]
+    for layer in [styled] if markers_last else [[each] for each in styled]:
+        for group, _ in layer:
+            _draw_lines(canvas, group, thickness)
+        for group, breadth in layer:
             _draw_markers(canvas, group, breadth)
     return np.vstack([canvas.picture, strip])
 

@@ -38,16 +38,10 @@ class Report:
         if path.suffix != ".csv":
             raise UnusableFile(f"a report is written as CSV: end {path.name!r} in .csv")
         check_writable(path, *inputs)
-        try:
-            if path.exists():
-                with as_unusable(f"cannot read {path}"):
-                    self._rows = self._read(path)
-        except UnusableFile:
-            raise
-        except (ValueError, csv.Error) as error:
-            raise UnusableFile(
-                f"{path} is no report that can be continued: {str(error).partition(chr(10))[0]}"
-            ) from None
+        if path.exists():
+            failure = f"{path} is no report that can be continued"
+            with as_unusable(failure, ValueError, csv.Error), as_unusable(f"cannot read {path}"):
+                self._rows = self._read(path)
 
     def start(self, is_kept: Callable[[Row], bool]) -> None:
         """Write the table anew, with those of its rows that stay."""
