@@ -67,9 +67,9 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 13_318,
+    "package": 12_817,
     "core": 4_956,
-    "tests": 14_797,
+    "tests": 14_144,
     "benchmarks": 6_766,
     "tests of benchmarks": 1_052,
 }
