@@ -110,7 +110,9 @@ def tables(found: pd.DataFrame, by_suite: tuple[str, ...] | None = None) -> str:
     parts, others = [markdown([DEFAULT, *suites], own)], found.drop(["problems", DEFAULT])
     measures = [field for field in MEASURES if field in found]  # not all were measured with earlier versions
     for title, fields, digits in (("mean over suites", measures, 4), ("F1", suites, 3)):
-        rows = others[others.index.isin(by_suite)] if fields is suites and by_suite else others
+        rows = others if fields is measures or by_suite is None else others[others.index.isin(by_suite)]
+        if rows.empty:
+            continue
         lines = [
             [str(name), *(shown(row[field], digits, row[f"{field} error"], "+") for field in fields)]
             for name, row in rows.iterrows()

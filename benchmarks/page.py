@@ -19,8 +19,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import times
-from evaluate import MEASURES
-from methods import LINES, MODELS, OURS, TUNED
+from methods import LINES, MODELS, OURS
 from report import RESULTS, markdown, shown
 
 matplotlib.use("Agg")
@@ -79,6 +78,8 @@ COLUMNS = {
     "no ratio test": tuple(f"mutual on photographed {scenes}" for scenes in ("planes", "rigid")),
     "repeated texture": SECTIONS["rendered"][0][4:],
 }
+#: Rows of the tables by suite: those of the README, and the package with one family.
+SHOWN = (*LINES, f"{OURS} homography", f"{OURS} fundamental")
 #: Measures beside the masks' accuracy, and the arguments of the page.
 BESIDE = {
     "near": "--half judge --seeds 5", "poses": "--suite posed --half both --seeds 3", "models": "--half judge --seeds 5",
@@ -147,22 +148,20 @@ def command(section: str) -> str:
     return f"python benchmarks/evaluate.py accuracy {SECTIONS[section][1]} --store"
 
 
-def accuracy_table(table: pd.DataFrame) -> str:
-    """One suite and half of `accuracy.csv`, by method."""
-    header = ["method", "F1", "lowest F1", "precision", "recall", "balanced accuracy", "AUC", "label error"]
-    header += ["median refit error (px)", "median ms", f"F1 of {OURS} minus this"]
-    lines = []
-    for method, row in table.sort_values("f1", ascending=False, kind="stable").iterrows():
-        title = f"{method} (tuned)" if method in TUNED else str(method)
-        line = [
-            title,
-            shown(row.f1, 3, row.f1_error),
-            shown(row.lowest_f1),
-            *(shown(row[name]) for name in MEASURES[1:6]),
-        ]
-        lines.append([*line, shown(row.refit_error, 2), shown(row.ms, 1)])
-        lines[-1].append("" if method == OURS else shown(row.lead, 3, row.lead_error, "+"))
-    return markdown(header, lines)
+def accuracy_tables(table: pd.DataFrame, suites: tuple[str, ...]) -> tuple[str, str]:
+    """F1 with its standard error, and precision / recall, by method and suite of `accuracy.csv`; the CSV has more."""
+    halves = [table.xs((suite, "judge")) for suite in suites]
+    scores, rates = [], []
+    for method in SHOWN:
+        rows = [half.loc[method] if method in half.index else None for half in halves]
+        if all(row is None for row in rows):
+            continue
+        title = method_title(method)
+        scores.append([title, *("" if row is None else shown(row.f1, 3, row.f1_error) for row in rows)])
+        rates.append([title, *("" if row is None else f"{row.precision:.3f}/{row.recall:.3f}" for row in rows)])
+    scores.append(["problems", *(str(half.problems.iloc[0]) for half in halves)])
+    titles = [suite_title(suite) for suite in suites]
+    return markdown(["F1", *titles], scores), markdown(["precision/recall", *titles], rates)
 
 
 def folded(title: str, text: str) -> str:
@@ -193,13 +192,9 @@ def ahead(table: pd.DataFrame) -> tuple[str, str]:
 
 
 def section(name: str, table: pd.DataFrame) -> str:
-    """For each suite's judge half a folded table; the command folded too."""
-    parts = []
-    for suite in SECTIONS[name][0]:
-        own = table.xs((suite, "judge"))
-        rows = accuracy_table(own.rename(index=method_title))
-        parts.append(folded(f"{suite_title(suite)}: {own.problems.iloc[0]} problems", rows))
-    return "\n\n".join([*parts, folded("Command", f"`{command(name)}`")])
+    """F1 on the judge half of each suite, and precision and recall folded; the command folded too."""
+    scores, rates = accuracy_tables(table, SECTIONS[name][0])
+    return "\n\n".join([scores, folded("Precision and recall", rates), folded("Command", f"`{command(name)}`")])
 
 
 def wins(table: pd.DataFrame) -> str:
@@ -323,9 +318,7 @@ def parts() -> dict[str, str]:
     ablation = ablation.rename(
         columns=lambda name: group_title(name.removesuffix(" error")) + " error" * name.endswith(" error")
     )
-    found["ablation"] = folded(
-        "Ablation tables", evaluate_ablation.tables(ablation, by_suite=tuple(evaluate_ablation.RULES))
-    )
+    found["ablation"] = folded("Ablation tables", evaluate_ablation.tables(ablation, by_suite=()))
     return found
 
 
