@@ -31,10 +31,11 @@ def listed(room: str) -> set[str]:
 
 
 def public(room: types.ModuleType) -> set[str]:
-    """Return the functions and classes that a room shows: of a package and `families` what it imports, of a module what it defines."""
+    """Return functions and classes of a room: of packages and `families` what they import, of modules what they define or export."""
     names = [name for name in dir(room) if not name.startswith("_") and callable(getattr(room, name))]
     if not hasattr(room, "__path__") and room is not families:
-        names = [name for name in names if inspect.getmodule(getattr(room, name)) is room]
+        exported = re.findall(r"import (\w+) as \1$", inspect.getsource(room), re.MULTILINE)
+        names = [name for name in names if inspect.getmodule(getattr(room, name)) is room or name in exported]
     return set(names)
 
 
