@@ -130,7 +130,8 @@ class FundamentalMatrices:
         first, second = np.where(~np.eye(len(planes), dtype=bool))
         matrices = planes.reshape(-1, 3, 3)[first]
         with np.errstate(all="ignore"):
-            homologies = planes.reshape(-1, 3, 3)[second] @ _adjugates(matrices)
+            # The transposed cofactors are the inverse but for a factor.
+            homologies = planes.reshape(-1, 3, 3)[second] @ _cofactors(planes[first]).reshape(-1, 3, 3).swapaxes(1, 2)
             usable = np.isfinite(homologies).all(axis=(1, 2))
             values, vectors = np.linalg.eig(homologies[usable])
         item, vector = np.nonzero(np.abs(values.imag) <= 1e-9 * np.abs(values))
@@ -163,10 +164,6 @@ class EssentialMatrices(FundamentalMatrices):
         _refine_kernel(rays, np.ascontiguousarray(weights), n_steps, fitted)
         return fitted
 
-    def step(self, data: Array, weights: Array, models: Array) -> Array:
-        """Return essential matrices after one step from `models`."""
-        return self.fit(data, weights, models)
-
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
         """Return the essential matrices of the two poses that a plane's homography (9,) of rays has, none of a rotation.
 
@@ -189,11 +186,10 @@ class EssentialMatrices(FundamentalMatrices):
         return as_essential(models)
 
 
-def _adjugates(matrices: Array) -> Array:
-    """Return the adjugates (m, 3, 3): inverses but for a factor."""
-    columns = matrices.swapaxes(1, 2)
-    rows = [np.cross(columns[:, (item + 1) % 3], columns[:, (item + 2) % 3]) for item in range(3)]
-    return np.stack(rows, axis=1)
+def _cofactors(models: Array) -> Array:
+    """Return the cofactors (m, 9) of matrices (m, 9)."""
+    a, b, c, d = (models.take(entries, axis=1) for entries in _CROSSED)
+    return np.asarray(a * b - c * d)
 
 
 def as_essential(models: Array) -> Array:
@@ -234,8 +230,7 @@ def of_rank_two(models: Array, grams: Array) -> Array:
     """
     costs, fitted = _without_scale(grams, models), models
     for _ in range(2):
-        a, b, c, d = (fitted.take(entries, axis=1) for entries in _CROSSED)
-        cofactors = a * b - c * d
+        cofactors = _cofactors(fitted)
         step = np.linalg.solve(costs, cofactors[:, :, None])[:, :, 0]
         determinants = np.einsum("mi,mi->m", cofactors, fitted) / 3.0
         moved = fitted - (determinants / np.einsum("mi,mi->m", cofactors, step))[:, None] * step
@@ -321,15 +316,13 @@ def _refine_kernel(rays: Any, weights: Any, n_steps: int, models: Any) -> None:
 
     E becomes exp([a]) E exp([b]), which keeps its singular values. Of the six numbers a, b one is free: both turn about the baseline.
     """
-    gram, slope, step, tried = np.empty((6, 6)), np.empty(6), np.empty(6), np.empty((1, 9))
+    gram, (slope, step), tried = np.empty((6, 6)), np.empty((2, 6)), np.empty((1, 9))
     squared = np.empty((1, rays.shape[1]))
     for item in range(len(models)):
         damping = _DAMPING
         cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
         for taken in range(n_steps):
-            trace = 0.0
-            for i in range(6):
-                trace += gram[i, i]
+            trace = np.trace(gram)
             if not 0.0 < trace < np.inf:
                 break
             accepted = False
@@ -385,16 +378,9 @@ def _linearise_essential(rays: Any, weights: Any, model: Any, gram: Any, slope: 
             back_x = s - share * (a * p + d * q + g * r)
             back_y = t - share * (b * p + e * q + h * r)
             back_z = u - share * (c * p + f * q + i * r)
-            gradient[0], gradient[1], gradient[2] = (
-                along_y * z2 - along_z * y2,
-                along_z * x2 - along_x * z2,
-                along_x * y2 - along_y * x2,
-            )
-            gradient[3], gradient[4], gradient[5] = (
-                y1 * back_z - z1 * back_y,
-                z1 * back_x - x1 * back_z,
-                x1 * back_y - y1 * back_x,
-            )
+            gradient[0], gradient[1] = along_y * z2 - along_z * y2, along_z * x2 - along_x * z2
+            gradient[2], gradient[3] = along_x * y2 - along_y * x2, y1 * back_z - z1 * back_y
+            gradient[4], gradient[5] = z1 * back_x - x1 * back_z, x1 * back_y - y1 * back_x
             factor = weight / square
             total += weight * error * share
             for one in range(6):
@@ -424,34 +410,26 @@ def _solve_six(gram: Any, slope: Any, damping: float, step: Any) -> None:
         for k in range(i + 1, 6):
             total -= lower[k, i] * step[k]
         step[i] = total / lower[i, i]
-    largest = 0.0
-    for i in range(6):
-        largest = max(largest, abs(step[i]))
+    largest = np.abs(step).max()
     if largest > _LARGEST_TURN:
-        for i in range(6):
-            step[i] *= _LARGEST_TURN / largest
+        step *= _LARGEST_TURN / largest
 
 
 @jit
 def _turn_both(model: Any, step: Any, turned: Any) -> None:
     """Write exp([a]) E exp([b]): rotations by Cayley's formula, which is the exponential to second order."""
-    left, right = np.empty((3, 3)), np.empty((3, 3))
-    _cayley(step[0], step[1], step[2], left)
-    _cayley(step[3], step[4], step[5], right)
-    between = np.empty((3, 3))
+    rotations, between = np.empty((2, 3, 3)), np.zeros((3, 3))
+    for side in range(2):
+        # The rotation of the quaternion (1, x, y, z).
+        x, y, z = 0.5 * step[3 * side], 0.5 * step[3 * side + 1], 0.5 * step[3 * side + 2]
+        n, r = 2.0 / (1.0 + x * x + y * y + z * z), rotations[side]
+        r[0, 0], r[0, 1], r[0, 2] = 1.0 - n * (y * y + z * z), n * (x * y - z), n * (x * z + y)
+        r[1, 0], r[1, 1], r[1, 2] = n * (x * y + z), 1.0 - n * (x * x + z * z), n * (y * z - x)
+        r[2, 0], r[2, 1], r[2, 2] = n * (x * z - y), n * (y * z + x), 1.0 - n * (x * x + y * y)
+    left, right = rotations[0], rotations[1]
     for i in range(3):
         for j in range(3):
             between[i, j] = left[i, 0] * model[j] + left[i, 1] * model[3 + j] + left[i, 2] * model[6 + j]
     for i in range(3):
         for j in range(3):
             turned[3 * i + j] = between[i, 0] * right[0, j] + between[i, 1] * right[1, j] + between[i, 2] * right[2, j]
-
-
-@jit
-def _cayley(x: float, y: float, z: float, rotation: Any) -> None:
-    """Write the rotation of the quaternion (1, x / 2, y / 2, z / 2)."""
-    x, y, z = 0.5 * x, 0.5 * y, 0.5 * z
-    n = 2.0 / (1.0 + x * x + y * y + z * z)
-    rotation[0, 0], rotation[0, 1], rotation[0, 2] = 1.0 - n * (y * y + z * z), n * (x * y - z), n * (x * z + y)
-    rotation[1, 0], rotation[1, 1], rotation[1, 2] = n * (x * y + z), 1.0 - n * (x * x + z * z), n * (y * z - x)
-    rotation[2, 0], rotation[2, 1], rotation[2, 2] = n * (x * z - y), n * (y * z + x), 1.0 - n * (x * x + y * y)

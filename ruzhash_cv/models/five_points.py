@@ -91,9 +91,7 @@ def _write_determinant(linear: Any, determinant: Any) -> None:
 @jit
 def _roots_of(polynomial: Any, roots: Any) -> int:
     """Write the real roots of a polynomial: those within 1, and the inverses of those of the reversed one."""
-    largest = 0.0
-    for k in range(len(polynomial)):
-        largest = max(largest, abs(polynomial[k]))
+    largest = np.abs(polynomial).max()
     if not 0.0 < largest < np.inf:
         return 0
     n_within = _roots_within_one(polynomial / largest, roots)

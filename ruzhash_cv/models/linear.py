@@ -84,14 +84,8 @@ def _divide_by_gradients(points: Any, models: Any, weights: Any, factors: Any) -
     for item in range(len(models)):
         a, b, c, d, e, f, g, h, i = models[item]
         for row in range(points.shape[1]):
-            x1, y1, z1, x2, y2, z2 = (
-                points[0, row],
-                points[1, row],
-                points[2, row],
-                points[3, row],
-                points[4, row],
-                points[5, row],
-            )
+            x1, y1, z1 = points[0, row], points[1, row], points[2, row]
+            x2, y2, z2 = points[3, row], points[4, row], points[5, row]
             p, q, r = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
             s, t, u = a * x2 + d * y2 + g * z2, b * x2 + e * y2 + h * z2, c * x2 + f * y2 + i * z2
             square = across1 * (p * p + q * q) + along1 * r * r + across2 * s * s + across2 * t * t + along2 * u * u
