@@ -283,18 +283,18 @@ class Camera(Record):
         usable = np.asarray(np.isfinite(plane).all(axis=1))
         wanted = np.where(usable[:, None], plane, 0.0)
         start: Any = cv2.undistortPoints(wanted[:, None], np.eye(3), self.distortion)
-        found: Array = np.asarray(start, np.float64).reshape(-1, 2)
+        undistorted: Array = np.asarray(start, np.float64).reshape(-1, 2)
         for _ in range(_STEPS):
-            distorted, slopes = self._jacobian(found)
+            distorted, slopes = self._jacobian(undistorted)
             errors = wanted - distorted
             if not (np.abs(errors) > _EXACT).any():
                 break
             inverses = slopes[:, ::-1, ::-1].transpose(0, 2, 1) * [[1.0, -1.0], [-1.0, 1.0]]
             steps = np.einsum("nij,nj->ni", inverses, errors) / np.linalg.det(slopes)[:, None]
-            found = found + np.clip(steps, -0.5, 0.5)
-        distorted, slopes = self._jacobian(found)
+            undistorted = undistorted + np.clip(steps, -0.5, 0.5)
+        distorted, slopes = self._jacobian(undistorted)
         good = usable & (np.abs(wanted - distorted).max(axis=1) < _LARGEST_ERROR) & _unfolded(slopes)
-        return np.where(good[:, None], found, np.nan)
+        return np.where(good[:, None], undistorted, np.nan)
 
     def _distorted_angles(self, theta: Array) -> tuple[Array, Array]:
         """Return theta_d = theta (1 + k1 theta^2 + ...) of a fisheye, and its derivative."""
@@ -310,10 +310,10 @@ class Camera(Record):
         """Return theta of theta_d, NaN if there is none between 0 and 180 degrees."""
         theta = np.minimum(distorted, np.pi)
         for _ in range(_STEPS):
-            found, slope = self._distorted_angles(theta)
-            theta = np.clip(theta - (found - distorted) / np.maximum(slope, 1e-3), 0.0, np.pi)
-        found, slope = self._distorted_angles(theta)
-        return np.where((np.abs(found - distorted) < _LARGEST_ERROR) & (slope > 0.0), theta, np.nan)
+            angles, slope = self._distorted_angles(theta)
+            theta = np.clip(theta - (angles - distorted) / np.maximum(slope, 1e-3), 0.0, np.pi)
+        angles, slope = self._distorted_angles(theta)
+        return np.where((np.abs(angles - distorted) < _LARGEST_ERROR) & (slope > 0.0), theta, np.nan)
 
 
 @dataclass(frozen=True)

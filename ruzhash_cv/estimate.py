@@ -21,7 +21,7 @@ from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.motions import fundamental_matrix, likeliest_matrix, ranked_weights, with_best_matrices, with_motions
 from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.sampling import decoys_of_matches, decoys_of_unexplained
+from ruzhash_cv.sampling import Problem, decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.scoring import score
 from ruzhash_cv.search import Tried, search
 
@@ -52,33 +52,35 @@ class Estimate:
 def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng: np.random.Generator) -> Estimate:
     """Return the estimate for distinct matches; of many a part is searched, and all are scored and fitted."""
     searched, rows = matches.sample(parameters.max_searched, rng)
-    given = searched, decoys_of_matches(searched, parameters, rng), families, parameters
-    surfaces, scores, tried = search(*given, rng)
-    surfaces, overlapping, scores = drop_repetitions(surfaces, scores, *given, rng)
+    problem = Problem(searched, decoys_of_matches(searched, parameters, rng), families, parameters)
+    surfaces, scores, tried = search(problem, rng)
+    surfaces, overlapping, scores = drop_repetitions(surfaces, scores, problem, rng)
     if overlapping.any():
-        scene = with_motions(refine_structures(surfaces, searched, *given[2:]), scores.of_matches, *given, rng)
+        scene = with_motions(
+            refine_structures(surfaces, searched, families, parameters), scores.of_matches, problem, rng
+        )
         false = overlapped(scene, surfaces, overlapping, scores.of_matches, searched, families)
         if false.any():
             removed = np.asarray(held_by(surfaces, searched, families).any(axis=0))
             surfaces = surfaces.take(np.flatnonzero(~false))
-            scores = scored_without(removed, surfaces, scores, *given, rng)
-    surfaces = divide(surfaces, *given, tried.n)
-    anomaly_scores = scores.of_all(matches, rows, families, parameters)
+            scores = scored_without(removed, surfaces, scores, problem, rng)
+    surfaces = divide(surfaces, problem, tried.n)
+    anomaly_scores = scores.of_all(matches, rows, problem)
     if len(surfaces) == 0:
         return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
     surfaces = refine_structures(surfaces, matches, families, parameters)
-    scene = with_motions(surfaces, scores.of_matches, *given, rng)
+    scene = with_motions(surfaces, scores.of_matches, problem, rng)
     if not families.is_plane(scene).any() and len(scene) > np.count_nonzero(~families.is_plane(surfaces)):
         # The forest does not know the motions that the search did not select, and no surface vouches for their matches.
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
-        others = decoys_of_unexplained(searched, unexplained, parameters, rng)
-        scores = score(scores.columns, scene, searched, given[1], others, families, parameters, rng)
-        anomaly_scores = scores.of_all(matches, rows, families, parameters)
-    probabilities = probabilities_of(scene, searched, scores.of_matches, searched, scores, families, parameters)
-    robust, likeliest = with_best_matrices(scene, probabilities, searched, families, parameters, rng)
+        decoys = decoys_of_unexplained(searched, unexplained, parameters, rng)
+        scores = score(scores.columns, scene, decoys, problem, rng)
+        anomaly_scores = scores.of_all(matches, rows, problem)
+    probabilities = probabilities_of(scene, searched, scores.of_matches, scores, problem)
+    robust, likeliest = with_best_matrices(scene, probabilities, problem, rng)
     if len(searched) < len(matches):
         robust, likeliest = (fitted_to_all(each, matches, families, parameters) for each in (robust, likeliest))
-    probabilities = probabilities_of(robust, matches, anomaly_scores, searched, scores, families, parameters)
+    probabilities = probabilities_of(robust, matches, anomaly_scores, scores, problem)
     probabilities[:, without_support(likeliest, probabilities, matches, families)] = 0.0
     significant = tail_shares(anomaly_scores, np.sort(scores.of_decoys)) <= parameters.significant_share
     return Estimate(likeliest, probabilities, anomaly_scores, significant, matches, families, parameters, tried)
@@ -110,7 +112,8 @@ def fitted_to_all(scene: Models, matches: MatchSet, families: Families, paramete
         return scene
     matrices, noise = scene.matrices.copy(), scene.noise.copy()
     limits = np.full(len(rigid), matches.unit)
-    matrices[rigid], noise[rigid] = refine(scene.take(rigid), matches, limits, families, parameters)
+    family = families[scene.family_ids[rigid[0]]]
+    matrices[rigid], noise[rigid] = refine(family, matrices[rigid], matches, limits, parameters)
     return replace(scene, matrices=matrices, noise=noise)
 
 
@@ -129,10 +132,9 @@ def matrix_of_surface(estimate: Estimate, item: int) -> Array | None:
     family_id = families.motion_id
     if family_id is None:
         return None
-    given = matches, families, family_id, estimate.parameters, np.random.default_rng(0)
-    matrix, _ = likeliest_matrix(
-        np.zeros((0, 9)), matches.weights * probabilities, np.zeros(len(matches), np.int64), *given
-    )
+    weighted, labels = replace(matches, weights=matches.weights * probabilities), np.zeros(len(matches), np.int64)
+    given = weighted, families[family_id], estimate.parameters, np.random.default_rng(0)
+    matrix = likeliest_matrix(np.zeros((0, 9)), labels, *given)
     if matrix is None:
         return None
     model = Models.of_family(matrix[None], family_id)

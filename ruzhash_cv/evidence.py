@@ -28,8 +28,9 @@ from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
 from ruzhash_cv.fits import refit
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.base import Families, Models, TwoViewFamily
+from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.sampling import Problem
 
 #: A guard: no more structures are looked for.
 MAX_STRUCTURES = 32
@@ -52,9 +53,10 @@ def rules_of(sample_sizes: tuple[int, ...], codimensions: tuple[int, ...], param
     return sizes, densities, widest, *annulus
 
 
-def _rules(families: Families, parameters: Parameters) -> Rules:
+def _rules(problem: Problem) -> Rules:
+    families = problem.families
     sizes, codimensions = (tuple(column.tolist()) for column in (families.sample_sizes, families.codimensions))
-    return rules_of(sizes, codimensions, parameters)
+    return rules_of(sizes, codimensions, problem.parameters)
 
 
 def _least_square(unit: float, parameters: Parameters) -> float:
@@ -63,24 +65,22 @@ def _least_square(unit: float, parameters: Parameters) -> float:
     return radius * unit * (radius * unit) * (1.0 + 1e-12)
 
 
-def candidates(
-    models: Models, data: Array, decoys: Array, unit: float, families: Families, parameters: Parameters
-) -> Models:
-    """Return models of one family with the radii that hold correspondences (n, 4) and the shares of decoys (N, 4) within these.
+def candidates(models: Models, data: Array, problem: Problem) -> Models:
+    """Return models of one family with the radii that hold correspondences (n, 4) and the shares of decoys within these.
 
     Within the largest radius decoys are counted; within smaller ones they are as many as the law of the family says, or as are
     there for sure: keypoints on a grid or on lines agree with some models exactly.
     """
-    n, radii = len(data), parameters.radii
-    family = families[models.family_ids[0] if len(models) else 0]
+    matches, decoys, families, parameters = problem
+    n, radii, family = len(data), parameters.radii, families[models.family_ids[0] if len(models) else 0]
     squared = family.squared_residuals(np.vstack([data, decoys]), models.matrices)
     within = np.zeros((len(models), len(radii)))
-    _count_decoys(squared, n, 2.0 ** np.arange(len(radii)) * _least_square(unit, parameters), within)
+    _count_decoys(squared, n, 2.0 ** np.arange(len(radii)) * _least_square(matches.unit, parameters), within)
     # One decoy more, so that the share is never 0.
     law = (1.0 + within[:, -1:]) * (radii / radii[-1]) ** family.codimension
     sure = within - parameters.background_errors * np.sqrt(within)
     background = np.maximum(law, sure) / (len(decoys) + 1.0)
-    indices = radius_indices(squared[:, :n], unit, parameters)
+    indices = radius_indices(squared[:, :n], matches.unit, parameters)
     return Models(models.matrices, models.family_ids, radius_indices=indices, background=background)
 
 
@@ -177,27 +177,23 @@ def _count_kernel(indices: Any, weights: Any, counts: Any) -> None:
             counts[item, indices[item, near[at]]] += weights[near[at]]
 
 
-def evidence_of(
-    models: Models, weights: Array, families: Families, parameters: Parameters, n_tried: int, total: float
-) -> Array:
+def evidence_of(models: Models, weights: Array, problem: Problem, n_tried: int, total: float) -> Array:
     """Return -ln NFA (m, n_radii) of candidates among matches with weights (n,); `total` is the weight of all matches."""
-    rules = _rules(families, parameters)
-    counts = count_weights(models.radius_indices, weights, parameters.n_radius_indices)
-    return evidence(models, counts, total, rules, n_tried)
+    counts = count_weights(models.radius_indices, weights, problem.parameters.n_radius_indices)
+    return evidence(models, counts, total, _rules(problem), n_tried)
 
 
-def meaningful(models: Models, weights: Array, families: Families, parameters: Parameters, n_tried: int) -> Models:
+def meaningful(models: Models, problem: Problem, n_tried: int) -> Models:
     """Return the candidates that are no false alarm by themselves; only they can become structures."""
-    gains = evidence_of(models, weights, families, parameters, n_tried, float(weights.sum()))
+    weights = problem.matches.weights
+    gains = evidence_of(models, weights, problem, n_tried, float(weights.sum()))
     return models.take(np.flatnonzero(gains.max(axis=1, initial=-np.inf) > 0.0))
 
 
 def extract(
     models: Models,
     weights: Array,
-    unit: float,
-    families: Families,
-    parameters: Parameters,
+    problem: Problem,
     n_tried: int,
     total: float | None = None,
     widest: int | None = None,
@@ -208,9 +204,9 @@ def extract(
     the next one is chosen among the others, while the expected number of false alarms is below one. `total` is the weight of all
     matches, if not all are to be explained, `widest` the index of the largest radius.
     """
-    left, n_indices = weights.copy(), parameters.n_radius_indices
+    parameters = problem.parameters
+    left, n_indices, rules = weights.copy(), parameters.n_radius_indices, _rules(problem)
     total = float(weights.sum()) if total is None else total
-    rules = _rules(families, parameters)
     counts = count_weights(models.radius_indices, left, n_indices)
     chosen: list[tuple[float, int, int, float]] = []
     while len(chosen) < min(MAX_STRUCTURES, len(models)):
@@ -225,17 +221,16 @@ def extract(
     # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
     chosen.sort(key=lambda item: -item[0])
     evidences, rows, steps, support = np.array(chosen, np.float64).reshape(-1, 4).T
-    matrices, family_ids = models.matrices[rows.astype(np.int64)], models.family_ids[rows.astype(np.int64)]
-    tolerances = parameters.radii[steps.astype(np.int64)] * parameters.tolerance_ratio * unit
+    indices, taken = steps.astype(np.int64), rows.astype(np.int64)
     structures = Models(
-        matrices,
-        family_ids,
-        steps=steps.astype(np.int64),
-        tolerances=tolerances,
+        models.matrices[taken],
+        models.family_ids[taken],
+        steps=indices,
+        tolerances=parameters.radii[indices] * parameters.tolerance_ratio * problem.matches.unit,
         evidences=evidences,
         support=support,
-        stationary=np.zeros(len(matrices), bool),
-        noise=np.zeros(len(matrices)),
+        stationary=np.zeros(len(taken), bool),
+        noise=np.zeros(len(taken)),
     )
     return structures, left
 
@@ -250,28 +245,18 @@ def held_by(structures: Models, matches: MatchSet, families: Families) -> Mask:
     return families.in_tolerances(structures, structures.tolerances, matches.data) <= 1.0
 
 
-def select(
-    tried: Models,
-    weights: Array,
-    matches: MatchSet,
-    decoys: Array,
-    families: Families,
-    parameters: Parameters,
-    n_tried: int,
-) -> tuple[Models, Array, Models]:
+def select(tried: Models, weights: Array, problem: Problem, n_tried: int) -> tuple[Models, Array, Models]:
     """Return structures, the weights that none explains, and the candidates: those given, and refits of a first selection."""
-    first, _ = extract(tried, weights, matches.unit, families, parameters, n_tried)
+    first, _ = extract(tried, weights, problem, n_tried)
     for family_id in np.unique(first.family_ids):
         chosen = first.take(np.flatnonzero(first.family_ids == family_id))
-        fitted = refit(families[family_id], matches, chosen.matrices, chosen.tolerances)
-        given = candidates(Models(fitted, chosen.family_ids), matches.data, decoys, matches.unit, families, parameters)
-        tried = Models.join([tried, meaningful(given, matches.weights, families, parameters, n_tried)])
-    return *extract(tried, weights, matches.unit, families, parameters, n_tried), tried
+        fitted = refit(problem.families[family_id], problem.matches, chosen.matrices, chosen.tolerances)
+        given = candidates(Models(fitted, chosen.family_ids), problem.matches.data, problem)
+        tried = Models.join([tried, meaningful(given, problem, n_tried)])
+    return *extract(tried, weights, problem, n_tried), tried
 
 
-def divide(
-    structures: Models, matches: MatchSet, decoys: Array, families: Families, parameters: Parameters, n_tried: int
-) -> Models:
+def divide(structures: Models, problem: Problem, n_tried: int) -> Models:
     """Return structures with wide planes replaced by the narrower ones that explain their matches better; strongest first.
 
     Planes a few pixels from each other may lie within one structure, wider than the widest noise scale, that has more evidence than
@@ -280,6 +265,7 @@ def divide(
     together. A curved surface or a noisy plane is rarely divided: the surroundings of a part are as dense as the part, and alpha
     counts these.
     """
+    matches, _, families, parameters = problem
     wide = (parameters.radii[structures.steps] > parameters.widest_scale) & ~structures.stationary
     wide &= families.is_plane(structures)
     if not wide.any():
@@ -289,22 +275,24 @@ def divide(
     for item in range(len(structures)):
         whole, rows = structures.take(np.array([item])), np.flatnonzero(nearest == item)
         if wide[item] and len(rows) >= 2 * parameters.patch_size:
-            given = candidates(whole, matches.data[:0], decoys, matches.unit, families, parameters)
-            models = _with_patches(whole, matches, rows, families[whole.family_ids[0]], parameters)
+            given = candidates(whole, matches.data[:0], problem)
+            models = _with_patches(whole, rows, problem)
             squared = families.squared_residuals(models, matches.data[rows])
             indices = radius_indices(squared, matches.unit, parameters)
             background = np.repeat(given.background, len(models), axis=0)
             models = replace(models, radius_indices=indices, background=background)
-            whole = _better(whole, models, rows, matches, families, parameters, n_tried)
+            whole = _better(whole, models, rows, problem, n_tried)
         parts.append(whole)
     return strongest_first(Models.join(parts))
 
 
-def _with_patches(
-    whole: Models, matches: MatchSet, rows: Rows, family: TwoViewFamily, parameters: Parameters
-) -> Models:
+def _with_patches(whole: Models, rows: Rows, problem: Problem) -> Models:
     """Return a structure's model, and those of patches of its matches, fitted to them and then narrowly to all."""
-    part = replace(matches, data=matches.data[rows], weights=matches.weights[rows])
+    matches, _, families, parameters = problem
+    family, part = (
+        families[whole.family_ids[0]],
+        replace(matches, data=matches.data[rows], weights=matches.weights[rows]),
+    )
     seeds = np.linspace(0, len(rows) - 1, min(parameters.n_refits, len(rows))).astype(np.int64)
     near = np.asarray(cKDTree(part.coordinates).query(part.coordinates[seeds], parameters.patch_size)[1])
     weights = np.zeros((len(seeds), len(rows)))
@@ -315,22 +303,15 @@ def _with_patches(
     return Models.of_family(matrices, whole.family_ids[0])
 
 
-def _better(
-    whole: Models,
-    tried: Models,
-    rows: Rows,
-    matches: MatchSet,
-    families: Families,
-    parameters: Parameters,
-    n_tried: int,
-) -> Models:
+def _better(whole: Models, tried: Models, rows: Rows, problem: Problem, n_tried: int) -> Models:
     """Return a structure, the first candidate, or the narrower ones that have more evidence together."""
-    step, weights, total = int(whole.steps[0]), matches.weights[rows], float(matches.weights.sum())
-    gains = evidence_of(tried, weights, families, parameters, n_tried, total)
+    every = problem.matches.weights
+    step, weights, total = int(whole.steps[0]), every[rows], float(every.sum())
+    gains = evidence_of(tried, weights, problem, n_tried, total)
     best, most = whole, float(gains[0, step])
     patches = tried.take(np.flatnonzero(gains[:, :step].max(axis=1) > 0.0))
     for widest in (step - 1, step - 2):
-        parts, _ = extract(patches, weights, matches.unit, families, parameters, n_tried, total, widest)
+        parts, _ = extract(patches, weights, problem, n_tried, total, widest)
         if len(parts) > 1 and parts.evidences.sum() > most:
             best, most = parts, float(parts.evidences.sum())
     return best

@@ -230,9 +230,9 @@ def run(
     matches = MatchSet.of(points1, points2, parameters.unit * pixels[1], sight, pixels)
     if matches.n_groups < MIN_MATCHES:
         return _result(Estimate.nothing(matches, families, parameters), options, why_too_few(matches, pixels))
-    found = estimate(matches, families, parameters, rng)
-    reason = None if len(found.scene) else why_nothing(matches, pixels)
-    return replace(_result(found, options, reason), seconds={"total": time.perf_counter() - started})
+    estimated = estimate(matches, families, parameters, rng)
+    reason = None if len(estimated.scene) else why_nothing(matches, pixels)
+    return replace(_result(estimated, options, reason), seconds={"total": time.perf_counter() - started})
 
 
 def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterResult:

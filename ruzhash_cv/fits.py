@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,38 +18,18 @@ from ruzhash_cv.parameters import Parameters
 EXACT = 1e-6
 
 
-def irls(
-    family: TwoViewFamily,
-    data: Array,
-    models: Array,
-    weigh: Callable[[Array], tuple[Array, Array]],
-    n: int = 1,
-    *,
-    geometric: bool = False,
-) -> Array:
-    """Return models (m, 9) after n steps of iteratively reweighted least squares; where a fit fails, the model stays.
-
-    `weigh` makes weights (m, n) and the support (m,) of models of their squared residuals (m, n). A `geometric` step goes
-    towards the least squares of residuals, others fit the family's equations.
-    """
-    fit = family.step if geometric else family.fit
-    for _ in range(n):
-        weights, support = weigh(np.ascontiguousarray(family.squared_residuals(data, models)))
-        fitted = fit(data, weights, models)
-        usable = np.isfinite(fitted).all(axis=1) & (support > family.sample_size + 1.0)
-        models = np.where(usable[:, None], fitted, models)
-    return models
-
-
 def refit(family: TwoViewFamily, matches: MatchSet, models: Array, radii: Array) -> Array:
     """Return least-squares fits (m, 9) to matches within `radii` (m,) of models, by Tukey's biweight; where one fails, the model."""
+    squared = np.ascontiguousarray(family.squared_residuals(matches.data, models))
+    weights = np.empty_like(squared)
+    _biweight_kernel(squared, matches.weights, radii, weights)
+    return _usable(family, family.fit(matches.data, weights, models), models, weights.sum(axis=1))
 
-    def biweight(squared: Array) -> tuple[Array, Array]:
-        weights = np.empty_like(squared)
-        _biweight_kernel(squared, matches.weights, radii, weights)
-        return weights, weights.sum(axis=1)
 
-    return irls(family, matches.data, models, biweight)
+def _usable(family: TwoViewFamily, fitted: Array, models: Array, support: Array) -> Array:
+    """Return fits (m, 9); where one failed or has little `support` (m,), the model (m, 9) it started from."""
+    usable = np.isfinite(fitted).all(axis=1) & (support > family.sample_size + 1.0)
+    return np.where(usable[:, None], fitted, models)
 
 
 def refits(family: TwoViewFamily, matches: MatchSet, models: Array, parameters: Parameters) -> Array:
@@ -73,59 +52,38 @@ def _biweight_kernel(squared: Any, match_weights: Any, radii: Any, weights: Any)
 
 
 def refine(
-    models: Models,
-    matches: MatchSet,
-    tolerances: Array,
-    families: Families,
-    parameters: Parameters,
-    excluded: Mask | None = None,
-) -> tuple[Array, Array]:
-    """Return models (m, 9) fitted to matches within `tolerances` (m,), by Student's law of residuals, and noise scales (m,).
-
-    A model is not fitted to matches `excluded` (m, n): fitted to what others hold as well, a structure could become one of these.
-    """
-    fitted, noise = models.matrices.copy(), np.zeros(len(models))
-    for family_id in np.unique(models.family_ids):
-        rows = np.flatnonzero(models.family_ids == family_id)
-        without = None if excluded is None else excluded[rows]
-        fitted[rows], noise[rows] = _refine_family(
-            families[family_id], fitted[rows], matches, tolerances[rows], parameters, without
-        )
-    return fitted, noise
-
-
-def _refine_family(
     family: TwoViewFamily,
     models: Array,
     matches: MatchSet,
     limits: Array,
     parameters: Parameters,
-    excluded: Mask | None,
+    excluded: Mask | None = None,
 ) -> tuple[Array, Array]:
-    """Return models of one family, fitted, and their noise scales.
+    """Return models (m, 9) fitted to matches within `limits` (m,), by Student's law of residuals, and noise scales (m,).
 
+    A model is not fitted to matches `excluded` (m, n): fitted to what others hold as well, a structure could become one of these.
     By Student's law of n degrees of freedom and scale s a residual r has the weight 1 / (1 + r^2 / (n s^2)) (Lange, Little, Taylor,
-    "Robust statistical modeling using the t distribution", JASA 1989).
+    "Robust statistical modeling using the t distribution", JASA 1989). Where a fit fails, the model stays.
     """
     n, codimension = parameters.student_degrees, family.codimension
     # The law whose median residual is that of Gaussian noise of scale 1.
     width = n * chdtri(codimension, 0.5) / (codimension * fdtri(codimension, n, 0.5))
 
-    def near(squared: Array) -> tuple[Array, Array]:
+    def near(models: Array) -> tuple[Array, Array]:
+        squared = np.ascontiguousarray(family.squared_residuals(matches.data, models))
         squared[~(squared <= (limits**2)[:, None])] = np.inf  # NaN too
         if excluded is not None:
             squared[excluded] = np.inf
-        return squared, noise_scales(squared, family.codimension)
+        return squared, noise_scales(squared, codimension)
 
-    def student(squared: Array) -> tuple[Array, Array]:
-        squared, noise = near(squared)
+    for _ in range(len(parameters.refit_radii)):
+        squared, noise = near(models)
         scales = np.maximum(noise, EXACT * limits)[:, None]
         with np.errstate(over="ignore"):
             weights = matches.weights / (1.0 + squared / np.maximum(width * scales**2, 1e-300))
-        return weights, (squared < np.inf) @ matches.weights
-
-    fitted = irls(family, matches.data, models, student, len(parameters.refit_radii), geometric=True)
-    return fitted, near(np.ascontiguousarray(family.squared_residuals(matches.data, fitted)))[1]
+        support = (squared < np.inf) @ matches.weights
+        models = _usable(family, family.step(matches.data, weights, models), models, support)
+    return models, near(models)[1]
 
 
 def noise_scales(squared: Array, codimension: int) -> Array:
@@ -148,6 +106,10 @@ def refine_structures(structures: Models, matches: MatchSet, families: Families,
     if before.any():
         squared = families.squared_residuals(structures, matches.data)
         excluded = before @ (squared <= (tolerances**2)[:, None])
-    matrices, noise = refine(structures, matches, tolerances, families, parameters, excluded)
+    matrices, noise = structures.matrices.copy(), np.zeros(len(structures))
+    for family_id in np.unique(structures.family_ids):
+        rows = np.flatnonzero(structures.family_ids == family_id)
+        given = matches, tolerances[rows], parameters, None if excluded is None else excluded[rows]
+        matrices[rows], noise[rows] = refine(families[family_id], matrices[rows], *given)
     matrices = np.where(structures.stationary[:, None], structures.matrices, matrices)
     return replace(structures, matrices=matrices, noise=noise)

@@ -34,6 +34,7 @@ from ruzhash_cv._kernels import jit
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.sampling import Problem
 from ruzhash_cv.scoring import Scores
 
 #: More probable than not: what a kept match is at least. Single precision tells it from 1/2, too.
@@ -98,8 +99,8 @@ def label(
         nearest = motions[distances.argmin(axis=1)]
         within = np.take_along_axis(distances, np.searchsorted(motions, scene.owners[labels])[:, None], axis=1)[:, 0]
         labels = np.where((probabilities.max(axis=1) > 0.0) & (within <= threshold), labels, nearest)
-    found = Labels(keep, of_any, np.where(keep, labels, -1))
-    return found if false_discovery_rate is None else most_probable(found, false_discovery_rate)
+    labelled = Labels(keep, of_any, np.where(keep, labels, -1))
+    return labelled if false_discovery_rate is None else most_probable(labelled, false_discovery_rate)
 
 
 def most_probable(labels: Labels, false_discovery_rate: float) -> Labels:
@@ -114,18 +115,13 @@ def most_probable(labels: Labels, false_discovery_rate: float) -> Labels:
 
 
 def probabilities_of(
-    scene: Models,
-    matches: MatchSet,
-    anomaly_scores: Array,
-    searched: MatchSet,
-    scores: Scores,
-    families: Families,
-    parameters: Parameters,
+    scene: Models, matches: MatchSet, anomaly_scores: Array, scores: Scores, problem: Problem
 ) -> Array:
     """Return the probabilities (n, k) that matches with anomaly scores (n,) belong to each model of a scene.
 
-    Shares are estimated among the matches that were `searched`.
+    Shares are estimated among the matches of the `problem`, which were searched.
     """
+    searched, _, families, parameters = problem
     rows = (matches.data, anomaly_scores), (searched.data, scores.of_matches), (scores.decoys, scores.of_decoys)
     distances = [np.sqrt(families.squared_residuals(scene, data).T, order="C") for data, _ in rows]
     of_matches, of_searched, of_decoys = distances
@@ -151,7 +147,7 @@ def components_of(scene: Models, decoys: Array, unit: float, families: Families,
     Of each: its structure, the motion of this (-1 for none), the scales across and along, the ratio of its density at distance 0 to
     the density of mismatches anywhere, and whether it is one of matches.
     """
-    found: list[tuple[int, int, float, float, float, bool]] = []
+    components: list[tuple[int, int, float, float, float, bool]] = []
     least = parameters.least_noise * unit
     for item, codimension in enumerate(families.codimensions[scene.family_ids].tolist()):
         motion = int(scene.owners[item]) if scene.owners[item] != item else -1
@@ -172,8 +168,8 @@ def components_of(scene: Models, decoys: Array, unit: float, families: Families,
             (False, 3.0 * crowd, 3.0 * crowd),
         ):
             peak = 1.0 / (2.0 * np.pi * one * other) if codimension == 2 else 1.0 / (np.sqrt(2.0 * np.pi) * other)
-            found.append((item, motion if true else -1, one, other, peak / anywhere, true))
-    table = np.array(found, np.float64).reshape(-1, 6).T.copy()
+            components.append((item, motion if true else -1, one, other, peak / anywhere, true))
+    table = np.array(components, np.float64).reshape(-1, 6).T.copy()
     return table[0].astype(np.int64), table[1].astype(np.int64), table[2], table[3], table[4], table[5] > 0.0
 
 

@@ -26,9 +26,9 @@ from ruzhash_cv.competition import interleaved
 from ruzhash_cv.evidence import candidates, count_weights, evidence, rules_of
 from ruzhash_cv.fits import EXACT, noise_scales, refine
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.base import Families, Models, MotionFamily
+from ruzhash_cv.models.base import Families, Models, MotionFamily, TwoViewFamily
 from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.sampling import draw_samples
+from ruzhash_cv.sampling import Problem, draw_samples
 
 #: A guard: no more motions are looked for.
 MAX_MOTIONS = 8
@@ -58,25 +58,15 @@ def ranked_weights(surfaces: Models, scores: Array | None, matches: MatchSet, fa
     return matches.weights * np.where(labels >= 0, 1.0, 1.0 - better), labels
 
 
-def with_motions(
-    surfaces: Models,
-    scores: Array | None,
-    matches: MatchSet,
-    decoys: Array,
-    families: Families,
-    parameters: Parameters,
-    rng: np.random.Generator,
-) -> Models:
+def with_motions(surfaces: Models, scores: Array | None, problem: Problem, rng: np.random.Generator) -> Models:
     """Return the scene: rigid motions and surfaces, `owners` (k,) being the motion each belongs to, itself for a motion.
 
     Structures that are not planes are motions already. A surface of no motion is its own owner.
     """
-    planes, family_id = families.is_plane(surfaces), families.motion_id
-    weights, labels = ranked_weights(surfaces, scores, matches, families)
-    free = ~surfaces.stationary
-    motions: list[Models] = []
-    if family_id is not None and len(families) > 1 and len(surfaces) > 0:
-        motions = find_motions(surfaces, labels, free, weights, matches, decoys, families, parameters, rng)
+    families = problem.families
+    planes, motions = families.is_plane(surfaces), list[Models]()
+    if families.motion_id is not None and len(families) > 1 and len(surfaces) > 0:
+        motions = find_motions(surfaces, scores, problem, rng)
     held = np.any([motion.holds[0] for motion in motions], axis=0) & np.ones(len(surfaces), bool)
     alone = surfaces.take(np.flatnonzero(planes | ~held))
     numbers = np.full(len(surfaces), -1)
@@ -88,45 +78,39 @@ def with_motions(
     return replace(scene, owners=owners)
 
 
-def find_motions(
-    surfaces: Models,
-    labels: Rows,
-    free: Mask,
-    weights: Array,
-    matches: MatchSet,
-    decoys: Array,
-    families: Families,
-    parameters: Parameters,
-    rng: np.random.Generator,
-) -> list[Models]:
-    """Return rigid motions, one after the other, among the surfaces that are `free` (k,) and the matches of these and of none."""
-    family_id = cast(int, families.motion_id)
+def find_motions(surfaces: Models, scores: Array | None, problem: Problem, rng: np.random.Generator) -> list[Models]:
+    """Return rigid motions, one after the other, among the surfaces that move and the matches of these and of none."""
+    matches, _, families, parameters = problem
+    family_id, free = cast(int, families.motion_id), ~surfaces.stationary
+    weights, labels = ranked_weights(surfaces, scores, matches, families)
     family, data, unit = cast(MotionFamily, families[family_id]), matches.data, matches.unit
-    pool = plane_candidates(surfaces, np.append(free, True)[labels], matches, families, parameters, rng)
-    left, free, least = np.append(free, True)[labels], free.copy(), None
+    left, least = np.append(free, True)[labels], None
+    pool = plane_candidates(surfaces, left, problem, rng)
     motions: list[Models] = []
     while len(motions) < MAX_MOTIONS:
         rows = np.flatnonzero(left)
-        held = np.bincount(labels[rows] + 1, weights[rows], minlength=1)
-        # As often from a small surface as from a large one; all unexplained matches may have no weight.
-        balanced = weights[rows] / np.sqrt(np.maximum(held[labels[rows] + 1], 1e-300))
-        own = replace(matches, data=data[rows], weights=weights[rows])
-        samples, _ = draw_samples(own.data, balanced, parameters.motion_samples, family, unit, parameters, rng, (0,))
-        tried = np.vstack([pool, family.solve(own.data[samples])[0]])
+        remaining, drawing = (
+            replace(matches, data=data[rows], weights=weights[rows]),
+            balanced(weights[rows], labels[rows]),
+        )
+        samples, _ = draw_samples(
+            remaining.data, drawing, parameters.motion_samples, family, unit, parameters, rng, (0,)
+        )
+        tried = np.vstack([pool, family.solve(remaining.data[samples])[0]])
         if len(tried) == 0:
             break
-        squared = family.squared_residuals(own.data, tried)
-        near = np.argsort(-(np.maximum(0.0, 1.0 - squared / unit**2) @ balanced), kind="stable")
-        given = Models.of_family(tried[near[: parameters.n_refits // 2]], family_id)
-        models, noise = refine(given, own, np.full(len(given), unit), families, parameters)
-        refined = family.squared_residuals(own.data, models)
+        squared = family.squared_residuals(remaining.data, tried)
+        near = np.argsort(-(np.maximum(0.0, 1.0 - squared / unit**2) @ drawing), kind="stable")
+        tried_best = tried[near[: parameters.n_refits // 2]]
+        models, noise = refine(family, tried_best, remaining, np.full(len(tried_best), unit), parameters)
+        refined = family.squared_residuals(remaining.data, models)
         if least is None:
             least = least_noise(np.vstack([squared, refined]), labels[rows], len(surfaces), family.sample_size)
         holds = held_by_motions(refined, labels[rows], least, unit, parameters) & free
         limit = parameters.preference_cut * max(noise.min(initial=np.inf), EXACT * unit)
-        order = np.argsort(np.minimum(refined, limit**2) @ own.weights, kind="stable")
+        order = np.argsort(np.minimum(refined, limit**2) @ remaining.weights, kind="stable")
         given = replace(Models.of_family(models, family_id), noise=noise, holds=holds)
-        given = with_evidence(given, rows, labels, len(tried), surfaces, weights, matches, decoys, families, parameters)
+        given = with_evidence(given, rows, labels, len(tried), surfaces, weights, problem)
         others = ~left & (labels >= 0) & np.append(~surfaces.stationary, False)[labels]
         for item in order[given.evidences[order] > 0.0].tolist():
             mine = np.zeros(len(data), bool)
@@ -143,15 +127,9 @@ def find_motions(
     return motions
 
 
-def plane_candidates(
-    surfaces: Models,
-    free: Mask,
-    matches: MatchSet,
-    families: Families,
-    parameters: Parameters,
-    rng: np.random.Generator,
-) -> Array:
+def plane_candidates(surfaces: Models, free: Mask, problem: Problem, rng: np.random.Generator) -> Array:
     """Return matrices (m, 9) of the strongest planes, each with two matches off it or with another plane, and of other structures."""
+    matches, _, families, parameters = problem
     family = cast(MotionFamily, families[cast(int, families.motion_id)])
     planes = families.is_plane(surfaces)
     tried = [surfaces.matrices[~planes]]
@@ -168,9 +146,9 @@ def least_noise(squared: Array, labels: Rows, n_surfaces: int, size: int) -> Arr
     """Return the least noise scale (k,) that any matrix has on a surface's matches, for the degrees of freedom of a fit."""
     least = np.full(n_surfaces, np.inf)
     for surface in np.unique(labels[labels >= 0]).tolist():
-        own = squared[:, labels == surface]
-        n = own.shape[1]
-        least[surface] = noise_scales(own, 1).min(initial=np.inf) * np.sqrt(n / max(n - size, 1))
+        of_surface = squared[:, labels == surface]
+        n = of_surface.shape[1]
+        least[surface] = noise_scales(of_surface, 1).min(initial=np.inf) * np.sqrt(n / max(n - size, 1))
     return least
 
 
@@ -182,8 +160,8 @@ def held_by_motions(squared: Array, labels: Rows, least: Array, unit: float, par
     """
     holds, floor = np.zeros((len(squared), len(least)), bool), parameters.exact_noise * unit
     for surface in np.unique(labels[labels >= 0]).tolist():
-        own = squared[:, labels == surface]
-        noise, best = np.maximum(noise_scales(own, 1), floor), max(least[surface], floor)
+        of_surface = squared[:, labels == surface]
+        noise, best = np.maximum(noise_scales(of_surface, 1), floor), max(least[surface], floor)
         holds[:, surface] = noise <= parameters.held_ratio * best
     return holds
 
@@ -195,17 +173,14 @@ def with_evidence(
     n_tried: int,
     surfaces: Models,
     weights: Array,
-    matches: MatchSet,
-    decoys: Array,
-    families: Families,
-    parameters: Parameters,
+    problem: Problem,
 ) -> Models:
     """Return motions with evidences and tolerances, from some `rows` of the matches, with `labels` (n,) of surfaces.
 
     The evidence is that of the matches off the strongest plane that a motion holds; without one, that of the matches of no plane.
     """
-    family = cast(MotionFamily, families[motions.family_ids[0]])
-    given = weights, matches, decoys, families, parameters
+    matches, _, families, parameters = problem
+    family, given = cast(MotionFamily, families[motions.family_ids[0]]), (weights, problem)
     every = motion_evidence(motions, rows, family.sample_size, n_tried, *given)
     steps = every.argmax(axis=1) + parameters.tolerance_steps
     of_no_plane = rows[~np.append(families.is_plane(surfaces), False)[labels[rows]]]
@@ -215,30 +190,22 @@ def with_evidence(
     planes = motions.holds & families.is_plane(surfaces)
     seeds = np.where(planes.any(axis=1), planes.argmax(axis=1), -1)
     for seed in np.unique(seeds[seeds >= 0]).tolist():
-        own = np.flatnonzero(seeds == seed)
+        seeded = np.flatnonzero(seeds == seed)
         plane = surfaces.take(np.array([seed]))
         distances = np.sqrt(families.squared_residuals(plane, matches.data[rows])[0]) / matches.unit
-        gains = np.full(len(own), -np.inf)
+        gains = np.full(len(seeded), -np.inf)
         # Surfaces are connected: matches near a plane are used first, those further off only if the first show no motion.
         for reach in (parameters.preference_limit, np.inf):
             off = (distances > 1.0) & (distances <= reach)
             if off.any() and not (gains > 0.0).any():
-                share = (
-                    2.0 / np.pi * np.arcsin(np.minimum(1.0, np.sqrt(2.0) * parameters.radii[:, None] / distances[off]))
-                )
-                share = share @ weights[rows[off]] / max(weights[rows[off]].sum(), 1e-300)
-                some = motions.take(own)
+                ratios = np.minimum(1.0, np.sqrt(2.0) * parameters.radii[:, None] / distances[off])
+                share = 2.0 / np.pi * np.arcsin(ratios) @ weights[rows[off]] / max(weights[rows[off]].sum(), 1e-300)
+                some = motions.take(seeded)
                 gains = motion_evidence(some, rows[off], family.parallax_size, n_tried, *given, share).max(axis=1)
-        evidences[own] = np.where(gains > 0.0, gains + plane.evidences[0], gains)
-    n = len(motions)
-    return replace(
-        motions,
-        steps=steps,
-        tolerances=parameters.radii[steps] * matches.unit,
-        evidences=evidences,
-        support=np.zeros(n),
-        stationary=np.zeros(n, bool),
-    )
+        evidences[seeded] = np.where(gains > 0.0, gains + plane.evidences[0], gains)
+    tolerances, nothing = parameters.radii[steps] * matches.unit, np.zeros(len(motions))
+    columns = {"steps": steps, "tolerances": tolerances, "evidences": evidences, "support": nothing}
+    return replace(motions, **columns, stationary=nothing > 0.0)
 
 
 def motion_evidence(
@@ -247,20 +214,17 @@ def motion_evidence(
     n_free: int,
     n_tried: int,
     weights: Array,
-    matches: MatchSet,
-    decoys: Array,
-    families: Families,
-    parameters: Parameters,
+    problem: Problem,
     background: Array | float = 0.0,
 ) -> Array:
     """Return -ln NFA (m, n_radii) of motions among some matches, of which they fit `n_free` in any case, up to a radius of one unit.
 
     Chance puts at least the share `background` (n_radii,) of matches within the radii.
     """
-    given = candidates(motions, matches.data[rows], decoys, matches.unit, families, parameters)
-    given = replace(
-        given, background=np.maximum(given.background, background), family_ids=np.zeros_like(given.family_ids)
-    )
+    matches, _, families, parameters = problem
+    given = candidates(motions, matches.data[rows], problem)
+    background = np.maximum(given.background, background)
+    given = replace(given, background=background, family_ids=np.zeros_like(given.family_ids))
     rules = rules_of((n_free,), (families[motions.family_ids[0]].codimension,), parameters)
     counts = count_weights(given.radius_indices, weights[rows], parameters.n_radius_indices)
     gains = evidence(given, counts, float(weights[rows].sum()), rules, n_tried)
@@ -269,29 +233,24 @@ def motion_evidence(
 
 
 def with_best_matrices(
-    scene: Models,
-    probabilities: Array,
-    matches: MatchSet,
-    families: Families,
-    parameters: Parameters,
-    rng: np.random.Generator,
+    scene: Models, probabilities: Array, problem: Problem, rng: np.random.Generator
 ) -> tuple[Models, Models]:
     """Return the scene with the robust matrix of each rigid motion, and with the likeliest one.
 
     A match counts by its probability (n, k) of each model. The robust matrix has the least squares truncated at its tolerance: it
     explains most matches, so that the mask is drawn by it. The likeliest one fits the precise matches best, so that poses are.
     """
+    matches, _, families, parameters = problem
     robust, likeliest = (replace(scene, matrices=scene.matrices.copy(), noise=scene.noise.copy()) for _ in range(2))
     for item in np.flatnonzero(~families.is_plane(scene)).tolist():
         shares = probabilities[:, scene.owners == item]
         weights = matches.weights * np.minimum(shares.sum(axis=1), 1.0)
         labels = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
-        family_id = int(scene.family_ids[item])
-        given = scene.matrices[[item]], weights, labels, matches, families, family_id, parameters, rng
-        models, noise, squared = refined_samples(*given)
+        family, weighted = families[scene.family_ids[item]], replace(matches, weights=weights)
+        models, noise, squared = refined_samples(scene.matrices[[item]], labels, weighted, family, parameters, rng)
         limit = parameters.tolerance_scales * max(noise.min(), parameters.exact_noise * matches.unit)
         costs = np.minimum(squared, limit**2) @ weights
-        likelihoods = log_likelihoods(squared, weights, matches.unit, families[family_id].codimension)
+        likelihoods = log_likelihoods(squared, weights, matches.unit, family.codimension)
         for into, best in ((robust, costs.argmin()), (likeliest, likelihoods.argmax())):
             into.matrices[item], into.noise[item] = models[best], noise[best]
     return robust, likeliest
@@ -299,55 +258,50 @@ def with_best_matrices(
 
 def likeliest_matrix(
     given: Array,
-    weights: Array,
     labels: Rows,
     matches: MatchSet,
-    families: Families,
-    family_id: int,
+    family: TwoViewFamily,
     parameters: Parameters,
     rng: np.random.Generator,
     reach: float | None = None,
-) -> tuple[Array | None, float]:
-    """Return the likeliest matrix (9,) of `refined_samples`, None if there is none, and its noise scale."""
-    models, noise, squared = refined_samples(
-        given, weights, labels, matches, families, family_id, parameters, rng, reach
-    )
-    if len(models) == 0:
-        return None, 0.0
-    likelihoods = log_likelihoods(squared, weights, reach or matches.unit, families[family_id].codimension)
-    best = int(np.argmax(likelihoods))
-    return models[best], float(noise[best])
+) -> Array | None:
+    """Return the likeliest matrix (9,) of `refined_samples`, None if there is none."""
+    models, _, squared = refined_samples(given, labels, matches, family, parameters, rng, reach)
+    likelihoods = log_likelihoods(squared, matches.weights, reach or matches.unit, family.codimension)
+    return models[likelihoods.argmax()] if len(models) > 0 else None
 
 
 def refined_samples(
     given: Array,
-    weights: Array,
     labels: Rows,
     matches: MatchSet,
-    families: Families,
-    family_id: int,
+    family: TwoViewFamily,
     parameters: Parameters,
     rng: np.random.Generator,
     reach: float | None = None,
 ) -> tuple[Array, Array, Array]:
-    """Return matrices (m, 9) refined to matches with weights (n,), their noise scales (m,) and squared residuals (m, n).
+    """Return matrices (m, 9) refined to matches by their weights, their noise scales (m,) and squared residuals (m, n).
 
     They are the likeliest ones of those given and of samples drawn by the weights, as often from a small label as from a large one, and
     are refined to the matches within `reach` in the frame, by default a unit.
     """
-    family, reach = families[family_id], matches.unit if reach is None else reach
-    held = np.bincount(labels + 1, weights, minlength=1)
-    balanced = weights / np.sqrt(np.maximum(held[labels + 1], 1e-300))
-    given_to_draw = balanced, parameters.last_samples, family, matches.unit, parameters, rng, (0,)
-    samples, _ = draw_samples(matches.data, *given_to_draw)
+    reach, weights = matches.unit if reach is None else reach, matches.weights
+    drawing = balanced(weights, labels), parameters.last_samples, family, matches.unit, parameters, rng, (0,)
+    samples, _ = draw_samples(matches.data, *drawing)
     tried = np.vstack([given, family.solve(matches.data[samples])[0]])
     tried = tried[np.isfinite(tried).all(axis=1)]
     squared = family.squared_residuals(matches.data, tried)
     order = np.argsort(-log_likelihoods(squared, weights, reach, family.codimension), kind="stable")
-    models = Models.of_family(tried[order[: parameters.n_refits]], family_id)
-    limits, own = np.full(len(models), reach), replace(matches, weights=weights)
-    refined, noise = refine(models, own, limits, families, parameters)
+    tried = tried[order[: parameters.n_refits]]
+    refined, noise = refine(family, tried, matches, np.full(len(tried), reach), parameters)
     return refined, noise, family.squared_residuals(matches.data, refined)
+
+
+def balanced(weights: Array, labels: Rows) -> Array:
+    """Return weights (n,) by which samples are drawn as often from a small label as from a large one."""
+    held = np.bincount(labels + 1, weights, minlength=1)
+    # All matches of a label may have no weight.
+    return weights / np.sqrt(np.maximum(held[labels + 1], 1e-300))
 
 
 def log_likelihoods(squared: Array, weights: Array, reach: float, codimension: int) -> Array:

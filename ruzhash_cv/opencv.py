@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from numbers import Real
 from typing import Any, TypeAlias
@@ -312,25 +313,25 @@ def find_matrix(
     return np.asarray(families.to_pixels(Models.of_family(matrix[None], family_id), matches.into)[0])
 
 
-def _of_estimate(found: Estimate, family_id: int, reach: float, rng: np.random.Generator) -> Array | None:
+def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.random.Generator) -> Array | None:
     """Return the likeliest matrix (9,) of a family for the matches of an estimate; overlays count only if nothing else does."""
-    scene, matches, families = found.scene, found.matches, found.families
+    scene, matches, families = estimated.scene, estimated.matches, estimated.families
     if len(scene) == 0:
         return None
-    labels, of_any = found.probabilities.argmax(axis=1), np.minimum(found.probabilities.sum(axis=1), 1.0)
+    labels, of_any = estimated.probabilities.argmax(axis=1), np.minimum(estimated.probabilities.sum(axis=1), 1.0)
     overlays = is_overlay(scene, np.where(of_any > 0.5, labels, -1), matches.weights)
     weights = matches.weights * of_any * ~overlays[labels]
-    given = matches, families, family_id, found.parameters, rng, reach
+    given = families[family_id], estimated.parameters, rng, reach
     if not families[family_id].is_plane:
         candidates = scene.matrices[scene.family_ids == family_id]
-        return likeliest_matrix(candidates, weights, labels, *given)[0]
+        return likeliest_matrix(candidates, labels, replace(matches, weights=weights), *given)
     # Samples of several planes are none: each has separate ones, and all compete for all matches.
     support = np.bincount(labels, weights, minlength=len(scene))
-    models = [
-        refined_samples(scene.matrices[[item]], matches.weights * found.probabilities[:, item], labels, *given)[0]
-        for item in np.argsort(-support, kind="stable")[:_N_PLANES].tolist()
-        if not overlays[item]
-    ]
+    strongest = np.argsort(-support, kind="stable")[:_N_PLANES]
+    models = []
+    for item in strongest[~overlays[strongest]].tolist():
+        weighted = replace(matches, weights=matches.weights * estimated.probabilities[:, item])
+        models.append(refined_samples(scene.matrices[[item]], labels, weighted, *given)[0])
     squared = squared_transfer(np.vstack(models), matches.coordinates)
     limit = reach * matches.frame.factors[1]
     costs = np.minimum(squared, limit**2) @ weights

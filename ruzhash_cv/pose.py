@@ -13,7 +13,6 @@ from ruzhash_cv.cameras import Camera, Sight
 from ruzhash_cv.estimate import Estimate
 from ruzhash_cv.fits import refine
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
 from ruzhash_cv.models.linear import directions
 from ruzhash_cv.motions import log_likelihoods, refined_samples
@@ -31,7 +30,6 @@ _LEAST_PROBABILITY = 0.5
 #: A guard on the time: of more matches a random part is searched.
 _MOST_SEARCHED = 16_384
 _FAMILY = EssentialMatrices()
-_FAMILIES = Families((_FAMILY,), (True,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,11 +165,10 @@ def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate,
     parameters = estimate.parameters
     reach = min(matches.unit, max(_REACH * noise, _LEAST_REACH * matches.unit))
     usable = as_essential(given[np.isfinite(given).all(axis=1)])
-    given_to_refine = usable, searched.weights, labels, searched, _FAMILIES, 0, parameters, rng, reach
-    essentials, _, squared = refined_samples(*given_to_refine)
+    essentials, _, squared = refined_samples(usable, labels, searched, _FAMILY, parameters, rng, reach)
     if searched is not matches:
-        limits, given_models = np.full(len(essentials), matches.unit), Models.of_family(essentials, 0)
-        essentials, _ = refine(given_models, matches, limits, _FAMILIES, parameters)
+        limits = np.full(len(essentials), matches.unit)
+        essentials, _ = refine(_FAMILY, essentials, matches, limits, parameters)
         squared = _FAMILY.squared_residuals(matches.data, essentials)
     likelihoods = log_likelihoods(squared, matches.weights, reach, 1)
     best = None

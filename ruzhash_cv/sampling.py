@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from ruzhash_cv._arrays import COORDINATES, POINT2, RAYS2, Array, Rows
 from ruzhash_cv._kernels import below, draw_key, jit, mix, uniform
 from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.base import TwoViewFamily
+from ruzhash_cv.models.base import Families, TwoViewFamily
 from ruzhash_cv.parameters import Parameters
 
 #: Up to so many distances are all looked at, which takes less time than a tree does; the result is the same.
@@ -24,6 +24,15 @@ _FEW_ROWS = 256
 #: needs), three are on a line, their orientation differs between the images, or the solver finds no model.
 REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
 _REPEATED, _COLLINEAR, _FLIPPED, _GOOD = 0, 1, 2, 3
+
+
+class Problem(NamedTuple):
+    """What a search is given: the matches searched, decoys (N, 4) that models are weighed against, the families and the numbers."""
+
+    matches: MatchSet
+    decoys: Array
+    families: Families
+    parameters: Parameters
 
 
 def draw_samples(

@@ -6,18 +6,17 @@ samples -> models -> preferences, weighed against decoys -> structures by eviden
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, Array, Rows
 from ruzhash_cv.evidence import candidates, extract, meaningful, select, strongest_first
 from ruzhash_cv.fits import refits
-from ruzhash_cv.matches import MatchSet
-from ruzhash_cv.models.base import Families, Models
+from ruzhash_cv.models.base import Models
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.preferences import greedy_cover, weigh
-from ruzhash_cv.sampling import decoys_of_unexplained, draw_samples
+from ruzhash_cv.sampling import Problem, decoys_of_unexplained, draw_samples
 from ruzhash_cv.scoring import Scores, score
 
 
@@ -26,33 +25,20 @@ class Tried:
     """What a search has tried so far: columns, candidates, how many models, and how many samples (4,) were rejected, by reason."""
 
     parameters: Parameters
-    columns: list[Models]
-    candidates: list[Models]
-    n_models: int
-    rejected: Rows
-
-    @classmethod
-    def nothing(cls, parameters: Parameters) -> Tried:
-        """Return nothing tried."""
-        return cls(parameters, [], [], 0, np.zeros(4, np.int64))
+    columns: Models = field(default_factory=Models.none)
+    candidates: Models = field(default_factory=Models.none)
+    n_models: int = 0
+    rejected: Rows = field(default_factory=lambda: np.zeros(4, np.int64))
 
     @property
     def n(self) -> int:
         """How many models could have become structures: each sampled one, and its refits."""
         return self.n_models * (1 + len(self.parameters.refit_radii))
 
-    def add(
-        self,
-        samples: Rows,
-        degenerate: Rows,
-        family_id: int,
-        proposal: Array,
-        matches: MatchSet,
-        decoys: Array,
-        families: Families,
-    ) -> None:
+    def add(self, samples: Rows, degenerate: Rows, family_id: int, proposal: Array, problem: Problem) -> None:
         """Add the best models of samples (m, s) that were drawn by `proposal` weights (n,), and refits of these."""
-        family, parameters = families[family_id], self.parameters
+        matches, decoys, families, parameters = problem
+        family = families[family_id]
         models, owner = family.solve(matches.data[samples])
         self.n_models += len(models)
         n_unsolved = np.count_nonzero(np.bincount(owner, minlength=len(samples)) == 0)
@@ -65,53 +51,47 @@ class Tried:
         padded = np.full((len(best), int(families.sample_sizes.max())), -1)
         padded[:, : groups.shape[1]] = groups[best]
         family_ids = np.full(len(best), family_id, np.uint8)
-        self.columns.append(Models(models[best], family_ids, weights[best], padded))
+        self.columns = Models.join([self.columns, Models(models[best], family_ids, weights[best], padded)])
         if families.structural[family_id]:
             fitted = Models.of_family(refits(family, matches, models[best], parameters), family_id)
-            given = candidates(fitted, matches.data, decoys, matches.unit, families, parameters)
-            self.candidates.append(meaningful(given, matches.weights, families, parameters, self.n))
+            given = meaningful(candidates(fitted, matches.data, problem), problem, self.n)
+            self.candidates = Models.join([self.candidates, given])
 
 
-def search(
-    matches: MatchSet, decoys: Array, families: Families, parameters: Parameters, rng: np.random.Generator
-) -> tuple[Models, Scores, Tried]:
+def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, Tried]:
     """Sample in rounds until what no structure explains looks like decoys, or `max_rounds`.
 
     The first round samples only the first family, of the most specific models: if it explains everything, others could only add
     mismatches. Returns structures, strongest first, scores, and what was tried.
     """
-    still, weights = find_stationary(matches, decoys, families, parameters)
-    tried, unexplained, leading = Tried.nothing(parameters), matches.weights, None
+    matches, _, families, parameters = problem
+    still, weights = find_stationary(problem)
+    unexplained, leading = matches.weights, None
+    tried = Tried(parameters)
     for round_number in range(parameters.max_rounds):
         first_only = round_number == 0 and len(families) > 1 and families.structural[0]
-        for family_id in range(1 if first_only else len(families)):
+        for family_id, family in enumerate(families.members[:1] if first_only else families):
             proposals = proposal_weights(family_id == 0, matches.weights, unexplained, leading)
-            n_samples = samples_wanted(matches, families, family_id, parameters, round_number) // len(proposals)
+            n_samples = samples_wanted(problem, family_id, round_number) // len(proposals)
             for proposal in proposals:
-                samples, degenerate = draw_samples(
-                    matches.data, proposal, n_samples, families[family_id], matches.unit, parameters, rng
-                )
-                tried.add(samples, degenerate, family_id, proposal, matches, decoys, families)
-        pool = Models.join(tried.candidates)
-        structures, unexplained, pool = select(pool, weights, matches, decoys, families, parameters, tried.n)
-        tried.candidates = [pool]
+                given = matches.data, proposal, n_samples, family, matches.unit, parameters, rng
+                tried.add(*draw_samples(*given), family_id, proposal, problem)
+        structures, unexplained, tried.candidates = select(tried.candidates, weights, problem, tried.n)
         structures = strongest_first(Models.join([structures, still]))
-        others = decoys_of_unexplained(matches, unexplained, parameters, rng)
-        columns = Models.join(tried.columns)
-        scores = score(columns, structures, matches, decoys, others, families, parameters, rng)
-        if converged(structures, unexplained, scores, families, parameters, first_only):
+        decoys = decoys_of_unexplained(matches, unexplained, parameters, rng)
+        scores = score(tried.columns, structures, decoys, problem, rng)
+        if converged(structures, unexplained, scores, problem, first_only):
             break
         leading = scores.of_matches
     return structures, scores, tried
 
 
-def find_stationary(
-    matches: MatchSet, decoys: Array, families: Families, parameters: Parameters
-) -> tuple[Models, Array]:
+def find_stationary(problem: Problem) -> tuple[Models, Array]:
     """Return the matches that did not move as a structure, if they are one, and the weights (n,) of the matches beside it.
 
     They are a watermark or a black border, say, and are one if they are more than chance and their surroundings give.
     """
+    matches, _, families, parameters = problem
     family, unmoved, scale = families[0], matches.unmoved(), float(parameters.scales[-1])
     # Weights of a minimal sample are no evidence, and a stationary match moved by no more than the narrowest noise scale.
     near = np.abs(matches.data - unmoved)[:, COORDINATES].max(axis=1) <= scale * matches.unit
@@ -119,15 +99,13 @@ def find_stationary(
     if widest < 0 or matches.weights[near].sum() <= family.sample_size:
         return Models.none(), matches.weights
     model = Models.of_family(family.fit(unmoved, np.ones((1, len(matches)))), 0)
-    given = candidates(model, matches.data, decoys, matches.unit, families, parameters)
-    still, others = extract(given, matches.weights, matches.unit, families, parameters, 1, widest=widest)
+    still, others = extract(candidates(model, matches.data, problem), matches.weights, problem, 1, widest=widest)
     return replace(still, stationary=np.ones(len(still), bool)), others
 
 
-def samples_wanted(
-    matches: MatchSet, families: Families, family_id: int, parameters: Parameters, round_number: int
-) -> int:
+def samples_wanted(problem: Problem, family_id: int, round_number: int) -> int:
     """Return how many samples of a family a round draws: as many as all rounds before it."""
+    matches, _, families, parameters = problem
     n_first = parameters.plane_samples if families[family_id].is_plane else parameters.motion_samples
     return min(n_first, len(matches)) * int(2 ** max(round_number - 1, 0))
 
@@ -157,23 +135,17 @@ def best_first(weights: Array, scores: Array) -> Array:
     return proposal
 
 
-def converged(
-    structures: Models,
-    unexplained: Array,
-    scores: Scores,
-    families: Families,
-    parameters: Parameters,
-    first_only: bool,
-) -> bool:
+def converged(structures: Models, unexplained: Array, scores: Scores, problem: Problem, first_only: bool) -> bool:
     """Return whether another round would not pay.
 
     The unexplained matches must score as decoys do, and each structure must have more evidence than matches. With the first family
     alone structures need an evidence of `evidence_per_match` for each match explained.
     """
+    parameters = problem.parameters
     explained, n_decoys = structures.support.sum(), len(scores.of_decoys)
     as_good = np.searchsorted(np.sort(scores.of_decoys), scores.of_matches, side="right")
     significant = as_good <= parameters.significant_share * (1 + n_decoys) - 1
-    allowed = 1.0 + int(families.sample_sizes.max()) + parameters.significant_share * unexplained.sum()
+    allowed = 1.0 + int(problem.families.sample_sizes.max()) + parameters.significant_share * unexplained.sum()
     looks_random = unexplained[significant].sum() < allowed
     if first_only:
         return bool(looks_random and structures.evidences.sum() > parameters.evidence_per_match * explained)

@@ -22,6 +22,7 @@ from ruzhash_cv.fits import refine_structures
 from ruzhash_cv.matches import Frame, MatchSet, match_weights
 from ruzhash_cv.models.base import CheckedFamily, Families, ModelFamily, Models, TwoViewFamily
 from ruzhash_cv.parameters import PARAMETERS, Parameters
+from ruzhash_cv.sampling import Problem
 from ruzhash_cv.scoring import Scores, score
 from ruzhash_cv.search import Tried, proposal_weights, samples_wanted
 
@@ -194,8 +195,9 @@ def _find(
     every = _as_set(points, groups.reshape(-1), POINT_PARAMETERS.unit * scale)
     searched, rows = every.sample(POINT_PARAMETERS.max_searched, rng)
     families = Families((cast(TwoViewFamily, family),), (True,))
-    structures, scorer = _search(searched, families, POINT_PARAMETERS, rng)
-    scores = scorer.of_all(every, rows, families, POINT_PARAMETERS)
+    problem = Problem(searched, uniform_decoys(searched, POINT_PARAMETERS, rng), families, POINT_PARAMETERS)
+    structures, scorer = _search(problem, rng)
+    scores = scorer.of_all(every, rows, problem)
     structures = refine_structures(structures, every, families, POINT_PARAMETERS)
     tolerances = structures.tolerances
     if threshold is not None:
@@ -216,28 +218,23 @@ def _find(
     )
 
 
-def _search(
-    points: MatchSet, families: Families, parameters: Parameters, rng: np.random.Generator
-) -> tuple[Models, Scores]:
+def _search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores]:
     """Return structures of searched points, and scores, as `search.search` does.
 
     All rounds are drawn: one more costs little, and small structures are found late.
     """
-    decoys = uniform_decoys(points, parameters, rng)
-    tried, unexplained, leading = Tried.nothing(parameters), points.weights, None
+    points, _, families, parameters = problem
+    tried, unexplained, leading = Tried(parameters), points.weights, None
     size, sizes = families[0].sample_size, parameters.neighbourhoods
     for round_number in range(parameters.max_rounds):
         proposals = proposal_weights(True, points.weights, unexplained, leading)
-        n_samples = samples_wanted(points, families, 0, parameters, round_number) // len(proposals)
+        n_samples = samples_wanted(problem, 0, round_number) // len(proposals)
         for proposal in proposals:
             rows = np.flatnonzero(proposal > 0.0)
             indices = draw_point_samples(points.data[rows], proposal[rows], n_samples, size, sizes, rng)
-            tried.add(rows[indices], np.zeros(3, np.int64), 0, proposal, points, decoys, families)
-        pool = Models.join(tried.candidates)
-        structures, unexplained, pool = select(pool, points.weights, points, decoys, families, parameters, tried.n)
-        tried.candidates = [pool]
-        others, columns = uniform_decoys(points, parameters, rng), Models.join(tried.columns)
-        scores = score(columns, structures, points, decoys, others, families, parameters, rng)
+            tried.add(rows[indices], np.zeros(3, np.int64), 0, proposal, problem)
+        structures, unexplained, tried.candidates = select(tried.candidates, points.weights, problem, tried.n)
+        scores = score(tried.columns, structures, uniform_decoys(points, parameters, rng), problem, rng)
         leading = scores.of_matches
     return structures, scores
 

@@ -67,10 +67,10 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 12_817,
-    "core": 4_956,
-    "tests": 14_145,
-    "benchmarks": 6_766,
+    "package": 12_630,
+    "core": 4_762,
+    "tests": 14_141,
+    "benchmarks": 6_761,
     "tests of benchmarks": 1_052,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from stage_cases import mismatches
+from stage_cases import in_pixels, mismatches
 
 from ruzhash_cv.evidence import candidates, count_weights, evidence, meaningful, radius_indices, rules_of
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import PARAMETERS
+from ruzhash_cv.sampling import Problem
 
 N_RADII, N_INDICES = PARAMETERS.n_radii, PARAMETERS.n_radius_indices
 BOTH = Homographies(), FundamentalMatrices()
@@ -127,14 +128,15 @@ def translations(by: np.ndarray) -> Models:
     return Models.of_family(matrices / np.linalg.norm(matrices, axis=1, keepdims=True), 0)
 
 
-def tried(data: np.ndarray, models: Models, seed: int = 9) -> Models:
-    """Candidates; decoys are the matches, shuffled."""
+def among(data: np.ndarray, seed: int = 9) -> Problem:
+    """Matches and their decoys, which are the matches, shuffled."""
     i, j = np.random.default_rng(seed).integers(0, len(data), (2, 400))
-    return candidates(models, data, np.hstack([data[i, :2], data[j, 2:]]), UNIT, FAMILIES, PARAMETERS)
+    return Problem(in_pixels(data), np.hstack([data[i, :2], data[j, 2:]]), FAMILIES, PARAMETERS)
 
 
 def test_the_background_is_a_share_that_grows_by_the_law_of_the_family() -> None:
-    found = tried(mismatches(200), translations(np.array([(0, 0), (50, 0), (5000, 0)])))
+    problem = among(mismatches(200))
+    found = candidates(translations(np.array([(0, 0), (50, 0), (5000, 0)])), problem.matches.data, problem)
     assert ((found.background > 0) & (found.background <= 1)).all()
     np.testing.assert_allclose(found.background[:, 2:] / found.background[:, :-2], 2.0**2)
     # No decoy is near the last one: it is little, and never nothing.
@@ -146,6 +148,6 @@ def test_false_alarms_are_rarer_than_one_a_search() -> None:
     alarms = []
     for seed in range(30):
         models = translations(np.random.default_rng(seed).uniform(-300, 300, (200, 2)))
-        found = tried(mismatches(150, 100 + seed), models, seed)
-        alarms.append(len(meaningful(found, np.ones(150), FAMILIES, PARAMETERS, 200)))
+        problem = among(mismatches(150, 100 + seed), seed)
+        alarms.append(len(meaningful(candidates(models, problem.matches.data, problem), problem, 200)))
     assert np.mean(alarms) < 1.0

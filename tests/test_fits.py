@@ -14,25 +14,19 @@ from two_views import MAKE, H, beside, motion, plane
 from ruzhash_cv import filter_points, transfer_error
 from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
 from ruzhash_cv.fits import noise_scales, refine, refit
-from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import PARAMETERS
 
 BOTH = Homographies(), FundamentalMatrices()
 both = pytest.mark.parametrize("family", BOTH, ids=lambda family: family.name)
 
 
-def one_of(family: TwoViewFamily, models: np.ndarray) -> Models:
-    return Models.of_family(models.reshape(-1, 9), BOTH.index(family))
-
-
 def refined(
-    models: Models, data: np.ndarray, weights: np.ndarray, tolerances: list[float], excluded: np.ndarray | None = None,
-    n_scales: int = PARAMETERS.n_scales,
+    family: TwoViewFamily, models: np.ndarray, data: np.ndarray, weights: np.ndarray, tolerances: list[float],
+    excluded: np.ndarray | None = None, n_scales: int = PARAMETERS.n_scales,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     parameters = replace(PARAMETERS, n_scales=n_scales)
-    return refine(
-        models, in_pixels(data, weights), np.array(tolerances), Families(BOTH, (True, True)), parameters, excluded
-    )
+    given = in_pixels(data, weights), np.array(tolerances), parameters, excluded
+    return refine(family, models.reshape(-1, 9), *given)
 
 
 def refitted(
@@ -82,7 +76,7 @@ def test_a_minimal_sample_and_one_more_refit_nothing(family: TwoViewFamily, more
     n = family.sample_size + more
     start, data = fitted_to(family.name, 60).reshape(1, 9), MAKE[family.name](n, 0.5)
     assert (refitted(family, data, start, 1000.0) != start).any() == changes
-    assert (refined(one_of(family, start), data, np.ones(n), [1000.0])[0] != start).any() == changes
+    assert (refined(family, start, data, np.ones(n), [1000.0])[0] != start).any() == changes
 
 
 @both
@@ -116,22 +110,22 @@ def test_last_fits_have_the_weights_of_the_law(family: TwoViewFamily) -> None:
         expected = naive.FITS[name](data, weights / naive.factor_of_equations(name, data, start))
     else:
         expected = naive.step_fundamental_matrix(data, weights, start)
-    fitted, noise = refined(one_of(family, start), data, of_matches, [1e4], ~own[None], n_scales=1)
+    fitted, noise = refined(family, start, data, of_matches, [1e4], ~own[None], n_scales=1)
     same(fitted[0], expected)
     last = np.where(own, family.squared_residuals(data, fitted), np.inf)
     np.testing.assert_array_equal(noise, noise_scales(last, family.codimension))
 
 
-def test_models_of_two_families_are_refined_each_as_alone() -> None:
+@both
+def test_models_are_refined_each_as_alone(family: TwoViewFamily) -> None:
     data, ones = np.vstack([plane(60, 0.5), motion(60, 0.5)]), np.ones(120)
-    planes, motions = BOTH[0].fit(data[:60], np.ones((1, 60))), BOTH[1].fit(data[60:], np.ones((1, 60)))
-    models = Models(np.vstack([motions, planes, planes]), np.array([1, 0, 0], np.uint8))
+    models = family.fit(data, (np.arange(120) // 60 == np.array([[0], [1], [1]])).astype(float))
     tolerances, excluded = [1.5, 3.0, 0.8], np.random.default_rng(0).random((3, 120)) > 0.7
-    found, noise = refined(models, data, ones, tolerances, excluded)
+    together, noise = refined(family, models, data, ones, tolerances, excluded)
     for item in range(3):
-        one = np.array([item])
-        alone, scale = refined(models.take(one), data, ones, tolerances[item : item + 1], excluded[one])
-        np.testing.assert_array_equal(found[one], alone)
+        one = [item]
+        alone, scale = refined(family, models[one], data, ones, tolerances[item : item + 1], excluded[one])
+        np.testing.assert_array_equal(together[one], alone)
         assert noise[item] == scale[0]
 
 
@@ -141,8 +135,8 @@ def test_matches_of_one_place_do_not_take_a_model_away() -> None:
     first[:35] = first[0]
     exact = np.hstack([first, first + [8.0, 4.0]])
     data = exact + np.repeat([0.0, 1.0], [35, 25])[:, None] * np.hstack([np.zeros((60, 2)), rng.normal(size=(60, 2))])
-    start = one_of(BOTH[0], naive.of_unit_norm(np.array([[1.0, 0.0, 8.0], [0.0, 1.0, 4.0], [0.0, 0.0, 1.0]])))
-    found, _ = refined(start, data, np.repeat([1 / 35, 1.0], [35, 25]), [6.0])
+    start = naive.of_unit_norm(np.array([[1.0, 0.0, 8.0], [0.0, 1.0, 4.0], [0.0, 0.0, 1.0]]))
+    found, _ = refined(BOTH[0], start, data, np.repeat([1 / 35, 1.0], [35, 25]), [6.0])
     assert naive.transfer_error(exact, found.reshape(3, 3)).max() < 3.0
 
 
@@ -152,8 +146,8 @@ def test_a_last_fit_is_to_what_lies_within_the_tolerance(family: TwoViewFamily) 
     start = naive.FITS[family.name](data[:70], np.ones(70))
     data[70:, 2:] += 40.0
     near = naive.RESIDUALS[family.name](data, start) <= 3.0
-    found, noise = refined(one_of(family, start), data, np.ones(90), [3.0])
-    alone, same_noise = refined(one_of(family, start), data[near], np.ones(near.sum()), [3.0])
+    found, noise = refined(family, start, data, np.ones(90), [3.0])
+    alone, same_noise = refined(family, start, data[near], np.ones(near.sum()), [3.0])
     assert 70 <= near.sum() < 90
     np.testing.assert_allclose(found, alone, atol=1e-12)
     np.testing.assert_array_equal(noise, same_noise)

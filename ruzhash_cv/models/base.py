@@ -197,7 +197,7 @@ class Models:
     @classmethod
     def join(cls, parts: list[Models]) -> Models:
         """Return the models of several sets as one, with the columns that all sets have; a set without any counts for nothing."""
-        parts = [part for part in parts if len(part) > 0] or parts[:1]
+        parts = [part for part in parts if len(part) > 0] or parts[-1:]
         columns = zip(*[vars(part).values() for part in parts], strict=True)
         return cls(*[np.concatenate(column) if all(map(len, column)) else column[0][:0] for column in columns])
 
@@ -252,11 +252,11 @@ class Families:
         """Return squared residuals (m, n) of correspondences (n, 4), infinite if a family has none."""
         squared = np.empty((len(models), len(data)))
         for family_id, family in enumerate(self):
-            own = models.family_ids == family_id
-            if own.all():
+            rows = models.family_ids == family_id
+            if rows.all():
                 return family.squared_residuals(data, models.matrices)
-            if own.any():
-                squared[own] = family.squared_residuals(data, models.matrices[own])
+            if rows.any():
+                squared[rows] = family.squared_residuals(data, models.matrices[rows])
         return squared
 
     def in_tolerances(self, models: Models, tolerances: Array, data: Array) -> Array:
@@ -273,6 +273,6 @@ class Families:
         """Return matrices (m, 3, 3) of pixels; the matrices `into` brought homogeneous pixels to the models' coordinates."""
         matrices = np.empty_like(models.matrices)
         for family_id in np.unique(models.family_ids):
-            own = models.family_ids == family_id
-            matrices[own] = self[family_id].to_pixels(models.matrices[own], *into)
+            rows = models.family_ids == family_id
+            matrices[rows] = self[family_id].to_pixels(models.matrices[rows], *into)
         return matrices.reshape(-1, 3, 3)
