@@ -28,12 +28,15 @@ from ruzhash_cv import (
     find_fundamental_matrix,
     find_homography,
     find_structures,
+    paper,
     ruzhash,
     sampson_distance,
     select_matches,
     transfer_error,
 )
+from ruzhash_cv.datasets import fetch_adelaidermf, load_pair
 from ruzhash_cv.families import Homographies, Lines
+from ruzhash_cv.paper import VoronoiForest
 
 T, V, INDEX = TypeError, ValueError, IndexError
 SOME, SQUARE = np.zeros((4, 2)), [[0, 1, 2, 3]]
@@ -55,6 +58,8 @@ crossing = partial(draw_matches, IMAGE, KP2, IMAGE, KP2, PAIRS)
 scored = partial(draw_scores, IMAGE, KP2, IMAGE, KP2, PAIRS)
 surfaces = partial(draw_structures, IMAGE, KP2, IMAGE, KP2, None)
 hashes = partial(ruzhash, np.ones((1, 1)))
+embedded = partial(paper.embed_preferences, np.zeros((2, 2)))
+precomputed = VoronoiForest(metric="precomputed")
 
 
 def page(keypoints: Any, result: Any, image: Any = IMAGE, **options: Any) -> None:
@@ -130,6 +135,8 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (lambda: Camera(CAMERA1).pixels([[0.0, 0.0, 0.0]]), V, "`rays` must be rays of a length above 0, got "),
     (lambda: Camera(CAMERA1).pixels([[0.0, 1.0]]), V, r"`rays` must have shape \(n, 3\), got \(1, 2\)"),
     (lambda: Camera(CAMERA1).rays([[0.0, 1.0, 1.0]]), V, r"`points` must have shape \(n, 2\), got \(1, 3\)"),
+    *((lambda at=at: filtered(WALL_SEEN).plane_motion(at), INDEX, f"`structure` must be an index into 1 models, got {at}")
+      for at in (99, -2)),
     # Matches
     (partial(matches, 5), T, "`matches` must be a sequence, got int"),
     (partial(matches, {1, 2}), T, "`matches` must be a sequence, got set"),
@@ -217,6 +224,35 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(RuzHashForest, n_tree=5), T, "n_tree"),
     (lambda: RuzHashForest().anomaly_scores(np.ones((2, 3))), RuntimeError, "call `fit` first"),
     (lambda: RuzHashForest(n_trees=2).fit(np.ones((4, 3))).path_lengths(np.ones((4, 2))), V, "must have 3 columns as in `fit`, got 2"),
+    # The paper's forest, distances and preferences, and data
+    (partial(VoronoiForest, metric="cosine"), V, r"`metric` must be one of 'tanimoto', .* got 'cosine'"),
+    (partial(VoronoiForest, sink_credit=True), T, "sink_credit"),
+    (partial(VoronoiForest, branching_factor=1), V, "`branching_factor` must be at least 2, got 1"),
+    (partial(VoronoiForest, ties="none"), V, "`ties` must be one of 'row', 'node', got 'none'"),
+    (lambda: VoronoiForest().anomaly_scores(np.ones((2, 3))), RuntimeError, "this VoronoiForest has no trees yet"),
+    (lambda: VoronoiForest().fit(np.full((4, 3), 2.0)), V, r"must lie in \[0, 1\]"),
+    (partial(precomputed.fit, np.ones((3, 2))), V, r"must be a square matrix of distances in `fit`, got \(3, 2\)"),
+    (partial(precomputed.fit, -np.ones((3, 3))), V, r"must hold distances of shape \(n, n_training\)"),
+    # Zeros that a sparse array leaves out would be distances too.
+    (partial(precomputed.fit, csr_array(np.ones((9, 9)))), T, "`preferences` must be an array of real numbers"),
+    *((partial(distance, rows), V, f"`preferences` must {message}")
+      for distance in (paper.ruzicka_distance, paper.tanimoto_distance, paper.jaccard_distance)
+      for rows, message in (
+          ([[0.2, 1.5]], r"lie in \[0, 1\], got values from 0.2\d* to 1.5"),
+          ([[0.0, -0.5]], r"lie in \[0, 1\], got values from -0.5"),
+          ([[0.0, np.nan]], r"lie in \[0, 1\], got values from nan"),
+          ([0.0, 1.0], r"be a numeric array of shape \(n, m\), got float64 \(2,\)"),
+          ([["a"]], "be a numeric array"))),
+    (partial(paper.ruzicka_distance, np.zeros((1, 3)), np.zeros((1, 2))), V, "as many columns, got 3 and 2"),
+    (partial(embedded, sigma=0.0), V, "`sigma` must be a finite number above 0, got 0.0"),
+    (partial(embedded, sigma="1"), T, "`sigma` must be a number, got '1'"),
+    (partial(embedded, sigma=1.0, k=-1), V, "`k` must be a finite number above 0, got -1"),
+    (partial(embedded, sigma=1.0, binray=True), T, "binray"),
+    (partial(paper.embed_preferences, np.zeros(2), sigma=1.0), V, r"`residuals` must have shape \(n, m\), got \(2,\)"),
+    (partial(paper.paper_forest, "RHF-C"), V, r"`method` must be one of 'PIF', .* got 'RHF-C'"),
+    (partial(load_pair, "table"), V, "`name` must be one of 'facade', 'desk', 'rigid', 'plane', got 'table'"),
+    (partial(fetch_adelaidermf, "barsmith"), V, r"one of the 38 .* got 'barsmith'; did you mean 'barrsmith'"),
+    (partial(fetch_adelaidermf, "zzz"), V, "ADELAIDERMF_NAMES lists them all"),
     # Pictures and pages
     (partial(crossing, MASK, show="all"), V, "`show` must be one of 'kept', 'flagged', 'both', got 'all'"),
     (partial(crossing, MASK, max_lines=-1), V, "`max_lines` must be at least 0, got -1"),

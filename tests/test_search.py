@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drawn_scenes import desk_scene, plane_scene, rigid_scene
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rendering import desk_scene, draw_correspondences, plane_scene, rigid_scene
+from rendering import draw_correspondences
 from stage_cases import mismatches
 from two_views import motion, plane
 
@@ -148,17 +149,6 @@ def test_degenerate_points_give_no_structure_and_no_warning(name: str, model: st
         assert len(result.models) == 0
     if name == "a line" and model == "homography":
         assert result.degenerate_samples["collinear"] > 0
-
-
-def test_static_matches_are_a_separate_structure() -> None:
-    still, rng = np.random.default_rng(0).uniform([20, 20], [160, 60], (40, 2)), np.random.default_rng(1)
-    data = np.vstack([motion(100, 0.5), np.hstack([still, still + rng.normal(0, 0.2, (40, 2))])])
-    result = filtered(data)
-    static = [structure.stationary for structure in result.models]
-    assert sum(static) == 1
-    assert (result.labels[100:] == static.index(True)).mean() > 0.9
-    assert (result.labels[:100] == static.index(True)).mean() < 0.1
-    assert not any(structure.stationary for structure in filtered(motion(100, 0.5)).models)
 
 
 def test_matches_beyond_those_searched_are_scored_as_the_others_are() -> None:

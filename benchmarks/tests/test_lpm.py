@@ -25,14 +25,6 @@ def test_smooth_field_is_kept_and_random_matches_are_dropped(field):
     assert ((cost >= 0) & (cost <= 1)).all()
 
 
-def test_order_of_the_matches_does_not_matter(field):
-    points1, points2, _ = field
-    order = np.random.default_rng(0).permutation(len(points1))
-    mask, _ = locality_preserving_matching(points1, points2)
-    shuffled, _ = locality_preserving_matching(points1[order], points2[order])
-    assert np.array_equal(shuffled, mask[order])
-
-
 def test_neighbours_leave_out_the_point_itself_even_among_twins():
     points = np.repeat(np.arange(6.0), 2)[:, None] * [10.0, 0.0]
     found = neighbours(points, np.arange(12), 3)

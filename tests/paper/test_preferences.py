@@ -90,48 +90,6 @@ def test_repeated_entries_of_a_sparse_row_are_summed() -> None:
     assert ruzicka_distance(twice, [[0.5, 0.0]]).item() == 0.0
 
 
-def test_two_rows_of_zeros_are_at_distance_one() -> None:
-    for distance in (ruzicka_distance, tanimoto_distance, jaccard_distance):
-        assert distance(np.zeros((2, 3))).tolist() == [[1, 1], [1, 1]]
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([[0.2, 1.5]], r"`preferences` must lie in \[0, 1\], got values from 0.2\d* to 1.5"),
-        ([[0.0, -0.5]], r"`preferences` must lie in \[0, 1\], got values from -0.5"),
-        ([[0.0, np.nan]], r"`preferences` must lie in \[0, 1\], got values from nan"),
-        ([0.0, 1.0], r"`preferences` must be a numeric array of shape \(n, m\), got float64 \(2,\)"),
-        ([["a"]], "`preferences` must be a numeric array"),
-    ],
-)
-def test_rows_that_are_no_preferences_are_named(rows: object, message: str) -> None:
-    for distance in (ruzicka_distance, tanimoto_distance, jaccard_distance):
-        with pytest.raises(ValueError, match=message):
-            distance(rows)
-
-
-def test_rows_of_unequal_width_are_named() -> None:
-    with pytest.raises(ValueError, match="as many columns, got 3 and 2"):
-        ruzicka_distance(np.zeros((1, 3)), np.zeros((1, 2)))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"sigma": 0.0}, ValueError, "`sigma` must be a finite number above 0, got 0.0"),
-        ({"sigma": "1"}, TypeError, "`sigma` must be a number, got '1'"),
-        ({"sigma": 1.0, "k": -1}, ValueError, "`k` must be a finite number above 0, got -1"),
-        ({"sigma": 1.0, "binray": True}, TypeError, "binray"),
-    ],
-)
-def test_bad_options_are_named(arguments: dict[str, object], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        embed_preferences(np.zeros((2, 2)), **arguments)
-    with pytest.raises(ValueError, match=r"`residuals` must have shape \(n, m\), got \(2,\)"):
-        embed_preferences(np.zeros(2), sigma=1.0)
-
-
 # Models of uniform samples
 
 

@@ -126,10 +126,9 @@ def test_rows_that_share_nothing_with_any_centre_spread_over_the_cells() -> None
 # The same seed, the same scores
 
 
-@pytest.mark.parametrize("metric", ["tanimoto", "jaccard"])
-def test_scores_do_not_depend_on_the_number_of_threads(metric: str) -> None:
+def test_scores_do_not_depend_on_the_number_of_threads() -> None:
     rows, decoys = clusters(n=2300), clusters(seed=1, n=2100)
-    options = {"metric": metric, "n_trees": 40, "branching_factor": 16, "rng": 5}
+    options = {"metric": "tanimoto", "n_trees": 20, "branching_factor": 16, "rng": 5}
     once = VoronoiForest(n_jobs=1, **options).fit_anomaly_scores(rows, decoys)
     for n_jobs in (2, 4):
         again = VoronoiForest(n_jobs=n_jobs, **options).fit_anomaly_scores(rows, decoys)
@@ -161,26 +160,6 @@ def test_few_rows_get_scores_too(n: int, metric: str) -> None:
         assert ((decoy_scores > 0) & (decoy_scores <= 1)).all()
 
 
-def test_bad_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match=r"`metric` must be one of 'tanimoto', .* got 'cosine'"):
-        VoronoiForest(metric="cosine")
-    with pytest.raises(TypeError, match="sink_credit"):
-        VoronoiForest(sink_credit=True)
-    with pytest.raises(ValueError, match="`branching_factor` must be at least 2, got 1"):
-        VoronoiForest(branching_factor=1)
-    with pytest.raises(RuntimeError, match="this VoronoiForest has no trees yet"):
-        VoronoiForest().anomaly_scores(np.ones((2, 3)))
-    with pytest.raises(ValueError, match=r"must be a square matrix of distances in `fit`, got \(3, 2\)"):
-        VoronoiForest(metric="precomputed").fit(np.ones((3, 2)))
-    with pytest.raises(ValueError, match=r"must hold distances of shape \(n, n_training\)"):
-        VoronoiForest(metric="precomputed").fit(-np.ones((3, 3)))
-    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
-        VoronoiForest().fit(np.full((4, 3), 2.0))
-    # Zeros that a sparse array leaves out would be distances too.
-    with pytest.raises(TypeError, match="`preferences` must be an array of real numbers"):
-        VoronoiForest(metric="precomputed").fit(sparse.csr_array(np.ones((9, 9))))
-
-
 def test_with_one_draw_of_the_node_equal_rows_score_the_same_wherever_they_are() -> None:
     rows = clusters()
     new = np.zeros((9, rows.shape[1]), np.float32)
@@ -188,5 +167,3 @@ def test_with_one_draw_of_the_node_equal_rows_score_the_same_wherever_they_are()
     assert len(np.unique(by_row.anomaly_scores(new))) > 1
     assert len(np.unique(by_node.anomaly_scores(new))) == 1
     np.testing.assert_array_equal(by_node.fit_anomaly_scores(rows), by_row.fit_anomaly_scores(rows))
-    with pytest.raises(ValueError, match="`ties` must be one of 'row', 'node', got 'none'"):
-        VoronoiForest(ties="none")
