@@ -55,7 +55,7 @@ def test_a_process_forked_in_the_midst_of_a_call_gives_the_same_bits(expected: l
     assert forked == [expected[:2], expected[:3]]
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+@pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_joblib_workers_that_start_threads_give_the_same_bits(expected: list[list[str]], backend: str) -> None:
     nested = Parallel(n_jobs=2, backend=backend)(delayed(digests_in_threads)(count) for count in (3, 2))
     assert nested == [expected[:3], expected[:2]]

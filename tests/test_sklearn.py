@@ -28,7 +28,7 @@ ROWS = np.array([[0.3, -2.9], [0.1, 0.4], [1.0, 2.0], [0.5, 0.5], [2.0, 0.0]])
 
 def checks() -> list[Any]:
     """Return every check of scikit-learn with both forests."""
-    detectors = PreferenceIsolationForest(), PreferenceIsolationForest(forest="voronoi", n_estimators=10)
+    detectors = [PreferenceIsolationForest(forest=forest, n_estimators=10) for forest in ("ruzhash", "voronoi")]
     return [
         pytest.param(detector, check, id=f"{detector.forest}-{check.func.__name__}")
         for each in detectors

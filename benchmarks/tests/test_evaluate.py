@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from dataclasses import replace
 
 import cv2
+import evaluate
 import numpy as np
 import pandas as pd
 import photos
 import pytest
-from evaluate import KEY, MEASURE, changes, compare, leads, near_row, pose_row, run_once, table
+import report
+from evaluate import (
+    KEY,
+    MEASURE,
+    Measure,
+    changes,
+    collect,
+    compare,
+    leads,
+    mask_row,
+    near_row,
+    pose_row,
+    run_once,
+    table,
+)
 from geometry import apply_homography, residuals
 from matching import nearest
 from measures import direction_angle, model_errors, pose_error, pose_score, rotation_angle
@@ -78,6 +94,37 @@ def test_differences_are_paired_by_problem() -> None:
             ((1, 0.5 + gain), (2, 0.7 + gain))]  # fmt: skip
     found = leads(pd.DataFrame(rows, columns=[*KEY, "f1"]), MEASURE["accuracy"].columns[0])
     assert found["other"] == pytest.approx((0.1, 0.0))
+
+
+def test_a_second_run_measures_what_is_missing_and_rows_of_older_code(tmp_path, monkeypatch) -> None:
+    calls = []
+
+    def method(problem: Problem, seed: int) -> Answer:
+        calls.append(seed)
+        return Answer(np.ones(60, bool))
+
+    measure = Measure(("planes",), lambda: {"ruzhash_cv": method, "peer": method}, mask_row, evaluate.MASKS)
+    monkeypatch.setitem(MEASURE, "accuracy", measure)
+    monkeypatch.setattr(evaluate, "problems", lambda *_: iter([bare(60)]))
+    options = Namespace(rows=tmp_path, half="tune", suite=None, per_cell=1, seeds=2, methods=None)
+    for digest, n_calls in (
+        ("12345678", 6),
+        ("12345678", 6),
+        ("abcdefgh", 9),
+    ):  # the first call of a process is not timed
+        monkeypatch.setattr(evaluate, "package_digest", lambda digest=digest: digest)
+        rows = collect("accuracy", options)
+        assert (len(rows), len(calls)) == (4, n_calls)
+        assert set(rows[rows.method == "ruzhash_cv"].package) == {digest}
+
+
+def test_comments_and_docstrings_make_no_row_stale(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(report.ruzhash_cv, "__file__", str(tmp_path / "__init__.py"))
+    digests = []
+    for source in ('"""One."""\nx = 1', '"""Two."""\nx = 1  # why', '"""One."""\nx = 2'):
+        (tmp_path / "module.py").write_text(source)
+        digests.append(report.package_digest.__wrapped__())
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_two_files_of_rows_are_compared_by_problem(tmp_path) -> None:
