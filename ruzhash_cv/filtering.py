@@ -144,40 +144,40 @@ def filter_points(
         Which of the points correspond, see `as_correspondences`. The result has one entry for each match, or for each query row of
         knnMatch output.
     model : {"auto", "homography", "fundamental", "essential"} or TwoViewFamily
-        Models to look for: planes, rigid motions, or both ("auto"), each where it has more evidence; or those of your family.
-        Where both cameras are given, "auto" takes essential matrices for rigid motions.
+        Kind of models: planes, rigid motions, or both ("auto"), or models of your family. If both cameras are given, "auto" takes
+        essential matrices for rigid motions.
     threshold : float, optional
-        As RANSAC's, in the unit of the second points: every match within it of a rigid motion, by Sampson distance, or of a plane of no
-        motion, by symmetric transfer error, is kept, also several of one keypoint. Other matches have probability 0. The models are the
-        same, so that a larger threshold keeps no fewer matches. If one image is more than twice as fine as the other, by the spread of
-        its points in pixels, distances are measured in the coarser one. None: a match is kept if its probability is above 1/2.
+        As for RANSAC, in the unit of the second points: every match within the threshold of a rigid motion (Sampson distance), or of a
+        plane of no motion (symmetric transfer error), is kept, also several matches of one keypoint. Other matches have probability 0.
+        The models do not change, so a larger threshold keeps no fewer matches. If one image is more than twice as fine as the other,
+        by the spread of its points in pixels, distances are measured in the coarser one. None: kept if the probability is above 1/2.
     ratio : float in (0, 1], optional
         Run Lowe's ratio test on the `matches` first, which must then be knnMatch output.
     false_discovery_rate : float in (0, 1), optional
-        Share of wrong matches to expect among those kept: the most probable ones are kept, while the mean of 1 - probability is at
-        most this. A low rate keeps fewer than the default, a high one more. None: a match is kept if its probability is above 1/2.
+        Expected share of mismatches among the kept matches: the most probable matches are kept as long as the mean of 1 - probability
+        is at most the rate. A low rate keeps fewer than the default, a high rate more. None: kept if the probability is above 1/2.
     pixel : float or pair of float
         Size of a pixel in the unit of the points: 1 / focal length for normalised image coordinates. A pair has one for each image, as
         for pixels and degrees. All lengths of the method are multiples of it; those of the result are in the unit of the second points.
     keep_stationary : bool
-        Keep matches that did not move while more others did: watermarks, time stamps, black borders, the bonnet of a car. They are a
-        structure of their own, marked `stationary`, and part of no motion. Its model is a homography, unless you gave a family
-        of your own. If the camera did not move, its matches are kept in any case.
+        Keep static matches if more matches moved: watermarks, time stamps, black borders, the bonnet of a car. They form a separate
+        structure, marked `stationary`, and part of no motion. Its model is a homography, or a model of your family. If the camera
+        did not move, static matches are kept in any case.
     cameras : pair, optional
         The cameras of both images, each a `Camera` or what `Camera.of` makes one of: a matrix (3, 3), (matrix, distortion), a
-        `pycolmap.Camera`. Distorted points, of a fisheye too, are then taken as they are, and rigid motions have essential matrices.
-        Points of a 360 degree camera may be rays (n, 3). Lengths stay in pixels of the images. None for one of them: it is not known,
-        and rigid motions have fundamental matrices.
+        `pycolmap.Camera`. Points then stay distorted, also of a fisheye, and rigid motions have essential matrices. Points of a
+        360 degree camera may be rays (n, 3). Lengths stay in pixels of the images. None for an unknown camera; rigid motions then have
+        fundamental matrices.
     rng : int, numpy.random.Generator or None
         The same int gives the same result.
 
     Returns
     -------
     FilterResult
-        Also where nothing could be decided (fewer than 8 distinct matches, nothing found): all matches are then flagged, their
-        probabilities are 0, and `reason` says why. Scores rank them also where nothing was found. Rows without a match to test are not
-        in the mask, do not affect the others, and are not counted as flagged; see `FilterResult.has_match`. Matches that are
-        exact repetitions share one result.
+        Also if there are fewer than 8 distinct matches, or no model: all matches are then flagged, their probabilities are 0, and
+        `reason` says why. Without a model, scores still rank the matches. Rows without a valid match are False in the mask, do not
+        affect the others, and are not counted as flagged; see `FilterResult.has_match`. Exact duplicates of a match share one
+        result.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def filter_points(
     >>> result.models[0].kind, int(result.inlier_mask.sum())
     ('homography', 60)
 
-    Keypoints and matches as OpenCV has them, with the ratio test in the same call:
+    OpenCV's keypoints and matches, with the ratio test in the same call:
 
     >>> import cv2
     >>> keypoints = [cv2.KeyPoint(x, y, 1) for x, y in points.tolist()]
@@ -320,7 +320,7 @@ def families_of(model: Model | TwoViewFamily, calibrated: bool | None = None) ->
 
 
 def _in_pixels(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float | None) -> tuple[Structure, ...]:
-    """Return the models of a scene in pixels; `labels` (n,) are those of all matches given."""
+    """Return the models of a scene in pixels; `labels` (n,) are the labels of all matches given."""
     scene, matches, families = estimate.scene, estimate.matches, estimate.families
     scale, n = matches.frame.scale, len(scene)
     noise = scene.noise / scale

@@ -66,7 +66,7 @@ def refine(
     "Robust statistical modeling using the t distribution", JASA 1989). Where a fit fails, the model stays.
     """
     n, codimension = parameters.student_degrees, family.codimension
-    # The law whose median residual is that of Gaussian noise of scale 1.
+    # The law with the median residual of Gaussian noise of scale 1.
     width = n * chdtri(codimension, 0.5) / (codimension * fdtri(codimension, n, 0.5))
 
     def near(models: Array) -> tuple[Array, Array]:

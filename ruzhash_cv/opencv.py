@@ -54,7 +54,7 @@ def find_homography(
     srcPoints: ArrayLike | None = None,
     dstPoints: ArrayLike | None = None,
 ) -> Found:
-    """Find one homography, in place of ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
+    """Estimate one homography; replaces ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
 
     It is a view of the estimate of `filter_points`, which finds every plane. Homographies of its planes and of samples of their
     matches, refitted to the matches within the threshold, are compared by their distances in the second image, truncated at the
@@ -118,11 +118,11 @@ def find_fundamental_matrix(
     pixel: float | tuple[float, float] = 1.0,
     rng: RNG = 0,
 ) -> Found:
-    """Find one fundamental matrix, in place of ``cv2.findFundamentalMat``.
+    """Estimate one fundamental matrix; replaces ``cv2.findFundamentalMat``.
 
-    It is a view of the estimate of `filter_points`: the likeliest of its matrices and of those of samples of its matches, each match
-    counted by its probability. `FilterResult.motions` has every motion. For a scene that is one plane it is one of many matrices that
-    fit.
+    It is a view of the estimate of `filter_points`: the likeliest matrix among the estimate's models and samples of its matches,
+    each match weighted by its probability. `FilterResult.motions` has every motion. If the scene is one plane, many matrices fit, and
+    one of them is returned.
 
     Parameters
     ----------
@@ -135,8 +135,8 @@ def find_fundamental_matrix(
     -------
     model : ndarray of float64, shape (3, 3), or None
         x2^T F x1 = 0, of rank 2, scaled as by `find_homography`; always a single matrix. None if there is no model. A matrix does not
-        prove that the images share anything: about one in twenty sets of 25 to 120 random matches gets one.
-        `FilterResult.evidence` shows how certain it is.
+        prove that the images share anything: about one in twenty sets of 25 to 120 random matches gets a matrix.
+        `FilterResult.evidence` shows the certainty.
     mask : ndarray of uint8, shape (n, 1)
         As from `find_homography`.
 
@@ -164,7 +164,7 @@ def find_essential_matrix(
     rng: RNG = 0,
     **kwargs: Any,
 ) -> Found:
-    """Find one essential matrix, in place of ``cv2.findEssentialMat``, in either of its forms.
+    """Estimate one essential matrix; replaces ``cv2.findEssentialMat`` in both call forms.
 
     ``find_essential_matrix(points1, points2, K, cv2.RANSAC, 0.999, 1.0)`` is for one camera, and
     ``find_essential_matrix(points1, points2, K1, distortion1, K2, distortion2, cv2.RANSAC, 0.999, 1.0)`` for two. It
@@ -274,7 +274,7 @@ def _essential_arguments(
 
 
 def _pixel_of(cameras: tuple[Camera, Camera], threshold: float | None) -> float:
-    """Return the size of a pixel where it is not given: of normalised points a threshold alone tells it."""
+    """Return the size of a pixel if it is not given: for normalised points only the threshold determines it."""
     normalised = all(camera.is_pinhole and np.array_equal(camera.matrix, np.eye(3)) for camera in cameras)
     return threshold / ESSENTIAL_THRESHOLD if normalised and threshold is not None else 1.0
 
@@ -397,7 +397,7 @@ def _as_opencv(
 
 
 def scaled(matrix: Array) -> Array:
-    """Return a matrix (3, 3) of unit norm as OpenCV scales it, with a last entry of 1; as it is where that is 0."""
+    """Return a matrix (3, 3) of unit norm as OpenCV scales it, with a last entry of 1; unchanged if the last entry is 0."""
     return matrix / matrix[2, 2] if abs(matrix[2, 2]) > _ZERO else matrix
 
 

@@ -1,4 +1,4 @@
-"""What the filter returns: mask, scores and labels of all matches, and the structures that those kept belong to."""
+"""The result of the filter: mask, scores and labels of all matches, and the structures of the kept matches."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Structure(Record):
     noise_scale : float
         In the points' unit: standard deviation of the noise of each coordinate, from the median residual.
     evidence : float
-        -ln NFA: minus the logarithm of how many structures as strong are expected by chance.
+        -ln NFA: minus the logarithm of the number of equally strong structures expected by chance.
     stationary : bool
-        Its matches did not move while others did: a watermark, a time stamp, a border, the bonnet of the car.
+        Its matches are static while others moved: a watermark, a time stamp, a border, the bonnet of the car.
     fundamental : ndarray of float64, shape (3, 3), or None
         Fundamental matrix of a rigid motion, known cameras or not; None for a homography.
     parts : tuple of int
@@ -62,10 +62,10 @@ class Structure(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FilterResult(Record):
-    """What `filter_points` found; every array has one entry per match, or per query row of knnMatch output.
+    """The result of `filter_points`; every array has one entry per match, or per query row of knnMatch output.
 
-    Prints as its counts and a row for each structure. It takes the place of the mask in `select_matches` and `draw_matches`. Two
-    results are equal where everything but `seconds` is.
+    `print` shows counts and a row for each structure. `select_matches` and `draw_matches` accept it in place of the mask. Two results
+    are equal if everything but `seconds` is equal.
 
     Attributes
     ----------
@@ -74,24 +74,24 @@ class FilterResult(Record):
     anomaly_scores : ndarray of float64, shape (n,)
         In (0, 1], high = mismatch.
     inlier_probabilities : ndarray of float64, shape (n,)
-        In [0, 1]: how probable it is that a match is true. Kept are those above 1/2, unless `false_discovery_rate` was given.
-        Stationary matches keep their probability where they are not wanted.
+        In [0, 1]: probability that a match is true. Matches above 1/2 are kept, unless `false_discovery_rate` was given. Stationary
+        matches keep their probability with ``keep_stationary=False``.
     labels : ndarray of int64, shape (n,)
-        Index into `models` of the structure a kept match belongs to, -1 = none. Of those that `false_discovery_rate` keeps only the
-        ones that are more probable than not belong to one.
+        Index into `models` of the structure a kept match belongs to, -1 = none. With
+        `false_discovery_rate`, kept matches of a probability below 1/2 have none.
     has_match : ndarray of bool, shape (n,)
-        False where a row has no match to test: the ratio test dropped it, its knnMatch row is empty, an index is masked, or a
-        coordinate is not finite or beyond any image (1e9 pixels). Such a row is not kept, and neither counted nor drawn; its score is
+        False in rows without a valid match: the ratio test dropped it, its knnMatch row is empty, an index is masked, or a
+        coordinate is not finite or beyond any image (1e9 pixels). Such a row is not kept, not counted and not drawn; its score is
         1, its probability 0.
     models : tuple of Structure
-        The motion of most matches first, then the others. The surfaces of a motion, its `parts`, follow it. A plane that is part of no
-        motion, because no match shows parallax, stands for itself.
+        The motion with the most matches first, then the others. The surfaces of a motion, its `parts`, follow it. A plane without
+        parallax belongs to no motion and is a separate model.
     degenerate_samples : dict of str to int
         Minimal samples rejected, by reason: ``"repeated"``, ``"collinear"``, ``"flipped"``, ``"unsolved"``.
     n_models : int
         Models sampled.
     reason : str or None
-        Why there are no structures, or why none of their matches is kept; None where some are.
+        Why there are no structures, or why no match is kept; otherwise None.
     seconds : dict of str to float
         Time of the call, ``"total"``.
 
@@ -125,7 +125,7 @@ class FilterResult(Record):
 
     @cached_property
     def motions(self) -> tuple[Structure, ...]:
-        """Those of `models` that are not part of another: rigid motions, and planes of no motion."""
+        """Models that are not part of another one: rigid motions, and planes of no motion."""
         parts = {part for model in self.models for part in model.parts}
         return tuple(model for item, model in enumerate(self.models) if item not in parts)
 

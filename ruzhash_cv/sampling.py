@@ -104,7 +104,7 @@ def decoys_of_matches(matches: MatchSet, parameters: Parameters, rng: np.random.
 def decoys_of_unexplained(
     matches: MatchSet, unexplained: Array, parameters: Parameters, rng: np.random.Generator
 ) -> Array:
-    """Return decoys (N, 4) made of matches that no structure explains, so that their points are where those of mismatches are.
+    """Return decoys (N, 4) made of matches that no structure explains, so that their points are distributed as mismatches.
 
     Few such matches may be true ones that were missed. So the fewer they are, the more decoys are made of all matches.
     """

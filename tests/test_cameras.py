@@ -113,7 +113,7 @@ def test_rays_are_of_any_length(length: float) -> None:
     assert Camera(MATRIX).pixels([[0.0, 0.0, length]]).tolist() == [[320.0, 240.0]]
 
 
-def test_what_is_no_camera_of_colmap_is_named() -> None:
+def test_invalid_colmap_camera_is_rejected() -> None:
     pycolmap = pytest.importorskip("pycolmap")
     for parameters, message in (
         ([-700.0, 320.0, 240.0, 0.0], "`matrix` must have"),

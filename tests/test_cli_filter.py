@@ -113,7 +113,7 @@ def test_a_link_and_a_device_stay_what_they_are(small: tuple[str, str], tmp_path
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are text there")
-def test_a_name_that_is_no_text_is_written_to(small: tuple[str, str], tmp_path: Path) -> None:
+def test_file_name_of_bytes_is_written_to(small: tuple[str, str], tmp_path: Path) -> None:
     """In a process of its own, which OpenCV would end."""
     name = os.fsencode(tmp_path) + b"/caf\xe9.png"
     done = subprocess.run([sys.executable, "-m", "ruzhash_cv", "filter", *small, "-o", name], capture_output=True)
@@ -313,7 +313,7 @@ def test_a_full_disk_gets_one_line() -> None:
         assert version_written_to(full) == (2, "ruzhash-cv: error: [Errno 28] No space left on device\n")
 
 
-def test_a_closed_pipe_is_no_fault_of_the_file_that_is_written() -> None:
+def test_closed_pipe_is_not_reported_as_a_fault_of_the_output_file() -> None:
     with pytest.raises(BrokenPipeError), as_unusable("cannot write verdicts.h5"):
         raise BrokenPipeError
 

@@ -46,7 +46,7 @@ def test_matches_one_period_off_are_no_plane() -> None:
     assert sum(dropped) >= 2
 
 
-def test_what_is_seen_through_a_fence_and_has_keypoints_of_its_own_stays() -> None:
+def test_surface_seen_through_a_fence_with_separate_keypoints_is_kept() -> None:
     """Parallax along lines is a motion; window panes are a second plane."""
     parallax = filter_points(*shifted_along_lines(0, contested=False))
     assert [model.kind for model in parallax.models] == ["fundamental"]

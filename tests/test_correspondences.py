@@ -62,7 +62,7 @@ def test_two_pairs_as_a_tuple_of_columns_are_not_taken_for_rows() -> None:
 @pytest.mark.parametrize(
     "matches", [MASKED, np.ma.stack(MASKED), tuple(np.ma.stack(MASKED).T), [[0, 1], [2, np.nan], [1, 1]]]
 )
-def test_a_masked_or_missing_index_is_no_match(matches: Any) -> None:
+def test_masked_or_missing_index_has_no_match(matches: Any) -> None:
     pairs = as_correspondences(KP1, KP2, matches)
     np.testing.assert_array_equal(pairs.points1, [KP1[0], NONE, KP1[1]])
     np.testing.assert_array_equal(pairs.points2, [KP2[1], NONE, KP2[1]])

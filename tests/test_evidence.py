@@ -74,13 +74,13 @@ def test_evidence_never_exceeds_minus_the_logarithm_of_the_exact_number_of_false
 
 
 @each_family
-def test_a_minimal_sample_is_no_evidence_and_everything_is_finite_evidence(family: TwoViewFamily) -> None:
+def test_minimal_sample_has_no_evidence_and_all_matches_have_finite_evidence(family: TwoViewFamily) -> None:
     flat = np.full(N_RADII, 1e-3)
     assert evidence_of(counts_within(family.sample_size), 100.0, flat, family).max() < 0
     assert 0 < evidence_of(counts_within(100.0), 100.0, flat, family)[0] < np.inf
 
 
-def test_what_is_as_dense_around_is_no_evidence() -> None:
+def test_matches_as_dense_in_the_annulus_are_not_evidence() -> None:
     """Weights in proportion to the area, as of mismatches that crowd around true positions."""
     areas = np.diff(np.append(0.0, np.sqrt(2.0) ** (2.0 * np.arange(N_INDICES - 1))))
     counts = np.append(areas / areas.sum() * 300.0, 100.0)
@@ -102,7 +102,7 @@ def test_radius_indices_equal_their_twin(seed: int, unit: float) -> None:
     np.testing.assert_array_equal(found, naive.radius_indices(residuals, unit * radii))
 
 
-def test_what_is_exactly_a_radius_away_lies_within_it_and_what_is_no_number_beyond_all() -> None:
+def test_residual_equal_to_a_radius_is_within_it_and_nan_is_beyond_all() -> None:
     exact = radius_indices((PARAMETERS.radii[None] * UNIT) ** 2, UNIT, PARAMETERS)
     assert exact[0].tolist() == list(range(N_RADII))
     last = N_INDICES - 1

@@ -70,7 +70,7 @@ def test_adelaidermf_judges_fresh_matches(adelaidermf_home: Path) -> None:
     assert measures(printed)["recall"] > 0.8
 
 
-def test_known_cameras_tell_the_pose_of_the_second_photo() -> None:
+def test_known_cameras_give_the_pose_of_the_second_photo() -> None:
     printed = run("known_cameras.py")
     assert re.search(r"motion 0 +essential ", printed)
     assert "the camera moved: True" in printed
@@ -153,7 +153,7 @@ def test_readme_code_runs_and_draws_a_picture(tmp_path: Path) -> None:
         assert cv2.imread(str(tmp_path / name)) is not None
 
 
-def test_table_of_parameters_lists_those_there_are() -> None:
+def test_table_of_parameters_lists_all_parameters() -> None:
     listed = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", USE, re.MULTILINE))
     options: dict[str, str] = {}
     for function in (filter_matches, filter_points):

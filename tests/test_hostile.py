@@ -431,9 +431,7 @@ WORDS = ["--threshold", "--model", "auto", "-o", "x.png", "--n-jobs", "0", "1e40
 
 @hostile
 @given(draw=draws())
-def test_what_is_typed_of_files_that_do_not_exist_ends_in_one_line(
-    draw: Draw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_files_end_in_one_line(draw: Draw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = [
         draw.pick(["filter", "colmap", "hloc", *WORDS]),

@@ -194,7 +194,7 @@ def test_the_unit_follows_that_of_the_points() -> None:
     np.testing.assert_array_equal(metres.groups, pixels.groups)
 
 
-def test_what_had_not_moved_would_be_where_the_first_points_are() -> None:
+def test_static_matches_have_the_positions_of_the_first_points() -> None:
     points1, points2 = np.random.default_rng(0).uniform(0, 600, (2, 50, 2))
     matches = MatchSet.of(points1, points2, UNIT)
     np.testing.assert_allclose(matches.unmoved()[matches.where], matches.frame.enter(points1, points1), atol=1e-12)

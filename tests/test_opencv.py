@@ -127,7 +127,7 @@ def test_another_seed_finds_about_as_many_matches(find: Finder) -> None:
 
 
 @each_finder
-def test_what_did_not_move_is_not_the_model_while_more_did(find: Finder) -> None:
+def test_static_matches_are_not_the_model_if_more_matches_moved(find: Finder) -> None:
     pair = drawn(find)
     still = np.random.default_rng(0).uniform([20, 20], [160, 60], (60, 2))
     points = np.vstack([pair.points1, still]), np.vstack([pair.points2, still])

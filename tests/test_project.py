@@ -27,7 +27,7 @@ def test_the_conda_recipe_has_the_version_and_the_dependencies_of_the_package() 
     assert re.search(r'python_min: "(.*)"', RECIPE)[1] == re.search(r'requires-python = ">=(.*)"', PYPROJECT)[1]  # type: ignore[index]
 
 
-def test_the_workflow_runs_what_contributors_run() -> None:
+def test_workflow_runs_the_script_of_contributors() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     assert re.findall(r"run: (.*)", workflow) == ["bash .ci/run"]
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -36,6 +36,6 @@ def test_the_workflow_runs_what_contributors_run() -> None:
 
 
 @pytest.mark.parametrize("command", ["ruff check .", "mypy --strict -p ruzhash_cv", "mypy --strict examples/*/*.py"])
-def test_contributors_are_told_what_ci_checks(command: str) -> None:
+def test_contributing_lists_the_checks_of_ci(command: str) -> None:
     assert command in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

@@ -74,7 +74,7 @@ def test_points_on_one_line_are_a_line_in_any_direction(direction: tuple[float, 
 
 
 @pytest.mark.parametrize("height", [1.0, 0.3, 0.15])
-def test_a_box_of_random_points_is_no_line(height: float) -> None:
+def test_box_of_random_points_has_no_line(height: float) -> None:
     points = np.random.default_rng(0).uniform(0, [1.0, height], (4, 100, 2))
     assert [len(find_structures(each, Lines())) for each in points] == [0] * 4
     # A noise scale as large as the box widens no box beyond a square.

@@ -202,7 +202,7 @@ def test_a_masked_index_pair_is_a_row_without_a_match(hide: Any) -> None:
     assert pairs.points2[6].tolist() == POINTS[MATCHES[6, 1]].tolist()
 
 
-def test_masked_entries_are_refused_where_there_is_no_meaning_to_them() -> None:
+def test_masked_entries_without_a_meaning_are_refused() -> None:
     with pytest.raises(TypeError, match=r"`inlier_mask` must be .* mask of bool or uint8, got dtype float64"):
         as_mask(np.ma.masked_array([True, False], [False, True]), "inlier_mask", 2)
 

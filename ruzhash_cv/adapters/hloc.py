@@ -19,7 +19,7 @@ class FilteredMatcher(BaseModel):  # type: ignore[misc]
     hloc finds matchers by the names of modules in its own folder. So either call `register`, or put a file there, as
     ``hloc/matchers/ruzhash.py``, that holds ``class RuzHash(FilteredMatcher): pass``.
 
-    The configuration's ``"matcher"`` is that of the other matcher, with its ``"name"``. The other keys are options of `filter_points`.
+    The configuration's ``"matcher"`` is for the wrapped matcher, with its ``"name"``. The other keys are options of `filter_points`.
     """
 
     default_conf: ClassVar[dict[str, Any]] = {

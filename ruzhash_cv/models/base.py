@@ -211,7 +211,7 @@ class Models:
 
 @dataclass(frozen=True)
 class Families:
-    """The families that are sampled, in order; a family's number is its place. `structural` tells which may become structures."""
+    """The families that are sampled, in order; a family's number is its place. `structural`: their models may become structures."""
 
     members: tuple[TwoViewFamily, ...]
     structural: tuple[bool, ...]

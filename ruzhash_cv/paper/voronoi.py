@@ -59,7 +59,7 @@ class VoronoiForest(PreferenceForest):
     branching_factor : int
         b: centres of a node.
     ties : {"row", "node"}
-        How a new row that is equally near to several centres goes to one of them: by a draw of its own, or by one draw of the node for
+        How a new row that is equally near to several centres goes to one of them: by a separate draw, or by one draw of the node for
         all new rows, so that a row's score does not depend on its place among others.
     n_trees, subsample_size, rng, n_jobs
         See `RuzHashForest`. Rows in another order get other scores, of the same distribution: a row's number breaks its ties.
@@ -200,7 +200,7 @@ def _grow_kernel(rows: Any, metric: int, tree_keys: Any, growth: Any, space: Any
 
 @jit
 def _route_kernel(rows: Any, training: Any, routing: Any, trees: Any) -> Array:
-    """Return mean path lengths of rows start .. stop; `trees.trained` tells which rows do not count themselves."""
+    """Return mean path lengths of rows start .. stop; `trees.trained` marks the rows that do not count themselves."""
     rows, training, trees = _Rows(*rows), _Rows(*training), _Trees(*trees)
     metric, n_branches, start, stop, by_row = routing
     trained, sums = trees.trained, np.zeros(stop - start)

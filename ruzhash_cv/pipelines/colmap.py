@@ -52,7 +52,7 @@ def verify(
         Nor are pairs whose `FilterResult.evidence` is below this. The default leaves out nearly all pairs of images that share
         nothing, and few others. Fronts that only look alike have more evidence: 100 leaves out a third of such pairs.
     strongest_motion : bool
-        Keep the matches of the strongest rigid motion, as mapping needs; False: those of all structures.
+        Keep the matches of the strongest rigid motion, as mapping needs; False: the matches of all structures.
     keep_stationary : bool
         As for `filter_points`. With `strongest_motion` it makes no difference: static matches, such as a watermark's, belong to no
         motion.

@@ -65,7 +65,7 @@ def open_pages(
 
 
 def _keep_last_rows(path: Path) -> None:
-    """Write the rows of the index anew, each pair's last one, without what a killed run wrote of a row."""
+    """Write the rows of the index again, the last row of each pair, without incomplete rows of a killed run."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
     rows = {line.partition('"id":"')[2].partition('"')[0]: line for line in lines if line.endswith(");\n")}
     write_text(path, "".join(rows.values()))

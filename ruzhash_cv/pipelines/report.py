@@ -44,7 +44,7 @@ class Report:
                 self._rows = self._read(path)
 
     def start(self, is_kept: Callable[[Row], bool]) -> None:
-        """Write the table anew, with those of its rows that stay."""
+        """Write the table again, with the rows that stay."""
         self._rows = [row for row in self._rows if is_kept(row)]
         if self._path is not None:
             with as_unusable(f"cannot write {self._path}"), written_beside(self._path) as part:

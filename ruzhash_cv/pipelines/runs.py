@@ -26,7 +26,7 @@ LEAST_EVIDENCE = 50.0
 
 @dataclass(frozen=True)
 class Summary:
-    """What `colmap.verify` or `hloc.filter_matches` did.
+    """Counts of a run of `colmap.verify` or `hloc.filter_matches`.
 
     Attributes
     ----------

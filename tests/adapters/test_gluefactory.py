@@ -78,7 +78,7 @@ def test_the_homography_is_right() -> None:
 
 
 @pytest.mark.parametrize("n", [0, 3])
-def test_nothing_found_is_no_success_and_an_identity(n: int) -> None:
+def test_without_a_model_success_is_false_and_the_matrix_is_the_identity(n: int) -> None:
     gluefactory.register()
     data = {name: values[:n] if name.startswith("m_") else values for name, values in posed(DISTORTION).items()}
     for kind in ("homography", "relative_pose"):

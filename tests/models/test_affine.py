@@ -104,7 +104,7 @@ def test_with_a_threshold_every_kept_match_lies_within_it() -> None:
 
 
 @pytest.mark.parametrize("value", [np.inf, 1e300])
-def test_a_residual_that_is_no_number_is_as_good_as_one_beyond_all(value: float) -> None:
+def test_nan_residual_counts_as_beyond_all_radii(value: float) -> None:
     class Cut(AffineMaps):
         """Half an image away there is no residual, or one of any size."""
 
@@ -203,6 +203,6 @@ def test_a_family_that_inherits_and_lacks_a_member_cannot_be_made() -> None:
         (OfCodimension3(), r"`model.codimension` must be one of \[1, 2\], got 3"),
     ],
 )
-def test_what_is_no_family_is_named(model: Any, message: str) -> None:
+def test_invalid_family_is_rejected(model: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         filter_points(np.zeros((9, 2)), np.zeros((9, 2)), model=model)

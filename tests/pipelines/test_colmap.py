@@ -213,7 +213,7 @@ def test_strongest_motion_leaves_out_what_moves_on_its_own(database: Path, tmp_p
     assert n_kept_of(every, slice(25)) >= 20
 
 
-def test_what_stood_still_is_left_out(database: Path, tmp_path: Path) -> None:
+def test_static_matches_are_left_out(database: Path, tmp_path: Path) -> None:
     """A watermark of 20 keypoints in a corner, alone in its structure whichever structures are kept."""
     images, mark = views(), np.random.default_rng(3).uniform([20, 20], [140, 60], (20, 2))
     images[0][:20] = images[1][:20] = mark
@@ -587,7 +587,7 @@ def test_a_full_disk_is_told_before_a_batch_is_written(
     assert len(geometries(database)) == 8
 
 
-def test_what_cannot_be_closed_is_told_and_never_closed_again() -> None:
+def test_failed_close_is_reported_and_not_repeated() -> None:
     """COLMAP closes a database again when it is collected, and ends the process if that fails."""
     closed = []
 

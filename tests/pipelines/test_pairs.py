@@ -49,7 +49,7 @@ def test_neither_batches_nor_workers_nor_order_change_a_bit(
         assert digests(filter_pairs(pairs(numbers), n_jobs=n_jobs, batch_size=batch_size)) == expected
 
 
-def test_what_is_left_after_an_interruption_has_the_bits_it_would_have_had(expected: dict[Any, str]) -> None:
+def test_resumed_pairs_have_bit_identical_results(expected: dict[Any, str]) -> None:
     with joblib.parallel_config(backend="threading", n_jobs=2):
         running = filter_pairs(pairs(), batch_size=1)
         done = digests(next(running) for _ in range(3))
@@ -131,7 +131,7 @@ def test_options_are_checked_before_anything_is_read(
         (("a", *problem(0), {"pixels": 2}), "the pair 'a' got an unexpected option 'pixels'"),
     ],
 )
-def test_what_is_no_pair_is_named(pair: Any, message: str) -> None:
+def test_invalid_pair_is_rejected(pair: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         list(filter_pairs([pair]))
 

@@ -13,7 +13,7 @@ from ruzhash_cv.pipelines.runs import chosen_matches, strongest_motion
 N = 120
 
 
-def test_what_stood_still_is_never_the_strongest_motion() -> None:
+def test_static_matches_are_never_the_strongest_motion() -> None:
     """A watermark may hold more matches than any motion of the scene."""
     points, labels = motion(N, noise=0.3, seed=0), np.where(np.arange(N) < 70, 0, 1)
     result = filter_points(points[:, :2], points[:, 2:])
