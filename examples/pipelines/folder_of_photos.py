@@ -7,6 +7,8 @@ OpenCV finds keypoints in each photo and matches all pairs. `verify` then filter
 ``python examples/pipelines/folder_of_photos.py PHOTOS`` takes a folder; without it, four bundled photos.
 """
 
+# sphinx_gallery_thumbnail_path = '../data/walk1.jpg'
+
 import itertools
 import sys
 import tempfile

@@ -6,7 +6,7 @@ Between two pictures of a desk the camera moved, and so did the books and boxes.
 `ruzhash_cv.filter_points` keeps every motion, and says which match belongs to which.
 """
 
-# sphinx_gallery_thumbnail_path = 'images/front.jpg'
+# sphinx_gallery_thumbnail_path = 'images/desk_movers.jpg'
 
 import cv2
 import matplotlib.pyplot as plt
