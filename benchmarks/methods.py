@@ -327,21 +327,9 @@ def calibrated_pycolmap(problem: Problem, seed: int) -> Answer:
 # --- Methods without a model.
 
 
-def keep_everything(problem: Problem, seed: int) -> Answer:
-    """The ratio test alone."""
-    return Answer(np.ones(len(problem.labels), bool))
-
-
 def lpm(problem: Problem, seed: int) -> Answer:
     """Locality Preserving Matching."""
     return Answer(*locality_preserving_matching(problem.points1, problem.points2))
-
-
-def isolation_forest(module: Any, problem: Problem, seed: int) -> Answer:
-    """scikit-learn's isolation forest on places and displacements."""
-    features = np.column_stack([problem.points1, problem.points2 - problem.points1])
-    forest = module.IsolationForest(random_state=seed % 2**32).fit(features)
-    return Answer(forest.predict(features) > 0, -forest.score_samples(features))
 
 
 def adalam(module: Any, torch: Any, problem: Problem, seed: int) -> Answer:
@@ -363,19 +351,13 @@ def mask_methods() -> dict[str, Method]:
     methods: dict[str, Method] = {OURS: ours}
     methods |= {f"{OURS} {kind}": partial(ours, model=kind) for kind in MODELS.values()}
     methods[f"{OURS} 3 px"] = partial(ours, threshold=3.0)
-    flags = "RANSAC", "LMEDS", "USAC_MAGSAC", "USAC_ACCURATE"
+    flags = "RANSAC", "USAC_MAGSAC", "USAC_ACCURATE"
     for letter, kind in MODELS.items():
         # OpenCV's default threshold for homographies and fundamental matrices alike is 3 px.
         found = {
             name.replace(" 3 px", "") if name.startswith(flags) else name: one
             for name, one in estimators(kind, flags, 3.0).items()
         }
-        if kind == "fundamental":
-            found |= {
-                name: one
-                for name, one in estimators(kind, ("RANSAC", "USAC_MAGSAC"), 1.5).items()
-                if name.startswith(flags)
-            }
         methods |= {f"{letter} {name}": partial(single, kind, of_points(one)) for name, one in found.items()}
         # Most of PoseLib's 100,000 iterations end a sequence in failure; on AdelaideRMF 20,000 are as accurate.
         wide, few = (12.0, 12) if kind == "homography" else (3.0, 16)
@@ -385,12 +367,10 @@ def mask_methods() -> dict[str, Method]:
         for name, options in (("", {}), (" 100k", MANY)):
             one = partial(opencv, kind, "USAC_MAGSAC", wide, **options)
             methods[f"sequential {letter} USAC_MAGSAC {wide:g} px{name}"] = partial(in_turn, kind, one, few)
-    if module := optional("sklearn.ensemble", "isolation forest on displacements"):
-        methods["isolation forest on displacements"] = partial(isolation_forest, module)
     torch = optional("torch", "AdaLAM")
     if torch and (module := optional("kornia.feature.adalam.adalam", "AdaLAM")):
         methods["AdaLAM"] = partial(adalam, module, torch)
-    return methods | {"LPM": lpm, "keep everything": keep_everything}
+    return methods | {"LPM": lpm}
 
 
 def readme_methods() -> dict[str, Method]:

@@ -70,8 +70,8 @@ MOST_LINES = {
     "package": 12_630,
     "core": 4_762,
     "tests": 14_078,
-    "benchmarks": 6_761,
-    "tests of benchmarks": 1_081,
+    "benchmarks": 6_741,
+    "tests of benchmarks": 1_079,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {
