@@ -244,7 +244,7 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
         threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
         given = estimate.probabilities, scene, matches, families, threshold
         # A low rate may leave a structure without a match, which is there all the same.
-        order = listing(scene, label(*given, None).labels[matches.where])
+        order = listing(scene, label(*given, None).labels)
         labels = label(*given, options.false_discovery_rate).renumbered(order, len(scene))
         estimate = replace(estimate, scene=renumbered(scene, order), probabilities=estimate.probabilities[:, order])
         overlays = is_overlay(estimate.scene, labels.labels, matches.weights)
@@ -271,7 +271,7 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
 def listing(scene: Models, labels: Rows) -> Rows:
     """Return the models of a scene in the order of a result: motions by their matches, each before its surfaces.
 
-    Only models with matches are listed, and motions whose surfaces have some; `labels` (n,) are the models of all matches.
+    Only models with matches are listed, and motions whose surfaces have some; `labels` (n,) are those of the distinct matches.
     """
     support = np.bincount(labels + 1, minlength=len(scene) + 1)[1:]
     of_motion = np.bincount(scene.owners, support, minlength=len(scene))

@@ -138,6 +138,19 @@ def test_within_a_threshold_matches_that_are_given_twice_change_no_bit(seed: int
         np.testing.assert_array_equal(getattr(once, name), getattr(again, name)[:120])
 
 
+def test_the_order_of_models_is_by_distinct_matches() -> None:
+    """The plane that is given three times has more rows, and stays the second."""
+    first, second = np.random.default_rng(0).uniform(0, 800, (2, 60, 2))
+    points1 = np.vstack([first, second[:40]])
+    points2 = np.vstack([0.9 * first + 30.0, second[:40] @ [[0.0, 1.1], [-1.1, 0.0]] + [800.0, -20.0]])
+    once = filter_points(points1, points2, model="homography")
+    rows = np.append(np.arange(100), np.tile(np.arange(60, 100), 2))
+    often = filter_points(points1[rows], points2[rows], model="homography")
+    assert np.bincount(once.labels).tolist() == [60, 40]
+    assert often.labels.tolist() == once.labels[rows].tolist()
+    assert [model.support for model in often.models] == [60, 120]
+
+
 def test_a_wider_threshold_keeps_all_of_a_plane_that_a_narrower_one_keeps() -> None:
     drawn = draw_correspondences(plane_scene(rng=1), 400, mismatch_rate=0.4, noise=1.0, rng=2)
     masks = [
