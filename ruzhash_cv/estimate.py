@@ -57,7 +57,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     surfaces, overlapping, scores = drop_repetitions(surfaces, scores, problem, rng)
     if overlapping.any():
         scene = with_motions(
-            refine_structures(surfaces, searched, families, parameters), scores.of_matches, problem, rng
+            refine_structures(surfaces, searched, families, parameters), scores.of_matches, problem, tried.n, rng
         )
         false = overlapped(scene, surfaces, overlapping, scores.of_matches, searched, families)
         if false.any():
@@ -69,7 +69,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     if len(surfaces) == 0:
         return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
     surfaces = refine_structures(surfaces, matches, families, parameters)
-    scene = with_motions(surfaces, scores.of_matches, problem, rng)
+    scene = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
     if not families.is_plane(scene).any() and len(scene) > np.count_nonzero(~families.is_plane(surfaces)):
         # The forest does not know the motions that the search did not select, and no surface vouches for their matches.
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)

@@ -58,15 +58,19 @@ def ranked_weights(surfaces: Models, scores: Array | None, matches: MatchSet, fa
     return matches.weights * np.where(labels >= 0, 1.0, 1.0 - better), labels
 
 
-def with_motions(surfaces: Models, scores: Array | None, problem: Problem, rng: np.random.Generator) -> Models:
+def with_motions(
+    surfaces: Models, scores: Array | None, problem: Problem, n_tried: int, rng: np.random.Generator
+) -> Models:
     """Return the scene: rigid motions and surfaces, `owners` (k,) being the motion each belongs to, itself for a motion.
+
+    `n_tried` models could have become surfaces.
 
     Structures that are not planes are motions already. A surface of no motion is its own owner.
     """
     families = problem.families
     planes, motions = families.is_plane(surfaces), list[Models]()
     if families.motion_id is not None and len(families) > 1 and len(surfaces) > 0:
-        motions = find_motions(surfaces, scores, problem, rng)
+        motions = find_motions(surfaces, scores, problem, n_tried, rng)
     held = np.any([motion.holds[0] for motion in motions], axis=0) & np.ones(len(surfaces), bool)
     alone = surfaces.take(np.flatnonzero(planes | ~held))
     numbers = np.full(len(surfaces), -1)
@@ -78,7 +82,9 @@ def with_motions(surfaces: Models, scores: Array | None, problem: Problem, rng: 
     return replace(scene, owners=owners)
 
 
-def find_motions(surfaces: Models, scores: Array | None, problem: Problem, rng: np.random.Generator) -> list[Models]:
+def find_motions(
+    surfaces: Models, scores: Array | None, problem: Problem, n_tried: int, rng: np.random.Generator
+) -> list[Models]:
     """Return rigid motions, one after the other, among the surfaces that move and the matches of these and of none."""
     matches, _, families, parameters = problem
     family_id, free = cast(int, families.motion_id), ~surfaces.stationary
@@ -110,7 +116,7 @@ def find_motions(surfaces: Models, scores: Array | None, problem: Problem, rng: 
         limit = parameters.preference_cut * max(noise.min(initial=np.inf), EXACT * unit)
         order = np.argsort(np.minimum(refined, limit**2) @ remaining.weights, kind="stable")
         given = replace(Models.of_family(models, family_id), noise=noise, holds=holds)
-        given = with_evidence(given, rows, labels, len(tried), surfaces, weights, problem)
+        given = with_evidence(given, rows, labels, (n_tried, len(tried)), surfaces, weights, problem)
         others = ~left & (labels >= 0) & np.append(~surfaces.stationary, False)[labels]
         for item in order[given.evidences[order] > 0.0].tolist():
             mine = np.zeros(len(data), bool)
@@ -170,15 +176,18 @@ def with_evidence(
     motions: Models,
     rows: Rows,
     labels: Rows,
-    n_tried: int,
+    counts: tuple[int, int],
     surfaces: Models,
     weights: Array,
     problem: Problem,
 ) -> Models:
     """Return motions with evidences and tolerances, from some `rows` of the matches, with `labels` (n,) of surfaces.
 
-    The evidence is that of the matches off the strongest plane that a motion holds; without one, that of the matches of no plane.
+    The evidence is the one of the matches off the strongest plane that a motion holds, among as many candidates as were made here, the
+    second of the `counts`. Without a plane it is the one of the matches of no plane, which all count alike, because their scores follow
+    from the models that the search tried, the first of the `counts`.
     """
+    n_searched, n_tried = counts
     matches, _, families, parameters = problem
     family, given = cast(MotionFamily, families[motions.family_ids[0]]), (weights, problem)
     every = motion_evidence(motions, rows, family.sample_size, n_tried, *given)
@@ -186,7 +195,8 @@ def with_evidence(
     of_no_plane = rows[~np.append(families.is_plane(surfaces), False)[labels[rows]]]
     evidences = np.full(len(motions), -np.inf)
     if len(of_no_plane) > 0:
-        evidences = motion_evidence(motions, of_no_plane, family.sample_size, n_tried, *given).max(axis=1)
+        every_match = family.sample_size, n_searched + n_tried, matches.weights, problem
+        evidences = motion_evidence(motions, of_no_plane, *every_match).max(axis=1)
     planes = motions.holds & families.is_plane(surfaces)
     seeds = np.where(planes.any(axis=1), planes.argmax(axis=1), -1)
     for seed in np.unique(seeds[seeds >= 0]).tolist():

@@ -67,8 +67,8 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 12_630,
-    "core": 4_762,
+    "package": 12_640,
+    "core": 4_772,
     "tests": 14_089,
     "benchmarks": 6_741,
     "tests of benchmarks": 1_079,
