@@ -25,7 +25,7 @@ TUNED = ("sequential H USAC_MAGSAC 12 px", "sequential H USAC_MAGSAC 12 px 100k"
 #: The rows of the README's table.
 LINES = (
     OURS, "sequential H PoseLib", "sequential F PoseLib", "sequential H USAC_MAGSAC 12 px", "sequential H USAC_MAGSAC 12 px 100k",
-    "sequential F USAC_MAGSAC 3 px", "sequential F USAC_MAGSAC 3 px 100k", "H PoseLib", "F PoseLib", "H SupeRANSAC", "F SupeRANSAC",
+    "sequential F USAC_MAGSAC 3 px", "sequential F USAC_MAGSAC 3 px 100k", "H PoseLib", "F PoseLib", "F SupeRANSAC",
     "F USAC_MAGSAC", "F USAC_MAGSAC 100k", "H USAC_MAGSAC", "H USAC_MAGSAC 100k", "AdaLAM", "LPM",
 )  # fmt: skip
 MODELS = {"H": "homography", "F": "fundamental"}
