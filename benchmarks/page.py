@@ -236,19 +236,19 @@ def readme_table(table: pd.DataFrame) -> str:
     counts = [
         str(table.xs("judge", level="half").groupby("suite").problems.max()[list(of)].sum()) for of in COLUMNS.values()
     ]
-    lines.append(["problems", *counts, *(str(values.attrs["problems"]) for values in extra.values()), ""])
+    lines.append(["image pairs", *counts, *(str(values.attrs["problems"]) for values in extra.values()), ""])
     leaders = []
     for name, found in columns.items():
         better = found[found.lead < -0.0005].sort_values("lead")
-        told = [
+        rivals = [
             f"{method_title(str(method))} (+{-row.lead:.3f} ± {row.lead_error:.3f})"
             for method, row in better.iterrows()
         ]
-        leaders += [f"on {name}, {', '.join(told)}"] if told else []
+        leaders += [f"*{name}*: {'; '.join(rivals)}"] if rivals else []
     text = "It has the highest mean F1 in every column."
     if leaders:
-        text = f"Better than ruzhash_cv, ± one standard error: {'; '.join(leaders)}."
-    return f"{text}\n\n{markdown(['mean F1 of the mask', *COLUMNS, *extra, 'ms'], lines)}"
+        text = f"Higher F1 than ruzhash_cv's, ± one standard error. {'. '.join(leaders)}."
+    return f"{text}\n\n{markdown(['mean F1 of the mask, but for the last three', *COLUMNS, *extra, 'ms'], lines)}"
 
 
 def beside(name: str, suite: str, title: str, method: str, _: bool) -> pd.Series:
