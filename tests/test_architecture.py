@@ -70,7 +70,7 @@ MOST_LINES = {
     "package": 12_640,
     "core": 4_772,
     "tests": 14_089,
-    "benchmarks": 6_741,
+    "benchmarks": 6_756,
     "tests of benchmarks": 1_079,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
