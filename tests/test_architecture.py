@@ -67,7 +67,7 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 12_640,
+    "package": 12_650,
     "core": 4_772,
     "tests": 14_089,
     "benchmarks": 6_756,

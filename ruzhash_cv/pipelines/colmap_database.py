@@ -19,7 +19,7 @@ from ruzhash_cv._extras import host
 from ruzhash_cv._validation import check_same_length
 from ruzhash_cv.cameras import Camera
 from ruzhash_cv.correspondences import Matches, as_indices
-from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_space, locked, reason_of
+from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_space, locked, reason_of, silent
 from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Row
 from ruzhash_cv.pipelines.runs import chosen_matches, strongest_motion
 from ruzhash_cv.result import FilterResult
@@ -71,15 +71,13 @@ def opened(
             signal.signal(signal.SIGTERM, on_term)
     checked = _check(path)
     with locked(path):
-        level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, 4  # it would also log what it raises
         try:
-            database = pycolmap.Database.open(path)
+            with silent(pycolmap):
+                database = pycolmap.Database.open(path)
         except RuntimeError:
             raise UnusableFile(
                 f"{path} is damaged, or of a schema that pycolmap {pycolmap.__version__} cannot read"
             ) from None
-        finally:
-            pycolmap.logging.minloglevel = level
         try:
             yield Database(path, database, checked, calibrated, min_inliers, only_strongest)
         except BaseException:

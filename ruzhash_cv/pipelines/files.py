@@ -34,6 +34,16 @@ def as_unusable(failure: str, *kinds: type[Exception]) -> Iterator[None]:
         raise UnusableFile(f"{failure}: {reason_of(error)}") from None
 
 
+@contextmanager
+def silent(pycolmap: Any) -> Iterator[None]:
+    """Keep COLMAP from logging what it raises too: the caller reports in one line."""
+    level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, 4
+    try:
+        yield
+    finally:
+        pycolmap.logging.minloglevel = level
+
+
 def reason_of(error: Exception) -> str:
     """Return the message of a library's error in one line, of COLMAP's the last without the source location in brackets before it."""
     if isinstance(error, OSError) and error.strerror:

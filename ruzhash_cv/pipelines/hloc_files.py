@@ -23,6 +23,7 @@ from ruzhash_cv.pipelines.files import (
     locked,
     parts_of,
     reason_of,
+    silent,
     written_beside,
 )
 from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Row
@@ -276,6 +277,7 @@ def _dataset(file: Any, name: str, kinds: str, n_dimensions: int) -> NDArray[Any
 
 def cameras_of(model: Path) -> dict[str, Camera]:
     """Return the cameras of a COLMAP model's images, by the images' names."""
-    with as_unusable(f"cannot read the cameras of {model}", RuntimeError, ValueError):
-        read = host("pycolmap", "colmap").Reconstruction(model)
+    pycolmap = host("pycolmap", "colmap")
+    with as_unusable(f"cannot read the cameras of {model}", RuntimeError, ValueError), silent(pycolmap):
+        read = pycolmap.Reconstruction(model)
         return {image.name: Camera.from_colmap(read.cameras[image.camera_id]) for image in read.images.values()}
