@@ -6,14 +6,13 @@ and of the structure, the densities are
 
     match of a motion's surface   N(a; s^2) N(b; w^2), b^2 = r^2 - a^2: across the epipolar line by noise, along it by relief
     match of another structure    N(r; w^2 I_c), c the coordinates of the second point that the structure predicts
-    mismatch around a structure   N(r; c^2 I_c)
-    mismatch anywhere             as many as decoys within the widest c
+    mismatch around a structure   N(r; v^2 I_c)
+    mismatch anywhere             as many as decoys within the widest v
 
-Scales are w and 3 w for matches, c and 3 c for mismatches, where c is 9 times the geometric mean of the scales of the structure and of
-its motion, and no less than the widest noise scale: repeated corners and edges are some pixels away, however precise the keypoints are.
-EM estimates the shares of all of these among the matches (Dempster,
-Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977), and Bayes' rule the probability of each for
-a match.
+Scales are w and 3 w for matches, v and 3 v for mismatches. v is 9 times the geometric mean of w and s, and at least the widest noise
+scale, because repeated corners and edges are some pixels apart, however precise the keypoints are. EM estimates the shares of all of
+these among the matches (Dempster, Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977), and
+Bayes' rule the probability of each for a match.
 
 A line leaves a coordinate of the second point unchecked. There the anomaly score decides: a match must score better than half of the
 decoys. Among the decoys near the line let p be the share that scores at least as well: p is uniform among mismatches and has the

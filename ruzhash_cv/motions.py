@@ -183,9 +183,9 @@ def with_evidence(
 ) -> Models:
     """Return motions with evidences and tolerances, from some `rows` of the matches, with `labels` (n,) of surfaces.
 
-    The evidence is the one of the matches off the strongest plane that a motion holds, among as many candidates as were made here, the
-    second of the `counts`. Without a plane it is the one of the matches of no plane, which all count alike, because their scores follow
-    from the models that the search tried, the first of the `counts`.
+    The evidence of a motion that holds a plane is computed from the matches off the strongest one, for the number of candidates made
+    here, the second of the `counts`. Without a plane it is computed from the matches of no plane, for the models of the search as well,
+    the first of the `counts`. All these matches have equal weights then, because their scores follow from the same models.
     """
     n_searched, n_tried = counts
     matches, _, families, parameters = problem

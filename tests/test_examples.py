@@ -108,7 +108,8 @@ def test_photos_become_a_reconstruction() -> None:
     pytest.importorskip("pycolmap")
     printed = run("photos_to_colmap.py")
     assert "num_reg_images = 5" in printed or "num_reg_frames = 5" in printed
-    assert "pairs kept: 10 of 10" in printed
+    # The pair with the widest baseline has about 100 matches and an evidence near the limit of 50; COLMAP's matches differ by run.
+    assert re.search("pairs kept: (9|10) of 10", printed)
 
 
 @pytest.mark.parametrize(("arguments", "package"), [([], "pycolmap"), (["--hloc"], "h5py")], ids=["colmap", "hloc"])
@@ -143,7 +144,7 @@ def test_readme_code_runs_and_draws_a_picture(tmp_path: Path) -> None:
     for number, side in ((1, "left"), (2, "right")):
         shutil.copy(data_folder() / f"desk{number}.jpg", tmp_path / f"{side}.jpg")
     code = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
-    code += "\nprint(len(good), int(mask.sum()), len(matches) == len(mask), result.models[0].support == len(moved))\n"
+    code += "\nprint(len(good), int(mask.sum()), len(matches) == len(mask), result.models[0].support == len(largest))\n"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     kept, also_kept, one_per_row, own_matches = done.stdout.split()[-4:]
