@@ -177,7 +177,7 @@ def check_takes(family: ModelFamily, n_coordinates: int, name: str) -> None:
         family.squared_residuals(sample[0], family.solve(sample)[0])
     except (ValueError, IndexError) as error:
         what = f"{n_coordinates} coordinates, as `{name}` has: {error}"
-        raise ValueError(f"`family` ({family.name}) does not take points of {what}") from error
+        raise ValueError(f"`family` ({family.name}) fails on points of {what}") from error
 
 
 def _find(

@@ -67,9 +67,9 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 12_649,
-    "core": 4_772,
-    "tests": 14_090,
+    "package": 12_669,
+    "core": 4_791,
+    "tests": 14_113,
     "benchmarks": 6_756,
     "tests of benchmarks": 1_079,
 }

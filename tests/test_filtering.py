@@ -69,8 +69,8 @@ def test_half_mismatches_are_told_apart_on_every_kind_of_scene(scenes: dict[str,
     assert f1(result.inlier_mask, drawn.labels) > 0.95
     assert auc(result.anomaly_scores, drawn.labels) > 0.95
     assert ((result.labels >= 0) == result.inlier_mask).all()
-    evidences = [model.evidence for model in result.models]
-    assert evidences == sorted(evidences, reverse=True)
+    supports = [motion.support for motion in result.motions]
+    assert supports == sorted(supports, reverse=True)
 
 
 def test_far_away_coordinates_are_as_good_as_near_ones(scenes: dict[str, Correspondences]) -> None:

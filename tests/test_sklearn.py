@@ -150,8 +150,8 @@ def test_new_rows_are_scored_one_by_one_as_together() -> None:
         ({"max_samples": "all"}, ROWS, "`max_samples` must be one of 'auto', an integer, got 'all'"),
         ({"family": Circles()}, np.eye(2), r"`X` must have at least 3 rows, .* got 2"),
         ({"family": Lines()}, np.ones((9, 2)), "`X` must have samples that make models of the family, got 1000 that make none"),
-        ({"family": Lines()}, ROWS[:, :1], r"`family` \(line\) does not take points of 1 coordinates, as `X` has"),
-        ({"family": Circles()}, np.eye(3), r"`family` \(circle\) does not take points of 3 coordinates, as `X` has"),
+        ({"family": Lines()}, ROWS[:, :1], r"`family` \(line\) fails on points of 1 coordinates, as `X` has"),
+        ({"family": Circles()}, np.eye(3), r"`family` \(circle\) fails on points of 3 coordinates, as `X` has"),
         ({"family": Circles()}, ROWS * 1e155, r"`X` must have coordinates below 1e\+60, got 2.9e\+155"),
     ],
 )  # fmt: skip
