@@ -70,7 +70,7 @@ MOST_LINES = {
     "package": 12_669,
     "core": 4_791,
     "tests": 14_113,
-    "benchmarks": 6_756,
+    "benchmarks": 6_760,
     "tests of benchmarks": 1_079,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
