@@ -71,7 +71,7 @@ MOST_LINES = {
     "core": 4_791,
     "tests": 14_113,
     "benchmarks": 6_760,
-    "tests of benchmarks": 1_079,
+    "tests of benchmarks": 1_087,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {

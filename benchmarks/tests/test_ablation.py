@@ -108,12 +108,20 @@ def window_off() -> Problem:
 
 
 @cache
+def facade() -> Problem:
+    """Four planes of one motion, which some other matrix fits better on the smallest of them."""
+    drawn = draw_correspondences(facade_scene(4, rng=50), 400, mismatch_rate=0.5, noise=0.7, rng=7)
+    judged = np.ones(400, bool)
+    return Problem("facade", "test", "homography", drawn.points1, drawn.points2, drawn.labels, judged)
+
+
+@cache
 def scanned() -> Problem:
     """A page whose keypoints lie on a grid, nearly all of its matches wrong."""
     return scan(0.95, "grid", 0)
 
 
-PROBLEMS = (crowded, repeated, rough, surrounded, shallow, house, window_off, scanned)
+PROBLEMS = (crowded, repeated, rough, surrounded, shallow, house, window_off, facade, scanned)
 
 
 @cache
