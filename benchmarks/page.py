@@ -175,6 +175,7 @@ def measured(name: str) -> str:
     found, parts = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["suite", "half"]), []
     for suite, own in found[found.half == "judge"].groupby("suite", sort=False):
         titles = [title for title in own if title not in ("suite", "half", "method", "problems")]
+        own = own.sort_values("method", key=lambda names: ~names.str.startswith(OURS), kind="stable")
         lines = [[method_title(row["method"]), *(shown(row[title]) for title in titles)] for _, row in own.iterrows()]
         parts.append(folded(f"{suite}: {own.problems.max()} problems", markdown(["method", *titles], lines)))
     return "\n\n".join([*parts, f"`python benchmarks/evaluate.py {name} {BESIDE[name]} --store`"])

@@ -20,7 +20,7 @@ from ruzhash_cv.estimate import overlapped
 from ruzhash_cv.filtering import Options, families_of
 from ruzhash_cv.fits import refit
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.labelling import probabilities_of, score_exponent
+from ruzhash_cv.labelling import probabilities_of
 from ruzhash_cv.matches import match_weights
 from ruzhash_cv.motions import find_motions, owners_of_planes, with_best_matrices
 from ruzhash_cv.parameters import PARAMETERS
@@ -54,7 +54,6 @@ ORIGINALS = {
             owners_of_planes,
             with_best_matrices,
             probabilities_of,
-            score_exponent,
         ),
     )
 }
@@ -208,7 +207,6 @@ RULES: dict[str, Variant] = {
     ),
     "motions: no likeliest matrix": Variant(functions={"with_best_matrices": lambda scene, *_: (scene, scene)}),
     "labels: by distances from surfaces alone": Variant(functions={"probabilities_of": by_surfaces_alone}),
-    "labels: scores do not count": Variant(functions={"score_exponent": lambda *_: 1.0}),
     "weights: one for each of several duplicates": Variant(
         functions={"match_weights": lambda groups, keypoints: match_weights(np.arange(len(groups)), keypoints)}
     ),

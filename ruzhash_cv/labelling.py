@@ -15,9 +15,7 @@ these among the matches (Dempster, Laird, Rubin, "Maximum likelihood from incomp
 Bayes' rule the probability of each for a match.
 
 A line leaves a coordinate of the second point unchecked. There the anomaly score decides: a match must score better than half of the
-decoys. Among the decoys near the line let p be the share that scores at least as well: p is uniform among mismatches and has the
-density e p^(e - 1) among true matches, e by EM (Pounds and Morris, "Estimating the occurrence of false positives and false negatives in
-microarray studies by approximating and partitioning the empirical distribution of p-values", Bioinformatics 2003).
+decoys.
 """
 
 from __future__ import annotations
@@ -125,18 +123,11 @@ def probabilities_of(
     distances = [np.sqrt(families.squared_residuals(scene, data).T, order="C") for data, _ in rows]
     of_matches, of_searched, of_decoys = distances
     components = components_of(scene, of_decoys, searched.unit, families, parameters)
-    lines = np.flatnonzero(families.codimensions[scene.family_ids] == 1)
-    factors, searched_factors = np.ones_like(of_matches), np.ones_like(of_searched)
-    middle = float(np.median(scores.of_decoys))
-    for item in lines.tolist():
-        near, near_decoys = (each[:, item] <= scene.tolerances[item] for each in (of_searched, of_decoys))
-        ranked = np.sort(scores.of_decoys[near_decoys])
-        exponent = score_exponent(tail_shares(scores.of_matches[near], ranked), searched.weights[near])
-        for of, into in ((anomaly_scores, factors), (scores.of_matches, searched_factors)):
-            into[:, item] = exponent * tail_shares(of, ranked) ** (exponent - 1.0) * (of < middle)
-    shares = estimate_shares(densities(of_searched, searched_factors, components), searched.weights)
+    lines, middle = families.codimensions[scene.family_ids] == 1, float(np.median(scores.of_decoys))
+    usable, searched_usable = (~lines | (of[:, None] < middle) for of in (anomaly_scores, scores.of_matches))
+    shares = estimate_shares(densities(of_searched, searched_usable, components), searched.weights)
     probabilities = np.zeros_like(of_matches)
-    _probability_kernel(densities(of_matches, factors, components), shares, components, probabilities)
+    _probability_kernel(densities(of_matches, usable, components), shares, components, probabilities)
     return probabilities
 
 
@@ -172,13 +163,13 @@ def components_of(scene: Models, decoys: Array, unit: float, families: Families,
     return table[0].astype(np.int64), table[1].astype(np.int64), table[2], table[3], table[4], table[5] > 0.0
 
 
-def densities(distances: Array, factors: Array, components: Components) -> Array:
+def densities(distances: Array, usable: Mask, components: Components) -> Array:
     """Return the ratios (m, n) of densities to that of mismatches anywhere, from distances (n, k).
 
-    `factors` (n, k) are the ratios of the densities of scores among the matches of each structure to those among mismatches.
+    `usable` (n, k) says which matches may belong to which structures.
     """
     ratios = np.empty((len(components[0]), len(distances)))
-    _density_kernel(distances, factors, components, ratios)
+    _density_kernel(distances, usable, components, ratios)
     return ratios
 
 
@@ -189,18 +180,6 @@ def estimate_shares(ratios: Array, weights: Array) -> Array:
     shares[-1] = 0.3
     _share_kernel(ratios, weights, _N_STEPS, _PRIOR, shares)
     return shares
-
-
-def score_exponent(tails: Array, weights: Array) -> float:
-    """Return the exponent e of the density e p^(e - 1) of true matches among those with tail shares p (n,)."""
-    logs, exponent, share = np.log(tails), 0.5, 0.5
-    for _ in range(_N_STEPS):
-        ratios = share * exponent * np.exp((exponent - 1.0) * logs)
-        true = weights * ratios / (ratios + 1.0 - share)
-        share = (true.sum() + _PRIOR) / (weights.sum() + 2.0 * _PRIOR)
-        # As if one more true match had p = 1 / e.
-        exponent = min(float((true.sum() + 1.0) / (1.0 - (true * logs).sum())), 1.0)
-    return exponent
 
 
 def tail_shares(scores: Array, ranked: Array) -> Array:
@@ -216,7 +195,7 @@ def is_overlay(scene: Models, labels: Rows, weights: Array) -> Mask:
 
 
 @jit
-def _density_kernel(distances: Any, factors: Any, components: Any, ratios: Any) -> None:
+def _density_kernel(distances: Any, usable: Any, components: Any, ratios: Any) -> None:
     structures, motions, across, along, heights, true = components
     for item in range(len(structures)):
         structure, motion = structures[item], motions[item]
@@ -226,8 +205,8 @@ def _density_kernel(distances: Any, factors: Any, components: Any, ratios: Any) 
             if motion >= 0:
                 off = distances[row, motion]
                 square = (off / across[item]) ** 2 + max(distance * distance - off * off, 0.0) / along[item] ** 2
-            ratio = heights[item] * np.exp(-0.5 * square) if square < limit else 0.0
-            ratios[item, row] = ratio * factors[row, structure] if true[item] else ratio
+            possible = square < limit and (usable[row, structure] or not true[item])
+            ratios[item, row] = heights[item] * np.exp(-0.5 * square) if possible else 0.0
 
 
 @jit

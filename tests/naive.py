@@ -62,7 +62,7 @@ def log_likelihood(
 
 def densities(
     distances: Array,
-    factors: Array,
+    usable: Array,
     structures: Rows,
     motions: Rows,
     across: Array,
@@ -82,7 +82,7 @@ def densities(
         else:
             away = distances[:, structure] / scales[1]
         row = np.where(away < 9.0, height * np.exp(-(np.fmin(away, 9.0) ** 2) / 2), 0.0)
-        rows.append(row * factors[:, structure] if is_true else row)
+        rows.append(row * usable[:, structure] if is_true else row)
     return np.array(rows)
 
 
