@@ -338,6 +338,8 @@ def adalam(module: Any, torch: Any, problem: Problem, seed: int) -> Answer:
     config.update(orientation_difference_threshold=None, scale_rate_threshold=None, force_seed_mnn=False)
     torch.manual_seed(seed)
     n = len(problem.labels)
+    if n == 0:  # kornia 0.9 indexes the first match
+        return Answer(np.zeros(0, bool))
     first, second = (torch.as_tensor(points, dtype=torch.float32) for points in (problem.points1, problem.points2))
     kept = module.AdalamFilter(config).filter_matches(first, second, torch.arange(n), torch.rand(n))
     return Answer(np.isin(np.arange(n), kept[:, 0].numpy()))

@@ -67,10 +67,10 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 12_648,
+    "package": 12_652,
     "core": 4_770,
-    "tests": 14_102,
-    "benchmarks": 6_759,
+    "tests": 14_105,
+    "benchmarks": 6_761,
     "tests of benchmarks": 1_087,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
@@ -27,6 +28,8 @@ from ruzhash_cv.pipelines.runs import LEAST_EVIDENCE
 
 #: Pairs whose reasons are printed if some could not be filtered.
 MOST_SHOWN = 20
+#: A process of joblib removes what killed workers leave, and warns of it at the end of an interrupted run.
+QUIET = "ignore::UserWarning:joblib.externals.loky.backend.resource_tracker"
 #: Options that are no arguments of the pipelines.
 OWN_OPTIONS = ("run", "max_megapixels")
 
@@ -82,6 +85,7 @@ def _run(pipeline: Callable[..., Any], options: argparse.Namespace) -> None:
     """Call a pipeline with the options, which go by the names of its arguments, and print its summary."""
     if options.images is not None and options.html is None:
         raise InputError("--images is what the pages of --html show, and there is no --html")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), QUIET)))
     done = pipeline(**{name: value for name, value in vars(options).items() if name not in OWN_OPTIONS})
     if done.pairs == 0:
         say(f"nothing to do: all {done.skipped} pairs have a two-view geometry already; --overwrite filters them again")

@@ -291,7 +291,7 @@ whole = Database.write
 
 def write(self, entries):
     whole(self, entries)
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), int(sys.argv[2]))
 
 Database.write = write
 sys.exit(cli.main(["colmap", sys.argv[1], "--n-jobs", "2", "--batch-size", "4"]))
@@ -299,13 +299,16 @@ sys.exit(cli.main(["colmap", sys.argv[1], "--n-jobs", "2", "--batch-size", "4"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM cannot be caught there")
-def test_sigterm_ends_a_run_without_a_word_and_its_workers(database: Path, expected: str) -> None:
+@pytest.mark.parametrize(("number", "status"), [(15, 143), (9, -9)])
+def test_signals_end_a_run_without_a_word_and_its_workers(
+    database: Path, expected: str, number: int, status: int
+) -> None:
     """pycolmap has a handler of its own for it, which prints where the process stood."""
-    command = [sys.executable, "-c", TERMINATED, str(database)]
+    command = [sys.executable, "-c", TERMINATED, str(database), str(number)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     try:
         said, _ = process.communicate(timeout=60)
-        assert (process.returncode, said) == (143, b"")
+        assert (process.returncode, said) == (status, b"")
         assert ended(process.pid)
     finally:
         with suppress(ProcessLookupError):
