@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,11 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from posed_views import FLOOR, POSE, TURN, WALL, filtered, on_plane, turned, views
-from stage_cases import mismatches
+from stage_cases import in_pixels, mismatches
 from two_views import plane
 
 from ruzhash_cv import FilterResult, filter_points
-from ruzhash_cv.labelling import MORE_THAN_HALF, Labels, most_probable, tail_shares
+from ruzhash_cv.filtering import families_of
+from ruzhash_cv.labelling import MORE_THAN_HALF, Labels, most_probable, probabilities_of, tail_shares
+from ruzhash_cv.models.base import Models
+from ruzhash_cv.parameters import PARAMETERS
+from ruzhash_cv.sampling import Problem
+from ruzhash_cv.scoring import Scores
 
 MOVER = turned(-0.1, 0.05, 0.2), np.array([-0.3, 0.8, 0.1])
 RIGID = views(
@@ -101,6 +107,18 @@ def test_near_misses_are_flagged(pose: Any) -> None:
     # A near miss along its epipolar line is not wrong if it is off all planes.
     assert of_near_misses < 0.2
     assert probability < 0.2
+
+
+def test_on_a_line_alone_a_match_must_score_better_than_half_of_the_decoys() -> None:
+    families, matches, decoys = families_of("fundamental"), in_pixels(np.hstack(RIGID)), mismatches(200)
+    matrix = families[1].fit(matches.data, np.ones((1, len(matches))))
+    scene = replace(Models.of_family(matrix, 1), noise=np.array([0.5]), owners=np.array([0]))
+    anomaly_scores, of_decoys = np.resize([0.4, 0.6], len(matches)), np.linspace(0.3, 0.7, 200)
+    scores = Scores(anomaly_scores, decoys, of_decoys, Models.none(), Models.none(), None, 1.0)  # type: ignore[arg-type]
+    problem = Problem(matches, decoys, families, PARAMETERS)
+    probabilities = probabilities_of(scene, matches, anomaly_scores, scores, problem)[:, 0]
+    assert np.median(probabilities[::2]) > 0.9
+    assert (probabilities[1::2] == 0.0).all()
 
 
 def test_single_precision_tells_a_kept_match_from_one_half() -> None:

@@ -28,7 +28,7 @@ from ruzhash_cv.pipelines.runs import LEAST_EVIDENCE
 
 #: Pairs whose reasons are printed if some could not be filtered.
 MOST_SHOWN = 20
-#: A process of joblib removes what killed workers leave, and warns of it at the end of an interrupted run.
+#: joblib's resource tracker, another process, warns of the semaphores that an interrupted run leaves, and removes them.
 QUIET = "ignore::UserWarning:joblib.externals.loky.backend.resource_tracker"
 #: Options that are no arguments of the pipelines.
 OWN_OPTIONS = ("run", "max_megapixels")

@@ -303,7 +303,7 @@ sys.exit(cli.main(["colmap", sys.argv[1], "--n-jobs", "2", "--batch-size", "4"])
 def test_signals_end_a_run_without_a_word_and_its_workers(
     database: Path, expected: str, number: int, status: int
 ) -> None:
-    """pycolmap has a handler of its own for it, which prints where the process stood."""
+    """pycolmap's handler of SIGTERM prints where the process stood; after SIGKILL joblib warns of the semaphores that are left."""
     command = [sys.executable, "-c", TERMINATED, str(database), str(number)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     try:
