@@ -14,16 +14,24 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.competition import drop_repetitions, scored_without
-from ruzhash_cv.evidence import divide, held_by
+from ruzhash_cv.evidence import held_by
 from ruzhash_cv.fits import refine, refine_structures
 from ruzhash_cv.labelling import probabilities_of, tail_shares
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
-from ruzhash_cv.motions import fundamental_matrix, likeliest_matrix, ranked_weights, with_best_matrices, with_motions
+from ruzhash_cv.motions import (
+    fundamental_matrix,
+    likeliest_matrix,
+    off_surface,
+    ranked_weights,
+    with_best_matrices,
+    with_motions,
+)
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.sampling import Problem, decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.scoring import score
 from ruzhash_cv.search import Tried, search
+from ruzhash_cv.surfaces import with_surfaces
 
 
 @dataclass(frozen=True)
@@ -64,26 +72,24 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
             removed = np.asarray(held_by(surfaces, searched, families).any(axis=0))
             surfaces = surfaces.take(np.flatnonzero(~false))
             scores = scored_without(removed, surfaces, scores, problem, rng)
-    surfaces = divide(surfaces, problem, tried.n)
-    anomaly_scores = scores.of_all(matches, rows, problem)
     if len(surfaces) == 0:
+        anomaly_scores = scores.of_all(matches, rows, problem)
         return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
     surfaces = refine_structures(surfaces, matches, families, parameters)
-    scene = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
-    if not families.is_plane(scene).any() and len(scene) > np.count_nonzero(~families.is_plane(surfaces)):
-        # The forest does not know the motions that the search did not select, and no surface vouches for their matches.
+    scene = with_surfaces(with_motions(surfaces, scores.of_matches, problem, tried.n, rng), problem, rng)
+    if not families.is_plane(scene).all():
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
         decoys = decoys_of_unexplained(searched, unexplained, parameters, rng)
         scores = score(scores.columns, scene, decoys, problem, rng)
-        anomaly_scores = scores.of_all(matches, rows, problem)
-    probabilities = probabilities_of(scene, searched, scores.of_matches, scores, problem)
-    robust, likeliest = with_best_matrices(scene, probabilities, problem, rng)
+    anomaly_scores = scores.of_all(matches, rows, problem)
+    probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
+    scene = with_best_matrices(scene, probabilities, problem, rng)
     if len(searched) < len(matches):
-        robust, likeliest = (fitted_to_all(each, matches, families, parameters) for each in (robust, likeliest))
-    probabilities = probabilities_of(robust, matches, anomaly_scores, scores, problem)
-    probabilities[:, without_support(likeliest, probabilities, matches, families)] = 0.0
+        scene = fitted_to_all(scene, matches, families, parameters)
+    probabilities = probabilities_of(scene, matches, scores.decoys, off_surface(scene, tried.n, problem), problem)
+    probabilities[:, without_support(scene, probabilities, matches, families)] = 0.0
     significant = tail_shares(anomaly_scores, np.sort(scores.of_decoys)) <= parameters.significant_share
-    return Estimate(likeliest, probabilities, anomaly_scores, significant, matches, families, parameters, tried)
+    return Estimate(scene, probabilities, anomaly_scores, significant, matches, families, parameters, tried)
 
 
 def overlapped(

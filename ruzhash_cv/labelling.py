@@ -14,8 +14,8 @@ scale, because repeated corners and edges are some pixels apart, however precise
 these among the matches (Dempster, Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977), and
 Bayes' rule the probability of each for a match.
 
-A line leaves a coordinate of the second point unchecked. There the anomaly score decides: a match must score better than half of the
-decoys.
+A line leaves a coordinate of the second point unchecked. So matches off all surfaces belong to a motion only if they have evidence
+together, see `motions.off_surface`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.sampling import Problem
-from ruzhash_cv.scoring import Scores
 
 #: More probable than not: what a kept match is at least. Single precision tells it from 1/2, too.
 MORE_THAN_HALF = 0.5 + 2.0**-20
@@ -111,27 +110,29 @@ def most_probable(labels: Labels, false_discovery_rate: float) -> Labels:
     return replace(labels, keep=keep, labels=np.where(keep, labels.labels, -1))
 
 
-def probabilities_of(
-    scene: Models, matches: MatchSet, anomaly_scores: Array, scores: Scores, problem: Problem
-) -> Array:
-    """Return the probabilities (n, k) that matches with anomaly scores (n,) belong to each model of a scene.
+def probabilities_of(scene: Models, matches: MatchSet, decoys: Array, holding: Mask, problem: Problem) -> Array:
+    """Return the probabilities (n, k) that matches belong to each model of a scene, by the densities of `decoys` (N, 4) around them.
 
-    Shares are estimated among the matches of the `problem`, which were searched.
+    `holding` (k,) says which models may hold matches. Shares are estimated among the matches of the `problem`, which were searched.
     """
     searched, _, families, parameters = problem
-    rows = (matches.data, anomaly_scores), (searched.data, scores.of_matches), (scores.decoys, scores.of_decoys)
-    distances = [np.sqrt(families.squared_residuals(scene, data).T, order="C") for data, _ in rows]
-    of_matches, of_searched, of_decoys = distances
-    components = components_of(scene, of_decoys, searched.unit, families, parameters)
-    lines, middle = families.codimensions[scene.family_ids] == 1, float(np.median(scores.of_decoys))
-    usable, searched_usable = (~lines | (of[:, None] < middle) for of in (anomaly_scores, scores.of_matches))
-    shares = estimate_shares(densities(of_searched, searched_usable, components), searched.weights)
+    of_matches, of_decoys = (distances_to(scene, data, families) for data in (matches.data, decoys))
+    of_searched = of_matches if searched is matches else distances_to(scene, searched.data, families)
+    components = components_of(scene, of_decoys, holding, searched.unit, families, parameters)
+    shares = estimate_shares(densities(of_searched, components), searched.weights)
     probabilities = np.zeros_like(of_matches)
-    _probability_kernel(densities(of_matches, usable, components), shares, components, probabilities)
+    _probability_kernel(densities(of_matches, components), shares, components, probabilities)
     return probabilities
 
 
-def components_of(scene: Models, decoys: Array, unit: float, families: Families, parameters: Parameters) -> Components:
+def distances_to(scene: Models, data: Array, families: Families) -> Array:
+    """Return residuals (n, k) of rows (n, d) to the models of a scene."""
+    return np.sqrt(families.squared_residuals(scene, data).T, order="C")
+
+
+def components_of(
+    scene: Models, decoys: Array, holding: Mask, unit: float, families: Families, parameters: Parameters
+) -> Components:
     """Return the components (m,) of the mixture but mismatches anywhere, from distances (N, k) of decoys.
 
     Of each: its structure, the motion of this (-1 for none), the scales across and along, the ratio of its density at distance 0 to
@@ -151,25 +152,24 @@ def components_of(scene: Models, decoys: Array, unit: float, families: Families,
         anywhere = (1.0 + np.count_nonzero(decoys[:, item] <= widest)) / (1.0 + len(decoys)) / volume
         # Matches of a structure as wide as the widest noise scale are not wider.
         wide = min(3.0 * along, max(along, parameters.widest_scale * unit))
-        for true, one, other in (
-            (True, across, along),
-            (True, 3.0 * across if motion >= 0 else wide, wide),
-            (False, crowd, crowd),
-            (False, 3.0 * crowd, 3.0 * crowd),
-        ):
+        of_matches = [(across, along), (3.0 * across if motion >= 0 else wide, wide)]
+        if motion >= 0:
+            of_matches.append((across, parameters.relief_scale * unit))
+        of_mismatches = [(crowd, crowd), (3.0 * crowd, 3.0 * crowd)]
+        laws = [(True, *scales) for scales in of_matches if holding[item]] + [
+            (False, *scales) for scales in of_mismatches
+        ]
+        for true, one, other in laws:
             peak = 1.0 / (2.0 * np.pi * one * other) if codimension == 2 else 1.0 / (np.sqrt(2.0 * np.pi) * other)
             components.append((item, motion if true else -1, one, other, peak / anywhere, true))
     table = np.array(components, np.float64).reshape(-1, 6).T.copy()
     return table[0].astype(np.int64), table[1].astype(np.int64), table[2], table[3], table[4], table[5] > 0.0
 
 
-def densities(distances: Array, usable: Mask, components: Components) -> Array:
-    """Return the ratios (m, n) of densities to that of mismatches anywhere, from distances (n, k).
-
-    `usable` (n, k) says which matches may belong to which structures.
-    """
+def densities(distances: Array, components: Components) -> Array:
+    """Return the ratios (m, n) of densities to that of mismatches anywhere, from distances (n, k)."""
     ratios = np.empty((len(components[0]), len(distances)))
-    _density_kernel(distances, usable, components, ratios)
+    _density_kernel(distances, components, ratios)
     return ratios
 
 
@@ -195,8 +195,8 @@ def is_overlay(scene: Models, labels: Rows, weights: Array) -> Mask:
 
 
 @jit
-def _density_kernel(distances: Any, usable: Any, components: Any, ratios: Any) -> None:
-    structures, motions, across, along, heights, true = components
+def _density_kernel(distances: Any, components: Any, ratios: Any) -> None:
+    structures, motions, across, along, heights, _ = components
     for item in range(len(structures)):
         structure, motion = structures[item], motions[item]
         for row in range(len(distances)):
@@ -205,8 +205,7 @@ def _density_kernel(distances: Any, usable: Any, components: Any, ratios: Any) -
             if motion >= 0:
                 off = distances[row, motion]
                 square = (off / across[item]) ** 2 + max(distance * distance - off * off, 0.0) / along[item] ** 2
-            possible = square < limit and (usable[row, structure] or not true[item])
-            ratios[item, row] = heights[item] * np.exp(-0.5 * square) if possible else 0.0
+            ratios[item, row] = heights[item] * np.exp(-0.5 * square) if square < limit else 0.0
 
 
 @jit

@@ -24,7 +24,7 @@ from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
 from ruzhash_cv.competition import interleaved
 from ruzhash_cv.evidence import candidates, count_weights, evidence, rules_of
-from ruzhash_cv.fits import EXACT, noise_scales, refine
+from ruzhash_cv.fits import noise_scales, refine
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models, MotionFamily, TwoViewFamily
 from ruzhash_cv.parameters import Parameters
@@ -113,8 +113,8 @@ def find_motions(
         if least is None:
             least = least_noise(np.vstack([squared, refined]), labels[rows], len(surfaces), family.sample_size)
         holds = held_by_motions(refined, labels[rows], least, unit, parameters) & free
-        limit = parameters.preference_cut * max(noise.min(initial=np.inf), EXACT * unit)
-        order = np.argsort(np.minimum(refined, limit**2) @ remaining.weights, kind="stable")
+        likelihoods = log_likelihoods(refined, matches.weights[rows], unit, family.codimension)
+        order = np.argsort(-likelihoods, kind="stable")
         given = replace(Models.of_family(models, family_id), noise=noise, holds=holds)
         given = with_evidence(given, rows, labels, (n_tried, len(tried)), surfaces, weights, problem)
         others = ~left & (labels >= 0) & np.append(~surfaces.stationary, False)[labels]
@@ -212,10 +212,53 @@ def with_evidence(
                 share = 2.0 / np.pi * np.arcsin(ratios) @ weights[rows[off]] / max(weights[rows[off]].sum(), 1e-300)
                 some = motions.take(seeded)
                 gains = motion_evidence(some, rows[off], family.parallax_size, n_tried, *given, share).max(axis=1)
-        evidences[seeded] = np.where(gains > 0.0, gains + plane.evidences[0], gains)
+        mine = rows[labels[rows] == seed]
+        gains = np.maximum(gains, 0.0) + relief_gains(motions.take(seeded), plane, mine, weights, problem)
+        evidences[seeded] = np.where(gains > parameters.motion_cost, gains + plane.evidences[0], -np.inf)
     tolerances, nothing = parameters.radii[steps] * matches.unit, np.zeros(len(motions))
     columns = {"steps": steps, "tolerances": tolerances, "evidences": evidences, "support": nothing}
     return replace(motions, **columns, stationary=nothing > 0.0)
+
+
+def off_surface(scene: Models, n_tried: int, problem: Problem) -> Mask:
+    """Return which models (k,) of a scene hold matches: planes, and motions with evidence among the matches off all surfaces."""
+    matches, _, families, _ = problem
+    holding, planes = np.ones(len(scene), bool), families.is_plane(scene)
+    if planes.all() or families.motion_id is None or len(families) == 1:
+        return holding
+    rows = np.flatnonzero(assign(scene.take(np.flatnonzero(planes)), matches, families) < 0)
+    family = cast(MotionFamily, families[families.motion_id])
+    for motion in np.flatnonzero(~planes).tolist():
+        has_planes = np.count_nonzero(scene.owners == motion) > 1
+        given = family.parallax_size if has_planes else family.sample_size, n_tried, matches.weights, problem
+        gains = motion_evidence(scene.take(np.array([motion])), rows, *given)
+        holding[motion] = gains.max() > 0.0
+    return holding
+
+
+def relief_gains(motions: Models, plane: Models, rows: Rows, weights: Array, problem: Problem) -> Array:
+    """Return the log-likelihood (m,) that a plane's matches gain if a motion explains them: noise across its lines, relief along them.
+
+    Without the motion they have the same noise in all directions. A fifth of both laws is three times as wide.
+    """
+    matches, _, families, parameters = problem
+    if len(rows) < parameters.neighbourhoods[0]:
+        return np.zeros(len(motions))
+    data, floor = matches.data[rows], np.sqrt(2.0) * parameters.exact_noise * matches.unit
+    both = families.squared_residuals(plane, data)
+    # A transfer error has the noise of both images, a Sampson distance half of its square.
+    across = np.minimum(2.0 * families.squared_residuals(motions, data), both)
+    along = both - across
+    scale = max(float(noise_scales(both, 2)[0]), floor)
+    narrow = np.maximum(noise_scales(across, 1), floor)[:, None]
+    wide = np.maximum(noise_scales(along, 1)[:, None], narrow)
+    gains = log_of_two_scales(across / narrow**2 + along / wide**2) - np.log(narrow * wide)
+    return np.asarray(np.maximum((gains - log_of_two_scales(both / scale**2) + np.log(scale**2)) @ weights[rows], 0.0))
+
+
+def log_of_two_scales(squares: Array) -> Array:
+    """Return the logarithm of the law of squared residuals in noise scales, four fifths by one scale and one by three times as much."""
+    return np.asarray(np.log(0.8 * np.exp(-0.5 * squares) + 0.2 / 9.0 * np.exp(-squares / 18.0) + 1e-300))
 
 
 def motion_evidence(
@@ -242,29 +285,24 @@ def motion_evidence(
     return gains
 
 
-def with_best_matrices(
-    scene: Models, probabilities: Array, problem: Problem, rng: np.random.Generator
-) -> tuple[Models, Models]:
-    """Return the scene with the robust matrix of each rigid motion, and with the likeliest one.
+def with_best_matrices(scene: Models, probabilities: Array, problem: Problem, rng: np.random.Generator) -> Models:
+    """Return the scene with the matrix of each rigid motion that has the least squares truncated at its tolerance.
 
-    A match counts by its probability (n, k) of each model. The robust matrix has the least squares truncated at its tolerance: it
-    explains most matches, so that the mask is drawn by it. The likeliest one fits the precise matches best, so that poses are.
+    A match counts by its probability (n, k) of each model.
     """
     matches, _, families, parameters = problem
-    robust, likeliest = (replace(scene, matrices=scene.matrices.copy(), noise=scene.noise.copy()) for _ in range(2))
+    matrices, noise = scene.matrices.copy(), scene.noise.copy()
     for item in np.flatnonzero(~families.is_plane(scene)).tolist():
         shares = probabilities[:, scene.owners == item]
         weights = matches.weights * np.minimum(shares.sum(axis=1), 1.0)
         labels = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
         family, weighted = families[scene.family_ids[item]], replace(matches, weights=weights)
-        models, noise, squared = refined_samples(scene.matrices[[item]], labels, weighted, family, parameters, rng)
-        limit = parameters.tolerance_scales * max(noise.min(), parameters.exact_noise * matches.unit)
-        costs = np.minimum(squared, limit**2) @ weights
-        likelihoods = log_likelihoods(squared, weights, matches.unit, family.codimension)
-        for into, best in ((robust, costs.argmin()), (likeliest, likelihoods.argmax())):
-            into.matrices[item], into.noise[item] = models[best], noise[best]
-    owners = owners_of_planes(robust, probabilities, problem)
-    return replace(robust, owners=owners), replace(likeliest, owners=owners)
+        models, scales, squared = refined_samples(scene.matrices[[item]], labels, weighted, family, parameters, rng)
+        limit = parameters.tolerance_scales * max(scales.min(), parameters.exact_noise * matches.unit)
+        best = (np.minimum(squared, limit**2) @ weights).argmin()
+        matrices[item], noise[item] = models[best], scales[best]
+    scene = replace(scene, matrices=matrices, noise=noise)
+    return replace(scene, owners=owners_of_planes(scene, probabilities, problem))
 
 
 def owners_of_planes(scene: Models, probabilities: Array, problem: Problem) -> Rows:

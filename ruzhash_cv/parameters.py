@@ -88,6 +88,8 @@ class Parameters:
     held_ratio: float = _number(
         1.4, "noise that the matches of a surface may have in a motion, as a multiple of the least"
     )
+    motion_cost: float = _number(10.0, "evidence that a motion needs beside that of its plane, for its own numbers")
+    relief_scale: float = _number(3.0, "relief of the surfaces of a motion along its epipolar lines, in units")
     tolerance_scales: float = _number(6.0, "tolerance of a structure in the result, in noise scales")
     least_noise: float = _number(0.1, "least noise scale of the law of residuals, in units")
     student_degrees: float = _number(4.0, "degrees of freedom of the law that residuals have in the last fits")

@@ -1,0 +1,149 @@
+"""Surfaces of a rigid motion: given its matrix, a plane has three numbers.
+
+With F the matrix of a motion, e its epipole in the second image and A = [e]_x F, the homographies of its planes are
+
+    H = A - e v'
+
+(Hartley and Zisserman, result 13.6). A match of the plane gives one linear equation, x1 . v = beta, so that three neighbours give a
+candidate, and a plane is a least-squares fit of three numbers, at the noise of the motion. Rays, with an essential matrix for F, have
+the same equations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv.fits import noise_scales
+from ruzhash_cv.models.base import Models
+from ruzhash_cv.models.linear import has_rays, homogeneous, unit_norm
+from ruzhash_cv.motions import assign
+from ruzhash_cv.sampling import Problem, nearest_rows
+
+#: A guard: no more planes of a motion are looked for.
+MAX_PLANES = 12
+#: Rounds of a plane's fit.
+_N_FITS = 3
+#: Neighbours in the first image that a candidate is drawn from.
+_N_NEAR = 12
+
+
+def with_surfaces(scene: Models, problem: Problem, rng: np.random.Generator) -> Models:
+    """Return the scene with planes of each motion fitted given its matrix, in place of the planes that led to it.
+
+    A motion takes its planes among the matches of these and of no surface. A plane of no motion keeps its homography.
+    """
+    matches, _, families, parameters = problem
+    planes = families.is_plane(scene)
+    motions = np.flatnonzero(~planes)
+    if families.motion_id is None or len(families) == 1 or len(motions) == 0:
+        return scene
+    alone = np.flatnonzero(planes & (scene.owners == np.arange(len(scene))))
+    labels = assign(scene.take(np.flatnonzero(planes)), matches, families)
+    owners = np.append(scene.owners[planes], -1)[labels]
+    kept = replace(scene.take(np.append(motions, alone)), owners=np.zeros(0, np.int64))
+    parts, part_owners, free = [kept], [*range(len(kept))], np.ones(len(matches), bool)
+    squared = families.squared_residuals(scene.take(motions), matches.data)
+    for place, motion in enumerate(motions.tolist()):
+        noise = max(float(scene.noise[motion]), parameters.exact_noise * matches.unit)
+        near = squared[place] <= (parameters.tolerance_scales * noise) ** 2
+        rows = np.flatnonzero(near & free & ((owners == motion) | (owners < 0)))
+        free[rows] = False
+        parts.append(planes_of_motion(scene.matrices[motion], matches.data[rows], noise, problem, rng))
+        part_owners += [place] * len(parts[-1])
+    return replace(Models.join(parts), owners=np.array(part_owners))
+
+
+def planes_of_motion(motion: Array, data: Array, noise: float, problem: Problem, rng: np.random.Generator) -> Models:
+    """Return the planes among rows (n, d) of a motion (9,) with a noise scale, those of most matches first.
+
+    Candidates are planes through three neighbours. A plane has as many matches as the smallest neighbourhood, at least.
+    """
+    matches, _, families, parameters = problem
+    family, fewest, limit = families[0], parameters.neighbourhoods[0], parameters.preference_cut * np.sqrt(2.0) * noise
+    planes, noises, left = list[Array](), list[float](), np.ones(len(data), bool)
+    if len(data) >= fewest:
+        equations = PlaneEquations.of(motion, data)
+        triples = neighbouring_triples(data, parameters.plane_samples, rng)
+        within = family.squared_residuals(data, equations.through(triples, matches.unit)) <= limit**2
+        support = within @ left.astype(np.float64)
+        while len(planes) < MAX_PLANES and support.max(initial=0.0) >= fewest:
+            best = int(support.argmax())
+            rows = np.flatnonzero(within[best] & left)
+            for _ in range(_N_FITS):
+                plane = equations.fitted(rows)
+                squared = family.squared_residuals(data, plane[None])[0]
+                rows = np.flatnonzero((squared <= limit**2) & left)
+                if len(rows) < fewest:
+                    break
+            if len(rows) < fewest:
+                within[best] = False
+            else:
+                left[rows] = False
+                planes.append(plane)
+                noises.append(float(noise_scales(squared[None, rows], 2)[0]))
+            support = within @ left.astype(np.float64)
+    noise_column, nothing = np.array(noises), np.zeros(len(planes))
+    return replace(
+        Models.of_family(np.array(planes).reshape(-1, 9), 0),
+        steps=nothing.astype(np.int64),
+        tolerances=parameters.tolerance_scales * noise_column,
+        evidences=nothing,
+        support=nothing,
+        stationary=nothing > 0.0,
+        noise=noise_column,
+    )
+
+
+@dataclass(frozen=True)
+class PlaneEquations:
+    """The equations x1 . v = beta of matches (n,) for the planes A - e v' of a motion."""
+
+    points: Array  # (n, 3): x1
+    beta: Array
+    weights: Array  # squared distance that the second point moves by for a unit of x1 . v
+    matrix: Array  # (3, 3): A
+    epipole: Array
+
+    @classmethod
+    def of(cls, motion: Array, data: Array) -> PlaneEquations:
+        """Return the equations of rows (n, d) for a motion (9,)."""
+        first, second = homogeneous(data).reshape(2, 3, -1).swapaxes(1, 2)
+        fundamental = motion.reshape(3, 3)
+        epipole = np.linalg.svd(fundamental.T)[2][-1]
+        matrix = np.cross(epipole, fundamental.T).T
+        moved, across = first @ matrix.T, np.cross(second, epipole)
+        beta = (np.cross(second, moved) * across).sum(axis=1) / np.maximum(np.square(across).sum(axis=1), 1e-300)
+        mapped = moved - beta[:, None] * epipole
+        parts = slice(None) if has_rays(data) else slice(2)
+        depths = np.square(mapped).sum(axis=1) if has_rays(data) else mapped[:, 2] ** 2
+        weights = np.square(across[:, parts]).sum(axis=1) / np.maximum(depths, 1e-300)
+        return cls(first, beta, weights, matrix, epipole)
+
+    def through(self, triples: Rows, unit: float) -> Array:
+        """Return the planes (m, 9) through three matches (m, 3) each; triples smaller than a unit make none."""
+        points = self.points[triples]
+        usable = np.abs(np.linalg.det(points)) > unit**2
+        return self._planes(np.linalg.solve(points[usable], self.beta[triples[usable]][:, :, None])[:, :, 0])
+
+    def fitted(self, rows: Rows) -> Array:
+        """Return the plane (9,) of least squares in the second image through the matches of some rows."""
+        roots = np.sqrt(self.weights[rows])
+        numbers = np.linalg.lstsq(self.points[rows] * roots[:, None], self.beta[rows] * roots, rcond=None)[0]
+        return np.asarray(self._planes(numbers[None])[0])
+
+    def _planes(self, numbers: Array) -> Array:
+        return unit_norm(np.asarray(self.matrix - self.epipole[:, None] * numbers[:, None, :]).reshape(-1, 9))
+
+
+def neighbouring_triples(data: Array, n: int, rng: np.random.Generator) -> Rows:
+    """Return n triples (n, 3) of rows: one drawn at random and two of its neighbours in the first image."""
+    size = min(_N_NEAR + 1, len(data))
+    seeds = rng.integers(len(data), size=n)
+    near = nearest_rows(np.ascontiguousarray(data[:, :2]), seeds, size)
+    first, second = rng.integers(1, size, size=n), rng.integers(1, size - 1, size=n)
+    second += second >= first
+    numbers = np.arange(n)
+    return np.column_stack([seeds, near[numbers, first], near[numbers, second]])
