@@ -142,7 +142,7 @@ def plane_candidates(surfaces: Models, free: Mask, problem: Problem, rng: np.ran
     strongest = surfaces.matrices[planes & ~surfaces.stationary][:_N_PLANES]
     for plane in strongest:
         off = free & ~(families[0].squared_residuals(matches.data, plane[None])[0] <= matches.unit**2)
-        tried.append(family.from_plane(plane, matches.data[off], parameters.motion_samples, rng))
+        tried.append(family.from_plane(plane, matches.data[off], parameters.plane_samples // len(strongest), rng))
     tried.append(family.from_planes(strongest))
     models = np.vstack(tried)
     return models[np.isfinite(models).all(axis=1)]

@@ -59,42 +59,57 @@ def with_surfaces(scene: Models, problem: Problem, rng: np.random.Generator) -> 
 def planes_of_motion(motion: Array, data: Array, noise: float, problem: Problem, rng: np.random.Generator) -> Models:
     """Return the planes among rows (n, d) of a motion (9,) with a noise scale, those of most matches first.
 
-    Candidates are planes through three neighbours. A plane has as many matches as the smallest neighbourhood, at least.
+    Candidates are planes through three neighbours that no plane explains yet. Then each match goes to its nearest plane, and planes
+    are fitted to theirs, in turn. A plane has as many matches as the smallest neighbourhood, at least.
     """
     matches, _, families, parameters = problem
-    family, fewest, limit = families[0], parameters.neighbourhoods[0], parameters.preference_cut * np.sqrt(2.0) * noise
-    planes, noises, left = list[Array](), list[float](), np.ones(len(data), bool)
-    if len(data) >= fewest:
-        equations = PlaneEquations.of(motion, data)
-        triples = neighbouring_triples(data, parameters.plane_samples, rng)
-        within = family.squared_residuals(data, equations.through(triples, matches.unit)) <= limit**2
-        support = within @ left.astype(np.float64)
-        while len(planes) < MAX_PLANES and support.max(initial=0.0) >= fewest:
-            best = int(support.argmax())
-            rows = np.flatnonzero(within[best] & left)
-            for _ in range(_N_FITS):
-                plane = equations.fitted(rows)
-                squared = family.squared_residuals(data, plane[None])[0]
-                rows = np.flatnonzero((squared <= limit**2) & left)
-                if len(rows) < fewest:
-                    break
-            if len(rows) < fewest:
-                within[best] = False
-            else:
-                left[rows] = False
-                planes.append(plane)
-                noises.append(float(noise_scales(squared[None, rows], 2)[0]))
-            support = within @ left.astype(np.float64)
-    noise_column, nothing = np.array(noises), np.zeros(len(planes))
-    return replace(
-        Models.of_family(np.array(planes).reshape(-1, 9), 0),
+    family, fewest = families[0], parameters.neighbourhoods[0]
+    limit = parameters.preference_cut * np.sqrt(2.0) * noise
+    equations, planes, left = PlaneEquations.of(motion, data), np.zeros((0, 9)), np.arange(len(data))
+    while len(planes) < MAX_PLANES and len(left) >= fewest:
+        triples = neighbouring_triples(data[left], parameters.plane_samples, rng)
+        tried = equations.through(left[triples], matches.unit)
+        squared = family.squared_residuals(data[left], tried)
+        support = np.maximum(0.0, 1.0 - squared / limit**2).sum(axis=1)
+        if len(tried) == 0:
+            break
+        plane, near = tried[support.argmax()], squared[support.argmax()] <= limit**2
+        for _ in range(_N_FITS):
+            if np.count_nonzero(near) >= fewest:
+                plane = equations.fitted(left[near])
+                near = family.squared_residuals(data[left], plane[None])[0] <= limit**2
+        if np.count_nonzero(near) < fewest:
+            break
+        planes, left = np.vstack([planes, plane]), left[~near]
+    for _ in range(_N_FITS if len(planes) > 1 else 0):
+        labels = nearest_planes(planes, data, limit, problem)
+        counts = np.bincount(labels + 1, minlength=len(planes) + 1)[1:]
+        planes = np.array(
+            [equations.fitted(np.flatnonzero(labels == item)) for item in np.flatnonzero(counts >= fewest)]
+        )
+        planes = planes.reshape(-1, 9)
+    squared, labels = family.squared_residuals(data, planes), nearest_planes(planes, data, limit, problem)
+    order = np.argsort(-np.bincount(labels + 1, minlength=len(planes) + 1)[1:], kind="stable")
+    own = np.where(labels == np.arange(len(planes))[:, None], squared, np.inf)
+    noises, nothing = noise_scales(own, 2), np.zeros(len(planes))
+    found = replace(
+        Models.of_family(planes, 0),
         steps=nothing.astype(np.int64),
-        tolerances=parameters.tolerance_scales * noise_column,
+        tolerances=parameters.tolerance_scales * noises,
         evidences=nothing,
         support=nothing,
         stationary=nothing > 0.0,
-        noise=noise_column,
+        noise=noises,
     )
+    return found.take(order)
+
+
+def nearest_planes(planes: Array, data: Array, limit: float, problem: Problem) -> Rows:
+    """Return the nearest of planes (k, 9) to each row (n,), -1 if all are further than `limit`."""
+    if len(planes) == 0:
+        return np.full(len(data), -1)
+    squared = problem.families[0].squared_residuals(data, planes)
+    return np.where(squared.min(axis=0) <= limit**2, squared.argmin(axis=0), -1)
 
 
 @dataclass(frozen=True)
