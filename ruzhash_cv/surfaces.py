@@ -77,7 +77,9 @@ def planes_of_motion(motion: Array, data: Array, noise: float, problem: Problem,
         for _ in range(_N_FITS):
             if np.count_nonzero(near) >= fewest:
                 plane = equations.fitted(left[near])
-                near = family.squared_residuals(data[left], plane[None])[0] <= limit**2
+                squared = family.squared_residuals(data[left], plane[None])[0]
+                own = parameters.preference_cut * float(noise_scales(squared[None, near], 2)[0])
+                near = squared <= min(max(limit, own), 2.0 * limit) ** 2
         if np.count_nonzero(near) < fewest:
             break
         planes, left = np.vstack([planes, plane]), left[~near]
