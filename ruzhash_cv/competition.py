@@ -23,11 +23,14 @@ from ruzhash_cv.scoring import Scores, score
 _MOST_ASKED = 4
 
 
-def find_repetitions(matches: MatchSet, within: Mask, planes: Mask, parameters: Parameters) -> tuple[Mask, Mask]:
+def find_repetitions(
+    matches: MatchSet, within: Mask, planes: Mask, stationary: Mask, parameters: Parameters
+) -> tuple[Mask, Mask]:
     """Return which structures are interleaved with stronger ones and compete with them for keypoints, and which planes overlap.
 
     `within` (k, n) says which matches structures hold, strongest first, `planes` (k,) which of these may overlap. Returns which
-    structures are repetitions (k,), and which planes overlap (k, k): the smaller of the two is interleaved with the larger.
+    structures are repetitions (k,), and which planes overlap (k, k): the smaller of the two is interleaved with the larger. What is
+    small beside `stationary` matches (k,) is no repetition for that: these may be an overlay.
     """
     data, stronger = matches.coordinates, np.tri(len(planes), k=-1)
     members, sizes, near = _within_bounds(data, within)
@@ -36,7 +39,8 @@ def find_repetitions(matches: MatchSet, within: Mask, planes: Mask, parameters: 
     for structure in range(len(planes)) if near_others.any() else ():
         left = within[structure] & ~held
         if near_others[structure] or repeated.any():
-            small = bool(left.sum() < parameters.small_share * held.sum())
+            moved = held & ~within[:structure][stationary[:structure]].any(axis=0)
+            small = bool(left.sum() < parameters.small_share * moved.sum())
             repeated[structure] = repeated_beside(matches, left, held, parameters, small=small).any()
         held |= left & ~repeated[structure]
     if repeated.any():
@@ -110,7 +114,7 @@ def drop_repetitions(
         return structures, np.zeros((0, 0), bool), scores
     within = held_by(structures, matches, families)
     planes = families.is_plane(structures) & ~structures.stationary & (families.motion_id is not None)
-    repeated, overlapping = find_repetitions(matches, within, planes, parameters)
+    repeated, overlapping = find_repetitions(matches, within, planes, structures.stationary, parameters)
     if repeated.any():
         structures = structures.take(np.flatnonzero(~repeated))
         scores = scored_without(np.asarray(within.any(axis=0)), structures, scores, problem, rng)

@@ -76,7 +76,12 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         anomaly_scores = scores.of_all(matches, rows, problem)
         return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
     surfaces = refine_structures(surfaces, matches, families, parameters)
-    scene = with_surfaces(with_motions(surfaces, scores.of_matches, problem, tried.n, rng), problem, rng)
+    scene = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
+    moved = moves_as_others(surfaces, scene, problem)
+    if moved.any():
+        surfaces = surfaces.take(np.flatnonzero(~moved))
+        scene = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
+    scene = with_surfaces(scene, problem, rng)
     if not families.is_plane(scene).all():
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
         decoys = decoys_of_unexplained(searched, unexplained, parameters, rng)
@@ -109,6 +114,23 @@ def overlapped(
     for plane in planes[np.argsort(rank[planes], kind="stable")].tolist():
         false[plane] = (overlapping[plane] & (rank < rank[plane]) & ~false).any()
     return false
+
+
+def moves_as_others(surfaces: Models, scene: Models, problem: Problem) -> Mask:
+    """Return which surfaces (k,) of static matches are no overlay, because another structure of the scene predicts most of them.
+
+    Keypoints on whole pixels, of ORB or FAST, stand still where the world moves by less than half a pixel.
+    """
+    matches, _, families, parameters = problem
+    moved = surfaces.stationary.copy()
+    if not moved.any() or scene.stationary.all():
+        return moved & False
+    others = scene.take(np.flatnonzero(~scene.stationary))
+    tolerances = parameters.tolerance_scales * np.maximum(others.noise, parameters.least_noise * matches.unit)
+    others = held_by(replace(others, tolerances=np.minimum(tolerances, others.tolerances)), matches, families)
+    held = held_by(surfaces, matches, families) * matches.weights
+    moved &= (held @ others.T).max(axis=1) >= 0.5 * held.sum(axis=1)
+    return moved
 
 
 def fitted_to_all(scene: Models, matches: MatchSet, families: Families, parameters: Parameters) -> Models:

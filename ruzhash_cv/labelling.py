@@ -189,9 +189,13 @@ def tail_shares(scores: Array, ranked: Array) -> Array:
 
 
 def is_overlay(scene: Models, labels: Rows, weights: Array) -> Mask:
-    """Return which structures did not move while more matches did: a watermark, a border, the bonnet of the car."""
+    """Return which structures are static while others moved, or fewer than half of all matches: a watermark, a border, a bonnet.
+
+    Static matches that another structure predicts are not a structure, see `estimate.moves_as_others`.
+    """
     support = np.bincount(labels + 1, weights, minlength=len(scene) + 1)[1:]
-    return np.asarray(scene.stationary & (support < support[~scene.stationary].sum()))
+    others_moved = (support[~scene.stationary] > 0.0).any()
+    return np.asarray(scene.stationary & (others_moved | (2.0 * support < weights.sum())))
 
 
 @jit

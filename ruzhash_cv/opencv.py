@@ -16,7 +16,6 @@ from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, check
 from ruzhash_cv.cameras import Camera, Sight, as_seen
 from ruzhash_cv.estimate import Estimate, estimate
 from ruzhash_cv.filtering import Model, families_of
-from ruzhash_cv.labelling import is_overlay
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
@@ -319,7 +318,8 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
     if len(scene) == 0:
         return None
     labels, of_any = estimated.probabilities.argmax(axis=1), np.minimum(estimated.probabilities.sum(axis=1), 1.0)
-    overlays = is_overlay(scene, np.where(of_any > 0.5, labels, -1), matches.weights)
+    support = np.bincount(labels, matches.weights * of_any, minlength=len(scene))
+    overlays = scene.stationary & (support < support[~scene.stationary].sum())
     weights = matches.weights * of_any * ~overlays[labels]
     given = families[family_id], estimated.parameters, rng, reach
     if not families[family_id].is_plane:
