@@ -19,6 +19,7 @@ from ruzhash_cv.filtering import Model, families_of
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
+from ruzhash_cv.models.linear import homogeneous
 from ruzhash_cv.motions import likeliest_matrix, refined_samples
 from ruzhash_cv.parameters import PARAMETERS, Parameters
 from ruzhash_cv.reasons import MIN_MATCHES
@@ -31,6 +32,8 @@ ESSENTIAL_THRESHOLD = 1.0
 #: A last entry of a matrix of unit norm below this is zero: the matrix cannot be scaled to make it 1.
 _ZERO = 1e-12
 
+#: Of fewer distinct matches all minimal samples are tried if none has evidence: chance explains most of so few.
+_FEW = 10
 #: Planes whose homographies compete, the strongest ones.
 _N_PLANES = 4
 
@@ -303,10 +306,11 @@ def find_matrix(
     # Squares must not overflow.
     reach = min(max(threshold * matches.frame.scale, 1e-300), 1e100)
     given = matches, families, family_id
-    if matches.n_groups < MIN_MATCHES:
-        matrix = of_all_samples(*given, reach)
-    else:
+    matrix = None
+    if matches.n_groups >= MIN_MATCHES:
         matrix = _of_estimate(estimate(matches, families, parameters, rng), family_id, reach, rng)
+    if matrix is None and matches.n_groups < _FEW:
+        matrix = of_all_samples(*given, reach)
     if matrix is None:
         return None
     return np.asarray(families.to_pixels(Models.of_family(matrix[None], family_id), matches.into)[0])
@@ -348,8 +352,16 @@ def of_all_samples(matches: MatchSet, families: Families, family_id: int, reach:
     models, _ = family.solve(data[samples])
     if len(models) == 0:
         return None
-    costs = np.minimum(family.squared_residuals(data, models), reach**2).sum(axis=1)
-    return np.asarray(models[costs.argmin()])
+    squared = family.squared_residuals(data, models)
+    if family.is_plane:
+        models, squared = (each[~_across_horizon(models, squared <= reach**2, data)] for each in (models, squared))
+    return np.asarray(models[np.minimum(squared, reach**2).sum(axis=1).argmin()]) if len(models) > 0 else None
+
+
+def _across_horizon(models: Array, near: Array, data: Array) -> NDArray[np.bool_]:
+    """Return which homographies (m, 9) put matches `near` (m, n) them on both sides of their horizon: no camera sees both."""
+    depths = (models.reshape(-1, 3, 3)[:, 2] @ homogeneous(data)[:3]) > 0.0
+    return np.asarray((near & depths).any(axis=1) & (near & ~depths).any(axis=1))
 
 
 def squared_transfer(models: Array, data: Array) -> Array:
