@@ -1,7 +1,7 @@
 """The method on one page: from matches to the scene, and to how probable it is that a match belongs to each of its models.
 
-    search -> repetitions and overlapping planes are dropped, wide planes divided -> fits -> motions -> probabilities
-           -> the likeliest matrix of each motion -> probabilities
+    search -> repetitions and overlapping planes are dropped -> fits -> motions -> their surfaces -> scores -> probabilities
+           -> the best matrix of each motion -> probabilities
 
 Masks, labels, poses and the models of `find_homography` and its like are views of this estimate.
 """
@@ -127,9 +127,10 @@ def moves_as_others(surfaces: Models, scene: Models, problem: Problem) -> Mask:
         return moved & False
     others = scene.take(np.flatnonzero(~scene.stationary))
     tolerances = parameters.tolerance_scales * np.maximum(others.noise, parameters.least_noise * matches.unit)
-    others = held_by(replace(others, tolerances=np.minimum(tolerances, others.tolerances)), matches, families)
+    narrow = replace(others, tolerances=np.minimum(tolerances, others.tolerances))
     held = held_by(surfaces, matches, families) * matches.weights
-    moved &= (held @ others.T).max(axis=1) >= 0.5 * held.sum(axis=1)
+    both = held @ held_by(narrow, matches, families).T
+    moved &= both.max(axis=1) >= 0.5 * held.sum(axis=1)
     return moved
 
 

@@ -16,13 +16,11 @@ may crowd around true positions.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
@@ -254,64 +252,3 @@ def select(tried: Models, weights: Array, problem: Problem, n_tried: int) -> tup
         given = candidates(Models(fitted, chosen.family_ids), problem.matches.data, problem)
         tried = Models.join([tried, meaningful(given, problem, n_tried)])
     return *extract(tried, weights, problem, n_tried), tried
-
-
-def divide(structures: Models, problem: Problem, n_tried: int) -> Models:
-    """Return structures with wide planes replaced by the narrower ones that explain their matches better; strongest first.
-
-    Planes a few pixels from each other may lie within one structure, wider than the widest noise scale, that has more evidence than
-    each of them. Patches of its matches, each a match and its nearest, are fitted, and refitted narrowly. Parts are found among these
-    as structures are, with radii smaller than the structure's by sqrt 2 or 2 at least. They take its place if they have more -ln NFA
-    together. A curved surface or a noisy plane is rarely divided: the surroundings of a part are as dense as the part, and alpha
-    counts these.
-    """
-    matches, _, families, parameters = problem
-    wide = (parameters.radii[structures.steps] > parameters.widest_scale) & ~structures.stationary
-    wide &= families.is_plane(structures)
-    if not wide.any():
-        return structures
-    nearest = families.nearest(structures, structures.tolerances, matches.data)
-    parts = []
-    for item in range(len(structures)):
-        whole, rows = structures.take(np.array([item])), np.flatnonzero(nearest == item)
-        if wide[item] and len(rows) >= 2 * parameters.patch_size:
-            given = candidates(whole, matches.data[:0], problem)
-            models = _with_patches(whole, rows, problem)
-            squared = families.squared_residuals(models, matches.data[rows])
-            indices = radius_indices(squared, matches.unit, parameters)
-            background = np.repeat(given.background, len(models), axis=0)
-            models = replace(models, radius_indices=indices, background=background)
-            whole = _better(whole, models, rows, problem, n_tried)
-        parts.append(whole)
-    return strongest_first(Models.join(parts))
-
-
-def _with_patches(whole: Models, rows: Rows, problem: Problem) -> Models:
-    """Return a structure's model, and those of patches of its matches, fitted to them and then narrowly to all."""
-    matches, _, families, parameters = problem
-    family, part = (
-        families[whole.family_ids[0]],
-        replace(matches, data=matches.data[rows], weights=matches.weights[rows]),
-    )
-    seeds = np.linspace(0, len(rows) - 1, min(parameters.n_refits, len(rows))).astype(np.int64)
-    near = np.asarray(cKDTree(part.coordinates).query(part.coordinates[seeds], parameters.patch_size)[1])
-    weights = np.zeros((len(seeds), len(rows)))
-    np.put_along_axis(weights, near, part.weights[near], axis=1)
-    fitted = family.fit(part.data, weights)
-    fitted = fitted[np.isfinite(fitted).all(axis=1)]
-    matrices = np.vstack([whole.matrices, refit(family, part, fitted, np.full(len(fitted), matches.unit))])
-    return Models.of_family(matrices, whole.family_ids[0])
-
-
-def _better(whole: Models, tried: Models, rows: Rows, problem: Problem, n_tried: int) -> Models:
-    """Return a structure, the first candidate, or the narrower ones that have more evidence together."""
-    every = problem.matches.weights
-    step, weights, total = int(whole.steps[0]), every[rows], float(every.sum())
-    gains = evidence_of(tried, weights, problem, n_tried, total)
-    best, most = whole, float(gains[0, step])
-    patches = tried.take(np.flatnonzero(gains[:, :step].max(axis=1) > 0.0))
-    for widest in (step - 1, step - 2):
-        parts, _ = extract(patches, weights, problem, n_tried, total, widest)
-        if len(parts) > 1 and parts.evidences.sum() > most:
-            best, most = parts, float(parts.evidences.sum())
-    return best

@@ -23,10 +23,11 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
 from ruzhash_cv.competition import interleaved
-from ruzhash_cv.evidence import candidates, count_weights, evidence, rules_of
+from ruzhash_cv.evidence import candidates, count_weights, evidence, held_by, rules_of
 from ruzhash_cv.fits import noise_scales, refine
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models, MotionFamily, TwoViewFamily
+from ruzhash_cv.models.linear import homogeneous
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.sampling import Problem, draw_samples
 
@@ -34,6 +35,8 @@ from ruzhash_cv.sampling import Problem, draw_samples
 MAX_MOTIONS = 8
 #: Steps of EM for the shares of noise scales in a likelihood, and the pseudo-count of each share, in matches.
 _N_STEPS, _PRIOR = 4, 0.5
+#: Matrices that hold so many of the matches of the one that holds most compete for being the likeliest.
+_AS_MANY = 0.99
 #: Planes that candidates are made of, the strongest ones.
 _N_PLANES = 4
 
@@ -106,8 +109,8 @@ def find_motions(
         if len(tried) == 0:
             break
         squared = family.squared_residuals(remaining.data, tried)
-        near = np.argsort(-(np.maximum(0.0, 1.0 - squared / unit**2) @ drawing), kind="stable")
-        tried_best = tried[near[: parameters.n_refits // 2]]
+        support = np.maximum(0.0, 1.0 - squared / unit**2) @ drawing
+        tried_best = tried[np.argsort(-support, kind="stable")[: parameters.n_refits // 2]]
         models, noise = refine(family, tried_best, remaining, np.full(len(tried_best), unit), parameters)
         refined = family.squared_residuals(remaining.data, models)
         if least is None:
@@ -231,9 +234,33 @@ def off_surface(scene: Models, n_tried: int, problem: Problem) -> Mask:
     for motion in np.flatnonzero(~planes).tolist():
         has_planes = np.count_nonzero(scene.owners == motion) > 1
         given = family.parallax_size if has_planes else family.sample_size, n_tried, matches.weights, problem
-        gains = motion_evidence(scene.take(np.array([motion])), rows, *given)
-        holding[motion] = gains.max() > 0.0
+        evident = motion_evidence(scene.take(np.array([motion])), rows, *given).max() > 0.0
+        holding[motion] = evident and not (has_planes and slipped(scene, motion, rows, problem))
     return holding
+
+
+def slipped(scene: Models, motion: int, rows: Rows, problem: Problem) -> bool:
+    """Return whether the matches of a motion off all surfaces, among some `rows`, repeat the texture of its largest plane.
+
+    Repetitions lie among more matches of the plane, and slip both ways along the epipolar lines. Things before a plane are displaced
+    one way, and those around a plane that cuts through them outnumber it.
+    """
+    matches, _, families, parameters = problem
+    members = np.flatnonzero((scene.owners == motion) & families.is_plane(scene))
+    held = held_by(scene.take(members), matches, families)
+    plane, off = int(held.sum(axis=1).argmax()), np.zeros(len(matches), bool)
+    reach = parameters.preference_cut * max(float(scene.noise[motion]), parameters.exact_noise * matches.unit)
+    squared = families.squared_residuals(scene.take(np.array([motion])), matches.data[rows])[0]
+    off[rows] = squared <= reach**2
+    on = held[plane] & ~off
+    if not 1 < np.count_nonzero(off) <= np.count_nonzero(on):
+        return False
+    first, second = homogeneous(matches.data[off]).reshape(2, 3, -1).swapaxes(1, 2)
+    epipole = np.linalg.svd(scene.matrices[motion].reshape(3, 3).T)[2][-1]
+    mapped = first @ scene.matrices[members[plane]].reshape(3, 3).T
+    ahead = float(((np.cross(second, mapped) * np.cross(second, epipole)).sum(axis=1) > 0.0).mean())
+    both_ways = max(ahead, 1.0 - ahead) < parameters.one_way_share
+    return both_ways and interleaved(matches.coordinates, off, on, matches.unit, parameters)
 
 
 def relief_gains(motions: Models, plane: Models, rows: Rows, weights: Array, problem: Problem) -> Array:
@@ -299,7 +326,9 @@ def with_best_matrices(scene: Models, probabilities: Array, problem: Problem, rn
         family, weighted = families[scene.family_ids[item]], replace(matches, weights=weights)
         models, scales, squared = refined_samples(scene.matrices[[item]], labels, weighted, family, parameters, rng)
         limit = parameters.tolerance_scales * max(scales.min(), parameters.exact_noise * matches.unit)
-        best = (np.minimum(squared, limit**2) @ weights).argmin()
+        held = (squared <= limit**2) @ weights
+        likelihoods = log_likelihoods(squared, weights, matches.unit, family.codimension)
+        best = np.where(held >= _AS_MANY * held.max(), likelihoods, -np.inf).argmax()
         matrices[item], noise[item] = models[best], scales[best]
     scene = replace(scene, matrices=matrices, noise=noise)
     return replace(scene, owners=owners_of_planes(scene, probabilities, problem))

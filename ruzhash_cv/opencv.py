@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._arrays import Array
+from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, check_real
 from ruzhash_cv.cameras import Camera, Sight, as_seen
@@ -358,7 +358,7 @@ def of_all_samples(matches: MatchSet, families: Families, family_id: int, reach:
     return np.asarray(models[np.minimum(squared, reach**2).sum(axis=1).argmin()]) if len(models) > 0 else None
 
 
-def _across_horizon(models: Array, near: Array, data: Array) -> NDArray[np.bool_]:
+def _across_horizon(models: Array, near: Mask, data: Array) -> Mask:
     """Return which homographies (m, 9) put matches `near` (m, n) them on both sides of their horizon: no camera sees both."""
     depths = (models.reshape(-1, 3, 3)[:, 2] @ homogeneous(data)[:3]) > 0.0
     return np.asarray((near & depths).any(axis=1) & (near & ~depths).any(axis=1))

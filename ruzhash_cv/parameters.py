@@ -88,6 +88,11 @@ class Parameters:
     held_ratio: float = _number(
         1.4, "noise that the matches of a surface may have in a motion, as a multiple of the least"
     )
+    one_way_share: float = _number(
+        0.75,
+        "matches off a plane that are displaced the same way along the epipolar lines, unless its texture repeats",
+        "share",
+    )
     motion_cost: float = _number(10.0, "evidence that a motion needs beside that of its plane, for its own numbers")
     relief_scale: float = _number(3.0, "relief of the surfaces of a motion along its epipolar lines, in units")
     tolerance_scales: float = _number(6.0, "tolerance of a structure in the result, in noise scales")
@@ -118,11 +123,6 @@ class Parameters:
     def prior_matches(self) -> int:
         """Pseudo-count: so many matches of any kind are added where mismatches are few, as many as the largest neighbourhood."""
         return max(self.neighbourhoods)
-
-    @property
-    def patch_size(self) -> int:
-        """Matches in a patch of a wide plane that its parts are looked for among: half of the largest neighbourhood."""
-        return max(self.neighbourhoods) // 2
 
     @property
     def min_height(self) -> float:

@@ -78,8 +78,8 @@ def planes_of_motion(motion: Array, data: Array, noise: float, problem: Problem,
             if np.count_nonzero(near) >= fewest:
                 plane = equations.fitted(left[near])
                 squared = family.squared_residuals(data[left], plane[None])[0]
-                own = parameters.preference_cut * float(noise_scales(squared[None, near], 2)[0])
-                near = squared <= min(max(limit, own), 2.0 * limit) ** 2
+                reach = parameters.preference_cut * float(noise_scales(squared[None, near], 2)[0])
+                near = squared <= min(max(limit, reach), 2.0 * limit) ** 2
         if np.count_nonzero(near) < fewest:
             break
         planes, left = np.vstack([planes, plane]), left[~near]
@@ -143,16 +143,17 @@ class PlaneEquations:
         """Return the planes (m, 9) through three matches (m, 3) each; triples smaller than a unit make none."""
         points = self.points[triples]
         usable = np.abs(np.linalg.det(points)) > unit**2
-        return self._planes(np.linalg.solve(points[usable], self.beta[triples[usable]][:, :, None])[:, :, 0])
+        numbers = np.linalg.solve(points[usable], self.beta[triples[usable]][:, :, None])[:, :, 0]
+        return self._planes(np.asarray(numbers, np.float64))
 
     def fitted(self, rows: Rows) -> Array:
         """Return the plane (9,) of least squares in the second image through the matches of some rows."""
         roots = np.sqrt(self.weights[rows])
         numbers = np.linalg.lstsq(self.points[rows] * roots[:, None], self.beta[rows] * roots, rcond=None)[0]
-        return np.asarray(self._planes(numbers[None])[0])
+        return np.asarray(self._planes(np.asarray(numbers[None], np.float64))[0])
 
     def _planes(self, numbers: Array) -> Array:
-        return unit_norm(np.asarray(self.matrix - self.epipole[:, None] * numbers[:, None, :]).reshape(-1, 9))
+        return unit_norm((self.matrix - self.epipole[:, None] * numbers[:, None, :]).reshape(-1, 9))
 
 
 def neighbouring_triples(data: Array, n: int, rng: np.random.Generator) -> Rows:
