@@ -19,6 +19,7 @@ from ruzhash_cv.opencv import find_homography as find_homography
 from ruzhash_cv.pose import CameraPose as CameraPose
 from ruzhash_cv.report import write_html as write_html
 from ruzhash_cv.result import FilterResult as FilterResult
-from ruzhash_cv.result import Structure as Structure
+from ruzhash_cv.result import Motion as Motion
+from ruzhash_cv.result import Plane as Plane
 from ruzhash_cv.structures import FoundStructures as FoundStructures
 from ruzhash_cv.structures import find_structures as find_structures

@@ -33,7 +33,7 @@ def calls() -> dict[str, Callable[[], Any]]:
 
     def motions() -> Any:
         made = rc.filter_points(*pair)
-        return made.motions, made.plane_motion(0), made.camera_pose(camera, camera)
+        return made.motions, made.camera_pose(camera, camera)
 
     return {
         "filter_points": lambda: rc.filter_points(*pair),

@@ -99,7 +99,6 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(points, keep_stationary="False"), T, "`keep_stationary` must be True or False, got 'False'"),
     (partial(points, keep_stationary=None), T, "`keep_stationary` must be True or False, got None"),
     (partial(points, false_discovery_rate=1.5), V, "between 0 and 1, got 1.5"),
-    (partial(points, false_acceptance_rate=0.1), T, "`false_acceptance_rate` is gone: `false_discovery_rate`"),
     (partial(filter_matches, SOME, SOME, SQUARE[:0], keep_stationary="False"), T, "`keep_stationary` must be True or False"),
     (partial(filter_matches, {"x": 1}, SOME, SQUARE), T, "`kp1` must be a sequence"),
     (partial(filter_matches, csr_array(SOME), SOME, SQUARE), T, "`kp1` must be an array of real"),
@@ -135,8 +134,6 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (lambda: Camera(CAMERA1).pixels([[0.0, 0.0, 0.0]]), V, "`rays` must be rays of a length above 0, got "),
     (lambda: Camera(CAMERA1).pixels([[0.0, 1.0]]), V, r"`rays` must have shape \(n, 3\), got \(1, 2\)"),
     (lambda: Camera(CAMERA1).rays([[0.0, 1.0, 1.0]]), V, r"`points` must have shape \(n, 2\), got \(1, 3\)"),
-    *((lambda at=at: filtered(WALL_SEEN).plane_motion(at), INDEX, f"`structure` must be an index into 1 models, got {at}")
-      for at in (99, -2)),
     # Matches
     (partial(matches, 5), T, "`matches` must be a sequence, got int"),
     (partial(matches, {1, 2}), T, "`matches` must be a sequence, got set"),
@@ -319,5 +316,5 @@ def test_a_bad_argument_of_a_pose_is_named(arguments: Any, error: type[Exception
 def test_every_public_function_is_in_the_table() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     public = [name for name in dir(rc) if callable(getattr(rc, name)) and not name.startswith("_")]
-    records = {"CameraPose", "Correspondences", "FilterResult", "FoundStructures", "Structure"}
+    records = {"CameraPose", "Correspondences", "FilterResult", "FoundStructures", "Motion", "Plane"}
     assert [name for name in public if name not in records and not re.search(rf"\b{name}\b[(,.]", text)] == []

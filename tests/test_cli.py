@@ -83,7 +83,7 @@ def test_filter_counts_draws_and_saves_the_same_matches(tmp_path: Path, capsys: 
         assert field(output, "kept") == arrays["inlier_mask"].sum()
         assert field(output, "flagged") == (~arrays["inlier_mask"]).sum()
         assert arrays["keypoint_indices"].shape == (len(arrays["points1"]), 2)
-        assert arrays["models"].shape == (len(arrays["model_kinds"]), 3, 3)
+        assert arrays["motions"].shape == (len(arrays["motion_kinds"]), 3, 3)
         true = load_pair("desk").labels(arrays["points1"], arrays["points2"]) >= 0
         assert (arrays["inlier_mask"] & true).sum() > 0.9 * true.sum()
 
@@ -99,7 +99,7 @@ def test_filter_says_why_too_few_matches_decide_nothing(tmp_path: Path, capsys: 
     assert re.search(r"^reason  \d distinct matches, at least 8 are needed$", output, re.MULTILINE)
     assert cv2.imread(str(out)) is not None
     with np.load(saved) as arrays:
-        assert arrays["models"].shape == (0, 3, 3)
+        assert arrays["motions"].shape == arrays["planes"].shape == (0, 3, 3)
 
 
 # Bad input

@@ -144,7 +144,7 @@ def test_readme_code_runs_and_draws_a_picture(tmp_path: Path) -> None:
     for number, side in ((1, "left"), (2, "right")):
         shutil.copy(data_folder() / f"desk{number}.jpg", tmp_path / f"{side}.jpg")
     code = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
-    code += "\nprint(len(good), int(mask.sum()), len(matches) == len(mask), result.models[0].support == len(largest))\n"
+    code += "\nprint(len(good), int(mask.sum()), len(matches) == len(mask), int(result.motions[0].mask.sum()) == len(largest))\n"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     kept, also_kept, one_per_row, own_matches = done.stdout.split()[-4:]

@@ -45,6 +45,7 @@ from ruzhash_cv.families import Circles, Lines
 from ruzhash_cv.pipelines import pair_seed
 from ruzhash_cv.pipelines.features import read_image
 from ruzhash_cv.pipelines.files import UnusableFile
+from ruzhash_cv.printing import table
 
 EXAMPLES = int(os.environ.get("HOSTILE_EXAMPLES", 8))
 hostile = settings(
@@ -72,22 +73,32 @@ def filter_options(draw: Draw) -> dict[str, Any]:
 
 def check_result(result: rc.FilterResult, n: int) -> None:
     """Assert that a result is what its documentation says."""
-    mask, scores, p, labels = result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, result.labels
+    mask, scores, p, labels = (
+        result.inlier_mask,
+        result.anomaly_scores,
+        result.inlier_probabilities,
+        result.motion_labels,
+    )
     for array, dtype in ((mask, bool), (scores, float), (p, float), (labels, np.int64)):
         assert type(array) is np.ndarray
         assert (array.shape, array.dtype) == ((n,), dtype)
     assert ((scores > 0) & (scores <= 1)).all()
     assert ((p >= 0) & (p <= 1)).all()
-    assert ((labels >= -1) & (labels < len(result.models))).all()
+    assert ((labels >= -1) & (labels < len(result.motions))).all()
     assert mask[labels >= 0].all()
     assert (result.reason is None) == bool(mask.any())
-    for item, model in enumerate(result.models):
-        scale = model.matrix[2, 2] if model.kind == "homography" else np.linalg.norm(model.matrix)
+    for row in table(result):
+        model = row.structure
+        scale = model.matrix[2, 2] if row.kind == "homography" else np.linalg.norm(model.matrix)
         assert abs(scale - 1) < 1e-6 or abs(np.linalg.norm(model.matrix) - 1) < 1e-6
-        assert model.support == np.isin(labels, [item, *model.parts]).sum()
-        assert np.isfinite([model.tolerance, model.noise_scale, model.evidence]).all()
+        assert (model.mask.shape, model.mask.dtype) == ((n,), bool)
+        assert np.isfinite([model.tolerance, model.noise_scale]).all()
         assert model.tolerance > 0
         assert model.noise_scale >= 0
+    for item, motion in enumerate(result.motions):
+        assert (motion.mask == (labels == item)).all()
+        assert all((plane.mask <= motion.mask).all() for plane in motion.planes)
+        assert np.isfinite(motion.evidence)
 
 
 # The functions
@@ -260,7 +271,7 @@ def draw_picture(function: Callable[..., Any], draw: Draw) -> None:
 def drawn_result(draw: Draw) -> tuple[Any, ...]:
     points1, points2 = both_points(draw, SIZES[:-3])
     result = rc.filter_points(points1, points2)
-    result = draw.option((result,), (None, result.inlier_mask, result.labels))
+    result = draw.option((result,), (None, result.inlier_mask, result.motion_labels))
     return picture_of(draw), points1, picture_of(draw), points2, None, result
 
 

@@ -250,7 +250,7 @@ def test_a_photograph_of_a_finer_scan_has_its_plane(scale: float) -> None:
         assert find_homography(scan, photo)[1][:60].mean() > 0.95
         for pair in ((scan, photo), (photo, scan)):
             result = filter_points(*pair, threshold=3.0)
-            assert result.models[0].kind == "homography"
+            assert result.motions[0].kind == "homography"
             assert result.inlier_mask[:60].mean() > 0.95
             assert result.inlier_mask[60:].mean() < 0.2
 
@@ -268,7 +268,7 @@ def test_each_image_may_have_a_pixel_of_its_unit(degrees: float) -> None:
         assert mask.ravel()[~true].mean() < 0.1
     result = filter_points(points1, where, pixel=pixel)
     assert (result.inlier_mask == true).mean() > 0.97
-    assert result.models[0].noise_scale == pytest.approx(0.3 * degrees, rel=0.3)
+    assert result.motions[0].noise_scale == pytest.approx(0.3 * degrees, rel=0.3)
     assert find_fundamental_matrix(points1, where, pixel=pixel)[1][:60].mean() > 0.95
     if degrees < 1e-3:
         assert "all points of the second image lie within 0.0" in str(filter_points(points1, where).reason)

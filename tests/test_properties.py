@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from result_rows import labels
 
 import ruzhash_cv as rc
 from ruzhash_cv.paper import VoronoiForest
@@ -51,7 +52,7 @@ def filtered(pairs: Array, **options: Any) -> rc.FilterResult:
 
 
 def arrays_of(result: rc.FilterResult) -> list[Array]:
-    return [result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, result.labels]
+    return [result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, labels(result)]
 
 
 # What changes no bit. Each returns other matches, other options, and the row of each old match among the new ones.

@@ -10,12 +10,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv import printing
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._validation import arrived, as_array, as_mask, check_choice
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Canvas, Picture, check_result, lay_out, rows_to_draw
 from ruzhash_cv.drawing.marks import Group, caption, draw, opacity
-from ruzhash_cv.printing import as_length, table
 from ruzhash_cv.result import FilterResult
 
 Colour: TypeAlias = tuple[int, int, int]
@@ -25,7 +25,7 @@ KEPT: Colour = (140, 230, 100)
 FLAGGED: Colour = (40, 30, 255)
 #: Colours of scores: plasma without its darkest end, which is lost on a dark photograph.
 PLASMA = cv2.applyColorMap(np.arange(38, 256, dtype=np.uint8)[None], cv2.COLORMAP_PLASMA)[0]
-#: BGR of motions and surfaces in the order of the table of structures, from the first again after the last. Any two of these and the
+#: BGR of motions and planes in the order of the result's table, from the first again after the last. Any two of these and the
 #: colours below are apart by a CIE76 difference of 25 in the eyes of the colour-blind, as simulated by Machado, Oliveira and Fernandes
 #: (2009).
 STRUCTURES: tuple[Colour, ...] = (
@@ -39,8 +39,8 @@ STRUCTURES: tuple[Colour, ...] = (
 )
 NO_MOTION: Colour = (235, 235, 235)
 MISMATCH: Colour = (140, 140, 140)
-#: Markers of the surfaces of a motion; matches off the surfaces have discs.
-SURFACE_MARKERS = ("square", "diamond", "triangle")
+#: Markers of the planes of a motion; matches off the planes have discs.
+PLANE_MARKERS = ("square", "diamond", "triangle")
 #: Of the lines of a structure: the markers matter more.
 LINE_OPACITY = 0.55
 
@@ -199,10 +199,10 @@ def draw_structures(
     max_lines: int | None = 40,
     max_width: int | None = 2400,
 ) -> Picture:
-    """Draw every motion and every surface of a motion in a separate colour, and mismatches in grey.
+    """Draw every motion and every plane of a motion in a separate colour, and mismatches in grey.
 
-    The strip below names them as the result prints them: a motion by its index into the result's `motions`, a surface by its index into
-    `models`, each with its kind, its number of matches and its tolerance. A motion's surfaces follow it.
+    The strip below numbers them as the result prints them: motion 0 is `motions[0]` of the result, plane 0.1 is its `planes[1]`. Each
+    has its kind, its number of matches and its tolerance.
 
     Parameters
     ----------
@@ -239,19 +239,20 @@ def draw_structures(
 
 
 def groups_of(result: FilterResult, drawn: Mask) -> Iterator[Group]:
-    """Yield the kept matches of no structure, then of each row of the table of structures; of the matches that are `drawn`.
+    """Yield the kept matches of no motion, then of each row of the table of motions and planes; of the matches that are `drawn`.
 
-    The group of a motion with surfaces are the matches off its surfaces; its words count all of its matches.
+    The group of a motion with planes are the matches off its planes; its words count all of its matches.
     """
-    kept = drawn & result.inlier_mask
-    rows = np.flatnonzero(kept & (result.labels < 0))
+    kept, table = drawn & result.inlier_mask, printing.table(result)
+    rows = np.flatnonzero(kept & ~np.any([row.alone for row in table], axis=0))
     if len(rows):
-        yield Group(rows, NO_MOTION, "dot", f"kept, of no structure: {len(rows)}", opacity(len(rows)))
-    colours, markers = itertools.cycle(STRUCTURES), itertools.cycle(SURFACE_MARKERS)
-    for item, row in enumerate(table(result)):
-        if not row.is_part:
-            markers = itertools.cycle(SURFACE_MARKERS)
-        structure, still = row.structure, "stationary " * row.structure.stationary
-        text = f"{row.name} {still}{structure.kind}: {structure.support}, tolerance {as_length(structure.tolerance)}"
-        colour, marker = NO_MOTION if structure.stationary else next(colours), next(markers) if row.is_part else "disc"
-        yield Group(np.flatnonzero(kept & (result.labels == item)), colour, marker, text, LINE_OPACITY)
+        yield Group(rows, NO_MOTION, "dot", f"kept, of no motion: {len(rows)}", opacity(len(rows)))
+    colours, markers = itertools.cycle(STRUCTURES), itertools.cycle(PLANE_MARKERS)
+    for row in table:
+        if not row.is_plane:
+            markers = itertools.cycle(PLANE_MARKERS)
+        stationary = not row.is_plane and row.structure.stationary
+        tolerance = printing.as_length(row.structure.tolerance)
+        text = f"{row.name} {'stationary ' * stationary}{row.kind}: {row.n_matches}, tolerance {tolerance}"
+        colour, marker = NO_MOTION if stationary else next(colours), next(markers) if row.is_plane else "disc"
+        yield Group(np.flatnonzero(kept & row.alone), colour, marker, text, LINE_OPACITY)

@@ -89,7 +89,7 @@ def test_a_bad_pair_is_told_and_the_others_go_on(expected: dict[Any, str], backe
     with joblib.parallel_config(backend=backend, n_jobs=2):
         results = dict(filter_pairs([*bad[:3], *pairs(), *bad[3:]], batch_size=3))
     assert not any(results[key].inlier_mask.any() for key, *_ in bad)
-    assert results["threshold"].labels.tolist() == [-1] * 90
+    assert results["threshold"].motion_labels.tolist() == [-1] * 90
     reasons = {key: results.pop(key).reason for key, *_ in bad}
     assert digests(results.items()) == expected
     assert reasons["length"] == "ValueError: `points1` and `points2` must have the same length, got 90 and 5"
