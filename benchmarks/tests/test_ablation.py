@@ -131,7 +131,7 @@ def results(name: str) -> list[FilterResult]:
 
 def same(first: FilterResult, second: FilterResult) -> bool:
     names = ("inlier_mask", "anomaly_scores", "inlier_probabilities")
-    models = zip(first.models, second.models, strict=False)
+    models = zip(first.motions, second.motions, strict=False)
     return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names) and all(
         np.array_equal(one.matrix, other.matrix) for one, other in models
     )
