@@ -10,7 +10,7 @@ import numpy as np
 
 import ruzhash_cv as rc
 from ruzhash_cv import paper
-from ruzhash_cv.families import Lines
+from ruzhash_cv.models import Lines
 
 
 def points() -> tuple[np.ndarray, np.ndarray]:

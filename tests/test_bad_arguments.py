@@ -35,7 +35,7 @@ from ruzhash_cv import (
     transfer_error,
 )
 from ruzhash_cv.datasets import fetch_adelaidermf, load_pair
-from ruzhash_cv.families import Homographies, Lines
+from ruzhash_cv.models import Homographies, Lines
 from ruzhash_cv.paper import VoronoiForest
 
 T, V, INDEX = TypeError, ValueError, IndexError

@@ -12,8 +12,8 @@ from stage_cases import in_pixels
 from two_views import MAKE, H, beside, motion, plane
 
 from ruzhash_cv import filter_points, transfer_error
-from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
 from ruzhash_cv.fits import noise_scales, refine, refit
+from ruzhash_cv.models import FundamentalMatrices, Homographies, TwoViewFamily
 from ruzhash_cv.parameters import PARAMETERS
 from ruzhash_cv.printing import table
 

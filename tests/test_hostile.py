@@ -41,7 +41,7 @@ from two_views import plane
 
 import ruzhash_cv as rc
 from ruzhash_cv import cli, paper
-from ruzhash_cv.families import Circles, Lines
+from ruzhash_cv.models import Circles, Lines
 from ruzhash_cv.pipelines import pair_seed
 from ruzhash_cv.pipelines.features import read_image
 from ruzhash_cv.pipelines.files import UnusableFile

@@ -20,7 +20,7 @@ from public_calls import calls, points
 import ruzhash_cv as rc
 from ruzhash_cv import _kernels, warmup
 from ruzhash_cv._kernels import uninterrupted
-from ruzhash_cv.families import Homographies
+from ruzhash_cv.models import Homographies
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 from paper.problems import make_shape
 
 from ruzhash_cv import find_structures
-from ruzhash_cv.families import Circles, Lines
+from ruzhash_cv.models import Circles, Lines
 from ruzhash_cv.structures import POINT_PARAMETERS, draw_point_samples
 
 Array = np.ndarray

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.manifold import MDS
 
 from ruzhash_cv import ruzhash
-from ruzhash_cv.families import Lines
+from ruzhash_cv.models import Lines
 from ruzhash_cv.paper import family_preferences, paper_forest, ruzicka_distance, sample_models
 
 NOISE = 0.0135

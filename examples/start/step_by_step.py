@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 from ruzhash_cv import RuzHashForest, filter_points
 from ruzhash_cv.datasets import load_pair
-from ruzhash_cv.families import Homographies
+from ruzhash_cv.models import Homographies
 from ruzhash_cv.paper import family_preferences
 
 pair = load_pair("desk")

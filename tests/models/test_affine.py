@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ruzhash_cv import filter_points
-from ruzhash_cv.families import TwoViewFamily
+from ruzhash_cv.models import TwoViewFamily
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
