@@ -99,7 +99,7 @@ def main() -> None:
     f1 = 2 * both / max(int(kept[judged].sum()) + int(true.sum()), 1)
     auc = area_under_curve(result.anomaly_scores[judged], ~true[judged])
     print(f"{scene.name}, {options.features} matches: {len(kept)}, of which {int(judged.sum())} can be judged")
-    print(f"kept {int(kept.sum())}, flagged {int((~kept).sum())}, structures {len(result.models)}")
+    print(f"kept {int(kept.sum())}, flagged {int((~kept).sum())}, motions {len(result.motions)}")
     print(f"AUC {auc:.4f}  precision {precision:.4f}  recall {recall:.4f}  F1 {f1:.4f}  {milliseconds:.1f} ms")
     if result.reason is not None:
         print(f"nothing could be decided: {result.reason}")
