@@ -9,10 +9,6 @@ from ruzhash_cv.drawing import draw_scores as draw_scores
 from ruzhash_cv.drawing import draw_structures as draw_structures
 from ruzhash_cv.filtering import filter_matches as filter_matches
 from ruzhash_cv.filtering import filter_points as filter_points
-from ruzhash_cv.forests.ruzhash import RuzHashForest as RuzHashForest
-from ruzhash_cv.forests.ruzhash import ruzhash as ruzhash
-from ruzhash_cv.models.distances import sampson_distance as sampson_distance
-from ruzhash_cv.models.distances import transfer_error as transfer_error
 from ruzhash_cv.opencv import find_essential_matrix as find_essential_matrix
 from ruzhash_cv.opencv import find_fundamental_matrix as find_fundamental_matrix
 from ruzhash_cv.opencv import find_homography as find_homography

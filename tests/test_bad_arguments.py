@@ -17,7 +17,6 @@ from scipy.sparse import csr_array
 import ruzhash_cv as rc
 from ruzhash_cv import (
     Camera,
-    RuzHashForest,
     as_correspondences,
     draw_matches,
     draw_scores,
@@ -29,14 +28,11 @@ from ruzhash_cv import (
     find_homography,
     find_structures,
     paper,
-    ruzhash,
-    sampson_distance,
     select_matches,
-    transfer_error,
 )
 from ruzhash_cv.datasets import fetch_adelaidermf, load_pair
-from ruzhash_cv.models import Homographies, Lines
-from ruzhash_cv.paper import VoronoiForest
+from ruzhash_cv.models import Homographies, Lines, sampson_distance, transfer_error
+from ruzhash_cv.paper import RuzHashForest, VoronoiForest, ruzhash
 
 T, V, INDEX = TypeError, ValueError, IndexError
 SOME, SQUARE = np.zeros((4, 2)), [[0, 1, 2, 3]]

@@ -17,9 +17,8 @@ from ruzhash_cv import (
     filter_matches,
     filter_points,
     find_essential_matrix,
-    sampson_distance,
-    transfer_error,
 )
+from ruzhash_cv.models import sampson_distance, transfer_error
 from ruzhash_cv.pose import squared_turns
 
 Array = np.ndarray

@@ -23,11 +23,10 @@ from ruzhash_cv import (
     filter_matches,
     filter_points,
     find_homography,
-    sampson_distance,
     select_matches,
-    transfer_error,
 )
 from ruzhash_cv.datasets import AdelaideScene
+from ruzhash_cv.models import sampson_distance, transfer_error
 from ruzhash_cv.printing import table
 
 

@@ -35,7 +35,7 @@ threading.Thread.start = refuse
 """
 WARM_UP = "from ruzhash_cv.warmup import warmup; print(warmup())"
 CALL = """
-from ruzhash_cv import transfer_error
+from ruzhash_cv.models import transfer_error
 print(transfer_error([[0.0, 0.0]], [[3.0, 4.0]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
 """
 CALLS = """

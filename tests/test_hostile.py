@@ -40,7 +40,7 @@ from hypothesis import HealthCheck, given, settings
 from two_views import plane
 
 import ruzhash_cv as rc
-from ruzhash_cv import cli, paper
+from ruzhash_cv import cli, models, paper
 from ruzhash_cv.models import Circles, Lines
 from ruzhash_cv.pipelines import pair_seed
 from ruzhash_cv.pipelines.features import read_image
@@ -230,7 +230,7 @@ def residuals(function: Callable[..., Any], draw: Draw) -> None:
 
 def ruzhash(draw: Draw) -> None:
     n, m, n_hashes = draw.pick([0, 1, 40, 300]), draw.pick([1, 2, 7, 60]), draw.integer(1, 2, 20)
-    hashes = rc.ruzhash(preference_rows(draw, n, m), n_hashes=n_hashes, **draw.some(rng=draw.seed()))
+    hashes = paper.ruzhash(preference_rows(draw, n, m), n_hashes=n_hashes, **draw.some(rng=draw.seed()))
     assert (hashes.shape, hashes.dtype) == ((n, n_hashes), np.int64)
     assert ((hashes >= -1) & (hashes < m)).all()
 
@@ -303,10 +303,10 @@ FUNCTIONS: dict[str, Callable[[Draw], None]] = {
     "camera_pose": camera_pose,
     "as_correspondences": as_correspondences,
     "select_matches": select_matches,
-    "transfer_error": functools.partial(residuals, rc.transfer_error),
-    "sampson_distance": functools.partial(residuals, rc.sampson_distance),
+    "transfer_error": functools.partial(residuals, models.transfer_error),
+    "sampson_distance": functools.partial(residuals, models.sampson_distance),
     "ruzhash": ruzhash,
-    "RuzHashForest": functools.partial(forest, rc.RuzHashForest),
+    "RuzHashForest": functools.partial(forest, paper.RuzHashForest),
     "VoronoiForest": functools.partial(forest, paper.VoronoiForest),
     "draw_matches": functools.partial(draw_picture, rc.draw_matches),
     "draw_scores": functools.partial(draw_picture, rc.draw_scores),

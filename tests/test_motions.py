@@ -12,9 +12,9 @@ from posed_views import CAMERA2, FLOOR, POSE, SIDE, TURN, WALL, filtered, on_pla
 from stage_cases import in_pixels, mismatches
 from two_views import plane
 
-from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix, sampson_distance
+from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
 from ruzhash_cv.filtering import families_of
-from ruzhash_cv.models import FundamentalMatrices
+from ruzhash_cv.models import FundamentalMatrices, sampson_distance
 from ruzhash_cv.models.base import Models
 from ruzhash_cv.models.distances import FAMILIES
 from ruzhash_cv.motions import owners_of_planes

@@ -11,7 +11,8 @@ import pytest
 from drawn_scenes import facade_scene, plane_scene, rigid_scene
 from rendering import Correspondences, draw_correspondences
 
-from ruzhash_cv import filter_points, find_fundamental_matrix, find_homography, sampson_distance, transfer_error
+from ruzhash_cv import filter_points, find_fundamental_matrix, find_homography
+from ruzhash_cv.models import sampson_distance, transfer_error
 from ruzhash_cv.opencv import ROBUST_METHODS
 
 FINDERS = (find_homography, find_fundamental_matrix)

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from result_rows import labels
 
 import ruzhash_cv as rc
+from ruzhash_cv import models, paper
 from ruzhash_cv.paper import VoronoiForest
 
 Array = np.ndarray[Any, Any]
 few = settings(derandomize=True, max_examples=int(os.environ.get("PROPERTY_EXAMPLES", 8)), deadline=None)
 many = settings(derandomize=True, max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
-forests = [rc.RuzHashForest, VoronoiForest]
+forests = [paper.RuzHashForest, VoronoiForest]
 OPTIONS: tuple[dict[str, Any], ...] = (
     *({}, {}, {"model": "homography"}, {"model": "fundamental"}, {"threshold": 3.0}, {"rng": 2**40}),
     {"false_discovery_rate": 0.05},
@@ -156,11 +157,11 @@ def test_residuals_are_those_of_the_swapped_images_and_the_turned_model(seed: in
     first, second = rng.uniform(0, 500, (2, 20, 2))
     F = rng.normal(0, 1, (3, 3))
     H = np.eye(3) + rng.normal(0, 1e-4, (3, 3))
-    there, back = rc.sampson_distance(first, second, F), rc.sampson_distance(second, first, F.T)
+    there, back = models.sampson_distance(first, second, F), models.sampson_distance(second, first, F.T)
     np.testing.assert_allclose(there, back, rtol=1e-9)
-    there, back = rc.transfer_error(first, second, H), rc.transfer_error(second, first, np.linalg.inv(H))
+    there, back = models.transfer_error(first, second, H), models.transfer_error(second, first, np.linalg.inv(H))
     np.testing.assert_allclose(there, back, rtol=1e-6)
-    assert (rc.sampson_distance(first, second, 8 * F) == rc.sampson_distance(first, second, F)).all()
+    assert (models.sampson_distance(first, second, 8 * F) == models.sampson_distance(first, second, F)).all()
 
 
 # Preference space
@@ -171,7 +172,7 @@ def test_residuals_are_those_of_the_swapped_images_and_the_turned_model(seed: in
 def test_hashes_are_components_of_their_rows_and_alike_for_like_rows(seed: int, n_hashes: int) -> None:
     rows = preferences(seed, 12)
     rows[6:] = rows[:6]
-    hashes = rc.ruzhash(rows, n_hashes=n_hashes, rng=seed)
+    hashes = paper.ruzhash(rows, n_hashes=n_hashes, rng=seed)
     assert (hashes.shape, hashes.dtype) == ((12, n_hashes), np.int64)
     assert (hashes[:6] == hashes[6:]).all()
     found = hashes >= 0

@@ -17,9 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from ruzhash_cv import RuzHashForest
 from ruzhash_cv.models import Circles, Lines
-from ruzhash_cv.paper import embed_preferences
+from ruzhash_cv.paper import RuzHashForest, embed_preferences
 from ruzhash_cv.sklearn import PreferenceIsolationForest
 
 Array = np.ndarray

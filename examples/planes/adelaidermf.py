@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from ruzhash_cv import as_correspondences, draw_matches, filter_points, sampson_distance, transfer_error
+from ruzhash_cv import as_correspondences, draw_matches, filter_points
 from ruzhash_cv.datasets import AdelaideScene, fetch_adelaidermf
+from ruzhash_cv.models import sampson_distance, transfer_error
 
 TRUE_WITHIN, FALSE_BEYOND = 5.0, 15.0  # pixels
 Points = NDArray[np.float64]

@@ -14,10 +14,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ruzhash_cv import RuzHashForest, filter_points
+from ruzhash_cv import filter_points
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.models import Homographies
-from ruzhash_cv.paper import family_preferences
+from ruzhash_cv.paper import RuzHashForest, family_preferences
 
 pair = load_pair("desk")
 sift = cv2.SIFT.create()

@@ -17,9 +17,8 @@ from paper.algebraic import AlgebraicHomographies
 from paper.problems import FAMILIES, Problem, fit_noise, make_shape, pose
 from sklearn.metrics import roc_auc_score
 
-from ruzhash_cv import RuzHashForest
 from ruzhash_cv.datasets import AdelaideScene
-from ruzhash_cv.paper import BINARY_METHODS, METHODS, VoronoiForest, paper_forest
+from ruzhash_cv.paper import BINARY_METHODS, METHODS, RuzHashForest, VoronoiForest, paper_forest
 
 SEEDS = range(4)
 

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from report_cases import HEIGHT, PHOTOS, WIDTH, two_planes
 
-from ruzhash_cv import Motion, cli, filter_points, printing, sampson_distance, transfer_error, write_html
+from ruzhash_cv import Motion, cli, filter_points, printing, write_html
 from ruzhash_cv.datasets.pairs import data_folder
 from ruzhash_cv.drawing.pictures import groups_of
+from ruzhash_cv.models import sampson_distance, transfer_error
 from ruzhash_cv.report.numbers import css, pair_as_dict, title_of
 
 CASE = two_planes()
