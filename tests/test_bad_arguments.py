@@ -40,6 +40,7 @@ KP1, KP2 = np.arange(6.0).reshape(3, 2), np.arange(4.0).reshape(2, 2)
 IMAGE, PAIRS, MASK = np.zeros((60, 80), np.uint8), np.array([[0, 0], [1, 1]]), [True, False]
 FLAT = [cv2.DMatch(0, 0, 0.1), cv2.DMatch(1, 1, 0.5), cv2.DMatch(2, 0, 0.9)]
 KNN = [(match, cv2.DMatch(match.queryIdx, 1, 1.0)) for match in FLAT]
+OF_IMAGES = [cv2.DMatch(0, 1, number, 0.1) for number in range(9)]
 RAYS = np.ones((10, 3))
 WALL_SEEN = views(on_plane(WALL, 60, np.random.default_rng(0)))
 FOLDING = Camera(CAMERA1, [-40.0, 0.0, 0.0, 0.0])
@@ -142,6 +143,8 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(matches, [[0.0, 1.0]]), T, "integer index pairs, got dtype float64"),
     (partial(matches, [[np.inf, np.nan], [0.5, 1.0]]), T, "`matches` must hold integer index pairs, got dtype float64"),
     (partial(matches, [*FLAT, KNN[0]]), T, "got a mixture"),
+    (partial(matches, [*FLAT, *OF_IMAGES[:2]]), V, r"of one train image, got imgIdx 0, 1: .*imgIdx == 0\]"),
+    (partial(filter_points, KP1, KP2, [(match,) for match in OF_IMAGES]), V, r"got imgIdx 0, 1, 2, 3, \.\.\.: filter each"),
     (partial(matches, FLAT, ratio=0.8), V, "`ratio` needs knnMatch output with k >= 2, got a flat sequence"),
     (partial(matches, PAIRS, ratio=0.8), V, "`ratio` needs knnMatch output with k >= 2, got an index array"),
     (partial(matches, [(match,) for match in FLAT], ratio=0.8), V, "with k >= 2, got rows of one DMatch"),

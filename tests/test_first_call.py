@@ -84,7 +84,9 @@ def test_the_copy_of_a_filled_cache_is_used(cache: Path, tmp_path: Path) -> None
 
 
 def test_an_import_compiles_nothing_and_leaves_out_what_few_calls_need(tmp_path: Path) -> None:
-    few_need = "print([name for name in ('scipy.optimize', 'matplotlib', 'pooch', 'bokeh') if name in sys.modules])"
+    few_need = (
+        "print([name for name in ('scipy.optimize', 'matplotlib', 'pooch', 'tqdm', 'bokeh') if name in sys.modules])"
+    )
     assert run(f"import sys, ruzhash_cv; {few_need}", tmp_path) == ("[]", "")
     counted = "import ruzhash_cv.cli, ruzhash_cv._kernels as k; print(len(k.KERNELS) > 30, k.n_compiled())"
     assert run(counted, tmp_path) == ("True 0", "")
