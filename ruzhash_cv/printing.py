@@ -111,13 +111,14 @@ def table_as_html(result: Any) -> str:
     if not result.motions:
         return ""
     titles = "".join(f"<th>{escape(title)}</th>" for title in TITLES)
-    rows = (row.cells() for row in table(result))
-    body = "".join(f"<tr>{''.join(f'<td>{_unbroken(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(map(_cell, TITLES, row.cells()))}</tr>" for row in table(result))
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _unbroken(cell: str) -> str:
-    return escape(cell).replace(" ", "&nbsp;")
+def _cell(title: str, cell: str) -> str:
+    """Return a cell with its title, which a narrow page shows in place of the head of the column."""
+    text = escape(cell).replace(" ", "&nbsp;")
+    return f'<td data-title="{title}">{text}</td>'
 
 
 def as_dict(result: Any) -> dict[str, Any]:

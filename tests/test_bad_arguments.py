@@ -250,7 +250,7 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(fetch_adelaidermf, "barsmith"), V, r"one of the 38 .* got 'barsmith'; did you mean 'barrsmith'"),
     (partial(fetch_adelaidermf, "zzz"), V, "ADELAIDERMF_NAMES lists them all"),
     # Pictures and pages
-    (partial(crossing, MASK, show="all"), V, "`show` must be one of 'kept', 'flagged', 'both', got 'all'"),
+    (partial(crossing, MASK, show="all"), V, "`show` must be one of 'kept', 'flagged', 'both', 'apart', got 'all'"),
     (partial(crossing, MASK, max_lines=-1), V, "`max_lines` must be at least 0, got -1"),
     (partial(crossing, MASK, max_lines=2.5), T, r"`max_lines` must be an integer, got 2\.5"),
     (partial(crossing, MASK, max_width=239), V, "`max_width` must be at least 240, got 239"),

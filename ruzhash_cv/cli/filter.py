@@ -65,7 +65,8 @@ OUTPUTS: Options = (
     ("--scores", "draw matches in the colours of their anomaly scores", {"type": file, "metavar": "PICTURE"}),
     ("--html", "write a page on which every match can be looked at; needs the extra html", {"type": file, "metavar": "FILE.html"}),
     ("--save", "save points, mask, scores, motions and planes for numpy.load", {"type": file, "metavar": "FILE.npz"}),
-    ("--show", "which matches --output draws, default both", {"choices": ("both", "kept", "flagged")}),
+    ("--show", "which matches --output draws, default both; apart: kept ones above flagged ones",
+     {"choices": ("both", "apart", "kept", "flagged")}),
     ("--json", "print one JSON object in place of the table", {"action": "store_true"}),
     ("--fail-below", "exit with status 1 if fewer than N matches are kept", {"type": count, "metavar": "N"}),
 )

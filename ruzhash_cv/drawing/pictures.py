@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import cv2
@@ -55,13 +56,13 @@ def draw_matches(
     *,
     ratio: float | None = None,
     show: str = "both",
-    max_lines: int | None = 100,
+    max_lines: int | None = 60,
     max_width: int | None = 2400,
 ) -> Picture:
-    """Draw kept matches in green with dots and flagged mismatches in red with crosses, the fewer on top.
+    """Draw kept matches in green with dots and flagged mismatches in red with crosses, on one picture or on two.
 
     The images stand at one height, toned down so that the lines stand out; thickness and opacity follow the size of the picture and
-    the number of matches. A strip below the images counts both kinds.
+    the number of matches. On one picture the fewer are on top. A strip below the images counts both kinds, and the lines drawn.
 
     Parameters
     ----------
@@ -74,9 +75,10 @@ def draw_matches(
         Anything with an attribute ``inlier_mask``, or the mask itself: bool or OpenCV's uint8, non-zero = keep.
     ratio : float, optional
         The `ratio` given to `filter_matches`, with a mask: rows that fail the ratio test are left out. A FilterResult knows them.
-    show : {"both", "kept", "flagged"}
-        Which matches to draw; the caption counts both.
-    max_lines : int or None, default 100
+    show : {"both", "apart", "kept", "flagged"}
+        Which matches to draw; the caption counts both kinds. ``"apart"``: kept matches on the image pair, and flagged ones on a second
+        one below.
+    max_lines : int or None, default 60
         Lines drawn of each kind, taken evenly from all over the first image; the markers at the ends are drawn of all. None: all lines.
     max_width : int or None, default 2400
         Largest width of the picture in pixels, at least 240: large photographs are shrunk to it, small images (together
@@ -101,20 +103,23 @@ def draw_matches(
     """
     canvas = lay_out(img1, kp1, img2, kp2, matches, ratio, max_lines, max_width)
     mask, drawn = as_mask(result_or_mask, "result_or_mask", len(canvas.lines)), rows_to_draw(canvas, result_or_mask)
-    check_choice(show, "show", ("kept", "flagged", "both"))
+    check_choice(show, "show", ("kept", "flagged", "both", "apart"))
     groups = []
     for name, chosen, colour, marker, least in (
         ("kept", mask, KEPT, "dot", 0.0),
         ("flagged", ~mask, FLAGGED, "cross", 0.25),
     ):
         rows, words = np.flatnonzero(drawn & chosen), ""
-        if show not in (name, "both"):
+        if show not in (name, "both", "apart"):
             words = ", not drawn"
         elif max_lines is not None and len(rows) > max_lines:
-            words = f", {max_lines} lines"
+            words = f", {max_lines} lines drawn"
         opaque = least + (1 - least) * opacity(len(rows), max_lines)
         groups.append(Group(rows, colour, marker, f"{len(rows)} {name}{words}", opaque))
     strip = caption(canvas, groups)
+    if show == "apart":
+        below = replace(canvas, picture=canvas.picture.copy())
+        return np.vstack([draw(canvas, groups[:1], canvas.strip(0)), draw(below, groups[1:], strip)])
     # The fewer on top: they would be lost beneath the many.
     shown = sorted(groups if show == "both" else [groups[show == "flagged"]], key=lambda group: -len(group.rows))
     return draw(canvas, shown, strip)
@@ -132,7 +137,7 @@ def draw_scores(
     max_lines: int | None = 100,
     max_width: int | None = 2400,
 ) -> Picture:
-    """Draw every match in the colour of its anomaly score, the highest on top, with a colour bar below.
+    """Draw every match in the colour of its anomaly score, the highest on top, with a colour bar from inlier to mismatch below.
 
     Parameters
     ----------
@@ -182,7 +187,10 @@ def _colour_bar(canvas: Canvas, low: float, high: float) -> Picture:
     strip = canvas.strip(84)
     height, left, right = len(strip), len(strip) // 2, strip.shape[1] - len(strip) // 2
     strip[height // 6 : height // 2, left:right] = cv2.resize(PLASMA[None], (right - left, 1))
-    for text, align in ((f"{low:.3g}", 0.0), ("anomaly score", 0.5), (f"{high:.3g}", 1.0)):
+    texts = f"{low:.3g}, likely inlier", "anomaly score", f"likely mismatch, {high:.3g}"
+    if sum(map(canvas.text_width, texts)) > 0.9 * (right - left):
+        texts = f"{low:.3g}, inlier", "", f"mismatch, {high:.3g}"
+    for text, align in zip(texts, (0.0, 0.5, 1.0), strict=True):
         canvas.write(strip, text, left + align * (right - left - canvas.text_width(text)), 0.85 * height)
     return strip
 
