@@ -67,6 +67,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_after_a_warmup_nothing_is_compiled_and_nothing_is_added_to_the_cache(cache: Path) -> None:
     """And every kernel that Python calls is always called with the same types."""
@@ -76,6 +77,7 @@ def test_after_a_warmup_nothing_is_compiled_and_nothing_is_added_to_the_cache(ca
     assert {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_copy_of_a_filled_cache_is_used(cache: Path, tmp_path: Path) -> None:
     """As docs/install.md says for images that can only be read."""

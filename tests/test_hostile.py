@@ -30,7 +30,6 @@ from hostile import (
     draws,
     matched,
     matches_of,
-    name_of,
     picture_of,
     points_of,
     preference_rows,
@@ -42,7 +41,6 @@ from two_views import plane
 import ruzhash_cv as rc
 from ruzhash_cv import cli, models, paper
 from ruzhash_cv.models import Circles, Lines
-from ruzhash_cv.pipelines import pair_seed
 from ruzhash_cv.pipelines.features import read_image
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.printing import table
@@ -422,18 +420,6 @@ def test_a_spoilt_colmap_database_is_refused_in_one_line_or_filtered(draw: Draw)
         done = in_one_line(path, lambda: colmap.verify(path, n_jobs=1, progress=False))
     assert done is not None or content != database(), "a whole database was refused"
     assert done is None or done.pairs + done.skipped <= 3
-
-
-@hostile
-@given(draw=draws())
-def test_equal_keys_have_equal_seeds_and_others_do_not(draw: Draw) -> None:
-    def key(depth: int = 0) -> Any:
-        plain = int(draw.rng.integers(-5, 5)), HUGE, name_of(draw), b"ab", Path("a") / "b"
-        return draw.pick([*plain, tuple(key(depth + 1) for _ in range(3 - depth)) if depth < 3 else 0])
-
-    one, other = key(), key()
-    assert (pair_seed(one, 1) == pair_seed(other, 1)) == (one == other)
-    assert pair_seed(one, 1) != pair_seed(one, 2)
 
 
 WORDS = ["--threshold", "--model", "auto", "-o", "x.png", "--n-jobs", "0", "1e400", "-1", "--rng", "nan", "--report", "r.csv",

@@ -176,6 +176,7 @@ def work() -> None:
         print(outcome if functions["filter_points"]() == expected else "other results", flush=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends SIGINT to the whole console")
 def test_random_interruptions_raise_keyboard_interrupt_and_leave_the_process_usable() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}

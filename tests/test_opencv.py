@@ -183,6 +183,7 @@ def test_the_model_is_one_plane_alone() -> None:
     assert np.median(transfer_error(pair.points1, pair.points2, model)[pair.labels == own]) < 2.0
 
 
+@pytest.mark.slow
 @each_finder
 def test_the_model_is_about_as_accurate_as_a_fit_to_the_true_matches(find: Finder) -> None:
     """In the geometric mean over scenes; beside OpenCV's least squares on the matches that are known to be true."""
@@ -373,6 +374,7 @@ def test_points_that_agree_on_nothing_give_no_model(find: Finder) -> None:
     assert well_formed(model, mask, 100)
 
 
+@pytest.mark.slow
 def test_few_sets_of_random_matches_get_a_fundamental_matrix() -> None:
     """As documented: about one in twenty. Of 40 sets 8 or more have one with a probability of 0.1 percent."""
     crowds = (np.random.default_rng([80, seed]).uniform(0, 500, (2, 80, 2)) for seed in range(40))

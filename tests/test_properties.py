@@ -114,6 +114,7 @@ def test_the_same_bits(change: Callable[..., Changed], seed: int, options: dict[
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "move",
     [
@@ -130,21 +131,6 @@ def test_turned_mirrored_and_exchanged_images_change_few_verdicts(move: Callable
         pairs = scene(np.random.default_rng(seed))
         agree.append((filtered(pairs).inlier_mask == filtered(move(pairs)).inlier_mask).mean())
     assert np.mean(agree) > 0.95
-
-
-@few
-@given(seeds)
-def test_filter_matches_is_filter_points_of_the_matched_points(seed: int) -> None:
-    pairs = scene(np.random.default_rng(seed))
-    n = len(pairs)
-    order = np.random.default_rng(seed).permutation(n)
-    matches = [cv2.DMatch(int(i), int(i), 0.1) for i in order]
-    mask = rc.filter_matches(pairs[:, :2], pairs[:, 2:], matches)
-    assert mask.tobytes() == filtered(pairs).inlier_mask[order].tobytes()
-    kept = rc.select_matches(matches, mask)
-    assert [match.queryIdx for match in kept] == order[mask].tolist()
-    corresponding = rc.as_correspondences(pairs[:, :2], pairs[:, 2:], matches)
-    assert (np.hstack([corresponding.points1, corresponding.points2]) == pairs[order]).all()
 
 
 # Samples, models, residuals

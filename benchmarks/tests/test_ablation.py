@@ -141,6 +141,7 @@ def same(first: FilterResult, second: FilterResult) -> bool:
 UNSEEN = "evidence: overlapping planes are kept"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in RULES if name not in (DEFAULT, UNSEEN)])
 def test_every_rule_matters_to_a_small_problem(name: str) -> None:
     assert not all(map(same, results(name), results(DEFAULT)))

@@ -161,6 +161,7 @@ def scene_of(name: str) -> Problem:
     return Problem(name, data, labels, family, fit_noise(data, labels, family), k)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "method"), [*zip(cycle(MODELS), METHODS)])
 def test_auc_is_that_of_a_plain_transcription_of_the_paper(name: str, method: str) -> None:
     """On the transcription's own rows, and the whole way from samples of its own: within 0.02 up to two standard errors.
