@@ -10,6 +10,8 @@ Interpreters are those on the PATH; a Python that is not there is skipped.
 import nox
 
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+#: Tests marked as slow too.
+EVERY = ("-m", "slow or not slow")
 nox.options.error_on_missing_interpreters = False
 
 
@@ -17,7 +19,7 @@ nox.options.error_on_missing_interpreters = False
 def lowest(session: nox.Session) -> None:
     """Run the tests with the versions of tests/lowest.txt."""
     session.install("-c", "tests/lowest.txt", ".[test]")
-    session.run("pytest", *session.posargs)
+    session.run("pytest", *(session.posargs or EVERY))
 
 
 @nox.session(python=[*PYTHONS, "3.14"])
@@ -25,7 +27,7 @@ def lowest(session: nox.Session) -> None:
 def newest(session: nox.Session, opencv: str) -> None:
     """Run the tests with the newest versions there are, of OpenCV 4 and of OpenCV 5."""
     session.install("--upgrade", "--upgrade-strategy", "eager", ".[test]", f"opencv-python=={opencv}.*")
-    session.run("pytest", *session.posargs)
+    session.run("pytest", *(session.posargs or EVERY))
 
 
 @nox.session(python="3.12")

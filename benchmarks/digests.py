@@ -126,9 +126,16 @@ def cells(f1: float, **fields: Iterable[Any]) -> list[str]:
 
 def fields_of(result: Any, pose: Iterable[Any] = ()) -> dict[str, list[Any]]:
     """The arrays of a result by `FIELDS`."""
-    matrices = ([one.matrix for one in found] for found in (result.models, result.motions))
-    arrays = result.inlier_mask, result.labels, result.anomaly_scores, result.inlier_probabilities
-    models, motions = matrices
+    from ruzhash_cv.printing import row_labels, table
+
+    rows = table(result)
+    models, motions = [row.structure.matrix for row in rows], [motion.matrix for motion in result.motions]
+    arrays = (
+        result.inlier_mask,
+        row_labels(rows, len(result.inlier_mask)),
+        result.anomaly_scores,
+        result.inlier_probabilities,
+    )
     return dict(zip(FIELDS, [*([array] for array in arrays), models, [*motions, *pose]], strict=True))
 
 
@@ -217,9 +224,9 @@ def of_found(name: str, points: NDArray[Any], *arguments: Any) -> list[str]:
 
 def of_structures(kind: str, points: NDArray[Any]) -> list[str]:
     """What `find_structures` finds."""
-    from ruzhash_cv import families, find_structures
+    from ruzhash_cv import find_structures, models
 
-    result = find_structures(points, families.Lines() if kind == "lines" else families.Circles())
+    result = find_structures(points, models.Lines() if kind == "lines" else models.Circles())
     of_points = {"mask": [result.masks], "labels": [result.labels], "scores": [result.anomaly_scores]}
     numbers = [result.tolerances, result.noise_scales, result.evidences]
     return cells(0.0, models=[result.models], motions=numbers, **of_points)

@@ -175,7 +175,7 @@ def model_row(problem: Problem, answer: Answer) -> Row:
 
 def motion_row(problem: Problem, answer: Answer) -> Row:
     """Whether the first model and the first motion are rigid and of little noise, how many motions there are, and what is kept."""
-    models, motions = answer.result.models[:1], answer.result.motions
+    models, motions = answer.result.motions[:1], answer.result.motions
     is_precise = [
         any(of.kind != "homography" and of.noise_scale < PRECISE for of in first) for first in (models, motions[:1])
     ]
@@ -213,9 +213,9 @@ def overlay_row(problem: Problem, answer: Answer) -> Row:
         {"scene": problem.labels == 1, "static": problem.labels == 2, "wrong": problem.labels == 0},
     )
     row = {name: answer.mask[rows].mean() if rows.any() else np.nan for name, rows in groups.items()}
-    stationary = [number for number, model in enumerate(result.models) if model.stationary]
+    stationary = [number for number, motion in enumerate(result.motions) if motion.stationary]
     moving = next((number for number, motion in enumerate(result.motions) if not motion.stationary), -2)
-    row["called"] = np.isin(result.labels[groups["static"]], stationary).mean()
+    row["called"] = np.isin(result.motion_labels[groups["static"]], stationary).mean()
     return row | {"joined": (result.motion_labels[groups["static"]] == moving).mean()}
 
 

@@ -23,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
 
 from ruzhash_cv import find_structures
-from ruzhash_cv.families import Circles, Lines
+from ruzhash_cv.models import Circles, Lines
 from ruzhash_cv.sklearn import PreferenceIsolationForest
 
 FAMILIES = {"line": (Lines(), LineModelND, 2), "circle": (Circles(), CircleModel, 3)}

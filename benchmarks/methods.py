@@ -18,6 +18,7 @@ from problems import Cameras, Problem
 from report import ABSENT
 
 from ruzhash_cv import Camera, FilterResult, filter_points, find_fundamental_matrix, find_homography
+from ruzhash_cv.printing import row_labels, table
 
 OURS = "ruzhash_cv"
 #: Settings chosen because they are the best for AdelaideRMF.
@@ -196,7 +197,9 @@ def ours(problem: Problem, seed: int, **options: Any) -> Answer:
     if problem.cameras is not None and result.motions:
         found = result.camera_pose(*cameras_of(problem))
         pose = found.rotation, found.translation
-    labels = result.motion_labels if problem.kind == "fundamental" else result.labels
+    labels = result.motion_labels
+    if problem.kind != "fundamental":
+        labels = row_labels(table(result), len(labels))
     return Answer(result.inlier_mask, result.anomaly_scores, np.asarray(labels), None, pose, result)
 
 
@@ -214,9 +217,9 @@ def first_motion(problem: Problem, seed: int) -> Found:
         return None, np.zeros(len(problem.labels), bool)
     motion = result.motions[0]
     if motion.kind == "fundamental":
-        return motion.matrix, result.motion_labels == 0
-    planes = [index for index, model in enumerate(result.models) if model.kind == "homography"]
-    return result.plane_motion((*motion.parts, *planes)[0]), result.motion_labels == 0
+        return motion.matrix, motion.mask
+    own = problem.points1[motion.mask], problem.points2[motion.mask]
+    return find_fundamental_matrix(*own, rng=seed)[0], motion.mask
 
 
 def cameras_of(problem: Problem, focal: float = 1.0) -> tuple[Camera, Camera]:

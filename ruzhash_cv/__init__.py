@@ -4,7 +4,6 @@ import typing as _typing
 from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
 
-from ruzhash_cv._gone import missing as _missing
 from ruzhash_cv._interrupts import interrupts_held as _interrupts_held
 
 __version__ = "0.3.0"
@@ -24,7 +23,7 @@ else:
             public = vars(_import_module(f"{__name__}._api"))
         globals().update({key: public[key] for key in public.keys() - globals().keys() if not key.startswith("_")})
         if name not in globals():
-            raise _missing(__name__, name)
+            raise AttributeError(f"{__name__} has no attribute {name!r}")
         return globals()[name]
 
     def __dir__() -> list[str]:

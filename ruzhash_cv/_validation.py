@@ -6,9 +6,8 @@ Errors name the argument, the requirement and what arrived.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeAlias, TypeVar
@@ -27,21 +26,6 @@ _LARGEST_INT = 2**31 - 1
 LARGEST_COORDINATE = 1e9
 #: In any unit; squares of squares of what is smaller do not overflow.
 LARGEST_LENGTH = 1e60
-
-
-def without_keywords(**successors: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Make a function say what there is in place of keywords that it no longer has."""
-
-    def wrap(function: Callable[P, T]) -> Callable[P, T]:
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            for name in kwargs.keys() & successors.keys():
-                raise TypeError(f"`{name}` is gone: {successors[name]}")
-            return function(*args, **kwargs)
-
-        return call
-
-    return wrap
 
 
 def as_plain(value: Any) -> Any:

@@ -60,7 +60,8 @@ def as_correspondences(
         Keypoints of the two images, or their pixel positions (x, y), in an array of any library: NumPy, torch on any device,
         jax, pandas.
     matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2), (1, n, 2), (len(kp1),) or (1, len(kp1))
-        knnMatch output (a tuple of 0, 1, 2 or more DMatch per query row) gives one row per query, its best neighbour.
+        knnMatch output (a tuple of 0, 1, 2 or more DMatch per query row) gives one row per query, its best neighbour. All must be of
+        one train image (``imgIdx``), the one that `kp2` is of.
         Index pairs are (index into `kp1`, index into `kp2`); a row with a masked or missing index has no match. A tuple of two arrays
         of shape (n,) holds the indices into `kp1` and those into `kp2`, as XFeat and ``np.nonzero`` return them. An array of one
         number for each keypoint of `kp1` is SuperGlue's ``matches0``: the index into `kp2`, -1 for none.
@@ -183,11 +184,25 @@ def as_indices(
     elif not is_flat:
         return *_as_index_pairs(rows, queries), None
     try:
-        fields = [(-1, -1, np.inf) if row is None else (row.queryIdx, row.trainIdx, row.distance) for row in rows]
+        fields = [
+            (-1, -1, -1, np.inf) if row is None else (row.queryIdx, row.trainIdx, row.imgIdx, row.distance)
+            for row in rows
+        ]
     except AttributeError:
         raise TypeError("`matches` must hold only cv2.DMatch, or only knnMatch rows, got a mixture") from None
-    table = np.array(fields, np.float64).reshape(-1, 3)
-    return table[:, :2].astype(np.int64), np.array([row is not None for row in rows], bool), table[:, 2]
+    table = np.array(fields, np.float64).reshape(-1, 4)
+    _check_one_image(table[:, 2])
+    return table[:, :2].astype(np.int64), np.array([row is not None for row in rows], bool), table[:, 3]
+
+
+def _check_one_image(numbers: Array) -> None:
+    """Raise unless all matches are of one train image: keypoint numbers of another one mean nothing here; -1 is of any."""
+    images = np.unique(numbers[numbers >= 0]).astype(int).tolist()
+    if len(images) > 1:
+        raise ValueError(
+            f"`matches` must be of one train image, got imgIdx {', '.join(map(str, images[:4]))}{', ...' * (len(images) > 4)}: "
+            f"filter each separately, such as [match for match in matches if match.imgIdx == {images[0]}] with its keypoints"
+        )
 
 
 def _best_neighbour(row: Sequence[cv2.DMatch], ratio: float | None) -> cv2.DMatch | None:

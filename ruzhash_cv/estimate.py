@@ -19,14 +19,7 @@ from ruzhash_cv.fits import refine, refine_structures
 from ruzhash_cv.labelling import probabilities_of, tail_shares
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, Models
-from ruzhash_cv.motions import (
-    fundamental_matrix,
-    likeliest_matrix,
-    off_surface,
-    ranked_weights,
-    with_best_matrices,
-    with_motions,
-)
+from ruzhash_cv.motions import off_surface, ranked_weights, with_best_matrices, with_motions
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.sampling import Problem, decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.scoring import score
@@ -153,18 +146,3 @@ def without_support(scene: Models, probabilities: Array, matches: MatchSet, fami
     of_motion = np.bincount(scene.owners, support, minlength=len(scene))[scene.owners]
     rigid = ~families.is_plane(scene)[scene.owners]
     return np.asarray(rigid & (of_motion <= families.sample_sizes[scene.family_ids[scene.owners]]))
-
-
-def matrix_of_surface(estimate: Estimate, item: int) -> Array | None:
-    """Return a fundamental matrix (3, 3) of pixels that fits the matches of one model of the scene; None if there is none."""
-    matches, families, probabilities = estimate.matches, estimate.families, estimate.probabilities[:, item]
-    family_id = families.motion_id
-    if family_id is None:
-        return None
-    weighted, labels = replace(matches, weights=matches.weights * probabilities), np.zeros(len(matches), np.int64)
-    given = weighted, families[family_id], estimate.parameters, np.random.default_rng(0)
-    matrix = likeliest_matrix(np.zeros((0, 9)), labels, *given)
-    if matrix is None:
-        return None
-    model = Models.of_family(matrix[None], family_id)
-    return fundamental_matrix(families.to_pixels(model, matches.into)[0], families[family_id].name, matches)

@@ -20,7 +20,6 @@ from ruzhash_cv._validation import (
     check_choice,
     check_real,
     largest_coordinate,
-    without_keywords,
 )
 from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, look_up
@@ -32,12 +31,7 @@ from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.motions import fundamental_matrix
 from ruzhash_cv.parameters import PARAMETERS, Parameters
 from ruzhash_cv.reasons import MIN_MATCHES, why_nothing, why_nothing_is_kept, why_too_few
-from ruzhash_cv.result import FilterResult, Structure
-from ruzhash_cv.sampling import REJECTIONS
-
-#: What there is in place of a keyword of earlier versions.
-_RATE = "`false_discovery_rate` is the share of wrong matches among those kept"
-
+from ruzhash_cv.result import FilterResult, Motion, Plane
 
 T = TypeVar("T", bound=np.generic)
 #: What is searched for, by name.
@@ -55,7 +49,6 @@ class Options:
     cameras: Cameras | None = None
 
 
-@without_keywords(false_acceptance_rate=_RATE)
 def filter_matches(
     kp1: Keypoints,
     kp2: Keypoints,
@@ -118,7 +111,6 @@ def filter_matches(
     ).inlier_mask
 
 
-@without_keywords(false_acceptance_rate=_RATE)
 @uninterrupted
 def filter_points(
     points1: Keypoints,
@@ -188,7 +180,7 @@ def filter_points(
     --------
     >>> points = np.random.default_rng(0).uniform(0, 500, (60, 2))
     >>> result = filter_points(points, 0.5 * points + 3.0)
-    >>> result.models[0].kind, int(result.inlier_mask.sum())
+    >>> result.motions[0].kind, int(result.inlier_mask.sum())
     ('homography', 60)
 
     OpenCV's keypoints and matches, with the ratio test in the same call:
@@ -197,7 +189,7 @@ def filter_points(
     >>> keypoints = [cv2.KeyPoint(x, y, 1) for x, y in points.tolist()]
     >>> rows = [(cv2.DMatch(i, i, 1.0), cv2.DMatch(i, 0, 1.1 if i < 20 else 2.0)) for i in range(60)]
     >>> filter_points(keypoints, keypoints, rows, ratio=0.8)
-    <FilterResult: 40 of 40 matches kept, 1 structure>
+    <FilterResult: 40 of 40 matches kept, 1 motion>
     """
     seen = None if cameras is None else as_cameras(cameras)
     if seen is not None:
@@ -238,8 +230,8 @@ def run(
 def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterResult:
     """Return the result of an estimate: its view for all matches that were given."""
     scene, matches, families = estimate.scene, estimate.matches, estimate.families
-    labels = Labels.nothing(len(matches))
-    models: tuple[Structure, ...] = ()
+    labels, kept = Labels.nothing(len(matches)), None
+    motions: tuple[Motion, ...] = ()
     if len(scene) > 0:
         threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
         given = estimate.probabilities, scene, matches, families, threshold
@@ -250,22 +242,26 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
         overlays = is_overlay(estimate.scene, labels.labels, matches.weights)
         if not options.keep_stationary:
             labels = labels.without(np.append(overlays, False)[labels.labels])  # -1, for none, is the last
-        models = _in_pixels(estimate, overlays, labels.labels[matches.where], options.threshold)
-        reason = why_nothing_is_kept(labels.keep, len(models), options.false_discovery_rate)
-    tried = estimate.tried
+        motions = _motions(estimate, overlays, labels.labels, options.threshold)
+        kept = for_poses(estimate) if motions else None
+        reason = why_nothing_is_kept(labels.keep, len(motions), options.false_discovery_rate)
     return FilterResult(
         _of_given(labels.keep, matches, False),
         _of_given(estimate.scores, matches, 1.0),
         _of_given(labels.probabilities, matches, 0.0),
-        _of_given(labels.labels, matches, -1),
         matches.finite,
-        models=models,
-        degenerate_samples=dict(zip(REJECTIONS, tried.rejected.tolist() if tried else [0] * 4, strict=True)),
-        n_models=tried.n_models if tried else 0,
+        motions=motions,
         reason=reason,
-        _estimate=estimate if models else None,
-        _distinct=_of_given(np.where(labels.keep, np.arange(len(matches)), -1), matches, -1),
+        _estimate=kept,
     )
+
+
+def for_poses(estimate: Estimate) -> Estimate:
+    """Return the parts of an estimate that `FilterResult.camera_pose` reads, so that a pickled result is small."""
+    scene, no_rows = estimate.scene, np.zeros(0, np.int64)
+    known = {name: getattr(scene, name) for name in ("matrices", "family_ids", "stationary", "noise", "owners")}
+    matches = replace(estimate.matches, groups=no_rows, keypoints=no_rows)
+    return replace(estimate, scene=Models(**known), matches=matches, scores=np.zeros(0), tried=None)
 
 
 def listing(scene: Models, labels: Rows) -> Rows:
@@ -319,8 +315,8 @@ def families_of(model: Model | TwoViewFamily, calibrated: bool | None = None) ->
     return Families((known["homography"], known[rigid]), (model == "auto", True))
 
 
-def _in_pixels(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float | None) -> tuple[Structure, ...]:
-    """Return the models of a scene in pixels; `labels` (n,) are the labels of all matches given."""
+def _motions(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float | None) -> tuple[Motion, ...]:
+    """Return the motions of a scene in pixels; `labels` (n,) are those of the distinct matches."""
     scene, matches, families = estimate.scene, estimate.matches, estimate.families
     scale, n = matches.frame.scale, len(scene)
     noise = scene.noise / scale
@@ -328,27 +324,43 @@ def _in_pixels(estimate: Estimate, overlays: Mask, labels: Rows, threshold: floa
     tolerances = (
         estimate.parameters.tolerance_scales * np.maximum(noise, least) if threshold is None else np.full(n, threshold)
     )
-    support = np.bincount(labels + 1, minlength=n + 1)[1:]
-    models = []
-    for item, matrix in enumerate(families.to_pixels(scene, matches.into)):
-        kind = families[scene.family_ids[item]].name
-        if kind == "homography" and abs(matrix[2, 2]) > 1e-12 * np.abs(matrix).max():
-            matrix = matrix / matrix[2, 2]
-        parts = np.flatnonzero((scene.owners == item) & (np.arange(n) != item)).tolist()
-        models.append(
-            Structure(
-                matrix,
-                kind,
-                int(support[[item, *parts]].sum()),
-                float(tolerances[item]),
+    kinds = [families[family_id].name for family_id in scene.family_ids]
+    matrices = [
+        scaled(matrix) if kind == "homography" else matrix
+        for matrix, kind in zip(families.to_pixels(scene, matches.into), kinds, strict=True)
+    ]
+
+    def mask(items: list[int]) -> Mask:
+        return _of_given(np.isin(labels, items), matches, False)
+
+    motions = []
+    for item in np.flatnonzero(scene.owners == np.arange(n)).tolist():
+        members = np.flatnonzero(scene.owners == item).tolist()
+        planes = [
+            Plane(matrices[plane], mask([plane]), float(noise[plane]), float(tolerances[plane]))
+            for plane in members
+            if plane != item
+        ]
+        motions.append(
+            Motion(
+                matrices[item],
+                kinds[item],
+                mask(members),
                 float(noise[item]),
-                float(scene.evidences[item]),
+                float(tolerances[item]),
+                float(scene.evidences[members].max()),
+                tuple(planes),
                 stationary=bool(overlays[item]),
-                fundamental=fundamental_matrix(matrix, kind, matches),
-                parts=tuple(parts),
+                fundamental=fundamental_matrix(matrices[item], kinds[item], matches),
             )
         )
-    return tuple(models)
+    return tuple(motions)
+
+
+def scaled(homography: Array) -> Array:
+    """Return a homography (3, 3) as OpenCV scales it, with a last entry of 1; unchanged if the last entry is 0."""
+    last = homography[2, 2]
+    return homography / last if abs(last) > 1e-12 * np.abs(homography).max() else homography
 
 
 def _of_given(values: NDArray[T], matches: MatchSet, nothing: float) -> NDArray[T]:

@@ -1,53 +1,73 @@
 """The words and numbers of a result, the same in print, notebooks, pages, captions and commands.
 
-`table` alone numbers the structures.
+`table` alone numbers motions and planes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
+
+import numpy as np
+
+from ruzhash_cv._arrays import Mask, Rows
 
 #: Of the cells of a row of the table.
 TITLES = ("structure", "kind", "matches", "share", "tolerance", "noise", "evidence", "")
 
 
 class Row(NamedTuple):
-    """A row of the table of structures: one of `FilterResult.models`, with its share of all kept matches.
+    """A row of the table: a motion, or a plane of the motion above it.
 
-    `name` is "motion i" or, for a part of the motion above it, "surface i": an index into `FilterResult.motions` or
-    `FilterResult.models`.
+    `name` is "motion i" for `motions[i]` of the result, "plane i.j" for its `planes[j]`. `share` is the share of all kept matches,
+    `alone` (n,) the mask of the matches that are on none of its planes: each kept match is in one row's.
     """
 
     name: str
     structure: Any
+    kind: str
     share: float
-    is_part: bool
+    alone: Mask
+    is_plane: bool
+
+    @property
+    def n_matches(self) -> int:
+        return int(self.structure.mask.sum())
 
     def cells(self) -> tuple[str, ...]:
         """Return a text for each of `TITLES`, numbers with at most three significant digits."""
         structure = self.structure
         return (
-            "  " * self.is_part + self.name,
-            structure.kind,
-            str(structure.support),
+            "  " * self.is_plane + self.name,
+            self.kind,
+            str(self.n_matches),
             f"{100 * self.share:.3g} %",
             as_length(structure.tolerance),
             as_length(structure.noise_scale),
-            as_number(structure.evidence),
-            "stationary" if structure.stationary else "",
+            "" if self.is_plane else as_number(structure.evidence),
+            "stationary" if not self.is_plane and structure.stationary else "",
         )
 
 
 def table(result: Any) -> list[Row]:
-    """Return a row for each of the models of a `FilterResult`: each motion before its surfaces."""
-    rows, kept, n_motions = [], max(int(result.inlier_mask.sum()), 1), 0
-    parts = {part for model in result.models for part in model.parts}
-    for item, model in enumerate(result.models):
-        name = f"surface {item}" if item in parts else f"motion {n_motions}"
-        n_motions += item not in parts
-        rows.append(Row(name, model, model.support / kept, item in parts))
+    """Return the rows of a `FilterResult`: each motion before its planes."""
+    rows, kept = [], max(int(result.inlier_mask.sum()), 1)
+    for number, motion in enumerate(result.motions):
+        alone = motion.mask & ~np.any([plane.mask for plane in motion.planes], axis=0)
+        rows.append(Row(f"motion {number}", motion, motion.kind, motion.mask.sum() / kept, alone, False))
+        for item, plane in enumerate(motion.planes):
+            name = f"plane {number}.{item}"
+            rows.append(Row(name, plane, "homography", plane.mask.sum() / kept, plane.mask, True))
     return rows
+
+
+def row_labels(rows: Sequence[Row], n: int) -> Rows:
+    """Return the row (n,) of the table that each match belongs to: its plane's, else its motion's; -1 for none."""
+    labels = np.full(n, -1)
+    for item, row in enumerate(rows):
+        labels[row.alone] = item
+    return labels
 
 
 def headline(result: Any) -> str:
@@ -56,12 +76,11 @@ def headline(result: Any) -> str:
     outcome = f"{kept} of {n} matches kept"
     if result.reason is not None:
         return f"{outcome}: {result.reason}"
-    structures = "structure" if len(result.models) == 1 else "structures"
-    return f"{outcome}, {len(result.models)} {structures}"
+    return f"{outcome}, {len(result.motions)} {'motion' if len(result.motions) == 1 else 'motions'}"
 
 
 def as_text(result: Any) -> str:
-    """Return a `FilterResult` as lines: counts, the reason if there is one, and the table of structures.
+    """Return a `FilterResult` as lines: counts, the reason if there is one, and the table of motions and planes.
 
     The rows are counted if some have no match.
     """
@@ -71,7 +90,7 @@ def as_text(result: Any) -> str:
         lines.insert(0, f"rows    {len(result.has_match)}")
     if result.reason is not None:
         lines.append(f"reason  {result.reason}")
-    if result.models:
+    if result.motions:
         lines.append(f"evidence {as_number(result.evidence)}")
         rows = [TITLES, *(row.cells() for row in table(result))]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -83,26 +102,27 @@ def as_text(result: Any) -> str:
 
 
 def as_html(result: Any) -> str:
-    """Return a `FilterResult` as a heading and the table of structures, for notebooks and pages."""
+    """Return a `FilterResult` as a heading and the table of motions and planes, for notebooks and pages."""
     return f"<p>{escape(headline(result))}</p>{table_as_html(result)}"
 
 
 def table_as_html(result: Any) -> str:
-    """Return the table of structures, nothing if there are none."""
-    if not result.models:
+    """Return the table of motions and planes, nothing if there are none."""
+    if not result.motions:
         return ""
     titles = "".join(f"<th>{escape(title)}</th>" for title in TITLES)
-    rows = (row.cells() for row in table(result))
-    body = "".join(f"<tr>{''.join(f'<td>{_unbroken(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(map(_cell, TITLES, row.cells()))}</tr>" for row in table(result))
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _unbroken(cell: str) -> str:
-    return escape(cell).replace(" ", "&nbsp;")
+def _cell(title: str, cell: str) -> str:
+    """Return a cell with its title, which a narrow page shows in place of the head of the column."""
+    text = escape(cell).replace(" ", "&nbsp;")
+    return f'<td data-title="{title}">{text}</td>'
 
 
 def as_dict(result: Any) -> dict[str, Any]:
-    """Return a `FilterResult` as JSON can hold it: counts, the facts about the whole, surfaces and motions by their numbers."""
+    """Return a `FilterResult` as JSON can hold it: counts, the facts about the whole, motions and their planes."""
     n, kept = _counts(result)
     return {
         "rows": len(result.has_match),
@@ -112,14 +132,17 @@ def as_dict(result: Any) -> dict[str, Any]:
         "reason": result.reason,
         "seconds": result.seconds,
         "evidence": result.evidence,
-        "structures": [structure_as_dict(model) for model in result.models],
-        "motions": [structure_as_dict(motion) for motion in result.motions],
+        "motions": [motion_as_dict(motion) for motion in result.motions],
     }
 
 
-def structure_as_dict(structure: Any) -> dict[str, Any]:
-    """Return a `Structure` as JSON can hold it."""
-    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in vars(structure).items()}
+def motion_as_dict(motion: Any) -> dict[str, Any]:
+    """Return a `Motion` or a `Plane` as JSON can hold it: `matches`, their number, in place of the mask."""
+    held = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in vars(motion).items()}
+    del held["mask"]
+    if "planes" in held:
+        held["planes"] = [motion_as_dict(plane) for plane in held["planes"]]
+    return {"matches": int(motion.mask.sum()), **held}
 
 
 def as_length(length: float) -> str:

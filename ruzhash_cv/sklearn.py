@@ -18,7 +18,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv._gone import GONE, gone
 from ruzhash_cv._validation import LARGEST_LENGTH, check_choice, check_int, check_real
 from ruzhash_cv.forests.isolation import PreferenceForest
 from ruzhash_cv.forests.ruzhash import RuzHashForest
@@ -40,7 +39,7 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
     Parameters
     ----------
     family : "points" or ModelFamily, default="points"
-        A family, such as `ruzhash_cv.families.Lines()`: rows of `X` are points of that family, and models are fitted to samples
+        A family, such as `ruzhash_cv.models.Lines()`: rows of `X` are points of that family, and models are fitted to samples
         of neighbours. ``"points"``: rows are points of any dimension, a model is a training row, and the residual is the distance
         from it.
     noise_scale : float, optional
@@ -79,7 +78,7 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
     Examples
     --------
     >>> import numpy as np
-    >>> from ruzhash_cv.families import Lines
+    >>> from ruzhash_cv.models import Lines
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(0, 1, 100)
     >>> on_line = np.stack([x, 0.5 * x], axis=1)
@@ -148,8 +147,6 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
 
     def _check_parameters(self) -> None:
         if isinstance(self.family, str):
-            if (form := f"family={self.family!r}") in GONE:
-                raise ValueError(gone(form))
             check_choice(self.family, "family", ("points",), "a ModelFamily")
         else:
             check_family(self.family)

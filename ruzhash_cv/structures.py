@@ -95,7 +95,7 @@ def find_structures(
     data : array_like, shape (n, d)
         Points; an empty list has none. Rows that are not finite, or beyond 1e60, belong to no structure and do not affect the others.
     family : ModelFamily
-        `ruzhash_cv.families.Lines` or `Circles` of points in the plane, or a family of yours. Its codimension is 1 or 2.
+        `ruzhash_cv.models.Lines` or `Circles` of points in the plane, or a family of yours. Its codimension is 1 or 2.
     threshold : float, optional
         The tolerance of every structure, in the residuals' unit. None: a tolerance per structure, from its residuals.
     noise_scale : float, optional
@@ -117,7 +117,7 @@ def find_structures(
     Examples
     --------
     >>> from ruzhash_cv import find_structures
-    >>> from ruzhash_cv.families import Lines
+    >>> from ruzhash_cv.models import Lines
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(0, 1, 120)
     >>> level, rising = np.stack([x[:60], 0 * x[:60] + 0.3], axis=1), np.stack([x[60:], x[60:]], axis=1)
@@ -164,7 +164,7 @@ def check_family(family: Any) -> ModelFamily:
     if missing or isinstance(family, type):
         what = f"the class {family.__name__}" if isinstance(family, type) else repr(family)
         lacking = f" without `{missing[0]}`" if missing else ""
-        raise TypeError(f"`family` must be a ModelFamily, such as ruzhash_cv.families.Lines(), got {what}{lacking}")
+        raise TypeError(f"`family` must be a ModelFamily, such as ruzhash_cv.models.Lines(), got {what}{lacking}")
     if family.codimension not in (1, 2):
         raise ValueError(f"`family.codimension` must be one of [1, 2], got {family.codimension!r}")
     return cast(ModelFamily, family)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from result_rows import labels, structures
 
 from ruzhash_cv import FilterResult
 
@@ -31,10 +32,10 @@ def pairs(numbers: Any = range(N_PAIRS)) -> Iterator[tuple[Any, ...]]:
 
 def digest(result: FilterResult) -> str:
     """Return a digest of all a result says but its times."""
-    state = hashlib.sha256(repr((result.reason, result.n_models)).encode())
-    for array in (result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, result.labels):
+    state = hashlib.sha256(repr(result.reason).encode())
+    for array in (result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, labels(result)):
         state.update(array.tobytes())
-    for model in result.models:
+    for model in structures(result):
         state.update(model.matrix.tobytes())
     return state.hexdigest()
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import ruzhash_cv as rc
-from ruzhash_cv import paper
-from ruzhash_cv.families import Lines
+from ruzhash_cv import models, paper
+from ruzhash_cv.models import Lines
 
 
 def points() -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +33,7 @@ def calls() -> dict[str, Callable[[], Any]]:
 
     def motions() -> Any:
         made = rc.filter_points(*pair)
-        return made.motions, made.plane_motion(0), made.camera_pose(camera, camera)
+        return made.motions, made.camera_pose(camera, camera)
 
     return {
         "filter_points": lambda: rc.filter_points(*pair),
@@ -47,12 +47,12 @@ def calls() -> dict[str, Callable[[], Any]]:
         "motions": motions,
         "find_homography": lambda: rc.find_homography(*pair),
         "find_fundamental_matrix": lambda: rc.find_fundamental_matrix(*pair),
-        "transfer_error": lambda: rc.transfer_error(*pair, np.eye(3)),
-        "sampson_distance": lambda: rc.sampson_distance(*pair, camera),
+        "transfer_error": lambda: models.transfer_error(*pair, np.eye(3)),
+        "sampson_distance": lambda: models.sampson_distance(*pair, camera),
         "find_structures": lambda: rc.find_structures(rows[:, :2], Lines()),
-        "RuzHashForest": lambda: rc.RuzHashForest(n_jobs=2).fit_anomaly_scores(np.vstack([rows] * 30)),
+        "RuzHashForest": lambda: paper.RuzHashForest(n_jobs=2).fit_anomaly_scores(np.vstack([rows] * 30)),
         "VoronoiForest": lambda: paper.VoronoiForest(n_trees=20).fit(rows).anomaly_scores(rows),
-        "ruzhash": lambda: rc.ruzhash(rows, n_hashes=50),
+        "ruzhash": lambda: paper.ruzhash(rows, n_hashes=50),
         "draw_matches": lambda: rc.draw_matches(*drawn, result()),
         "draw_scores": lambda: rc.draw_scores(*drawn, result()),
         "draw_structures": lambda: rc.draw_structures(*drawn, result()),

@@ -17,7 +17,6 @@ from scipy.sparse import csr_array
 import ruzhash_cv as rc
 from ruzhash_cv import (
     Camera,
-    RuzHashForest,
     as_correspondences,
     draw_matches,
     draw_scores,
@@ -29,14 +28,11 @@ from ruzhash_cv import (
     find_homography,
     find_structures,
     paper,
-    ruzhash,
-    sampson_distance,
     select_matches,
-    transfer_error,
 )
 from ruzhash_cv.datasets import fetch_adelaidermf, load_pair
-from ruzhash_cv.families import Homographies, Lines
-from ruzhash_cv.paper import VoronoiForest
+from ruzhash_cv.models import Homographies, Lines, sampson_distance, transfer_error
+from ruzhash_cv.paper import RuzHashForest, VoronoiForest, ruzhash
 
 T, V, INDEX = TypeError, ValueError, IndexError
 SOME, SQUARE = np.zeros((4, 2)), [[0, 1, 2, 3]]
@@ -44,6 +40,7 @@ KP1, KP2 = np.arange(6.0).reshape(3, 2), np.arange(4.0).reshape(2, 2)
 IMAGE, PAIRS, MASK = np.zeros((60, 80), np.uint8), np.array([[0, 0], [1, 1]]), [True, False]
 FLAT = [cv2.DMatch(0, 0, 0.1), cv2.DMatch(1, 1, 0.5), cv2.DMatch(2, 0, 0.9)]
 KNN = [(match, cv2.DMatch(match.queryIdx, 1, 1.0)) for match in FLAT]
+OF_IMAGES = [cv2.DMatch(0, 1, number, 0.1) for number in range(9)]
 RAYS = np.ones((10, 3))
 WALL_SEEN = views(on_plane(WALL, 60, np.random.default_rng(0)))
 FOLDING = Camera(CAMERA1, [-40.0, 0.0, 0.0, 0.0])
@@ -99,7 +96,6 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(points, keep_stationary="False"), T, "`keep_stationary` must be True or False, got 'False'"),
     (partial(points, keep_stationary=None), T, "`keep_stationary` must be True or False, got None"),
     (partial(points, false_discovery_rate=1.5), V, "between 0 and 1, got 1.5"),
-    (partial(points, false_acceptance_rate=0.1), T, "`false_acceptance_rate` is gone: `false_discovery_rate`"),
     (partial(filter_matches, SOME, SOME, SQUARE[:0], keep_stationary="False"), T, "`keep_stationary` must be True or False"),
     (partial(filter_matches, {"x": 1}, SOME, SQUARE), T, "`kp1` must be a sequence"),
     (partial(filter_matches, csr_array(SOME), SOME, SQUARE), T, "`kp1` must be an array of real"),
@@ -135,8 +131,6 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (lambda: Camera(CAMERA1).pixels([[0.0, 0.0, 0.0]]), V, "`rays` must be rays of a length above 0, got "),
     (lambda: Camera(CAMERA1).pixels([[0.0, 1.0]]), V, r"`rays` must have shape \(n, 3\), got \(1, 2\)"),
     (lambda: Camera(CAMERA1).rays([[0.0, 1.0, 1.0]]), V, r"`points` must have shape \(n, 2\), got \(1, 3\)"),
-    *((lambda at=at: filtered(WALL_SEEN).plane_motion(at), INDEX, f"`structure` must be an index into 1 models, got {at}")
-      for at in (99, -2)),
     # Matches
     (partial(matches, 5), T, "`matches` must be a sequence, got int"),
     (partial(matches, {1, 2}), T, "`matches` must be a sequence, got set"),
@@ -149,6 +143,8 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(matches, [[0.0, 1.0]]), T, "integer index pairs, got dtype float64"),
     (partial(matches, [[np.inf, np.nan], [0.5, 1.0]]), T, "`matches` must hold integer index pairs, got dtype float64"),
     (partial(matches, [*FLAT, KNN[0]]), T, "got a mixture"),
+    (partial(matches, [*FLAT, *OF_IMAGES[:2]]), V, r"of one train image, got imgIdx 0, 1: .*imgIdx == 0\]"),
+    (partial(filter_points, KP1, KP2, [(match,) for match in OF_IMAGES]), V, r"got imgIdx 0, 1, 2, 3, \.\.\.: filter each"),
     (partial(matches, FLAT, ratio=0.8), V, "`ratio` needs knnMatch output with k >= 2, got a flat sequence"),
     (partial(matches, PAIRS, ratio=0.8), V, "`ratio` needs knnMatch output with k >= 2, got an index array"),
     (partial(matches, [(match,) for match in FLAT], ratio=0.8), V, "with k >= 2, got rows of one DMatch"),
@@ -254,7 +250,7 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(fetch_adelaidermf, "barsmith"), V, r"one of the 38 .* got 'barsmith'; did you mean 'barrsmith'"),
     (partial(fetch_adelaidermf, "zzz"), V, "ADELAIDERMF_NAMES lists them all"),
     # Pictures and pages
-    (partial(crossing, MASK, show="all"), V, "`show` must be one of 'kept', 'flagged', 'both', got 'all'"),
+    (partial(crossing, MASK, show="all"), V, "`show` must be one of 'kept', 'flagged', 'both', 'apart', got 'all'"),
     (partial(crossing, MASK, max_lines=-1), V, "`max_lines` must be at least 0, got -1"),
     (partial(crossing, MASK, max_lines=2.5), T, r"`max_lines` must be an integer, got 2\.5"),
     (partial(crossing, MASK, max_width=239), V, "`max_width` must be at least 240, got 239"),
@@ -319,5 +315,5 @@ def test_a_bad_argument_of_a_pose_is_named(arguments: Any, error: type[Exception
 def test_every_public_function_is_in_the_table() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     public = [name for name in dir(rc) if callable(getattr(rc, name)) and not name.startswith("_")]
-    records = {"CameraPose", "Correspondences", "FilterResult", "FoundStructures", "Structure"}
+    records = {"CameraPose", "Correspondences", "FilterResult", "FoundStructures", "Motion", "Plane"}
     assert [name for name in public if name not in records and not re.search(rf"\b{name}\b[(,.]", text)] == []

@@ -17,9 +17,8 @@ from ruzhash_cv import (
     filter_matches,
     filter_points,
     find_essential_matrix,
-    sampson_distance,
-    transfer_error,
 )
+from ruzhash_cv.models import sampson_distance, transfer_error
 from ruzhash_cv.pose import squared_turns
 
 Array = np.ndarray
@@ -165,7 +164,7 @@ def without_distortion(pixels: tuple[Array, Array]) -> list[Array]:
 
 def test_the_homography_of_a_plane_is_of_pixels_without_distortion() -> None:
     pixels = pixels_of(on_plane(WALL, 150, np.random.default_rng(0)), BARREL, noise=0.1)
-    (wall,) = filter_points(*pixels, cameras=BARREL).models
+    (wall,) = filter_points(*pixels, cameras=BARREL).motions
     assert wall.kind == "homography"
     assert wall.fundamental is None
     assert np.median(transfer_error(*without_distortion(pixels), wall.matrix)) < 0.4
@@ -175,12 +174,12 @@ def test_an_essential_matrix_is_of_rays_and_its_fundamental_one_of_pixels_withou
     pixels = pixels_of(depth(200, 0), BARREL, noise=0.1)
     result = filter_points(*pixels, cameras=BARREL)
     rays = [camera.rays(each) for each, camera in zip(pixels, BARREL, strict=True)]
-    for motion in (result.models[0], result.motions[0]):
-        assert motion.kind == "essential"
-        assert motion.fundamental is not None
-        assert np.median(sampson_distance(*without_distortion(pixels), motion.fundamental)) < 0.2
-        np.testing.assert_allclose(np.linalg.svd(motion.matrix)[1], [np.sqrt(0.5), np.sqrt(0.5), 0.0], atol=1e-12)
-        assert np.median(np.abs((rays[1] * (rays[0] @ motion.matrix.T)).sum(axis=1))) < 1e-3
+    motion = result.motions[0]
+    assert motion.kind == "essential"
+    assert motion.fundamental is not None
+    assert np.median(sampson_distance(*without_distortion(pixels), motion.fundamental)) < 0.2
+    np.testing.assert_allclose(np.linalg.svd(motion.matrix)[1], [np.sqrt(0.5), np.sqrt(0.5), 0.0], atol=1e-12)
+    assert np.median(np.abs((rays[1] * (rays[0] @ motion.matrix.T)).sum(axis=1))) < 1e-3
 
 
 def test_residuals_are_in_pixels_of_the_image() -> None:
@@ -222,7 +221,7 @@ def test_a_watermark_of_one_camera_is_stationary() -> None:
     result = filter_points(
         *(np.vstack([each, mark]) for each in pixels), cameras=(BARREL[0], BARREL[0]), keep_stationary=False
     )
-    assert [model.stationary for model in result.models].count(True) == 1
+    assert [model.stationary for model in result.motions].count(True) == 1
     assert not result.inlier_mask[-40:].any()
     assert result.inlier_mask[:200].mean() > 0.93
 

@@ -19,7 +19,7 @@ import ruzhash_cv
 from ruzhash_cv import cli, write_html
 from ruzhash_cv.cli import demo as demo_command
 from ruzhash_cv.cli.common import InputError, write_picture
-from ruzhash_cv.datasets import load_pair
+from ruzhash_cv.datasets import fetch_adelaidermf, load_pair
 from ruzhash_cv.datasets.pairs import data_folder
 from ruzhash_cv.pipelines import filter_pairs
 
@@ -83,7 +83,7 @@ def test_filter_counts_draws_and_saves_the_same_matches(tmp_path: Path, capsys: 
         assert field(output, "kept") == arrays["inlier_mask"].sum()
         assert field(output, "flagged") == (~arrays["inlier_mask"]).sum()
         assert arrays["keypoint_indices"].shape == (len(arrays["points1"]), 2)
-        assert arrays["models"].shape == (len(arrays["model_kinds"]), 3, 3)
+        assert arrays["motions"].shape == (len(arrays["motion_kinds"]), 3, 3)
         true = load_pair("desk").labels(arrays["points1"], arrays["points2"]) >= 0
         assert (arrays["inlier_mask"] & true).sum() > 0.9 * true.sum()
 
@@ -99,7 +99,7 @@ def test_filter_says_why_too_few_matches_decide_nothing(tmp_path: Path, capsys: 
     assert re.search(r"^reason  \d distinct matches, at least 8 are needed$", output, re.MULTILINE)
     assert cv2.imread(str(out)) is not None
     with np.load(saved) as arrays:
-        assert arrays["models"].shape == (0, 3, 3)
+        assert arrays["motions"].shape == arrays["planes"].shape == (0, 3, 3)
 
 
 # Bad input
@@ -203,12 +203,14 @@ def test_wrong_arguments_get_one_line(capsys: Captured, arguments: list[str], sa
         ("bokeh", "html", ["filter", "no.jpg", "no.jpg", "--html", "out.html"]),
         ("bokeh", "html", lambda: write_html("out.html", *two_planes().drawn)),
         ("joblib", "parallel", lambda: filter_pairs([])),
+        ("pooch", "datasets", lambda: fetch_adelaidermf("barrsmith", data_home="none")),
     ],
 )
 def test_without_an_optional_package_the_error_names_the_extra_before_any_work(
     package: str, extra: str, call: Any, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delenv("RUZHASH_CV_DATA", raising=False)
     says = f'this needs {package}: pip install "ruzhash-cv[{extra}]"'
     if callable(call):
         with pytest.raises(ImportError, match=re.escape(says)):

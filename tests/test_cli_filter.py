@@ -138,14 +138,18 @@ def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path,
     with np.load(tmp_path / "saved.npz") as arrays:
         assert found["kept"] == arrays["inlier_mask"].sum()
         assert found["matches"] == found["kept"] + found["flagged"] == len(arrays["inlier_mask"])
-        for name, saved in (("matrix", "models"), ("kind", "model_kinds"), ("tolerance", "model_tolerances")):
-            assert [structure[name] for structure in found["structures"]] == arrays[saved].tolist()
+        for name, saved in (("matrix", "motions"), ("kind", "motion_kinds"), ("tolerance", "motion_tolerances")):
+            assert [motion[name] for motion in found["motions"]] == arrays[saved].tolist()
+        planes = [(number, plane) for number, motion in enumerate(found["motions"]) for plane in motion["planes"]]
+        assert [plane["matrix"] for _, plane in planes] == arrays["planes"].tolist()
+        assert [number for number, _ in planes] == arrays["plane_motions"].tolist()
+        matches = [plane["matches"] for _, plane in planes]
+        assert matches == [(arrays["plane_labels"] == item).sum() for item in range(len(planes))]
     assert found["images"] == list(small)
     assert found["sizes"] == [[400, 300]] * 2
     assert found["reason"] is None
-    assert sum(1 + len(motion["parts"]) for motion in found["motions"]) == len(found["structures"])
     assert found["evidence"] > 0
-    assert {"kind", "support", "tolerance", "noise_scale", "evidence"} < set(found["structures"][0])
+    assert {"kind", "matches", "tolerance", "noise_scale", "evidence"} < set(found["motions"][0])
 
 
 # What is asked of the filter
@@ -274,12 +278,12 @@ def test_a_first_call_that_is_interrupted_leaves_whole_modules() -> None:
     code = """
 import ruzhash_cv
 try:
-    ruzhash_cv.transfer_error
+    ruzhash_cv.filter_points
 except KeyboardInterrupt:
-    print(ruzhash_cv.transfer_error([[0.0, 0.0]], [[3.0, 4.0]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+    print(ruzhash_cv.filter_points([], []))
 """
     done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT + code], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("[5.]\n", "")
+    assert (done.stdout.split()[:2], done.stderr) == (["matches", "0"], "")
 
 
 def version_written_to(output: int | IO[str]) -> tuple[int, str]:

@@ -39,6 +39,7 @@ def test_eight_threads_at_once_give_the_same_bits(expected: list[list[str]]) -> 
     assert len({tuple(each) for each in expected}) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", START_METHODS)
 def test_worker_processes_give_the_same_bits(expected: list[list[str]], method: str) -> None:
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
@@ -55,6 +56,7 @@ def test_a_process_forked_in_the_midst_of_a_call_gives_the_same_bits(expected: l
     assert forked == [expected[:2], expected[:3]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_joblib_workers_that_start_threads_give_the_same_bits(expected: list[list[str]], backend: str) -> None:
     nested = Parallel(n_jobs=2, backend=backend)(delayed(digests_in_threads)(count) for count in (3, 2))

@@ -99,6 +99,13 @@ def test_ratio_keeps_rows_whose_best_is_clearly_better_than_their_second() -> No
     assert np.isnan(as_correspondences(KP1, KP2[:1], rows, ratio=0.8).points1).all()
 
 
+def test_matches_of_one_train_image_are_looked_up_whatever_its_number() -> None:
+    """A matcher that holds several images numbers them; a user passes the matches and the keypoints of one."""
+    of_third = [cv2.DMatch(match.queryIdx, match.trainIdx, 2, match.distance) for match in FLAT]
+    expected = as_correspondences(KP1, KP2, FLAT)
+    assert as_correspondences(KP1, KP2, of_third) == as_correspondences(KP1, KP2, [of_third[0], *FLAT[1:]]) == expected
+
+
 @pytest.mark.parametrize("matches", [[], (), np.zeros((0, 2), int), np.zeros((0, 2)), np.zeros((1, 0), int)])
 @pytest.mark.parametrize("kp", [(), [], np.zeros((0, 2)), np.zeros((1, 0, 2))])
 def test_no_matches_give_no_correspondences(matches: Any, kp: Any) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ruzhash_cv
-from ruzhash_cv import datasets, families, paper, pipelines, sklearn
+from ruzhash_cv import datasets, models, paper, pipelines, sklearn
 from ruzhash_cv.parameters import Parameters
 from ruzhash_cv.pipelines import colmap, hloc
 
@@ -31,15 +31,15 @@ def listed(room: str) -> set[str]:
 
 
 def public(room: types.ModuleType) -> set[str]:
-    """Return functions and classes of a room: of packages and `families` what they import, of modules what they define or export."""
+    """Return functions and classes of a room: of packages what they import, of modules what they define or export."""
     names = [name for name in dir(room) if not name.startswith("_") and callable(getattr(room, name))]
-    if not hasattr(room, "__path__") and room is not families:
+    if not hasattr(room, "__path__"):
         exported = re.findall(r"import (\w+) as \1$", inspect.getsource(room), re.MULTILINE)
         names = [name for name in names if inspect.getmodule(getattr(room, name)) is room or name in exported]
     return set(names)
 
 
-ROOMS = [ruzhash_cv, pipelines, colmap, hloc, families, datasets, paper, sklearn]
+ROOMS = [ruzhash_cv, pipelines, colmap, hloc, models, datasets, paper, sklearn]
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ruzhash_cv
-from ruzhash_cv import datasets
+from ruzhash_cv import datasets, models, paper
 
 PUBLIC = {
     name: getattr(room, name)
@@ -22,6 +22,7 @@ PUBLIC = {
     for name in dir(room)
     if not name.startswith("_") and callable(getattr(room, name))
 }
+PUBLIC |= {thing.__name__: thing for thing in (models.transfer_error, models.sampson_distance, paper.ruzhash)}
 RECORDS = {name: thing for name, thing in PUBLIC.items() if dataclasses.is_dataclass(thing)}
 FUNCTIONS = {name: thing for name, thing in PUBLIC.items() if inspect.isfunction(thing)}
 MODULES = [module.name for module in pkgutil.walk_packages(ruzhash_cv.__path__, "ruzhash_cv.")]
@@ -61,7 +62,7 @@ def test_attributes_sections_name_every_field(name: str) -> None:
 
 
 def test_public_methods_of_the_forest_are_described() -> None:
-    methods = dict(inspect.getmembers(ruzhash_cv.RuzHashForest, inspect.isfunction))
+    methods = dict(inspect.getmembers(paper.RuzHashForest, inspect.isfunction))
     assert [name for name, method in methods.items() if not name.startswith("_") and not method.__doc__] == []
 
 

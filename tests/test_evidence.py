@@ -13,7 +13,7 @@ from scipy import stats
 from stage_cases import in_pixels, mismatches
 
 from ruzhash_cv.evidence import candidates, count_weights, evidence, meaningful, radius_indices, rules_of
-from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
+from ruzhash_cv.models import FundamentalMatrices, Homographies, TwoViewFamily
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.parameters import PARAMETERS
 from ruzhash_cv.sampling import Problem

@@ -38,6 +38,7 @@ def measures(output: str) -> dict[str, float]:
     return {name: float(value) for name, value in re.findall(r"(AUC|precision|recall|F1) ([\d.]+)", output)}
 
 
+@pytest.mark.slow
 def test_replace_ransac_loses_fewer_matches_than_ransac() -> None:
     printed = run("replace_ransac.py")
     lost = [int(count) for count in re.findall(r"true ones lost +(\d+)", printed)]
@@ -56,6 +57,7 @@ def test_a_name_that_does_not_exist_ends_in_one_line(script: str, name: str, mes
     assert "Traceback" not in stderr
 
 
+@pytest.mark.slow
 def test_adelaidermf_judges_labelled_matches_and_draws_them(adelaidermf_home: Path, tmp_path: Path) -> None:
     out = tmp_path / "barrsmith.png"
     printed = run("adelaidermf.py", "barrsmith", "-o", str(out), data=adelaidermf_home)
@@ -64,12 +66,14 @@ def test_adelaidermf_judges_labelled_matches_and_draws_them(adelaidermf_home: Pa
     assert cv2.imread(str(out)) is not None
 
 
+@pytest.mark.slow
 def test_adelaidermf_judges_fresh_matches(adelaidermf_home: Path) -> None:
     printed = run("adelaidermf.py", "cubechips", "--features", "orb", data=adelaidermf_home)
     assert "cubechips, orb matches" in printed
     assert measures(printed)["recall"] > 0.8
 
 
+@pytest.mark.slow
 def test_known_cameras_give_the_pose_of_the_second_photo() -> None:
     printed = run("known_cameras.py")
     assert re.search(r"motion 0 +essential ", printed)
@@ -79,6 +83,7 @@ def test_known_cameras_give_the_pose_of_the_second_photo() -> None:
     assert float(x[1]) < -0.9  # the second photo is from further right
 
 
+@pytest.mark.slow
 def test_a_fisheye_and_a_360_degree_image_share_a_motion() -> None:
     printed = run("fisheye_and_360.py")
     kept, wrong = map(float, re.findall(r"([\d.]+)% of the", printed))
@@ -87,6 +92,7 @@ def test_a_fisheye_and_a_360_degree_image_share_a_motion() -> None:
     assert max(map(float, re.findall(r"is ([\d.]+) degrees off", printed))) < 0.3
 
 
+@pytest.mark.slow
 def test_stitching_keeps_at_least_the_inliers_opencv_does() -> None:
     if int(cv2.__version__.split(".")[0]) < 5:
         pytest.skip("needs OpenCV 5")
@@ -96,14 +102,18 @@ def test_stitching_keeps_at_least_the_inliers_opencv_does() -> None:
     assert all(int(now) > 0.95 * int(before) for matches, before, now in counts if int(matches) > 50)
 
 
-def test_video_finds_both_movers_beside_the_camera_s_motion() -> None:
-    printed = run("video.py")
-    steps = re.findall(r"(\d+) corners, camera (\d+), movers \[(\d+), (\d+)", printed)
+@pytest.mark.slow
+def test_video_finds_movers_beside_the_camera_s_motion() -> None:
+    """In one of the three steps both movers may be planes of one motion."""
+    steps = re.findall(r"(\d+) corners, camera (\d+), movers \[(.+)\]", run("video.py"))
+    movers = [[int(size) for size in sizes.split(", ")] for *_, sizes in steps]
     assert len(steps) == 3
-    # OpenCV 4 writes the pages in other letters, and its clip leaves the second mover fewer corners.
-    assert all(int(camera) > 0.7 * int(corners) and int(second) > 10 for corners, camera, _, second in steps)
+    assert all(int(camera) > 0.7 * int(corners) for corners, camera, _ in steps)
+    assert all(sum(sizes) > 20 for sizes in movers)
+    assert sum(len(sizes) > 1 for sizes in movers) >= 2
 
 
+@pytest.mark.slow
 def test_photos_become_a_reconstruction() -> None:
     pytest.importorskip("pycolmap")
     printed = run("photos_to_colmap.py")
@@ -112,6 +122,7 @@ def test_photos_become_a_reconstruction() -> None:
     assert re.search("pairs kept: (9|10) of 10", printed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "package"), [([], "pycolmap"), (["--hloc"], "h5py")], ids=["colmap", "hloc"])
 def test_a_folder_of_photos_is_matched_and_filtered(arguments: list[str], package: str) -> None:
     pytest.importorskip(package)
@@ -121,6 +132,7 @@ def test_a_folder_of_photos_is_matched_and_filtered(arguments: list[str], packag
     assert 0.3 * n_matches < kept < 0.8 * n_matches
 
 
+@pytest.mark.slow
 def test_lines_and_circles_beside_scikit_image() -> None:
     pytest.importorskip("skimage")
     printed = run("lines_and_circles.py")
@@ -129,6 +141,7 @@ def test_lines_and_circles_beside_scikit_image() -> None:
     assert "find_structures: 5 circles" in printed
 
 
+@pytest.mark.slow
 def test_the_detector_beside_scikit_learn_s() -> None:
     pytest.importorskip("sklearn")
     printed = run("scikit_learn_detector.py")
@@ -144,7 +157,7 @@ def test_readme_code_runs_and_draws_a_picture(tmp_path: Path) -> None:
     for number, side in ((1, "left"), (2, "right")):
         shutil.copy(data_folder() / f"desk{number}.jpg", tmp_path / f"{side}.jpg")
     code = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
-    code += "\nprint(len(good), int(mask.sum()), len(matches) == len(mask), result.models[0].support == len(largest))\n"
+    code += "\nprint(len(good), int(mask.sum()), len(matches) == len(mask), int(result.motions[0].mask.sum()) == len(largest))\n"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     kept, also_kept, one_per_row, own_matches = done.stdout.split()[-4:]

@@ -35,7 +35,7 @@ threading.Thread.start = refuse
 """
 WARM_UP = "from ruzhash_cv.warmup import warmup; print(warmup())"
 CALL = """
-from ruzhash_cv import transfer_error
+from ruzhash_cv.models import transfer_error
 print(transfer_error([[0.0, 0.0]], [[3.0, 4.0]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
 """
 CALLS = """
@@ -67,6 +67,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_after_a_warmup_nothing_is_compiled_and_nothing_is_added_to_the_cache(cache: Path) -> None:
     """And every kernel that Python calls is always called with the same types."""
@@ -76,6 +77,7 @@ def test_after_a_warmup_nothing_is_compiled_and_nothing_is_added_to_the_cache(ca
     assert {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_copy_of_a_filled_cache_is_used(cache: Path, tmp_path: Path) -> None:
     """As docs/install.md says for images that can only be read."""
@@ -84,7 +86,9 @@ def test_the_copy_of_a_filled_cache_is_used(cache: Path, tmp_path: Path) -> None
 
 
 def test_an_import_compiles_nothing_and_leaves_out_what_few_calls_need(tmp_path: Path) -> None:
-    few_need = "print([name for name in ('scipy.optimize', 'matplotlib', 'pooch', 'bokeh') if name in sys.modules])"
+    few_need = (
+        "print([name for name in ('scipy.optimize', 'matplotlib', 'pooch', 'tqdm', 'bokeh') if name in sys.modules])"
+    )
     assert run(f"import sys, ruzhash_cv; {few_need}", tmp_path) == ("[]", "")
     counted = "import ruzhash_cv.cli, ruzhash_cv._kernels as k; print(len(k.KERNELS) > 30, k.n_compiled())"
     assert run(counted, tmp_path) == ("True 0", "")

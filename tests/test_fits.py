@@ -11,10 +11,11 @@ from scipy.stats import chi2
 from stage_cases import in_pixels
 from two_views import MAKE, H, beside, motion, plane
 
-from ruzhash_cv import filter_points, transfer_error
-from ruzhash_cv.families import FundamentalMatrices, Homographies, TwoViewFamily
+from ruzhash_cv import filter_points
 from ruzhash_cv.fits import noise_scales, refine, refit
+from ruzhash_cv.models import FundamentalMatrices, Homographies, TwoViewFamily, transfer_error
 from ruzhash_cv.parameters import PARAMETERS
+from ruzhash_cv.printing import table
 
 BOTH = Homographies(), FundamentalMatrices()
 both = pytest.mark.parametrize("family", BOTH, ids=lambda family: family.name)
@@ -163,9 +164,9 @@ def test_a_plane_beside_a_stronger_one_is_fitted_without_its_matches(seed: int) 
     points2[300:360] += [12.0, 4.0] + 0.08 * (points1[300:360] - 175.0)
     points2[:360] += rng.normal(0, 0.05, (360, 2))
     points2[360:] = rng.uniform(0, 600, (100, 2))
-    models = [model for model in filter_points(points1, points2).models if model.kind == "homography"]
-    assert [model.support for model in models] == [300, 60]
-    assert max(model.noise_scale for model in models) < 0.1
+    planes = [row for row in table(filter_points(points1, points2)) if row.kind == "homography"]
+    assert [row.n_matches for row in planes] == [300, 60]
+    assert max(row.structure.noise_scale for row in planes) < 0.1
 
 
 # Division
@@ -176,19 +177,19 @@ def test_a_plane_beside_a_stronger_one_is_fitted_without_its_matches(seed: int) 
 def test_neighbouring_planes_have_a_label_each(step: float, slope: float, seed: int) -> None:
     points1, points2, right = beside(step, slope, seed)
     result = filter_points(points1, points2, rng=seed)
-    planes = [item for item, model in enumerate(result.models) if model.kind == "homography"]
+    planes = [row.structure for row in table(result) if row.kind == "homography"]
     assert len(planes) == 2
-    assert max(model.tolerance for model in result.models) < 8.0
-    if np.mean(result.labels[:200][right] == planes[0]) > 0.5:
+    assert max(row.structure.tolerance for row in table(result)) < 8.0
+    if np.mean(planes[0].mask[:200][right]) > 0.5:
         right = ~right
-    assert np.mean(result.labels[:200] == np.where(right, planes[1], planes[0])) > 0.96
+    assert np.mean(np.where(right, planes[1].mask[:200], planes[0].mask[:200])) > 0.96
     exact = [points[:200] for points in beside(step, slope, seed, noise=0.0)[:2]]
-    errors = transfer_error(*exact, result.models[planes[0]].matrix)
+    errors = transfer_error(*exact, planes[0].matrix)
     assert min(np.median(errors[right]), np.median(errors[~right])) < 0.5
 
 
 @pytest.mark.parametrize("noise", [3.0, 5.0])
 def test_a_noisy_plane_stays_one(noise: float) -> None:
     for seed in range(3):
-        (model,) = filter_points(*beside(0.0, 0.0, seed, noise)[:2], rng=seed).models
+        (model,) = filter_points(*beside(0.0, 0.0, seed, noise)[:2], rng=seed).motions
         assert model.tolerance > 12.0

@@ -30,7 +30,6 @@ from hostile import (
     draws,
     matched,
     matches_of,
-    name_of,
     picture_of,
     points_of,
     preference_rows,
@@ -40,11 +39,11 @@ from hypothesis import HealthCheck, given, settings
 from two_views import plane
 
 import ruzhash_cv as rc
-from ruzhash_cv import cli, paper
-from ruzhash_cv.families import Circles, Lines
-from ruzhash_cv.pipelines import pair_seed
+from ruzhash_cv import cli, models, paper
+from ruzhash_cv.models import Circles, Lines
 from ruzhash_cv.pipelines.features import read_image
 from ruzhash_cv.pipelines.files import UnusableFile
+from ruzhash_cv.printing import table
 
 EXAMPLES = int(os.environ.get("HOSTILE_EXAMPLES", 8))
 hostile = settings(
@@ -72,22 +71,32 @@ def filter_options(draw: Draw) -> dict[str, Any]:
 
 def check_result(result: rc.FilterResult, n: int) -> None:
     """Assert that a result is what its documentation says."""
-    mask, scores, p, labels = result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, result.labels
+    mask, scores, p, labels = (
+        result.inlier_mask,
+        result.anomaly_scores,
+        result.inlier_probabilities,
+        result.motion_labels,
+    )
     for array, dtype in ((mask, bool), (scores, float), (p, float), (labels, np.int64)):
         assert type(array) is np.ndarray
         assert (array.shape, array.dtype) == ((n,), dtype)
     assert ((scores > 0) & (scores <= 1)).all()
     assert ((p >= 0) & (p <= 1)).all()
-    assert ((labels >= -1) & (labels < len(result.models))).all()
+    assert ((labels >= -1) & (labels < len(result.motions))).all()
     assert mask[labels >= 0].all()
     assert (result.reason is None) == bool(mask.any())
-    for item, model in enumerate(result.models):
-        scale = model.matrix[2, 2] if model.kind == "homography" else np.linalg.norm(model.matrix)
+    for row in table(result):
+        model = row.structure
+        scale = model.matrix[2, 2] if row.kind == "homography" else np.linalg.norm(model.matrix)
         assert abs(scale - 1) < 1e-6 or abs(np.linalg.norm(model.matrix) - 1) < 1e-6
-        assert model.support == np.isin(labels, [item, *model.parts]).sum()
-        assert np.isfinite([model.tolerance, model.noise_scale, model.evidence]).all()
+        assert (model.mask.shape, model.mask.dtype) == ((n,), bool)
+        assert np.isfinite([model.tolerance, model.noise_scale]).all()
         assert model.tolerance > 0
         assert model.noise_scale >= 0
+    for item, motion in enumerate(result.motions):
+        assert (motion.mask == (labels == item)).all()
+        assert all((plane.mask <= motion.mask).all() for plane in motion.planes)
+        assert np.isfinite(motion.evidence)
 
 
 # The functions
@@ -219,7 +228,7 @@ def residuals(function: Callable[..., Any], draw: Draw) -> None:
 
 def ruzhash(draw: Draw) -> None:
     n, m, n_hashes = draw.pick([0, 1, 40, 300]), draw.pick([1, 2, 7, 60]), draw.integer(1, 2, 20)
-    hashes = rc.ruzhash(preference_rows(draw, n, m), n_hashes=n_hashes, **draw.some(rng=draw.seed()))
+    hashes = paper.ruzhash(preference_rows(draw, n, m), n_hashes=n_hashes, **draw.some(rng=draw.seed()))
     assert (hashes.shape, hashes.dtype) == ((n, n_hashes), np.int64)
     assert ((hashes >= -1) & (hashes < m)).all()
 
@@ -260,7 +269,7 @@ def draw_picture(function: Callable[..., Any], draw: Draw) -> None:
 def drawn_result(draw: Draw) -> tuple[Any, ...]:
     points1, points2 = both_points(draw, SIZES[:-3])
     result = rc.filter_points(points1, points2)
-    result = draw.option((result,), (None, result.inlier_mask, result.labels))
+    result = draw.option((result,), (None, result.inlier_mask, result.motion_labels))
     return picture_of(draw), points1, picture_of(draw), points2, None, result
 
 
@@ -292,10 +301,10 @@ FUNCTIONS: dict[str, Callable[[Draw], None]] = {
     "camera_pose": camera_pose,
     "as_correspondences": as_correspondences,
     "select_matches": select_matches,
-    "transfer_error": functools.partial(residuals, rc.transfer_error),
-    "sampson_distance": functools.partial(residuals, rc.sampson_distance),
+    "transfer_error": functools.partial(residuals, models.transfer_error),
+    "sampson_distance": functools.partial(residuals, models.sampson_distance),
     "ruzhash": ruzhash,
-    "RuzHashForest": functools.partial(forest, rc.RuzHashForest),
+    "RuzHashForest": functools.partial(forest, paper.RuzHashForest),
     "VoronoiForest": functools.partial(forest, paper.VoronoiForest),
     "draw_matches": functools.partial(draw_picture, rc.draw_matches),
     "draw_scores": functools.partial(draw_picture, rc.draw_scores),
@@ -411,18 +420,6 @@ def test_a_spoilt_colmap_database_is_refused_in_one_line_or_filtered(draw: Draw)
         done = in_one_line(path, lambda: colmap.verify(path, n_jobs=1, progress=False))
     assert done is not None or content != database(), "a whole database was refused"
     assert done is None or done.pairs + done.skipped <= 3
-
-
-@hostile
-@given(draw=draws())
-def test_equal_keys_have_equal_seeds_and_others_do_not(draw: Draw) -> None:
-    def key(depth: int = 0) -> Any:
-        plain = int(draw.rng.integers(-5, 5)), HUGE, name_of(draw), b"ab", Path("a") / "b"
-        return draw.pick([*plain, tuple(key(depth + 1) for _ in range(3 - depth)) if depth < 3 else 0])
-
-    one, other = key(), key()
-    assert (pair_seed(one, 1) == pair_seed(other, 1)) == (one == other)
-    assert pair_seed(one, 1) != pair_seed(one, 2)
 
 
 WORDS = ["--threshold", "--model", "auto", "-o", "x.png", "--n-jobs", "0", "1e400", "-1", "--rng", "nan", "--report", "r.csv",

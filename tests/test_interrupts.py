@@ -20,7 +20,7 @@ from public_calls import calls, points
 import ruzhash_cv as rc
 from ruzhash_cv import _kernels, warmup
 from ruzhash_cv._kernels import uninterrupted
-from ruzhash_cv.families import Homographies
+from ruzhash_cv.models import Homographies
 
 
 @pytest.fixture(autouse=True)
@@ -176,6 +176,7 @@ def work() -> None:
         print(outcome if functions["filter_points"]() == expected else "other results", flush=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends SIGINT to the whole console")
 def test_random_interruptions_raise_keyboard_interrupt_and_leave_the_process_usable() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from posed_views import FLOOR, POSE, TURN, WALL, filtered, on_plane, turned, views
+from result_rows import structures
 from stage_cases import in_pixels, mismatches
 from two_views import plane
 
@@ -45,9 +46,8 @@ def test_a_match_is_kept_and_labelled_if_it_is_more_probable_than_not(scene: str
     result = result_of(scene, threshold)
     assert ((result.inlier_probabilities >= 0.0) & (result.inlier_probabilities <= 1.0)).all()
     np.testing.assert_array_equal(result.inlier_mask, result.inlier_probabilities > 0.5)
-    np.testing.assert_array_equal(result.inlier_mask, result.labels >= 0)
-    support = np.bincount(result.motion_labels + 1, minlength=len(result.motions) + 1)[1:]
-    assert [motion.support for motion in result.motions] == support.tolist()
+    np.testing.assert_array_equal(result.inlier_mask, result.motion_labels >= 0)
+    assert all((plane.mask <= motion.mask).all() for motion in result.motions for plane in motion.planes)
 
 
 @pytest.mark.parametrize("scene", SCENES)
@@ -64,7 +64,7 @@ def test_a_threshold_leaves_models_and_scores_as_they_are(scene: str) -> None:
     assert sorted(model.matrix.tolist() for model in one.motions) == sorted(
         model.matrix.tolist() for model in other.motions
     )
-    assert {model.tolerance for model in other.models} <= {2.0}
+    assert {model.tolerance for model in structures(other)} <= {2.0}
 
 
 @pytest.mark.parametrize("n_wrong", [40, 400])

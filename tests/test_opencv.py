@@ -11,7 +11,8 @@ import pytest
 from drawn_scenes import facade_scene, plane_scene, rigid_scene
 from rendering import Correspondences, draw_correspondences
 
-from ruzhash_cv import filter_points, find_fundamental_matrix, find_homography, sampson_distance, transfer_error
+from ruzhash_cv import filter_points, find_fundamental_matrix, find_homography
+from ruzhash_cv.models import sampson_distance, transfer_error
 from ruzhash_cv.opencv import ROBUST_METHODS
 
 FINDERS = (find_homography, find_fundamental_matrix)
@@ -182,6 +183,7 @@ def test_the_model_is_one_plane_alone() -> None:
     assert np.median(transfer_error(pair.points1, pair.points2, model)[pair.labels == own]) < 2.0
 
 
+@pytest.mark.slow
 @each_finder
 def test_the_model_is_about_as_accurate_as_a_fit_to_the_true_matches(find: Finder) -> None:
     """In the geometric mean over scenes; beside OpenCV's least squares on the matches that are known to be true."""
@@ -250,7 +252,7 @@ def test_a_photograph_of_a_finer_scan_has_its_plane(scale: float) -> None:
         assert find_homography(scan, photo)[1][:60].mean() > 0.95
         for pair in ((scan, photo), (photo, scan)):
             result = filter_points(*pair, threshold=3.0)
-            assert result.models[0].kind == "homography"
+            assert result.motions[0].kind == "homography"
             assert result.inlier_mask[:60].mean() > 0.95
             assert result.inlier_mask[60:].mean() < 0.2
 
@@ -268,7 +270,7 @@ def test_each_image_may_have_a_pixel_of_its_unit(degrees: float) -> None:
         assert mask.ravel()[~true].mean() < 0.1
     result = filter_points(points1, where, pixel=pixel)
     assert (result.inlier_mask == true).mean() > 0.97
-    assert result.models[0].noise_scale == pytest.approx(0.3 * degrees, rel=0.3)
+    assert result.motions[0].noise_scale == pytest.approx(0.3 * degrees, rel=0.3)
     assert find_fundamental_matrix(points1, where, pixel=pixel)[1][:60].mean() > 0.95
     if degrees < 1e-3:
         assert "all points of the second image lie within 0.0" in str(filter_points(points1, where).reason)
@@ -372,6 +374,7 @@ def test_points_that_agree_on_nothing_give_no_model(find: Finder) -> None:
     assert well_formed(model, mask, 100)
 
 
+@pytest.mark.slow
 def test_few_sets_of_random_matches_get_a_fundamental_matrix() -> None:
     """As documented: about one in twenty. Of 40 sets 8 or more have one with a probability of 0.1 percent."""
     crowds = (np.random.default_rng([80, seed]).uniform(0, 500, (2, 80, 2)) for seed in range(40))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from many_pairs import digest
 from posed_views import FLOOR, WALL, on_plane, views
+from result_rows import structures
 from stage_cases import mismatches
 from two_views import beside, motion, one_window_off, plane, shifted_along_lines, two_planes
 
@@ -155,6 +156,6 @@ def test_scales_and_radii_follow_from_the_numbers() -> None:
 @pytest.mark.parametrize("unit", [1.5, 3.0, 6.0])
 def test_tolerances_are_noise_scales_and_these_at_least_a_share_of_the_unit(unit: float) -> None:
     parameters = replace(PARAMETERS, unit=unit)
-    models = [model for at in range(3) for model in result_of(at, parameters).models]
+    models = [model for at in range(3) for model in structures(result_of(at, parameters))]
     noise = np.maximum([model.noise_scale for model in models], parameters.least_noise * unit)
     np.testing.assert_allclose([model.tolerance for model in models], parameters.tolerance_scales * noise)

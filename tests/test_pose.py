@@ -20,7 +20,8 @@ from posed_views import (
     views,
 )
 
-from ruzhash_cv import filter_points, sampson_distance
+from ruzhash_cv import filter_points
+from ruzhash_cv.models import sampson_distance
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -2,51 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ruzhash_cv import FilterResult, Structure, filter_points, printing
+from ruzhash_cv import FilterResult, Motion, Plane, filter_points, printing
 
 POINTS = np.random.default_rng(0).uniform(0, 500, (60, 2))
 
 
-def plane(**changed: Any) -> Structure:
-    known = {"kind": "homography", "support": 2, "tolerance": 3.25, "noise_scale": 0.8, "evidence": 90.0}
-    return Structure(np.eye(3), **{**known, **changed})  # type: ignore[arg-type]
+def mask(start: int, stop: int, n: int = 310) -> np.ndarray:
+    return (np.arange(n) >= start) & (np.arange(n) < stop)
+
+
+def motion(of: np.ndarray, **changed: Any) -> Motion:
+    known = {"kind": "homography", "tolerance": 3.25, "noise_scale": 0.8, "evidence": 90.0}
+    return Motion(np.eye(3), mask=of, **{**known, **changed})  # type: ignore[arg-type]
 
 
 def result(**changed: Any) -> FilterResult:
     """Return a result of three matches, two of them of one plane."""
-    arrays = (
-        np.array([True, True, False]),
-        np.array([0.3, np.nan, 0.8]),
-        np.full(3, 0.5),
-        np.array([0, 0, -1]),
-        np.ones(3, bool),
-    )
-    return replace(FilterResult(*arrays, models=(plane(),)), **changed)
+    arrays = np.array([True, True, False]), np.array([0.3, np.nan, 0.8]), np.full(3, 0.5), np.ones(3, bool)
+    return replace(FilterResult(*arrays, motions=(motion(mask(0, 2, 3)),)), **changed)
 
 
-UNDECIDED = result(inlier_mask=np.zeros(3, bool), models=(), reason="3 distinct matches, at least <8> are needed")
-#: A motion seen on two surfaces, another one seen on none, and a watermark.
+UNDECIDED = result(inlier_mask=np.zeros(3, bool), motions=(), reason="3 distinct matches, at least <8> are needed")
+PLANES = tuple(Plane(np.eye(3), of, 0.8, 3.25) for of in (mask(0, 120), mask(120, 140)))
+#: A motion with two planes, another one without, and a watermark.
 SCENE = result(
-    labels=np.array([0, 2, 1, 3, 4]),
-    inlier_mask=np.ones(300, bool),
+    inlier_mask=mask(0, 300),
     has_match=np.ones(310, bool),
-    models=(
-        plane(kind="fundamental", support=200, tolerance=1.25, noise_scale=0.4, evidence=1234.5, parts=(1, 2)),
-        plane(support=120),
-        plane(support=20, evidence=9.996),
-        plane(support=90, tolerance=0.5, noise_scale=0.1, evidence=50.0),
-        plane(support=10, stationary=True),
+    motions=(
+        motion(mask(0, 200), kind="fundamental", tolerance=1.25, noise_scale=0.4, evidence=1234.5, planes=PLANES),
+        motion(mask(200, 290), tolerance=0.5, noise_scale=0.1, evidence=9.996),
+        motion(mask(290, 300), stationary=True),
     ),
 )
 
 
-def test_a_result_prints_counts_and_the_table_of_structures() -> None:
+def test_a_result_prints_counts_and_the_table_of_motions_and_planes() -> None:
     assert str(SCENE).splitlines() == [
         "matches 310",
         "kept    300",
@@ -54,23 +51,24 @@ def test_a_result_prints_counts_and_the_table_of_structures() -> None:
         "evidence 1230",
         "structure    kind         matches   share  tolerance     noise  evidence",
         "motion 0     fundamental      200  66.7 %    1.25 px  0.400 px      1230",
-        "  surface 1  homography       120    40 %    3.25 px  0.800 px      90.0",
-        "  surface 2  homography        20  6.67 %    3.25 px  0.800 px      10.0",
-        "motion 1     homography        90    30 %   0.500 px  0.100 px      50.0",
+        "  plane 0.0  homography       120    40 %    3.25 px  0.800 px",
+        "  plane 0.1  homography        20  6.67 %    3.25 px  0.800 px",
+        "motion 1     homography        90    30 %   0.500 px  0.100 px      10.0",
         "motion 2     homography        10  3.33 %    3.25 px  0.800 px      90.0  stationary",
     ]
 
 
-def test_motions_are_the_models_that_are_no_parts() -> None:
-    assert SCENE.motions == tuple(SCENE.models[item] for item in (0, 3, 4))
-    assert SCENE.motion_labels.tolist() == [0, 0, 0, 1, 2]
+def test_labels_are_those_of_motions_and_each_row_holds_what_is_on_none_of_its_planes() -> None:
+    assert SCENE.motion_labels.tolist() == 200 * [0] + 90 * [1] + 10 * [2] + 10 * [-1]
+    labels = printing.row_labels(printing.table(SCENE), 310)
+    assert labels.tolist() == 120 * [1] + 20 * [2] + 60 * [0] + 90 * [3] + 10 * [4] + 10 * [-1]
 
 
 def test_a_notebook_shows_the_same_table() -> None:
     html = SCENE._repr_html_()
-    assert html.startswith("<p>300 of 310 matches kept, 5 structures</p><table>")
+    assert html.startswith("<p>300 of 310 matches kept, 3 motions</p><table>")
     rows = html.split("<tr>")[2:]
-    texts = [row.replace("&nbsp;", " ").replace("<td>", "").split("</td>")[:-1] for row in rows]
+    texts = [re.findall(r"<td[^>]*>(.*?)</td>", row.replace("&nbsp;", " ")) for row in rows]
     assert texts == [list(row.cells()) for row in printing.table(SCENE)]
     assert UNDECIDED._repr_html_() == f"<p>{printing.headline(UNDECIDED)}</p>".replace("<8>", "&lt;8&gt;")
 
@@ -78,16 +76,16 @@ def test_a_notebook_shows_the_same_table() -> None:
 def test_the_table_of_a_filtered_pair_counts_its_matches() -> None:
     apart = np.where(POINTS[:, :1] < 250, 0.5 * POINTS, POINTS + [60.0, -20.0])
     given = filter_points(POINTS, apart)
-    rows = [row for row in printing.table(given) if not row.is_part]
-    assert [row.structure.support for row in rows] == np.bincount(given.motion_labels + 1, minlength=1)[1:].tolist()
+    rows = [row for row in printing.table(given) if not row.is_plane]
+    assert [row.n_matches for row in rows] == np.bincount(given.motion_labels + 1, minlength=1)[1:].tolist()
     assert sum(row.share for row in rows) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
     ("given", "shown"),
     [
-        (result(), "2 of 3 matches kept, 1 structure"),
-        (result(models=()), "2 of 3 matches kept, 0 structures"),
+        (result(), "2 of 3 matches kept, 1 motion"),
+        (result(motions=()), "2 of 3 matches kept, 0 motions"),
         (UNDECIDED, "0 of 3 matches kept: 3 distinct matches, at least <8> are needed"),
     ],
 )
@@ -102,7 +100,7 @@ def test_a_result_that_decided_nothing_prints_the_reason() -> None:
 def test_rows_without_a_match_are_not_flagged() -> None:
     one_missing = result(has_match=np.array([True, True, False]))
     assert str(one_missing).splitlines()[:4] == ["rows    3", "matches 2", "kept    2", "flagged 0"]
-    assert repr(one_missing) == "<FilterResult: 2 of 2 matches kept, 1 structure>"
+    assert repr(one_missing) == "<FilterResult: 2 of 2 matches kept, 1 motion>"
     counts = printing.as_dict(one_missing)
     assert [counts[name] for name in ("rows", "matches", "kept", "flagged")] == [3, 2, 2, 0]
 
@@ -121,7 +119,7 @@ def test_numbers_print_with_three_significant_digits(value: float, printed: str)
 
 def test_results_with_the_same_entries_are_equal_however_long_they_took() -> None:
     assert result() == result() == result(seconds={"total": 1.0})
-    assert all(result() != other for other in (UNDECIDED, None, 3, "kept", plane()))
+    assert all(result() != other for other in (UNDECIDED, None, 3, "kept", SCENE.motions[0]))
     with pytest.raises(TypeError, match="unhashable"):
         hash(result())
 
@@ -131,12 +129,10 @@ def test_results_with_the_same_entries_are_equal_however_long_they_took() -> Non
     [
         {"inlier_mask": np.array([True, False, False])},
         {"anomaly_scores": np.array([0.3, 0.1, 0.8])},
-        {"labels": np.array([0, 0])},
         {"has_match": np.array([True, True, False])},
-        {"models": (plane(support=121),)},
-        {"models": (plane(), plane())},
+        {"motions": (motion(mask(0, 1, 3)),)},
+        {"motions": (motion(mask(0, 2, 3)), motion(mask(0, 0, 3)))},
         {"reason": "none"},
-        {"n_models": 3},
     ],
 )
 def test_results_that_differ_in_an_entry_are_not_equal(changed: dict[str, object]) -> None:

@@ -14,15 +14,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from result_rows import labels
 
 import ruzhash_cv as rc
+from ruzhash_cv import models, paper
 from ruzhash_cv.paper import VoronoiForest
 
 Array = np.ndarray[Any, Any]
 few = settings(derandomize=True, max_examples=int(os.environ.get("PROPERTY_EXAMPLES", 8)), deadline=None)
 many = settings(derandomize=True, max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
-forests = [rc.RuzHashForest, VoronoiForest]
+forests = [paper.RuzHashForest, VoronoiForest]
 OPTIONS: tuple[dict[str, Any], ...] = (
     *({}, {}, {"model": "homography"}, {"model": "fundamental"}, {"threshold": 3.0}, {"rng": 2**40}),
     {"false_discovery_rate": 0.05},
@@ -51,7 +53,7 @@ def filtered(pairs: Array, **options: Any) -> rc.FilterResult:
 
 
 def arrays_of(result: rc.FilterResult) -> list[Array]:
-    return [result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, result.labels]
+    return [result.inlier_mask, result.anomaly_scores, result.inlier_probabilities, labels(result)]
 
 
 # What changes no bit. Each returns other matches, other options, and the row of each old match among the new ones.
@@ -112,6 +114,7 @@ def test_the_same_bits(change: Callable[..., Changed], seed: int, options: dict[
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "move",
     [
@@ -130,21 +133,6 @@ def test_turned_mirrored_and_exchanged_images_change_few_verdicts(move: Callable
     assert np.mean(agree) > 0.95
 
 
-@few
-@given(seeds)
-def test_filter_matches_is_filter_points_of_the_matched_points(seed: int) -> None:
-    pairs = scene(np.random.default_rng(seed))
-    n = len(pairs)
-    order = np.random.default_rng(seed).permutation(n)
-    matches = [cv2.DMatch(int(i), int(i), 0.1) for i in order]
-    mask = rc.filter_matches(pairs[:, :2], pairs[:, 2:], matches)
-    assert mask.tobytes() == filtered(pairs).inlier_mask[order].tobytes()
-    kept = rc.select_matches(matches, mask)
-    assert [match.queryIdx for match in kept] == order[mask].tolist()
-    corresponding = rc.as_correspondences(pairs[:, :2], pairs[:, 2:], matches)
-    assert (np.hstack([corresponding.points1, corresponding.points2]) == pairs[order]).all()
-
-
 # Samples, models, residuals
 
 
@@ -155,11 +143,11 @@ def test_residuals_are_those_of_the_swapped_images_and_the_turned_model(seed: in
     first, second = rng.uniform(0, 500, (2, 20, 2))
     F = rng.normal(0, 1, (3, 3))
     H = np.eye(3) + rng.normal(0, 1e-4, (3, 3))
-    there, back = rc.sampson_distance(first, second, F), rc.sampson_distance(second, first, F.T)
+    there, back = models.sampson_distance(first, second, F), models.sampson_distance(second, first, F.T)
     np.testing.assert_allclose(there, back, rtol=1e-9)
-    there, back = rc.transfer_error(first, second, H), rc.transfer_error(second, first, np.linalg.inv(H))
+    there, back = models.transfer_error(first, second, H), models.transfer_error(second, first, np.linalg.inv(H))
     np.testing.assert_allclose(there, back, rtol=1e-6)
-    assert (rc.sampson_distance(first, second, 8 * F) == rc.sampson_distance(first, second, F)).all()
+    assert (models.sampson_distance(first, second, 8 * F) == models.sampson_distance(first, second, F)).all()
 
 
 # Preference space
@@ -170,7 +158,7 @@ def test_residuals_are_those_of_the_swapped_images_and_the_turned_model(seed: in
 def test_hashes_are_components_of_their_rows_and_alike_for_like_rows(seed: int, n_hashes: int) -> None:
     rows = preferences(seed, 12)
     rows[6:] = rows[:6]
-    hashes = rc.ruzhash(rows, n_hashes=n_hashes, rng=seed)
+    hashes = paper.ruzhash(rows, n_hashes=n_hashes, rng=seed)
     assert (hashes.shape, hashes.dtype) == ((12, n_hashes), np.int64)
     assert (hashes[:6] == hashes[6:]).all()
     found = hashes >= 0

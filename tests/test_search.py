@@ -12,14 +12,16 @@ from drawn_scenes import desk_scene, plane_scene, rigid_scene
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rendering import draw_correspondences
-from stage_cases import mismatches
+from result_rows import structures
+from stage_cases import matches_of, mismatches
 from two_views import motion, plane
 
 from ruzhash_cv import FilterResult, filter_points
 from ruzhash_cv.evidence import MAX_STRUCTURES
 from ruzhash_cv.filtering import Options, families_of, run
 from ruzhash_cv.parameters import PARAMETERS, Parameters
-from ruzhash_cv.search import best_first
+from ruzhash_cv.sampling import REJECTIONS, Problem, decoys_of_matches
+from ruzhash_cv.search import Tried, best_first, search
 
 MODELS = "auto", "homography", "fundamental"
 each_model = pytest.mark.parametrize("model", MODELS)
@@ -27,6 +29,12 @@ each_model = pytest.mark.parametrize("model", MODELS)
 
 def filtered(data: np.ndarray, model: str = "auto", parameters: Parameters = PARAMETERS, seed: int = 0) -> FilterResult:
     return run(data[:, :2], data[:, 2:], families_of(model), parameters, Options(), np.random.default_rng(seed))
+
+
+def tried(data: np.ndarray, model: str) -> Tried:
+    """Return what the search tries on matches (n, 4)."""
+    rng, matches = np.random.default_rng(0), matches_of(data)
+    return search(Problem(matches, decoys_of_matches(matches, PARAMETERS, rng), families_of(model), PARAMETERS), rng)[2]
 
 
 # What is found
@@ -37,7 +45,7 @@ def filtered(data: np.ndarray, model: str = "auto", parameters: Parameters = PAR
 def test_one_structure_is_found_among_mismatches(scene: Callable, kind: str, rate: float) -> None:
     drawn = draw_correspondences(scene(rng=1), 300, mismatch_rate=rate, noise=0.5, rng=2)
     result = filter_points(drawn.points1, drawn.points2)
-    assert result.models[0].kind == kind
+    assert result.motions[0].kind == kind
     assert result.inlier_mask[drawn.labels > 0].mean() > 0.9
     assert result.inlier_mask[drawn.labels == 0].mean() < 0.1
 
@@ -92,7 +100,7 @@ def test_a_plane_of_one_match_in_twenty_takes_several_rounds() -> None:
 
 def test_a_plane_without_mismatches_takes_one_round_and_no_motion() -> None:
     for model in ("homography", "auto"):
-        assert filtered(plane(300, 0.5), model).n_models <= PARAMETERS.plane_samples
+        assert tried(plane(300, 0.5), model).n_models <= PARAMETERS.plane_samples
 
 
 # What it costs at most
@@ -110,11 +118,11 @@ def crowd(n: int) -> np.ndarray:
 @pytest.mark.parametrize("make", [mismatches, crowd], ids=["mismatches", "crowding mismatches"])
 @pytest.mark.parametrize("n", [12, 1024])
 def test_hard_matches_cost_no_more_models_than_all_rounds_have(make: Callable, n: int, model: str) -> None:
-    result = filtered(make(n), model)
+    data = make(n)
     # Each round draws as many samples as all before it; of seven points there may be three fundamental matrices.
     n_first = min(PARAMETERS.plane_samples, n) + 3 * min(PARAMETERS.motion_samples, n)
-    assert 0 < result.n_models <= n_first * 2 ** (PARAMETERS.max_rounds - 1)
-    assert len(result.models) <= MAX_STRUCTURES
+    assert 0 < tried(data, model).n_models <= n_first * 2 ** (PARAMETERS.max_rounds - 1)
+    assert len(structures(filtered(data, model))) <= MAX_STRUCTURES
 
 
 # If there is nothing to find
@@ -122,7 +130,7 @@ def test_hard_matches_cost_no_more_models_than_all_rounds_have(make: Callable, n
 
 @each_model
 def test_points_that_agree_on_nothing_hold_no_structure(model: str) -> None:
-    n_found = [len(filtered(mismatches(150, seed), model).models) for seed in range(6)]
+    n_found = [len(filtered(mismatches(150, seed), model).motions) for seed in range(6)]
     # Less than one false alarm is expected in each.
     assert np.mean(n_found) < 0.5
 
@@ -143,12 +151,12 @@ def test_degenerate_points_give_no_structure_and_no_warning(name: str, model: st
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = filtered(np.hstack([points, points + [7.0, 3.0]]), model)
-    assert all(np.isfinite(structure.matrix).all() for structure in result.models)
+    assert all(np.isfinite(structure.matrix).all() for structure in structures(result))
     assert ((result.anomaly_scores > 0) & (result.anomaly_scores <= 1)).all()
     if name not in ("a line", "eight points"):
-        assert len(result.models) == 0
+        assert len(result.motions) == 0
     if name == "a line" and model == "homography":
-        assert result.degenerate_samples["collinear"] > 0
+        assert tried(np.hstack([points, points + [7.0, 3.0]]), model).rejected[REJECTIONS.index("collinear")] > 0
 
 
 def test_matches_beyond_those_searched_are_scored_as_the_others_are() -> None:

@@ -17,9 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from ruzhash_cv import RuzHashForest
-from ruzhash_cv.families import Circles, Lines
-from ruzhash_cv.paper import embed_preferences
+from ruzhash_cv.models import Circles, Lines
+from ruzhash_cv.paper import RuzHashForest, embed_preferences
 from ruzhash_cv.sklearn import PreferenceIsolationForest
 
 Array = np.ndarray
@@ -91,7 +90,7 @@ def test_a_clone_and_a_pickle_score_the_same() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(detector)).score_samples(points), scores)
 
 
-def test_a_forest_of_preferences_takes_the_place_of_the_forms_that_are_gone() -> None:
+def test_a_forest_of_preferences_scores_as_the_detector_does() -> None:
     points, _ = shape()
     detector = PreferenceIsolationForest(Lines(), noise_scale=0.02, n_models=200, random_state=0).fit(points)
     residuals = np.sqrt(Lines().squared_residuals(points, detector.models_)).T

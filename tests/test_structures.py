@@ -9,7 +9,7 @@ import pytest
 from paper.problems import make_shape
 
 from ruzhash_cv import find_structures
-from ruzhash_cv.families import Circles, Lines
+from ruzhash_cv.models import Circles, Lines
 from ruzhash_cv.structures import POINT_PARAMETERS, draw_point_samples
 
 Array = np.ndarray
@@ -59,6 +59,7 @@ def test_structures_of_a_shape_are_found_and_nothing_else(name: str, family: Any
     assert result.anomaly_scores[shape.labels == -1].mean() > result.anomaly_scores[shape.labels >= 0].mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [Lines(), Circles()])
 def test_points_at_random_have_hardly_ever_a_structure(family: Any) -> None:
     """-ln NFA above 0 is expected for less than one structure in all rounds of a call; the bound is loose, so hardly any comes."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv.families import FundamentalMatrices, Homographies
+from ruzhash_cv.models import FundamentalMatrices, Homographies
 from ruzhash_cv.models.linear import unit_norm
 
 

@@ -14,8 +14,7 @@ from paper.sweep import BRANCHES, IFOREST, STEPS, read, read_means
 from paper.tables import KINDS, PHASES, mean_by, panels
 from scipy.stats import pearsonr
 
-from ruzhash_cv import ruzhash
-from ruzhash_cv.paper import METHODS, ruzicka_distance
+from ruzhash_cv.paper import METHODS, ruzhash, ruzicka_distance
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

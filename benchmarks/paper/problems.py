@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from paper.algebraic import AlgebraicFundamentalMatrices, AlgebraicHomographies
 
 from ruzhash_cv.datasets import FUNDAMENTAL_SCENES, HOMOGRAPHY_SCENES, AdelaideScene, fetch_adelaidermf
-from ruzhash_cv.families import Lines, ModelFamily
+from ruzhash_cv.models import Lines, ModelFamily
 from ruzhash_cv.paper import paper_preferences, paper_scores
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy as np
 from skimage.measure import CircleModel, LineModelND, ransac
 
 from ruzhash_cv import find_structures
-from ruzhash_cv.families import Circles, Lines
+from ruzhash_cv.models import Circles, Lines
 
 # %%
 # Four steps of a stair, 50 points each, and 200 strays. RANSAC has to be told the threshold. It returns one line.

@@ -11,9 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.manifold import MDS
 
-from ruzhash_cv import ruzhash
-from ruzhash_cv.families import Lines
-from ruzhash_cv.paper import family_preferences, paper_forest, ruzicka_distance, sample_models
+from ruzhash_cv.models import Lines
+from ruzhash_cv.paper import family_preferences, paper_forest, ruzhash, ruzicka_distance, sample_models
 
 NOISE = 0.0135
 rng = np.random.default_rng(0)

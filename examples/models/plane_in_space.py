@@ -14,8 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv import RuzHashForest
-from ruzhash_cv.paper import family_preferences, sample_models
+from ruzhash_cv.paper import RuzHashForest, family_preferences, sample_models
 
 NOISE = 0.01  # metres
 

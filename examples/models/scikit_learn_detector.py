@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from ruzhash_cv.families import Circles, Lines
+from ruzhash_cv.models import Circles, Lines
 from ruzhash_cv.sklearn import PreferenceIsolationForest
 
 rng, circles = np.random.default_rng(0), []

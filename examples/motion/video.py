@@ -3,7 +3,7 @@ Camera motion and movers in a clip
 ==================================
 
 Between two frames of a video everything moves: the picture because the camera does, some things by themselves. One call per pair of
-frames tells them apart: the largest structure is the camera's motion, every other one of some size a mover.
+frames tells them apart: the largest motion is the camera's, the others are movers.
 """
 
 import itertools
@@ -30,12 +30,11 @@ for number, (before, after) in enumerate(itertools.pairwise(frames)):
     found &= again & (np.abs(back - corners).max(axis=2) < 0.5)
     points1, points2 = (points[found.ravel() > 0].reshape(-1, 2) for points in (corners, followed))  # (n, 2), pixels
     result = filter_points(points1, points2)
-    models = sorted(enumerate(result.models), key=lambda numbered: -numbered[1].support)
-    sizes = [model.support for _, model in models]
+    sizes = [int(motion.mask.sum()) for motion in result.motions]
     print(f"frames {number}-{number + 1}: {len(points1)} corners, camera {sizes[0]}, movers {sizes[1:]}")
     axes[number].imshow(after[:, :, ::-1])
-    for (label, _), colour in zip(models, ("silver", "orange", "lime", "cyan"), strict=False):
-        lines = np.stack([points1, points2])[:, result.labels == label]
+    for motion, colour in zip(result.motions, ("silver", "orange", "lime", "cyan"), strict=False):
+        lines = np.stack([points1, points2])[:, motion.mask]
         axes[number].plot(*lines.transpose(2, 0, 1), color=colour, linewidth=1)
     axes[number].set(
         title=f"frame {number + 1}", xticks=[], yticks=[], xlim=(0, after.shape[1]), ylim=(after.shape[0], 0)

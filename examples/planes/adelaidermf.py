@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from ruzhash_cv import as_correspondences, draw_matches, filter_points, sampson_distance, transfer_error
+from ruzhash_cv import as_correspondences, draw_matches, filter_points
 from ruzhash_cv.datasets import AdelaideScene, fetch_adelaidermf
+from ruzhash_cv.models import sampson_distance, transfer_error
 
 TRUE_WITHIN, FALSE_BEYOND = 5.0, 15.0  # pixels
 Points = NDArray[np.float64]
@@ -99,7 +100,7 @@ def main() -> None:
     f1 = 2 * both / max(int(kept[judged].sum()) + int(true.sum()), 1)
     auc = area_under_curve(result.anomaly_scores[judged], ~true[judged])
     print(f"{scene.name}, {options.features} matches: {len(kept)}, of which {int(judged.sum())} can be judged")
-    print(f"kept {int(kept.sum())}, flagged {int((~kept).sum())}, structures {len(result.models)}")
+    print(f"kept {int(kept.sum())}, flagged {int((~kept).sum())}, motions {len(result.motions)}")
     print(f"AUC {auc:.4f}  precision {precision:.4f}  recall {recall:.4f}  F1 {f1:.4f}  {milliseconds:.1f} ms")
     if result.reason is not None:
         print(f"nothing could be decided: {result.reason}")

@@ -2,7 +2,7 @@
 Planes and their homographies
 =============================
 
-With ``model="homography"`` each plane of a scene is a structure with a homography: here the planes of a desk and of books that
+With ``model="homography"`` each plane of a scene is a motion with a homography: here the planes of a desk and of books that
 moved on it. ``threshold=3.0`` keeps the matches within 3 px of a plane; without it, matches are kept by their probability.
 """
 
@@ -20,25 +20,25 @@ rows = cv2.BFMatcher().knnMatch(des1, des2, k=2)
 pairs = as_correspondences(kp1, kp2, rows, ratio=0.8)
 
 result = filter_points(pairs.points1, pairs.points2, model="homography", threshold=3.0)
-print([structure.support for structure in result.models])  # matches of each plane, the largest plane first
+print([int(plane.mask.sum()) for plane in result.motions])  # matches of each plane, the largest plane first
 
 # %%
-# ``labels[i]`` is the index into ``models`` of the plane that match ``i`` belongs to, -1 where it is flagged.
+# ``motions[i].mask`` are the matches on plane ``i``.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for axis, image, points in zip(axes, (pair.img1, pair.img2), (pairs.points1, pairs.points2), strict=True):
     axis.imshow(image[:, :, ::-1], alpha=0.5)
-    for number in range(len(result.models)):
-        own = points[result.labels == number]
+    for plane in result.motions:
+        own = points[plane.mask]
         axis.plot(own[:, 0], own[:, 1], ".", ms=4)
     axis.axis("off")
 
 # %%
-# ``models[i].matrix`` is a homography as OpenCV's are: x2 ~ H x1. What the strongest plane carries over fits the second picture,
+# ``motions[i].matrix`` is a homography as OpenCV's are: x2 ~ H x1. What the strongest plane carries over fits the second picture,
 # and what stands off that plane does not.
 
 height, width = pair.img2.shape[:2]
-carried = cv2.warpPerspective(pair.img1, result.models[0].matrix, (width, height))
+carried = cv2.warpPerspective(pair.img1, result.motions[0].matrix, (width, height))
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 axes[0].imshow(carried[:, :, ::-1])
 axes[0].set_title("first picture, carried over", loc="left")

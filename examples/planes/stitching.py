@@ -29,10 +29,10 @@ for info in (info for info in matches if info.matches):
     points1 = np.array([features[info.src_img_idx].keypoints[match.queryIdx].pt for match in info.matches])
     points2 = np.array([features[info.dst_img_idx].keypoints[match.trainIdx].pt for match in info.matches])
     result = filter_points(points1 - np.divide(SIZE, 2), points2 - np.divide(SIZE, 2), model="homography")
-    inliers, before = result.labels == 0, info.num_inliers
+    inliers, before = result.motion_labels == 0, info.num_inliers
     info.inliers_mask, info.num_inliers = inliers.astype(np.uint8), int(inliers.sum())
     info.confidence = info.num_inliers / (8 + 0.3 * len(inliers))
-    info.H = result.models[0].matrix / result.models[0].matrix[2, 2] if result.models else np.zeros((0, 0))
+    info.H = result.motions[0].matrix if result.motions else np.zeros((0, 0))
     print(f"{info.src_img_idx}-{info.dst_img_idx}: {len(inliers)} matches, inliers: {before}, now {inliers.sum()}")
 
 # %%

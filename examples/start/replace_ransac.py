@@ -55,7 +55,7 @@ single_f = mask.ravel() > 0
 # After: every motion and its refitted matrix, the motion with the most matches first.
 result = filter_points(points1, points2, model="fundamental")
 after_f = result.inlier_mask
-matrices = [structure.matrix for structure in result.models]
+matrices = [motion.matrix for motion in result.motions]
 
 true = pair.labels(points1, points2) >= 0
 print(f"{name}: {len(matches)} matches, {true.sum()} of them true")

@@ -14,10 +14,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ruzhash_cv import RuzHashForest, filter_points
+from ruzhash_cv import filter_points
 from ruzhash_cv.datasets import load_pair
-from ruzhash_cv.families import Homographies
-from ruzhash_cv.paper import family_preferences
+from ruzhash_cv.models import Homographies
+from ruzhash_cv.paper import RuzHashForest, family_preferences
 
 pair = load_pair("desk")
 sift = cv2.SIFT.create()
@@ -67,18 +67,19 @@ for axis in (axes[0, 0], axes[1, 1]):
     axis.axis("off")
 axes[0, 0].plot(*np.stack([points1, points2], axis=2).reshape(-1, 2, 2).transpose(1, 2, 0), color="0.2", lw=0.4)
 axes[0, 0].set_title("1  matches: where each point went", loc="left")
-order = np.lexsort([-result.anomaly_scores, result.labels])[::-1]
-columns = np.argsort(result.labels[makers].max(axis=1))[::-1]
+labels = result.motion_labels
+order = np.lexsort([-result.anomaly_scores, labels])[::-1]
+columns = np.argsort(labels[makers].max(axis=1))[::-1]
 axes[0, 1].imshow(preferences[order][:, columns], aspect="auto", cmap="Greys", interpolation="nearest")
 axes[0, 1].set_title("2  which models does a match agree with?", loc="left")
 axes[0, 1].set(xlabel="models", ylabel="matches", xticks=[], yticks=[])
 axes[1, 0].hist([scores, decoy_scores], bins=40, label=["matches", "decoys"], color=["#1b6ca8", "#e3a72f"])
 axes[1, 0].set_title("3  anomaly scores: mismatches look like decoys", loc="left")
 axes[1, 0].legend()
-for number in range(len(result.models)):
-    axes[1, 1].plot(*points1[result.labels == number].T, ".", ms=5)
+for motion in result.motions:
+    axes[1, 1].plot(*points1[motion.mask].T, ".", ms=5)
 axes[1, 1].plot(*points1[~result.inlier_mask].T, "x", ms=3, color="0.4")
-axes[1, 1].set_title("4  structures in colours, mismatches as crosses", loc="left")
+axes[1, 1].set_title("4  motions in colours, mismatches as crosses", loc="left")
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=100)
 plt.show()

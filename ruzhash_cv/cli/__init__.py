@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from ruzhash_cv import __version__
-from ruzhash_cv._gone import gone
 from ruzhash_cv.cli import demo, filter, hosts, warmup
 from ruzhash_cv.cli.common import InputError, Parser, complain
 from ruzhash_cv.pipelines.files import UnusableFile
@@ -76,8 +75,6 @@ def _terminated_as_interrupted(signals: list[signal.Signals]) -> Iterator[None]:
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         arguments = sys.argv[1:] if arguments is None else list(arguments)
-        if arguments[:1] == ["pairs"]:
-            raise InputError(gone("ruzhash-cv pairs"))
         options = _parser().parse_args(arguments)
         return int(options.run(options) or 0)
     finally:

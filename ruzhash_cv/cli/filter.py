@@ -36,7 +36,7 @@ from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, Features, Image, detect, match, read_image
 from ruzhash_cv.pipelines.files import as_unusable, write_arrays, written_beside
 from ruzhash_cv.report import write_html
-from ruzhash_cv.result import FilterResult, Structure
+from ruzhash_cv.result import FilterResult, Motion, Plane
 
 #: Exit status if fewer matches are kept than --fail-below.
 FEW_KEPT = 1
@@ -61,11 +61,12 @@ FALSE_ALARMS: Options = (
 )
 OUTPUTS: Options = (
     ("-o --output", "draw kept and flagged matches, e.g. matches.png", {"type": file, "metavar": "PICTURE"}),
-    ("--structures", "draw each structure in a separate colour", {"type": file, "metavar": "PICTURE"}),
+    ("--structures", "draw each motion and each plane in a separate colour", {"type": file, "metavar": "PICTURE"}),
     ("--scores", "draw matches in the colours of their anomaly scores", {"type": file, "metavar": "PICTURE"}),
     ("--html", "write a page on which every match can be looked at; needs the extra html", {"type": file, "metavar": "FILE.html"}),
-    ("--save", "save points, mask, scores, models and motions for numpy.load", {"type": file, "metavar": "FILE.npz"}),
-    ("--show", "which matches --output draws, default both", {"choices": ("both", "kept", "flagged")}),
+    ("--save", "save points, mask, scores, motions and planes for numpy.load", {"type": file, "metavar": "FILE.npz"}),
+    ("--show", "which matches --output draws, default both; apart: kept ones above flagged ones",
+     {"choices": ("both", "apart", "kept", "flagged")}),
     ("--json", "print one JSON object in place of the table", {"action": "store_true"}),
     ("--fail-below", "exit with status 1 if fewer than N matches are kept", {"type": count, "metavar": "N"}),
 )
@@ -77,7 +78,7 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "filter",
         help="match two images and flag the mismatches",
-        description="Match two images, flag the mismatches, and print the structures of the kept matches: planes and rigid motions. "
+        description="Match two images, flag the mismatches, and print the motions of the kept matches and their planes. "
         "All pixels are those of the images as a viewer shows them, turned by their EXIF data.",
         epilog="Exit status: 0; 1 as --fail-below asks; 2 if the input cannot be used.",
     )
@@ -105,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
         keep_stationary=options.keep_stationary, rng=options.rng,
     )  # fmt: skip
     _print(result, images, options)
-    if result.models and result.evidence < options.least_evidence:
+    if result.motions and result.evidence < options.least_evidence:
         say(f"evidence below {options.least_evidence:.3g}: the images may show nothing in common, see --false-alarms")
     _write(images, points, matches, result, options)
     kept = int(result.inlier_mask.sum())
@@ -177,23 +178,30 @@ def _write(
 
 def _arrays(points: tuple[Array, Array], matches: Rows, result: FilterResult) -> dict[str, Any]:
     """Return the arrays that --save writes."""
-    names = "inlier_mask", "anomaly_scores", "inlier_probabilities", "labels", "motion_labels", "evidence"
+    names = "inlier_mask", "anomaly_scores", "inlier_probabilities", "motion_labels", "evidence"
+    planes = [(number, plane) for number, motion in enumerate(result.motions) for plane in motion.planes]
+    plane_labels = np.full(len(result.inlier_mask), -1)
+    for item, (_, plane) in enumerate(planes):
+        plane_labels[plane.mask] = item
     return {
         **{"points1": points[0], "points2": points[1], "keypoint_indices": matches, "reason": result.reason or ""},
         **{name: getattr(result, name) for name in names},
-        **_arrays_of("model", result.models),
         **_arrays_of("motion", result.motions),
+        "motion_kinds": np.array([motion.kind for motion in result.motions], "U11"),
+        "motion_stationary": np.array([motion.stationary for motion in result.motions], bool),
+        "motion_evidences": np.array([motion.evidence for motion in result.motions], float),
+        **_arrays_of("plane", [plane for _, plane in planes]),
+        "plane_motions": np.array([number for number, _ in planes], int),
+        "plane_labels": plane_labels,
     }
 
 
-def _arrays_of(name: str, structures: Sequence[Structure]) -> dict[str, Any]:
-    """Return the matrices (n, 3, 3) of structures, or of motions, and arrays (n,) of what else is known of each."""
-    kinds = {"tolerance": float, "noise_scale": float, "evidence": float}
+def _arrays_of(name: str, structures: Sequence[Motion | Plane]) -> dict[str, Any]:
+    """Return the matrices (n, 3, 3), tolerances (n,) and noise scales (n,) of motions or of planes."""
     return {
         f"{name}s": np.array([of.matrix for of in structures]).reshape(-1, 3, 3),
-        f"{name}_kinds": np.array([of.kind for of in structures], "U11"),
-        f"{name}_stationary": np.array([of.stationary for of in structures], bool),
-        **{f"{name}_{key}s": np.array([getattr(of, key) for of in structures], kind) for key, kind in kinds.items()},
+        f"{name}_tolerances": np.array([of.tolerance for of in structures], float),
+        f"{name}_noise_scales": np.array([of.noise_scale for of in structures], float),
     }
 
 

@@ -1,8 +1,5 @@
 """Image pairs with known answers."""
 
-import typing as _typing
-
-from ruzhash_cv._gone import missing as _missing
 from ruzhash_cv.datasets.adelaidermf import ADELAIDERMF_NAMES as ADELAIDERMF_NAMES
 from ruzhash_cv.datasets.adelaidermf import FUNDAMENTAL_SCENES as FUNDAMENTAL_SCENES
 from ruzhash_cv.datasets.adelaidermf import HOMOGRAPHY_SCENES as HOMOGRAPHY_SCENES
@@ -13,7 +10,3 @@ from ruzhash_cv.datasets.pairs import PAIR_NAMES as PAIR_NAMES
 from ruzhash_cv.datasets.pairs import ImagePair as ImagePair
 from ruzhash_cv.datasets.pairs import data_folder as data_folder
 from ruzhash_cv.datasets.pairs import load_pair as load_pair
-
-
-def __getattr__(name: str) -> _typing.Any:
-    raise _missing(__name__, name)

@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.io import loadmat
 
+from ruzhash_cv._extras import host
+
 Kind: TypeAlias = Literal["homography", "fundamental"]
 
 # fmt: off
@@ -84,7 +86,8 @@ def fetch_adelaidermf(name: str, *, data_home: str | os.PathLike[str] | None = N
     """Load one AdelaideRMF scene, downloading it the first time.
 
     A file is looked for in `data_home`, then in the directory named by the environment variable ``RUZHASH_CV_DATA``,
-    then in the user's cache. A file found in none of them is downloaded into the cache; the first two are only read.
+    then in the user's cache. A file found in none of them is downloaded into the cache; the first two are only read. The cache needs
+    the extra ``datasets``.
 
     Parameters
     ----------
@@ -101,6 +104,8 @@ def fetch_adelaidermf(name: str, *, data_home: str | os.PathLike[str] | None = N
     ------
     ValueError
         If there is no scene of that name.
+    ImportError
+        A file is in neither directory, and pooch, which downloads it, is not installed.
     DatasetError
         If a file is corrupt, or missing and not to be downloaded. The message names the file, its address, the
         directories that were searched and the SHA-256 it should have. It is an `OSError`.
@@ -154,9 +159,7 @@ def _as_bgr(image: NDArray[np.uint8]) -> NDArray[Any]:
 
 def _cache_directory() -> Path:
     """Return where downloads are kept; it need not exist."""
-    import pooch
-
-    return Path(pooch.os_cache("ruzhash_cv")) / "adelaidermf"
+    return Path(host("pooch", "datasets").os_cache("ruzhash_cv")) / "adelaidermf"
 
 
 def _read_registry() -> dict[str, dict[str, str]]:
@@ -206,11 +209,10 @@ def _checked(contents: bytes, entry: dict[str, str], directory: Path) -> bytes:
 
 def _download(entry: dict[str, str], given: Sequence[Path], cache: Path) -> None:
     """Fetch a file into the cache; it appears there whole and verified, or not at all."""
-    import pooch
-
     known_hash, shown = f"sha256:{entry['sha256']}", sys.stderr is not None and sys.stderr.isatty()
+    retrieve = host("pooch", "datasets").retrieve
     try:
-        pooch.retrieve(entry["url"], known_hash=known_hash, fname=entry["file"], path=cache, progressbar=shown)
+        retrieve(entry["url"], known_hash=known_hash, fname=entry["file"], path=cache, progressbar=shown)
     except (OSError, ValueError) as error:  # requests' errors are OSErrors, a wrong sum is a ValueError
         searched = ", ".join(str(directory) for directory in [*given, cache])
         raise DatasetError(

@@ -148,5 +148,5 @@ def check_result(result: Any, n_matches: int) -> None:
     """Raise unless `result` is a FilterResult of `n_matches`."""
     if not isinstance(result, FilterResult):
         raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
-    if len(result.labels) != n_matches:
-        raise ValueError(f"`result` must have one entry per match, {n_matches}, got {len(result.labels)}")
+    if len(result.inlier_mask) != n_matches:
+        raise ValueError(f"`result` must have one entry per match, {n_matches}, got {len(result.inlier_mask)}")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv import printing
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._validation import arrived, as_array, as_mask, check_choice
 from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Canvas, Picture, check_result, lay_out, rows_to_draw
 from ruzhash_cv.drawing.marks import Group, caption, draw, opacity
-from ruzhash_cv.printing import as_length, table
 from ruzhash_cv.result import FilterResult
 
 Colour: TypeAlias = tuple[int, int, int]
@@ -25,7 +26,7 @@ KEPT: Colour = (140, 230, 100)
 FLAGGED: Colour = (40, 30, 255)
 #: Colours of scores: plasma without its darkest end, which is lost on a dark photograph.
 PLASMA = cv2.applyColorMap(np.arange(38, 256, dtype=np.uint8)[None], cv2.COLORMAP_PLASMA)[0]
-#: BGR of motions and surfaces in the order of the table of structures, from the first again after the last. Any two of these and the
+#: BGR of motions and planes in the order of the result's table, from the first again after the last. Any two of these and the
 #: colours below are apart by a CIE76 difference of 25 in the eyes of the colour-blind, as simulated by Machado, Oliveira and Fernandes
 #: (2009).
 STRUCTURES: tuple[Colour, ...] = (
@@ -39,8 +40,8 @@ STRUCTURES: tuple[Colour, ...] = (
 )
 NO_MOTION: Colour = (235, 235, 235)
 MISMATCH: Colour = (140, 140, 140)
-#: Markers of the surfaces of a motion; matches off the surfaces have discs.
-SURFACE_MARKERS = ("square", "diamond", "triangle")
+#: Markers of the planes of a motion; matches off the planes have discs.
+PLANE_MARKERS = ("square", "diamond", "triangle")
 #: Of the lines of a structure: the markers matter more.
 LINE_OPACITY = 0.55
 
@@ -55,13 +56,13 @@ def draw_matches(
     *,
     ratio: float | None = None,
     show: str = "both",
-    max_lines: int | None = 100,
+    max_lines: int | None = 60,
     max_width: int | None = 2400,
 ) -> Picture:
-    """Draw kept matches in green with dots and flagged mismatches in red with crosses, the fewer on top.
+    """Draw kept matches in green with dots and flagged mismatches in red with crosses, on one picture or on two.
 
     The images stand at one height, toned down so that the lines stand out; thickness and opacity follow the size of the picture and
-    the number of matches. A strip below the images counts both kinds.
+    the number of matches. On one picture the fewer are on top. A strip below the images counts both kinds, and the lines drawn.
 
     Parameters
     ----------
@@ -74,9 +75,10 @@ def draw_matches(
         Anything with an attribute ``inlier_mask``, or the mask itself: bool or OpenCV's uint8, non-zero = keep.
     ratio : float, optional
         The `ratio` given to `filter_matches`, with a mask: rows that fail the ratio test are left out. A FilterResult knows them.
-    show : {"both", "kept", "flagged"}
-        Which matches to draw; the caption counts both.
-    max_lines : int or None, default 100
+    show : {"both", "apart", "kept", "flagged"}
+        Which matches to draw; the caption counts both kinds. ``"apart"``: kept matches on the image pair, and flagged ones on a second
+        one below.
+    max_lines : int or None, default 60
         Lines drawn of each kind, taken evenly from all over the first image; the markers at the ends are drawn of all. None: all lines.
     max_width : int or None, default 2400
         Largest width of the picture in pixels, at least 240: large photographs are shrunk to it, small images (together
@@ -101,20 +103,23 @@ def draw_matches(
     """
     canvas = lay_out(img1, kp1, img2, kp2, matches, ratio, max_lines, max_width)
     mask, drawn = as_mask(result_or_mask, "result_or_mask", len(canvas.lines)), rows_to_draw(canvas, result_or_mask)
-    check_choice(show, "show", ("kept", "flagged", "both"))
+    check_choice(show, "show", ("kept", "flagged", "both", "apart"))
     groups = []
     for name, chosen, colour, marker, least in (
         ("kept", mask, KEPT, "dot", 0.0),
         ("flagged", ~mask, FLAGGED, "cross", 0.25),
     ):
         rows, words = np.flatnonzero(drawn & chosen), ""
-        if show not in (name, "both"):
+        if show not in (name, "both", "apart"):
             words = ", not drawn"
         elif max_lines is not None and len(rows) > max_lines:
-            words = f", {max_lines} lines"
+            words = f", {max_lines} lines drawn"
         opaque = least + (1 - least) * opacity(len(rows), max_lines)
         groups.append(Group(rows, colour, marker, f"{len(rows)} {name}{words}", opaque))
     strip = caption(canvas, groups)
+    if show == "apart":
+        below = replace(canvas, picture=canvas.picture.copy())
+        return np.vstack([draw(canvas, groups[:1], canvas.strip(0)), draw(below, groups[1:], strip)])
     # The fewer on top: they would be lost beneath the many.
     shown = sorted(groups if show == "both" else [groups[show == "flagged"]], key=lambda group: -len(group.rows))
     return draw(canvas, shown, strip)
@@ -132,7 +137,7 @@ def draw_scores(
     max_lines: int | None = 100,
     max_width: int | None = 2400,
 ) -> Picture:
-    """Draw every match in the colour of its anomaly score, the highest on top, with a colour bar below.
+    """Draw every match in the colour of its anomaly score, the highest on top, with a colour bar from inlier to mismatch below.
 
     Parameters
     ----------
@@ -182,7 +187,10 @@ def _colour_bar(canvas: Canvas, low: float, high: float) -> Picture:
     strip = canvas.strip(84)
     height, left, right = len(strip), len(strip) // 2, strip.shape[1] - len(strip) // 2
     strip[height // 6 : height // 2, left:right] = cv2.resize(PLASMA[None], (right - left, 1))
-    for text, align in ((f"{low:.3g}", 0.0), ("anomaly score", 0.5), (f"{high:.3g}", 1.0)):
+    texts = f"{low:.3g}, likely inlier", "anomaly score", f"likely mismatch, {high:.3g}"
+    if sum(map(canvas.text_width, texts)) > 0.9 * (right - left):
+        texts = f"{low:.3g}, inlier", "", f"mismatch, {high:.3g}"
+    for text, align in zip(texts, (0.0, 0.5, 1.0), strict=True):
         canvas.write(strip, text, left + align * (right - left - canvas.text_width(text)), 0.85 * height)
     return strip
 
@@ -199,10 +207,10 @@ def draw_structures(
     max_lines: int | None = 40,
     max_width: int | None = 2400,
 ) -> Picture:
-    """Draw every motion and every surface of a motion in a separate colour, and mismatches in grey.
+    """Draw every motion and every plane of a motion in a separate colour, and mismatches in grey.
 
-    The strip below names them as the result prints them: a motion by its index into the result's `motions`, a surface by its index into
-    `models`, each with its kind, its number of matches and its tolerance. A motion's surfaces follow it.
+    The strip below numbers them as the result prints them: motion 0 is `motions[0]` of the result, plane 0.1 is its `planes[1]`. Each
+    has its kind, its number of matches and its tolerance.
 
     Parameters
     ----------
@@ -239,19 +247,20 @@ def draw_structures(
 
 
 def groups_of(result: FilterResult, drawn: Mask) -> Iterator[Group]:
-    """Yield the kept matches of no structure, then of each row of the table of structures; of the matches that are `drawn`.
+    """Yield the kept matches of no motion, then of each row of the table of motions and planes; of the matches that are `drawn`.
 
-    The group of a motion with surfaces are the matches off its surfaces; its words count all of its matches.
+    The group of a motion with planes are the matches off its planes; its words count all of its matches.
     """
-    kept = drawn & result.inlier_mask
-    rows = np.flatnonzero(kept & (result.labels < 0))
+    kept, table = drawn & result.inlier_mask, printing.table(result)
+    rows = np.flatnonzero(kept & ~np.any([row.alone for row in table], axis=0))
     if len(rows):
-        yield Group(rows, NO_MOTION, "dot", f"kept, of no structure: {len(rows)}", opacity(len(rows)))
-    colours, markers = itertools.cycle(STRUCTURES), itertools.cycle(SURFACE_MARKERS)
-    for item, row in enumerate(table(result)):
-        if not row.is_part:
-            markers = itertools.cycle(SURFACE_MARKERS)
-        structure, still = row.structure, "stationary " * row.structure.stationary
-        text = f"{row.name} {still}{structure.kind}: {structure.support}, tolerance {as_length(structure.tolerance)}"
-        colour, marker = NO_MOTION if structure.stationary else next(colours), next(markers) if row.is_part else "disc"
-        yield Group(np.flatnonzero(kept & (result.labels == item)), colour, marker, text, LINE_OPACITY)
+        yield Group(rows, NO_MOTION, "dot", f"kept, of no motion: {len(rows)}", opacity(len(rows)))
+    colours, markers = itertools.cycle(STRUCTURES), itertools.cycle(PLANE_MARKERS)
+    for row in table:
+        if not row.is_plane:
+            markers = itertools.cycle(PLANE_MARKERS)
+        stationary = not row.is_plane and row.structure.stationary
+        tolerance = printing.as_length(row.structure.tolerance)
+        text = f"{row.name} {'stationary ' * stationary}{row.kind}: {row.n_matches}, tolerance {tolerance}"
+        colour, marker = NO_MOTION if stationary else next(colours), next(markers) if row.is_plane else "disc"
+        yield Group(np.flatnonzero(kept & row.alone), colour, marker, text, LINE_OPACITY)

@@ -1,1 +1,10 @@
-"""Models of two views and of points in the plane; `ruzhash_cv.families` holds the public names."""
+"""Families of models, one class each: two of two views, two of points in the plane, and any a user adds; residuals of matches."""
+
+from ruzhash_cv.models.base import ModelFamily as ModelFamily
+from ruzhash_cv.models.base import TwoViewFamily as TwoViewFamily
+from ruzhash_cv.models.curves import Circles as Circles
+from ruzhash_cv.models.curves import Lines as Lines
+from ruzhash_cv.models.distances import sampson_distance as sampson_distance
+from ruzhash_cv.models.distances import transfer_error as transfer_error
+from ruzhash_cv.models.epipolar import FundamentalMatrices as FundamentalMatrices
+from ruzhash_cv.models.planes import Homographies as Homographies

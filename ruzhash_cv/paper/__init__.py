@@ -3,9 +3,8 @@
 F. Leveni, L. Magri, C. Alippi, G. Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023.
 """
 
-import typing as _typing
-
-from ruzhash_cv._gone import missing as _missing
+from ruzhash_cv.forests.ruzhash import RuzHashForest as RuzHashForest
+from ruzhash_cv.forests.ruzhash import ruzhash as ruzhash
 from ruzhash_cv.paper.configuration import BINARY_METHODS as BINARY_METHODS
 from ruzhash_cv.paper.configuration import METHODS as METHODS
 from ruzhash_cv.paper.configuration import paper_forest as paper_forest
@@ -18,7 +17,3 @@ from ruzhash_cv.paper.preferences import ruzicka_distance as ruzicka_distance
 from ruzhash_cv.paper.preferences import sample_models as sample_models
 from ruzhash_cv.paper.preferences import tanimoto_distance as tanimoto_distance
 from ruzhash_cv.paper.voronoi import VoronoiForest as VoronoiForest
-
-
-def __getattr__(name: str) -> _typing.Any:
-    raise _missing(__name__, name)

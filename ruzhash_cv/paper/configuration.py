@@ -14,9 +14,9 @@ from scipy import sparse
 
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._validation import RNG, as_generator, check_choice
-from ruzhash_cv.families import ModelFamily
 from ruzhash_cv.forests.isolation import PreferenceForest
 from ruzhash_cv.forests.ruzhash import RuzHashForest
+from ruzhash_cv.models import ModelFamily
 from ruzhash_cv.paper.preferences import family_preferences, sample_models
 from ruzhash_cv.paper.voronoi import VoronoiForest
 
@@ -34,7 +34,7 @@ def paper_preferences(
 
     Examples
     --------
-    >>> from ruzhash_cv.families import Lines
+    >>> from ruzhash_cv.models import Lines
     >>> paper_preferences(np.random.default_rng(0).random((40, 2)), Lines(), sigma=0.01).shape
     (40, 400)
     """
@@ -79,7 +79,7 @@ def paper_scores(
 
     Examples
     --------
-    >>> from ruzhash_cv.families import Lines
+    >>> from ruzhash_cv.models import Lines
     >>> points = np.random.default_rng(0).random((60, 2)) * [1.0, 0.001]
     >>> scores = paper_scores(np.vstack([points, [[0.5, 0.9]]]), Lines(), "RHF", sigma=0.001)
     >>> bool(scores[-1] > scores[:-1].max())

@@ -42,7 +42,7 @@ def sample_models(data: ArrayLike, family: ModelFamily, *, n_models: int, rng: R
 
     Examples
     --------
-    >>> from ruzhash_cv.families import Lines
+    >>> from ruzhash_cv.models import Lines
     >>> models, n_degenerate = sample_models(np.random.default_rng(0).random((20, 2)), Lines(), n_models=10)
     >>> models.shape, n_degenerate
     ((10, 3), 0)
@@ -106,7 +106,7 @@ def family_preferences(
 
     Examples
     --------
-    >>> from ruzhash_cv.families import Lines
+    >>> from ruzhash_cv.models import Lines
     >>> axis, _ = Lines().solve(np.array([[[0.0, 0.0], [1.0, 0.0]]]))
     >>> family_preferences([[5.0, 0.0], [0.0, 9.0]], Lines(), axis, sigma=1.0).toarray()
     array([[1.],

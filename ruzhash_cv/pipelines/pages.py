@@ -89,7 +89,7 @@ class Pages:
         """Write the page of a pair, and its row; `points` are None if they cannot be read."""
         from ruzhash_cv.report.pages import as_script
 
-        points = (np.full((len(result.labels), 2), np.nan),) * 2 if points is None else points
+        points = (np.full((len(result.inlier_mask), 2), np.nan),) * 2 if points is None else points
         photos = [self._photo(*side) for side in zip(names, points, sizes, strict=True)]
         pair, name = pair_as_dict(photos, *points, result), _digest(*names)
         row = row_as_dict(name, photos, [_thumbnail(photo) for photo in photos], result, pair["columns"]["kept"])

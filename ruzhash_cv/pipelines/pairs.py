@@ -24,7 +24,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._extras import host
-from ruzhash_cv._validation import as_pairs, as_plain, check_int, without_keywords
+from ruzhash_cv._validation import as_pairs, as_plain, check_int
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.result import FilterResult
 from ruzhash_cv.warmup import warmup
@@ -43,7 +43,6 @@ KILLED = {"BrokenProcessPool", "RayActorError"}
 OPTIONS = tuple(name for name in inspect.signature(filter_points).parameters if name not in _OWN)
 
 
-@without_keywords(motions="results have their `motions` in any case")
 def filter_pairs(
     pairs: Iterable[tuple[Any, ...]],
     *,

@@ -11,16 +11,17 @@ from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_writable
 from ruzhash_cv.result import FilterResult
 
 Row: TypeAlias = dict[str, Any]
-#: What a report says of each pair's result. `tolerance` is the strongest structure's.
-RESULT_COLUMNS = "matches", "kept", "structures", "motions", "evidence", "tolerance", "reason", "seconds"
+#: What a report says of each pair's result. `planes` counts those of motions, `tolerance` is that of motion 0.
+RESULT_COLUMNS = "matches", "kept", "motions", "planes", "evidence", "tolerance", "reason", "seconds"
 #: First characters that make a spreadsheet read a cell as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def row_of(result: FilterResult) -> Row:
     """Return the cells of `RESULT_COLUMNS`."""
-    counts = len(result.inlier_mask), int(result.inlier_mask.sum()), len(result.models), len(result.motions)
-    tolerance = result.models[0].tolerance if result.models else None
+    n_planes = sum(len(motion.planes) for motion in result.motions)
+    counts = len(result.inlier_mask), int(result.inlier_mask.sum()), len(result.motions), n_planes
+    tolerance = result.motions[0].tolerance if result.motions else None
     rest = result.evidence, tolerance, result.reason, sum(result.seconds.values())
     return dict(zip(RESULT_COLUMNS, (*counts, *rest), strict=True))
 

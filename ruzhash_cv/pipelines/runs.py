@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from itertools import islice
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv._extras import host
 from ruzhash_cv.pipelines.pages import Pages, Size
 from ruzhash_cv.pipelines.pairs import Task, run_pairs
 from ruzhash_cv.pipelines.report import Report, Row, row_of
@@ -134,11 +136,11 @@ def _in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def _with_bar(items: Iterable[Item], shown: bool | None, total: int) -> Iterable[Item]:
-    """Show tqdm's progress bar on stderr; None: if that is a terminal."""
-    from tqdm import tqdm
-
-    disable = sys.stderr is None or (None if shown is None else not shown)  # `2>&-` leaves none
-    bar: Iterable[Item] = tqdm(items, disable=disable, total=total, unit="pair")
+    """Show tqdm's progress bar on stderr; None: if that is a terminal and tqdm is installed."""
+    is_possible = sys.stderr is not None and sys.stderr.isatty() and find_spec("tqdm") is not None
+    if sys.stderr is None or not (is_possible if shown is None else shown):  # `2>&-` leaves none
+        return items
+    bar: Iterable[Item] = host("tqdm", "colmap").tqdm(items, total=total, unit="pair")
     return bar
 
 

@@ -21,23 +21,26 @@ from ruzhash_cv.result import FilterResult
 PROBABILITY = "probability"
 #: Of a row of the index: of a pair; `share` is kept / matches.
 COLUMNS = (
-    "id", "image1", "image2", "thumbnail1", "thumbnail2", "matches", "kept", "share", "structures", "motions", "evidence", "reason",
+    "id", "image1", "image2", "thumbnail1", "thumbnail2", "matches", "kept", "share", "motions", "planes", "evidence", "reason",
 )  # fmt: skip
 
 
 def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result: FilterResult) -> dict[str, Any]:
     """Return the data of a pair's page, as JSON can hold them; of the rows (n, 2) those with a match.
 
-    A column has an entry for each match: `row`: its row in the arrays; `x1` to `y2`: px; `structure`: its structure or, if it has none,
-    the nearest, -1 if there are none; `residual`: px, to this structure, None without one; `part`: the number of the group that it is
-    drawn with, -1 if it is flagged; `order`: its place in an order of which every beginning is spread evenly over the first image.
+    A column has an entry for each match: `row`: its row in the arrays; `x1` to `y2`: px; `structure`: its row of the table, or the
+    nearest if it has none, -1 if there are none; `residual`: px, to this structure, None without one; `part`: the number of the group
+    that it is drawn with, -1 if it is flagged; `order`: its place in an order of which every beginning is spread evenly over the first
+    image.
     """
     shown = result.has_match & np.isfinite(np.hstack([points1, points2])).all(axis=1)
     parts = [group for group in groups_of(result, shown) if len(group.rows)]
     part_of = np.full(len(shown), -1)
     for number, part in enumerate(parts):
         part_of[part.rows] = number
-    residuals, structures = _nearest(points1[shown], points2[shown], result, result.labels[shown])
+    rows = printing.table(result)
+    labels = printing.row_labels(rows, len(shown))[shown]
+    residuals, structures = _nearest(points1[shown], points2[shown], rows, labels)
     places = (_rounded(values, 2) for values in (*points1[shown].T, *points2[shown].T))
     columns = {
         "row": np.flatnonzero(shown).tolist(),
@@ -57,8 +60,7 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
         "columns": columns,
         "parts": [{"text": part.text, "colour": css(part.colour)} for part in parts],
         "structures": [
-            {"name": name, "kind": model.kind, "matrix": model.matrix.ravel().tolist()}
-            for name, model, *_ in printing.table(result)
+            {"name": row.name, "kind": row.kind, "matrix": row.structure.matrix.ravel().tolist()} for row in rows
         ],
     }
 
@@ -68,7 +70,8 @@ def row_as_dict(
 ) -> dict[str, Any]:
     """Return the row of a pair in the index, as JSON can hold it; `kept` has an entry for each match that its page shows."""
     share = round(sum(kept) / max(len(kept), 1), 4)
-    counts = len(kept), sum(kept), share, len(result.models), len(result.motions)
+    n_planes = sum(len(motion.planes) for motion in result.motions)
+    counts = len(kept), sum(kept), share, len(result.motions), n_planes
     names = [photo.name for photo in photos]
     cells = identity, *names, *thumbnails, *counts, round(result.evidence, 1), result.reason or ""
     return dict(zip(COLUMNS, cells, strict=True))
@@ -87,16 +90,16 @@ def css(colour: Any) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def _nearest(points1: Array, points2: Array, result: FilterResult, labels: Rows) -> tuple[Array, Rows]:
-    """Return the residual (m,) of each match to its structure, or to the nearest if its label is -1, and which this is."""
-    if not result.models:
+def _nearest(points1: Array, points2: Array, rows: Sequence[printing.Row], labels: Rows) -> tuple[Array, Rows]:
+    """Return the residual (m,) of each match to its row of the table, or to the nearest if its label is -1, and which this is."""
+    if not rows:
         return np.full(len(points1), np.inf), np.full(len(points1), -1)
-    squared = np.full((len(result.models), len(points1)), np.inf)
-    for item, model in enumerate(result.models):
-        if model.kind in FAMILIES:  # not a family of the user's
-            points, matrix = np.hstack([points1, points2]), model.matrix.reshape(1, 9)
+    squared = np.full((len(rows), len(points1)), np.inf)
+    for item, row in enumerate(rows):
+        if row.kind in FAMILIES:  # not a family of the user's
+            points, matrix = np.hstack([points1, points2]), row.structure.matrix.reshape(1, 9)
             with np.errstate(all="ignore"):
-                squared[item] = np.fmin(FAMILIES[model.kind].squared_residuals(points, matrix)[0], np.inf)
+                squared[item] = np.fmin(FAMILIES[row.kind].squared_residuals(points, matrix)[0], np.inf)
     nearest = np.where(labels >= 0, labels, np.argmin(squared, axis=0))
     return np.sqrt(squared[nearest, np.arange(len(points1))]), nearest
 

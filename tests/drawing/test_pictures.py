@@ -164,6 +164,14 @@ def test_show_selects_the_matches_that_are_drawn(show: str, green: bool, red: bo
     assert (greenness(picture).max() > 40, redness(picture).max() > 40) == (green, red)
 
 
+def test_drawn_apart_kept_matches_are_above_flagged_ones() -> None:
+    picture, one = crossing(show="apart"), crossing()
+    assert len(picture) == len(one) + HEIGHT
+    for show, part in (("kept", picture[:HEIGHT]), ("flagged", picture[HEIGHT : 2 * HEIGHT])):
+        np.testing.assert_array_equal(part, crossing(show=show)[:HEIGHT])
+    np.testing.assert_array_equal(picture[2 * HEIGHT :], one[HEIGHT:])
+
+
 def test_of_many_matches_all_markers_and_some_lines_are_drawn() -> None:
     points, mask = np.random.default_rng(0).uniform([0, 0], [400, 300], (3000, 2)), np.ones(3000, bool)
     plain, none, some, every = (

@@ -1,4 +1,4 @@
-"""Motions and surfaces in separate colours, distinct without red-green vision too."""
+"""Motions and planes in separate colours, distinct without red-green vision too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from ruzhash_cv import FilterResult, Structure, draw_structures
+from ruzhash_cv import FilterResult, Motion, Plane, draw_structures
 from ruzhash_cv.drawing import pictures
 from ruzhash_cv.printing import table
 
@@ -32,15 +32,15 @@ EYES = {
 }
 
 
-def structure(**changed: Any) -> Structure:
-    return Structure(**{**vars(Structure(np.eye(3), "homography", 10, 2.5, 0.7, 50.0)), **changed})
+def motion(of: np.ndarray, kind: str = "homography", **changed: Any) -> Motion:
+    return Motion(np.eye(3), kind, of, 0.7, 2.5, 50.0, **changed)
 
 
-def result(labels: np.ndarray = LABELS, n: int = 2, models: Any = None) -> FilterResult:
-    """Return a result of `n` planes that move apart, or of other `models`."""
+def result(labels: np.ndarray = LABELS, *, motions: Any = None) -> FilterResult:
+    """Return a result of planes that move apart, or of other `motions`."""
     kept = np.repeat([True, True, True, False], 10)
-    models = models or tuple(structure() for _ in range(n))
-    return FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), labels, np.ones(N, bool), models)
+    motions = motions or tuple(motion(labels == item) for item in range(labels.max() + 1))
+    return FilterResult(kept, np.full(N, 0.5), np.full(N, 0.5), np.ones(N, bool), motions)
 
 
 def draw(given: FilterResult, **options: Any) -> np.ndarray:
@@ -53,27 +53,28 @@ def colours_at(picture: np.ndarray, row: int) -> np.ndarray:
     return np.vstack([picture[y, x], picture[y, x + WIDTH]]).astype(int)
 
 
-STILL = result(models=(structure(stationary=True), structure()))
-RIGID = structure(kind="fundamental", parts=(1, 2))
-SURFACES = result(np.repeat([0, 1, 2, -1], 10), models=(RIGID, structure(), structure()))
+STILL = result(motions=(motion(LABELS == 0, stationary=True), motion(LABELS == 1)))
+ROWS = np.repeat(np.arange(4), 10)
+PLANES = tuple(Plane(np.eye(3), row, 0.7, 2.5) for row in (ROWS == 1, ROWS == 2))
+RIGID = result(motions=(motion(ROWS < 3, "fundamental", planes=PLANES),))
 
 
 @pytest.mark.parametrize(
     ("given", "colours"),
     [
         pytest.param(result(), (FIRST, SECOND, pictures.NO_MOTION), id="two motions"),
-        pytest.param(SURFACES, (FIRST, SECOND, THIRD), id="matches off the surfaces of a motion, and two surfaces"),
+        pytest.param(RIGID, (FIRST, SECOND, THIRD), id="matches off the planes of a motion, and two planes"),
         pytest.param(STILL, (pictures.NO_MOTION, FIRST, pictures.NO_MOTION), id="a stationary structure"),
     ],
 )
-def test_each_motion_and_surface_has_a_colour_and_mismatches_are_grey(given: FilterResult, colours: Any) -> None:
+def test_each_motion_and_plane_has_a_colour_and_mismatches_are_grey(given: FilterResult, colours: Any) -> None:
     picture = draw(given)
     for row, colour in enumerate((*colours, pictures.MISMATCH)):
         assert np.abs(np.median(colours_at(picture, row), axis=0) - colour).max() < 12
 
 
 def test_the_caption_takes_as_many_rows_as_it_needs() -> None:
-    few, many = draw(result()), draw(result(np.where(LABELS < 0, -1, np.arange(N)), 20))
+    few, many = draw(result()), draw(result(np.where(LABELS < 0, -1, np.arange(N))))
     assert few.shape[1] == many.shape[1] == 2 * WIDTH
     row = 30  # px
     assert few.shape[0] - HEIGHT in (row, 2 * row)
@@ -82,7 +83,7 @@ def test_the_caption_takes_as_many_rows_as_it_needs() -> None:
 
 
 def test_no_structures_leave_grey_mismatches() -> None:
-    undecided = replace(result(np.full(N, -1), 0), inlier_mask=np.zeros(N, bool))
+    undecided = replace(result(np.full(N, -1)), inlier_mask=np.zeros(N, bool))
     assert np.ptp(draw(undecided).astype(int), axis=2).max() < 10
 
 
@@ -93,7 +94,7 @@ def test_rows_without_a_match_are_not_drawn() -> None:
     assert np.median(colours_at(draw(given), 3)) != pictures.MISMATCH[0]
 
 
-@pytest.mark.parametrize("given", [result(), SURFACES, STILL])
+@pytest.mark.parametrize("given", [result(), RIGID, STILL])
 def test_the_legend_has_the_names_and_numbers_that_the_result_prints(
     given: FilterResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,7 +103,7 @@ def test_the_legend_has_the_names_and_numbers_that_the_result_prints(
         pictures, "caption", lambda canvas, groups: legend.extend(group.text for group in groups) or canvas.strip(1)
     )
     draw(given)
-    named = [text for text in legend if text.startswith(("motion", "surface"))]
+    named = [text for text in legend if text.startswith(("motion", "plane"))]
     for text, row in zip(named, table(given), strict=True):
         name, kind, matches, _, tolerance, *_, remark = (cell.strip() for cell in row.cells())
         assert text == f"{' '.join(filter(None, (name, remark, kind)))}: {matches}, tolerance {tolerance}"

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from ruzhash_cv import RuzHashForest, ruzhash
 from ruzhash_cv.forests.ruzhash import BLOCK, SINK, draw_node, smallest_rank
-from ruzhash_cv.paper import jaccard_distance, ruzicka_distance
+from ruzhash_cv.paper import RuzHashForest, jaccard_distance, ruzhash, ruzicka_distance
 
 NO_BRANCH = np.uint32(0xFFFFFFFF)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv.families import Circles
+from ruzhash_cv.models import Circles
 
 
 def test_three_points_on_a_line_make_no_circle() -> None:

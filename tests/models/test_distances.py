@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from two_views import random_fundamental_matrices, random_homographies
 
-from ruzhash_cv import sampson_distance, transfer_error
+from ruzhash_cv.models import sampson_distance, transfer_error
 
 
 @pytest.mark.parametrize(

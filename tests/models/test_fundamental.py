@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from two_views import motion
 
-from ruzhash_cv.families import FundamentalMatrices
+from ruzhash_cv.models import FundamentalMatrices
 
 FAMILY = FundamentalMatrices()
 

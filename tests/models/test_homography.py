@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruzhash_cv.families import Homographies
+from ruzhash_cv.models import Homographies
 
 
 @settings(max_examples=20, deadline=None)

@@ -17,9 +17,8 @@ from paper.algebraic import AlgebraicHomographies
 from paper.problems import FAMILIES, Problem, fit_noise, make_shape, pose
 from sklearn.metrics import roc_auc_score
 
-from ruzhash_cv import RuzHashForest
 from ruzhash_cv.datasets import AdelaideScene
-from ruzhash_cv.paper import BINARY_METHODS, METHODS, VoronoiForest, paper_forest
+from ruzhash_cv.paper import BINARY_METHODS, METHODS, RuzHashForest, VoronoiForest, paper_forest
 
 SEEDS = range(4)
 
@@ -162,6 +161,7 @@ def scene_of(name: str) -> Problem:
     return Problem(name, data, labels, family, fit_noise(data, labels, family), k)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "method"), [*zip(cycle(MODELS), METHODS)])
 def test_auc_is_that_of_a_plain_transcription_of_the_paper(name: str, method: str) -> None:
     """On the transcription's own rows, and the whole way from samples of its own: within 0.02 up to two standard errors.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from ruzhash_cv.families import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily
+from ruzhash_cv.models import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily
 from ruzhash_cv.paper import (
     embed_preferences,
     family_preferences,

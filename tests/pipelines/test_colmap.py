@@ -268,6 +268,7 @@ colmap.verify(sys.argv[1], n_jobs=1, batch_size=4, report=sys.argv[2])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_killed_run_loses_a_batch_and_resumes(database: Path, tmp_path: Path, expected: str, n_jobs: int) -> None:
@@ -298,6 +299,7 @@ sys.exit(cli.main(["colmap", sys.argv[1], "--n-jobs", "2", "--batch-size", "4"])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM cannot be caught there")
 @pytest.mark.parametrize(("number", "status"), [(15, 143), (9, -9)])
 def test_signals_end_a_run_without_a_word_and_its_workers(
@@ -548,6 +550,7 @@ def test_a_pair_that_cannot_be_read_is_told_and_the_others_are_done(
     assert reasons["bare.jpg"] == "a match names keypoint 1 of image bare.jpg, which has 0"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_a_killed_worker_ends_the_command_with_one_line_and_the_next_run_resumes(database: Path, expected: str) -> None:
     command = [sys.executable, "-c", WORKER_KILLED, str(database)]

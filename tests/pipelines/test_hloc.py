@@ -303,6 +303,7 @@ def test_a_second_run_with_the_same_output_is_refused_and_the_first_continues(
         assert output.attrs["whose"] == "mine"
 
 
+@pytest.mark.slow
 def test_the_unfinished_file_of_a_killed_run_is_removed(files: list[Path]) -> None:
     code = "import os, sys\nfrom pathlib import Path\nfrom ruzhash_cv.pipelines.hloc_files import new_hdf5\n"
     code += "with new_hdf5(Path(sys.argv[1])):\n    os.kill(os.getpid(), 9)"

@@ -89,7 +89,7 @@ def test_a_bad_pair_is_told_and_the_others_go_on(expected: dict[Any, str], backe
     with joblib.parallel_config(backend=backend, n_jobs=2):
         results = dict(filter_pairs([*bad[:3], *pairs(), *bad[3:]], batch_size=3))
     assert not any(results[key].inlier_mask.any() for key, *_ in bad)
-    assert results["threshold"].labels.tolist() == [-1] * 90
+    assert results["threshold"].motion_labels.tolist() == [-1] * 90
     reasons = {key: results.pop(key).reason for key, *_ in bad}
     assert digests(results.items()) == expected
     assert reasons["length"] == "ValueError: `points1` and `points2` must have the same length, got 90 and 5"
@@ -229,6 +229,7 @@ class Deadly:
         return eval, ("__import__('os').kill(__import__('os').getpid(), 9)",)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
 def test_a_killed_worker_ends_the_call_and_what_is_left_can_be_done_again(expected: dict[Any, str]) -> None:
     taken = []
@@ -276,6 +277,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends SIGINT to the whole console")
 def test_ctrl_c_ends_the_call_and_its_workers() -> None:
     pytest.importorskip("psutil")  # of the extras; joblib ends its workers by it
@@ -300,6 +302,7 @@ def test_ctrl_c_ends_the_call_and_its_workers() -> None:
     assert ended(process.pid)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="workers cannot tell there")
 def test_workers_end_after_their_parent_alone_was_killed() -> None:
     code = INTERRUPTED.format(folder=str(Path(__file__).parents[1]))

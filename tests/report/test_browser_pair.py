@@ -89,7 +89,7 @@ def lonely_match(kept: bool) -> int:
 
 def test_the_page_opens_with_its_title_its_counts_and_the_table_of_the_result(page: Any) -> None:
     assert page.title() == page.inner_text("h1") == "left.jpg and right.jpg"
-    assert page.inner_text("#headline").startswith(f"{KEPT} of 200 matches kept, 2 structures")
+    assert page.inner_text("#headline").startswith(f"{KEPT} of 200 matches kept, 2 motions")
     assert shown(page) == 200
     cells = [text.split("\t") for text in page.inner_text("#structures tbody").replace("\xa0", " ").splitlines()]
     printed = str(CASE.result).splitlines()[-len(cells) :]
@@ -98,10 +98,10 @@ def test_the_page_opens_with_its_title_its_counts_and_the_table_of_the_result(pa
 
 def test_switches_leave_out_kept_and_flagged_matches_and_groups(page: Any) -> None:
     boxes = page.locator("#parts input[type=checkbox]")
-    assert boxes.count() == len(CASE.result.models) == 2
+    assert boxes.count() == len(CASE.result.motions) == 2
     for click, left in (
         (page.get_by_text(f"flagged {200 - KEPT}", exact=True), KEPT),
-        (boxes.first, CASE.result.models[1].support),
+        (boxes.first, int(CASE.result.motions[1].mask.sum())),
         (page.get_by_text(f"kept {KEPT}", exact=True), 0),
         (page.get_by_text(f"flagged {200 - KEPT}", exact=True), 200 - KEPT),
     ):
@@ -202,7 +202,7 @@ def test_a_click_on_a_match_shows_its_numbers_and_its_surroundings(page: Any, si
         assert (left + right) / 2 == pytest.approx(points[match, 0], abs=0.02)
         assert right - left == pytest.approx(48 * scale)
     if kept:  # the magenta cross is the image of the match by the homography
-        mapped = CASE.result.models[CASE.result.labels[match]].matrix @ [*CASE.points1[match], 1]
+        mapped = CASE.result.motions[CASE.result.motion_labels[match]].matrix @ [*CASE.points1[match], 1]
         expected = model(page, "patch2", SEGMENT)
         np.testing.assert_allclose(
             [expected["to_x2"][0], expected["to_y2"][0]], (mapped[:2] / mapped[2] + 0.5) * 2, atol=0.05

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from report_cases import HEIGHT, PHOTOS, WIDTH, two_planes
 
-from ruzhash_cv import Structure, cli, filter_points, printing, sampson_distance, transfer_error, write_html
+from ruzhash_cv import Motion, cli, filter_points, printing, write_html
 from ruzhash_cv.datasets.pairs import data_folder
 from ruzhash_cv.drawing.pictures import groups_of
+from ruzhash_cv.models import sampson_distance, transfer_error
 from ruzhash_cv.report.numbers import css, pair_as_dict, title_of
 
 CASE = two_planes()
@@ -67,9 +68,9 @@ def test_columns_hold_the_matches_in_pixels_with_their_probability_and_residual(
     np.testing.assert_array_equal(columns["kept"], result.inlier_mask)
     np.testing.assert_allclose(columns["probability"], result.inlier_probabilities, atol=5e-5)
     # The residual is to the structure of a match, and to the nearest if it is flagged.
-    assert {model.kind for model in result.models} == {"homography"}
-    errors = transfer_error(CASE.points1, CASE.points2, np.stack([model.matrix for model in result.models]))
-    structures = np.where(result.labels >= 0, result.labels, errors.argmin(axis=1))
+    assert {model.kind for model in result.motions} == {"homography"}
+    errors = transfer_error(CASE.points1, CASE.points2, np.stack([model.matrix for model in result.motions]))
+    structures = np.where(result.inlier_mask, result.motion_labels, errors.argmin(axis=1))
     np.testing.assert_array_equal(columns["structure"], structures)
     np.testing.assert_allclose(columns["residual"], errors[np.arange(200), structures], atol=6e-4)
 
@@ -79,7 +80,7 @@ def test_residuals_to_a_fundamental_matrix_are_sampson_distances() -> None:
     points1 = rng.uniform(0, 300, (80, 2))
     points2 = points1 + np.column_stack([rng.uniform(5, 60, 80), rng.normal(0, 0.3, 80)])
     result = filter_points(points1, points2, model="fundamental")
-    distances = sampson_distance(points1, points2, result.models[0].matrix)
+    distances = sampson_distance(points1, points2, result.motions[0].matrix)
     np.testing.assert_allclose(columns_of(points1, points2, result)["residual"], distances, atol=6e-4)
     assert pair_as_dict(PHOTOS, points1, points2, result)["structures"][0]["name"] == "motion 0"
 
@@ -88,8 +89,8 @@ def test_without_structures_or_for_a_family_of_the_user_there_is_no_residual() -
     points = np.random.default_rng(0).uniform(0, 300, (2, 5, 2))
     held = pair_as_dict(PHOTOS, *points, filter_points(*points))["columns"]
     assert (held["residual"], held["structure"]) == ([None] * 5, [-1] * 5)
-    models = (Structure(np.eye(3), "affinity", 3, 1.0, 1.0, 9.0),) * 2
-    held = pair_as_dict(PHOTOS, CASE.points1, CASE.points2, replace(CASE.result, models=models))["columns"]
+    motions = (Motion(np.eye(3), "affinity", np.zeros(200, bool), 1.0, 1.0, 9.0),) * 2
+    held = pair_as_dict(PHOTOS, CASE.points1, CASE.points2, replace(CASE.result, motions=motions))["columns"]
     assert set(held["residual"]) == {None}
 
 

@@ -1,8 +1,0 @@
-"""Families of models, one class each: two of two views, two of points in the plane, and any a user adds."""
-
-from ruzhash_cv.models.base import ModelFamily as ModelFamily
-from ruzhash_cv.models.base import TwoViewFamily as TwoViewFamily
-from ruzhash_cv.models.curves import Circles as Circles
-from ruzhash_cv.models.curves import Lines as Lines
-from ruzhash_cv.models.epipolar import FundamentalMatrices as FundamentalMatrices
-from ruzhash_cv.models.planes import Homographies as Homographies
