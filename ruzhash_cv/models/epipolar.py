@@ -31,6 +31,8 @@ _PIXELS, _RAYS = (1.0, 0.0, 1.0, 0.0), (1.0, 1.0, 1.0, 1.0)
 _CROSSED = np.array(
     [[4, 5, 3, 7, 8, 6, 1, 2, 0], [8, 6, 7, 2, 0, 1, 5, 3, 4], [5, 3, 4, 8, 6, 7, 2, 0, 1], [7, 8, 6, 1, 2, 0, 4, 5, 3]]
 )
+#: What OpenCV's solver finds for a sample that no matrix goes through.
+_NO_MATRICES = np.zeros((0, 3))
 #: A root whose imaginary part is larger, as a share of its size, is none.
 _REAL = 1e-9
 #: Steps of an essential matrix without a start, the largest angle of one, and its damping as a share of the mean eigenvalue,
@@ -63,8 +65,8 @@ class FundamentalMatrices:
             return _through_seven(*(directions(samples[..., rays]) for rays in (RAYS1, RAYS2)))
         first, second = (np.ascontiguousarray(samples[..., image : image + 2], np.float32) for image in (0, 2))
         solved: list[Any] = list(map(cv2.findFundamentalMat, first, second, repeat(cv2.FM_7POINT)))
-        stacks = [np.zeros((0, 3)) if stack is None else stack for stack, _ in solved]
-        models = unit_norm(np.vstack([np.zeros((0, 3)), *stacks]).reshape(-1, 9))
+        stacks = [_NO_MATRICES if stack is None else stack for stack, _ in solved]
+        models = unit_norm(np.concatenate([_NO_MATRICES, *stacks]).reshape(-1, 9))
         owner = np.repeat(np.arange(len(samples)), [len(stack) // 3 for stack in stacks])
         usable = np.isfinite(models).all(axis=1)
         return models[usable], owner[usable]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import cv2
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Rows
@@ -49,16 +50,14 @@ class Homographies:
     is_plane: bool = True
 
     def solve(self, samples: Array) -> tuple[Array, Rows]:
-        """Return homographies (k, 9) of unit norm of samples (s, 4, d) near the unit square, and the sample (k,) of each.
-
-        H = sum of w_i q_i l_i' over three points p_i and their partners q_i: l_i is the line through the other two, so that p_i goes to
-        q_i. The fourth p goes to the fourth q if w_i is the ratio of what such lines in the second and in the first image are there.
-        """
-        points = homogeneous(samples)
-        with np.errstate(all="ignore"):
-            (lines, own), (_, other) = _opposite_lines(*points[:3]), _opposite_lines(*points[3:])
-            weights = other * own[[1, 2, 0]] * own[[2, 0, 1]]
-            models = unit_norm(np.einsum("uis,vis->suv", weights * points[3:, :3], lines).reshape(-1, 9))
+        """Return homographies (k, 9) of unit norm of samples (s, 4, d) near the unit square, and the sample (k,) of each."""
+        if has_rays(samples):
+            models = _through_four_rays(homogeneous(samples))
+        else:
+            first, second = (np.ascontiguousarray(samples[..., at : at + 2], np.float32) for at in (0, 2))
+            # With nothing to solve there would be nothing to join.
+            solved = list(map(cv2.getPerspectiveTransform, first, second)) or [np.zeros((0, 3))]
+            models = unit_norm(np.concatenate(solved).reshape(-1, 9))
         a, b, c, d, e, f, g, h, i = models.T
         # Of what is not finite the comparison is false.
         usable = np.flatnonzero(np.abs(a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)) > _SINGULAR)
@@ -93,6 +92,18 @@ class Homographies:
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return homographies (m, 9) of pixels; without distortion, of rays that `into1`, `into2` brought these to."""
         return unit_norm((np.linalg.inv(into2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
+
+
+def _through_four_rays(points: Array) -> Array:
+    """Return the homographies (s, 9) of samples of rays (6, 4, s), which OpenCV does not solve: a fisheye's have no image plane.
+
+    H = sum of w_i q_i l_i' over three points p_i and their partners q_i: l_i is the line through the other two, so that p_i goes to
+    q_i. The fourth p goes to the fourth q if w_i is the ratio of what such lines in the second and in the first image are there.
+    """
+    with np.errstate(all="ignore"):
+        (lines, own), (_, other) = _opposite_lines(*points[:3]), _opposite_lines(*points[3:])
+        weights = other * own[[1, 2, 0]] * own[[2, 0, 1]]
+        return unit_norm(np.einsum("uis,vis->suv", weights * points[3:, :3], lines).reshape(-1, 9))
 
 
 def _opposite_lines(x: Array, y: Array, z: Array) -> tuple[Array, Array]:
