@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv.models.weighting import Law, reweighted
 
 FamilyIds = NDArray[np.uint8]
 
@@ -70,6 +71,16 @@ class TwoViewFamily(ModelFamily, Protocol):
         """Return models (m, 9) after one step towards the weighted least squares of their residuals, for a structure's last fits."""
         return self.fit(data, weights, models)
 
+    def reweighted(
+        self, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
+    ) -> tuple[Array, Array]:
+        """Return models (m, 9) after rounds of iteratively reweighted least squares, and noise scales (m,), 0 by Tukey's biweight.
+
+        A model is fitted to correspondences with `weights` (n,) within its limit (m,) that are not `excluded` (m, n), or (0, 0). Where
+        a fit fails, the model stays. Families of the package have a kernel for it.
+        """
+        return reweighted(self, data, weights, models, limits, law, n_rounds, excluded)
+
     @abstractmethod
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return models (m, 9) of pixels; `into1`, `into2` (3, 3) brought homogeneous pixels to the models' coordinates."""
@@ -124,6 +135,12 @@ class CheckedFamily:
         """Return models (m, 9) after a step."""
         step = getattr(self.family, "step", self.family.fit)
         return self._array("step", step(data, weights, models), models.shape)
+
+    def reweighted(
+        self, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
+    ) -> tuple[Array, Array]:
+        """Return models (m, 9) after rounds of reweighted least squares, and noise scales (m,)."""
+        return reweighted(self, data, weights, models, limits, law, n_rounds, excluded)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return finite models (m, 9) of pixels."""

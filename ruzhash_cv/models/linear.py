@@ -61,21 +61,18 @@ def divided_by_gradients(points: Array, models: Array, weights: Array, factors: 
     return divided
 
 
-def quadratic_forms(points: Array, weights: Array, part: Array, is_whitened: bool) -> tuple[Array, Array, Array]:
-    """Return quadratic forms (m, 9, 9) of matrices M' in normalised coordinates, and the matrices A1, A2 (m, 3, 3) that normalise.
+def quadratic_forms(rays: Array, weights: Array, part: Array) -> tuple[Array, Array, Array]:
+    """Return quadratic forms (m, 9, 9) of matrices M' of whitened rays, M = A2' M' A1, and A1, A2 (m, 3, 3) that whiten.
 
-    The forms are sums of weights (m, n) times products of the first points (6, n) times `part` (6, 6) of products of the second points.
-    Pixels are moved to a centroid of 0 and a root mean square distance of sqrt(2) from it (Hartley and Zisserman, 4.4.4). Rays are
-    whitened afterwards: both parts of the forms have equal moments in every direction, and M = A2' M' A1.
+    The forms are sums of weights (m, n) times products of the first rays (6, n) times `part` (6, 6) of products of the second rays.
+    Both parts of the forms have equal moments in every direction.
     """
     m = len(weights)
-    forms, into = np.empty((m, 9, 9)), np.zeros((2, m, 3, 3)) + np.eye(3)
-    _sum_products(np.ascontiguousarray(points.T), np.ascontiguousarray(weights), part, is_whitened, into, forms)
+    forms, into = np.empty((m, 9, 9)), np.zeros((2, m, 3, 3))
+    _sum_products(np.ascontiguousarray(rays.T), np.ascontiguousarray(weights), part, into, forms)
     into1, into2 = into
-    if is_whitened:
-        both = (into2[:, :, None, :, None] * into1[:, None, :, None, :]).reshape(m, 9, 9)
-        forms = both @ forms @ both.swapaxes(1, 2)
-    return forms, into1, into2
+    both = (into2[:, :, None, :, None] * into1[:, None, :, None, :]).reshape(m, 9, 9)
+    return both @ forms @ both.swapaxes(1, 2), into1, into2
 
 
 @jit
@@ -94,57 +91,39 @@ def _divide_by_gradients(points: Any, models: Any, weights: Any, factors: Any) -
 
 
 @jit
-def _normalise(points: Any, weights: Any, rows: Any, into: Any) -> None:
-    """Write the similarity (3, 3) that normalises the pixels (3, n) of `rows`."""
-    total = sum_x = sum_y = sum_squares = 0.0
-    for row in rows:
-        weight, x, y = weights[row], points[row, 0], points[row, 1]
-        total += weight
-        sum_x += weight * x
-        sum_y += weight * y
-        sum_squares += weight * (x * x + y * y)
-    x, y = sum_x / total, sum_y / total
-    s = np.sqrt(2.0 / max(sum_squares / total - x * x - y * y, 1e-300))
-    into[0, 0], into[1, 1], into[0, 2], into[1, 2] = s, s, -s * x, -s * y
-
-
-@jit
-def _sum_products(points: Any, weights: Any, part: Any, is_whitened: bool, into: Any, forms: Any) -> None:
-    """Add up; one thread does it, where a matrix product would wake all of them.
-
-    Most weights are 0. The rows of the others are listed first, without a branch to be foreseen.
-    """
-    n = np.uint64(weights.shape[1])
-    monomials, sums, second, weighted = np.empty((2, 6)), np.empty((6, 6)), np.empty((6, 6)), np.empty(n, np.uint64)
+def _sum_products(rays: Any, weights: Any, part: Any, into: Any, forms: Any) -> None:
+    """Add up; one thread does it, where a matrix product would wake all of them."""
+    monomials, sums, second, moments = np.empty((2, 6)), np.empty((6, 6)), np.empty((6, 6)), np.empty((2, 6))
     for item in range(len(weights)):
-        n_weighted = np.uint64(0)
-        for row in range(n):
-            weighted[n_weighted] = row
-            n_weighted += np.uint64(weights[item, row] != 0.0)
-        rows = weighted[:n_weighted]
-        if not is_whitened:
-            _normalise(points[:, :3], weights[item], rows, into[0, item])
-            _normalise(points[:, 3:], weights[item], rows, into[1, item])
-        sums[:] = 0.0
-        for row in rows:
-            for image in range(2):
-                to, terms = into[image, item], monomials[image]
-                z = points[row, 3 * image + 2]
-                x = to[0, 0] * points[row, 3 * image] + to[0, 2] * z
-                y = to[1, 1] * points[row, 3 * image + 1] + to[1, 2] * z
-                terms[0], terms[1], terms[2], terms[3], terms[4], terms[5] = x * x, x * y, y * y, x * z, y * z, z * z
-            for i in range(6):
-                factor = weights[item, row] * monomials[1, i]
-                for j in range(6):
-                    sums[i, j] += factor * monomials[0, j]
-        second[:] = 0.0
+        for i in range(6):
+            for j in range(6):
+                sums[i, j] = second[i, j] = 0.0
+        for row in range(len(rays)):
+            if weights[item, row] != 0.0:
+                for image in range(2):
+                    terms = monomials[image]
+                    x, y, z = rays[row, 3 * image], rays[row, 3 * image + 1], rays[row, 3 * image + 2]
+                    terms[0], terms[1], terms[2], terms[3], terms[4], terms[5] = (
+                        x * x,
+                        x * y,
+                        y * y,
+                        x * z,
+                        y * z,
+                        z * z,
+                    )
+                for i in range(6):
+                    factor = weights[item, row] * monomials[1, i]
+                    for j in range(6):
+                        sums[i, j] += factor * monomials[0, j]
         for i in range(6):
             for k in range(6):
                 for j in range(6):
                     second[i, j] += part[i, k] * sums[k, j]
-        if is_whitened:
-            _whiten(second[0] + second[2] + second[5], into[0, item])
-            _whiten(second[:, 0] + second[:, 2] + second[:, 5], into[1, item])
+        for i in range(6):
+            moments[0, i] = second[0, i] + second[2, i] + second[5, i]
+            moments[1, i] = second[i, 0] + second[i, 2] + second[i, 5]
+        _whiten(moments[0], into[0, item])
+        _whiten(moments[1], into[1, item])
         for i in range(9):
             for j in range(9):
                 forms[item, i, j] = second[_PRODUCT[i // 3, j // 3], _PRODUCT[i % 3, j % 3]]
@@ -167,52 +146,93 @@ def _whiten(moments: Any, into: Any) -> None:
 
 def least_vectors(grams: Array) -> Array:
     """Return a unit eigenvector (m, k) of the smallest eigenvalue of each positive semi-definite matrix (m, k, k)."""
-    work = np.array(grams, np.float64, order="C")
-    vectors = np.ones(work.shape[:2])
-    _inverse_iteration(work, vectors, np.empty(work.shape[1]))
+    vectors = np.ones(grams.shape[:2])
+    _least_vectors(np.array(grams, np.float64, order="C"), vectors)
     return vectors
 
 
 @jit
-def _inverse_iteration(grams: Any, vectors: Any, previous: Any) -> None:
-    """Only the lower triangles of `grams` are read, and overwritten with Cholesky factors, inverse on the diagonal."""
-    n = grams.shape[1]
+def _least_vectors(grams: Any, vectors: Any) -> None:
     for item in range(len(grams)):
-        shift = 0.0
+        write_least_vector(grams[item], vectors[item])
+
+
+@jit
+def write_least_vector(gram: Any, vector: Any) -> None:
+    """Write a unit eigenvector of the smallest eigenvalue by inverse iteration; `gram` is overwritten as `factorise` does it."""
+    n, previous = len(vector), np.empty(len(vector))
+    factorise(gram)
+    for i in range(n):
+        # Any start that is not orthogonal to the answer: unequal entries, so that symmetry cannot make it so.
+        vector[i] = previous[i] = 1.0 + 0.37 * i - 0.11 * i * i
+    for iteration in range(_MOST_ITERATIONS):
+        substitute(gram, vector)
+        norm = along = 0.0
         for i in range(n):
-            shift += grams[item, i, i]
-        shift = 1e-13 * shift + 1e-300
+            norm += vector[i] * vector[i]
+        norm = 1.0 / np.sqrt(norm)
         for i in range(n):
-            for j in range(i):
-                total = grams[item, i, j]
-                for k in range(j):
-                    total -= grams[item, i, k] * grams[item, j, k]
-                grams[item, i, j] = total * grams[item, j, j]
-            total = grams[item, i, i] + shift
-            for k in range(i):
-                total -= grams[item, i, k] * grams[item, i, k]
-            if not total > shift:
-                total = shift
-            grams[item, i, i] = 1.0 / np.sqrt(total)
-            # Any start that is not orthogonal to the answer: unequal entries, so that symmetry cannot make it so.
-            previous[i] = 1.0 + 0.37 * i - 0.11 * i * i
-        for iteration in range(_MOST_ITERATIONS):
-            norm = 0.0
-            for i in range(n):
-                total = previous[i]
-                for k in range(i):
-                    total -= grams[item, i, k] * vectors[item, k]
-                vectors[item, i] = total * grams[item, i, i]
-            for i in range(n - 1, -1, -1):
-                total = vectors[item, i]
-                for k in range(i + 1, n):
-                    total -= grams[item, k, i] * vectors[item, k]
-                vectors[item, i] = total * grams[item, i, i]
-                norm += vectors[item, i] * vectors[item, i]
-            norm, along = 1.0 / np.sqrt(norm), 0.0
-            for i in range(n):
-                vectors[item, i] *= norm
-                along += vectors[item, i] * previous[i]
-                previous[i] = vectors[item, i]
-            if iteration > 0 and abs(along) > 1.0 - 1e-14:
-                break
+            vector[i] *= norm
+            along += vector[i] * previous[i]
+            previous[i] = vector[i]
+        if iteration > 0 and abs(along) > 1.0 - 1e-14:
+            break
+
+
+@jit
+def factorise(gram: Any) -> None:
+    """Overwrite the lower triangle, and only this is read, with a Cholesky factor, inverse on the diagonal.
+
+    A share of the trace that rounding would hide is added to the diagonal: a matrix without an inverse has one then.
+    """
+    n, shift = len(gram), 0.0
+    for i in range(n):
+        shift += gram[i, i]
+    shift = 1e-13 * shift + 1e-300
+    for i in range(n):
+        for j in range(i):
+            total = gram[i, j]
+            for k in range(j):
+                total -= gram[i, k] * gram[j, k]
+            gram[i, j] = total * gram[j, j]
+        total = gram[i, i] + shift
+        for k in range(i):
+            total -= gram[i, k] * gram[i, k]
+        if not total > shift:
+            total = shift
+        gram[i, i] = 1.0 / np.sqrt(total)
+
+
+@jit
+def substitute(factor: Any, vector: Any) -> None:
+    """Overwrite a vector b with the solution x of G x = b, given the factor of G."""
+    n = len(vector)
+    for i in range(n):
+        total = vector[i]
+        for k in range(i):
+            total -= factor[i, k] * vector[k]
+        vector[i] = total * factor[i, i]
+    for i in range(n - 1, -1, -1):
+        total = vector[i]
+        for k in range(i + 1, n):
+            total -= factor[k, i] * vector[k]
+        vector[i] = total * factor[i, i]
+
+
+@jit
+def normaliser(points: Any, image: int, rows: Any, weights: Any, n: int) -> Any:
+    """Return s, t, u of the similarity (s x + t, s y + u) that normalises n weighted pixels (Hartley and Zisserman, 4.4.4).
+
+    It brings their centroid to 0, and their root mean square distance from it to sqrt(2).
+    """
+    total = sum_x = sum_y = sum_squares = 0.0
+    for at in range(n):
+        weight, x, y = weights[at], points[image, rows[at]], points[image + 1, rows[at]]
+        total += weight
+        sum_x += weight * x
+        sum_y += weight * y
+        sum_squares += weight * (x * x + y * y)
+    x, y = sum_x / total, sum_y / total
+    spread = sum_squares / total - x * x - y * y
+    s = np.sqrt(2.0 / (spread if spread > 1e-300 else 1e-300))
+    return s, -s * x, -s * y
