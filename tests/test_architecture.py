@@ -58,7 +58,6 @@ FAMILIES = (
     "linear",
     "transfer",
     "sampson",
-    "pixels",
     "planes",
     "five_points",
     "epipolar",

@@ -213,15 +213,15 @@ TABLE = (
     ),
     *(
         Row(
-            f"{kernels} models.linear.normaliser models.linear.write_least_vector models.linear.factorise models.linear.substitute",
+            f"{kernels} models.linear.solve models.linear.write_similarities",
             matches_of(name),
             lambda data, weights, models, family=PIXELS[name]: squares_of(family.fit(data, weights, models)),
             geometric(name),
             atol=1e-6,
         )
         for name, kernels in (
-            ("homography", "models.pixels._fit_kernel models.pixels._write_fit models.transfer.write_transform"),
-            ("fundamental", "models.sampson.write_fit models.sampson.write_rank_two"),
+            ("homography", "models.transfer.fit_homographies"),
+            ("fundamental", "models.sampson.fit_matrices models.sampson.write_rank_two"),
         )
     ),
     Row(
@@ -232,7 +232,7 @@ TABLE = (
         atol=1e-8,
     ),
     Row(
-        "models.sampson._carry models.sampson._factorise_without_scale",
+        "models.sampson._carry",
         matches_of("fundamental"),
         lambda data, weights, models: squares_of(PIXELS["fundamental"].step(data, weights, models)),
         lambda data, weights, models: squares_of(
@@ -264,7 +264,7 @@ TABLE = (
     ),
     *(
         Row(
-            "models.pixels._reweight_kernel models.weighting.weigh",
+            "models.weighting.weigh",
             near(matches_of(name, 0.3), 30.0),
             all_reweighted(family),
             naive_reweighted(family),

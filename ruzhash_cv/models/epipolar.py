@@ -22,12 +22,20 @@ from ruzhash_cv.models.linear import (
     quadratic_forms,
     unit_norm,
 )
-from ruzhash_cv.models.pixels import fits_to_pixels, reweighted_in_pixels
-from ruzhash_cv.models.sampson import DISTANCES, EQUATIONS, STEP, write_rank_two, write_squared_distances
-from ruzhash_cv.models.weighting import Law, reweighted
+from ruzhash_cv.models.sampson import (
+    DISTANCES,
+    EQUATIONS,
+    STEP,
+    fit_matrices,
+    write_rank_two,
+    write_squared_distances,
+)
+from ruzhash_cv.models.weighting import AS_GIVEN, Law, reweighted, workspace
 
 #: Matches off a plane that fix the epipole, and with it the matrix of a motion: these fit it whatever they are.
 PARALLAX_SIZE = 2
+#: No match is left out.
+_NOTHING = np.zeros((0, 0), bool)
 #: What the error of a pair of rays is divided by, see `divided_by_gradients`.
 _RAYS = (1.0, 1.0, 1.0, 1.0)
 # A cofactor of a matrix is the product of the first two of these entries less that of the others.
@@ -94,7 +102,7 @@ class FundamentalMatrices:
         """
         if not has_rays(data):
             kind, start = (EQUATIONS, np.ones((len(weights), 9))) if models is None else (DISTANCES, models)
-            return fits_to_pixels(kind, data, weights, start)
+            return _fitted(kind, data, weights, start, np.zeros(len(start)), AS_GIVEN, 1, _NOTHING)[0]
         rays = homogeneous(data)
         with np.errstate(all="ignore"):
             if models is not None:
@@ -104,14 +112,19 @@ class FundamentalMatrices:
 
     def step(self, data: Array, weights: Array, models: Array) -> Array:
         """Return matrices of rank 2 after a step of Gauss and Newton from `models` to least Sampson distances; of rays, a fit."""
-        return self.fit(data, weights, models) if has_rays(data) else fits_to_pixels(STEP, data, weights, models)
+        if has_rays(data):
+            return self.fit(data, weights, models)
+        return _fitted(STEP, data, weights, models, np.zeros(len(models)), AS_GIVEN, 1, _NOTHING)[0]
 
     def reweighted(
         self, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
     ) -> tuple[Array, Array]:
-        """See `TwoViewFamily`."""
+        """See `TwoViewFamily`.
+
+        Fits by Tukey's weights are those of the 8-point algorithm: a sample may be far from the least distances.
+        """
         given = data, weights, models, limits, law, n_rounds, excluded
-        return reweighted(self, *given) if has_rays(data) else reweighted_in_pixels(STEP, *given)
+        return reweighted(self, *given) if has_rays(data) else _fitted(STEP if law.width else DISTANCES, *given)
 
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
         """Return [e]_x H (n, 9) of a plane's homography H (9,) and two of the correspondences (k, d) off it each, drawn at random.
@@ -224,11 +237,21 @@ def _through_seven(first: Array, second: Array) -> tuple[Array, Rows]:
     return unit_norm(w * null_space[owner, 0] + null_space[owner, 1]), owner
 
 
+def _fitted(
+    kind: int, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
+) -> tuple[Array, Array]:
+    """Return fundamental matrices (m, 9) of pixels fitted by a law's weights, and noise scales (m,); `weights` are (n,) or (m, n)."""
+    fitted, noise, *room = workspace(data, models)
+    given = np.ascontiguousarray(data.T), np.atleast_2d(np.ascontiguousarray(weights)), excluded, limits
+    fit_matrices(*given, law.width, law.median, n_rounds, kind, fitted, noise, *room)
+    return fitted, noise
+
+
 def _of_rank_two(models: Array, grams: Array) -> Array:
     """Return the matrices of rank 2 whose error f'Gf is least, near the least vectors f (m, 9) of forms G (m, 9, 9)."""
-    fitted, factor, vectors = np.array(models, order="C"), np.empty((9, 9)), np.empty((2, 9))
+    fitted, factor, work = np.array(models, order="C"), np.empty((10, 9)), np.empty((2, 9))
     for model, gram in zip(fitted, np.ascontiguousarray(grams), strict=True):
-        write_rank_two(model, gram, factor, vectors[0], vectors[1])
+        write_rank_two(model, gram, factor, work)
     return fitted
 
 

@@ -16,8 +16,9 @@ from ruzhash_cv._kernels import jit
 
 #: Where products of two of (x, y, z) stand among (x x, x y, y y, x z, y z, z z).
 _PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
-#: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do.
-_MOST_ITERATIONS = 40
+#: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do. As plain numbers they would
+#: compile for themselves first.
+MOST_ITERATIONS, NO_ITERATIONS = np.int64(40), np.int64(0)
 
 
 def has_rays(data: Array) -> bool:
@@ -146,93 +147,78 @@ def _whiten(moments: Any, into: Any) -> None:
 
 def least_vectors(grams: Array) -> Array:
     """Return a unit eigenvector (m, k) of the smallest eigenvalue of each positive semi-definite matrix (m, k, k)."""
-    vectors = np.ones(grams.shape[:2])
-    _least_vectors(np.array(grams, np.float64, order="C"), vectors)
+    grams = np.ascontiguousarray(grams, np.float64)
+    m, k, _ = grams.shape
+    vectors, nothing, factor = np.ones((m, k)), np.zeros(k), np.empty((k + 1, k))
+    for gram, vector in zip(grams, vectors, strict=True):
+        solve(gram, nothing, vector, factor, MOST_ITERATIONS)
     return vectors
 
 
 @jit
-def _least_vectors(grams: Any, vectors: Any) -> None:
-    for item in range(len(grams)):
-        write_least_vector(grams[item], vectors[item])
+def solve(gram: Any, model: Any, vector: Any, factor: Any, n_iterations: int) -> None:
+    """Overwrite a vector b with the solution x of (G + tr(G) f f') x = b, by Cholesky's factor.
 
-
-@jit
-def write_least_vector(gram: Any, vector: Any) -> None:
-    """Write a unit eigenvector of the smallest eigenvalue by inverse iteration; `gram` is overwritten as `factorise` does it."""
-    n, previous = len(vector), np.empty(len(vector))
-    factorise(gram)
+    Of a form G that leaves the length of a model f free the sum has an inverse. A share of the trace that rounding would hide is added
+    as well, so that any matrix has one. With iterations the vector becomes a unit eigenvector of the smallest eigenvalue, whatever it
+    was, by inverse iteration.
+    """
+    n, trace = len(vector), 0.0
     for i in range(n):
+        trace += gram[i, i]
+    shift = 1e-13 * trace + 1e-300
+    for i in range(n):
+        for j in range(i + 1):
+            total = gram[i, j] + trace * model[i] * model[j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            if j < i:
+                factor[i, j] = total * factor[j, j]
+            else:
+                # The inverse is on the diagonal.
+                factor[i, i] = 1.0 / np.sqrt(total + shift if total > 0.0 else shift)
         # Any start that is not orthogonal to the answer: unequal entries, so that symmetry cannot make it so.
-        vector[i] = previous[i] = 1.0 + 0.37 * i - 0.11 * i * i
-    for iteration in range(_MOST_ITERATIONS):
-        substitute(gram, vector)
+        factor[n, i] = 1.0 + 0.37 * i - 0.11 * i * i
+        if n_iterations > 0:
+            vector[i] = factor[n, i]
+    for iteration in range(n_iterations if n_iterations > 0 else 1):
         norm = along = 0.0
         for i in range(n):
+            total = vector[i]
+            for k in range(i):
+                total -= factor[i, k] * vector[k]
+            vector[i] = total * factor[i, i]
+        for i in range(n - 1, -1, -1):
+            total = vector[i]
+            for k in range(i + 1, n):
+                total -= factor[k, i] * vector[k]
+            vector[i] = total * factor[i, i]
             norm += vector[i] * vector[i]
-        norm = 1.0 / np.sqrt(norm)
-        for i in range(n):
-            vector[i] *= norm
-            along += vector[i] * previous[i]
-            previous[i] = vector[i]
-        if iteration > 0 and abs(along) > 1.0 - 1e-14:
-            break
+        if n_iterations > 0:
+            norm = 1.0 / np.sqrt(norm)
+            for i in range(n):
+                vector[i] *= norm
+                along += vector[i] * factor[n, i]
+                factor[n, i] = vector[i]
+            if iteration > 0 and abs(along) > 1.0 - 1e-14:
+                break
 
 
 @jit
-def factorise(gram: Any) -> None:
-    """Overwrite the lower triangle, and only this is read, with a Cholesky factor, inverse on the diagonal.
+def write_similarities(points: Any, rows: Any, weights: Any, n: int, similarities: Any) -> None:
+    """Write s, t, u (2, 3) of the similarities (s x + t, s y + u) that normalise n weighted pixels (Hartley and Zisserman, 4.4.4).
 
-    A share of the trace that rounding would hide is added to the diagonal: a matrix without an inverse has one then.
+    They bring the centroid to 0, and the root mean square distance from it to sqrt(2).
     """
-    n, shift = len(gram), 0.0
-    for i in range(n):
-        shift += gram[i, i]
-    shift = 1e-13 * shift + 1e-300
-    for i in range(n):
-        for j in range(i):
-            total = gram[i, j]
-            for k in range(j):
-                total -= gram[i, k] * gram[j, k]
-            gram[i, j] = total * gram[j, j]
-        total = gram[i, i] + shift
-        for k in range(i):
-            total -= gram[i, k] * gram[i, k]
-        if not total > shift:
-            total = shift
-        gram[i, i] = 1.0 / np.sqrt(total)
-
-
-@jit
-def substitute(factor: Any, vector: Any) -> None:
-    """Overwrite a vector b with the solution x of G x = b, given the factor of G."""
-    n = len(vector)
-    for i in range(n):
-        total = vector[i]
-        for k in range(i):
-            total -= factor[i, k] * vector[k]
-        vector[i] = total * factor[i, i]
-    for i in range(n - 1, -1, -1):
-        total = vector[i]
-        for k in range(i + 1, n):
-            total -= factor[k, i] * vector[k]
-        vector[i] = total * factor[i, i]
-
-
-@jit
-def normaliser(points: Any, image: int, rows: Any, weights: Any, n: int) -> Any:
-    """Return s, t, u of the similarity (s x + t, s y + u) that normalises n weighted pixels (Hartley and Zisserman, 4.4.4).
-
-    It brings their centroid to 0, and their root mean square distance from it to sqrt(2).
-    """
-    total = sum_x = sum_y = sum_squares = 0.0
-    for at in range(n):
-        weight, x, y = weights[at], points[image, rows[at]], points[image + 1, rows[at]]
-        total += weight
-        sum_x += weight * x
-        sum_y += weight * y
-        sum_squares += weight * (x * x + y * y)
-    x, y = sum_x / total, sum_y / total
-    spread = sum_squares / total - x * x - y * y
-    s = np.sqrt(2.0 / (spread if spread > 1e-300 else 1e-300))
-    return s, -s * x, -s * y
+    for image in range(2):
+        total = sum_x = sum_y = sum_squares = 0.0
+        for at in range(n):
+            weight, x, y = weights[at], points[2 * image, rows[at]], points[2 * image + 1, rows[at]]
+            total += weight
+            sum_x += weight * x
+            sum_y += weight * y
+            sum_squares += weight * (x * x + y * y)
+        x, y = sum_x / total, sum_y / total
+        spread = sum_squares / total - x * x - y * y
+        s = np.sqrt(2.0 / (spread if spread > 1e-300 else 1e-300))
+        similarities[image, 0], similarities[image, 1], similarities[image, 2] = s, -s * x, -s * y

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.models.linear import factorise, normaliser, substitute, write_least_vector
+from ruzhash_cv.models.linear import MOST_ITERATIONS, NO_ITERATIONS, solve, write_similarities
+from ruzhash_cv.models.weighting import weigh
 
 #: What a fit is: of the equations x2' F x1 = 0, of these divided by the gradients of a model, or a step of Gauss and Newton from it.
 EQUATIONS, DISTANCES, STEP = 1, 2, 3
@@ -30,70 +31,105 @@ def write_squared_distances(points: Any, models: Any, squared: Any) -> None:
 
 
 @jit
-def write_fit(
-    points: Any, rows: Any, weights: Any, n: int, kind: int, model: Any, gram: Any, factor: Any, vectors: Any
+def fit_matrices(
+    points: Any,
+    given: Any,
+    excluded: Any,
+    limits: Any,
+    width: float,
+    median: float,
+    n_rounds: int,
+    kind: int,
+    models: Any,
+    noise: Any,
+    rows: Any,
+    space: Any,
+    system: Any,
+    vectors: Any,
 ) -> None:
-    """Write a fit of rank 2 to n weighted rows as the first of the vectors.
+    """Overwrite models with fits of a kind, of rank 2, by a law's weights, round by round, and write noise scales.
 
-    Fits by reweighting do not end at least distances, as gradients change with the model too (Chojnacki et al., "On the fitting of
-    surfaces to data with covariances", PAMI 2000). Steps of Gauss and Newton do.
+    `given` are weights of matches (1, n), or (m, n) for each model. Where a fit by residuals fails, the model stays. Fits by equations
+    do not end at least distances, as gradients change with the model too (Chojnacki et al., "On the fitting of surfaces to data with
+    covariances", PAMI 2000). Steps of Gauss and Newton do.
     """
-    fitted, started, slope, gradient = vectors[0], vectors[1], vectors[2], vectors[3]
-    if kind == DISTANCES:
-        a, b, c, d, e, f, g, h, _ = model
-        for at in range(n):
-            x1, y1, x2, y2 = points[0, rows[at]], points[1, rows[at]], points[2, rows[at]], points[3, rows[at]]
-            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
-            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
-            weight = weights[at] / (p * p + q * q + r * r + s * s)
-            weights[at] = weight if abs(weight) < np.inf else 0.0
-    s1, t1, u1 = normaliser(points, 0, rows, weights, n)
-    s2, t2, u2 = normaliser(points, 2, rows, weights, n)
-    for j in range(9):
-        started[j], slope[j] = model[j], 0.0
-        for k in range(9):
-            gram[j, k] = 0.0
-    _carry(started, 1.0 / s1, -t1 / s1, -u1 / s1, 1.0 / s2, -t2 / s2, -u2 / s2)
-    a, b, c, d, e, f, g, h, i = started
-    square1, square2 = s1 * s1, s2 * s2
-    for at in range(n):
-        weight, share1, share2, error, p, q, r, s = weights[at], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        x1, y1 = s1 * points[0, rows[at]] + t1, s1 * points[1, rows[at]] + u1
-        x2, y2 = s2 * points[2, rows[at]] + t2, s2 * points[3, rows[at]] + u2
-        if kind == STEP:
-            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
-            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
-            error = x2 * p + y2 * q + g * x1 + h * y1 + i
-            square = square2 * (p * p + q * q) + square1 * (r * r + s * s)
-            share1, share2, weight = square1 * error / square, square2 * error / square, weight / square
-        # Sampson's correction moves the second point by (-dx, -dy), the first one to (u, v).
-        dx, dy, u, v = share2 * p, share2 * q, x1 - share1 * r, y1 - share1 * s
-        gradient[0], gradient[1], gradient[2] = x2 * u - dx * x1, x2 * v - dx * y1, x2 - dx
-        gradient[3], gradient[4], gradient[5] = y2 * u - dy * x1, y2 * v - dy * y1, y2 - dy
-        gradient[6], gradient[7], gradient[8] = u, v, 1.0
-        if abs(weight) < np.inf:
+    gram, factor, weights = system[:9], system[9:], space[1]
+    fitted, started, slope, gradient, work, similarities = (
+        vectors[0], vectors[1], vectors[2], vectors[3], vectors[4:6], vectors[6:],
+    )  # fmt: skip
+    for item in range(len(models)):
+        model = models[item]
+        for fits in range(n_rounds + 1):
+            if width >= 0.0:
+                write_squared_distances(points, models[item : item + 1], space[:1])
+            for row in range(excluded.shape[1]):
+                if excluded[item, row]:
+                    space[0, row] = np.inf
+            of_model = given[item if len(given) > 1 else 0]
+            n, support, noise[item] = weigh(space[0], of_model, limits[item], width, median, rows, weights, space[2])
+            if fits == n_rounds or not support > 8.0:
+                break
+            if kind == DISTANCES:
+                a, b, c, d, e, f, g, h, _ = model
+                for at in range(n):
+                    x1, y1, x2, y2 = points[0, rows[at]], points[1, rows[at]], points[2, rows[at]], points[3, rows[at]]
+                    p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+                    r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+                    weight = weights[at] / (p * p + q * q + r * r + s * s)
+                    weights[at] = weight if abs(weight) < np.inf else 0.0
+            write_similarities(points, rows, weights, n, similarities)
+            s1, t1, u1 = similarities[0, 0], similarities[0, 1], similarities[0, 2]
+            s2, t2, u2 = similarities[1, 0], similarities[1, 1], similarities[1, 2]
             for j in range(9):
-                scaled = weight * gradient[j]
-                slope[j] += scaled * error
+                started[j], slope[j] = model[j], 0.0
                 for k in range(9):
-                    gram[j, k] += scaled * gradient[k]
-    if kind == STEP:
-        _factorise_without_scale(gram, started, factor)
-        substitute(factor, slope)
-        norm = 0.0
-        for k in range(9):
-            fitted[k] = started[k] - slope[k]
-            norm += fitted[k] * fitted[k]
-        norm = 1.0 / np.sqrt(norm)
-        for k in range(9):
-            fitted[k] *= norm
-    else:
-        for j in range(9):
+                    gram[j, k] = 0.0
+            _carry(started, 1.0 / s1, -t1 / s1, -u1 / s1, 1.0 / s2, -t2 / s2, -u2 / s2)
+            a, b, c, d, e, f, g, h, i = started
+            square1, square2 = s1 * s1, s2 * s2
+            for at in range(n):
+                weight, share1, share2, error, p, q, r, s = weights[at], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+                x1, y1 = s1 * points[0, rows[at]] + t1, s1 * points[1, rows[at]] + u1
+                x2, y2 = s2 * points[2, rows[at]] + t2, s2 * points[3, rows[at]] + u2
+                if kind == STEP:
+                    p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+                    r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+                    error = x2 * p + y2 * q + g * x1 + h * y1 + i
+                    square = square2 * (p * p + q * q) + square1 * (r * r + s * s)
+                    share1, share2, weight = square1 * error / square, square2 * error / square, weight / square
+                # Sampson's correction moves the second point by (-dx, -dy), the first one to (u, v).
+                dx, dy, u, v = share2 * p, share2 * q, x1 - share1 * r, y1 - share1 * s
+                gradient[0], gradient[1], gradient[2] = x2 * u - dx * x1, x2 * v - dx * y1, x2 - dx
+                gradient[3], gradient[4], gradient[5] = y2 * u - dy * x1, y2 * v - dy * y1, y2 - dy
+                gradient[6], gradient[7], gradient[8] = u, v, 1.0
+                if abs(weight) < np.inf:
+                    for j in range(9):
+                        scaled = weight * gradient[j]
+                        slope[j] += scaled * error
+                        for k in range(9):
+                            gram[j, k] += scaled * gradient[k]
+            norm = total = 0.0
+            if kind == STEP:
+                solve(gram, started, slope, factor, NO_ITERATIONS)
+                for k in range(9):
+                    fitted[k] = started[k] - slope[k]
+                    norm += fitted[k] * fitted[k]
+                for k in range(9):
+                    fitted[k] /= np.sqrt(norm)
+            else:
+                for k in range(9):
+                    gradient[k] = 0.0
+                solve(gram, gradient, fitted, factor, MOST_ITERATIONS)
+            write_rank_two(fitted, gram, factor, work)
+            _carry(fitted, s1, t1, u1, s2, t2, u2)
             for k in range(9):
-                factor[j, k] = gram[j, k]
-        write_least_vector(factor, fitted)
-    write_rank_two(fitted, gram, factor, started, slope)
-    _carry(fitted, s1, t1, u1, s2, t2, u2)
+                total += fitted[k]
+            if width >= 0.0 and not abs(total) < np.inf:
+                break
+            for k in range(9):
+                model[k] = fitted[k]
+            if width <= 0.0:
+                break
 
 
 @jit
@@ -106,53 +142,48 @@ def _carry(model: Any, s1: float, t1: float, u1: float, s2: float, t2: float, u2
     for k in range(3):
         model[6 + k] += t2 * model[k] + u2 * model[3 + k]
         model[k], model[3 + k] = s2 * model[k], s2 * model[3 + k]
-        norm += model[k] * model[k] + model[3 + k] * model[3 + k] + model[6 + k] * model[6 + k]
-    norm = 1.0 / np.sqrt(norm)
     for k in range(9):
-        model[k] *= norm
+        norm += model[k] * model[k]
+    for k in range(9):
+        model[k] /= np.sqrt(norm)
 
 
 @jit
-def _factorise_without_scale(gram: Any, model: Any, factor: Any) -> None:
-    """Write the factor of a form that no longer leaves the length of a model free, and has an inverse."""
-    trace = 0.0
-    for k in range(9):
-        trace += gram[k, k]
-    for j in range(9):
-        for k in range(9):
-            factor[j, k] = gram[j, k] + trace * model[j] * model[k]
-    factorise(factor)
-
-
-@jit
-def write_rank_two(model: Any, gram: Any, factor: Any, cofactors: Any, step: Any) -> None:
+def write_rank_two(model: Any, gram: Any, factor: Any, work: Any) -> None:
     """Overwrite a model f, near the least vector of a form G, with the one of rank 2 whose error f'Gf is least.
 
     A step of least cost to det F = 0 is along G^-1 times the gradient of det F, its cofactors (Kanatani and Sugaya, "Compact
-    fundamental matrix computation", IPSJ 2010). What two steps leave goes with the smallest singular triplet, F (1 - v v').
+    fundamental matrix computation", IPSJ 2010). What two steps leave goes with the epipole v, F (1 - v v'): the cofactors are
+    multiples of v in rows.
     """
-    _factorise_without_scale(gram, model, factor)
-    for _ in range(2):
+    cofactors, step = work[0], work[1]
+    for n_steps in range(3):
+        for k in range(9):
+            i, j = k // 3, k % 3
+            above, below, one, other = 3 * ((i + 1) % 3), 3 * ((i + 2) % 3), (j + 1) % 3, (j + 2) % 3
+            cofactors[k] = model[above + one] * model[below + other] - model[above + other] * model[below + one]
+            step[k] = cofactors[k]
+        if n_steps == 2:
+            break
+        solve(gram, model, step, factor, NO_ITERATIONS)
         determinant = along = 0.0
-        for i in range(3):
-            for j in range(3):
-                k, m, o, q = 3 * ((i + 1) % 3), 3 * ((i + 2) % 3), (j + 1) % 3, (j + 2) % 3
-                cofactors[3 * i + j] = step[3 * i + j] = model[k + o] * model[m + q] - model[k + q] * model[m + o]
-        substitute(factor, step)
         for k in range(9):
             determinant += cofactors[k] * model[k] / 3.0
             along += cofactors[k] * step[k]
         share = determinant / along
         if not abs(share) < np.inf:
-            break
+            share = 0.0
         for k in range(9):
             model[k] -= share * step[k]
-    square, epipole = factor[:3, :3], step[:3]
-    for i in range(3):
-        for j in range(3):
-            square[i, j] = model[i] * model[j] + model[3 + i] * model[3 + j] + model[6 + i] * model[6 + j]
-    write_least_vector(square, epipole)
+    best, square = 0, 0.0
     for k in range(0, 9, 3):
-        along = model[k] * epipole[0] + model[k + 1] * epipole[1] + model[k + 2] * epipole[2]
-        for j in range(3):
-            model[k + j] -= along * epipole[j]
+        length = cofactors[k] ** 2 + cofactors[k + 1] ** 2 + cofactors[k + 2] ** 2
+        if length > square:
+            best, square = k, length
+    if square > 0.0:
+        for k in range(0, 9, 3):
+            along = (
+                model[k] * cofactors[best] + model[k + 1] * cofactors[best + 1] + model[k + 2] * cofactors[best + 2]
+            ) / square
+            for j in range(3):
+                model[k + j] -= along * cofactors[best + j]

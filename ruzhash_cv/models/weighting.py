@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtri, fdtri
 
-from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
 
 #: Noise that is less, in units or tolerances, is the rounding of exact matches.
@@ -21,14 +21,14 @@ EXACT = 1e-6
 class Law(NamedTuple):
     """A law of residuals: n of Student's n s^2, s being the noise scale, and the median of r^2 / s^2 by Gaussian noise.
 
-    A width of 0 is Tukey's biweight, (1 - (r / limit)^2)^2.
+    A width of 0 is Tukey's biweight, (1 - (r / limit)^2)^2, and of -1 no law: weights are as given.
     """
 
     width: float
     median: float
 
 
-TUKEY = Law(0.0, 1.0)
+TUKEY, AS_GIVEN = Law(0.0, 1.0), Law(-1.0, 1.0)
 
 
 @lru_cache(8)
@@ -40,6 +40,12 @@ def student(codimension: int, degrees: float) -> Law:
     """
     median = float(chdtri(codimension, 0.5))
     return Law(float(degrees * median / (codimension * fdtri(codimension, degrees, 0.5))), median)
+
+
+def workspace(data: Array, models: Array) -> tuple[Array, Array, Rows, Array, Array, Array]:
+    """Return what kernels of fits write: models, noise scales, and room for rows, (3, n) for what these have, a system and vectors."""
+    n, fitted = len(data), np.array(models, order="C")
+    return fitted, np.zeros(len(fitted)), np.empty(n, np.int64), np.empty((3, n)), np.empty((19, 9)), np.empty((8, 9))
 
 
 def reweighted(
@@ -80,7 +86,7 @@ def noise_scales(squared: Array, codimension: int) -> Array:
 @jit
 def _write_medians(squared: Any, work: Any, medians: Any) -> None:
     for item in range(len(squared)):
-        n = 0
+        n: Any = np.int64(0)
         for row in range(squared.shape[1]):
             work[n] = squared[item, row]
             n += squared[item, row] < np.inf
@@ -90,36 +96,40 @@ def _write_medians(squared: Any, work: Any, medians: Any) -> None:
 
 @jit
 def weigh(
-    squared: Any, match_weights: Any, limit: float, width: float, median: float, rows: Any, weights: Any, work: Any
+    squared: Any, given: Any, limit: float, width: float, median: float, rows: Any, weights: Any, work: Any
 ) -> Any:
-    """Write the rows within the limit and their weights; return how many there are, what weight supports a fit, and the noise scale.
+    """Write rows and their weights by a law; return how many there are, what weight supports a fit, and the noise scale.
 
-    The noise scale is estimated by the upper median. Infinite residuals are beyond any limit.
+    `given` are weights of matches. Of the law `AS_GIVEN` they are the weights, and a fit needs no support. Of others the rows are those
+    within the limit, and beyond any limit are infinite residuals. The noise scale is estimated by the upper median.
     """
-    n, bound, support, noise = 0, limit * limit, 0.0, 0.0
+    n: Any = np.int64(0)  # as a plain number it would compile `nth_smallest` for itself first
+    bound, support, noise = limit * limit, 0.0, 0.0
+    if width < 0.0:
+        for row in range(len(given)):
+            rows[n], weights[n] = row, given[row]
+            n += given[row] != 0.0
+        return n, np.inf, noise
     if not bound < np.inf:
         bound = 1.7e308
     for row in range(len(squared)):
         rows[n], work[n] = row, squared[row]
         n += squared[row] <= bound
-    if width == 0.0:
-        for at in range(n):
-            ratio = squared[rows[at]] / bound
-            share = 1.0 - ratio if ratio < 1.0 else 0.0
-            weights[at] = match_weights[rows[at]] * (share * share)
-            support += weights[at]
-        return n, support, noise
-    if n > 0:
+    if width > 0.0 and n > 0:
         noise = np.sqrt(nth_smallest(work, n, n // 2) / median)
-    scale = EXACT * limit
-    if noise > scale:
-        scale = noise
+    scale = noise if noise > EXACT * limit else EXACT * limit
     spread = width * scale * scale
     if spread < 1e-300:
         spread = 1e-300
     for at in range(n):
-        weights[at] = match_weights[rows[at]] / (1.0 + squared[rows[at]] / spread)
-        support += match_weights[rows[at]]
+        row = rows[at]
+        if width > 0.0:
+            weights[at] = given[row] / (1.0 + squared[row] / spread)
+            support += given[row]
+        else:
+            share = 1.0 - squared[row] / bound
+            weights[at] = given[row] * (share * share) if share > 0.0 else 0.0
+            support += weights[at]
     return n, support, noise
 
 
