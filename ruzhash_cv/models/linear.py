@@ -156,7 +156,7 @@ def least_vectors(grams: Array) -> Array:
 
 
 @jit
-def solve(gram: Any, model: Any, vector: Any, factor: Any, n_iterations: int) -> None:
+def solve(gram: Any, model: Any, vector: Any, factor: Any, n_iterations: Any) -> None:
     """Overwrite a vector b with the solution x of (G + tr(G) f f') x = b, by Cholesky's factor.
 
     Of a form G that leaves the length of a model f free the sum has an inverse. A share of the trace that rounding would hide is added

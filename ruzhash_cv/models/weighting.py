@@ -134,7 +134,7 @@ def weigh(
 
 
 @jit
-def nth_smallest(values: Any, n: int, nth: int) -> float:
+def nth_smallest(values: Any, n: Any, nth: Any) -> float:
     """Return the number of that rank among the first n, which are reordered (Hoare, "Algorithm 65: find", CACM 1961)."""
     low, high = 0, n - 1
     while low < high:
