@@ -204,7 +204,8 @@ def _density_kernel(distances: Any, usable: Any, components: Any, ratios: Any) -
             square, limit = (distance / along[item]) ** 2, _NEGLIGIBLE**2
             if motion >= 0:
                 off = distances[row, motion]
-                square = (off / across[item]) ** 2 + max(distance * distance - off * off, 0.0) / along[item] ** 2
+                square = distance * distance - off * off
+                square = (off / across[item]) ** 2 + (square if square > 0.0 else 0.0) / along[item] ** 2
             possible = square < limit and (usable[row, structure] or not true[item])
             ratios[item, row] = heights[item] * np.exp(-0.5 * square) if possible else 0.0
 
@@ -213,7 +214,9 @@ def _density_kernel(distances: Any, usable: Any, components: Any, ratios: Any) -
 def _share_kernel(ratios: Any, weights: Any, n_steps: int, prior: float, shares: Any) -> None:
     m, counts = len(ratios), np.empty(len(shares))
     for _ in range(n_steps):
-        counts[:] = prior
+        # Loops: an expression of arrays takes seconds to compile.
+        for item in range(m + 1):
+            counts[item] = prior
         for row in range(len(weights)):
             density = shares[m]
             for item in range(m):
@@ -222,7 +225,11 @@ def _share_kernel(ratios: Any, weights: Any, n_steps: int, prior: float, shares:
             counts[m] += shares[m] * by_density
             for item in range(m):
                 counts[item] += shares[item] * ratios[item, row] * by_density
-        shares[:] = counts / counts.sum()
+        total = 0.0
+        for item in range(m + 1):
+            total += counts[item]
+        for item in range(m + 1):
+            shares[item] = counts[item] / total
 
 
 @jit
@@ -236,4 +243,5 @@ def _probability_kernel(ratios: Any, shares: Any, components: Any, probabilities
             density += term
             if true[item]:
                 probabilities[row, structures[item]] += term
-        probabilities[row] /= density
+        for item in range(probabilities.shape[1]):
+            probabilities[row, item] /= density
