@@ -144,7 +144,7 @@ def uniform(key: np.uint64, counter: np.uint64) -> float:
 @jit
 def below(key: np.uint64, counter: np.uint64, n: int) -> int:
     """Return an integer in [0, n) for the pair (key, counter)."""
-    drawn = np.int64(uniform(key, counter) * n)
+    drawn: Any = np.int64(uniform(key, counter) * n)
     return drawn if drawn < n else n - 1
 
 
