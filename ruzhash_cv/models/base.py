@@ -209,21 +209,34 @@ class Models:
     @classmethod
     def of_family(cls, matrices: Array, family_id: int) -> Models:
         """Return models (m, 9) of one family."""
-        return cls(matrices, np.full(len(matrices), family_id, np.uint8))
+        return cls(matrices, np.full(len(matrices), family_id, np.uint8), *_NO_COLUMNS)
 
     @classmethod
     def join(cls, parts: list[Models]) -> Models:
         """Return the models of several sets as one, with the columns that all sets have; a set without any counts for nothing."""
-        parts = [part for part in parts if len(part) > 0] or parts[-1:]
-        columns = zip(*[vars(part).values() for part in parts], strict=True)
-        return cls(*[np.concatenate(column) if all(map(len, column)) else column[0][:0] for column in columns])
+        parts = [part for part in parts if part.matrices.shape[0]] or parts[-1:]
+        if len(parts) == 1:
+            return parts[0]
+        joined = []
+        for column in zip(*[vars(part).values() for part in parts], strict=True):
+            for part in column:
+                if part.shape[0] == 0:
+                    joined.append(part[:0])
+                    break
+            else:
+                joined.append(np.concatenate(column))
+        return cls(*joined)
 
     def take(self, rows: NDArray[Any]) -> Models:
         """Return some of the models."""
-        return Models(*[column[rows] if len(column) else column for column in vars(self).values()])
+        return Models(*[column[rows] if column.shape[0] else column for column in vars(self).values()])
 
     def __len__(self) -> int:
-        return len(self.matrices)
+        return int(self.matrices.shape[0])
+
+
+#: The columns after a model's matrix and family, none computed.
+_NO_COLUMNS = tuple(vars(Models.none()).values())[2:]
 
 
 @dataclass(frozen=True)
@@ -267,8 +280,10 @@ class Families:
 
     def squared_residuals(self, models: Models, data: Array) -> Array:
         """Return squared residuals (m, n) of correspondences (n, 4), infinite if a family has none."""
+        if len(self.members) == 1:
+            return self.members[0].squared_residuals(data, models.matrices)
         squared = np.empty((len(models), len(data)))
-        for family_id, family in enumerate(self):
+        for family_id, family in enumerate(self.members):
             rows = models.family_ids == family_id
             if rows.all():
                 return family.squared_residuals(data, models.matrices)

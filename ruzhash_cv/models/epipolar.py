@@ -78,7 +78,7 @@ class FundamentalMatrices:
         solved: list[Any] = list(map(cv2.findFundamentalMat, first, second, repeat(cv2.FM_7POINT)))
         stacks = [_NO_MATRICES if stack is None else stack for stack, _ in solved]
         models = unit_norm(np.concatenate([_NO_MATRICES, *stacks]).reshape(-1, 9))
-        owner = np.repeat(np.arange(len(samples)), [len(stack) // 3 for stack in stacks])
+        owner = np.repeat(np.arange(len(samples)), [stack.shape[0] // 3 for stack in stacks])
         usable = np.isfinite(models).all(axis=1)
         return models[usable], owner[usable]
 
@@ -88,7 +88,7 @@ class FundamentalMatrices:
         Of rays ``(X2' M X1)^2 / (|M X1|^2 + |M' X2|^2)``: the denominator is the squared gradient for moves of both points across their
         rays, but for the part of M X1 along X2, which is as small as the error.
         """
-        squared = np.empty((len(models), len(data)))
+        squared = np.empty((models.shape[0], data.shape[0]))
         if has_rays(data):
             _squared_ray_distances(homogeneous(data), np.ascontiguousarray(models), squared)
         else:
@@ -242,7 +242,7 @@ def _fitted(
 ) -> tuple[Array, Array]:
     """Return fundamental matrices (m, 9) of pixels fitted by a law's weights, and noise scales (m,); `weights` are (n,) or (m, n)."""
     fitted, noise, *room = workspace(data, models)
-    given = np.ascontiguousarray(data.T), np.atleast_2d(np.ascontiguousarray(weights)), excluded, limits
+    given = np.ascontiguousarray(data.T), np.array(weights, ndmin=2, order="C", copy=None), excluded, limits
     fit_matrices(*given, law.width, law.median, n_rounds, kind, fitted, noise, *room)
     return fitted, noise
 

@@ -14,6 +14,7 @@ import numpy as np
 from ruzhash_cv._arrays import COORDINATES, RAYS1, RAYS2, Array
 from ruzhash_cv._kernels import jit
 
+_N_COORDINATES: int = COORDINATES.stop
 #: Where products of two of (x, y, z) stand among (x x, x y, y y, x z, y z, z z).
 _PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
 #: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do. As plain numbers they would
@@ -23,7 +24,8 @@ MOST_ITERATIONS, NO_ITERATIONS = np.int64(40), np.int64(0)
 
 def has_rays(data: Array) -> bool:
     """Return whether rows (..., 10) hold rays, beside the four coordinates."""
-    return bool(data.shape[-1] > COORDINATES.stop)
+    n_columns: int = data.shape[-1]
+    return n_columns > _N_COORDINATES
 
 
 def homogeneous(data: Array) -> Array:

@@ -67,7 +67,7 @@ class Homographies:
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared symmetric transfer errors (m, n) of correspondences (n, d); infinite if a point has no image."""
-        squared = np.empty((len(models), len(data)))
+        squared = np.empty((models.shape[0], data.shape[0]))
         if has_rays(data):
             _squared_turns(homogeneous(data), np.ascontiguousarray(models), squared)
         else:
@@ -129,7 +129,7 @@ def _fitted(
 ) -> tuple[Array, Array]:
     """Return homographies (m, 9) of pixels fitted by a law's weights, and noise scales (m,); `weights` are (n,) or (m, n)."""
     fitted, noise, *room = workspace(data, models)
-    given = np.ascontiguousarray(data.T), np.atleast_2d(np.ascontiguousarray(weights)), excluded, limits
+    given = np.ascontiguousarray(data.T), np.array(weights, ndmin=2, order="C", copy=None), excluded, limits
     fit_homographies(*given, law.width, law.median, n_rounds, fitted, noise, *room)
     return fitted, noise
 

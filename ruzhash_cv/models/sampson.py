@@ -44,8 +44,7 @@ def fit_matrices(
     noise: Any,
     rows: Any,
     space: Any,
-    system: Any,
-    vectors: Any,
+    room: Any,
 ) -> None:
     """Overwrite models with fits of a kind, of rank 2, by a law's weights, round by round, and write noise scales.
 
@@ -53,7 +52,7 @@ def fit_matrices(
     do not end at least distances, as gradients change with the model too (Chojnacki et al., "On the fitting of surfaces to data with
     covariances", PAMI 2000). Steps of Gauss and Newton do.
     """
-    gram, factor, weights = system[:9], system[9:], space[1]
+    gram, factor, vectors, weights = room[:9], room[9:19], room[19:], space[1]
     fitted, started, slope, gradient, work, similarities = (
         vectors[0], vectors[1], vectors[2], vectors[3], vectors[4:6], vectors[6:],
     )  # fmt: skip

@@ -47,8 +47,7 @@ def fit_homographies(
     noise: Any,
     rows: Any,
     space: Any,
-    system: Any,
-    vectors: Any,
+    room: Any,
 ) -> None:
     """Overwrite models with direct linear transforms by a law's weights, round by round, and write noise scales.
 
@@ -56,7 +55,7 @@ def fit_homographies(
     divided by the depths that the model gives first points. Those of (x2 h3 - h1) x1 = 0 and (y2 h3 - h2) x1 = 0 have sums of products
     x1 x1' times 1, x2, y2 and x2^2 + y2^2.
     """
-    gram, factor, weights = system[:9], system[9:], space[1]
+    gram, factor, vectors, weights = room[:9], room[9:19], room[19:], space[1]
     sums, products, fitted, similarities = vectors[:4], vectors[4], vectors[5], vectors[6:]
     for item in range(len(models)):
         model = models[item]

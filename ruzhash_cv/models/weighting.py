@@ -42,10 +42,10 @@ def student(codimension: int, degrees: float) -> Law:
     return Law(float(degrees * median / (codimension * fdtri(codimension, degrees, 0.5))), median)
 
 
-def workspace(data: Array, models: Array) -> tuple[Array, Array, Rows, Array, Array, Array]:
-    """Return what kernels of fits write: models, noise scales, and room for rows, (3, n) for what these have, a system and vectors."""
-    n, fitted = len(data), np.array(models, order="C")
-    return fitted, np.zeros(len(fitted)), np.empty(n, np.int64), np.empty((3, n)), np.empty((19, 9)), np.empty((8, 9))
+def workspace(data: Array, models: Array) -> tuple[Array, Array, Rows, Array, Array]:
+    """Return what kernels of fits write: models, noise scales, and room for rows, (3, n) for what these have, systems and vectors."""
+    (m, _), (n, _) = models.shape, data.shape
+    return np.array(models, order="C"), np.zeros(m), np.empty(n, np.int64), np.empty((3, n)), np.empty((27, 9))
 
 
 def reweighted(
