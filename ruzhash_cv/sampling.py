@@ -18,6 +18,8 @@ from ruzhash_cv.parameters import Parameters
 _FEW_DISTANCES = 1_500_000
 #: A guard on the time: degenerate draws after which a sample is given up.
 _MOST_DEGENERATE = 20
+#: After so many a sample is no longer drawn to be more nearly affine than the one there is.
+_FEW_DEGENERATE = 8
 #: So many rows are enough to fit a structure and estimate its noise.
 _FEW_ROWS = 256
 #: Why a sample makes no model: two of its points are too close together in an image (or fewer matches nearby have weight than a sample
@@ -172,29 +174,29 @@ def _draw_kernel(
         counter = np.uint64(0)
         k = sizes[slot % len(sizes)]
         n_good, n_failed, least = 0, 0, np.inf
-        while n_good < n_candidates and n_failed < _MOST_DEGENERATE:
+        while n_good < n_candidates and n_failed < (_MOST_DEGENERATE if n_good == 0 else _FEW_DEGENERATE):
             near = nearest[(slot // len(sizes) + n_failed) % len(nearest)]
-            filled, largest = 0, 0.0
+            filled, total = 0, cumulative[-1]
             if k > 0:
-                taken[0], filled = near[0], 1
+                taken[0], filled, total = near[0], 1, 0.0
                 for item in range(1, k + 1):
-                    if weights[near[item]] > largest:
-                        largest = weights[near[item]]
+                    total += weights[near[item]]
             for _ in range(8 * size):
                 if filled == size:
                     break
-                # Of the largest weight any is accepted, whatever is drawn.
-                drawn, accept = uniform(stream, counter), True
+                left, accept = uniform(stream, counter) * total, True
                 if k > 0:
-                    place = np.int64(drawn * k)
-                    row = near[1 + (place if place < k else k - 1)]
-                    accept = weights[row] == largest or uniform(stream, counter + _ONE) * largest < weights[row]
+                    item = 1
+                    while item < k and weights[near[item]] <= left:
+                        left -= weights[near[item]]
+                        item += 1
+                    row = near[item]
                 else:
                     place = np.int64(uniform(stream, counter + _ONE) * len(starts))
-                    row, drawn = starts[place if place < len(starts) else len(starts) - 1], drawn * cumulative[-1]
-                    while row > 0 and cumulative[row - 1] > drawn:
+                    row = starts[place if place < len(starts) else len(starts) - 1]
+                    while row > 0 and cumulative[row - 1] > left:
                         row -= 1
-                    while row < len(cumulative) - 1 and cumulative[row] <= drawn:
+                    while row < len(cumulative) - 1 and cumulative[row] <= left:
                         row += 1
                 counter += _TWO
                 for at in range(filled):

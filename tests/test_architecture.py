@@ -58,6 +58,7 @@ FAMILIES = (
     "linear",
     "transfer",
     "sampson",
+    "rounds",
     "planes",
     "five_points",
     "epipolar",

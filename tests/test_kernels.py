@@ -26,7 +26,6 @@ from ruzhash_cv.labelling import _probability_kernel, _share_kernel, densities
 from ruzhash_cv.models.distances import FAMILIES as PIXELS
 from ruzhash_cv.models.epipolar import _DAMPING, EssentialMatrices, as_essential
 from ruzhash_cv.models.five_points import _roots_of
-from ruzhash_cv.models.linear import homogeneous, quadratic_forms
 from ruzhash_cv.models.weighting import TUKEY, noise_scales, student
 
 Rng = np.random.Generator
@@ -220,16 +219,9 @@ TABLE = (
             atol=1e-6,
         )
         for name, kernels in (
-            ("homography", "models.transfer.fit_homographies"),
-            ("fundamental", "models.sampson.fit_matrices models.sampson.write_rank_two"),
+            ("homography", "models.rounds._fit_kernel models.transfer.write_transform"),
+            ("fundamental", "models.sampson.write_matrix models.sampson.write_rank_two"),
         )
-    ),
-    Row(
-        "models.linear._whiten models.linear._sum_products",
-        lambda rng, n: moved_rays(rng, n)[:2],
-        lambda data, weights: quadratic_forms(homogeneous(data), weights, np.eye(6))[0][0],
-        lambda data, weights: naive.whitened_form(data, weights[0]),
-        atol=1e-8,
     ),
     Row(
         "models.sampson._carry",

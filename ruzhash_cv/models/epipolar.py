@@ -22,22 +22,18 @@ from ruzhash_cv.models.linear import (
     quadratic_forms,
     unit_norm,
 )
+from ruzhash_cv.models.rounds import fits, reweighted_in_pixels
 from ruzhash_cv.models.sampson import (
     DISTANCES,
     EQUATIONS,
     STEP,
-    fit_matrices,
     write_rank_two,
     write_squared_distances,
 )
-from ruzhash_cv.models.weighting import AS_GIVEN, Law, reweighted, workspace
+from ruzhash_cv.models.weighting import Law, reweighted
 
 #: Matches off a plane that fix the epipole, and with it the matrix of a motion: these fit it whatever they are.
 PARALLAX_SIZE = 2
-#: No match is left out.
-_NOTHING = np.zeros((0, 0), bool)
-#: What the error of a pair of rays is divided by, see `divided_by_gradients`.
-_RAYS = (1.0, 1.0, 1.0, 1.0)
 # A cofactor of a matrix is the product of the first two of these entries less that of the others.
 _CROSSED = np.array(
     [[4, 5, 3, 7, 8, 6, 1, 2, 0], [8, 6, 7, 2, 0, 1, 5, 3, 4], [5, 3, 4, 8, 6, 7, 2, 0, 1], [7, 8, 6, 1, 2, 0, 4, 5, 3]]
@@ -102,19 +98,17 @@ class FundamentalMatrices:
         """
         if not has_rays(data):
             kind, start = (EQUATIONS, np.ones((len(weights), 9))) if models is None else (DISTANCES, models)
-            return _fitted(kind, data, weights, start, np.zeros(len(start)), AS_GIVEN, 1, _NOTHING)[0]
+            return fits(kind, data, weights, start)
         rays = homogeneous(data)
         with np.errstate(all="ignore"):
             if models is not None:
-                weights = divided_by_gradients(rays, models, weights, _RAYS)
+                weights = divided_by_gradients(rays, models, weights, of_both=True)
             forms, into1, into2 = quadratic_forms(rays, weights, np.eye(6))
             return carried(_of_rank_two(least_vectors(forms), forms), into1, into2)
 
     def step(self, data: Array, weights: Array, models: Array) -> Array:
         """Return matrices of rank 2 after a step of Gauss and Newton from `models` to least Sampson distances; of rays, a fit."""
-        if has_rays(data):
-            return self.fit(data, weights, models)
-        return _fitted(STEP, data, weights, models, np.zeros(len(models)), AS_GIVEN, 1, _NOTHING)[0]
+        return self.fit(data, weights, models) if has_rays(data) else fits(STEP, data, weights, models)
 
     def reweighted(
         self, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
@@ -124,7 +118,8 @@ class FundamentalMatrices:
         Fits by Tukey's weights are those of the 8-point algorithm: a sample may be far from the least distances.
         """
         given = data, weights, models, limits, law, n_rounds, excluded
-        return reweighted(self, *given) if has_rays(data) else _fitted(STEP if law.width else DISTANCES, *given)
+        kind = STEP if law.width else DISTANCES
+        return reweighted(self, *given) if has_rays(data) else reweighted_in_pixels(kind, *given)
 
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
         """Return [e]_x H (n, 9) of a plane's homography H (9,) and two of the correspondences (k, d) off it each, drawn at random.
@@ -235,16 +230,6 @@ def _through_seven(first: Array, second: Array) -> tuple[Array, Rows]:
     sample, which = np.nonzero(np.abs(roots.imag) <= _REAL * (1.0 + np.abs(roots)))
     owner, w = usable[sample], roots[sample, which].real[:, None]
     return unit_norm(w * null_space[owner, 0] + null_space[owner, 1]), owner
-
-
-def _fitted(
-    kind: int, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
-) -> tuple[Array, Array]:
-    """Return fundamental matrices (m, 9) of pixels fitted by a law's weights, and noise scales (m,); `weights` are (n,) or (m, n)."""
-    fitted, noise, *room = workspace(data, models)
-    given = np.ascontiguousarray(data.T), np.array(weights, ndmin=2, order="C", copy=None), excluded, limits
-    fit_matrices(*given, law.width, law.median, n_rounds, kind, fitted, noise, *room)
-    return fitted, noise
 
 
 def _of_rank_two(models: Array, grams: Array) -> Array:

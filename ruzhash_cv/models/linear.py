@@ -17,6 +17,8 @@ from ruzhash_cv._kernels import jit
 _N_COORDINATES: int = COORDINATES.stop
 #: Where products of two of (x, y, z) stand among (x x, x y, y y, x z, y z, z z).
 _PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
+_OUTER, _INNER = np.kron(_PRODUCT, np.ones((3, 3), np.int64)), np.tile(_PRODUCT, (3, 3))
+_SQUARES = _PRODUCT.diagonal()
 #: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do. As plain numbers they would
 #: compile for themselves first.
 MOST_ITERATIONS, NO_ITERATIONS = np.int64(40), np.int64(0)
@@ -54,14 +56,15 @@ def carried(models: Array, into1: Array, into2: Array) -> Array:
     return unit_norm((into2.swapaxes(-1, -2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
 
 
-def divided_by_gradients(points: Array, models: Array, weights: Array, factors: tuple[float, ...]) -> Array:
-    """Return weights (m, n) divided by squared gradients; if one is not finite, the weight is 0.
-
-    With M X1 = (p, q, r) and M' X2 = (s, t, u), the square is f0 (p^2 + q^2) + f1 r^2 + f2 (s^2 + t^2) + f3 u^2.
-    """
-    divided = np.array(weights, order="C")
-    _divide_by_gradients(points, np.ascontiguousarray(models), divided, factors)
-    return divided
+def divided_by_gradients(rays: Array, models: Array, weights: Array, of_both: bool) -> Array:
+    """Return weights (m, n) divided by the squares of M X1, and of M' X2 `of_both`; if one is not finite, the weight is 0."""
+    matrices = models.reshape(-1, 3, 3)
+    squares = np.square(matrices @ rays[:3]).sum(axis=1)
+    if of_both:
+        squares += np.square(matrices.swapaxes(1, 2) @ rays[3:]).sum(axis=1)
+    with np.errstate(all="ignore"):
+        divided: Array = weights / squares
+    return np.where(np.isfinite(divided), divided, 0.0)
 
 
 def quadratic_forms(rays: Array, weights: Array, part: Array) -> tuple[Array, Array, Array]:
@@ -70,81 +73,25 @@ def quadratic_forms(rays: Array, weights: Array, part: Array) -> tuple[Array, Ar
     The forms are sums of weights (m, n) times products of the first rays (6, n) times `part` (6, 6) of products of the second rays.
     Both parts of the forms have equal moments in every direction.
     """
-    m = len(weights)
-    forms, into = np.empty((m, 9, 9)), np.zeros((2, m, 3, 3))
-    _sum_products(np.ascontiguousarray(rays.T), np.ascontiguousarray(weights), part, into, forms)
-    into1, into2 = into
-    both = (into2[:, :, None, :, None] * into1[:, None, :, None, :]).reshape(m, 9, 9)
-    return both @ forms @ both.swapaxes(1, 2), into1, into2
+    first, second = (each[[0, 0, 1, 0, 1, 2]] * each[[0, 1, 1, 2, 2, 2]] for each in (rays[:3], rays[3:]))
+    sums = part @ ((weights[:, None] * second) @ first.T)
+    into1, into2 = _whiteners(sums[:, _SQUARES].sum(axis=1)), _whiteners(sums[:, :, _SQUARES].sum(axis=2))
+    both = (into2[:, :, None, :, None] * into1[:, None, :, None, :]).reshape(-1, 9, 9)
+    return both @ sums[:, _OUTER, _INNER] @ both.swapaxes(1, 2), into1, into2
 
 
-@jit
-def _divide_by_gradients(points: Any, models: Any, weights: Any, factors: Any) -> None:
-    across1, along1, across2, along2 = factors
-    for item in range(len(models)):
-        a, b, c, d, e, f, g, h, i = models[item]
-        for row in range(points.shape[1]):
-            x1, y1, z1 = points[0, row], points[1, row], points[2, row]
-            x2, y2, z2 = points[3, row], points[4, row], points[5, row]
-            p, q, r = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
-            s, t, u = a * x2 + d * y2 + g * z2, b * x2 + e * y2 + h * z2, c * x2 + f * y2 + i * z2
-            square = across1 * (p * p + q * q) + along1 * r * r + across2 * s * s + across2 * t * t + along2 * u * u
-            weight = weights[item, row] / square
-            weights[item, row] = weight if abs(weight) < np.inf else 0.0
-
-
-@jit
-def _sum_products(rays: Any, weights: Any, part: Any, into: Any, forms: Any) -> None:
-    """Add up; one thread does it, where a matrix product would wake all of them."""
-    monomials, sums, second, moments = np.empty((2, 6)), np.empty((6, 6)), np.empty((6, 6)), np.empty((2, 6))
-    for item in range(len(weights)):
-        for i in range(6):
-            for j in range(6):
-                sums[i, j] = second[i, j] = 0.0
-        for row in range(len(rays)):
-            if weights[item, row] != 0.0:
-                for image in range(2):
-                    terms = monomials[image]
-                    x, y, z = rays[row, 3 * image], rays[row, 3 * image + 1], rays[row, 3 * image + 2]
-                    terms[0], terms[1], terms[2], terms[3], terms[4], terms[5] = (
-                        x * x,
-                        x * y,
-                        y * y,
-                        x * z,
-                        y * z,
-                        z * z,
-                    )
-                for i in range(6):
-                    factor = weights[item, row] * monomials[1, i]
-                    for j in range(6):
-                        sums[i, j] += factor * monomials[0, j]
-        for i in range(6):
-            for k in range(6):
-                for j in range(6):
-                    second[i, j] += part[i, k] * sums[k, j]
-        for i in range(6):
-            moments[0, i] = second[0, i] + second[2, i] + second[5, i]
-            moments[1, i] = second[i, 0] + second[i, 2] + second[i, 5]
-        _whiten(moments[0], into[0, item])
-        _whiten(moments[1], into[1, item])
-        for i in range(9):
-            for j in range(9):
-                forms[item, i, j] = second[_PRODUCT[i // 3, j // 3], _PRODUCT[i % 3, j % 3]]
-
-
-@jit
-def _whiten(moments: Any, into: Any) -> None:
-    """Write the inverse of the Cholesky factor of moments (x x, x y, y y, x z, y z, z z), a lower triangle."""
-    trace = moments[0] + moments[2] + moments[5]
-    shift = 1e-13 * trace + 1e-100
-    a = np.sqrt(max(moments[0] + shift, shift))
-    b, c = moments[1] / a, moments[3] / a
-    d = np.sqrt(max(moments[2] + shift - b * b, shift))
-    e = (moments[4] - b * c) / d
-    f = np.sqrt(max(moments[5] + shift - c * c - e * e, shift))
-    into[0, 0], into[1, 1], into[2, 2] = 1.0 / a, 1.0 / d, 1.0 / f
-    into[1, 0], into[2, 1] = -b / (a * d), -e / (d * f)
-    into[2, 0] = (b * e - c * d) / (a * d * f)
+def _whiteners(moments: Array) -> Array:
+    """Return the inverses (m, 3, 3) of the Cholesky factors of moments (m, 6), lower triangles."""
+    xx, xy, yy, xz, yz, zz = moments.T
+    shift, into = 1e-13 * (xx + yy + zz) + 1e-100, np.zeros((len(moments), 3, 3))
+    a = np.sqrt(np.maximum(xx + shift, shift))
+    b, c = xy / a, xz / a
+    d = np.sqrt(np.maximum(yy + shift - b * b, shift))
+    e = (yz - b * c) / d
+    f = np.sqrt(np.maximum(zz + shift - c * c - e * e, shift))
+    into[:, 0, 0], into[:, 1, 1], into[:, 2, 2] = 1.0 / a, 1.0 / d, 1.0 / f
+    into[:, 1, 0], into[:, 2, 1], into[:, 2, 0] = -b / (a * d), -e / (d * f), (b * e - c * d) / (a * d * f)
+    return into
 
 
 def least_vectors(grams: Array) -> Array:

@@ -19,15 +19,12 @@ from ruzhash_cv.models.linear import (
     quadratic_forms,
     unit_norm,
 )
-from ruzhash_cv.models.transfer import fit_homographies, write_squared_errors
-from ruzhash_cv.models.weighting import AS_GIVEN, Law, reweighted, workspace
+from ruzhash_cv.models.rounds import TRANSFORM, fits, reweighted_in_pixels
+from ruzhash_cv.models.transfer import write_squared_errors
+from ruzhash_cv.models.weighting import Law, reweighted
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
 _SINGULAR = 1e-9
-#: No match is left out.
-_NOTHING = np.zeros((0, 0), bool)
-#: The error of a ray is divided by its length, see `divided_by_gradients`.
-_LENGTH = (1.0, 1.0, 0.0, 0.0)
 #: Products of the coefficients of X2 x H X1 = 0 by products of second points.
 _RAYS = np.array([[1.0, 0, 1, 0, 0, 1]] * 6) * np.array([1.0, 0, 1, 0, 0, 1])[:, None] - np.eye(6)
 
@@ -82,9 +79,9 @@ class Homographies:
         if models is None:
             models = np.tile(np.identity(3).ravel(), (len(weights), 1))
         if not has_rays(data):
-            return _fitted(data, weights, models, np.zeros(len(models)), AS_GIVEN, 1, _NOTHING)[0]
+            return fits(TRANSFORM, data, weights, models)
         rays = homogeneous(data)
-        weights = divided_by_gradients(rays, models, weights, _LENGTH)
+        weights = divided_by_gradients(rays, models, weights, of_both=False)
         forms, into1, into2 = quadratic_forms(rays, weights, _RAYS)
         with np.errstate(all="ignore"):
             return carried(least_vectors(forms), into1, into2)
@@ -98,7 +95,7 @@ class Homographies:
     ) -> tuple[Array, Array]:
         """See `TwoViewFamily`."""
         given = data, weights, models, limits, law, n_rounds, excluded
-        return reweighted(self, *given) if has_rays(data) else _fitted(*given)
+        return reweighted(self, *given) if has_rays(data) else reweighted_in_pixels(TRANSFORM, *given)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return homographies (m, 9) of pixels; without distortion, of rays that `into1`, `into2` brought these to."""
@@ -122,16 +119,6 @@ def _opposite_lines(x: Array, y: Array, z: Array) -> tuple[Array, Array]:
     j, k = [1, 2, 0], [2, 0, 1]
     lines = np.array([y[j] * z[k] - z[j] * y[k], z[j] * x[k] - x[j] * z[k], x[j] * y[k] - y[j] * x[k]])
     return lines, lines[0] * x[3] + lines[1] * y[3] + lines[2] * z[3]
-
-
-def _fitted(
-    data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
-) -> tuple[Array, Array]:
-    """Return homographies (m, 9) of pixels fitted by a law's weights, and noise scales (m,); `weights` are (n,) or (m, n)."""
-    fitted, noise, *room = workspace(data, models)
-    given = np.ascontiguousarray(data.T), np.array(weights, ndmin=2, order="C", copy=None), excluded, limits
-    fit_homographies(*given, law.width, law.median, n_rounds, fitted, noise, *room)
-    return fitted, noise
 
 
 @jit

@@ -8,7 +8,6 @@ import numpy as np
 
 from ruzhash_cv._kernels import jit
 from ruzhash_cv.models.linear import MOST_ITERATIONS, NO_ITERATIONS, solve, write_similarities
-from ruzhash_cv.models.weighting import weigh
 
 #: What a fit is: of the equations x2' F x1 = 0, of these divided by the gradients of a model, or a step of Gauss and Newton from it.
 EQUATIONS, DISTANCES, STEP = 1, 2, 3
@@ -31,104 +30,67 @@ def write_squared_distances(points: Any, models: Any, squared: Any) -> None:
 
 
 @jit
-def fit_matrices(
-    points: Any,
-    given: Any,
-    excluded: Any,
-    limits: Any,
-    width: float,
-    median: float,
-    n_rounds: int,
-    kind: int,
-    models: Any,
-    noise: Any,
-    rows: Any,
-    space: Any,
-    room: Any,
-) -> None:
-    """Overwrite models with fits of a kind, of rank 2, by a law's weights, round by round, and write noise scales.
+def write_matrix(kind: int, points: Any, rows: Any, weights: Any, n: int, model: Any, room: Any, fitted: Any) -> None:
+    """Write a fit of a kind, of rank 2, to n weighted rows.
 
-    `given` are weights of matches (1, n), or (m, n) for each model. Where a fit by residuals fails, the model stays. Fits by equations
-    do not end at least distances, as gradients change with the model too (Chojnacki et al., "On the fitting of surfaces to data with
-    covariances", PAMI 2000). Steps of Gauss and Newton do.
+    Fits by equations do not end at least distances, as gradients change with the model too (Chojnacki et al., "On the fitting of
+    surfaces to data with covariances", PAMI 2000). Steps of Gauss and Newton do.
     """
-    gram, factor, vectors, weights = room[:9], room[9:19], room[19:], space[1]
-    fitted, started, slope, gradient, work, similarities = (
-        vectors[0], vectors[1], vectors[2], vectors[3], vectors[4:6], vectors[6:],
-    )  # fmt: skip
-    for item in range(len(models)):
-        model = models[item]
-        for fits in range(n_rounds + 1):
-            if width >= 0.0:
-                write_squared_distances(points, models[item : item + 1], space[:1])
-            for row in range(excluded.shape[1]):
-                if excluded[item, row]:
-                    space[0, row] = np.inf
-            of_model = given[item if len(given) > 1 else 0]
-            n, support, noise[item] = weigh(space[0], of_model, limits[item], width, median, rows, weights, space[2])
-            if fits == n_rounds or not support > 8.0:
-                break
-            if kind == DISTANCES:
-                a, b, c, d, e, f, g, h, _ = model
-                for at in range(n):
-                    x1, y1, x2, y2 = points[0, rows[at]], points[1, rows[at]], points[2, rows[at]], points[3, rows[at]]
-                    p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
-                    r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
-                    weight = weights[at] / (p * p + q * q + r * r + s * s)
-                    weights[at] = weight if abs(weight) < np.inf else 0.0
-            write_similarities(points, rows, weights, n, similarities)
-            s1, t1, u1 = similarities[0, 0], similarities[0, 1], similarities[0, 2]
-            s2, t2, u2 = similarities[1, 0], similarities[1, 1], similarities[1, 2]
+    gram, factor, similarities, work = room[:9], room[9:19], room[19:21], room[21:23]
+    started, slope, gradient = room[23], room[24], room[25]
+    if kind == DISTANCES:
+        a, b, c, d, e, f, g, h, _ = model
+        for at in range(n):
+            x1, y1, x2, y2 = points[0, rows[at]], points[1, rows[at]], points[2, rows[at]], points[3, rows[at]]
+            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+            weight = weights[at] / (p * p + q * q + r * r + s * s)
+            weights[at] = weight if abs(weight) < np.inf else 0.0
+    write_similarities(points, rows, weights, n, similarities)
+    s1, t1, u1 = similarities[0, 0], similarities[0, 1], similarities[0, 2]
+    s2, t2, u2 = similarities[1, 0], similarities[1, 1], similarities[1, 2]
+    for j in range(9):
+        started[j], slope[j] = model[j], 0.0
+        for k in range(9):
+            gram[j, k] = 0.0
+    _carry(started, 1.0 / s1, -t1 / s1, -u1 / s1, 1.0 / s2, -t2 / s2, -u2 / s2)
+    a, b, c, d, e, f, g, h, i = started
+    square1, square2 = s1 * s1, s2 * s2
+    for at in range(n):
+        weight, share1, share2, error, p, q, r, s = weights[at], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        x1, y1 = s1 * points[0, rows[at]] + t1, s1 * points[1, rows[at]] + u1
+        x2, y2 = s2 * points[2, rows[at]] + t2, s2 * points[3, rows[at]] + u2
+        if kind == STEP:
+            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+            error = x2 * p + y2 * q + g * x1 + h * y1 + i
+            square = square2 * (p * p + q * q) + square1 * (r * r + s * s)
+            share1, share2, weight = square1 * error / square, square2 * error / square, weight / square
+        # Sampson's correction moves the second point by (-dx, -dy), the first one to (u, v).
+        dx, dy, u, v = share2 * p, share2 * q, x1 - share1 * r, y1 - share1 * s
+        gradient[0], gradient[1], gradient[2] = x2 * u - dx * x1, x2 * v - dx * y1, x2 - dx
+        gradient[3], gradient[4], gradient[5] = y2 * u - dy * x1, y2 * v - dy * y1, y2 - dy
+        gradient[6], gradient[7], gradient[8] = u, v, 1.0
+        if abs(weight) < np.inf:
             for j in range(9):
-                started[j], slope[j] = model[j], 0.0
+                scaled = weight * gradient[j]
+                slope[j] += scaled * error
                 for k in range(9):
-                    gram[j, k] = 0.0
-            _carry(started, 1.0 / s1, -t1 / s1, -u1 / s1, 1.0 / s2, -t2 / s2, -u2 / s2)
-            a, b, c, d, e, f, g, h, i = started
-            square1, square2 = s1 * s1, s2 * s2
-            for at in range(n):
-                weight, share1, share2, error, p, q, r, s = weights[at], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-                x1, y1 = s1 * points[0, rows[at]] + t1, s1 * points[1, rows[at]] + u1
-                x2, y2 = s2 * points[2, rows[at]] + t2, s2 * points[3, rows[at]] + u2
-                if kind == STEP:
-                    p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
-                    r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
-                    error = x2 * p + y2 * q + g * x1 + h * y1 + i
-                    square = square2 * (p * p + q * q) + square1 * (r * r + s * s)
-                    share1, share2, weight = square1 * error / square, square2 * error / square, weight / square
-                # Sampson's correction moves the second point by (-dx, -dy), the first one to (u, v).
-                dx, dy, u, v = share2 * p, share2 * q, x1 - share1 * r, y1 - share1 * s
-                gradient[0], gradient[1], gradient[2] = x2 * u - dx * x1, x2 * v - dx * y1, x2 - dx
-                gradient[3], gradient[4], gradient[5] = y2 * u - dy * x1, y2 * v - dy * y1, y2 - dy
-                gradient[6], gradient[7], gradient[8] = u, v, 1.0
-                if abs(weight) < np.inf:
-                    for j in range(9):
-                        scaled = weight * gradient[j]
-                        slope[j] += scaled * error
-                        for k in range(9):
-                            gram[j, k] += scaled * gradient[k]
-            norm = total = 0.0
-            if kind == STEP:
-                solve(gram, started, slope, factor, NO_ITERATIONS)
-                for k in range(9):
-                    fitted[k] = started[k] - slope[k]
-                    norm += fitted[k] * fitted[k]
-                for k in range(9):
-                    fitted[k] /= np.sqrt(norm)
-            else:
-                for k in range(9):
-                    gradient[k] = 0.0
-                solve(gram, gradient, fitted, factor, MOST_ITERATIONS)
-            write_rank_two(fitted, gram, factor, work)
-            _carry(fitted, s1, t1, u1, s2, t2, u2)
-            for k in range(9):
-                total += fitted[k]
-            if width >= 0.0 and not abs(total) < np.inf:
-                break
-            for k in range(9):
-                model[k] = fitted[k]
-            if width <= 0.0:
-                break
+                    gram[j, k] += scaled * gradient[k]
+    norm = 0.0
+    if kind == STEP:
+        solve(gram, started, slope, factor, NO_ITERATIONS)
+        for k in range(9):
+            fitted[k] = started[k] - slope[k]
+            norm += fitted[k] * fitted[k]
+        for k in range(9):
+            fitted[k] /= np.sqrt(norm)
+    else:
+        for k in range(9):
+            gradient[k] = 0.0
+        solve(gram, gradient, fitted, factor, MOST_ITERATIONS)
+    write_rank_two(fitted, gram, factor, work)
+    _carry(fitted, s1, t1, u1, s2, t2, u2)
 
 
 @jit

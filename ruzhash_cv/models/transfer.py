@@ -8,7 +8,6 @@ import numpy as np
 
 from ruzhash_cv._kernels import jit
 from ruzhash_cv.models.linear import MOST_ITERATIONS, solve, write_similarities
-from ruzhash_cv.models.weighting import weigh
 
 
 @jit
@@ -35,85 +34,52 @@ def write_squared_errors(points: Any, models: Any, squared: Any) -> None:
 
 
 @jit
-def fit_homographies(
-    points: Any,
-    given: Any,
-    excluded: Any,
-    limits: Any,
-    width: float,
-    median: float,
-    n_rounds: int,
-    models: Any,
-    noise: Any,
-    rows: Any,
-    space: Any,
-    room: Any,
-) -> None:
-    """Overwrite models with direct linear transforms by a law's weights, round by round, and write noise scales.
+def write_transform(points: Any, rows: Any, weights: Any, n: int, model: Any, room: Any, fitted: Any) -> None:
+    """Write the direct linear transform of n weighted rows, reweighted by the depths that a model gives the first points.
 
-    `given` are weights of matches (1, n), or (m, n) for each model. Where a fit by residuals fails, the model stays. Equations are
-    divided by the depths that the model gives first points. Those of (x2 h3 - h1) x1 = 0 and (y2 h3 - h2) x1 = 0 have sums of products
-    x1 x1' times 1, x2, y2 and x2^2 + y2^2.
+    The equations (x2 h3 - h1) x1 = 0 and (y2 h3 - h2) x1 = 0 have sums of products x1 x1' times 1, x2, y2 and x2^2 + y2^2.
     """
-    gram, factor, vectors, weights = room[:9], room[9:19], room[19:], space[1]
-    sums, products, fitted, similarities = vectors[:4], vectors[4], vectors[5], vectors[6:]
-    for item in range(len(models)):
-        model = models[item]
-        for fits in range(n_rounds + 1):
-            if width >= 0.0:
-                write_squared_errors(points, models[item : item + 1], space[:1])
-            for row in range(excluded.shape[1]):
-                if excluded[item, row]:
-                    space[0, row] = np.inf
-            of_model = given[item if len(given) > 1 else 0]
-            n, support, noise[item] = weigh(space[0], of_model, limits[item], width, median, rows, weights, space[2])
-            if fits == n_rounds or not support > 5.0:
-                break
-            for at in range(n):
-                depth = model[6] * points[0, rows[at]] + model[7] * points[1, rows[at]] + model[8]
-                weight = weights[at] / (depth * depth)
-                weights[at] = weight if abs(weight) < np.inf else 0.0
-            write_similarities(points, rows, weights, n, similarities)
-            s1, t1, u1 = similarities[0, 0], similarities[0, 1], similarities[0, 2]
-            s2, t2, u2 = similarities[1, 0], similarities[1, 1], similarities[1, 2]
-            for i in range(4):
-                for j in range(6):
-                    sums[i, j] = 0.0
-            for at in range(n):
-                row, weight = rows[at], weights[at]
-                x, y = s1 * points[0, row] + t1, s1 * points[1, row] + u1
-                u, v = s2 * points[2, row] + t2, s2 * points[3, row] + u2
-                products[0], products[1], products[2] = x * x, x * y, y * y
-                products[3], products[4], products[5] = x, y, 1.0
-                for j in range(6):
-                    product = weight * products[j]
-                    sums[0, j] += product
-                    sums[1, j] += product * u
-                    sums[2, j] += product * v
-                    sums[3, j] += product * (u * u + v * v)
-            for i in range(3):
-                for j in range(3):
-                    of = i + j if i < 2 and j < 2 else (3 + i if i < j else 3 + j)
-                    gram[i, j] = gram[3 + i, 3 + j] = sums[0, of]
-                    gram[3 + i, j], gram[6 + i, 6 + j] = 0.0, sums[3, of]
-                    gram[6 + i, j], gram[6 + i, 3 + j] = -sums[1, of], -sums[2, of]
-            for k in range(9):
-                products[k] = 0.0
-            solve(gram, products, fitted, factor, MOST_ITERATIONS)
-            # T2^-1 H T1
-            norm = total = 0.0
-            for k in range(0, 9, 3):
-                fitted[k + 2] += fitted[k] * t1 + fitted[k + 1] * u1
-                fitted[k], fitted[k + 1] = s1 * fitted[k], s1 * fitted[k + 1]
-            for k in range(3):
-                fitted[k] = (fitted[k] - t2 * fitted[6 + k]) / s2
-                fitted[3 + k] = (fitted[3 + k] - u2 * fitted[6 + k]) / s2
-            for k in range(9):
-                norm += fitted[k] * fitted[k]
-                total += fitted[k]
-            if width >= 0.0 and not abs(total / np.sqrt(norm)) < np.inf:
-                break
-            for k in range(9):
-                model[k] = fitted[k] / np.sqrt(norm)
-            if width <= 0.0:
-                break
+    gram, factor, sums, products, similarities = room[:9], room[9:19], room[19:23], room[23], room[24:26]
+    for at in range(n):
+        depth = model[6] * points[0, rows[at]] + model[7] * points[1, rows[at]] + model[8]
+        weight = weights[at] / (depth * depth)
+        weights[at] = weight if abs(weight) < np.inf else 0.0
+    write_similarities(points, rows, weights, n, similarities)
+    s1, t1, u1 = similarities[0, 0], similarities[0, 1], similarities[0, 2]
+    s2, t2, u2 = similarities[1, 0], similarities[1, 1], similarities[1, 2]
+    for i in range(4):
+        for j in range(6):
+            sums[i, j] = 0.0
+    for at in range(n):
+        row, weight = rows[at], weights[at]
+        x, y = s1 * points[0, row] + t1, s1 * points[1, row] + u1
+        u, v = s2 * points[2, row] + t2, s2 * points[3, row] + u2
+        products[0], products[1], products[2] = x * x, x * y, y * y
+        products[3], products[4], products[5] = x, y, 1.0
+        for j in range(6):
+            product = weight * products[j]
+            sums[0, j] += product
+            sums[1, j] += product * u
+            sums[2, j] += product * v
+            sums[3, j] += product * (u * u + v * v)
+    for i in range(3):
+        for j in range(3):
+            of = i + j if i < 2 and j < 2 else (3 + i if i < j else 3 + j)
+            gram[i, j] = gram[3 + i, 3 + j] = sums[0, of]
+            gram[3 + i, j], gram[6 + i, 6 + j] = 0.0, sums[3, of]
+            gram[6 + i, j], gram[6 + i, 3 + j] = -sums[1, of], -sums[2, of]
+    for k in range(9):
+        products[k] = 0.0
+    solve(gram, products, fitted, factor, MOST_ITERATIONS)
+    # T2^-1 H T1
+    norm = 0.0
+    for k in range(0, 9, 3):
+        fitted[k + 2] += fitted[k] * t1 + fitted[k + 1] * u1
+        fitted[k], fitted[k + 1] = s1 * fitted[k], s1 * fitted[k + 1]
+    for k in range(3):
+        fitted[k] = (fitted[k] - t2 * fitted[6 + k]) / s2
+        fitted[3 + k] = (fitted[3 + k] - u2 * fitted[6 + k]) / s2
+    for k in range(9):
+        norm += fitted[k] * fitted[k]
+    for k in range(9):
+        fitted[k] /= np.sqrt(norm)

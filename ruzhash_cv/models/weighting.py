@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtri, fdtri
 
-from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._kernels import jit
 
 #: Noise that is less, in units or tolerances, is the rounding of exact matches.
@@ -40,12 +40,6 @@ def student(codimension: int, degrees: float) -> Law:
     """
     median = float(chdtri(codimension, 0.5))
     return Law(float(degrees * median / (codimension * fdtri(codimension, degrees, 0.5))), median)
-
-
-def workspace(data: Array, models: Array) -> tuple[Array, Array, Rows, Array, Array]:
-    """Return what kernels of fits write: models, noise scales, and room for rows, (3, n) for what these have, systems and vectors."""
-    (m, _), (n, _) = models.shape, data.shape
-    return np.array(models, order="C"), np.zeros(m), np.empty(n, np.int64), np.empty((3, n)), np.empty((27, 9))
 
 
 def reweighted(
