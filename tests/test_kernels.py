@@ -305,7 +305,7 @@ TABLE = (
     ),
 )
 #: How many kernels no row names yet: lower it with each row.
-WITHOUT_A_TWIN = 29
+WITHOUT_A_TWIN = 25
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.kernels.partition(" ")[0])
