@@ -265,6 +265,18 @@ TABLE = (
         )
         for name, family in PIXELS.items()
     ),
+    *(
+        Row(
+            "models.rounds._cost_kernel",
+            lambda rng, n, make=make: (rng.uniform(0, 600, (n, 4)), rng.random(n), make(rng, 3).reshape(-1, 9)),
+            lambda *given, family=PIXELS[name]: family.truncated_costs(*given, 20.0),
+            lambda data, weights, models, name=name: np.array(
+                [naive.truncated_cost(name, data, weights, model, 20.0) for model in models]
+            ),
+            rtol=1e-6,
+        )
+        for name, make in (("homography", random_homographies), ("fundamental", random_fundamental_matrices))
+    ),
     Row(
         "models.weighting._write_medians models.weighting.nth_smallest",
         with_infinity,

@@ -35,6 +35,31 @@ def reweighted_in_pixels(
     return fitted, noise
 
 
+def truncated_costs_in_pixels(kind: int, data: Array, weights: Array, models: Array, limit: float) -> Array:
+    """Return what `TwoViewFamily.truncated_costs` does, without residuals (m, n): large arrays cost more to get than to fill."""
+    costs = np.empty(models.shape[0])
+    points, models = np.ascontiguousarray(data.T), np.ascontiguousarray(models)
+    _cost_kernel(kind, points, weights, models, limit * limit, np.empty((1, data.shape[0])), costs)
+    return costs
+
+
+@jit
+def _cost_kernel(kind: int, points: Any, weights: Any, models: Any, bound: float, squared: Any, costs: Any) -> None:
+    for item in range(len(models)):
+        if kind == TRANSFORM:
+            write_squared_errors(points, models[item : item + 1], squared)
+        else:
+            write_squared_distances(points, models[item : item + 1], squared)
+        # Two sums, neither of which waits for the other.
+        even = odd = 0.0
+        for row in range(0, len(weights) - 1, 2):
+            even += weights[row] * (squared[0, row] if squared[0, row] < bound else bound)
+            odd += weights[row + 1] * (squared[0, row + 1] if squared[0, row + 1] < bound else bound)
+        if len(weights) % 2 == 1:
+            even += weights[-1] * (squared[0, -1] if squared[0, -1] < bound else bound)
+        costs[item] = even + odd
+
+
 @jit
 def _fit_kernel(
     kind: int,

@@ -70,6 +70,11 @@ def reweighted(
     return fitted, noise if law.width == 0.0 else noise_scales(near(fitted), family.codimension)
 
 
+def truncated_costs(family: Any, data: Array, weights: Array, models: Array, limit: float) -> Array:
+    """Return sums (m,) of weighted squared residuals, these at most those at the limit, as `TwoViewFamily.truncated_costs` does."""
+    return np.asarray(np.fmin(family.squared_residuals(data, models), limit * limit) @ weights)
+
+
 def noise_scales(squared: Array, codimension: int) -> Array:
     """Return noise scales (m,) by the upper medians of those squared residuals (m, n) that are finite, 0 where none is."""
     medians, work = np.zeros(len(squared)), np.empty(squared.shape[1])
