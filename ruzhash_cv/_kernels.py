@@ -138,13 +138,14 @@ def mix(key: np.uint64, counter: np.uint64) -> np.uint64:
 @jit
 def uniform(key: np.uint64, counter: np.uint64) -> float:
     """Return a number in [0, 1) for the pair (key, counter)."""
-    return float(mix(key, counter) >> _SHIFT11) * _UNIT
+    return (mix(key, counter) >> _SHIFT11) * _UNIT
 
 
 @jit
 def below(key: np.uint64, counter: np.uint64, n: int) -> int:
     """Return an integer in [0, n) for the pair (key, counter)."""
-    return min(int(uniform(key, counter) * n), n - 1)
+    drawn: Any = np.int64(uniform(key, counter) * n)
+    return drawn if drawn < n else n - 1
 
 
 def draw_key(rng: np.random.Generator) -> np.uint64:

@@ -113,7 +113,9 @@ def _index_kernel(ratios: Any, last: int, indices: Any) -> None:
     for item in range(len(ratios)):
         for row in range(ratios.shape[1]):
             # Infinity and NaN have the largest exponent.
-            indices[item, row] = min(max(((ratios[item, row] >> 52) & 2047) - 1022, 0), last)
+            index = ((ratios[item, row] >> 52) & 2047) - 1022
+            index = index if index > 0 else 0
+            indices[item, row] = index if index < last else last
 
 
 def evidence(models: Models, counts: Array, total: float, rules: Rules, n_tried: int) -> Array:
@@ -132,16 +134,18 @@ def _evidence_kernel(counts: Any, total: float, models: Any, rules: Any, log_tes
     (background, family_ids), (sizes, densities, widest, annulus_steps, min_annulus_weight) = models, rules
     for item in range(len(counts)):
         family = family_ids[item]
-        n = max(total - sizes[family], 1e-9)
+        n = total - sizes[family]
+        n = n if n > 1e-9 else 1e-9
         within, around = -sizes[family], 0.0
         for step in range(annulus_steps):
             around += counts[item, step]
         for step in range(gains.shape[1]):
             within += counts[item, step]
             around += counts[item, step + annulus_steps] - counts[item, step]
-            dense = densities[family] * max(around, min_annulus_weight)
-            alpha = min(max(background[item, step], dense), 1.0 - 1e-9)
-            share = min(within / n, 1.0 - 1e-9)
+            dense = densities[family] * (around if around > min_annulus_weight else min_annulus_weight)
+            alpha = background[item, step] if background[item, step] > dense else dense
+            alpha = alpha if alpha < 1.0 - 1e-9 else 1.0 - 1e-9
+            share = within / n if within / n < 1.0 - 1e-9 else 1.0 - 1e-9
             gain = 0.0
             if share > alpha:
                 gain = n * (share * np.log(share / alpha) + (1.0 - share) * np.log((1.0 - share) / (1.0 - alpha)))

@@ -208,7 +208,8 @@ def _density_kernel(distances: Any, components: Any, ratios: Any) -> None:
             square, limit = (distance / along[item]) ** 2, _NEGLIGIBLE**2
             if motion >= 0:
                 off = distances[row, motion]
-                square = (off / across[item]) ** 2 + max(distance * distance - off * off, 0.0) / along[item] ** 2
+                square = distance * distance - off * off
+                square = (off / across[item]) ** 2 + (square if square > 0.0 else 0.0) / along[item] ** 2
             ratios[item, row] = heights[item] * np.exp(-0.5 * square) if square < limit else 0.0
 
 
@@ -216,7 +217,9 @@ def _density_kernel(distances: Any, components: Any, ratios: Any) -> None:
 def _share_kernel(ratios: Any, weights: Any, n_steps: int, prior: float, shares: Any) -> None:
     m, counts = len(ratios), np.empty(len(shares))
     for _ in range(n_steps):
-        counts[:] = prior
+        # Loops: an expression of arrays takes seconds to compile.
+        for item in range(m + 1):
+            counts[item] = prior
         for row in range(len(weights)):
             density = shares[m]
             for item in range(m):
@@ -225,7 +228,11 @@ def _share_kernel(ratios: Any, weights: Any, n_steps: int, prior: float, shares:
             counts[m] += shares[m] * by_density
             for item in range(m):
                 counts[item] += shares[item] * ratios[item, row] * by_density
-        shares[:] = counts / counts.sum()
+        total = 0.0
+        for item in range(m + 1):
+            total += counts[item]
+        for item in range(m + 1):
+            shares[item] = counts[item] / total
 
 
 @jit
@@ -239,4 +246,5 @@ def _probability_kernel(ratios: Any, shares: Any, components: Any, probabilities
             density += term
             if true[item]:
                 probabilities[row, structures[item]] += term
-        probabilities[row] /= density
+        for item in range(probabilities.shape[1]):
+            probabilities[row, item] /= density

@@ -418,7 +418,8 @@ def _likelihood_kernel(
     squared: Any, weights: Any, widest: float, codimension: int, n_steps: int, prior: float, likelihoods: Any
 ) -> None:
     near, terms = np.empty(squared.shape[1], np.int64), np.empty((squared.shape[1], 3))
-    shares, counts, heights = np.empty(3), np.empty(3), 3.0 ** (codimension * np.arange(1.0, 4.0))
+    shares, counts = np.empty(3), np.empty(3)
+    height = 3.0 if codimension == 1 else 9.0
     for item in range(len(squared)):
         n_near = 0
         for row in range(squared.shape[1]):
@@ -426,22 +427,26 @@ def _likelihood_kernel(
             if ratio < 12.0 and weights[row] > 0.0:
                 near[n_near] = row
                 # Each scale is a third of the one before: its exponential is the ninth power.
-                term = np.exp(-ratio)
+                term, factor = np.exp(-ratio), height
                 for scale in range(3):
-                    terms[n_near, scale] = heights[scale] * term
+                    terms[n_near, scale] = factor * term
                     cubed = term * term * term
-                    term = cubed * cubed * cubed
+                    term, factor = cubed * cubed * cubed, factor * height
                 n_near += 1
-        shares[:] = 1.0 / 3.0
+        for scale in range(3):
+            shares[scale] = 1.0 / 3.0
         for _ in range(n_steps):
-            counts[:] = prior
+            for scale in range(3):
+                counts[scale] = prior
             for at in range(n_near):
                 total = 1.0
                 for scale in range(3):
                     total += shares[scale] * terms[at, scale]
                 for scale in range(3):
                     counts[scale] += weights[near[at]] * shares[scale] * terms[at, scale] / total
-            shares[:] = counts / counts.sum()
+            total = counts[0] + counts[1] + counts[2]
+            for scale in range(3):
+                shares[scale] = counts[scale] / total
         likelihood = 0.0
         for at in range(n_near):
             total = 1.0

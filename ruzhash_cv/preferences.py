@@ -98,7 +98,7 @@ def greedy_cover(
     bounds = sums * weights * (1.0 + 1e-9)
     heap = np.argsort(-bounds, kind="stable")
     queue = bounds, np.full(len(preferences), -1), heap
-    return chosen[: _cover_kernel(preferences, weights, match_weights.copy(), queue, chosen)]
+    return chosen[: _cover_kernel(preferences, weights, match_weights.copy(), *queue, chosen)]
 
 
 @lru_cache(64)
@@ -154,7 +154,12 @@ def _embed_kernel(squared: Any, kernel: Any, groups: Any, sample_groups: Any, we
         for row in range(n, np.uint64(squared.shape[1])):
             beyond += np.uint64(squared[item, row] <= limit)
         for at in range(n_near):
-            values[at] = terms[at] = _exp(-falloff * values[at])
+            # exp(x), x <= 0, to eight digits, by plain arithmetic, which the compiler makes vectors of: the sixteenth power of
+            # exp(x / 16), the first eight terms of its series.
+            z = -falloff / 16.0 * values[at]
+            z = 1.0 + z * (1.0 + z / 2 * (1.0 + z / 3 * (1.0 + z / 4 * (1.0 + z / 5 * (1.0 + z / 6 * (1.0 + z / 7))))))
+            z = z * z * (z * z)
+            values[at] = terms[at] = z * z * (z * z)
         for _ in range(n_scales - 1):
             for at in range(n_near):
                 # Each scale's term is the ninth power of the one before: one exponential for all.
@@ -172,61 +177,39 @@ def _embed_kernel(squared: Any, kernel: Any, groups: Any, sample_groups: Any, we
 
 
 @jit
-def _exp(x: float) -> float:
-    """Return exp(x), x <= 0, to eight digits: plain arithmetic, which the compiler makes vectors of.
-
-    The sixteenth power of exp(x / 16), the first eight terms of its series.
-    """
-    z = x / 16.0
-    series = 1.0 + z * (1.0 + z / 2 * (1.0 + z / 3 * (1.0 + z / 4 * (1.0 + z / 5 * (1.0 + z / 6 * (1.0 + z / 7))))))
-    fourth = series * series * (series * series)
-    return fourth * fourth * (fourth * fourth)
-
-
-@jit
-def _cover_kernel(preferences: Any, weights: Any, left: Any, queue: Any, chosen: Any) -> int:
+def _cover_kernel(preferences: Any, weights: Any, left: Any, bounds: Any, computed: Any, heap: Any, chosen: Any) -> int:
     """A model's sum only ever falls: what was last known of it bounds it, and only the largest bounds are summed again.
 
-    The `queue` is the bounds, after how many choices each was computed, and a heap of models by these.
+    The queue is the bounds, after how many choices each was computed, and a heap of models by these.
     """
-    bounds, computed, heap = queue
     n_chosen = 0
     while n_chosen < len(chosen) and bounds[heap[0]] > 0.0:
         best = heap[0]
-        preferred = preferences[best]
         if computed[best] == n_chosen:
             chosen[n_chosen], bounds[best] = best, -1.0
             n_chosen += 1
             for row in range(len(left)):
-                left[row] /= 1.0 + preferred[row]
+                left[row] /= 1.0 + preferences[best, row]
         else:
-            bounds[best], computed[best] = _product(left, preferred) * weights[best], n_chosen
+            # Four sums, none of which waits for the others.
+            a = b = c = d = 0.0
+            for row in range(0, len(left) - 3, 4):
+                a += left[row] * preferences[best, row]
+                b += left[row + 1] * preferences[best, row + 1]
+                c += left[row + 2] * preferences[best, row + 2]
+                d += left[row + 3] * preferences[best, row + 3]
+            for row in range(len(left) // 4 * 4, len(left)):
+                a += left[row] * preferences[best, row]
+            bounds[best], computed[best] = ((a + b) + (c + d)) * weights[best], n_chosen
         at, child = 0, 1
         while child < len(heap):
-            if child + 1 < len(heap) and _comes_before(bounds, heap[child + 1], heap[child]):
-                child += 1
-            if not _comes_before(bounds, heap[child], best):
+            one = heap[child]
+            if child + 1 < len(heap):
+                other = heap[child + 1]
+                if bounds[other] > bounds[one] or (bounds[other] == bounds[one] and other < one):
+                    child, one = child + 1, other
+            if bounds[one] < bounds[best] or (bounds[one] == bounds[best] and best < one):
                 break
-            heap[at], at, child = heap[child], child, 2 * child + 1
+            heap[at], at, child = one, child, 2 * child + 1
         heap[at] = best
     return n_chosen
-
-
-@jit
-def _comes_before(bounds: Any, one: int, other: int) -> Any:
-    return bounds[one] > bounds[other] or (bounds[one] == bounds[other] and one < other)
-
-
-@jit
-def _product(left: Any, right: NDArray[Any]) -> float:
-    """Return a sum of products in four parts, none of which waits for the others."""
-    a = b = c = d = 0.0
-    whole = np.uint64(len(left) // 4 * 4)
-    for row in range(np.uint64(0), whole, np.uint64(4)):
-        a += left[row] * right[row]
-        b += left[row + np.uint64(1)] * right[row + np.uint64(1)]
-        c += left[row + np.uint64(2)] * right[row + np.uint64(2)]
-        d += left[row + np.uint64(3)] * right[row + np.uint64(3)]
-    for row in range(whole, np.uint64(len(left))):
-        a += left[row] * right[row]
-    return (a + b) + (c + d)

@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from ruzhash_cv._arrays import COORDINATES, POINT2, RAYS2, Array, Rows
-from ruzhash_cv._kernels import below, draw_key, jit, mix, uniform
+from ruzhash_cv._kernels import draw_key, jit, mix, uniform
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, TwoViewFamily
 from ruzhash_cv.parameters import Parameters
@@ -18,12 +18,15 @@ from ruzhash_cv.parameters import Parameters
 _FEW_DISTANCES = 1_500_000
 #: A guard on the time: degenerate draws after which a sample is given up.
 _MOST_DEGENERATE = 20
+#: After so many a sample is no longer drawn to be more nearly affine than the one there is.
+_FEW_DEGENERATE = 8
 #: So many rows are enough to fit a structure and estimate its noise.
 _FEW_ROWS = 256
 #: Why a sample makes no model: two of its points are too close together in an image (or fewer matches nearby have weight than a sample
 #: needs), three are on a line, their orientation differs between the images, or the solver finds no model.
 REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
 _REPEATED, _COLLINEAR, _FLIPPED, _GOOD = 0, 1, 2, 3
+_ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 class Problem(NamedTuple):
@@ -71,10 +74,9 @@ def draw_samples(
     starts = np.searchsorted(cumulative, np.arange(len(rows)) * (cumulative[-1] / len(rows)), side="right")
     starts, key = np.minimum(starts, len(rows) - 1), draw_key(rng)
     n_candidates = parameters.n_candidates if family.is_plane else 1
-    rules = min_spread, parameters.min_height, n_candidates, family.is_plane
-    samples = np.empty((n_samples, size), np.int64)
-    given = (shares, cumulative, starts), (nearest, sizes), rules
-    n_drawn = _draw_kernel(coordinates, *given, key, (samples, verdicts))
+    samples, given = np.empty((n_samples, size), np.int64), (coordinates, shares, cumulative, starts, nearest, sizes)
+    rules = float(min_spread), parameters.min_height * min_spread, n_candidates, family.is_plane
+    n_drawn = _draw_kernel(*given, *rules, key, np.empty(size, np.int64), samples, verdicts)
     return rows[samples[:n_drawn]], verdicts[:3]
 
 
@@ -144,57 +146,76 @@ def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:
 
 
 @jit
-def _draw_kernel(data: Any, drawing: Any, around: Any, rules: Any, key: Any, drawn: Any) -> int:
+def _draw_kernel(
+    data: Any,
+    weights: Any,
+    cumulative: Any,
+    starts: Any,
+    nearest: Any,
+    sizes: Any,
+    min_spread: float,
+    height: float,
+    n_candidates: int,
+    affine: bool,
+    key: Any,
+    taken: Any,
+    samples: Any,
+    verdicts: Any,
+) -> int:
     """Write samples, as many from each size of neighbourhood, count verdicts, and return how many samples there are.
 
-    Each seed is used with all sizes, and the next one where a draw fails. `drawing`: weights, these cumulated, and where to look for a
-    share of the weight. `around`: the nearest rows (n_seeds, k + 1) of seeds, each beginning with itself, and the sizes that alternate.
+    Each seed is used with all sizes, and the next one where a draw fails. `starts` say where to look for a share of the cumulative
+    weight, `nearest` (n_seeds, k + 1) are the nearest rows of seeds, each beginning with itself, `sizes` alternate. A row too close to
+    one of the sample is not drawn, so that few samples fail by it.
     """
-    (weights, cumulative, starts), (nearest, sizes), (samples, verdicts) = drawing, around, drawn
-    min_spread, min_height, n_candidates, affine = rules
     size, n_drawn = samples.shape[1], 0
-    taken, points = np.empty(size, np.int64), np.empty((size, 4))
     for slot in range(len(samples)):
         stream = mix(key, np.uint64(slot))
         counter = np.uint64(0)
         k = sizes[slot % len(sizes)]
         n_good, n_failed, least = 0, 0, np.inf
-        while n_good < n_candidates and n_failed < _MOST_DEGENERATE:
+        while n_good < n_candidates and n_failed < (_MOST_DEGENERATE if n_good == 0 else _FEW_DEGENERATE):
             near = nearest[(slot // len(sizes) + n_failed) % len(nearest)]
-            filled, largest = 0, 0.0
+            filled, total = 0, cumulative[-1]
             if k > 0:
-                taken[0] = near[0]
-                filled = 1
+                taken[0], filled, total = near[0], 1, 0.0
                 for item in range(1, k + 1):
-                    largest = max(largest, weights[near[item]])
+                    total += weights[near[item]]
             for _ in range(8 * size):
                 if filled == size:
                     break
+                left, accept = uniform(stream, counter) * total, True
                 if k > 0:
-                    row = near[1 + below(stream, counter, k)]
-                    # Of the largest weight any is accepted, whatever is drawn.
-                    weight = weights[row]
-                    accept = weight == largest or uniform(stream, counter + np.uint64(1)) * largest < weight
+                    item = 1
+                    while item < k and weights[near[item]] <= left:
+                        left -= weights[near[item]]
+                        item += 1
+                    row = near[item]
                 else:
-                    row, accept = _weighted(cumulative, starts, stream, counter), True
-                counter += np.uint64(2)
-                for earlier in range(filled):
-                    accept = accept and taken[earlier] != row
+                    place = np.int64(uniform(stream, counter + _ONE) * len(starts))
+                    row = starts[place if place < len(starts) else len(starts) - 1]
+                    while row > 0 and cumulative[row - 1] > left:
+                        row -= 1
+                    while row < len(cumulative) - 1 and cumulative[row] <= left:
+                        row += 1
+                counter += _TWO
+                for at in range(filled):
+                    for image in range(0, 4, 2):
+                        dx = abs(data[row, image] - data[taken[at], image])
+                        dy = abs(data[row, image + 1] - data[taken[at], image + 1])
+                        if taken[at] == row or (dx < min_spread and dy < min_spread):
+                            accept = False
                 if accept:
                     taken[filled] = row
                     filled += 1
-            verdict, deviation = _REPEATED, np.inf
+            deviation = -1.0 - _REPEATED
             if filled == size:
-                for item in range(size):
-                    for part in range(4):  # row by row would take twice as long
-                        points[item, part] = data[taken[item], part]
-                verdict = _spread_of(points, min_spread, min_height)
-                if verdict == _GOOD and affine:
-                    verdict, deviation = _affine_deviation(points, min_spread, min_height)
-            verdicts[verdict] += 1
-            if verdict != _GOOD:
+                deviation = _deviation_of(data, taken, size, affine, height)
+            if deviation < 0.0:
+                verdicts[np.int64(-1.0 - deviation)] += 1
                 n_failed += 1
                 continue
+            verdicts[_GOOD] += 1
             n_good += 1
             if n_good == 1 or deviation < least:
                 least = deviation
@@ -206,66 +227,47 @@ def _draw_kernel(data: Any, drawing: Any, around: Any, rules: Any, key: Any, dra
 
 
 @jit
-def _weighted(cumulative: Any, starts: Any, stream: Any, counter: Any) -> int:
-    """Draw a row by its weight: the first whose cumulative weight is more than a share, near where `starts` says."""
-    wanted = uniform(stream, counter) * cumulative[-1]
-    row = starts[below(stream, counter, len(starts))]
-    while row > 0 and cumulative[row - 1] > wanted:
-        row -= 1
-    while row < len(cumulative) - 1 and cumulative[row] <= wanted:
-        row += 1
-    return int(row)
+def _deviation_of(data: Any, taken: Any, size: int, affine: bool, height: float) -> float:
+    """Return how far a sample is from affine, 1 if it need not be, or a verdict v as -1 - v.
 
-
-@jit
-def _spread_of(points: Any, min_spread: float, min_height: float) -> int:
-    """Return the verdict of a sample: two points too close in an image, or all of more than four too close to a line, or good."""
-    size = len(points)
-    for i in range(size):
-        for j in range(i):
-            for image in (0, 2):
-                dx, dy = abs(points[i, image] - points[j, image]), abs(points[i, image + 1] - points[j, image + 1])
-                if dx < min_spread and dy < min_spread:
-                    return _REPEATED
+    It is the largest ratio of a triangle's areas in both images over the smallest. Then no triangle may be lower than `height`, and
+    every one turns the same way in both images, or every one the other way. More than four points may not all be so near a line.
+    """
     if size > 4:
-        for image in (0, 2):
+        for image in range(0, 4, 2):
             mx = my = xx = xy = yy = 0.0
             for i in range(size):
-                mx += points[i, image] / size
-                my += points[i, image + 1] / size
+                mx += data[taken[i], image] / size
+                my += data[taken[i], image + 1] / size
             for i in range(size):
-                dx, dy = points[i, image] - mx, points[i, image + 1] - my
+                dx, dy = data[taken[i], image] - mx, data[taken[i], image + 1] - my
                 xx += dx * dx / size
                 xy += dx * dy / size
                 yy += dy * dy / size
-            least = 0.5 * (xx + yy) - np.sqrt(0.25 * (xx - yy) ** 2 + xy * xy)
-            if least < (min_height * min_spread) ** 2:
-                return _COLLINEAR
-    return _GOOD
-
-
-@jit
-def _affine_deviation(points: Any, min_spread: float, min_height: float) -> Any:
-    """Return a verdict, and how far a sample is from affine: the largest ratio of a triangle's areas in both images over the smallest.
-
-    No three points may lie on a line, and every triangle turns the same way in both images, or every one the other way.
-    """
-    turned, n, smallest, largest = 0, 0, np.inf, 0.0
-    for a in range(len(points)):
-        for b in range(a):
-            for c in range(b):
-                ratio = 1.0
-                for x, y in ((0, 1), (2, 3)):
-                    ux, uy = points[b, x] - points[a, x], points[b, y] - points[a, y]
-                    vx, vy = points[c, x] - points[a, x], points[c, y] - points[a, y]
-                    longest = max(ux * ux + uy * uy, vx * vx + vy * vy, (ux - vx) ** 2 + (uy - vy) ** 2)
-                    cross = ux * vy - uy * vx
-                    if cross * cross < (min_height * min_spread) ** 2 * longest or cross == 0.0:
-                        return _COLLINEAR, np.inf
+            if 0.5 * (xx + yy) - np.sqrt(0.25 * (xx - yy) * (xx - yy) + xy * xy) < height * height:
+                return -1.0 - _COLLINEAR
+    if not affine:
+        return 1.0
+    n, n_turned, smallest, largest = 0, 0, np.inf, 0.0
+    for i in range(size):
+        for j in range(i):
+            for k in range(j):
+                a, b, c, ratio = taken[i], taken[j], taken[k], 1.0
+                for x in range(0, 4, 2):
+                    ux, uy = data[b, x] - data[a, x], data[b, x + 1] - data[a, x + 1]
+                    vx, vy = data[c, x] - data[a, x], data[c, x + 1] - data[a, x + 1]
+                    cross, longest, other = ux * vy - uy * vx, ux * ux + uy * uy, vx * vx + vy * vy
+                    longest = longest if longest > other else other
+                    other = (ux - vx) * (ux - vx) + (uy - vy) * (uy - vy)
+                    longest = longest if longest > other else other
+                    if cross * cross < height * height * longest or cross == 0.0:
+                        return -1.0 - _COLLINEAR
                     ratio = cross if x == 0 else ratio / cross
-                turned += ratio < 0
                 n += 1
-                if 0 < turned < n:
-                    return _FLIPPED, np.inf
-                smallest, largest = min(smallest, abs(ratio)), max(largest, abs(ratio))
-    return _GOOD, largest / smallest
+                n_turned += 1 if ratio < 0.0 else 0
+                if 0 < n_turned < n:
+                    return -1.0 - _FLIPPED
+                ratio = abs(ratio)
+                smallest = ratio if ratio < smallest else smallest
+                largest = ratio if ratio > largest else largest
+    return largest / smallest

@@ -51,9 +51,13 @@ ORDER = (
 )
 # Within the room of models: each of these knows those before it at most.
 FAMILIES = (
+    "weighting",
     "base",
     "curves",
     "linear",
+    "transfer",
+    "sampson",
+    "rounds",
     "planes",
     "five_points",
     "epipolar",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import naive
@@ -14,6 +15,7 @@ from two_views import MAKE, H, beside, motion, plane
 from ruzhash_cv import filter_points
 from ruzhash_cv.fits import noise_scales, refine, refit
 from ruzhash_cv.models import FundamentalMatrices, Homographies, TwoViewFamily, transfer_error
+from ruzhash_cv.models.weighting import TUKEY, Law, reweighted, student
 from ruzhash_cv.parameters import PARAMETERS
 from ruzhash_cv.printing import table
 
@@ -128,6 +130,21 @@ def test_models_are_refined_each_as_alone(family: TwoViewFamily) -> None:
         alone, scale = refined(family, models[one], data, ones, tolerances[item : item + 1], excluded[one])
         np.testing.assert_array_equal(together[one], alone)
         assert noise[item] == scale[0]
+
+
+@both
+@pytest.mark.parametrize("of", [lambda codimension: TUKEY, lambda codimension: student(codimension, 4.0)])
+def test_the_kernel_of_a_family_does_as_fits_of_any_family_do(family: TwoViewFamily, of: Callable[[int], Law]) -> None:
+    """With matches left out, a radius of 0, and a model that nothing agrees with."""
+    law = of(family.codimension)
+    rng, data = np.random.default_rng(0), np.vstack([plane(60, 0.5), motion(60, 0.5), np.full((9, 4), 7.0)])
+    models = np.repeat(family.fit(data, (np.arange(129) // 60 == np.array([[0], [1]])).astype(float)), 3, axis=0)
+    models[5] = rng.normal(size=9)
+    limits, excluded = np.array([3.0, 8.0, 0.0, 3.0, 8.0, 1e-3]), rng.random((6, 129)) > 0.7
+    for left_out in (excluded, np.zeros((0, 0), bool)):
+        given = data, rng.uniform(0.2, 1.0, 129), models, limits, law, 3 if law.width else 1, left_out
+        for fused, plain in zip(family.reweighted(*given), reweighted(family, *given), strict=True):
+            np.testing.assert_allclose(fused, plain, atol=1e-9)
 
 
 def test_matches_of_one_place_do_not_take_a_model_away() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2
 from two_views import MAKE, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv import motions, warmup  # imports every module with kernels
@@ -25,7 +26,7 @@ from ruzhash_cv.labelling import _probability_kernel, _share_kernel, densities
 from ruzhash_cv.models.distances import FAMILIES as PIXELS
 from ruzhash_cv.models.epipolar import _DAMPING, EssentialMatrices, as_essential
 from ruzhash_cv.models.five_points import _roots_of
-from ruzhash_cv.models.linear import homogeneous, quadratic_forms
+from ruzhash_cv.models.weighting import TUKEY, noise_scales, student
 
 Rng = np.random.Generator
 RAYS = EssentialMatrices()
@@ -94,6 +95,44 @@ def moved_rays(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return data, rng.uniform(0.1, 1.0, (1, n + 20)), as_essential(start + 0.003 * rng.normal(size=(1, 9)))
 
 
+def near(draw: Callable[[Rng, int], tuple[Any, ...]], limit: float) -> Callable[[Rng, int], tuple[Any, ...]]:
+    """Return what draws matches, their weights (n,), models (m, 9), limits (m,), and no or some degrees of freedom."""
+
+    def drawn(rng: Rng, n: int) -> tuple[Any, ...]:
+        data, weights, models = draw(rng, n)
+        return data, weights[0], models, rng.uniform(0.3, 1.0, len(models)) * limit, rng.choice([None, 4.0])
+
+    return drawn
+
+
+def all_reweighted(family: Any) -> Callable[..., Any]:
+    """Return what a family's kernel of reweighted fits makes of models: products without a sign, and noise scales."""
+
+    def fits(data: Any, weights: Any, models: Any, limits: Any, degrees: float | None) -> tuple[np.ndarray, np.ndarray]:
+        law = TUKEY if degrees is None else student(family.codimension, degrees)
+        rounds, nothing = 1 if degrees is None else 3, np.zeros((0, 0), bool)
+        fitted, noise = family.reweighted(data, weights, models, limits, law, rounds, nothing)
+        return squares_of(fitted), noise
+
+    return fits
+
+
+def naive_reweighted(family: Any) -> Callable[..., Any]:
+    def fits(data: Any, weights: Any, models: Any, limits: Any, degrees: float | None) -> tuple[np.ndarray, np.ndarray]:
+        rounds = 1 if degrees is None else 3
+        found = [
+            naive.reweighted(family.name, data, weights, model, limit, rounds, degrees)
+            for model, limit in zip(models, limits, strict=True)
+        ]
+        return squares_of(np.array([model for model, _ in found])), np.array([noise for _, noise in found])
+
+    return fits
+
+
+def with_infinity(rng: Rng, n: int) -> tuple[np.ndarray]:
+    return (rng.exponential(4.0, (3, n)) * rng.choice([0.0, 1.0, np.inf, np.nan], (3, n), p=[0.1, 0.7, 0.1, 0.1]),)
+
+
 def residuals(twin: Callable[..., Any]) -> Callable[..., Any]:
     return lambda data, models: np.array([twin(data, model.reshape(3, 3)) ** 2 for model in models])
 
@@ -141,7 +180,7 @@ def real_roots(polynomial: np.ndarray) -> np.ndarray:
 
 TABLE = (
     Row(
-        "models.planes._squared_transfer_errors",
+        "models.transfer.write_squared_errors",
         lambda rng, n: (rng.uniform(0, 600, (n, 4)), random_homographies(rng, 3).reshape(-1, 9)),
         PIXELS["homography"].squared_residuals,
         residuals(naive.transfer_error),
@@ -149,7 +188,7 @@ TABLE = (
         atol=1e-9,
     ),
     Row(
-        "models.epipolar._squared_sampson_distances",
+        "models.sampson.write_squared_distances",
         lambda rng, n: (rng.uniform(0, 600, (n, 4)), random_fundamental_matrices(rng, 3).reshape(-1, 9)),
         PIXELS["fundamental"].squared_residuals,
         residuals(naive.sampson_distance),
@@ -173,23 +212,19 @@ TABLE = (
     ),
     *(
         Row(
-            "models.linear._divide_by_gradients models.linear._normalise models.linear._sum_products models.linear._inverse_iteration",
+            f"{kernels} models.linear.solve models.linear.write_similarities",
             matches_of(name),
             lambda data, weights, models, family=PIXELS[name]: squares_of(family.fit(data, weights, models)),
             geometric(name),
             atol=1e-6,
         )
-        for name in PIXELS
+        for name, kernels in (
+            ("homography", "models.rounds._fit_kernel models.transfer.write_transform"),
+            ("fundamental", "models.sampson.write_matrix models.sampson.write_rank_two"),
+        )
     ),
     Row(
-        "models.linear._whiten",
-        lambda rng, n: moved_rays(rng, n)[:2],
-        lambda data, weights: quadratic_forms(homogeneous(data), weights, np.eye(6), True)[0][0],
-        lambda data, weights: naive.whitened_form(data, weights[0]),
-        atol=1e-8,
-    ),
-    Row(
-        "models.epipolar._linearise",
+        "models.sampson._carry",
         matches_of("fundamental"),
         lambda data, weights, models: squares_of(PIXELS["fundamental"].step(data, weights, models)),
         lambda data, weights, models: squares_of(
@@ -218,6 +253,36 @@ TABLE = (
         lambda roots, polynomial: real_roots(polynomial),
         lambda roots, polynomial: roots,
         atol=1e-6,
+    ),
+    *(
+        Row(
+            "models.weighting.weigh",
+            near(matches_of(name, 0.3), 30.0),
+            all_reweighted(family),
+            naive_reweighted(family),
+            rtol=1e-4,
+            atol=1e-5,
+        )
+        for name, family in PIXELS.items()
+    ),
+    *(
+        Row(
+            "models.rounds._cost_kernel",
+            lambda rng, n, make=make: (rng.uniform(0, 600, (n, 4)), rng.random(n), make(rng, 3).reshape(-1, 9)),
+            lambda *given, family=PIXELS[name]: family.truncated_costs(*given, 20.0),
+            lambda data, weights, models, name=name: np.array(
+                [naive.truncated_cost(name, data, weights, model, 20.0) for model in models]
+            ),
+            rtol=1e-6,
+        )
+        for name, make in (("homography", random_homographies), ("fundamental", random_fundamental_matrices))
+    ),
+    Row(
+        "models.weighting._write_medians models.weighting.nth_smallest",
+        with_infinity,
+        lambda squared: noise_scales(squared, 2) ** 2,
+        lambda squared: np.array([naive.upper_median(row) for row in squared]) / chi2.ppf(0.5, 2),
+        rtol=1e-12,
     ),
     Row(
         "labelling._density_kernel labelling._share_kernel labelling._probability_kernel",
@@ -252,7 +317,7 @@ TABLE = (
     ),
 )
 #: How many kernels no row names yet: lower it with each row.
-WITHOUT_A_TWIN = 32
+WITHOUT_A_TWIN = 25
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.kernels.partition(" ")[0])

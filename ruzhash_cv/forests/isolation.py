@@ -222,15 +222,14 @@ def draw_rows(key: Any, rows: Any, psi: int) -> Any:
 
 
 @jit
-def start_tree(key: Any, tree: int, growth: Any, space: Any, trees: Any) -> None:
+def start_tree(key: Any, psi: int, credit: Any, space: Any, keys: Any, lengths: Any, trained: Any) -> None:
     """Draw the rows of a tree, and write its root."""
-    psi, trained, lengths = growth.psi, trees.trained[tree], trees.lengths[tree]
     draw_rows(mix(key, np.uint64(1)), space[ORDER, : len(trained)], psi)
     for at in range(psi):
         trained[space[ORDER, at]] = True
     space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, psi, 0
-    trees.keys[tree, 0] = mix(key, np.uint64(0))
-    lengths[0, 0], lengths[0, 1] = growth.credit[psi], growth.credit[max(psi - 1, 0)]
+    keys[0] = mix(key, np.uint64(0))
+    lengths[0, 0], lengths[0, 1] = credit[psi], credit[psi - 1 if psi > 0 else 0]
 
 
 @jit
@@ -253,18 +252,28 @@ def sort_rows(space: Any, node: int, child: int, n_children: int) -> None:
 
 
 @jit
-def add_children(tree: int, node: int, child: int, growth: Any, space: Any, trees: Any) -> int:
-    """Write the children of a node, from `child` on, and return the number of nodes."""
-    keys, lengths, limit = trees.keys[tree], trees.lengths[tree], growth.limit
-    trees.children[tree, node] = child
-    for branch in range(growth.n_children):
-        at, is_sink = child + branch, branch == growth.n_branches
-        held = 0 if is_sink and not growth.sink_credit else space[END, at] - space[BEGIN, at]
+def add_children(
+    node: Any,
+    child: Any,
+    n_branches: int,
+    n_children: int,
+    limit: int,
+    sink_credit: bool,
+    credit: Any,
+    space: Any,
+    keys: Any,
+    children: Any,
+    lengths: Any,
+) -> None:
+    """Write the children of a node of a tree, from `child` on."""
+    children[node] = child
+    # For rows that trained it a node of b rows has one less, and ends there.
+    ended = space[END, node] - space[BEGIN, node] == n_branches
+    for branch in range(n_children):
+        at, is_sink = child + branch, branch == n_branches
+        held = 0 if is_sink and not sink_credit else space[END, at] - space[BEGIN, at]
         reached = space[DEPTH, node] + (0 if is_sink else 1)
         keys[at] = mix(keys[node], np.uint64(branch))
         space[DEPTH, at] = limit if is_sink else reached
-        lengths[at, 0] = reached + growth.credit[held]
-        # For rows that trained it a node of b rows has one less, and ends there.
-        ended = space[END, node] - space[BEGIN, node] == growth.n_branches
-        lengths[at, 1] = lengths[node, 1] if ended else reached + growth.credit[max(held - 1, 0)]
-    return child + int(growth.n_children)
+        lengths[at, 0] = reached + credit[held]
+        lengths[at, 1] = lengths[node, 1] if ended else reached + credit[held - 1 if held > 0 else 0]

@@ -116,7 +116,7 @@ class RuzHashForest(PreferenceForest):
     def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], growth: Growth) -> Trees:
         trees = empty_trees(len(keys), len(rows), growth)
         space = workspace(len(rows), trees.keys.shape[1], growth)
-        _grow_kernel(rows, keys, tuple(growth), _drawn(rows), space, tuple(trees))
+        _grow_kernel(rows, keys, *growth, *_drawn(rows), space, *trees)
         return trees
 
     def _lengths(self, rows: NDArray[np.float32], start: int, stop: int, trained: Mask) -> Array:
@@ -128,7 +128,7 @@ class RuzHashForest(PreferenceForest):
             of_block, empty = np.ascontiguousarray(trained[:, block]), np.asarray(~rows[block].any(axis=1))
             order = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum()), n_branches
             into = sums[begin - start :][:BLOCK]
-            _route_kernel(rows[block], order, tuple(trees._replace(trained=of_block)), _drawn(rows), space, into)
+            _route_kernel(rows[block], *order, *_drawn(rows), space, *trees[:3], of_block, into)
         return sums / self.n_trees
 
 
@@ -175,9 +175,11 @@ def draw_node(key: Any, n_branches: int, mask: int, thresholds: Any, ranks: Any)
 
 
 @jit
-def _split(rows: Any, key: Any, n_branches: int, nodes: Any, drawn: Any, space: Any) -> None:
-    """Sort a node's rows by branch, those of the sink last, and write where its children begin and end; `nodes`: it and the first."""
-    (node, child), (thresholds, ranks), mask = nodes, drawn, 1
+def _split(
+    rows: Any, key: Any, n_branches: int, node: Any, child: Any, thresholds: Any, ranks: Any, space: Any
+) -> None:
+    """Sort a node's rows by branch, those of the sink last, and write where its children, from `child` on, begin and end."""
+    mask = 1
     # No branch has the mask's number, unless it is the sink's.
     while mask < n_branches:
         mask = 2 * mask + 1
@@ -185,45 +187,72 @@ def _split(rows: Any, key: Any, n_branches: int, nodes: Any, drawn: Any, space: 
         draw_node(key, n_branches, mask, thresholds, ranks)
     for at in range(space[BEGIN, node], space[END, node]):
         best = smallest_rank(rows, np.uint64(space[ORDER, at]), thresholds, ranks, _NO_BRANCH)
-        space[BRANCH, at] = min(np.int64(best) & mask, n_branches)
+        branch = np.int64(best) & mask
+        space[BRANCH, at] = branch if branch < n_branches else n_branches
     sort_rows(space, node, child, n_branches + 1)
 
 
 @jit
-def _grow_kernel(rows: Any, tree_keys: Any, growth: Any, drawn: Any, space: Any, trees: Any) -> None:
+def _grow_kernel(
+    rows: Any,
+    tree_keys: Any,
+    psi: int,
+    n_branches: int,
+    n_children: int,
+    limit: int,
+    credit: Any,
+    sink_credit: bool,
+    thresholds: Any,
+    ranks: Any,
+    space: Any,
+    keys: Any,
+    children: Any,
+    lengths: Any,
+    trained: Any,
+) -> None:
     """Grow trees breadth first."""
-    growth, trees = Growth(*growth), Trees(*trees)
     for tree in range(len(tree_keys)):
-        start_tree(tree_keys[tree], tree, growth, space, trees)
+        start_tree(tree_keys[tree], psi, credit, space, keys[tree], lengths[tree], trained[tree])
         node: Any = np.int64(0)  # as a plain number it would compile for itself first
         n_nodes: Any = np.int64(1)
         while node < n_nodes:
-            size = space[END, node] - space[BEGIN, node]
-            if space[DEPTH, node] < growth.limit and size >= growth.n_branches:
-                _split(rows, trees.keys[tree, node], growth.n_branches, (node, n_nodes), drawn, space)
-                n_nodes = add_children(tree, node, n_nodes, growth, space, trees)
+            if space[DEPTH, node] < limit and space[END, node] - space[BEGIN, node] >= n_branches:
+                _split(rows, keys[tree, node], n_branches, node, n_nodes, thresholds, ranks, space)
+                tree_of = keys[tree], children[tree], lengths[tree]
+                add_children(node, n_nodes, n_branches, n_children, limit, sink_credit, credit, space, *tree_of)
+                n_nodes += n_children
             node += 1
 
 
 @jit
-def _route_kernel(rows: Any, order: Any, trees: Any, drawn: Any, space: Any, sums: Any) -> None:
+def _route_kernel(
+    rows: Any,
+    in_order: Any,
+    n_occupied: int,
+    n_branches: int,
+    thresholds: Any,
+    ranks: Any,
+    space: Any,
+    keys: Any,
+    children: Any,
+    lengths: Any,
+    trained: Any,
+    sums: Any,
+) -> None:
     """Add up rows' path lengths over the trees; a row that trained a tree does not count itself there.
 
-    `order`: rows in the order in which they are routed (those of nothing but zeros come last), how many others there are, and how many
-    branches a node has.
+    Rows are routed `in_order`: those of nothing but zeros come last, after `n_occupied` others.
     """
-    (in_order, n_occupied, n_branches), trees = order, Trees(*trees)
-    trained = trees.trained
-    for tree in range(len(trees.keys)):
+    for tree in range(len(keys)):
         for at in range(len(rows)):  # as one assignment it would compile for a second
             space[ORDER, at] = in_order[at]
         space[BEGIN, 0], space[END, 0] = 0, n_occupied
         node: Any = np.int64(0)  # as a plain number it would compile for itself first
         n_nodes: Any = np.int64(1)
         while node < n_nodes:
-            child: Any = np.int64(trees.children[tree, node])
+            child: Any = np.int64(children[tree, node])
             if child >= 0:
-                _split(rows, trees.keys[tree, node], n_branches, (node, child), drawn, space)
+                _split(rows, keys[tree, node], n_branches, node, child, thresholds, ranks, space)
                 n_nodes = child + n_branches + 1
             if node == 0:
                 space[END, n_nodes - 1] = len(rows)  # empty rows are in the first sink without any hash
@@ -231,5 +260,5 @@ def _route_kernel(rows: Any, order: Any, trees: Any, drawn: Any, space: Any, sum
                 for at in range(space[BEGIN, node], space[END, node]):
                     row = space[ORDER, at]
                     trained_it = trained.shape[1] > 0 and trained[tree, row]
-                    sums[row] += trees.lengths[tree, node, 1 if trained_it else 0]
+                    sums[row] += lengths[tree, node, 1 if trained_it else 0]
             node += 1

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv.models.weighting import Law, reweighted, truncated_costs
 
 FamilyIds = NDArray[np.uint8]
 
@@ -70,6 +71,20 @@ class TwoViewFamily(ModelFamily, Protocol):
         """Return models (m, 9) after one step towards the weighted least squares of their residuals, for a structure's last fits."""
         return self.fit(data, weights, models)
 
+    def reweighted(
+        self, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
+    ) -> tuple[Array, Array]:
+        """Return models (m, 9) after rounds of iteratively reweighted least squares, and noise scales (m,), 0 by Tukey's biweight.
+
+        A model is fitted to correspondences with `weights` (n,) within its limit (m,) that are not `excluded` (m, n), or (0, 0). Where
+        a fit fails, the model stays. Families of the package have a kernel for it.
+        """
+        return reweighted(self, data, weights, models, limits, law, n_rounds, excluded)
+
+    def truncated_costs(self, data: Array, weights: Array, models: Array, limit: float) -> Array:
+        """Return sums (m,) over correspondences of weights (n,) times squared residuals, these at most those at the limit."""
+        return truncated_costs(self, data, weights, models, limit)
+
     @abstractmethod
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return models (m, 9) of pixels; `into1`, `into2` (3, 3) brought homogeneous pixels to the models' coordinates."""
@@ -124,6 +139,16 @@ class CheckedFamily:
         """Return models (m, 9) after a step."""
         step = getattr(self.family, "step", self.family.fit)
         return self._array("step", step(data, weights, models), models.shape)
+
+    def reweighted(
+        self, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
+    ) -> tuple[Array, Array]:
+        """Return models (m, 9) after rounds of reweighted least squares, and noise scales (m,)."""
+        return reweighted(self, data, weights, models, limits, law, n_rounds, excluded)
+
+    def truncated_costs(self, data: Array, weights: Array, models: Array, limit: float) -> Array:
+        """Return sums (m,) of weighted squared residuals, these at most those at the limit."""
+        return truncated_costs(self, data, weights, models, limit)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return finite models (m, 9) of pixels."""
@@ -192,21 +217,34 @@ class Models:
     @classmethod
     def of_family(cls, matrices: Array, family_id: int) -> Models:
         """Return models (m, 9) of one family."""
-        return cls(matrices, np.full(len(matrices), family_id, np.uint8))
+        return cls(matrices, np.full(len(matrices), family_id, np.uint8), *_NO_COLUMNS)
 
     @classmethod
     def join(cls, parts: list[Models]) -> Models:
         """Return the models of several sets as one, with the columns that all sets have; a set without any counts for nothing."""
-        parts = [part for part in parts if len(part) > 0] or parts[-1:]
-        columns = zip(*[vars(part).values() for part in parts], strict=True)
-        return cls(*[np.concatenate(column) if all(map(len, column)) else column[0][:0] for column in columns])
+        parts = [part for part in parts if part.matrices.shape[0]] or parts[-1:]
+        if len(parts) == 1:
+            return parts[0]
+        joined = []
+        for column in zip(*[vars(part).values() for part in parts], strict=True):
+            for part in column:
+                if part.shape[0] == 0:
+                    joined.append(part[:0])
+                    break
+            else:
+                joined.append(np.concatenate(column))
+        return cls(*joined)
 
     def take(self, rows: NDArray[Any]) -> Models:
         """Return some of the models."""
-        return Models(*[column[rows] if len(column) else column for column in vars(self).values()])
+        return Models(*[column[rows] if column.shape[0] else column for column in vars(self).values()])
 
     def __len__(self) -> int:
-        return len(self.matrices)
+        return int(self.matrices.shape[0])
+
+
+#: The columns after a model's matrix and family, none computed.
+_NO_COLUMNS = tuple(vars(Models.none()).values())[2:]
 
 
 @dataclass(frozen=True)
@@ -250,8 +288,10 @@ class Families:
 
     def squared_residuals(self, models: Models, data: Array) -> Array:
         """Return squared residuals (m, n) of correspondences (n, 4), infinite if a family has none."""
+        if len(self.members) == 1:
+            return self.members[0].squared_residuals(data, models.matrices)
         squared = np.empty((len(models), len(data)))
-        for family_id, family in enumerate(self):
+        for family_id, family in enumerate(self.members):
             rows = models.family_ids == family_id
             if rows.all():
                 return family.squared_residuals(data, models.matrices)

@@ -9,7 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Rows
+from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Rows
 from ruzhash_cv._kernels import jit
 from ruzhash_cv.models.five_points import through_five
 from ruzhash_cv.models.linear import (
@@ -22,15 +22,24 @@ from ruzhash_cv.models.linear import (
     quadratic_forms,
     unit_norm,
 )
+from ruzhash_cv.models.rounds import fits, reweighted_in_pixels, truncated_costs_in_pixels
+from ruzhash_cv.models.sampson import (
+    DISTANCES,
+    EQUATIONS,
+    STEP,
+    write_rank_two,
+    write_squared_distances,
+)
+from ruzhash_cv.models.weighting import Law, reweighted, truncated_costs
 
 #: Matches off a plane that fix the epipole, and with it the matrix of a motion: these fit it whatever they are.
 PARALLAX_SIZE = 2
-#: What the error of a match divides by, see `divided_by_gradients`.
-_PIXELS, _RAYS = (1.0, 0.0, 1.0, 0.0), (1.0, 1.0, 1.0, 1.0)
 # A cofactor of a matrix is the product of the first two of these entries less that of the others.
 _CROSSED = np.array(
     [[4, 5, 3, 7, 8, 6, 1, 2, 0], [8, 6, 7, 2, 0, 1, 5, 3, 4], [5, 3, 4, 8, 6, 7, 2, 0, 1], [7, 8, 6, 1, 2, 0, 4, 5, 3]]
 )
+#: What OpenCV's solver finds for a sample that no matrix goes through.
+_NO_MATRICES = np.zeros((0, 3))
 #: A root whose imaginary part is larger, as a share of its size, is none.
 _REAL = 1e-9
 #: Steps of an essential matrix without a start, the largest angle of one, and its damping as a share of the mean eigenvalue,
@@ -63,9 +72,9 @@ class FundamentalMatrices:
             return _through_seven(*(directions(samples[..., rays]) for rays in (RAYS1, RAYS2)))
         first, second = (np.ascontiguousarray(samples[..., image : image + 2], np.float32) for image in (0, 2))
         solved: list[Any] = list(map(cv2.findFundamentalMat, first, second, repeat(cv2.FM_7POINT)))
-        stacks = [np.zeros((0, 3)) if stack is None else stack for stack, _ in solved]
-        models = unit_norm(np.vstack([np.zeros((0, 3)), *stacks]).reshape(-1, 9))
-        owner = np.repeat(np.arange(len(samples)), [len(stack) // 3 for stack in stacks])
+        stacks = [_NO_MATRICES if stack is None else stack for stack, _ in solved]
+        models = unit_norm(np.concatenate([_NO_MATRICES, *stacks]).reshape(-1, 9))
+        owner = np.repeat(np.arange(len(samples)), [stack.shape[0] // 3 for stack in stacks])
         usable = np.isfinite(models).all(axis=1)
         return models[usable], owner[usable]
 
@@ -75,11 +84,11 @@ class FundamentalMatrices:
         Of rays ``(X2' M X1)^2 / (|M X1|^2 + |M' X2|^2)``: the denominator is the squared gradient for moves of both points across their
         rays, but for the part of M X1 along X2, which is as small as the error.
         """
-        squared = np.empty((len(models), len(data)))
+        squared = np.empty((models.shape[0], data.shape[0]))
         if has_rays(data):
             _squared_ray_distances(homogeneous(data), np.ascontiguousarray(models), squared)
         else:
-            _squared_sampson_distances(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
+            write_squared_distances(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
         return squared
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
@@ -87,29 +96,35 @@ class FundamentalMatrices:
 
         Reweighted by the gradients that `models` have at the points, its error is the Sampson distance.
         """
-        points, of_rays = homogeneous(data), has_rays(data)
+        if not has_rays(data):
+            kind, start = (EQUATIONS, np.ones((len(weights), 9))) if models is None else (DISTANCES, models)
+            return fits(kind, data, weights, start)
+        rays = homogeneous(data)
         with np.errstate(all="ignore"):
             if models is not None:
-                weights = divided_by_gradients(points, models, weights, _RAYS if of_rays else _PIXELS)
-            forms, into1, into2 = quadratic_forms(points, weights, np.eye(6), of_rays)
-            return carried(of_rank_two(least_vectors(forms), forms), into1, into2)
+                weights = divided_by_gradients(rays, models, weights, of_both=True)
+            forms, into1, into2 = quadratic_forms(rays, weights, np.eye(6))
+            return carried(_of_rank_two(least_vectors(forms), forms), into1, into2)
 
     def step(self, data: Array, weights: Array, models: Array) -> Array:
-        """Return matrices of rank 2 after a step from `models` towards the least squares of Sampson distances: of rays a fit.
+        """Return matrices of rank 2 after a step of Gauss and Newton from `models` to least Sampson distances; of rays, a fit."""
+        return self.fit(data, weights, models) if has_rays(data) else fits(STEP, data, weights, models)
 
-        Of pixels it is one of Gauss and Newton. Fits by reweighting do not end there, as gradients change with the model too (Chojnacki
-        et al., "On the fitting of surfaces to data with covariances", PAMI 2000).
+    def reweighted(
+        self, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
+    ) -> tuple[Array, Array]:
+        """See `TwoViewFamily`.
+
+        Fits by Tukey's weights are those of the 8-point algorithm: a sample may be far from the least distances.
         """
-        if has_rays(data):
-            return self.fit(data, weights, models)
-        grams, slopes = np.zeros((len(models), 9, 9)), np.zeros((len(models), 9, 1))
-        with np.errstate(all="ignore"):
-            _, *into = quadratic_forms(homogeneous(data), weights, np.eye(6), False)
-            started = carried(models, *np.linalg.inv(into))
-            data, started, weights, into1, into2 = map(np.ascontiguousarray, (data, started, weights, *into))
-            _linearise(data, started, weights, (into1, into2), grams, slopes)
-            steps = np.linalg.solve(_without_scale(grams, started), slopes)[:, :, 0]
-            return carried(of_rank_two(unit_norm(started - steps), grams), *into)
+        given = data, weights, models, limits, law, n_rounds, excluded
+        kind = STEP if law.width else DISTANCES
+        return reweighted(self, *given) if has_rays(data) else reweighted_in_pixels(kind, *given)
+
+    def truncated_costs(self, data: Array, weights: Array, models: Array, limit: float) -> Array:
+        """See `TwoViewFamily`."""
+        given = data, weights, models, limit
+        return truncated_costs(self, *given) if has_rays(data) else truncated_costs_in_pixels(STEP, *given)
 
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
         """Return [e]_x H (n, 9) of a plane's homography H (9,) and two of the correspondences (k, d) off it each, drawn at random.
@@ -158,7 +173,7 @@ class EssentialMatrices(FundamentalMatrices):
         """Return essential matrices of least Sampson distances: those of the 8-point algorithm after some steps, `models` after one."""
         rays, n_steps = homogeneous(data), 1
         if models is None:
-            forms, into1, into2 = quadratic_forms(rays, weights, np.eye(6), True)
+            forms, into1, into2 = quadratic_forms(rays, weights, np.eye(6))
             models, n_steps = as_essential(carried(least_vectors(forms), into1, into2)), _STEPS
         fitted = np.array(models, order="C")
         _refine_kernel(rays, np.ascontiguousarray(weights), n_steps, fitted)
@@ -222,78 +237,12 @@ def _through_seven(first: Array, second: Array) -> tuple[Array, Rows]:
     return unit_norm(w * null_space[owner, 0] + null_space[owner, 1]), owner
 
 
-def of_rank_two(models: Array, grams: Array) -> Array:
-    """Return the matrices of rank 2 whose error f'Gf is least, near the least vectors f (m, 9) of `grams` G (m, 9, 9).
-
-    A step of least cost to det F = 0 is along G^-1 times the gradient of det F, its cofactors (Kanatani and Sugaya, "Compact
-    fundamental matrix computation", IPSJ 2010). What two steps leave goes with the smallest singular triplet, F (1 - v v').
-    """
-    costs, fitted = _without_scale(grams, models), models
-    for _ in range(2):
-        cofactors = _cofactors(fitted)
-        step = np.linalg.solve(costs, cofactors[:, :, None])[:, :, 0]
-        determinants = np.einsum("mi,mi->m", cofactors, fitted) / 3.0
-        moved = fitted - (determinants / np.einsum("mi,mi->m", cofactors, step))[:, None] * step
-        fitted = np.where(np.isfinite(moved).all(axis=1, keepdims=True), moved, fitted)
-    matrices = fitted.reshape(-1, 3, 3)
-    epipole = least_vectors(matrices.transpose(0, 2, 1) @ matrices)
-    return (matrices - (matrices @ epipole[:, :, None]) * epipole[:, None, :]).reshape(-1, 9)
-
-
-def _without_scale(grams: Array, models: Array) -> Array:
-    """Return `grams` (m, 9, 9) that no longer leave the length of `models` (m, 9) free, and have inverses."""
-    trace = np.trace(grams, axis1=1, axis2=2)[:, None, None]
-    costs: Array = grams + trace * models[:, :, None] * models[:, None, :] + (1e-13 * trace + 1e-300) * np.eye(9)
-    return costs
-
-
-@jit
-def _linearise(data: Any, models: Any, weights: Any, into: Any, grams: Any, slopes: Any) -> None:
-    """Write sums over the gradients J of Sampson distances d to models in normalised coordinates: J J', J d."""
-    gradient = np.empty(9)
-    for item in range(len(models)):
-        gram, slope = grams[item], slopes[item, :, 0]
-        one, two = into[0][item], into[1][item]
-        a, b, c, d, e, f, g, h, i = models[item]
-        square1, square2 = one[0, 0] * one[0, 0], two[0, 0] * two[0, 0]
-        for row in range(len(data)):
-            weight = weights[item, row]
-            if weight != 0.0:
-                x1, y1 = one[0, 0] * data[row, 0] + one[0, 2], one[1, 1] * data[row, 1] + one[1, 2]
-                x2, y2 = two[0, 0] * data[row, 2] + two[0, 2], two[1, 1] * data[row, 3] + two[1, 2]
-                p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
-                r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
-                error = x2 * p + y2 * q + g * x1 + h * y1 + i
-                square = square2 * (p * p + q * q) + square1 * (r * r + s * s)
-                share, weight = error / square, weight / square
-                # Sampson's correction moves the second point by (-dx, -dy), the first one to (u, v).
-                dx, dy = square2 * share * p, square2 * share * q
-                u, v = x1 - square1 * share * r, y1 - square1 * share * s
-                gradient[0], gradient[1], gradient[2] = x2 * u - dx * x1, x2 * v - dx * y1, x2 - dx
-                gradient[3], gradient[4], gradient[5] = y2 * u - dy * x1, y2 * v - dy * y1, y2 - dy
-                gradient[6], gradient[7], gradient[8] = u, v, 1.0
-                if abs(weight) < np.inf:
-                    for j in range(9):
-                        factor = weight * gradient[j]
-                        slope[j] += factor * error
-                        for k in range(9):
-                            gram[j, k] += factor * gradient[k]
-
-
-@jit
-def _squared_sampson_distances(points: Any, models: Any, squared: Any) -> None:
-    """Loops without branches over rows of coordinates (4, n) compile to vector instructions."""
-    for item in range(len(models)):
-        a, b, c, d, e, f, g, h, i = models[item]
-        for row in range(points.shape[1]):
-            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
-            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
-            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
-            numerator = x2 * p + y2 * q + g * x1 + h * y1 + i
-            # The last term: both points in the epipoles satisfy any F, 0 / 0; no evidence for the match, but no distance either.
-            error = numerator * numerator / (p * p + q * q + r * r + s * s + 1e-300)
-            # A comparison with NaN is false: what is not finite is infinitely far.
-            squared[item, row] = error if error < np.inf else np.inf
+def _of_rank_two(models: Array, grams: Array) -> Array:
+    """Return the matrices of rank 2 whose error f'Gf is least, near the least vectors f (m, 9) of forms G (m, 9, 9)."""
+    fitted, factor, work = np.array(models, order="C"), np.empty((10, 9)), np.empty((2, 9))
+    for model, gram in zip(fitted, np.ascontiguousarray(grams), strict=True):
+        write_rank_two(model, gram, factor, work)
+    return fitted
 
 
 @jit
@@ -322,7 +271,9 @@ def _refine_kernel(rays: Any, weights: Any, n_steps: int, models: Any) -> None:
         damping = _DAMPING
         cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
         for taken in range(n_steps):
-            trace = np.trace(gram)
+            trace = 0.0
+            for k in range(6):
+                trace += gram[k, k]
             if not 0.0 < trace < np.inf:
                 break
             accepted = False
@@ -336,7 +287,8 @@ def _refine_kernel(rays: Any, weights: Any, n_steps: int, models: Any) -> None:
             if not accepted:
                 break
             damping *= 0.1
-            models[item] = tried[0]
+            for k in range(9):
+                models[item, k] = tried[0, k]
             if taken + 1 < n_steps:
                 cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
 

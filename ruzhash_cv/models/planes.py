@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import cv2
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
 from ruzhash_cv.models.linear import (
     carried,
@@ -18,14 +19,13 @@ from ruzhash_cv.models.linear import (
     quadratic_forms,
     unit_norm,
 )
+from ruzhash_cv.models.rounds import TRANSFORM, fits, reweighted_in_pixels, truncated_costs_in_pixels
+from ruzhash_cv.models.transfer import write_squared_errors
+from ruzhash_cv.models.weighting import Law, reweighted, truncated_costs
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
 _SINGULAR = 1e-9
-#: What the error of a match divides by, see `divided_by_gradients`: the depth of a pixel, the length of a ray.
-_DEPTH, _LENGTH = (0.0, 1.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0.0)
-#: Products of the equations' coefficients by products of second points: of two equations (1, 0, -x), (0, 1, -y); of X2 x H X1 = 0.
-_PIXELS = np.zeros((6, 6))
-_PIXELS[[0, 2, 3, 4, 5, 5], [5, 5, 3, 4, 0, 2]] = 1.0, 1.0, -1.0, -1.0, 1.0, 1.0
+#: Products of the coefficients of X2 x H X1 = 0 by products of second points.
 _RAYS = np.array([[1.0, 0, 1, 0, 0, 1]] * 6) * np.array([1.0, 0, 1, 0, 0, 1])[:, None] - np.eye(6)
 
 
@@ -49,16 +49,14 @@ class Homographies:
     is_plane: bool = True
 
     def solve(self, samples: Array) -> tuple[Array, Rows]:
-        """Return homographies (k, 9) of unit norm of samples (s, 4, d) near the unit square, and the sample (k,) of each.
-
-        H = sum of w_i q_i l_i' over three points p_i and their partners q_i: l_i is the line through the other two, so that p_i goes to
-        q_i. The fourth p goes to the fourth q if w_i is the ratio of what such lines in the second and in the first image are there.
-        """
-        points = homogeneous(samples)
-        with np.errstate(all="ignore"):
-            (lines, own), (_, other) = _opposite_lines(*points[:3]), _opposite_lines(*points[3:])
-            weights = other * own[[1, 2, 0]] * own[[2, 0, 1]]
-            models = unit_norm(np.einsum("uis,vis->suv", weights * points[3:, :3], lines).reshape(-1, 9))
+        """Return homographies (k, 9) of unit norm of samples (s, 4, d) near the unit square, and the sample (k,) of each."""
+        if has_rays(samples):
+            models = _through_four_rays(homogeneous(samples))
+        else:
+            first, second = (np.ascontiguousarray(samples[..., at : at + 2], np.float32) for at in (0, 2))
+            # With nothing to solve there would be nothing to join.
+            solved = list(map(cv2.getPerspectiveTransform, first, second)) or [np.zeros((0, 3))]
+            models = unit_norm(np.concatenate(solved).reshape(-1, 9).astype(np.float64, copy=False))
         a, b, c, d, e, f, g, h, i = models.T
         # Of what is not finite the comparison is false.
         usable = np.flatnonzero(np.abs(a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)) > _SINGULAR)
@@ -66,11 +64,11 @@ class Homographies:
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared symmetric transfer errors (m, n) of correspondences (n, d); infinite if a point has no image."""
-        squared = np.empty((len(models), len(data)))
+        squared = np.empty((models.shape[0], data.shape[0]))
         if has_rays(data):
             _squared_turns(homogeneous(data), np.ascontiguousarray(models), squared)
         else:
-            _squared_transfer_errors(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
+            write_squared_errors(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
         return squared
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
@@ -78,21 +76,47 @@ class Homographies:
 
         Reweighted by the depths that `models` give the points, its error is the geometric one.
         """
-        points, of_rays = homogeneous(data), has_rays(data)
         if models is None:
             models = np.tile(np.identity(3).ravel(), (len(weights), 1))
-        weights = divided_by_gradients(points, models, weights, _LENGTH if of_rays else _DEPTH)
-        forms, into1, into2 = quadratic_forms(points, weights, _RAYS if of_rays else _PIXELS, of_rays)
+        if not has_rays(data):
+            return fits(TRANSFORM, data, weights, models)
+        rays = homogeneous(data)
+        weights = divided_by_gradients(rays, models, weights, of_both=False)
+        forms, into1, into2 = quadratic_forms(rays, weights, _RAYS)
         with np.errstate(all="ignore"):
-            return (carried if of_rays else _denormalised)(least_vectors(forms), into1, into2)
+            return carried(least_vectors(forms), into1, into2)
 
     def step(self, data: Array, weights: Array, models: Array) -> Array:
         """Return the direct linear transform reweighted by the depths that `models` give the points."""
         return self.fit(data, weights, models)
 
+    def reweighted(
+        self, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
+    ) -> tuple[Array, Array]:
+        """See `TwoViewFamily`."""
+        given = data, weights, models, limits, law, n_rounds, excluded
+        return reweighted(self, *given) if has_rays(data) else reweighted_in_pixels(TRANSFORM, *given)
+
+    def truncated_costs(self, data: Array, weights: Array, models: Array, limit: float) -> Array:
+        """See `TwoViewFamily`."""
+        given = data, weights, models, limit
+        return truncated_costs(self, *given) if has_rays(data) else truncated_costs_in_pixels(TRANSFORM, *given)
+
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return homographies (m, 9) of pixels; without distortion, of rays that `into1`, `into2` brought these to."""
         return unit_norm((np.linalg.inv(into2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
+
+
+def _through_four_rays(points: Array) -> Array:
+    """Return the homographies (s, 9) of samples of rays (6, 4, s), which OpenCV does not solve: a fisheye's have no image plane.
+
+    H = sum of w_i q_i l_i' over three points p_i and their partners q_i: l_i is the line through the other two, so that p_i goes to
+    q_i. The fourth p goes to the fourth q if w_i is the ratio of what such lines in the second and in the first image are there.
+    """
+    with np.errstate(all="ignore"):
+        (lines, own), (_, other) = _opposite_lines(*points[:3]), _opposite_lines(*points[3:])
+        weights = other * own[[1, 2, 0]] * own[[2, 0, 1]]
+        return unit_norm(np.einsum("uis,vis->suv", weights * points[3:, :3], lines).reshape(-1, 9))
 
 
 def _opposite_lines(x: Array, y: Array, z: Array) -> tuple[Array, Array]:
@@ -100,39 +124,6 @@ def _opposite_lines(x: Array, y: Array, z: Array) -> tuple[Array, Array]:
     j, k = [1, 2, 0], [2, 0, 1]
     lines = np.array([y[j] * z[k] - z[j] * y[k], z[j] * x[k] - x[j] * z[k], x[j] * y[k] - y[j] * x[k]])
     return lines, lines[0] * x[3] + lines[1] * y[3] + lines[2] * z[3]
-
-
-def _denormalised(models: Array, into1: Array, into2: Array) -> Array:
-    """Return T2^-1 H T1 (m, 9), of unit norm, of homographies of pixels that the similarities T1, T2 (m, 3, 3) normalised."""
-    fitted = models.reshape(-1, 3, 3)
-    fitted[:, :, 2] += fitted[:, :, 0] * into1[:, 0, 2, None] + fitted[:, :, 1] * into1[:, 1, 2, None]
-    fitted[:, :, :2] *= into1[:, :1, :1]
-    fitted[:, :2] = (fitted[:, :2] - into2[:, :2, 2:] * fitted[:, 2:]) / into2[:, :1, :1]
-    # Added up in order: the same bits as one by one.
-    return models / np.sqrt(np.add.accumulate(models * models, axis=1)[:, -1:])
-
-
-@jit
-def _squared_transfer_errors(points: Any, models: Any, squared: Any) -> None:
-    """Write the larger of the squared errors in both images; loops without branches over (4, n) compile to vector instructions."""
-    for item in range(len(models)):
-        a, b, c, d, e, f, g, h, i = models[item]
-        # The inverse up to scale, which exists for a singular one too.
-        j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
-        n, o, p = f * g - d * i, a * i - c * g, c * d - a * f
-        q, r, s = d * h - e * g, b * g - a * h, a * e - b * d
-        for row in range(points.shape[1]):
-            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
-            w = 1.0 / (g * x1 + h * y1 + i)
-            dx, dy = (a * x1 + b * y1 + c) * w - x2, (d * x1 + e * y1 + f) * w - y2
-            there = dx * dx + dy * dy
-            w = 1.0 / (q * x2 + r * y2 + s)
-            dx, dy = (j * x2 + k * y2 + m) * w - x1, (n * x2 + o * y2 + p) * w - y1
-            back = dx * dx + dy * dy
-            # A comparison with NaN is false: what has no image in one of the images is infinitely far.
-            there = there if there < np.inf else np.inf
-            back = back if back < np.inf else np.inf
-            squared[item, row] = back if back > there else there
 
 
 @jit

@@ -180,7 +180,8 @@ def _grow_kernel(rows: Any, metric: int, tree_keys: Any, growth: Any, space: Any
     rows, growth, trees = _Rows(*rows), Growth(*growth), _Trees(*trees)
     n_branches = growth.n_branches
     for tree in range(len(tree_keys)):
-        start_tree(tree_keys[tree], tree, growth, space, trees)
+        keys, lengths = trees.keys[tree], trees.lengths[tree]
+        start_tree(tree_keys[tree], growth.psi, growth.credit, space, keys, lengths, trees.trained[tree])
         node: Any = np.int64(0)  # as a plain number it would compile for itself first
         n_nodes: Any = np.int64(1)
         while node < n_nodes:
@@ -194,7 +195,9 @@ def _grow_kernel(rows: Any, metric: int, tree_keys: Any, growth: Any, space: Any
                     ties = mix(mix(key, _OLD_TIES), np.uint64(row))
                     space[BRANCH, at] = _nearest(metric, rows, row, rows, drawn, ties)
                 sort_rows(space, node, n_nodes, n_branches)
-                n_nodes = add_children(tree, node, n_nodes, growth, space, trees)
+                rules = n_branches, growth.n_children, growth.limit, growth.sink_credit, growth.credit
+                add_children(node, n_nodes, *rules, space, keys, trees.children[tree], lengths)
+                n_nodes += growth.n_children
             node += 1
 
 
