@@ -7,7 +7,7 @@
 
 Prints a table for each suite and half, in Markdown, with the command, the versions and the machine. Rows of single problems are kept
 beside the results, out of the repository, and a second call computes what is missing; a change of the package's code makes its own
-rows stale. `--store` writes the means into `results`.
+rows stale, a change of the truth those of all methods. `--store` writes the means into `results`.
 """
 
 from __future__ import annotations
@@ -50,13 +50,37 @@ from methods import (
     pose_methods,
 )
 from problems import JUDGE_SEED, Problem
-from report import ABSENT, RESULTS, ROWS, about_this_run, append_row, markdown, package_digest, read_rows, shown
+from report import (
+    ABSENT,
+    RESULTS,
+    ROWS,
+    about_this_run,
+    append_row,
+    markdown,
+    package_digest,
+    read_rows,
+    shown,
+    truth_digest,
+)
 from suites import GROUPS, SUITES, problems
 
 KEY = ["suite", "half", "problem", "method", "seed"]
 MEASURED = [*KEY, "package"]
-MEASURES = ["f1", "precision", "recall", "balanced_accuracy", "auc", "label_error", "refit_error", "ms"]
+MEASURES = [
+    "f1",
+    "precision",
+    "recall",
+    "balanced_accuracy",
+    "auc",
+    "label_error",
+    "refit_error",
+    "off_plane",
+    "shifted",
+    "ms",
+]
 RATES = (0.01, 0.05, 0.1)
+FEWEST_OFF_PLANE = 5
+"""Unjudged matches that a pair needs, off the labelled planes or shifted on them, to have a share of them that is kept."""
 BINS = [f"{name}{place}" for name in ("count", "sum", "true") for place in range(N_BINS)]
 PRECISE, WITHIN = 1.0, 3.0  # pixels
 CUTS, FALSE_ALARMS = (5.0, 10.0, 20.0, 30.0, 50.0, 100.0), (0.1, 0.01, 0.001)  # evidence, shares of pairs
@@ -107,7 +131,10 @@ def auc_at(limit: float, values: pd.Series) -> float:
 def mask_row(problem: Problem, answer: Answer) -> Row:
     """Every measure of a mask that applies; NaN for the others."""
     judged = problem.judged
-    true, row = problem.labels[judged] > 0, dict.fromkeys(MEASURES[4:7], float("nan"))
+    true, row = problem.labels[judged] > 0, dict.fromkeys(MEASURES[4:9], float("nan"))
+    if problem.shifted is not None:
+        groups = {"off_plane": problem.moved & ~problem.shifted, "shifted": problem.shifted}
+        row |= {name: answer.mask[of].mean() for name, of in groups.items() if of.sum() >= FEWEST_OFF_PLANE}
     if answer.scores is not None:
         row["auc"] = roc_auc(answer.scores[judged], ~true)
     if answer.labels is not None:
@@ -269,7 +296,8 @@ TIME: Column = ("median ms", "ms", median, 1)
 F1: Column = ("F1", "f1", mean, 3)
 POSED = ("posed", "poses", "poses-distorted", "poses-fisheye", "poses-sift", "poses-sift-without-ratio")
 MASKS: tuple[Column, ...] = (
-    F1, ("lowest F1", "f1", min, 3), ("precision", "precision", mean, 3), ("recall", "recall", mean, 3),
+    F1, ("off-plane kept", "off_plane", mean, 3), ("shifted kept", "shifted", mean, 3), ("lowest F1", "f1", min, 3),
+    ("precision", "precision", mean, 3), ("recall", "recall", mean, 3),
     ("balanced accuracy", "balanced_accuracy", mean, 3), ("AUC", "auc", mean, 3), ("label error", "label_error", mean, 3),
     ("median refit error (px)", "refit_error", median, 2), TIME,
 )  # fmt: skip
@@ -358,7 +386,7 @@ def collect(name: str, options: argparse.Namespace) -> pd.DataFrame:
         first = JUDGE_SEED if half == "judge" else 0
         for problem in problems(options.suite or list(measure.suites), half, options.per_cell):
             for method, seed in product(methods, range(first, first + options.seeds)):
-                package = package_digest() if OURS in method else "peer"
+                package = package_digest() if OURS in method else f"peer {truth_digest()}"
                 key = problem.suite, half, problem.name, method, seed, package
                 keys.add(key)
                 if key in done:
@@ -410,6 +438,7 @@ def table(rows: pd.DataFrame, columns: tuple[Column, ...]) -> str:
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """A line for each suite, half and method of accuracy: means over the problems that all methods answered, with errors.
 
+    `off_plane` and `shifted` are means over those of them that have enough such matches.
     `refit_error` and `ms` are medians. `lead` is the paired difference in F1 of this package's default to the method.
     """
     found = []
