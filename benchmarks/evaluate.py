@@ -27,6 +27,7 @@ import pandas as pd
 from geometry import Points, residuals
 from measures import (
     N_BINS,
+    direction_angle,
     label_error,
     mask_quality,
     model_errors,
@@ -36,6 +37,7 @@ from measures import (
     refit_error,
     reliability,
     roc_auc,
+    rotation_angle,
 )
 from methods import (
     OURS,
@@ -48,6 +50,7 @@ from methods import (
     ours,
     own_methods,
     pose_methods,
+    video_methods,
 )
 from problems import JUDGE_SEED, Problem
 from report import (
@@ -83,6 +86,7 @@ FEWEST_OFF_PLANE = 5
 """Unjudged matches that a pair needs, off the labelled planes or shifted on them, to have a share of them that is kept."""
 BINS = [f"{name}{place}" for name in ("count", "sum", "true") for place in range(N_BINS)]
 PRECISE, WITHIN = 1.0, 3.0  # pixels
+FLIPPED = 90.0  # degrees
 CUTS, FALSE_ALARMS = (5.0, 10.0, 20.0, 30.0, 50.0, 100.0), (0.1, 0.01, 0.001)  # evidence, shares of pairs
 Row = dict[str, Any]
 Column = tuple[str, str, Callable[[pd.Series], float], int]
@@ -217,10 +221,16 @@ def motion_row(problem: Problem, answer: Answer) -> Row:
 
 
 def pose_row(problem: Problem, answer: Answer) -> Row:
-    """The error of the pose in degrees, and F1 of the mask."""
+    """The error of the pose in degrees, its parts, and F1 of the mask; a flip is a translation that points backwards."""
     f1 = mask_quality(answer.mask[problem.judged], problem.labels[problem.judged] > 0)["f1"]
     wrong = (problem.labels[problem.judged] == 0).any()
-    return {
+    parts = dict.fromkeys(("rotation", "translation", "flip"), np.nan)
+    if answer.pose is not None:
+        parts["rotation"] = rotation_angle(answer.pose[0], problem.cameras.R)
+        if problem.cameras.t.any() and np.any(answer.pose[1]):
+            parts["translation"] = direction_angle(answer.pose[1], problem.cameras.t)
+            parts["flip"] = float(parts["translation"] > FLIPPED)
+    return parts | {
         "error": pose_error(answer.pose, problem.cameras),
         "f1": f1 if wrong else np.nan,
         "found": answer.pose is not None,
@@ -319,6 +329,11 @@ POSES: tuple[Column, ...] = (
     ("AUC@20°", "error", partial(auc_at, 20.0), 3), ("median error (°)", "error", median, 2), ("F1 of the mask", "f1", mean, 3),
     ("has a pose", "found", mean, 3), TIME,
 )  # fmt: skip
+VIDEO: tuple[Column, ...] = (
+    ("AUC@10°", "error", partial(auc_at, 10.0), 3), ("flips", "flip", sum, 0), ("median rotation (°)", "rotation", median, 3),
+    ("median translation (°)", "translation", median, 2), ("95th percentile", "translation", partial(quantile, 0.95), 1),
+    ("F1 of the mask", "f1", mean, 3), ("has a pose", "found", mean, 3), TIME,
+)  # fmt: skip
 CALIBRATION: tuple[Column, ...] = (
     ("calibration error", "error", mean, 3), ("wrong among the kept", "wrong_share", mean, 3),
     ("expected", "expected_share", mean, 3), TIME,
@@ -344,6 +359,7 @@ MEASURE: dict[str, Measure] = {
     "models": Measure(("one-model",), model_methods, model_row, ONE_MODEL),
     "motions": Measure(("building", "static"), partial(own_methods, at_3_px={"threshold": 3.0}), motion_row, MOTIONS),
     "poses": Measure(POSED, pose_methods, pose_row, POSES),
+    "video": Measure(("video",), video_methods, pose_row, VIDEO),
     "calibration": Measure(("all",), partial(own_methods, **AT_RATES), calibration_row, CALIBRATION),
     "pairs": Measure(("pairs",), own_methods, pair_row, PAIRS),
     "overlays": Measure(("overlays",), partial(own_methods, dropped={"keep_stationary": False}), overlay_row, OVERLAYS),

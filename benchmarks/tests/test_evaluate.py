@@ -12,6 +12,7 @@ import pandas as pd
 import photos
 import pytest
 import report
+import video
 from evaluate import (
     KEY,
     MEASURE,
@@ -26,7 +27,7 @@ from evaluate import (
     run_once,
     table,
 )
-from geometry import apply_homography, residuals
+from geometry import apply_homography, residuals, skew
 from matching import nearest
 from measures import direction_angle, model_errors, pose_error, pose_score, rotation_angle
 from methods import (
@@ -310,6 +311,33 @@ def test_mutual_neighbours_choose_each_other_and_know_their_ratio() -> None:
     # 1 and 2 are equally near to 2, which chooses 1.
     assert pairs[mutual].tolist() == [[0, 0], [1, 2]]
     np.testing.assert_allclose(ratio[mutual], [1 / np.hypot(11, 1), np.sqrt(2) / 9])
+
+
+def test_frames_of_video_have_their_cameras_and_matches_on_whole_pixels(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(video, "stored", lambda _, make: make())
+    monkeypatch.setattr(video, "CLIPS", {"towards walls": video.CLIPS["towards walls"]})
+    (problem,) = video.video("tune", n_frames=2)
+    assert (problem.points1 % 1 == 0).all()
+    assert (problem.points2 % 1 == 0).all()
+    assert (problem.labels > 0).mean() > 0.7
+    K1, K2, R, t = (getattr(problem.cameras, name) for name in ("K1", "K2", "R", "t"))
+    F = np.linalg.inv(K2).T @ skew(t) @ R @ np.linalg.inv(K1)
+    error = residuals("fundamental", F, problem.points1, problem.points2)[problem.labels > 0]
+    assert np.median(error) < 1
+    centre = -R.T @ t
+    assert centre[2] > 0.9 * np.linalg.norm(centre)
+
+
+def test_a_pose_that_points_backwards_is_a_flip() -> None:
+    problem = EXACT["room", "wide"]
+    known = problem.cameras
+    rows = [
+        pose_row(problem, Answer(problem.labels > 0, pose=(turn(2, 0, 0) @ known.R, t))) for t in (known.t, -known.t)
+    ]
+    assert [row["flip"] for row in rows] == [0, 1]
+    assert [row["translation"] for row in rows] == pytest.approx([0, 180])
+    assert rows[0]["rotation"] == pytest.approx(2)
+    assert np.isnan(pose_row(problem, Answer(problem.labels > 0))["flip"])
 
 
 # --- Errors of models and poses.
