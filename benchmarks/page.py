@@ -1,4 +1,4 @@
-"""The plots and tables of docs/benchmarks.md and the table of README.md, from the CSVs in `results`.
+"""The plot and tables of docs/benchmarks.md and the table of README.md, from the CSVs in `results`.
 
     python benchmarks/page.py              # write them
     python benchmarks/page.py --commands   # print what measures the CSVs anew
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +88,6 @@ EXTRA: dict[str, tuple[str, str, str, str, bool]] = {
     "near misses kept": ("near", "near misses, photographed", "near misses kept", "{}", True),
     "pose AUC@10°": ("poses", "photographed poses", "AUC@10°", "PoseLib after {}", False),
 }
-TIMED = 300
-"""Matches of the call whose time is the last column."""
 COLOURS = {
     OURS: "#d1495b", "H USAC_MAGSAC": "#1b6ca8", "F USAC_MAGSAC": "#5aa9d6", "H PoseLib": "#3c8d5a",
     "sequential H PoseLib": "#8cc63f", "LPM": "#e3a72f", "AdaLAM": "#7a4ea3", "H SupeRANSAC": "#a0522d",
@@ -221,7 +218,7 @@ def pooled(table: pd.DataFrame, suites: tuple[str, ...]) -> pd.DataFrame:
 def readme_table(table: pd.DataFrame) -> str:
     """The README's table, the best of each column in bold, after the methods that are better than the default."""
     columns = {name: pooled(table, suites).reindex(LINES) for name, suites in COLUMNS.items()}
-    speed, lines = read("time", ["method", "n"]).warm_ms, []
+    speed, lines = milliseconds(), []
     extra = {name: beside(*of) for name, of in EXTRA.items() if (RESULTS / f"{of[0]}.csv").exists()}
     for method in LINES:
         if sum(np.isnan(found.f1[method]) for found in columns.values()) > 1:
@@ -233,7 +230,7 @@ def readme_table(table: pd.DataFrame) -> str:
         for name, values in extra.items():
             text, best = shown(values[method]).removeprefix("0"), values.min() if EXTRA[name][-1] else values.max()
             line.append(f"**{text}**" if abs(values[method] - best) <= 0.0005 else text)
-        lines.append([*line, shown(speed.get((method, TIMED), np.nan), 0)])
+        lines.append([*line, shown(speed.get(method, np.nan), 0)])
     counts = [
         str(table.xs("judge", level="half").groupby("suite").problems.max()[list(of)].sum()) for of in COLUMNS.values()
     ]
@@ -250,6 +247,18 @@ def readme_table(table: pd.DataFrame) -> str:
     if leaders:
         text = f"Higher F1 than ruzhash_cv's, ± one standard error. {'. '.join(leaders)}."
     return f"{text}\n\n{markdown(['mean F1 of the mask, but for the last three', *COLUMNS, *extra, 'ms'], lines)}"
+
+
+def milliseconds() -> pd.Series:
+    """Median milliseconds of each method on the 300 matches that `times.py` gives to all of them."""
+    rows = pd.read_csv(RESULTS / "times.csv")
+    return rows[rows.row == "methods"].set_index("method")["median"]
+
+
+def with_titles(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of times with what the methods are called where all of them are compared."""
+    of_all = rows.row == "methods"
+    return rows.assign(method=rows.method.where(~of_all, rows.method.map(method_title)))
 
 
 def beside(name: str, suite: str, title: str, method: str, _: bool) -> pd.Series:
@@ -277,24 +286,12 @@ def draw_overview(table: pd.DataFrame) -> None:
     figure.legend(loc="outside upper center", ncols=2)
 
 
-def draw_times() -> None:
-    """Milliseconds over matches, both logarithmic."""
-    warm = read("time", ["method", "n"]).warm_ms
-    figure, axes = plt.subplots(figsize=(WIDTH, 5.2), layout="constrained")
-    for method in warm.index.unique("method").intersection(list(COLOURS), sort=False):
-        width, colour = 2.6 if method == OURS else 1.3, COLOURS[method]
-        axes.loglog(warm[method].index, warm[method], "o-", label=method_title(method), color=colour, lw=width, ms=4)
-    axes.set(xlabel="matches", ylabel="median ms per pair, warm")
-    figure.legend(loc="outside upper center", ncols=2)
-
-
 def draw(table: pd.DataFrame) -> None:
-    """Draw and save both plots."""
+    """Draw and save the plot."""
     with plt.rc_context(STYLE):
-        for name, make in (("overview", partial(draw_overview, table)), ("time", draw_times)):
-            make()
-            plt.savefig(PICTURES / f"{name}.png", dpi=120, metadata={"Software": None})
-            plt.close()
+        draw_overview(table)
+        plt.savefig(PICTURES / "overview.png", dpi=120, metadata={"Software": None})
+        plt.close()
 
 
 def fill(text: str, parts: dict[str, str]) -> str:
@@ -308,13 +305,11 @@ def fill(text: str, parts: dict[str, str]) -> str:
 def parts() -> dict[str, str]:
     """The text of every part."""
     table = read("accuracy", ["suite", "half", "method"])
-    speed = times.table(pd.read_csv(RESULTS / "time.csv"))
-    plot = "![Median milliseconds over the number of matches, both axes logarithmic](images/benchmarks/time.png)"
     found = {name: section(name, table) for name in SECTIONS}
     found |= {name: measured(name) for name in BESIDE}
     found |= {"wins": wins(table), "table": readme_table(table)}
     found["calibration"] = (RESULTS / "calibration.md").read_text(encoding="utf-8").strip()
-    found["times"] = f"{plot}\n\n{folded('Times and memory', speed)}"
+    found["times"] = times.tables(with_titles(pd.read_csv(RESULTS / "times.csv")))
     ablation = pd.read_csv(RESULTS / "ablation.csv", index_col="variant")
     ablation = ablation.rename(
         columns=lambda name: group_title(name.removesuffix(" error")) + " error" * name.endswith(" error")
@@ -329,7 +324,7 @@ def commands() -> list[str]:
         *(f"python benchmarks/evaluate.py {name} {told} --store" for name, told in BESIDE.items()),
         *map(command, SECTIONS),
         "python benchmarks/evaluate.py calibration --half judge --store",
-        "python benchmarks/times.py filter --repeats 3 --store",
+        "python benchmarks/times.py --store",
         "python benchmarks/evaluate_ablation.py",
     ]
 

@@ -34,7 +34,7 @@ def test_every_part_has_its_place() -> None:
 
 
 def test_near_misses_and_poses_are_columns_of_the_readme(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("accuracy", "time"):
+    for name in ("accuracy", "times"):
         (tmp_path / f"{name}.csv").write_bytes((page.RESULTS / f"{name}.csv").read_bytes())
     for module in (page, evaluate):
         monkeypatch.setattr(module, "RESULTS", tmp_path)
