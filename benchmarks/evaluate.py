@@ -500,12 +500,10 @@ def store(name: str, found: pd.DataFrame) -> None:
     found.to_csv(path, float_format="%.5g")
 
 
-def store_all(name: str, rows: pd.DataFrame, tables: dict[tuple[str, str], str]) -> None:
+def store_all(name: str, rows: pd.DataFrame) -> None:
     """Write what docs/benchmarks.md is made of."""
     store(name, summary(rows) if name == "accuracy" else means(rows, MEASURE[name].columns))
     if name == "calibration":
-        text = "\n\n".join(f"### {suite}, {half} half\n\n{part}" for (suite, half), part in tables.items())
-        (RESULTS / "calibration.md").write_text(f"{text}\n\n{about_this_run()}\n", encoding="utf-8")
         reliabilities(rows).to_csv(RESULTS / f"calibration_{rows.half.iloc[0]}.csv", index=False, float_format="%.5g")
 
 
@@ -566,7 +564,7 @@ def main() -> None:
                 flush=True,
             )
         if options.store:
-            store_all(name, rows, tables)
+            store_all(name, rows)
     print("", about_this_run(), sep="\n")
 
 

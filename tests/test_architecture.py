@@ -70,8 +70,8 @@ MOST_LINES = {
     "package": 12_652,
     "core": 4_770,
     "tests": 14_123,
-    "benchmarks": 7_433,
-    "tests of benchmarks": 1_267,
+    "benchmarks": 7_513,
+    "tests of benchmarks": 1_303,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {
