@@ -7,7 +7,7 @@
 
 Prints a table for each suite and half, in Markdown, with the command, the versions and the machine. Rows of single problems are kept
 beside the results, out of the repository, and a second call computes what is missing; a change of the package's code makes its own
-rows stale. `--store` writes the means into `results`.
+rows stale, a change of the truth those of all methods. `--store` writes the means into `results`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import pandas as pd
 from geometry import Points, residuals
 from measures import (
     N_BINS,
+    direction_angle,
     label_error,
     mask_quality,
     model_errors,
@@ -36,6 +37,7 @@ from measures import (
     refit_error,
     reliability,
     roc_auc,
+    rotation_angle,
 )
 from methods import (
     OURS,
@@ -48,17 +50,43 @@ from methods import (
     ours,
     own_methods,
     pose_methods,
+    video_methods,
 )
 from problems import JUDGE_SEED, Problem
-from report import ABSENT, RESULTS, ROWS, about_this_run, append_row, markdown, package_digest, read_rows, shown
+from report import (
+    ABSENT,
+    RESULTS,
+    ROWS,
+    about_this_run,
+    append_row,
+    markdown,
+    package_digest,
+    read_rows,
+    shown,
+    truth_digest,
+)
 from suites import GROUPS, SUITES, problems
 
 KEY = ["suite", "half", "problem", "method", "seed"]
 MEASURED = [*KEY, "package"]
-MEASURES = ["f1", "precision", "recall", "balanced_accuracy", "auc", "label_error", "refit_error", "ms"]
+MEASURES = [
+    "f1",
+    "precision",
+    "recall",
+    "balanced_accuracy",
+    "auc",
+    "label_error",
+    "refit_error",
+    "off_plane",
+    "shifted",
+    "ms",
+]
 RATES = (0.01, 0.05, 0.1)
+FEWEST_OFF_PLANE = 5
+"""Unjudged matches that a pair needs, off the labelled planes or shifted on them, to have a share of them that is kept."""
 BINS = [f"{name}{place}" for name in ("count", "sum", "true") for place in range(N_BINS)]
 PRECISE, WITHIN = 1.0, 3.0  # pixels
+FLIPPED = 90.0  # degrees
 CUTS, FALSE_ALARMS = (5.0, 10.0, 20.0, 30.0, 50.0, 100.0), (0.1, 0.01, 0.001)  # evidence, shares of pairs
 Row = dict[str, Any]
 Column = tuple[str, str, Callable[[pd.Series], float], int]
@@ -107,7 +135,10 @@ def auc_at(limit: float, values: pd.Series) -> float:
 def mask_row(problem: Problem, answer: Answer) -> Row:
     """Every measure of a mask that applies; NaN for the others."""
     judged = problem.judged
-    true, row = problem.labels[judged] > 0, dict.fromkeys(MEASURES[4:7], float("nan"))
+    true, row = problem.labels[judged] > 0, dict.fromkeys(MEASURES[4:9], float("nan"))
+    if problem.shifted is not None:
+        groups = {"off_plane": problem.moved & ~problem.shifted, "shifted": problem.shifted}
+        row |= {name: answer.mask[of].mean() for name, of in groups.items() if of.sum() >= FEWEST_OFF_PLANE}
     if answer.scores is not None:
         row["auc"] = roc_auc(answer.scores[judged], ~true)
     if answer.labels is not None:
@@ -190,10 +221,16 @@ def motion_row(problem: Problem, answer: Answer) -> Row:
 
 
 def pose_row(problem: Problem, answer: Answer) -> Row:
-    """The error of the pose in degrees, and F1 of the mask."""
+    """The error of the pose in degrees, its parts, and F1 of the mask; a flip is a translation that points backwards."""
     f1 = mask_quality(answer.mask[problem.judged], problem.labels[problem.judged] > 0)["f1"]
     wrong = (problem.labels[problem.judged] == 0).any()
-    return {
+    parts = dict.fromkeys(("rotation", "translation", "flip"), np.nan)
+    if answer.pose is not None:
+        parts["rotation"] = rotation_angle(answer.pose[0], problem.cameras.R)
+        if problem.cameras.t.any() and np.any(answer.pose[1]):
+            parts["translation"] = direction_angle(answer.pose[1], problem.cameras.t)
+            parts["flip"] = float(parts["translation"] > FLIPPED)
+    return parts | {
         "error": pose_error(answer.pose, problem.cameras),
         "f1": f1 if wrong else np.nan,
         "found": answer.pose is not None,
@@ -269,7 +306,8 @@ TIME: Column = ("median ms", "ms", median, 1)
 F1: Column = ("F1", "f1", mean, 3)
 POSED = ("posed", "poses", "poses-distorted", "poses-fisheye", "poses-sift", "poses-sift-without-ratio")
 MASKS: tuple[Column, ...] = (
-    F1, ("lowest F1", "f1", min, 3), ("precision", "precision", mean, 3), ("recall", "recall", mean, 3),
+    F1, ("off-plane kept", "off_plane", mean, 3), ("shifted kept", "shifted", mean, 3), ("lowest F1", "f1", min, 3),
+    ("precision", "precision", mean, 3), ("recall", "recall", mean, 3),
     ("balanced accuracy", "balanced_accuracy", mean, 3), ("AUC", "auc", mean, 3), ("label error", "label_error", mean, 3),
     ("median refit error (px)", "refit_error", median, 2), TIME,
 )  # fmt: skip
@@ -290,6 +328,11 @@ POSES: tuple[Column, ...] = (
     ("AUC@10°", "error", partial(auc_at, 10.0), 3), ("AUC@5°", "error", partial(auc_at, 5.0), 3),
     ("AUC@20°", "error", partial(auc_at, 20.0), 3), ("median error (°)", "error", median, 2), ("F1 of the mask", "f1", mean, 3),
     ("has a pose", "found", mean, 3), TIME,
+)  # fmt: skip
+VIDEO: tuple[Column, ...] = (
+    ("AUC@10°", "error", partial(auc_at, 10.0), 3), ("flips", "flip", sum, 0), ("median rotation (°)", "rotation", median, 3),
+    ("median translation (°)", "translation", median, 2), ("95th percentile", "translation", partial(quantile, 0.95), 1),
+    ("F1 of the mask", "f1", mean, 3), ("has a pose", "found", mean, 3), TIME,
 )  # fmt: skip
 CALIBRATION: tuple[Column, ...] = (
     ("calibration error", "error", mean, 3), ("wrong among the kept", "wrong_share", mean, 3),
@@ -316,6 +359,7 @@ MEASURE: dict[str, Measure] = {
     "models": Measure(("one-model",), model_methods, model_row, ONE_MODEL),
     "motions": Measure(("building", "static"), partial(own_methods, at_3_px={"threshold": 3.0}), motion_row, MOTIONS),
     "poses": Measure(POSED, pose_methods, pose_row, POSES),
+    "video": Measure(("video",), video_methods, pose_row, VIDEO),
     "calibration": Measure(("all",), partial(own_methods, **AT_RATES), calibration_row, CALIBRATION),
     "pairs": Measure(("pairs",), own_methods, pair_row, PAIRS),
     "overlays": Measure(("overlays",), partial(own_methods, dropped={"keep_stationary": False}), overlay_row, OVERLAYS),
@@ -358,7 +402,7 @@ def collect(name: str, options: argparse.Namespace) -> pd.DataFrame:
         first = JUDGE_SEED if half == "judge" else 0
         for problem in problems(options.suite or list(measure.suites), half, options.per_cell):
             for method, seed in product(methods, range(first, first + options.seeds)):
-                package = package_digest() if OURS in method else "peer"
+                package = package_digest() if OURS in method else f"peer {truth_digest()}"
                 key = problem.suite, half, problem.name, method, seed, package
                 keys.add(key)
                 if key in done:
@@ -410,6 +454,7 @@ def table(rows: pd.DataFrame, columns: tuple[Column, ...]) -> str:
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """A line for each suite, half and method of accuracy: means over the problems that all methods answered, with errors.
 
+    `off_plane` and `shifted` are means over those of them that have enough such matches.
     `refit_error` and `ms` are medians. `lead` is the paired difference in F1 of this package's default to the method.
     """
     found = []
@@ -455,12 +500,10 @@ def store(name: str, found: pd.DataFrame) -> None:
     found.to_csv(path, float_format="%.5g")
 
 
-def store_all(name: str, rows: pd.DataFrame, tables: dict[tuple[str, str], str]) -> None:
+def store_all(name: str, rows: pd.DataFrame) -> None:
     """Write what docs/benchmarks.md is made of."""
     store(name, summary(rows) if name == "accuracy" else means(rows, MEASURE[name].columns))
     if name == "calibration":
-        text = "\n\n".join(f"### {suite}, {half} half\n\n{part}" for (suite, half), part in tables.items())
-        (RESULTS / "calibration.md").write_text(f"{text}\n\n{about_this_run()}\n", encoding="utf-8")
         reliabilities(rows).to_csv(RESULTS / f"calibration_{rows.half.iloc[0]}.csv", index=False, float_format="%.5g")
 
 
@@ -521,7 +564,7 @@ def main() -> None:
                 flush=True,
             )
         if options.store:
-            store_all(name, rows, tables)
+            store_all(name, rows)
     print("", about_this_run(), sep="\n")
 
 

@@ -427,6 +427,13 @@ def pose_methods() -> dict[str, Method]:
     return methods
 
 
+def video_methods() -> dict[str, Method]:
+    """Poses of known cameras at the rate of video."""
+    names = f"{OURS}, cameras given", OURS, "PoseLib, cameras given", "E USAC_MAGSAC 1 px", "E USAC_MAGSAC 1 px 100k"
+    methods = pose_methods()
+    return {name: methods[name] for name in names if name in methods}
+
+
 def own_methods(**variants: dict[str, Any]) -> dict[str, Method]:
     """This package alone, and with other options."""
     return {OURS: ours} | {

@@ -1,4 +1,4 @@
-"""The plots and tables of docs/benchmarks.md and the table of README.md, from the CSVs in `results`.
+"""The plot and tables of docs/benchmarks.md and the table of README.md, from the CSVs in `results`.
 
     python benchmarks/page.py              # write them
     python benchmarks/page.py --commands   # print what measures the CSVs anew
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import times
+from evaluate import RATES
 from methods import LINES, MODELS, OURS
 from report import RESULTS, markdown, shown
 
@@ -78,19 +78,41 @@ COLUMNS = {
     "no ratio test": tuple(f"mutual on photographed {scenes}" for scenes in ("planes", "rigid")),
     "repeated texture": SECTIONS["rendered"][0][4:],
 }
-#: Rows of the tables by suite: those of the README, and the package with one family.
-SHOWN = (*LINES, f"{OURS} homography", f"{OURS} fundamental")
+#: Rows of the README's table, and columns of the table by suite.
+ROWS = (
+    OURS, "sequential H PoseLib", "sequential H USAC_MAGSAC 12 px 100k", "F USAC_MAGSAC 100k", "H PoseLib", "AdaLAM",
+)  # fmt: skip
+#: Columns of the README's table after the milliseconds, and the suites they are means of.
+README_COLUMNS = {
+    "several planes or motions": (*SECTIONS["labelled"][0], *SECTIONS["fresh"][0][:2]),
+    "one plane or rigid scene": (*COLUMNS["photographed planes"], *COLUMNS["photographed rigid scenes"]),
+    "no ratio test": COLUMNS["no ratio test"],
+}
 #: Measures beside the masks' accuracy, and the arguments of the page.
 BESIDE = {
     "near": "--suite near --half judge --seeds 5", "poses": "--suite posed --half both --seeds 3", "models": "--half judge --seeds 5",
+    "video": "--half judge --seeds 1", "calibration": "--half judge --seeds 1",
 }  # fmt: skip
-#: Columns of the README's table that are of these: the measure, its suite, its column, the method for a row, whether low is good.
-EXTRA: dict[str, tuple[str, str, str, str, bool]] = {
-    "near misses kept": ("near", "near misses, photographed", "near misses kept", "{}", True),
-    "pose AUC@10°": ("poses", "photographed poses", "AUC@10°", "PoseLib after {}", False),
-}
-TIMED = 300
-"""Matches of the call whose time is the last column."""
+#: Methods of these measures that the page shows, and columns; the CSVs have all.
+SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "near": (
+        (*ROWS, "F PoseLib", "F SupeRANSAC", "F USAC_MAGSAC 1 px 100k", "LPM"),
+        ("near misses kept", "others kept", "probability of near misses"),
+    ),
+    "poses": (
+        (
+            OURS, f"{OURS}, cameras given", "PoseLib, cameras given", f"PoseLib after {OURS}", "PoseLib after F USAC_MAGSAC 1 px 100k",
+            "PoseLib after LPM", "E USAC_MAGSAC 1 px 100k", "pycolmap, cameras given", f"{OURS}, find_fundamental_matrix",
+            f"{OURS}, motions[0]", "F SupeRANSAC 1 px", "F PoseLib", "F USAC_MAGSAC 1 px 100k",
+        ),
+        ("AUC@5°", "AUC@10°", "AUC@20°", "median error (°)"),
+    ),
+    "video": (
+        (f"{OURS}, cameras given", OURS, "PoseLib, cameras given", "E USAC_MAGSAC 1 px 100k"),
+        ("flips", "median rotation (°)", "median translation (°)", "AUC@10°"),
+    ),
+    "models": ((OURS, f"{OURS} 3 px", "PoseLib", "PoseLib 3 px", "USAC_MAGSAC 3 px", "USAC_MAGSAC 3 px 100k"), ("median error (px)",)),
+}  # fmt: skip
 COLOURS = {
     OURS: "#d1495b", "H USAC_MAGSAC": "#1b6ca8", "F USAC_MAGSAC": "#5aa9d6", "H PoseLib": "#3c8d5a",
     "sequential H PoseLib": "#8cc63f", "LPM": "#e3a72f", "AdaLAM": "#7a4ea3", "H SupeRANSAC": "#a0522d",
@@ -148,20 +170,34 @@ def command(section: str) -> str:
     return f"python benchmarks/evaluate.py accuracy {SECTIONS[section][1]} --store"
 
 
-def accuracy_tables(table: pd.DataFrame, suites: tuple[str, ...]) -> tuple[str, str]:
-    """F1 with its standard error, and precision / recall, by method and suite of `accuracy.csv`; the CSV has more."""
-    halves = [table.xs((suite, "judge")) for suite in suites]
-    scores, rates = [], []
-    for method in SHOWN:
-        rows = [half.loc[method] if method in half.index else None for half in halves]
-        if all(row is None for row in rows):
-            continue
-        title = method_title(method)
-        scores.append([title, *("" if row is None else shown(row.f1, 3, row.f1_error) for row in rows)])
-        rates.append([title, *("" if row is None else f"{row.precision:.3f}/{row.recall:.3f}" for row in rows)])
-    scores.append(["problems", *(str(half.problems.iloc[0]) for half in halves)])
-    titles = [suite_title(suite) for suite in suites]
-    return markdown(["F1", *titles], scores), markdown(["precision/recall", *titles], rates)
+def all_suites() -> list[str]:
+    """The suites of accuracy, in the order of the page."""
+    return [suite for suites, _ in SECTIONS.values() for suite in suites]
+
+
+def accuracy_table(table: pd.DataFrame) -> str:
+    """F1 of the judge half, a line for each suite: the default's with its standard error, and of other methods; the CSV has more."""
+    lines = []
+    for suite in all_suites():
+        own = table.xs((suite, "judge"))
+        scores = (shown(own.f1.get(method, np.nan)) for method in ROWS[1:])
+        lines.append(
+            [suite_title(suite), str(own.problems.iloc[0]), shown(own.f1[OURS], 3, own.f1_error[OURS]), *scores]
+        )
+    return markdown(["F1", "pairs", *map(method_title, ROWS)], lines)
+
+
+def unjudged_table(table: pd.DataFrame) -> str:
+    """Shares kept of the matches that are not judged: off the labelled planes / shifted on them."""
+    if "off_plane" not in table:
+        return "Measured before these matches were left out: the other tables of this page judge them."
+    lines = []
+    for suite in all_suites():
+        own = table.xs((suite, "judge")).reindex(ROWS)
+        if own.off_plane.notna().any():
+            pairs = (f"{shown(of.off_plane)} / {shown(of.shifted)}".strip(" /") for of in own.itertuples())
+            lines.append([suite_title(suite), *pairs])
+    return markdown(["off-plane kept / shifted kept", *map(method_title, ROWS)], lines)
 
 
 def folded(title: str, text: str) -> str:
@@ -169,16 +205,66 @@ def folded(title: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
 
 
-def measured(name: str) -> str:
-    """A folded table for each suite of a measure beside accuracy, its judge half; the command."""
+def stored(name: str) -> pd.DataFrame:
+    """The judge half of a measure beside accuracy; empty if it was not measured."""
     path = RESULTS / f"{name}.csv"
-    found, parts = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["suite", "half"]), []
-    for suite, own in found[found.half == "judge"].groupby("suite", sort=False):
-        titles = [title for title in own if title not in ("suite", "half", "method", "problems")]
-        own = own.sort_values("method", key=lambda names: ~names.str.startswith(OURS), kind="stable")
-        lines = [[method_title(row["method"]), *(shown(row[title]) for title in titles)] for _, row in own.iterrows()]
-        parts.append(folded(f"{suite}: {own.problems.max()} problems", markdown(["method", *titles], lines)))
-    return "\n\n".join([*parts, f"`python benchmarks/evaluate.py {name} {BESIDE[name]} --store`"])
+    found = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["suite", "half", "method", "problems"])
+    return found[found.half == "judge"]
+
+
+def with_command(name: str, table: str) -> str:
+    """A table and what measures it."""
+    return f"{table or 'Not yet measured.'}\n\n`python benchmarks/evaluate.py {name} {BESIDE[name]} --store`"
+
+
+def measured(name: str) -> str:
+    """A line for each method and suite of a measure beside accuracy; the command."""
+    (methods, titles), found, lines = SHOWN[name], stored(name), []
+    for suite, own in found.groupby("suite", sort=False):
+        own = own.set_index("method")
+        for method in (method for method in methods if method in own.index):
+            cells = [shown(own[title][method]) if title in own else "" for title in titles]
+            lines.append([*([str(suite)] if found.suite.nunique() > 1 else []), method_title(method), *cells])
+    header = [*(["suite"] if found.suite.nunique() > 1 else []), "method", *titles]
+    return with_command(name, markdown(header, lines) if lines else "")
+
+
+def models_table() -> str:
+    """The median error of models, a line for each suite and a column for each method."""
+    (methods, (title,)), found = SHOWN["models"], stored("models")
+    found = found[found[title].notna()] if title in found else found.iloc[:0]
+    methods, lines = tuple(method for method in methods if method in set(found.method)), []
+    for suite, own in found.groupby("suite", sort=False):
+        errors = own.set_index("method")[title].reindex(methods)
+        lines.append([known_title(str(suite)), str(own.problems.max()), *(shown(error, 2) for error in errors)])
+    return with_command("models", markdown([title, "pairs", *methods], lines) if lines else "")
+
+
+def calibration_table() -> str:
+    """Calibration, a line for each suite: the error, and the shares of wrong matches among the kept."""
+    found, lines = stored("calibration").set_index(["suite", "method"]), []
+    for suite in dict.fromkeys(found.index.get_level_values("suite")):
+        own = found.loc[suite]
+        wrong = (shown(own["wrong among the kept"].get(f"{OURS} at {rate:g}", np.nan)) for rate in RATES)
+        lines.append([known_title(suite), shown(own["calibration error"][OURS]), *wrong])
+    header = ["suite", "calibration error", *(f"wrong at {rate:g}" for rate in RATES)]
+    return with_command("calibration", markdown(header, lines) if lines else "")
+
+
+def known_title(suite: str) -> str:
+    """What a suite is called, if it is one of accuracy; its name else."""
+    return suite_title(suite) if suite in all_suites() else suite
+
+
+def ablation_table() -> str:
+    """What leaving out or replacing each rule does to F1, in the mean over suites; the CSV has numbers, measures and suites."""
+    found = pd.read_csv(RESULTS / "ablation.csv", index_col="variant")
+    lines = [
+        [name, shown(found.f1[name], 4, found["f1 error"][name], "+")]
+        for name in evaluate_ablation.RULES
+        if name in found.index and name != evaluate_ablation.DEFAULT
+    ]
+    return markdown(["rule", "F1 minus the default's"], lines)
 
 
 def ahead(table: pd.DataFrame) -> tuple[str, str]:
@@ -192,16 +278,10 @@ def ahead(table: pd.DataFrame) -> tuple[str, str]:
     return "; ".join(texts[0]), "; ".join(texts[1])
 
 
-def section(name: str, table: pd.DataFrame) -> str:
-    """F1 on the judge half of each suite, and precision and recall folded; the command folded too."""
-    scores, rates = accuracy_tables(table, SECTIONS[name][0])
-    return "\n\n".join([scores, folded("Precision and recall", rates), folded("Command", f"`{command(name)}`")])
-
-
 def wins(table: pd.DataFrame) -> str:
     """A row for each suite: the default's F1 on the judge half, and who is ahead of it."""
     rows = []
-    for suite in (suite for suites, _ in SECTIONS.values() for suite in suites):
+    for suite in all_suites():
         own = table.xs((suite, "judge"))
         rows.append([suite_title(suite), f"{own.f1[OURS]:.3f}", *(text or "none" for text in ahead(own))])
     header = ["suite", "F1", "better than the default", "better, but not significantly"]
@@ -213,51 +293,67 @@ def pooled(table: pd.DataFrame, suites: tuple[str, ...]) -> pd.DataFrame:
     """Means over the problems of several suites' judge halves, for the methods that answered all of them."""
     own = table[table.index.isin(suites, "suite") & table.index.isin(["judge"], "half")].reset_index()
     weight = own.problems / own.drop_duplicates("suite").problems.sum()
-    own = own.assign(f1=own.f1 * weight, lead=own.lead * weight, square=(own.lead_error * weight) ** 2)
-    found = own.groupby("method")[["f1", "lead", "square"]].sum()[own.groupby("method").size() == len(suites)]
-    return found.assign(lead_error=np.sqrt(found.square))
+    for name in ("f1", "lead"):
+        own = own.assign(**{name: own[name] * weight, f"{name}_error": (own[f"{name}_error"] * weight) ** 2})
+    names = ["f1", "f1_error", "lead", "lead_error"]
+    found = own.groupby("method")[names].sum()[own.groupby("method").size() == len(suites)]
+    return found.assign(f1_error=np.sqrt(found.f1_error), lead_error=np.sqrt(found.lead_error))
 
 
 def readme_table(table: pd.DataFrame) -> str:
     """The README's table, the best of each column in bold, after the methods that are better than the default."""
-    columns = {name: pooled(table, suites).reindex(LINES) for name, suites in COLUMNS.items()}
-    speed, lines = read("time", ["method", "n"]).warm_ms, []
-    extra = {name: beside(*of) for name, of in EXTRA.items() if (RESULTS / f"{of[0]}.csv").exists()}
-    for method in LINES:
-        if sum(np.isnan(found.f1[method]) for found in columns.values()) > 1:
-            continue
-        line = [method_title(method)]
+    columns = {name: pooled(table, suites) for name, suites in README_COLUMNS.items()}
+    speed, lines = milliseconds(), []
+    for method in ROWS:
+        line = [method_title(method), shown(speed.get(method, np.nan), 0)]
         for found in columns.values():
-            text = shown(found.f1[method]).removeprefix("0")
-            line.append(f"**{text}**" if found.f1[method] >= found.f1.max() - 0.0005 else text)
-        for name, values in extra.items():
-            text, best = shown(values[method]).removeprefix("0"), values.min() if EXTRA[name][-1] else values.max()
-            line.append(f"**{text}**" if abs(values[method] - best) <= 0.0005 else text)
-        lines.append([*line, shown(speed.get((method, TIMED), np.nan), 0)])
-    counts = [
-        str(table.xs("judge", level="half").groupby("suite").problems.max()[list(of)].sum()) for of in COLUMNS.values()
-    ]
-    lines.append(["image pairs", *counts, *(str(values.attrs["problems"]) for values in extra.values()), ""])
+            if method not in found.index:
+                line.append("")
+                continue
+            score, best = found.f1[method], found.f1.reindex(ROWS).max()
+            text = shown(score).removeprefix("0")
+            error = shown(found.f1_error[method]).removeprefix("0")
+            line.append(f"{f'**{text}**' if score >= best - 0.0005 else text} ± {error}")
+        lines.append(line)
+    judge = table.xs("judge", level="half").groupby("suite").problems.max()
+    lines.append(["image pairs", "", *(str(judge[list(suites)].sum()) for suites in README_COLUMNS.values())])
     leaders = []
     for name, found in columns.items():
-        better = found[found.lead < -0.0005].sort_values("lead")
+        better = found[(found.lead < -0.0005) & found.index.isin(LINES)].sort_values("lead")
         rivals = [
             f"{method_title(str(method))} (+{-row.lead:.3f} ± {row.lead_error:.3f})"
             for method, row in better.iterrows()
         ]
         leaders += [f"*{name}*: {'; '.join(rivals)}"] if rivals else []
-    text = "It has the highest mean F1 in every column."
+    text = "Of all methods measured, it has the highest mean F1 in every column."
     if leaders:
-        text = f"Higher F1 than ruzhash_cv's, ± one standard error. {'. '.join(leaders)}."
-    return f"{text}\n\n{markdown(['mean F1 of the mask, but for the last three', *COLUMNS, *extra, 'ms'], lines)}"
+        text = f"Higher F1 than ruzhash_cv's, ± one standard error of the difference. {'. '.join(leaders)}."
+    return f"{text}\n\n{markdown(['mean F1 of the mask', 'ms', *README_COLUMNS], lines)}"
 
 
-def beside(name: str, suite: str, title: str, method: str, _: bool) -> pd.Series:
-    """One column of a measure beside accuracy on a suite's judge half, for each row of the README."""
-    found = read(name, ["suite", "half", "method"]).xs((suite, "judge"))
-    values = found[title].reindex([method.format(line) for line in LINES]).set_axis(list(LINES))
-    values.attrs["problems"] = found.problems.max()
-    return values
+def milliseconds() -> pd.Series:
+    """Median milliseconds of each method on the 300 matches that `times.py` gives to all of them."""
+    rows = pd.read_csv(RESULTS / "times.csv")
+    return rows[rows.row == "methods"].set_index("method")["median"]
+
+
+def latency() -> str:
+    """The README's sentence about time."""
+    rows = pd.read_csv(RESULTS / "times.csv")
+    own = rows[rows.method == OURS].groupby("row", sort=False)["median"]
+    one, last = own.first(), own.max()
+    return (
+        f"**Latency**, processor time: {one['plane']:.0f} ms for a plane and {one['rigid']:.0f} ms for a rigid scene of 300 matches, "
+        f"{one['unihouse']:.0f} ms for 2,084 matches on several planes, up to {last['unrelated']:.0f} ms for images that share "
+        f"nothing; {one['first']:.0f} s for the first call after the installation. "
+        "[All times](docs/benchmarks.md#time) beside OpenCV and PoseLib."
+    )
+
+
+def with_titles(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of times with what the methods are called where all of them are compared."""
+    of_all = rows.row == "methods"
+    return rows.assign(method=rows.method.where(~of_all, rows.method.map(method_title)))
 
 
 def draw_overview(table: pd.DataFrame) -> None:
@@ -277,24 +373,12 @@ def draw_overview(table: pd.DataFrame) -> None:
     figure.legend(loc="outside upper center", ncols=2)
 
 
-def draw_times() -> None:
-    """Milliseconds over matches, both logarithmic."""
-    warm = read("time", ["method", "n"]).warm_ms
-    figure, axes = plt.subplots(figsize=(WIDTH, 5.2), layout="constrained")
-    for method in warm.index.unique("method").intersection(list(COLOURS), sort=False):
-        width, colour = 2.6 if method == OURS else 1.3, COLOURS[method]
-        axes.loglog(warm[method].index, warm[method], "o-", label=method_title(method), color=colour, lw=width, ms=4)
-    axes.set(xlabel="matches", ylabel="median ms per pair, warm")
-    figure.legend(loc="outside upper center", ncols=2)
-
-
 def draw(table: pd.DataFrame) -> None:
-    """Draw and save both plots."""
+    """Draw and save the plot."""
     with plt.rc_context(STYLE):
-        for name, make in (("overview", partial(draw_overview, table)), ("time", draw_times)):
-            make()
-            plt.savefig(PICTURES / f"{name}.png", dpi=120, metadata={"Software": None})
-            plt.close()
+        draw_overview(table)
+        plt.savefig(PICTURES / "overview.png", dpi=120, metadata={"Software": None})
+        plt.close()
 
 
 def fill(text: str, parts: dict[str, str]) -> str:
@@ -308,18 +392,12 @@ def fill(text: str, parts: dict[str, str]) -> str:
 def parts() -> dict[str, str]:
     """The text of every part."""
     table = read("accuracy", ["suite", "half", "method"])
-    speed = times.table(pd.read_csv(RESULTS / "time.csv"))
-    plot = "![Median milliseconds over the number of matches, both axes logarithmic](images/benchmarks/time.png)"
-    found = {name: section(name, table) for name in SECTIONS}
-    found |= {name: measured(name) for name in BESIDE}
-    found |= {"wins": wins(table), "table": readme_table(table)}
-    found["calibration"] = (RESULTS / "calibration.md").read_text(encoding="utf-8").strip()
-    found["times"] = f"{plot}\n\n{folded('Times and memory', speed)}"
-    ablation = pd.read_csv(RESULTS / "ablation.csv", index_col="variant")
-    ablation = ablation.rename(
-        columns=lambda name: group_title(name.removesuffix(" error")) + " error" * name.endswith(" error")
-    )
-    found["ablation"] = folded("Ablation tables", evaluate_ablation.tables(ablation, by_suite=()))
+    found = {name: measured(name) for name in ("near", "poses", "video")}
+    found |= {"accuracy": accuracy_table(table), "unjudged": unjudged_table(table), "models": models_table()}
+    found |= {"calibration": calibration_table(), "ablation": ablation_table()}
+    found |= {"wins": wins(table), "table": readme_table(table), "latency": latency()}
+    found["commands"] = "\n".join(f"    {line}" for line in commands())
+    found["times"] = times.tables(with_titles(pd.read_csv(RESULTS / "times.csv")))
     return found
 
 
@@ -328,8 +406,7 @@ def commands() -> list[str]:
     return [
         *(f"python benchmarks/evaluate.py {name} {told} --store" for name, told in BESIDE.items()),
         *map(command, SECTIONS),
-        "python benchmarks/evaluate.py calibration --half judge --store",
-        "python benchmarks/times.py filter --repeats 3 --store",
+        "python benchmarks/times.py --store",
         "python benchmarks/evaluate_ablation.py",
     ]
 

@@ -75,17 +75,26 @@ def match_all(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
     return {"sift": sift, "mutual": mutual, "orb": matches_of(img1, img2, "orb", N_FEATURES)[0]}
 
 
+def images_of(scenes: str, name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Both pictures of a pair, grey."""
+    paths = [next((home() / scenes).glob(f"{name}{side}.*")) for side in "AB"]
+    img1, img2 = (np.asarray(cv2.imread(str(path), cv2.IMREAD_GRAYSCALE), np.uint8) for path in paths)
+    return img1, img2
+
+
 def fresh(stem: Path, features: str) -> tuple[Points, Points]:
     """Matches of the photographs themselves: "sift", "orb" or "mutual"."""
-    images = [next(stem.parent.glob(f"{stem.name}{side}.*")) for side in "AB"]
-    img1, img2 = (np.asarray(cv2.imread(str(image), cv2.IMREAD_GRAYSCALE), np.uint8) for image in images)
+    img1, img2 = images_of(stem.parent.name, stem.name)
     slug = f"photos_{stem.parent.name}_{stem.name}_{N_FEATURES}_opencv{cv2.__version__}"
     rows = stored(slug, partial(match_all, img1, img2))[features]
     return rows[:, :2], rows[:, 2:]
 
 
 def photos(scenes: str, features: str, half: str, fewest: int = FEWEST_TRUE) -> Iterator[Problem]:
-    """Pairs of "planes" or "rigid" with "given", "sift", "orb" or "mutual" matches, as far as they have true ones."""
+    """Pairs of "planes" or "rigid" with "given", "sift", "orb" or "mutual" matches, as far as they have true ones.
+
+    Off a labelled plane, likely true matches are not judged.
+    """
     for name in scene_names(scenes, half):
         stem = home() / scenes / name
         points = given(stem) if features == "given" else fresh(stem, features)
@@ -100,6 +109,6 @@ def photos(scenes: str, features: str, half: str, fewest: int = FEWEST_TRUE) -> 
         if labels.sum() < fewest:
             continue
         judged, exact = np.ones(len(labels), bool), validation_points(stem)
-        yield Problem(
-            name, f"{features} on photographed {scenes}", KINDS[scenes], *points, labels, judged, (model,), *exact
-        )
+        suite = f"{features} on photographed {scenes}"
+        problem = Problem(name, suite, KINDS[scenes], *points, labels, judged, (model,), *exact)
+        yield problem.with_off_plane_unjudged(images_of(scenes, name)) if scenes == "planes" else problem

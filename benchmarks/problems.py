@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import cv2
 import numpy as np
-from geometry import Matrix, Points, apply_homography
+from geometry import Matrix, Points, apply_homography, sampson_distance
 from numpy.typing import NDArray
+from patches import Image, agreements, is_shifted
 
 JUDGE_SEED = 10_000
 """Rendered problems with seeds from 0 on are for tuning, from here on for judging."""
+
+UNJUDGED_WITHIN = 3.0
+"""Pixels (Sampson) from the one fundamental matrix of a static scene. A match off its labelled planes is not judged within them."""
+FEWEST_MATCHES = 8
+"""For a fundamental matrix."""
 
 
 def first_seed(half: str) -> int:
@@ -38,7 +45,9 @@ class Problem:
 
     `labels`: 0 = mismatch, k = structure k. `judged`: the matches that count. `kind`: what one structure is,
     "homography" or "fundamental". `models`: the true matrix of each structure, if known. `exact1`, `exact2`:
-    noise-free true correspondences, for errors of models. `moved`: near misses among the matches.
+    noise-free true correspondences, for errors of models. `moved`: near misses among the matches; where a scene's planes are
+    labelled, the matches off them that one motion explains and that are not judged; `shifted`: those of them that the pictures
+    show on a plane, a whole period of its pattern away.
     `settings`: what the problem was made with.
     """
 
@@ -55,6 +64,7 @@ class Problem:
     settings: dict[str, float | str] = field(default_factory=dict)
     cameras: Cameras | None = None
     moved: NDArray[np.bool_] | None = None
+    shifted: NDArray[np.bool_] | None = None
 
     @property
     def mismatch_rate(self) -> float:
@@ -64,8 +74,28 @@ class Problem:
     def shuffled(self, seed: int) -> Problem:
         """The same problem with its rows in another order: how a seed reaches methods that take none."""
         order = np.random.default_rng(seed).permutation(len(self.labels))
-        names = ("points1", "points2", "labels", "judged", "moved")
+        names = ("points1", "points2", "labels", "judged", "moved", "shifted")
         return replace(self, **{name: getattr(self, name)[order] for name in names if getattr(self, name) is not None})
+
+    def with_off_plane_unjudged(self, images: tuple[Image, Image] | None = None) -> Problem:
+        """The problem of a static scene that judges no match off its labelled planes that one fundamental matrix explains.
+
+        Labels of planes say nothing of the rest of the scene: what they call a mismatch may be a true match off them. `moved` marks
+        these matches. The matrix is OpenCV's for all matches, which is the same whenever the matches are. With the pictures,
+        `shifted` marks those that are no true ones after all.
+        """
+        if len(self.labels) < FEWEST_MATCHES:
+            return self
+        F, _ = cv2.findFundamentalMat(self.points1, self.points2, cv2.USAC_MAGSAC, 1.0, 0.9999, 100_000)
+        if F is None or F.shape != (3, 3):
+            return self
+        near = sampson_distance(F, self.points1, self.points2) < UNJUDGED_WITHIN
+        off_plane = self.judged & (self.labels == 0) & near
+        shifted = np.zeros_like(off_plane)
+        if images is not None:
+            found = agreements(images, self.models, self.points1[off_plane], self.points2[off_plane])
+            shifted[off_plane] = is_shifted(found)
+        return replace(self, judged=self.judged & ~off_plane, moved=off_plane, shifted=shifted)
 
     def with_near_misses(
         self, share: float = 0.2, nearest: float = 6.0, farthest: float = 20.0, seed: int = 0

@@ -8,7 +8,7 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,15 +29,16 @@ ABSENT: dict[str, str] = {}
 """Method -> why it did not run."""
 #: Rooms of the package that shape no result.
 EDGES = {"adapters", "cli", "datasets", "drawing", "paper", "pipelines", "report"}
+#: What says which matches are true, and which count.
+TRUTH = tuple(
+    Path(__file__).with_name(f"{name}.py") for name in ("adelaide", "measures", "patches", "photos", "problems")
+)
 
 
-@lru_cache
-def package_digest() -> str:
-    """Eight letters that change with the method's code, but not with its comments and docstrings."""
-    root, digest = Path(ruzhash_cv.__file__).parent, hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        if EDGES & set(path.relative_to(root).parts):
-            continue
+def code_digest(paths: Iterable[Path]) -> str:
+    """Eight letters that change with the code of these files, but not with its comments and docstrings."""
+    digest = hashlib.sha256()
+    for path in paths:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(body := getattr(node, "body", None), list):
@@ -46,6 +47,20 @@ def package_digest() -> str:
                 ]
         digest.update(ast.dump(tree).encode())
     return digest.hexdigest()[:8]
+
+
+@lru_cache
+def package_digest() -> str:
+    """Eight letters that change with the method's code and with the truth."""
+    root = Path(ruzhash_cv.__file__).parent
+    paths = [path for path in sorted(root.rglob("*.py")) if not EDGES & set(path.relative_to(root).parts)]
+    return code_digest([*paths, *TRUTH])
+
+
+@lru_cache
+def truth_digest() -> str:
+    """Eight letters that change with what says which matches are true and which of them are judged."""
+    return code_digest(TRUTH)
 
 
 def about_this_run() -> str:
@@ -83,8 +98,11 @@ def read_rows(path: Path, key: list[str]) -> pd.DataFrame:
 
 
 def append_row(path: Path, row: dict[str, Any]) -> None:
-    """Write one more row, below a header, in the order of its columns."""
+    """Write one more row, below a header, in the order of its columns; rows that lack one of them get an empty cell."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    columns = pd.read_csv(path, nrows=0).columns if path.exists() else list(row)
+    columns = list(pd.read_csv(path, nrows=0).columns) if path.exists() else list(row)
+    if new := [name for name in row if name not in columns]:
+        columns += new
+        pd.read_csv(path, dtype=str).reindex(columns=columns).to_csv(path, index=False)
     line = pd.DataFrame([row]).reindex(columns=columns)
     line.to_csv(path, mode="a", header=not path.exists(), index=False, float_format="%.5g")

@@ -16,6 +16,7 @@ from matching import RATIO
 from photos import photos
 from problems import Problem
 from scans import scans
+from video import video
 
 PHOTOGRAPHED = {
     f"photographed-{scenes}-{features}": partial(photos, scenes, features)
@@ -47,6 +48,7 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "poses-fisheye": camera_scenes.fisheyes,
     "poses-sift": lambda half, per_cell: pictured.posed(half, max(1, per_cell // 3), RATIO),
     "poses-sift-without-ratio": lambda half, per_cell: pictured.posed(half, max(1, per_cell // 3), None),
+    "video": video,
     "building": posed_photos.building,
     "static": posed_photos.static,
     "related": lambda half, per_cell: pair_sets.related(half, 10 * per_cell),

@@ -1,128 +1,484 @@
-"""Time and memory of every method over the number of matches: medians warm, first calls, peaks.
+"""Processor time of this package beside OpenCV's USAC_MAGSAC and PoseLib, in turn in one process and on one thread.
 
-python benchmarks/times.py filter --store    # writes the CSV of docs/benchmarks.md
+    python benchmarks/times.py --store                         # all rows but COLMAP's, the CSV of docs/benchmarks.md
+    python benchmarks/times.py --rows rigid,unrelated          # some of them
+    python benchmarks/times.py --rows colmap                   # needs pycolmap and the photographs beside AdelaideRMF
+
+A line is measured on `--seeds` shuffles of its matches, after one call that is not counted: medians and 95th percentiles. A method
+stops after 20 s of a line. Peers fit the one model that a line's scene has, a pose where cameras are known.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import cProfile
+import os
+import pstats
+import resource
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import adelaide
+import cv2
 import numpy as np
 import pandas as pd
-from methods import LINES, OURS, Method, mask_methods
-from problems import Problem, four_planes
-from report import ABSENT, RESULTS, about_this_run, markdown
+import posed_photos
+import rendered
+from cache import stored
+from matching import detect, nearest
+from methods import (
+    LINES,
+    MANY,
+    OURS,
+    calibrated_opencv,
+    calibrated_poselib,
+    mask_methods,
+    of_points,
+    of_poselib,
+    opencv,
+    poselib,
+    with_cameras,
+)
+from photos import home
+from problems import Cameras, Problem
+from rendering import draw_correspondences
+from report import RESULTS, about_this_run, markdown, shown
+from threadpoolctl import threadpool_limits
+from video import video
 
-SIZES = (100, 300, 1000, 2084, 5000, 10_000, 50_000)
-LONGEST = 10.0
-"""Seconds; a method that took longer at one size is not run on larger ones."""
-MOST_MEGABYTES = 10_000.0
-"""Nor is one that would need more at the next size, were its memory to grow with the square of it."""
+from ruzhash_cv import filter_points
+from ruzhash_cv.datasets import data_folder, load_pair
+
+PEERS = ("USAC_MAGSAC", "USAC_MAGSAC 100k", "PoseLib")
+PIXELS = 3.0  # USAC_MAGSAC's threshold
+LONGEST, FEWEST_RUNS = 20.0, 3
+"""Processor seconds of a method on a line, beyond which it is run no more than so many times."""
+POSED_MATCHES, UNRELATED_MATCHES, N_UNRELATED = 926, (300, 1500), 5
+FRAMES = 20
+Call = Callable[[Problem, int], Any]
+Row = dict[str, Any]
 
 
-def timed_problem(n: int) -> Problem:
-    """Four planes as a problem without truth."""
-    return Problem(str(n), "four planes", "homography", *four_planes(n), np.ones(n, np.intp), np.ones(n, bool))
+@dataclass(frozen=True)
+class Line:
+    """What is measured: a title, problems that the seeds take in turn, and methods by the names of the columns."""
+
+    title: str
+    problems: list[Problem]
+    methods: dict[str, Call]
 
 
-def warm_medians(peers: dict[str, Method], n: int, repeats: int) -> dict[str, float]:
-    """Median milliseconds of the calls after the first, fewer where they are long.
+# --- Methods.
 
-    The methods in turn, so that a machine whose speed changes changes it for all.
-    """
-    problem = timed_problem(n)
-    taken: dict[str, list[float]] = {name: [] for name in peers}
-    for seed in range(repeats + 1):
-        for name, peer in peers.items():
-            if sum(taken[name]) > LONGEST and len(taken[name]) > 1:
+
+def filtered(problem: Problem, seed: int, **options: str) -> None:
+    """`filter_points`, and no pose."""
+    filter_points(problem.points1, problem.points2, rng=seed, **options)
+
+
+def one_model(kind: str, **options: Any) -> dict[str, Call]:
+    """This package, and peers that fit one homography or fundamental matrix."""
+    magsac = partial(opencv, kind, "USAC_MAGSAC", PIXELS)
+    found: dict[str, Call] = {OURS: partial(filtered, **options)}
+    found |= {"USAC_MAGSAC": of_points(magsac), "USAC_MAGSAC 100k": of_points(partial(magsac, **MANY))}
+    return found | ({"PoseLib": of_points(partial(of_poselib, kind))} if poselib else {})
+
+
+def relative_pose() -> dict[str, Call]:
+    """This package with cameras, filter and pose; peers that estimate a relative pose."""
+    found: dict[str, Call] = {OURS: with_cameras, "USAC_MAGSAC": calibrated_opencv}
+    found |= {"USAC_MAGSAC 100k": partial(calibrated_opencv, **MANY)}
+    return found | ({"PoseLib": calibrated_poselib} if poselib else {})
+
+
+# --- Problems.
+
+
+def bare(name: str, kind: str, points: Any, cameras: Cameras | None = None) -> Problem:
+    """A problem without truth."""
+    n = len(points[0])
+    return Problem(name, "times", kind, *points, np.ones(n, np.intp), np.ones(n, bool), cameras=cameras)
+
+
+def drawn(family: str, structures: int, n: int, rate: float, seed: int = 0) -> Problem:
+    """Matches drawn from a rendered scene with 1 px of noise, and its cameras."""
+    scene = rendered.build(family, structures, seed)
+    found = draw_correspondences(scene, n, mismatch_rate=rate, noise=1.0, rng=seed)
+    one, two = scene.cameras
+    R = two.R @ one.R.T
+    kind = "homography" if family == "one plane" else "fundamental"
+    return bare(f"{n}", kind, (found.points1, found.points2), Cameras(one.K, two.K, R, two.t - R @ one.t))
+
+
+def drawn_lines(family: str, structures: int, sizes: tuple[int, ...], rates: tuple[float, ...]) -> Iterator[Line]:
+    """A line for each number of matches and share of mismatches."""
+    title = {"one rigid": "rigid scene", "one plane": "one plane"}[family]
+    for n in sizes:
+        for rate in rates:
+            problem = drawn(family, structures, n, rate)
+            yield Line(f"{title}, {rate:.0%} wrong", [problem], one_model(problem.kind))
+
+
+def labelled_lines(name: str, **options: str) -> Iterator[Line]:
+    """A scene of AdelaideRMF with its own matches."""
+    scene = next(of for half in ("tune", "judge") for of in adelaide.labelled(half) if of.name == name)
+    yield Line(f"{name}, AdelaideRMF", [scene], one_model("fundamental"))
+    if options:
+        yield Line(f'{name}, model="{options["model"]}"', [scene], one_model(options["model"], **options))
+
+
+def posed_lines() -> Iterator[Line]:
+    """The photographed pair of known cameras that has about 926 matches."""
+    pairs = [problem for half in ("tune", "judge") for problem in posed_photos.posed(half)]
+    if pairs:
+        problem = min(pairs, key=lambda of: abs(len(of.labels) - POSED_MATCHES))
+        yield Line("photographed pair", [problem], one_model("fundamental"))
+
+
+def unrelated_pairs() -> Iterator[Problem]:
+    """SIFT's mutual nearest neighbours of photographs of different places."""
+    paths = sorted(path for path in (home() / "rigid").glob("*") if path.suffix in (".jpg", ".png"))
+    # A half of the sorted names later it is another place.
+    for one, two in zip(paths[::4], np.roll(paths, len(paths) // 2)[::4].tolist(), strict=True):
+
+        def make(one: Path = one, two: Path = two) -> dict[str, Any]:
+            sides = [detect(cv2.imread(str(path), cv2.IMREAD_GRAYSCALE), "sift", 3000) for path in (one, two)]
+            found = nearest(*sides, "sift")
+            points = [side["keypoints"][found.pairs[found.mutual, at]] for at, side in enumerate(sides)]
+            return dict(zip("ab", points, strict=True))
+
+        points = stored(f"unrelated_{one.stem}_{two.stem}_opencv{cv2.__version__}", make)
+        yield bare(f"{one.stem} {two.stem}", "fundamental", (points["a"], points["b"]))
+
+
+def unrelated_lines() -> Iterator[Line]:
+    """Five pairs that share nothing, of different numbers of matches."""
+    pairs = [of for of in unrelated_pairs() if UNRELATED_MATCHES[0] <= len(of.labels) <= UNRELATED_MATCHES[1]]
+    pairs.sort(key=lambda of: len(of.labels))
+    for place in np.unique(np.linspace(0, len(pairs) - 1, N_UNRELATED).astype(int)) if pairs else ():
+        yield Line("unrelated photographs", [pairs[place]], one_model("fundamental"))
+
+
+def bundled_lines() -> Iterator[Line]:
+    """Bundled pictures matched by SIFT with the ratio test: moving things, several planes, a turning camera."""
+    pictures = {name: (load_pair(name).img1, load_pair(name).img2) for name in ("desk", "facade")}
+    pictures["panorama"] = tuple(cv2.imread(str(data_folder() / f"panorama{number}.jpg")) for number in (1, 2))
+    for name, images in pictures.items():
+        sides = [posed_photos.features_of(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)) for image in images]
+        kind = "homography" if name == "panorama" else "fundamental"
+        yield Line(f"bundled {name}", [bare(name, kind, posed_photos.matched(*sides))], one_model(kind))
+
+
+def wrong_lines() -> Iterator[Line]:
+    """Most matches wrong."""
+    yield from drawn_lines("one rigid", 1, (1000,), (0.8, 0.85, 0.9))
+    yield from drawn_lines("one plane", 1, (1000,), (0.9,))
+
+
+def camera_lines() -> Iterator[Line]:
+    """Cameras given: filter and pose, 30 % wrong."""
+    for family, structures, title in (("one rigid", 1, "rigid scene"), ("planes", 4, "walls")):
+        for n in (300, 1000, 2000):
+            yield Line(f"{title}, cameras given", [drawn(family, structures, n, 0.3)], relative_pose())
+
+
+def video_lines() -> Iterator[Line]:
+    """Consecutive frames of ORB video, 640 by 480, cameras given: filter and pose."""
+    clips: dict[str, list[Problem]] = {}
+    for problem in video("judge"):
+        clips.setdefault(str(problem.settings["clip"]), []).append(problem)
+    for clip, problems in clips.items():
+        yield Line(f"ORB video, {clip}", problems[:FRAMES], relative_pose())
+
+
+def method_lines() -> Iterator[Line]:
+    """The methods of the README on a drawn rigid scene."""
+    methods, names = mask_methods(), [name for name in LINES if name != OURS]
+    own: dict[str, Call] = {OURS: filtered}
+    yield Line(
+        "all methods",
+        [drawn("one rigid", 1, 300, 0.4)],
+        own | {name: methods[name] for name in names if name in methods},
+    )
+
+
+ROWS: dict[str, Callable[[], Iterator[Line]]] = {
+    "rigid": partial(drawn_lines, "one rigid", 1, (300,), (0.4,)),
+    "plane": partial(drawn_lines, "one plane", 1, (300,), (0.4,)),
+    "neem": partial(labelled_lines, "neem"),
+    "posed": posed_lines,
+    "unihouse": partial(labelled_lines, "unihouse", model="homography"),
+    "large": partial(drawn_lines, "one rigid", 1, (10_000, 50_000), (0.4,)),
+    "unrelated": unrelated_lines,
+    "bundled": bundled_lines,
+    "wrong": wrong_lines,
+    "cameras": camera_lines,
+    "video": video_lines,
+    "methods": method_lines,
+}
+"""What is measured line by line, by the names of the command line."""
+
+
+# --- Measuring.
+
+
+def measured(row: str, line: Line, seeds: int) -> list[Row]:
+    """Median and 95th percentile of each method's milliseconds; the methods in turn, and who begins changes with the seed."""
+    names, taken = list(line.methods), {name: [] for name in line.methods}  # type: ignore[var-annotated]
+    for name in names:
+        line.methods[name](line.problems[0], 0)  # compiles, and reads from disk
+    for seed in range(seeds):
+        problem = line.problems[seed % len(line.problems)].shuffled(seed)
+        for place in range(len(names)):
+            name = names[(place + seed) % len(names)]
+            if sum(taken[name]) > LONGEST and len(taken[name]) >= FEWEST_RUNS:
                 continue
-            start = time.perf_counter()
-            peer(problem, seed)
-            taken[name].append(time.perf_counter() - start)
-    return {name: 1e3 * float(np.median(own[1:])) for name, own in taken.items()}
+            start = time.process_time()
+            line.methods[name](problem, seed)
+            taken[name].append(time.process_time() - start)
+    n = round(np.mean([len(problem.labels) for problem in line.problems]))
+    return [
+        fact(row, line.title, 1e3 * float(np.median(of)), "ms", 1e3 * float(np.percentile(of, 95)), name, n, len(of))
+        for name, of in taken.items()
+    ]
 
 
-def memory(field: str) -> float:
-    """Megabytes of this process: VmRSS (now) or VmHWM (peak); NaN where the system does not say."""
-    status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    return next((float(line.split()[1]) / 1024 for line in lines if line.startswith(field)), float("nan"))
+def fact(
+    row: str, title: str, value: float, unit: str, p95: float = np.nan, method: str = OURS, n: int = 0, runs: int = 1
+) -> Row:
+    """A row of the CSV."""
+    return {
+        "row": row, "title": title, "n": n, "method": method, "median": value, "p95": p95, "unit": unit, "runs": runs,
+    }  # fmt: skip
 
 
-def one_call(name: str, n: int) -> dict[str, float]:
-    """First call's time and peak memory, of this process."""
-    peer, problem = mask_methods()[name], timed_problem(n)
-    before = memory("VmRSS")
-    forget = Path("/proc/self/clear_refs")
-    if forget.exists():  # the peak starts from here: what the imports took is no cost of the method
-        forget.write_text("5")
-    start = time.perf_counter()
-    peer(problem, 0)
-    return {"cold_ms": 1e3 * (time.perf_counter() - start), "extra_mb": memory("VmHWM") - before}
+# --- Start, calls, memory.
+
+START = """
+import sys, time; start = time.process_time()
+from ruzhash_cv import filter_points; imported = time.process_time() - start
+import numpy as np
+from numba.core import event
+from ruzhash_cv import cli
+events = event.RecordingListener(); event.register("numba:compile", events)
+def call():
+    points = np.load(sys.argv[1])
+    filter_points(points["a"], points["b"])
+    sys.stdout.flush()
+call() if len(sys.argv) < 3 else cli.main(sys.argv[2:])
+compiled = [of.data["dispatcher"].py_func.__module__ for _, of in events.buffer if of.is_start]
+print(imported, time.process_time() - start, sum(module.startswith("ruzhash_cv") for module in compiled))
+"""
+MEMORY = """
+import sys, numpy as np, ruzhash_cv
+def megabytes(field):
+    line = next(line for line in open("/proc/self/status") if line.startswith(field))
+    return float(line.split()[1]) / 1024
+points = np.load(sys.argv[1])
+ruzhash_cv.filter_points(points["a"][:300], points["b"][:300])
+open("/proc/self/clear_refs", "w").write("5")
+before = megabytes("VmRSS")
+ruzhash_cv.filter_points(points["a"], points["b"])
+print(megabytes("VmHWM") - before)
+"""
 
 
-def over_sizes(peers: dict[str, Method], sizes: list[int], repeats: int) -> pd.DataFrame:
-    """One row for each method and size that it finishes in reasonable time, method by method."""
-    rows, left = [], dict(peers)
-    for n, following in zip(sizes, [*sizes[1:], sizes[-1]], strict=True):
-        warm = warm_medians(left, n, repeats)
-        for name in list(left):
-            command = [sys.executable, __file__, "once", name, str(n)]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            rows.append({"method": name, "n": n, "warm_ms": warm[name], **json.loads(done.stdout.splitlines()[-1])})
-            print(rows[-1], file=sys.stderr)
-            if warm[name] > 1e3 * LONGEST or rows[-1]["extra_mb"] * (following / n) ** 2 > MOST_MEGABYTES:
-                del left[name]
-    return pd.DataFrame(rows).sort_values("method", key=lambda of: of.map(list(peers).index), kind="stable")
+def in_new_process(code: str, problem: Problem, *words: str, **environment: str) -> list[float]:
+    """The numbers that a program prints last, of a process of its own, given the matches and words of the command line."""
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(f"{folder}/points.npz", a=problem.points1, b=problem.points2)
+        command = [sys.executable, "-c", code, f"{folder}/points.npz", *words]
+        environment = os.environ | {"OMP_NUM_THREADS": "1"} | environment
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return [float(word) for word in done.stdout.splitlines()[-1].split()]
 
 
-def table(rows: pd.DataFrame) -> str:
-    """Warm medians with the ratio to this package, first call, memory, and the exponent of n from 1,000 matches on."""
-    warm = rows.pivot(index="method", columns="n", values="warm_ms")
+def first_facts(seeds: int) -> Iterator[Row]:
+    """The first call of a fresh installation, that of a process after it, the import, and all kernels."""
+    problem = drawn("one rigid", 1, 300, 0.4)
+    with tempfile.TemporaryDirectory() as folder:
+        _, seconds, kernels = in_new_process(START, problem, NUMBA_CACHE_DIR=folder)
+        later = [in_new_process(START, problem, NUMBA_CACHE_DIR=folder) for _ in range(min(seeds, 5))]
+    yield fact("first", "first call, nothing compiled", seconds, "processor s")
+    yield fact("first", "kernels that it compiles", kernels, "")
+    yield fact("first", "first call of a process", float(np.median([of[1] for of in later])), "processor s")
+    yield fact("first", "import", float(np.median([of[0] for of in later])), "processor s")
+    with tempfile.TemporaryDirectory() as folder:
+        _, seconds, kernels = in_new_process(START, problem, "warmup", NUMBA_CACHE_DIR=folder)
+    yield fact("first", "`ruzhash-cv warmup`", seconds, "processor s")
+    yield fact("first", "kernels that it compiles, all there are", kernels, "")
+
+
+def call_facts(seeds: int) -> Iterator[Row]:
+    """Calls of Python functions in one filter of 300 matches."""
+    problem, profile = drawn("one rigid", 1, 300, 0.4), cProfile.Profile(builtins=False)
+    filtered(problem, 0)
+    profile.runcall(filtered, problem, 0)
+    yield fact("calls", "Python function calls, 300 matches", pstats.Stats(profile).total_calls, "")
+
+
+def memory_facts(seeds: int) -> Iterator[Row]:
+    """Memory that a call takes beyond what the process holds, on Linux."""
+    if Path("/proc/self/clear_refs").exists():
+        for n in (10_000, 50_000):
+            (extra,) = in_new_process(MEMORY, drawn("one rigid", 1, n, 0.4))
+            yield fact("memory", "peak memory of a call", extra, "MB", n=n)
+
+
+def colmap_facts(seeds: int) -> Iterator[Row]:
+    """`ruzhash-cv colmap` on pairs of photographs of a building, a process with its start, beside COLMAP's own verification."""
+    import pycolmap
+    import reconstruct
+
+    pycolmap.logging.minloglevel = 2
+    photos = reconstruct.Photos("castle", home().parent / "sceaux_castle", "905.4,500,375")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        reconstruct.matched(photos, folder / "all.db", 0.8)
+        for n_pairs in (1, 11, 55):  # the first compiles what is not yet compiled
+            for method in (OURS, "COLMAP"):
+                database = folder / f"{method}{n_pairs}.db"
+                database.write_bytes((folder / "all.db").read_bytes())
+                with sqlite3.connect(database) as db:
+                    db.execute(
+                        "DELETE FROM matches WHERE pair_id NOT IN (SELECT pair_id FROM matches ORDER BY pair_id LIMIT ?)",
+                        (n_pairs,),
+                    )
+                before, start = children(), time.process_time()
+                if method == OURS:
+                    command = [sys.executable, "-m", "ruzhash_cv", "colmap", str(database), "--n-jobs", "1"]
+                    subprocess.run(command, check=True, capture_output=True)
+                else:
+                    reconstruct.by_colmap(photos, database)
+                seconds = children() - before if method == OURS else time.process_time() - start
+                if n_pairs > 1:
+                    title = f"COLMAP database, {n_pairs} pairs"
+                    yield fact("colmap", title, seconds, "processor s", method=method, n=n_pairs)
+
+
+def children() -> float:
+    """Processor seconds of finished processes that this one started."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+FACTS: dict[str, Callable[[int], Iterator[Row]]] = {
+    "first": first_facts, "calls": call_facts, "memory": memory_facts, "colmap": colmap_facts,
+}  # fmt: skip
+"""Single numbers, by the names of the command line."""
+
+
+# --- Tables.
+
+
+def per_line(rows: pd.DataFrame) -> Iterator[tuple[str, int, pd.DataFrame]]:
+    """Lines with the rows of their methods, in the order measured."""
+    for (title, n), own in rows[rows.row.isin(ROWS)].groupby(["title", "n"], sort=False):
+        yield str(title), int(n), own.set_index("method")
+
+
+def line_table(rows: pd.DataFrame) -> str:
+    """Medians of this package and its peers, the ratio to the faster of USAC_MAGSAC 100k and PoseLib, and the spread over seeds."""
     lines = []
-    for method, own in rows.groupby("method", sort=False):
-        cells = ((warm.loc[method, n], warm.loc[OURS, n]) for n in warm)
-        line = ["" if np.isnan(ms) else f"{ms:.3g} ({ms / ours:.2g}x)" for ms, ours in cells]
-        large = own[own.n >= 1000]
-        slope = np.polyfit(np.log(large.n), np.log(large.warm_ms), 1)[0] if len(large) > 1 else float("nan")
-        lines.append([str(method), *line, f"{own.cold_ms.iloc[0]:.4g}", f"{own.extra_mb.iloc[-1]:.4g}", f"{slope:.2f}"])
-    header = ["method, warm ms at n =", *(f"{n:,}" for n in warm)]
-    return markdown([*header, "first call, ms", "extra MB at its largest n", "exponent"], lines)
+    for title, n, own in per_line(rows[rows.row != "methods"]):
+        mine = own.loc[OURS]
+        cells = [f"{own['median'][name]:.3g}" if name in own.index else "" for name in PEERS]
+        fastest = own["median"].reindex(PEERS[1:]).min()
+        numbers = [f"{mine['median']:.3g}", f"{mine.p95:.3g}", shown(mine.p95 / mine["median"], 1)]
+        lines.append([title, f"{n:,}", *numbers, *cells, shown(mine["median"] / fastest, 2)])
+    header = [
+        "processor ms",
+        "matches",
+        OURS,
+        "95th percentile",
+        "over median",
+        *PEERS,
+        "ruzhash_cv over the faster peer",
+    ]
+    return markdown(header, lines)
 
 
-def filter_times(options: argparse.Namespace) -> None:
-    """Time, print, store."""
-    peers = mask_methods()
-    ABSENT.update({name: "no such method here" for name in options.methods if name not in peers and name not in ABSENT})
-    rows = over_sizes({name: peers[name] for name in options.methods if name in peers}, options.sizes, options.repeats)
-    if options.store:
-        rows.to_csv(RESULTS / "time.csv", index=False, float_format="%.4g")
-    print(about_this_run(), table(rows), sep="\n\n")
+def method_table(rows: pd.DataFrame) -> str:
+    """Medians of all methods on one problem."""
+    own = rows[rows.row == "methods"].sort_values("median")
+    return markdown(
+        ["method", "ms", "95th percentile"],
+        [[of.method, f"{of.median:.3g}", f"{of.p95:.3g}"] for of in own.itertuples()],
+    )
+
+
+def fact_table(rows: pd.DataFrame) -> str:
+    """Single numbers; frames a second of video follow from its lines."""
+    lines = []
+    for of in rows[rows.row.isin(FACTS)].itertuples():
+        whose = "" if of.method == OURS else f", {of.method}"
+        size = f", {of.n:,} matches" if of.n and of.row != "colmap" else ""
+        unit = f" {of.unit}" if isinstance(of.unit, str) and of.unit else ""
+        lines.append([f"{of.title}{size}{whose}", f"{of.median:,.4g}{unit}"])
+    for title, _, own in per_line(rows[rows.row == "video"]):
+        rates = (f"{name} {1e3 / own['median'][name]:.0f}" for name in (OURS, "PoseLib") if name in own.index)
+        lines.append([f"{title}, frames a second", ", ".join(rates)])
+    return markdown(["what", "value"], lines)
+
+
+def tables(rows: pd.DataFrame) -> str:
+    """All tables that have rows."""
+    parts = []
+    if rows.row.isin(set(ROWS) - {"methods"}).any():
+        parts.append(line_table(rows))
+    if (rows.row == "methods").any():
+        parts.append(method_table(rows))
+    if rows.row.isin(FACTS).any() or (rows.row == "video").any():
+        parts.append(fact_table(rows))
+    return "\n\n".join(parts)
+
+
+def store(rows: pd.DataFrame) -> None:
+    """Put rows in the place of those of the same name in `results`."""
+    path = RESULTS / "times.csv"
+    if path.exists():
+        earlier = pd.read_csv(path)
+        rows = pd.concat([earlier[~earlier.row.isin(rows.row)], rows])
+    order = {name: place for place, name in enumerate([*ROWS, *FACTS])}
+    rows = rows.sort_values("row", key=lambda of: of.map(order), kind="stable")
+    rows.to_csv(path, index=False, float_format="%.4g")
 
 
 def main() -> None:
-    """Parse the command line and measure."""
+    """Measure the rows asked for, print the tables, store the numbers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = parser.add_subparsers(dest="kind", required=True)
-    of_filter = kinds.add_parser("filter")
-    of_filter.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
-    of_filter.add_argument("--repeats", type=int, default=9)
-    of_filter.add_argument("--methods", nargs="+", default=list(LINES))
-    of_filter.add_argument("--store", action="store_true", help="write the CSV of docs/benchmarks.md")
-    once = kinds.add_parser("once", help="one method in this process, which `filter` starts for each")
-    once.add_argument("method")
-    once.add_argument("n", type=int)
-    options: Any = parser.parse_args()
-    if options.kind == "once":
-        print(json.dumps(one_call(options.method, options.n)))
-        return
-    filter_times(options)
+    every = [*ROWS, *FACTS]
+    default = ",".join(name for name in every if name != "colmap")
+    parser.add_argument(
+        "--rows", default=default, metavar="NAME,NAME", help=f"of {', '.join(every)}; default: all but colmap"
+    )
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--store", action="store_true", help="write `results/times.csv`")
+    options = parser.parse_args()
+    if unknown := set(options.rows.split(",")) - set(every):
+        parser.error(f"no such rows: {', '.join(sorted(unknown))}")
+    cv2.setNumThreads(1)
+    rows: list[Row] = []
+    with threadpool_limits(1):
+        for name in options.rows.split(","):
+            begun = time.process_time()
+            if name in ROWS:
+                for line in ROWS[name]():
+                    rows += measured(name, line, options.seeds)
+            else:
+                rows += FACTS[name](options.seeds)
+            print(f"{name}: {time.process_time() - begun:.0f} s", file=sys.stderr, flush=True)
+            if options.store:
+                store(pd.DataFrame([of for of in rows if of["row"] == name]))
+    print(about_this_run(), tables(pd.DataFrame(rows)), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ ORDER = (
     "search",
     "labelling",
     "motions",
+    "surfaces",
     "estimate",
     "pose",
     "printing",
@@ -70,11 +71,11 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 12_599,
-    "core": 4_716,
-    "tests": 14_062,
-    "benchmarks": 6_771,
-    "tests of benchmarks": 1_088,
+    "package": 12_652,
+    "core": 4_770,
+    "tests": 14_123,
+    "benchmarks": 7_513,
+    "tests of benchmarks": 1_303,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {

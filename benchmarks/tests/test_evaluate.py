@@ -12,6 +12,7 @@ import pandas as pd
 import photos
 import pytest
 import report
+import video
 from evaluate import (
     KEY,
     MEASURE,
@@ -26,7 +27,7 @@ from evaluate import (
     run_once,
     table,
 )
-from geometry import apply_homography, residuals
+from geometry import apply_homography, residuals, skew
 from matching import nearest
 from measures import direction_angle, model_errors, pose_error, pose_score, rotation_angle
 from methods import (
@@ -40,8 +41,9 @@ from methods import (
     poselib,
 )
 from pair_sets import look_alike, overlaid, related, still, unrelated
-from pose_scenes import draw, given
-from pose_worlds import MOTIONS, RIGID, WORLDS, turn
+from patches import agreements, is_shifted
+from pose_scenes import camera_matrix, draw, given, project
+from pose_worlds import MOTIONS, RIGID, WORLDS, facade, move, turn
 from problems import Problem, four_planes
 from suites import GROUPS, SUITES, members
 
@@ -155,6 +157,86 @@ def test_near_misses_are_moved_true_matches_and_count_as_false() -> None:
     assert (row["kept"], row["others"]) == (1.0, 1.0)
 
 
+def wall_of_a_facade() -> tuple[Problem, np.ndarray]:
+    """A problem whose truth is the wall of a facade alone, with noise of .3 px and 40 mismatches; and the matches off the wall."""
+    rng = np.random.default_rng(0)
+    world, K = facade(rng), camera_matrix(rng)
+    R, t = move("wide", 10.0, rng)
+    views = project(world.points, K), project(world.points @ R.T + t, K)
+    seen = np.flatnonzero(np.isfinite(views[0][:, 0]) & np.isfinite(views[1][:, 0]))
+    rows = np.concatenate(
+        [rng.choice(seen[(world.plane[seen] == 1) == on], count) for on, count in ((1, 120), (0, 60))]
+    )
+    one, two = (view[rows] + rng.normal(0, 0.3, (180, 2)) for view in views)
+    one, two = (np.vstack([points, rng.uniform(0, 600, (40, 2))]) for points in (one, two))
+    labels, off_plane = np.repeat([1, 0], [120, 100]), np.repeat([False, True, False], [120, 60, 40])
+    return Problem("wall", "wall", "homography", one, two, labels, np.ones(220, bool)), off_plane
+
+
+def test_likely_true_matches_off_the_labelled_planes_are_not_judged() -> None:
+    plain, off_plane = wall_of_a_facade()
+    problem = plain.with_off_plane_unjudged()
+    assert problem.moved[off_plane].mean() > 0.95
+    assert not problem.moved[plain.labels > 0].any()
+    assert problem.moved[-40:].mean() < 0.1  # what chance puts within 3 px of a line
+    np.testing.assert_array_equal(problem.judged, ~problem.moved)
+    np.testing.assert_array_equal(problem.moved, plain.with_off_plane_unjudged().moved)
+    order = np.random.default_rng(5).permutation(220)
+    np.testing.assert_array_equal(problem.shuffled(5).moved, problem.moved[order])
+
+
+def test_keeping_unjudged_matches_costs_nothing_and_has_a_column() -> None:
+    problem = wall_of_a_facade()[0].with_off_plane_unjudged()
+    with_them, without = (
+        mask_row(problem, Answer(mask)) for mask in (problem.moved | (problem.labels > 0), problem.labels > 0)
+    )
+    assert (with_them["f1"], without["f1"]) == (1.0, 1.0)
+    assert (with_them["off_plane"], without["off_plane"]) == (1.0, 0.0)
+    assert np.isnan(with_them["shifted"])
+    half = replace(problem, shifted=problem.moved & (np.cumsum(problem.moved) <= 20))
+    row = mask_row(half, Answer(half.shifted))
+    assert (row["off_plane"], row["shifted"]) == (0.0, 1.0)
+    few = replace(problem, moved=problem.moved & (np.cumsum(problem.moved) < 5))
+    assert np.isnan(mask_row(few, Answer(problem.moved))["off_plane"])
+
+
+def test_a_shift_by_a_period_on_a_plane_is_known_from_the_pictures() -> None:
+    rng = np.random.default_rng(0)
+    wall = np.tile(cv2.GaussianBlur(rng.uniform(0, 255, (40, 40)), (0, 0), 2), (10, 12)) * 3 % 256
+    wall += cv2.GaussianBlur(rng.normal(0, 1500, wall.shape), (0, 0), 8)  # no two periods are quite alike
+    img1 = np.clip(wall, 0, 255).astype(np.uint8)
+    img2, thing = img1.copy(), img1[100:220, 100:220].copy()
+    img1[180:300, 200:320], img2[180:300, 230:350] = thing, thing  # before the wall, 30 px of parallax
+    images, planes = (img1, img2), (np.eye(3),)
+    on_wall, off_wall = np.array([[100.0, 60.0]]), np.array([[260.0, 240.0]])
+    shifted = agreements(images, planes, on_wall, on_wall + [40, 0])
+    assert is_shifted(shifted).all(), shifted
+    assert not is_shifted(agreements(images, planes, off_wall, off_wall + [30, 0])).any()
+    assert not is_shifted(agreements(images, (), on_wall, on_wall)).any()
+
+
+def test_scenes_of_labelled_planes_have_the_corrected_truth() -> None:
+    if not photos.home().is_dir():
+        pytest.skip(f"no photographs in {photos.home()}: RUZHASH_CV_PHOTOGRAPHED names their directory")
+    for problem in photos.photos("planes", "given", "judge"):
+        np.testing.assert_array_equal(problem.judged, ~problem.moved)
+        assert (problem.labels[problem.moved] == 0).all()
+    for problem in [*photos.photos("rigid", "given", "judge"), *SUITES["one-plane"]("judge", 1)]:
+        assert problem.judged.all(), problem.name
+        assert problem.moved is None, problem.name
+
+
+def test_rows_of_another_truth_are_stale_for_every_method() -> None:
+    assert {path.stem for path in report.TRUTH} == {"adelaide", "measures", "patches", "photos", "problems"}
+    assert all(path.exists() for path in report.TRUTH)
+
+
+def test_a_row_with_a_new_column_joins_older_rows(tmp_path) -> None:
+    for row in ({"a": 1, "b": 2}, {"a": 3, "c": 4}):
+        report.append_row(tmp_path / "rows.csv", row)
+    assert (tmp_path / "rows.csv").read_text().splitlines() == ["a,b,c", "1,2,", "3,,4"]
+
+
 # --- Problems of known geometry.
 
 
@@ -229,6 +311,33 @@ def test_mutual_neighbours_choose_each_other_and_know_their_ratio() -> None:
     # 1 and 2 are equally near to 2, which chooses 1.
     assert pairs[mutual].tolist() == [[0, 0], [1, 2]]
     np.testing.assert_allclose(ratio[mutual], [1 / np.hypot(11, 1), np.sqrt(2) / 9])
+
+
+def test_frames_of_video_have_their_cameras_and_matches_on_whole_pixels(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(video, "stored", lambda _, make: make())
+    monkeypatch.setattr(video, "CLIPS", {"towards walls": video.CLIPS["towards walls"]})
+    (problem,) = video.video("tune", n_frames=2)
+    assert (problem.points1 % 1 == 0).all()
+    assert (problem.points2 % 1 == 0).all()
+    assert (problem.labels > 0).mean() > 0.7
+    K1, K2, R, t = (getattr(problem.cameras, name) for name in ("K1", "K2", "R", "t"))
+    F = np.linalg.inv(K2).T @ skew(t) @ R @ np.linalg.inv(K1)
+    error = residuals("fundamental", F, problem.points1, problem.points2)[problem.labels > 0]
+    assert np.median(error) < 1
+    centre = -R.T @ t
+    assert centre[2] > 0.9 * np.linalg.norm(centre)
+
+
+def test_a_pose_that_points_backwards_is_a_flip() -> None:
+    problem = EXACT["room", "wide"]
+    known = problem.cameras
+    rows = [
+        pose_row(problem, Answer(problem.labels > 0, pose=(turn(2, 0, 0) @ known.R, t))) for t in (known.t, -known.t)
+    ]
+    assert [row["flip"] for row in rows] == [0, 1]
+    assert [row["translation"] for row in rows] == pytest.approx([0, 180])
+    assert rows[0]["rotation"] == pytest.approx(2)
+    assert np.isnan(pose_row(problem, Answer(problem.labels > 0))["flip"])
 
 
 # --- Errors of models and poses.

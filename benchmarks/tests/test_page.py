@@ -7,6 +7,7 @@ import page
 import pandas as pd
 import pytest
 from evaluate import KEY, MEASURE, MEASURES, means, store, summary
+from methods import OURS
 
 
 def rows_of(f1: dict[str, list[float]]) -> pd.DataFrame:
@@ -33,24 +34,59 @@ def test_every_part_has_its_place() -> None:
         assert text.count(f"<!-- {name} -->") == text.count(f"<!-- /{name} -->") == 1, name
 
 
-def test_near_misses_and_poses_are_columns_of_the_readme(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("accuracy", "time"):
-        (tmp_path / f"{name}.csv").write_bytes((page.RESULTS / f"{name}.csv").read_bytes())
+@pytest.fixture
+def results(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    """A folder in the place of `results`."""
     for module in (page, evaluate):
         monkeypatch.setattr(module, "RESULTS", tmp_path)
-    for name, suite, method, column in (
-        ("near", "near misses, photographed", "ruzhash_cv", "kept"),
-        ("poses", "photographed poses", "PoseLib after ruzhash_cv", "error"),
-    ):
-        rows = pd.DataFrame(
-            [(suite, "judge", str(number), method, 0, 2.0) for number in range(3)], columns=[*KEY, column]
-        )
-        columns = [each for each in MEASURE[name].columns if each[1] == column]
-        store(name, means(rows, columns))
-        assert f"{suite}: 3 problems" in page.measured(name)
-    header, _, first = page.readme_table(page.read("accuracy", ["suite", "half", "method"])).splitlines()[2:5]
-    assert header.endswith("| near misses kept | pose AUC@10° | ms |")
-    assert first.split(" | ")[-3:-1] == ["**2.000**", "**.800**"]
+    return tmp_path
+
+
+def test_measures_beside_accuracy_show_the_chosen_methods_and_columns(results) -> None:
+    rows = pd.DataFrame(
+        [
+            ("near misses, photographed", "judge", str(number), method, 0, 0.25)
+            for number in range(3)
+            for method in (OURS, "another")
+        ],
+        columns=[*KEY, "kept"],
+    )
+    store("near", means(rows, [column for column in MEASURE["near"].columns if column[1] == "kept"]))
+    table = page.measured("near")
+    assert "| ruzhash_cv | 0.250 |" in table
+    assert "another" not in table
+    assert f"`python benchmarks/evaluate.py near {page.BESIDE['near']} --store`" in table
+    assert page.measured("poses").startswith("Not yet measured.")
+
+
+def test_models_and_calibration_have_a_line_for_each_suite(results) -> None:
+    pd.DataFrame([("posed", "judge", OURS, 3, 0.5), ("posed", "judge", "PoseLib", 3, 0.25)],
+                 columns=["suite", "half", "method", "problems", "median error (px)"]).to_csv(results / "models.csv")  # fmt: skip
+    assert "| posed | 3 | 0.50 | 0.25 |" in page.models_table()
+    columns = ["suite", "half", "method", "problems", "calibration error", "wrong among the kept"]
+    rows = [("one plane", "judge", name, 3, 0.1, wrong) for name, wrong in ((OURS, 0.2), (f"{OURS} at 0.05", 0.04))]
+    pd.DataFrame(rows, columns=columns).to_csv(results / "calibration.csv")
+    assert "| drawn plane | 0.100 |  | 0.040 |  |" in page.calibration_table()
+
+
+def test_shares_of_unjudged_matches_have_their_table() -> None:
+    table = page.read("accuracy", ["suite", "half", "method"]).assign(off_plane=float("nan"), shifted=float("nan"))
+    assert page.unjudged_table(table.drop(columns="off_plane")).startswith("Measured before")
+    suite = page.SECTIONS["photographed"][0][0]
+    table.loc[(suite, "judge", OURS), ["off_plane", "shifted"]] = 0.5, 0.02
+    assert page.unjudged_table(table).splitlines()[2].startswith("| photographed planes, given | 0.500 / 0.020 |")
+
+
+def test_the_readme_has_six_rows_and_the_time_second() -> None:
+    lines = page.readme_table(page.read("accuracy", ["suite", "half", "method"])).splitlines()[2:]
+    assert lines[0].startswith("| mean F1 of the mask | ms |")
+    assert lines[0].count("|") == 6
+    assert len(lines) == 9  # with the header and the numbers of pairs
+    assert lines[2].split(" | ")[2].count(" ± ") == 1
+
+
+def test_the_page_of_details_stays_short() -> None:
+    assert len((page.ROOT / "docs" / "benchmarks_details.md").read_text(encoding="utf-8").split()) < 4000
 
 
 def test_fill_replaces_what_is_between_the_marks_and_nothing_else() -> None:
