@@ -22,7 +22,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
@@ -298,6 +297,8 @@ def _with_patches(whole: Models, rows: Rows, problem: Problem) -> Models:
         replace(matches, data=matches.data[rows], weights=matches.weights[rows]),
     )
     seeds = np.linspace(0, len(rows) - 1, min(parameters.n_refits, len(rows))).astype(np.int64)
+    from scipy.spatial import cKDTree  # an import of .2 s
+
     near = np.asarray(cKDTree(part.coordinates).query(part.coordinates[seeds], parameters.patch_size)[1])
     weights = np.zeros((len(seeds), len(rows)))
     np.put_along_axis(weights, near, part.weights[near], axis=1)
