@@ -9,7 +9,6 @@ own. Overlapping planes that do not compete are decided by their motions, see `e
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.evidence import held_by
@@ -98,6 +97,8 @@ def own_share(points: Array, members: Mask, around: Mask, same: float) -> float:
     among = np.flatnonzero(around)
     # More neighbours than are needed: some are the same keypoint.
     wanted = min(_MOST_ASKED, len(among))
+    from scipy.spatial import cKDTree  # an import of .2 s
+
     apart, which = cKDTree(points[among]).query(points[members], wanted)
     apart, which = (np.asarray(part).reshape(-1, wanted) for part in (apart, which))
     others = apart > same

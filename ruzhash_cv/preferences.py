@@ -7,11 +7,10 @@ ICIAP 2023.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import jit
@@ -20,8 +19,11 @@ from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import TwoViewFamily
 from ruzhash_cv.parameters import Parameters
 
+if TYPE_CHECKING:  # an import of .1 s
+    from scipy import sparse
+
 #: Rows of preferences (n, m), dense or sparse.
-Preferences: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
+Preferences: TypeAlias = "ArrayLike | sparse.sparray | sparse.spmatrix"
 
 #: Numbers in a vector of the processor; rows of a forest are a multiple of it wide.
 _WIDTH = 8

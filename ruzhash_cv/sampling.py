@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
-from scipy.spatial.distance import cdist
 
 from ruzhash_cv._arrays import COORDINATES, POINT2, RAYS2, Array, Rows
-from ruzhash_cv._kernels import draw_key, jit, mix, uniform
+from ruzhash_cv._kernels import below, draw_key, jit, mix, uniform
 from ruzhash_cv.matches import MatchSet
 from ruzhash_cv.models.base import Families, TwoViewFamily
 from ruzhash_cv.parameters import Parameters
@@ -18,8 +16,6 @@ from ruzhash_cv.parameters import Parameters
 _FEW_DISTANCES = 1_500_000
 #: A guard on the time: degenerate draws after which a sample is given up.
 _MOST_DEGENERATE = 20
-#: After so many a sample is no longer drawn to be more nearly affine than the one there is.
-_FEW_DEGENERATE = 8
 #: So many rows are enough to fit a structure and estimate its noise.
 _FEW_ROWS = 256
 #: Why a sample makes no model: two of its points are too close together in an image (or fewer matches nearby have weight than a sample
@@ -76,7 +72,7 @@ def draw_samples(
     n_candidates = parameters.n_candidates if family.is_plane else 1
     samples, given = np.empty((n_samples, size), np.int64), (coordinates, shares, cumulative, starts, nearest, sizes)
     rules = float(min_spread), parameters.min_height * min_spread, n_candidates, family.is_plane
-    n_drawn = _draw_kernel(*given, *rules, key, np.empty(size, np.int64), samples, verdicts)
+    n_drawn = _draw_kernel(*given, *rules, key, np.empty(size, np.int64), np.empty((size, 4)), samples, verdicts)
     return rows[samples[:n_drawn]], verdicts[:3]
 
 
@@ -135,6 +131,9 @@ def drawn_alike(labels: Rows, most: int, rng: np.random.Generator) -> Rows:
 def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:
     """Return the k nearest of some rows, shape (len(rows), k), nearest first: first itself, or one equal to it."""
     k = min(k, len(data))
+    from scipy.spatial import cKDTree  # an import of .2 s
+    from scipy.spatial.distance import cdist
+
     if len(rows) * len(data) > _FEW_DISTANCES:
         neighbours = np.asarray(cKDTree(data).query(data[rows], k)[1], np.int64).reshape(len(rows), k)
         # Itself stands for a neighbour whose squared distance overflows.
@@ -159,14 +158,14 @@ def _draw_kernel(
     affine: bool,
     key: Any,
     taken: Any,
+    points: Any,
     samples: Any,
     verdicts: Any,
 ) -> int:
     """Write samples, as many from each size of neighbourhood, count verdicts, and return how many samples there are.
 
     Each seed is used with all sizes, and the next one where a draw fails. `starts` say where to look for a share of the cumulative
-    weight, `nearest` (n_seeds, k + 1) are the nearest rows of seeds, each beginning with itself, `sizes` alternate. A row too close to
-    one of the sample is not drawn, so that few samples fail by it.
+    weight, `nearest` (n_seeds, k + 1) are the nearest rows of seeds, each beginning with itself, `sizes` alternate.
     """
     size, n_drawn = samples.shape[1], 0
     for slot in range(len(samples)):
@@ -174,43 +173,41 @@ def _draw_kernel(
         counter = np.uint64(0)
         k = sizes[slot % len(sizes)]
         n_good, n_failed, least = 0, 0, np.inf
-        while n_good < n_candidates and n_failed < (_MOST_DEGENERATE if n_good == 0 else _FEW_DEGENERATE):
+        while n_good < n_candidates and n_failed < _MOST_DEGENERATE:
             near = nearest[(slot // len(sizes) + n_failed) % len(nearest)]
-            filled, total = 0, cumulative[-1]
+            filled, largest = 0, 0.0
             if k > 0:
-                taken[0], filled, total = near[0], 1, 0.0
+                taken[0], filled = near[0], 1
                 for item in range(1, k + 1):
-                    total += weights[near[item]]
+                    if weights[near[item]] > largest:
+                        largest = weights[near[item]]
             for _ in range(8 * size):
                 if filled == size:
                     break
-                left, accept = uniform(stream, counter) * total, True
+                accept = True
                 if k > 0:
-                    item = 1
-                    while item < k and weights[near[item]] <= left:
-                        left -= weights[near[item]]
-                        item += 1
-                    row = near[item]
+                    row = near[1 + below(stream, counter, k)]
+                    # Of the largest weight any is accepted, whatever is drawn.
+                    accept = weights[row] == largest or uniform(stream, counter + _ONE) * largest < weights[row]
                 else:
-                    place = np.int64(uniform(stream, counter + _ONE) * len(starts))
-                    row = starts[place if place < len(starts) else len(starts) - 1]
-                    while row > 0 and cumulative[row - 1] > left:
+                    wanted = uniform(stream, counter) * cumulative[-1]
+                    row = starts[below(stream, counter, len(starts))]
+                    while row > 0 and cumulative[row - 1] > wanted:
                         row -= 1
-                    while row < len(cumulative) - 1 and cumulative[row] <= left:
+                    while row < len(cumulative) - 1 and cumulative[row] <= wanted:
                         row += 1
                 counter += _TWO
-                for at in range(filled):
-                    for image in range(0, 4, 2):
-                        dx = abs(data[row, image] - data[taken[at], image])
-                        dy = abs(data[row, image + 1] - data[taken[at], image + 1])
-                        if taken[at] == row or (dx < min_spread and dy < min_spread):
-                            accept = False
+                for earlier in range(filled):
+                    accept = accept and taken[earlier] != row
                 if accept:
                     taken[filled] = row
                     filled += 1
             deviation = -1.0 - _REPEATED
             if filled == size:
-                deviation = _deviation_of(data, taken, size, affine, height)
+                for item in range(size):
+                    for part in range(4):  # row by row would take twice as long
+                        points[item, part] = data[taken[item], part]
+                deviation = _deviation_of(points, affine, min_spread, height)
             if deviation < 0.0:
                 verdicts[np.int64(-1.0 - deviation)] += 1
                 n_failed += 1
@@ -227,20 +224,28 @@ def _draw_kernel(
 
 
 @jit
-def _deviation_of(data: Any, taken: Any, size: int, affine: bool, height: float) -> float:
+def _deviation_of(points: Any, affine: bool, min_spread: float, height: float) -> float:
     """Return how far a sample is from affine, 1 if it need not be, or a verdict v as -1 - v.
 
     It is the largest ratio of a triangle's areas in both images over the smallest. Then no triangle may be lower than `height`, and
-    every one turns the same way in both images, or every one the other way. More than four points may not all be so near a line.
+    every one turns the same way in both images, or every one the other way. Two points may not be too close in an image, nor all of
+    more than four too close to a line.
     """
+    size = len(points)
+    for i in range(size):
+        for j in range(i):
+            for x in range(0, 4, 2):
+                dx, dy = points[i, x] - points[j, x], points[i, x + 1] - points[j, x + 1]
+                if abs(dx) < min_spread and abs(dy) < min_spread:
+                    return -1.0 - _REPEATED
     if size > 4:
         for image in range(0, 4, 2):
             mx = my = xx = xy = yy = 0.0
             for i in range(size):
-                mx += data[taken[i], image] / size
-                my += data[taken[i], image + 1] / size
+                mx += points[i, image] / size
+                my += points[i, image + 1] / size
             for i in range(size):
-                dx, dy = data[taken[i], image] - mx, data[taken[i], image + 1] - my
+                dx, dy = points[i, image] - mx, points[i, image + 1] - my
                 xx += dx * dx / size
                 xy += dx * dy / size
                 yy += dy * dy / size
@@ -249,13 +254,13 @@ def _deviation_of(data: Any, taken: Any, size: int, affine: bool, height: float)
     if not affine:
         return 1.0
     n, n_turned, smallest, largest = 0, 0, np.inf, 0.0
-    for i in range(size):
-        for j in range(i):
-            for k in range(j):
-                a, b, c, ratio = taken[i], taken[j], taken[k], 1.0
+    for a in range(size):
+        for b in range(a):
+            for c in range(b):
+                ratio = 1.0
                 for x in range(0, 4, 2):
-                    ux, uy = data[b, x] - data[a, x], data[b, x + 1] - data[a, x + 1]
-                    vx, vy = data[c, x] - data[a, x], data[c, x + 1] - data[a, x + 1]
+                    ux, uy = points[b, x] - points[a, x], points[b, x + 1] - points[a, x + 1]
+                    vx, vy = points[c, x] - points[a, x], points[c, x + 1] - points[a, x + 1]
                     cross, longest, other = ux * vy - uy * vx, ux * ux + uy * uy, vx * vx + vy * vy
                     longest = longest if longest > other else other
                     other = (ux - vx) * (ux - vx) + (uy - vy) * (uy - vy)

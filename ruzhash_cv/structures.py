@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial import cKDTree
 
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._kernels import uninterrupted
@@ -282,6 +281,8 @@ def draw_point_samples(
     cumulative = np.cumsum(weights)
     firsts = np.minimum(np.searchsorted(cumulative, at * cumulative[-1], side="right"), n - 1)
     sizes = rng.permutation(np.resize(near, n_samples))
+    from scipy.spatial import cKDTree  # an import of .2 s
+
     tree, samples = cKDTree(data), np.empty((n_samples, size), np.int64)
     for k in np.unique(sizes):
         drawn = np.flatnonzero(sizes == k)

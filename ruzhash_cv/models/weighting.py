@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import chdtri, fdtri
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._kernels import jit
@@ -38,6 +37,8 @@ def student(codimension: int, degrees: float) -> Law:
     Its weight of a residual r is 1 / (1 + r^2 / (n s^2)), n being the degrees of freedom (Lange, Little, Taylor, "Robust statistical
     modeling using the t distribution", JASA 1989).
     """
+    from scipy.special import chdtri, fdtri  # an import of .03 s
+
     median = float(chdtri(codimension, 0.5))
     return Law(float(degrees * median / (codimension * fdtri(codimension, degrees, 0.5))), median)
 
@@ -78,8 +79,8 @@ def truncated_costs(family: Any, data: Array, weights: Array, models: Array, lim
 def noise_scales(squared: Array, codimension: int) -> Array:
     """Return noise scales (m,) by the upper medians of those squared residuals (m, n) that are finite, 0 where none is."""
     medians, work = np.zeros(len(squared)), np.empty(squared.shape[1])
-    _write_medians(squared, work, medians)
-    return np.sqrt(medians / chdtri(codimension, 0.5))
+    _write_medians(np.ascontiguousarray(squared), work, medians)
+    return np.sqrt(medians / student(codimension, 1.0).median)
 
 
 @jit
