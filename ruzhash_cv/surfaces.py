@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.fits import noise_scales
 from ruzhash_cv.models.base import Models
 from ruzhash_cv.models.linear import has_rays, homogeneous, unit_norm
@@ -59,41 +59,35 @@ def with_surfaces(scene: Models, problem: Problem, rng: np.random.Generator) -> 
 def planes_of_motion(motion: Array, data: Array, noise: float, problem: Problem, rng: np.random.Generator) -> Models:
     """Return the planes among rows (n, d) of a motion (9,) with a noise scale, those of most matches first.
 
-    Candidates are planes through three neighbours that no plane explains yet. Then each match goes to its nearest plane, and planes
-    are fitted to theirs, in turn. A plane has as many matches as the smallest neighbourhood, at least.
+    Candidates are planes through three neighbours. The one that most matches agree with, which no plane explains yet, is the next.
+    Then each match goes to its nearest plane, and planes are fitted to theirs, in turn. A plane has as many matches as the smallest
+    neighbourhood, at least.
     """
     matches, _, families, parameters = problem
     family, fewest = families[0], parameters.neighbourhoods[0]
     limit = parameters.preference_cut * np.sqrt(2.0) * noise
-    equations, planes, left = PlaneEquations.of(motion, data), np.zeros((0, 9)), np.arange(len(data))
-    while len(planes) < MAX_PLANES and len(left) >= fewest:
-        triples = neighbouring_triples(data[left], parameters.plane_samples, rng)
-        tried = equations.through(left[triples], matches.unit)
-        squared = family.squared_residuals(data[left], tried)
-        support = np.maximum(0.0, 1.0 - squared / limit**2).sum(axis=1)
-        if len(tried) == 0:
-            break
-        plane, near = tried[support.argmax()], squared[support.argmax()] <= limit**2
+    planes, left = np.zeros((0, 9)), np.ones(len(data), bool)
+    if len(data) >= fewest:
+        equations = PlaneEquations.of(motion, data)
+        tried = equations.through(neighbouring_triples(data, parameters.plane_samples, rng), matches.unit)
+        agreement = np.maximum(0.0, 1.0 - family.squared_residuals(data, tried) / limit**2)
+    while len(planes) < MAX_PLANES and left.sum() >= fewest and len(tried) > 0:
+        best = int((agreement @ left.astype(np.float64)).argmax())
+        plane, near = tried[best : best + 1], (agreement[best] > 0.0) & left
         for _ in range(_N_FITS):
-            if np.count_nonzero(near) >= fewest:
-                plane = equations.fitted(left[near])
-                squared = family.squared_residuals(data[left], plane[None])[0]
-                reach = parameters.preference_cut * float(noise_scales(squared[None, near], 2)[0])
-                near = squared <= min(max(limit, reach), 2.0 * limit) ** 2
-        if np.count_nonzero(near) < fewest:
+            if near.sum() >= fewest:
+                plane = equations.fitted(near[None])
+                squared = family.squared_residuals(data, plane)
+                reach = parameters.preference_cut * float(noise_scales(squared[:, near], 2)[0])
+                near = (squared[0] <= min(max(limit, reach), 2.0 * limit) ** 2) & left
+        if near.sum() < fewest:
             break
-        planes, left = np.vstack([planes, plane]), left[~near]
+        planes, left = np.vstack([planes, plane]), left & ~near
     for _ in range(_N_FITS if len(planes) > 1 else 0):
-        labels = nearest_planes(planes, data, limit, problem)
-        counts = np.bincount(labels + 1, minlength=len(planes) + 1)[1:]
-        planes = np.array(
-            [equations.fitted(np.flatnonzero(labels == item)) for item in np.flatnonzero(counts >= fewest)]
-        )
-        planes = planes.reshape(-1, 9)
-    squared, labels = family.squared_residuals(data, planes), nearest_planes(planes, data, limit, problem)
-    order = np.argsort(-np.bincount(labels + 1, minlength=len(planes) + 1)[1:], kind="stable")
-    own = np.where(labels == np.arange(len(planes))[:, None], squared, np.inf)
-    noises, nothing = noise_scales(own, 2), np.zeros(len(planes))
+        own = nearest_planes(planes, data, limit, problem)[0]
+        planes = equations.fitted(own[own.sum(axis=1) >= fewest])
+    own, squared = nearest_planes(planes, data, limit, problem)
+    noises, nothing = noise_scales(np.where(own, squared, np.inf), 2), np.zeros(len(planes))
     found = replace(
         Models.of_family(planes, 0),
         steps=nothing.astype(np.int64),
@@ -103,15 +97,16 @@ def planes_of_motion(motion: Array, data: Array, noise: float, problem: Problem,
         stationary=nothing > 0.0,
         noise=noises,
     )
-    return found.take(order)
+    return found.take(np.argsort(-own.sum(axis=1), kind="stable"))
 
 
-def nearest_planes(planes: Array, data: Array, limit: float, problem: Problem) -> Rows:
-    """Return the nearest of planes (k, 9) to each row (n,), -1 if all are further than `limit`."""
-    if len(planes) == 0:
-        return np.full(len(data), -1)
+def nearest_planes(planes: Array, data: Array, limit: float, problem: Problem) -> tuple[Mask, Array]:
+    """Return which rows (k, n) are nearest to each of some planes (k, 9), and no further than `limit`, and squared residuals (k, n)."""
     squared = problem.families[0].squared_residuals(data, planes)
-    return np.where(squared.min(axis=0) <= limit**2, squared.argmin(axis=0), -1)
+    if len(planes) == 0:
+        return squared > 0.0, squared
+    nearest = squared.argmin(axis=0) == np.arange(len(planes))[:, None]
+    return nearest & (squared <= limit**2), squared
 
 
 @dataclass(frozen=True)
@@ -146,11 +141,14 @@ class PlaneEquations:
         numbers = np.linalg.solve(points[usable], self.beta[triples[usable]][:, :, None])[:, :, 0]
         return self._planes(np.asarray(numbers, np.float64))
 
-    def fitted(self, rows: Rows) -> Array:
-        """Return the plane (9,) of least squares in the second image through the matches of some rows."""
-        roots = np.sqrt(self.weights[rows])
-        numbers = np.linalg.lstsq(self.points[rows] * roots[:, None], self.beta[rows] * roots, rcond=None)[0]
-        return np.asarray(self._planes(np.asarray(numbers[None], np.float64))[0])
+    def fitted(self, own: Mask) -> Array:
+        """Return the planes (k, 9) of least squares in the second image through the matches of each, `own` (k, n)."""
+        weights = own * self.weights
+        products = (self.points[:, :, None] * self.points[:, None, :]).reshape(-1, 9)
+        moments = (weights @ products).reshape(-1, 3, 3)
+        moments += 1e-12 * np.trace(moments, axis1=1, axis2=2)[:, None, None] * np.eye(3)
+        numbers = np.linalg.solve(moments, ((weights * self.beta) @ self.points)[:, :, None])[:, :, 0]
+        return self._planes(np.asarray(numbers, np.float64))
 
     def _planes(self, numbers: Array) -> Array:
         return unit_norm((self.matrix - self.epipole[:, None] * numbers[:, None, :]).reshape(-1, 9))
