@@ -71,8 +71,8 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 13_100,
-    "core": 5_213,
+    "package": 13_101,
+    "core": 5_214,
     "tests": 14_256,
     "benchmarks": 6_761,
     "tests of benchmarks": 1_087,
