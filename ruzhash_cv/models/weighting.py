@@ -49,18 +49,19 @@ def reweighted(
     """Return models (m, p) after rounds of reweighted least squares, and noise scales (m,), as `TwoViewFamily.reweighted` does."""
     fitted, noise, bounds = models, np.zeros(len(models)), (limits * limits)[:, None]
 
-    def near(models: Array) -> Array:
+    def residuals(models: Array) -> Array:
         squared = np.ascontiguousarray(family.squared_residuals(data, models))
-        squared[~(squared <= bounds)] = np.inf  # NaN too
+        if law.width > 0.0:
+            squared[~(squared <= bounds)] = np.inf  # NaN too
         if len(excluded):
             squared[excluded] = np.inf
         return squared
 
     for _ in range(n_rounds):
-        squared = near(fitted)
+        squared = residuals(fitted)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             if law.width == 0.0:
-                by_law = np.square(np.maximum(0.0, 1.0 - np.nan_to_num(squared / bounds, nan=np.inf))) * weights
+                by_law = np.square(np.fmax(0.0, 1.0 - squared / bounds)) * weights  # of NaN and 0, the latter
                 support, refitted = by_law.sum(axis=1), family.fit(data, by_law, fitted)
             else:
                 scales = np.maximum(noise_scales(squared, family.codimension), EXACT * limits)[:, None]
@@ -68,7 +69,7 @@ def reweighted(
                 support, refitted = (squared < np.inf) @ weights, family.step(data, by_law, fitted)
         usable = np.isfinite(refitted).all(axis=1) & (support > family.sample_size + 1.0)
         fitted = np.where(usable[:, None], refitted, fitted)
-    return fitted, noise if law.width == 0.0 else noise_scales(near(fitted), family.codimension)
+    return fitted, noise if law.width == 0.0 else noise_scales(residuals(fitted), family.codimension)
 
 
 def truncated_costs(family: Any, data: Array, weights: Array, models: Array, limit: float) -> Array:
