@@ -74,6 +74,11 @@ class Parameters:
     significant_share: float = _number(
         0.02, "a match is significant if at most this share of decoys scores as well", "share"
     )
+    hopeless_surplus: float = _number(
+        3.0, "significant matches, as a multiple of those by chance, below which a search that found nothing ends"
+    )
+    settled_share: float = _number(0.2, "share of the matches that are explained when a search may settle", "share")
+    settled_gain: float = _number(0.01, "share by which a round must explain more, or the search has settled", "share")
     evidence_per_match: float = _number(3.0, "evidence for each match explained, of structures that planes alone find")
 
     interleaved_share: float = _number(

@@ -66,7 +66,7 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
     """
     matches, _, families, parameters = problem
     still, weights = find_stationary(problem)
-    unexplained, leading = matches.weights, None
+    unexplained, leading, explained = matches.weights, None, 0.0
     tried = Tried(parameters)
     for round_number in range(parameters.max_rounds):
         first_only = round_number == 0 and len(families) > 1 and families.structural[0]
@@ -80,7 +80,12 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
         structures = strongest_first(Models.join([structures, still]))
         decoys = decoys_of_unexplained(matches, unexplained, parameters, rng)
         scores = score(tried.columns, structures, decoys, problem, rng)
-        if converged(structures, unexplained, scores, problem, first_only):
+        before, explained = explained, float(structures.support.sum())
+        if (
+            converged(structures, unexplained, scores, problem, first_only)
+            or round_number > 0
+            and (hopeless(explained, unexplained, scores, problem) or settled(explained, before, problem))
+        ):
             break
         leading = scores.of_matches
     return structures, scores, tried
@@ -141,12 +146,28 @@ def converged(structures: Models, unexplained: Array, scores: Scores, problem: P
     The unexplained matches must score as decoys do, and each structure must have more evidence than matches. With the first family
     alone structures need an evidence of `evidence_per_match` for each match explained.
     """
-    parameters = problem.parameters
-    explained, n_decoys = structures.support.sum(), len(scores.of_decoys)
-    as_good = np.searchsorted(np.sort(scores.of_decoys), scores.of_matches, side="right")
-    significant = as_good <= parameters.significant_share * (1 + n_decoys) - 1
-    allowed = 1.0 + int(problem.families.sample_sizes.max()) + parameters.significant_share * unexplained.sum()
-    looks_random = unexplained[significant].sum() < allowed
+    explained, parameters = structures.support.sum(), problem.parameters
+    looks_random = surplus(unexplained, scores, problem) < 1.0
     if first_only:
         return bool(looks_random and structures.evidences.sum() > parameters.evidence_per_match * explained)
     return bool(looks_random and explained > 0.0 and (structures.evidences > structures.support).all())
+
+
+def hopeless(explained: float, unexplained: Array, scores: Scores, problem: Problem) -> bool:
+    """Return whether nothing has evidence, and the forest tells the matches from decoys little better than chance does."""
+    return explained == 0.0 and surplus(unexplained, scores, problem) < problem.parameters.hopeless_surplus
+
+
+def settled(explained: float, before: float, problem: Problem) -> bool:
+    """Return whether the structures explain a good share of the matches, and hardly more than a round earlier."""
+    total, parameters = float(problem.matches.weights.sum()), problem.parameters
+    return explained > parameters.settled_share * total and explained - before <= parameters.settled_gain * explained
+
+
+def surplus(unexplained: Array, scores: Scores, problem: Problem) -> float:
+    """Return how many unexplained matches score better than nearly all decoys, as a multiple of those that may by chance."""
+    parameters, n_decoys = problem.parameters, len(scores.of_decoys)
+    as_good = np.searchsorted(np.sort(scores.of_decoys), scores.of_matches, side="right")
+    significant = as_good <= parameters.significant_share * (1 + n_decoys) - 1
+    allowed = 1.0 + int(problem.families.sample_sizes.max()) + parameters.significant_share * unexplained.sum()
+    return float(unexplained[significant].sum() / allowed)
