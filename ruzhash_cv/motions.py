@@ -227,10 +227,10 @@ def off_surface(scene: Models, n_tried: int, problem: Problem) -> Mask:
     """Return which models (k,) of a scene hold matches: planes, and motions with evidence among the matches off all surfaces."""
     matches, _, families, _ = problem
     holding, planes = np.ones(len(scene), bool), families.is_plane(scene)
-    if planes.all() or families.motion_id is None or len(families) == 1:
+    if planes.all() or not families.has_both:
         return holding
     rows = np.flatnonzero(assign(scene.take(np.flatnonzero(planes)), matches, families) < 0)
-    family = cast(MotionFamily, families[families.motion_id])
+    family = cast(MotionFamily, families[cast(int, families.motion_id)])
     for motion in np.flatnonzero(~planes).tolist():
         has_planes = np.count_nonzero(scene.owners == motion) > 1
         given = family.parallax_size if has_planes else family.sample_size, n_tried, matches.weights, problem

@@ -38,7 +38,7 @@ def with_surfaces(scene: Models, problem: Problem, rng: np.random.Generator) -> 
     matches, _, families, parameters = problem
     planes = families.is_plane(scene)
     motions = np.flatnonzero(~planes)
-    if families.motion_id is None or len(families) == 1 or len(motions) == 0:
+    if len(motions) == 0 or not families.has_both:
         return scene
     alone = np.flatnonzero(planes & (scene.owners == np.arange(len(scene))))
     labels = assign(scene.take(np.flatnonzero(planes)), matches, families)

@@ -282,6 +282,11 @@ class Families:
         """Number of the family of rigid motions, None if all are planes."""
         return None if self._planes.all() else int(np.argmin(self._planes))
 
+    @property
+    def has_both(self) -> bool:
+        """Whether planes as well as rigid motions may become structures."""
+        return self.motion_id is not None and len(self) > 1 and self.structural[0]
+
     def is_plane(self, models: Models) -> Mask:
         """Tell which models are planes."""
         return self._planes[models.family_ids]
