@@ -216,7 +216,8 @@ def with_evidence(
                 some = motions.take(seeded)
                 gains = motion_evidence(some, rows[off], family.parallax_size, n_tried, *given, share).max(axis=1)
         mine = rows[labels[rows] == seed]
-        gains = np.maximum(gains, 0.0) + relief_gains(motions.take(seeded), plane, mine, weights, problem)
+        relief = relief_gains(motions.take(seeded), plane, mine, weights, problem) - np.log(n_tried)
+        gains = np.maximum(gains, 0.0) + np.maximum(relief, 0.0)
         evidences[seeded] = np.where(gains > parameters.motion_cost, gains + plane.evidences[0], -np.inf)
     tolerances, nothing = parameters.radii[steps] * matches.unit, np.zeros(len(motions))
     columns = {"steps": steps, "tolerances": tolerances, "evidences": evidences, "support": nothing}
@@ -280,7 +281,7 @@ def relief_gains(motions: Models, plane: Models, rows: Rows, weights: Array, pro
     narrow = np.maximum(noise_scales(across, 1), floor)[:, None]
     wide = np.maximum(noise_scales(along, 1)[:, None], narrow)
     gains = log_of_two_scales(across / narrow**2 + along / wide**2) - np.log(narrow * wide)
-    return np.asarray(np.maximum((gains - log_of_two_scales(both / scale**2) + np.log(scale**2)) @ weights[rows], 0.0))
+    return np.asarray((gains - log_of_two_scales(both / scale**2) + np.log(scale**2)) @ weights[rows])
 
 
 def log_of_two_scales(squares: Array) -> Array:
