@@ -380,16 +380,15 @@ def refined_samples(
 ) -> tuple[Array, Array, Array]:
     """Return matrices (m, 9) refined to matches by their weights, their noise scales (m,) and squared residuals (m, n).
 
-    They are the likeliest ones of those given and of samples drawn by the weights, as often from a small label as from a large one, and
-    are refined to the matches within `reach` in the frame, by default a unit.
+    They are those of least squares, truncated at `reach`, among the ones given and samples drawn by the weights, as often from a small
+    label as from a large one. They are refined to the matches within `reach` in the frame, by default a unit.
     """
     reach, weights = matches.unit if reach is None else reach, matches.weights
     drawing = balanced(weights, labels), parameters.last_samples, family, matches.unit, parameters, rng, (0,)
     samples, _ = draw_samples(matches.data, *drawing)
     tried = np.vstack([given, family.solve(matches.data[samples])[0]])
     tried = tried[np.isfinite(tried).all(axis=1)]
-    squared = family.squared_residuals(matches.data, tried)
-    order = np.argsort(-log_likelihoods(squared, weights, reach, family.codimension), kind="stable")
+    order = np.argsort(family.truncated_costs(matches.data, weights, tried, reach), kind="stable")
     tried = tried[order[: parameters.n_refits]]
     refined, noise = refine(family, tried, matches, np.full(len(tried), reach), parameters)
     return refined, noise, family.squared_residuals(matches.data, refined)

@@ -69,7 +69,7 @@ def planes_of_motion(motion: Array, data: Array, noise: float, problem: Problem,
     planes, left = np.zeros((0, 9)), np.ones(len(data), bool)
     if len(data) >= fewest:
         equations = PlaneEquations.of(motion, data)
-        tried = equations.through(neighbouring_triples(data, parameters.plane_samples, rng), matches.unit)
+        tried = equations.through(neighbouring_triples(data, parameters.plane_samples // 2, rng), matches.unit)
         agreement = np.maximum(0.0, 1.0 - family.squared_residuals(data, tried) / limit**2)
     while len(planes) < MAX_PLANES and left.sum() >= fewest and len(tried) > 0:
         best = int((agreement @ left.astype(np.float64)).argmax())
