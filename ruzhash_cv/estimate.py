@@ -1,7 +1,7 @@
 """The method on one page: from matches to the scene, and to how probable it is that a match belongs to each of its models.
 
-    search -> repetitions and overlapping planes are dropped -> fits -> motions -> their surfaces -> scores -> probabilities
-           -> the best matrix of each motion -> probabilities
+    search -> repetitions and overlapping planes are dropped -> fits -> motions -> probabilities -> the best matrix of each motion
+           -> its surfaces -> scores -> probabilities
 
 Masks, labels, poses and the models of `find_homography` and its like are views of this estimate.
 """
@@ -74,14 +74,13 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     if moved.any():
         surfaces = surfaces.take(np.flatnonzero(~moved))
         scene = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
-    scene = with_surfaces(scene, problem, rng)
     if not families.is_plane(scene).all():
+        probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
+        scene = with_surfaces(with_best_matrices(scene, probabilities, problem, rng), problem, rng)
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
         decoys = decoys_of_unexplained(searched, unexplained, parameters, rng)
         scores = score(scores.columns, scene, decoys, problem, rng)
     anomaly_scores = scores.of_all(matches, rows, problem)
-    probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
-    scene = with_best_matrices(scene, probabilities, problem, rng)
     if len(searched) < len(matches):
         scene = fitted_to_all(scene, matches, families, parameters)
     probabilities = probabilities_of(scene, matches, scores.decoys, off_surface(scene, tried.n, problem), problem)
