@@ -205,7 +205,7 @@ RULES: dict[str, Variant] = {
     "motions: planes that none holds stay alone": Variant(
         functions={"owners_of_planes": lambda scene, *_: scene.owners}
     ),
-    "motions: no likeliest matrix": Variant(functions={"with_best_matrices": lambda scene, *_: (scene, scene)}),
+    "motions: no likeliest matrix": Variant(functions={"with_best_matrices": lambda scene, *_: scene}),
     "labels: by distances from surfaces alone": Variant(functions={"probabilities_of": by_surfaces_alone}),
     "weights: one for each of several duplicates": Variant(
         functions={"match_weights": lambda groups, keypoints: match_weights(np.arange(len(groups)), keypoints)}

@@ -62,27 +62,23 @@ def log_likelihood(
 
 def densities(
     distances: Array,
-    usable: Array,
     structures: Rows,
     motions: Rows,
     across: Array,
     along: Array,
     heights: Array,
-    true: Array,
+    _: Array,
 ) -> Array:
     """Of each component, Gaussians of the distances to its structure, or across and along the epipolar lines of its motion."""
     rows, distances = [], np.fmin(distances, 1e9)
-    for structure, motion, *scales, height, is_true in zip(
-        structures, motions, across, along, heights, true, strict=True
-    ):
+    for structure, motion, *scales, height in zip(structures, motions, across, along, heights, strict=True):
         if motion >= 0:
             off = distances[:, motion]
             along_line = np.sqrt(np.maximum(distances[:, structure] ** 2 - off**2, 0.0))
             away = np.hypot(off / scales[0], along_line / scales[1])
         else:
             away = distances[:, structure] / scales[1]
-        row = np.where(away < 9.0, height * np.exp(-(np.fmin(away, 9.0) ** 2) / 2), 0.0)
-        rows.append(row * usable[:, structure] if is_true else row)
+        rows.append(np.where(away < 9.0, height * np.exp(-(np.fmin(away, 9.0) ** 2) / 2), 0.0))
     return np.array(rows)
 
 

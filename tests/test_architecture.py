@@ -71,11 +71,11 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 12_652,
-    "core": 4_770,
-    "tests": 14_123,
-    "benchmarks": 7_513,
-    "tests of benchmarks": 1_303,
+    "package": 13_289,
+    "core": 5_389,
+    "tests": 14_501,
+    "benchmarks": 7_522,
+    "tests of benchmarks": 1_304,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {

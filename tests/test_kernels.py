@@ -148,27 +148,25 @@ def with_roots(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def mixture(rng: Rng, n: int) -> tuple[Any, ...]:
-    """Return distances (n, 3), some 0 and some infinite, usable ones, weights (n,), shares (6,), and components of three models."""
+    """Return distances (n, 3), some 0 and some infinite, weights (n,), shares (6,), and components of three models."""
     distances = rng.exponential(4.0, (n, 3)) * rng.choice([0.0, 1.0, np.inf], (n, 3), p=[0.1, 0.8, 0.1])
     scales = 3.0 ** rng.integers(-2, 3, (2, 5))
     components = (
         rng.integers(1, 3, 5), rng.choice([-1, 0], 5), *scales, rng.exponential(100.0, 5), rng.random(5) < 0.6,
     )  # fmt: skip
-    return distances, rng.random((n, 3)) < 0.7, rng.random(n), rng.dirichlet(np.ones(6)), components
+    return distances, rng.random(n), rng.dirichlet(np.ones(6)), components
 
 
-def probabilities_of(distances: Any, usable: Any, weights: Any, shares: Any, components: Any) -> tuple[np.ndarray, ...]:
+def probabilities_of(distances: Any, weights: Any, shares: Any, components: Any) -> tuple[np.ndarray, ...]:
     """Return densities, shares and probabilities as the kernels have them."""
-    ratios, shares, probabilities = densities(distances, usable, components), shares.copy(), np.zeros_like(distances)
+    ratios, shares, probabilities = densities(distances, components), shares.copy(), np.zeros_like(distances)
     _share_kernel(ratios, weights, 5, 0.1, shares)
     _probability_kernel(ratios, shares, components, probabilities)
     return ratios, shares, probabilities
 
 
-def naive_probabilities(
-    distances: Any, usable: Any, weights: Any, shares: Any, components: Any
-) -> tuple[np.ndarray, ...]:
-    ratios = naive.densities(distances, usable, *components)
+def naive_probabilities(distances: Any, weights: Any, shares: Any, components: Any) -> tuple[np.ndarray, ...]:
+    ratios = naive.densities(distances, *components)
     shares = naive.shares(ratios, weights, 5, 0.1, shares)
     return ratios, shares, naive.probabilities(ratios, shares, components[0], components[5], 3)
 

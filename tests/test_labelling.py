@@ -18,11 +18,10 @@ from two_views import plane
 
 from ruzhash_cv import FilterResult, filter_points
 from ruzhash_cv.filtering import families_of
-from ruzhash_cv.labelling import MORE_THAN_HALF, Labels, most_probable, probabilities_of, tail_shares
+from ruzhash_cv.labelling import MORE_THAN_HALF, Labels, components_of, most_probable, probabilities_of, tail_shares
 from ruzhash_cv.models.base import Models
 from ruzhash_cv.parameters import PARAMETERS
 from ruzhash_cv.sampling import Problem
-from ruzhash_cv.scoring import Scores
 
 MOVER = turned(-0.1, 0.05, 0.2), np.array([-0.3, 0.8, 0.1])
 RIGID = views(
@@ -109,16 +108,32 @@ def test_near_misses_are_flagged(pose: Any) -> None:
     assert probability < 0.2
 
 
-def test_on_a_line_alone_a_match_must_score_better_than_half_of_the_decoys() -> None:
+@pytest.mark.parametrize("holding", [True, False])
+def test_matches_off_surfaces_are_probable_only_if_their_motion_may_hold_matches(holding: bool) -> None:
     families, matches, decoys = families_of("fundamental"), in_pixels(np.hstack(RIGID)), mismatches(200)
     matrix = families[1].fit(matches.data, np.ones((1, len(matches))))
     scene = replace(Models.of_family(matrix, 1), noise=np.array([0.5]), owners=np.array([0]))
-    anomaly_scores, of_decoys = np.resize([0.4, 0.6], len(matches)), np.linspace(0.3, 0.7, 200)
-    scores = Scores(anomaly_scores, decoys, of_decoys, Models.none(), Models.none(), None, 1.0)  # type: ignore[arg-type]
     problem = Problem(matches, decoys, families, PARAMETERS)
-    probabilities = probabilities_of(scene, matches, anomaly_scores, scores, problem)[:, 0]
-    assert np.median(probabilities[::2]) > 0.9
-    assert (probabilities[1::2] == 0.0).all()
+    probabilities = probabilities_of(scene, matches, decoys, np.array([holding]), problem)[:, 0]
+    assert np.median(probabilities) > 0.9 if holding else (probabilities == 0.0).all()
+
+
+def test_a_surface_of_a_motion_has_a_component_of_relief_along_its_epipolar_lines() -> None:
+    """Noise across and along, three times both, and noise across beside relief along; a plane of no motion has two."""
+    families = families_of("auto")
+    models = Models(np.ones((3, 9)), np.array([1, 0, 0], np.uint8))
+    scene = replace(models, noise=np.array([0.5, 0.8, 0.8]), owners=np.array([0, 0, 2]))
+    decoys = np.random.default_rng(0).uniform(0.0, 500.0, (200, 3))
+    components = components_of(scene, decoys, np.ones(3, bool), PARAMETERS.unit, families, PARAMETERS)
+    structures, owners, across, along, _, true = components
+    of_plane = true & (structures == 1)
+    relief = PARAMETERS.relief_scale * PARAMETERS.unit
+    np.testing.assert_allclose(np.column_stack([across, along])[of_plane], [[0.5, 0.8], [1.5, 2.4], [0.5, relief]])
+    assert (owners[of_plane] == 0).all()
+    assert [int((true & (structures == item)).sum()) for item in range(3)] == [2, 3, 2]
+    without = components_of(scene, decoys, np.array([False, True, True]), PARAMETERS.unit, families, PARAMETERS)
+    assert not without[5][without[0] == 0].any()
+    assert (without[0] == 0).sum() == 2
 
 
 def test_single_precision_tells_a_kept_match_from_one_half() -> None:

@@ -52,8 +52,8 @@ def test_two_planes_and_what_is_off_them_are_one_motion(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 2])
-def test_planes_seen_through_a_lens_that_bends_lines_are_one_motion(seed: int) -> None:
-    """Each plane has a matrix of its own that takes up what the lens does to it; together they are off by some tenths of a pixel."""
+def test_planes_that_a_lens_bends_are_one_motion_and_may_be_listed_in_parts(seed: int) -> None:
+    """The planes of the motion fit its matrix, which is off by some tenths of a pixel, so that a bent wall takes several of them."""
 
     def bent(points: Array) -> Array:
         off = points - [320.0, 240.0]
@@ -64,7 +64,12 @@ def test_planes_seen_through_a_lens_that_bends_lines_are_one_motion(seed: int) -
         views(on_plane(plane, 150, rng), noise=0.1, seed=seed + at) for at, plane in enumerate((WALL, FLOOR, SIDE))
     ]
     result = filtered(*((bent(first), bent(second)) for first, second in parts))
-    assert [(motion.kind, len(motion.planes)) for motion in result.motions] == [("fundamental", 3)]
+    (motion,) = result.motions
+    assert (motion.kind, len(motion.planes) >= 3) == ("fundamental", True)
+    assert motion.mask[:450].mean() > 0.97
+    # Walls are not mixed: a plane has the matches of one of them.
+    shares = [np.array([plane.mask[150 * at : 150 * (at + 1)].sum() for at in range(3)]) for plane in motion.planes]
+    assert sum(share.max() for share in shares) > 0.9 * sum(share.sum() for share in shares)
 
 
 @three_seeds
@@ -135,14 +140,16 @@ def test_mismatches_that_crowd_around_places_are_hardly_ever_parallax() -> None:
 
 @three_seeds
 def test_relief_tells_the_motion_of_a_plane_whatever_competes_for_its_keypoints(seed: int) -> None:
-    """The wall is as wide as its relief, and eight of its keypoints have a second match on their epipolar lines."""
+    """The wall's relief spans several parallel planes, and eight of its keypoints have a second match on their epipolar lines."""
     wall = on_plane(WALL, 300, np.random.default_rng(seed), 0.9, 1.1)
     first, second = views(wall, seed=seed)
     behind = views(1.5 * wall[:8], seed=seed)[1]
     result = filtered((np.vstack([first, first[:8]]), np.vstack([second, behind])), seed=seed)
     (motion,) = result.motions
     assert (motion.kind, motion.noise_scale < 1.0) == ("fundamental", True)
-    assert [plane.noise_scale < 1.0 for plane in motion.planes] == [False]
+    assert motion.mask[:300].mean() > 0.97
+    assert max(plane.noise_scale for plane in motion.planes) > 1.3 * motion.noise_scale
+    assert pose_error(result) < 2.0
 
 
 # Several

@@ -9,7 +9,9 @@ import cv2
 import numpy as np
 import pytest
 from drawn_scenes import facade_scene, plane_scene, rigid_scene
+from naive import apply
 from rendering import Correspondences, draw_correspondences
+from two_views import motion, plane
 
 from ruzhash_cv import filter_points, find_fundamental_matrix, find_homography
 from ruzhash_cv.models import sampson_distance, transfer_error
@@ -364,6 +366,52 @@ def test_too_few_matches_give_no_model_and_an_empty_mask(find: Finder, n: int) -
     model, mask = find(points, points + 5.0)
     assert model is None
     assert well_formed(model, mask, n)
+
+
+@pytest.mark.parametrize(("n", "n_wrong"), [(8, 1), (9, 2)])
+@pytest.mark.parametrize("seed", range(3))
+def test_eight_or_nine_control_points_have_the_homography_of_the_true_ones(n: int, n_wrong: int, seed: int) -> None:
+    rng, data = np.random.default_rng(seed), plane(n, 0.3, seed)
+    data[:n_wrong, 2:] += rng.uniform(200.0, 300.0, (n_wrong, 2))
+    model, mask = find_homography(data[:, :2], data[:, 2:])
+    assert mask.ravel().tolist() == [0] * n_wrong + [1] * (n - n_wrong)
+    assert error_in_second_image(*np.hsplit(data[n_wrong:], 2), model).max() < 3.0
+    assert filter_points(data[:, :2], data[:, 2:]).inlier_mask.tolist() == (np.arange(n) >= n_wrong).tolist()
+
+
+@pytest.mark.parametrize("n", [8, 9])
+@pytest.mark.parametrize("seed", range(3))
+def test_eight_or_nine_control_points_in_space_have_a_fundamental_matrix(n: int, seed: int) -> None:
+    """Of nine, one of them wrong, the eight true ones are one of nine sets that a matrix fits nearly as well."""
+    data = motion(n, 0.2, seed)
+    data[: n - 8, 2:] += [60.0, 150.0]
+    model, mask = find_fundamental_matrix(data[:, :2], data[:, 2:])
+    assert sampson_distance(data[:, :2], data[:, 2:], model)[mask.ravel() > 0].max() < 3.0
+    assert mask.sum() >= 8
+
+
+#: A homography with the horizon x = 300.
+HORIZON = np.array([[1.0, 0.1, 20.0], [0.05, 1.1, 5.0], [0.004, 0.0, -1.2]])
+
+
+@pytest.mark.parametrize(
+    "n",
+    [
+        *(5, 6, 7),
+        *(
+            pytest.param(n, marks=pytest.mark.xfail(strict=True, reason="models with evidence are not checked for it"))
+            for n in (9, 40)
+        ),
+    ],
+)
+def test_a_homography_with_inliers_on_both_sides_of_its_horizon_is_not_returned(n: int) -> None:
+    sides = []
+    for seed in range(6):
+        points1 = np.random.default_rng(seed).uniform(0, 600, (n, 2))
+        model, mask = find_homography(points1, apply(HORIZON, points1))
+        depths = np.column_stack([points1, np.ones(n)])[mask.ravel() > 0] @ (np.zeros(3) if model is None else model[2])
+        sides.append(len(set(np.sign(depths).tolist())))
+    assert max(sides) <= 1
 
 
 @each_finder
