@@ -152,9 +152,10 @@ def filter_points(
         Size of a pixel in the unit of the points: 1 / focal length for normalised image coordinates. A pair has one for each image, as
         for pixels and degrees. All lengths of the method are multiples of it; those of the result are in the unit of the second points.
     keep_stationary : bool
-        Keep static matches if more matches moved: watermarks, time stamps, black borders, the bonnet of a car. They form a separate
-        structure, marked `stationary`, and part of no motion. Its model is a homography, or a model of your family. If the camera
-        did not move, static matches are kept in any case.
+        Keep overlays: watermarks, time stamps, black borders, the bonnet of a car. These are static matches, if another structure
+        moved and does not predict them, or if they are fewer than half of all matches. They are a separate motion, marked
+        `stationary`; its model is a homography, or a model of your family. False drops them, however many they are. Other static
+        matches are the scene before a camera that did not move, and are kept in any case.
     cameras : pair, optional
         The cameras of both images, each a `Camera` or what `Camera.of` makes one of: a matrix (3, 3), (matrix, distortion), a
         `pycolmap.Camera`. Points then stay distorted, also of a fisheye, and rigid motions have essential matrices. Points of a

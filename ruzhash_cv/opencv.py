@@ -58,9 +58,9 @@ def find_homography(
 ) -> Found:
     """Estimate one homography; replaces ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
 
-    It is a view of the estimate of `filter_points`, which finds every plane. Homographies of its planes and of samples of their
-    matches, refitted to the matches within the threshold, are compared by their distances in the second image, truncated at the
-    threshold. A match counts by its probability.
+    It is a view of the estimate of `filter_points`, which finds every plane. Candidates are the homographies of its strongest planes
+    and of samples of their matches, refitted to the matches within the threshold. The one with the lowest squared distances in the
+    second image, truncated at the threshold, is returned. A match counts by its probability.
 
     Parameters
     ----------
@@ -78,8 +78,9 @@ def find_homography(
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2 ~ H x1 with H[2, 2] = 1 (of unit norm in the rare case that H[2, 2] is 0); None if there is no plane. Of fewer than 8
-        distinct matches it is the one through the best sample of four, without a test.
+        x2 ~ H x1 with H[2, 2] = 1 (of unit norm in the rare case that H[2, 2] is 0). None if there is no model. With fewer than 10
+        distinct matches all samples of four are tried if nothing has evidence, and the best one is returned without a test against
+        chance, unless its inliers lie on both sides of its horizon.
     mask : ndarray of uint8, shape (n, 1)
         1 for every match within the threshold of `model`. All 0 without a model.
 
@@ -122,9 +123,9 @@ def find_fundamental_matrix(
 ) -> Found:
     """Estimate one fundamental matrix; replaces ``cv2.findFundamentalMat``.
 
-    It is a view of the estimate of `filter_points`: the likeliest matrix among the estimate's models and samples of its matches,
-    each match weighted by its probability. `FilterResult.motions` has every motion. If the scene is one plane, many matrices fit, and
-    one of them is returned.
+    It is a view of the estimate of `filter_points`. Candidates are its fundamental matrices and those of samples of its matches,
+    refitted to the matches within the threshold. The likeliest matrix is returned; a match counts by its probability.
+    `FilterResult.motions` has every motion. If the scene is one plane, many matrices fit, and one of them is returned.
 
     Parameters
     ----------
@@ -136,9 +137,9 @@ def find_fundamental_matrix(
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2^T F x1 = 0, of rank 2, scaled as by `find_homography`; always a single matrix. None if there is no model. A matrix does not
-        prove that the images share anything: about one in twenty sets of 25 to 120 random matches gets a matrix.
-        `FilterResult.evidence` shows the certainty.
+        x2^T F x1 = 0, of rank 2, scaled as by `find_homography`; always a single matrix. None if there is no model. With fewer than
+        10 distinct matches all samples of seven are tried if nothing has evidence. A matrix does not prove that the images share
+        anything: `FilterResult.evidence` measures that.
     mask : ndarray of uint8, shape (n, 1)
         As from `find_homography`.
 
@@ -193,7 +194,8 @@ def find_essential_matrix(
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2^T E x1 = 0 for rays, of unit norm; always a single matrix. None as from `find_fundamental_matrix`.
+        x2^T E x1 = 0 for rays, of unit norm; always a single matrix. None if there is no model. With fewer than 10 distinct matches
+        all samples of five are tried if nothing has evidence.
     mask : ndarray of uint8, shape (n, 1)
         As from `find_homography`.
 
