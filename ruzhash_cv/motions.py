@@ -241,10 +241,10 @@ def off_surface(scene: Models, n_tried: int, problem: Problem) -> Mask:
 
 
 def slipped(scene: Models, motion: int, rows: Rows, problem: Problem) -> bool:
-    """Return whether the matches of a motion off all surfaces, among some `rows`, repeat the texture of its largest plane.
+    """Return whether the matches of a motion off all surfaces, among some `rows`, repeat the texture of a dominant plane.
 
-    Repetitions lie among more matches of the plane, and slip both ways along the epipolar lines. Things before a plane are displaced
-    one way, and those around a plane that cuts through them outnumber it.
+    The plane holds more than half of the motion's matches. Repetitions lie among these, and slip both ways along the epipolar lines.
+    Things before a plane are displaced one way.
     """
     matches, _, families, parameters = problem
     members = np.flatnonzero((scene.owners == motion) & families.is_plane(scene))
@@ -254,7 +254,7 @@ def slipped(scene: Models, motion: int, rows: Rows, problem: Problem) -> bool:
     squared = families.squared_residuals(scene.take(np.array([motion])), matches.data[rows])[0]
     off[rows] = squared <= reach**2
     on = held[plane] & ~off
-    if not 1 < np.count_nonzero(off) <= np.count_nonzero(on):
+    if np.count_nonzero(off) < 2 or 2 * np.count_nonzero(on) <= np.count_nonzero(held.any(axis=0) | off):
         return False
     first, second = homogeneous(matches.data[off]).reshape(2, 3, -1).swapaxes(1, 2)
     epipole = np.linalg.svd(scene.matrices[motion].reshape(3, 3).T)[2][-1]

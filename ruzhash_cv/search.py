@@ -81,10 +81,11 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
         decoys = decoys_of_unexplained(matches, unexplained, parameters, rng)
         scores = score(tried.columns, structures, decoys, problem, rng)
         before, explained = explained, float(structures.support.sum())
-        if converged(structures, unexplained, scores, problem, first_only) or (
-            round_number > 0
-            and (hopeless(explained, unexplained, scores, problem) or settled(explained, before, problem))
-        ):
+        if converged(structures, unexplained, scores, problem, first_only):
+            break
+        if round_number > 0 and settled(explained, before, problem):
+            break
+        if round_number > 1 and hopeless(explained, unexplained, scores, problem):
             break
         leading = scores.of_matches
     return structures, scores, tried
