@@ -23,7 +23,7 @@ _N_POSED = 6
 #: Steps of the fit of a rotation.
 _N_STEPS = 6
 #: Reach of a likelihood, in noise scales of the motion, and the least one, in units. Precise matches decide between poses.
-_REACH, _LEAST_REACH = 1.5, 0.1
+_REACH, _LEAST_REACH = 2.0, 0.1
 _SEED = 0
 #: A match is as probable as this at least if it scores as few decoys do: of a plane's two poses the few matches off it decide.
 _LEAST_PROBABILITY = 0.5

@@ -71,10 +71,10 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 13_289,
-    "core": 5_389,
+    "package": 13_292,
+    "core": 5_390,
     "tests": 14_501,
-    "benchmarks": 7_522,
+    "benchmarks": 7_526,
     "tests of benchmarks": 1_304,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
