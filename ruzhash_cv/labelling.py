@@ -4,14 +4,15 @@ A mismatch may lie anywhere, or crowd around a structure, as repeated corners an
 structure, a its residual across the epipolar lines of the motion that the structure belongs to, and s, w the noise scales of the motion
 and of the structure, the densities are
 
-    match of a motion's surface   N(a; s^2) N(b; w^2), b^2 = r^2 - a^2: across the epipolar line by noise, along it by relief
+    match of a motion's surface   N(a; s^2) N(b; w^2), b^2 = r^2 - a^2: across the epipolar line by noise, along it by w
+                                  or by `relief_scale`
     match of another structure    N(r; w^2 I_c), c the coordinates of the second point that the structure predicts
     mismatch around a structure   N(r; v^2 I_c)
     mismatch anywhere             as many as decoys within the widest v
 
-Scales are w and 3 w for matches, v and 3 v for mismatches. v is 9 times the geometric mean of w and s, and at least the widest noise
-scale, because repeated corners and edges are some pixels apart, however precise the keypoints are. EM estimates the shares of all of
-these among the matches (Dempster, Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977), and
+Scales are s, w and 3 s, 3 w for matches, v and 3 v for mismatches. v is 9 times the geometric mean of w and s, and at least the widest
+noise scale, because repeated corners and edges are some pixels apart, however precise the keypoints are. EM estimates the shares of all
+of these among the matches (Dempster, Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977), and
 Bayes' rule the probability of each for a match.
 
 A line leaves a coordinate of the second point unchecked. So matches off all surfaces belong to a motion only if they have evidence

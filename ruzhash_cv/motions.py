@@ -7,10 +7,14 @@ Candidates are matrices of
     samples of as many matches as the solver takes, drawn as often from a small surface as from a large one,
     and those that the search selected.
 
-A plane is a motion by itself, because nothing else is seen or the camera only turned, unless the matches off it are displaced towards
-one epipole. Mismatches crowd around a plane in any direction: of those a distance d off, 2 / pi asin(sqrt 2 r / d) come within r
-(Sampson) of an epipolar line. A motion holds the surfaces whose matches it fits about as well as any matrix does. The matches of a
-weaker motion are each other's neighbours: among those of a stronger one they are mismatches or noise.
+A plane is a motion by itself, because nothing else is seen or the camera only turned, unless a matrix has evidence beside it: matches
+off the plane that are displaced towards one epipole, and relief of the plane along the epipolar lines. Both pay for the candidates
+tried, and together for the numbers of the matrix, `motion_cost`. Mismatches crowd around a plane in any direction: among those at a
+distance d, a share 2 / pi asin(sqrt 2 r / d) comes within r (Sampson) of an epipolar line.
+
+A motion holds the surfaces whose matches it fits about as well as any matrix does. The matches of a weaker motion are each other's
+neighbours: among those of a stronger one they are mismatches or noise. Matches off all surfaces belong to a motion only if they are
+evidence together, `off_surface`, and do not repeat the texture of a dominant plane, `slipped`.
 """
 
 from __future__ import annotations
@@ -186,9 +190,10 @@ def with_evidence(
 ) -> Models:
     """Return motions with evidences and tolerances, from some `rows` of the matches, with `labels` (n,) of surfaces.
 
-    The evidence of a motion that holds a plane is computed from the matches off the strongest one, for the number of candidates made
-    here, the second of the `counts`. Without a plane it is computed from the matches of no plane, for the models of the search as well,
-    the first of the `counts`. All these matches have equal weights then, because their scores follow from the same models.
+    The evidence of a motion that holds a plane is computed from the matches off the strongest one and from the relief of this, for the
+    number of candidates made here, the second of the `counts`. It must exceed `motion_cost`. Without a plane it is computed from the
+    matches of no plane, for the models of the search as well, the first of the `counts`. All these matches have equal weights then,
+    because their scores follow from the same models.
     """
     n_searched, n_tried = counts
     matches, _, families, parameters = problem
@@ -314,7 +319,7 @@ def motion_evidence(
 
 
 def with_best_matrices(scene: Models, probabilities: Array, problem: Problem, rng: np.random.Generator) -> Models:
-    """Return the scene with the matrix of each rigid motion that has the least squares truncated at its tolerance.
+    """Return the scene with the best matrix of each rigid motion: the likeliest of those that hold nearly as many matches as any.
 
     A match counts by its probability (n, k) of each model.
     """

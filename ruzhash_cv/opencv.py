@@ -302,7 +302,7 @@ def _find(
 def find_matrix(
     kind: Model, matches: MatchSet, threshold: float, parameters: Parameters, rng: np.random.Generator
 ) -> Array | None:
-    """Return the likeliest matrix (3, 3) of pixels, each match counted by its probability; None if nothing is found."""
+    """Return the best matrix (3, 3) of pixels, each match counted by its probability; None if nothing is found."""
     families = families_of("homography" if kind == "homography" else "auto", matches.calibrated or None)
     family_id = len(families) - 1
     # Squares must not overflow.

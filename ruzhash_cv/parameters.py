@@ -27,11 +27,13 @@ class Parameters:
     """
 
     unit: float = _number(3.0, "pixels; noise scales, radii, duplicates and one-to-one constraints are multiples of it")
-    max_searched: int = _number(1024, "matches that models are searched in; more are only scored")
+    max_searched: int = _number(1024, "matches that models are searched in; more are scored, and fitted at the end")
 
-    plane_samples: int = _number(400, "samples of homographies in the first round")
+    plane_samples: int = _number(
+        400, "samples of homographies in the first round; candidates of a motion from planes; half: of its planes"
+    )
     motion_samples: int = _number(
-        48, "samples of fundamental matrices in their first round; also those of a plane and two matches off it"
+        48, "samples of fundamental matrices in their first round, and of every motion looked for"
     )
     last_samples: int = _number(64, "samples of a motion's matches that its last matrix is chosen among")
     n_refits: int = _number(16, "models of a family refitted in each round, for each proposal")
@@ -89,7 +91,10 @@ class Parameters:
         "a repetition with fewer matches than this share of the stronger structures need not compete for keypoints",
         "share",
     )
-    exact_noise: float = _number(1.0 / 15.0, "noise, in units, below which two matrices fit a surface equally well")
+    exact_noise: float = _number(
+        1.0 / 15.0,
+        "noise, in units, below which two matrices fit a surface equally well; least noise of a motion's planes",
+    )
     held_ratio: float = _number(
         1.4, "noise that the matches of a surface may have in a motion, as a multiple of the least"
     )

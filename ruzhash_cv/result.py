@@ -62,7 +62,7 @@ class Motion(Record):
     planes : tuple of Plane
         The planes that move with it, that of most matches first. Empty if its kind is ``"homography"``.
     stationary : bool
-        Its matches are static while others moved: a watermark, a time stamp, a border, the bonnet of the car.
+        Its matches are static while others moved, or are fewer than half of all: a watermark, a border, the bonnet of a car.
     fundamental : ndarray of float64, shape (3, 3), or None
         Fundamental matrix of pixels of a rigid motion, known cameras or not; None for a homography.
     """

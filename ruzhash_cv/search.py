@@ -2,6 +2,8 @@
 
 samples -> models -> preferences, weighed against decoys -> structures by evidence -> RuzHash forest -> scores
         -> unexplained matches that score best are sampled in the next round
+
+It ends early if nothing has evidence and scores are chance, or if a round explains little more than the one before.
 """
 
 from __future__ import annotations
@@ -154,12 +156,12 @@ def converged(structures: Models, unexplained: Array, scores: Scores, problem: P
 
 
 def hopeless(explained: float, unexplained: Array, scores: Scores, problem: Problem) -> bool:
-    """Return whether nothing has evidence, and the forest tells the matches from decoys little better than chance does."""
+    """Return whether nothing has evidence, and matches score little better than decoys."""
     return explained == 0.0 and surplus(unexplained, scores, problem) < problem.parameters.hopeless_surplus
 
 
 def settled(explained: float, before: float, problem: Problem) -> bool:
-    """Return whether the structures explain a good share of the matches, and hardly more than a round earlier."""
+    """Return whether the structures explain a good share of the matches, and little more than a round earlier."""
     total, parameters = float(problem.matches.weights.sum()), problem.parameters
     return explained > parameters.settled_share * total and explained - before <= parameters.settled_gain * explained
 
