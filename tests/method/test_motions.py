@@ -14,12 +14,12 @@ from two_views import plane
 
 from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
 from ruzhash_cv.filtering import families_of
+from ruzhash_cv.method.motions import owners_of_planes
+from ruzhash_cv.method.parameters import PARAMETERS
+from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models import FundamentalMatrices, sampson_distance
 from ruzhash_cv.models.base import Models
 from ruzhash_cv.models.distances import FAMILIES
-from ruzhash_cv.motions import owners_of_planes
-from ruzhash_cv.parameters import PARAMETERS
-from ruzhash_cv.sampling import Problem
 
 Array = np.ndarray
 three_seeds = pytest.mark.parametrize("seed", range(3))
