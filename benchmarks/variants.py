@@ -15,19 +15,19 @@ from geometry import Points
 from numpy.typing import NDArray
 
 from ruzhash_cv import FilterResult, filtering
-from ruzhash_cv.competition import drop_repetitions
-from ruzhash_cv.estimate import overlapped
 from ruzhash_cv.filtering import Options, families_of
-from ruzhash_cv.fits import refit
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.labelling import probabilities_of
-from ruzhash_cv.matches import match_weights
-from ruzhash_cv.motions import find_motions, with_best_matrices
-from ruzhash_cv.parameters import PARAMETERS
-from ruzhash_cv.preferences import as_rows, embed, significance
-from ruzhash_cv.sampling import decoys_of_matches, decoys_of_unexplained, draw_samples
-from ruzhash_cv.scoring import Scores, score
-from ruzhash_cv.search import proposal_weights
+from ruzhash_cv.method.competition import drop_repetitions
+from ruzhash_cv.method.estimate import overlapped
+from ruzhash_cv.method.fits import refit
+from ruzhash_cv.method.law import probabilities_of
+from ruzhash_cv.method.matches import match_weights
+from ruzhash_cv.method.motions import find_motions, with_best_matrices
+from ruzhash_cv.method.parameters import PARAMETERS
+from ruzhash_cv.method.preferences import as_rows, embed, significance
+from ruzhash_cv.method.sampling import decoys_of_matches, decoys_of_unexplained, draw_samples
+from ruzhash_cv.method.scores import Scores, score
+from ruzhash_cv.method.search import proposal_weights
 
 DEFAULT = "default"
 FACTORS = {"halved": 0.5, "doubled": 2.0}

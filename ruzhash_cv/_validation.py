@@ -10,17 +10,22 @@ import os
 from collections.abc import Sequence
 from datetime import date, timedelta
 from numbers import Integral, Real
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._arrays import Array, Mask
+
+if TYPE_CHECKING:  # an import of .1 s
+    from scipy import sparse
 
 P = ParamSpec("P")
 T = TypeVar("T")
 RNG: TypeAlias = int | np.integer[Any] | np.random.Generator | None
+#: Rows of preferences (n, m), dense or sparse.
+Preferences: TypeAlias = "ArrayLike | sparse.sparray | sparse.spmatrix"
 _LARGEST_INT = 2**31 - 1
 #: Pixels; anything larger is no coordinate, and beyond it a fundamental matrix of doubles is not exact to a pixel.
 LARGEST_COORDINATE = 1e9
@@ -154,6 +159,18 @@ def as_matrix(value: Any, name: str) -> Array:
             f"`{name}` must be finite and have an inverse, of a size from 1e-100 to 1e100, got {matrix.tolist()}"
         )
     return matrix
+
+
+def as_preferences(preferences: Any, name: str = "preferences") -> NDArray[np.float32]:
+    """Return preferences as dense rows, after checking that they lie in [0, 1]."""
+    table = as_array(preferences.toarray() if hasattr(preferences, "toarray") else preferences, name, "(n, m)")
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
+        raise ValueError(f"`{name}` must be a numeric array of shape (n, m), got {table.dtype} {table.shape}")
+    if table.size and not (table.min() >= 0 and table.max() <= 1):
+        raise ValueError(f"`{name}` must lie in [0, 1], got values from {table.min()} to {table.max()}")
+    with np.errstate(under="ignore"):
+        # An array that cannot be written is another type to a kernel.
+        return np.require(table, np.float32, ["C", "W"])
 
 
 def as_mask(value: Any, name: str, n: int) -> Mask:

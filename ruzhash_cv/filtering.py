@@ -23,13 +23,13 @@ from ruzhash_cv._validation import (
 )
 from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
 from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, look_up
-from ruzhash_cv.estimate import Estimate, estimate
-from ruzhash_cv.labelling import Labels, is_overlay, label
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.estimate import Estimate, estimate
+from ruzhash_cv.method.law import Labels, is_overlay, label
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.motions import fundamental_matrix
+from ruzhash_cv.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.models.base import CheckedFamily, Families, Models, TwoViewFamily
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
-from ruzhash_cv.motions import fundamental_matrix
-from ruzhash_cv.parameters import PARAMETERS, Parameters
 from ruzhash_cv.reasons import MIN_MATCHES, why_nothing, why_nothing_is_kept, why_too_few
 from ruzhash_cv.result import FilterResult, Motion, Plane
 

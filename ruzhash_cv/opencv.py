@@ -14,14 +14,14 @@ from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, check_real
 from ruzhash_cv.cameras import Camera, Sight, as_seen
-from ruzhash_cv.estimate import Estimate, estimate
 from ruzhash_cv.filtering import Model, families_of
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.estimate import Estimate, estimate
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.motions import likeliest_matrix, refined_samples
+from ruzhash_cv.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.models.linear import homogeneous
-from ruzhash_cv.motions import likeliest_matrix, refined_samples
-from ruzhash_cv.parameters import PARAMETERS, Parameters
 from ruzhash_cv.reasons import MIN_MATCHES
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.

@@ -10,13 +10,13 @@ import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Record, Rows
 from ruzhash_cv.cameras import Camera, Sight
-from ruzhash_cv.estimate import Estimate
-from ruzhash_cv.fits import refine
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.estimate import Estimate
+from ruzhash_cv.method.fits import refine
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.motions import log_likelihoods, refined_samples
+from ruzhash_cv.method.sampling import drawn_alike
 from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
 from ruzhash_cv.models.linear import directions
-from ruzhash_cv.motions import log_likelihoods, refined_samples
-from ruzhash_cv.sampling import drawn_alike
 
 #: Essential matrices, the likeliest ones, whose poses are compared.
 _N_POSED = 6

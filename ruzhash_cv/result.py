@@ -13,7 +13,7 @@ from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import check_int
 from ruzhash_cv.cameras import as_both_cameras
-from ruzhash_cv.estimate import Estimate
+from ruzhash_cv.method.estimate import Estimate
 from ruzhash_cv.pose import CameraPose, pose_of_motion
 
 

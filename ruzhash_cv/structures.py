@@ -16,14 +16,14 @@ from numpy.typing import ArrayLike
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import LARGEST_LENGTH, RNG, as_generator, as_reals, check_real
-from ruzhash_cv.evidence import select
-from ruzhash_cv.fits import refine_structures
-from ruzhash_cv.matches import Frame, MatchSet, match_weights
+from ruzhash_cv.method.evidence import select
+from ruzhash_cv.method.fits import refine_structures
+from ruzhash_cv.method.matches import Frame, MatchSet, match_weights
+from ruzhash_cv.method.parameters import PARAMETERS, Parameters
+from ruzhash_cv.method.sampling import Problem
+from ruzhash_cv.method.scores import Scores, score
+from ruzhash_cv.method.search import Tried, proposal_weights, samples_wanted
 from ruzhash_cv.models.base import CheckedFamily, Families, ModelFamily, Models, TwoViewFamily
-from ruzhash_cv.parameters import PARAMETERS, Parameters
-from ruzhash_cv.sampling import Problem
-from ruzhash_cv.scoring import Scores, score
-from ruzhash_cv.search import Tried, proposal_weights, samples_wanted
 
 #: A model of points is sampled as often as a plane of matches, and its noise is known as badly as that of planes.
 POINT_PARAMETERS = replace(
@@ -218,7 +218,7 @@ def _find(
 
 
 def _search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores]:
-    """Return structures of searched points, and scores, as `search.search` does.
+    """Return structures of searched points, and scores, as `method.search.search` does.
 
     All rounds are drawn: one more costs little, and small structures are found late.
     """

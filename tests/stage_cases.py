@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv.matches import Frame, MatchSet
-from ruzhash_cv.parameters import PARAMETERS
+from ruzhash_cv.method.matches import Frame, MatchSet
+from ruzhash_cv.method.parameters import PARAMETERS
 
 Array = np.ndarray
 

@@ -15,23 +15,11 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 # A room, a module or a folder, may import from the rooms before it and from the foundation (names with a leading underscore).
 # A new room has to be given its place.
 ORDER = (
-    "parameters",
     "cameras",
     "correspondences",
-    "matches",
     "models",
-    "sampling",
-    "preferences",
     "forests",
-    "fits",
-    "evidence",
-    "scoring",
-    "competition",
-    "search",
-    "labelling",
-    "motions",
-    "surfaces",
-    "estimate",
+    "method",
     "pose",
     "printing",
     "reasons",
@@ -49,6 +37,22 @@ ORDER = (
     "pipelines",
     "cli",
     "__main__",
+)
+# Within the room of the method: each stage may import those before it.
+STAGES = (
+    "parameters",
+    "matches",
+    "sampling",
+    "preferences",
+    "fits",
+    "evidence",
+    "scores",
+    "competition",
+    "search",
+    "law",
+    "motions",
+    "surfaces",
+    "estimate",
 )
 # Within the room of models: each of these knows those before it at most.
 FAMILIES = (
@@ -189,6 +193,14 @@ def test_families_know_nothing_of_each_other_but_what_they_share(parsed: dict[st
             assert here == "distances" or not {"planes", "epipolar"} & set(known), module
 
 
+def test_stages_know_those_before_them(parsed: dict[str, ast.Module]) -> None:
+    stages = {module.rpartition(".")[2]: others for module, others in graph(parsed).items() if room(module) == "method"}
+    assert stages.keys() == {"method", *STAGES}
+    for here, others in stages.items():
+        known = {other.removeprefix(f"{PACKAGE}.method.") for other in others if room(other) == "method"}
+        assert known <= set(STAGES[: STAGES.index(here)] if here in STAGES else ()), here
+
+
 def test_the_core_imports_nothing_of_the_paper(parsed: dict[str, ast.Module]) -> None:
     """`warmup` compiles the kernels of the paper's forests too, and scikit-learn's users may choose one of these."""
     users = {room(module) for module, others in graph(parsed).items() if "paper" in map(room, others)}
@@ -237,6 +249,6 @@ def test_heavy_libraries_are_imported_where_they_are_used(parsed: dict[str, ast.
     ],
 )
 def test_an_import_against_the_order_is_found_in_any_form(tmp_path: Path, source: str) -> None:
-    for name, text in {"__init__": "", "sampling": source, "forests": ""}.items():
+    for name, text in {"__init__": "", "models": source, "forests": ""}.items():
         (tmp_path / f"{name}.py").write_text(text)
     assert len(against_the_order(modules(tmp_path))) == 1

@@ -12,7 +12,7 @@ import pytest
 
 import ruzhash_cv
 from ruzhash_cv import datasets, models, paper, pipelines, sklearn
-from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.pipelines import colmap, hloc
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 from two_views import MAKE, random_fundamental_matrices, random_homographies
 
-from ruzhash_cv import motions, warmup  # imports every module with kernels
+from ruzhash_cv import warmup  # imports every module with kernels
 from ruzhash_cv._kernels import KERNELS, below, draw_key, mix, uniform
 from ruzhash_cv.forests.isolation import draw_rows
-from ruzhash_cv.labelling import _probability_kernel, _share_kernel, densities
+from ruzhash_cv.method import motions
+from ruzhash_cv.method.law import _probability_kernel, _share_kernel, densities
 from ruzhash_cv.models.distances import FAMILIES as PIXELS
 from ruzhash_cv.models.epipolar import _DAMPING, EssentialMatrices, as_essential
 from ruzhash_cv.models.five_points import _roots_of
@@ -283,7 +284,7 @@ TABLE = (
         rtol=1e-12,
     ),
     Row(
-        "labelling._density_kernel labelling._share_kernel labelling._probability_kernel",
+        "method.law._density_kernel method.law._share_kernel method.law._probability_kernel",
         mixture,
         probabilities_of,
         naive_probabilities,
@@ -291,7 +292,7 @@ TABLE = (
         atol=1e-300,
     ),
     Row(
-        "motions._likelihood_kernel",
+        "method.motions._likelihood_kernel",
         lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n) * (rng.random(n) < 0.9)),
         lambda squared, weights: motions.log_likelihoods(squared, weights, 9.0, 2),
         lambda squared, weights: np.array(

@@ -16,7 +16,7 @@ from two_views import one_window_off
 from variants import DEFAULT, NUMBERS, RULES, all_variants, run
 
 from ruzhash_cv import FilterResult, filter_points
-from ruzhash_cv.parameters import Parameters
+from ruzhash_cv.method.parameters import Parameters
 
 
 @cache

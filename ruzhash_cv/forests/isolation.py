@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import below, jit, mix, uninterrupted
-from ruzhash_cv._validation import RNG, as_generator, check_int, check_n_jobs
-from ruzhash_cv.preferences import Preferences
+from ruzhash_cv._validation import RNG, Preferences, as_generator, check_int, check_n_jobs
 
 Forest = TypeVar("Forest", bound="PreferenceForest")
 T = TypeVar("T")

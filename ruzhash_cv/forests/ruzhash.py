@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit, mix, uninterrupted
-from ruzhash_cv._validation import RNG, as_generator, check_int
+from ruzhash_cv._validation import RNG, Preferences, as_generator, as_preferences, check_int
 from ruzhash_cv.forests.isolation import (
     BEGIN,
     BRANCH,
@@ -35,7 +35,6 @@ from ruzhash_cv.forests.isolation import (
     start_tree,
     workspace,
 )
-from ruzhash_cv.preferences import Preferences, as_preferences
 
 #: Hash of a row that has no component above its threshold.
 SINK = -1

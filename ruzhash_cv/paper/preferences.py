@@ -14,9 +14,8 @@ from scipy.spatial.distance import cdist
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import uninterrupted
-from ruzhash_cv._validation import RNG, as_generator, as_reals, check_int, check_real
+from ruzhash_cv._validation import RNG, Preferences, as_generator, as_preferences, as_reals, check_int, check_real
 from ruzhash_cv.models.base import ModelFamily
-from ruzhash_cv.preferences import Preferences, as_preferences
 
 _DRAWS_PER_MODEL = 20
 _RESIDUALS_AT_ONCE = 4_000_000

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._kernels import below, jit, mix
-from ruzhash_cv._validation import as_reals, check_choice
+from ruzhash_cv._validation import as_preferences, as_reals, check_choice
 from ruzhash_cv.forests.isolation import (
     BEGIN,
     BRANCH,
@@ -31,7 +31,6 @@ from ruzhash_cv.forests.isolation import (
     start_tree,
     workspace,
 )
-from ruzhash_cv.preferences import as_preferences
 
 METRICS = ("tanimoto", "ruzicka", "jaccard", "precomputed")
 _TANIMOTO, _PRECOMPUTED = 0, 3

@@ -14,7 +14,7 @@ from paper.algebraic import AlgebraicFundamentalMatrices, AlgebraicHomographies
 from paper.problems import AlgebraicCircles, normalise_pairs
 from two_views import motion, plane
 
-from ruzhash_cv.matches import Frame
+from ruzhash_cv.method.matches import Frame
 from ruzhash_cv.models import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily, TwoViewFamily
 from ruzhash_cv.models.base import Families, Models
 

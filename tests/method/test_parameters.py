@@ -17,14 +17,17 @@ from two_views import beside, motion, one_window_off, plane, shifted_along_lines
 
 from ruzhash_cv import FilterResult
 from ruzhash_cv.filtering import Options, families_of, run
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.opencv import find_matrix
-from ruzhash_cv.parameters import PARAMETERS, Parameters
 
 FIELDS = {field.name: field for field in fields(Parameters) if field.metadata}
 STAGES = (
-    "matches", "sampling", "preferences", "fits", "evidence", "scoring", "competition", "search", "labelling", "motions",
-    "surfaces", "estimate", "pose", "filtering", "opencv",
+    *(f"method.{name}" for name in (
+        "matches", "sampling", "preferences", "fits", "evidence", "scores", "competition", "search", "law", "motions", "surfaces",
+        "estimate",
+    )),
+    "pose", "filtering", "opencv",
 )  # fmt: skip
 #: What is no tuned number: guards against overflow and rounding, sizes that follow from algebra, codes, and what costs only time.
 NOT_TUNED = {
@@ -35,7 +38,7 @@ NOT_TUNED = {
     "_FEW", "_ONE", "_TWO", "_NOTHING", "_ZERO", "ROBUST_METHODS", "THRESHOLD", "ESSENTIAL_THRESHOLD",
 }  # fmt: skip
 #: What is tuned, and stands in a module all the same: it should be among the parameters.
-NOT_YET_PARAMETERS = {"motions": {"_AS_MANY"}, "surfaces": {"_N_NEAR"}}
+NOT_YET_PARAMETERS = {"method.motions": {"_AS_MANY"}, "method.surfaces": {"_N_NEAR"}}
 
 
 def strips() -> np.ndarray:

@@ -13,10 +13,10 @@ from stage_cases import in_pixels
 from two_views import MAKE, H, beside, motion, plane
 
 from ruzhash_cv import filter_points
-from ruzhash_cv.fits import noise_scales, refine, refit
+from ruzhash_cv.method.fits import noise_scales, refine, refit
+from ruzhash_cv.method.parameters import PARAMETERS
 from ruzhash_cv.models import FundamentalMatrices, Homographies, TwoViewFamily, transfer_error
 from ruzhash_cv.models.weighting import TUKEY, Law, reweighted, student
-from ruzhash_cv.parameters import PARAMETERS
 from ruzhash_cv.printing import table
 
 BOTH = Homographies(), FundamentalMatrices()

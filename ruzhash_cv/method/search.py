@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, Array, Rows
-from ruzhash_cv.evidence import candidates, extract, meaningful, select, strongest_first
-from ruzhash_cv.fits import refits
+from ruzhash_cv.method.evidence import candidates, extract, meaningful, select, strongest_first
+from ruzhash_cv.method.fits import refits
+from ruzhash_cv.method.parameters import Parameters
+from ruzhash_cv.method.preferences import greedy_cover, weigh
+from ruzhash_cv.method.sampling import Problem, decoys_of_unexplained, draw_samples
+from ruzhash_cv.method.scores import Scores, score
 from ruzhash_cv.models.base import Models
-from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.preferences import greedy_cover, weigh
-from ruzhash_cv.sampling import Problem, decoys_of_unexplained, draw_samples
-from ruzhash_cv.scoring import Scores, score
 
 
 @dataclass

@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.fits import refit
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.fits import refit
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.parameters import Parameters
+from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models.base import Families, Models
-from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.sampling import Problem
 
 #: A guard: no more structures are looked for.
 MAX_STRUCTURES = 32

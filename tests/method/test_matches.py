@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruzhash_cv._validation import LARGEST_COORDINATE
-from ruzhash_cv.matches import (
+from ruzhash_cv.method.matches import (
     Frame,
     MatchSet,
     _follow_leaders,

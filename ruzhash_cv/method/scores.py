@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.preferences import as_rows, embed, expected_preference, significance
+from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models.base import Models
-from ruzhash_cv.preferences import as_rows, embed, expected_preference, significance
-from ruzhash_cv.sampling import Problem
 
 #: The group of decoys: no correspondence's.
 _NO_GROUP = -2

@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.competition import drop_repetitions, scored_without
-from ruzhash_cv.evidence import held_by
-from ruzhash_cv.fits import refine, refine_structures
-from ruzhash_cv.labelling import probabilities_of, tail_shares
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.competition import drop_repetitions, scored_without
+from ruzhash_cv.method.evidence import held_by
+from ruzhash_cv.method.fits import refine, refine_structures
+from ruzhash_cv.method.law import probabilities_of, tail_shares
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.motions import off_surface, ranked_weights, with_best_matrices, with_motions
+from ruzhash_cv.method.parameters import Parameters
+from ruzhash_cv.method.sampling import Problem, decoys_of_matches, decoys_of_unexplained
+from ruzhash_cv.method.scores import score
+from ruzhash_cv.method.search import Tried, search
+from ruzhash_cv.method.surfaces import with_surfaces
 from ruzhash_cv.models.base import Families, Models
-from ruzhash_cv.motions import off_surface, ranked_weights, with_best_matrices, with_motions
-from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.sampling import Problem, decoys_of_matches, decoys_of_unexplained
-from ruzhash_cv.scoring import score
-from ruzhash_cv.search import Tried, search
-from ruzhash_cv.surfaces import with_surfaces
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.parameters import Parameters
+from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models.base import Families, Models
-from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.sampling import Problem
 
 #: More probable than not: what a kept match is at least. Single precision tells it from 1/2, too.
 MORE_THAN_HALF = 0.5 + 2.0**-20

@@ -26,14 +26,14 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.competition import interleaved
-from ruzhash_cv.evidence import candidates, count_weights, evidence, held_by, rules_of
-from ruzhash_cv.fits import noise_scales, refine
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.competition import interleaved
+from ruzhash_cv.method.evidence import candidates, count_weights, evidence, held_by, rules_of
+from ruzhash_cv.method.fits import noise_scales, refine
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.parameters import Parameters
+from ruzhash_cv.method.sampling import Problem, draw_samples
 from ruzhash_cv.models.base import Families, Models, MotionFamily, TwoViewFamily
 from ruzhash_cv.models.linear import homogeneous
-from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.sampling import Problem, draw_samples
 
 #: A guard: no more motions are looked for.
 MAX_MOTIONS = 8

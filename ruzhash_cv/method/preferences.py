@@ -7,23 +7,16 @@ ICIAP 2023.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._kernels import jit
-from ruzhash_cv._validation import as_array
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.models.base import TwoViewFamily
-from ruzhash_cv.parameters import Parameters
-
-if TYPE_CHECKING:  # an import of .1 s
-    from scipy import sparse
-
-#: Rows of preferences (n, m), dense or sparse.
-Preferences: TypeAlias = "ArrayLike | sparse.sparray | sparse.spmatrix"
 
 #: Numbers in a vector of the processor; rows of a forest are a multiple of it wide.
 _WIDTH = 8
@@ -123,18 +116,6 @@ def as_rows(agreement: NDArray[np.float32], largest: float, saturation: float) -
     rows = np.zeros((n, -(-m // _WIDTH) * _WIDTH), np.float32)
     np.negative(np.expm1(passing, out=passing).T, out=rows[:, :m])
     return rows
-
-
-def as_preferences(preferences: Any, name: str = "preferences") -> NDArray[np.float32]:
-    """Return preferences as dense rows, after checking that they lie in [0, 1]."""
-    table = as_array(preferences.toarray() if hasattr(preferences, "toarray") else preferences, name, "(n, m)")
-    if table.ndim != 2 or table.dtype.kind not in "fiub":
-        raise ValueError(f"`{name}` must be a numeric array of shape (n, m), got {table.dtype} {table.shape}")
-    if table.size and not (table.min() >= 0 and table.max() <= 1):
-        raise ValueError(f"`{name}` must lie in [0, 1], got values from {table.min()} to {table.max()}")
-    with np.errstate(under="ignore"):
-        # An array that cannot be written is another type to a kernel.
-        return np.require(table, np.float32, ["C", "W"])
 
 
 @jit

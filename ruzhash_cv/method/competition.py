@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.evidence import held_by
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.evidence import held_by
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.parameters import Parameters
+from ruzhash_cv.method.sampling import Problem, decoys_of_unexplained
+from ruzhash_cv.method.scores import Scores, score
 from ruzhash_cv.models.base import Models
-from ruzhash_cv.parameters import Parameters
-from ruzhash_cv.sampling import Problem, decoys_of_unexplained
-from ruzhash_cv.scoring import Scores, score
 
 #: A guard on the time: neighbours of which the first that is no duplicate is the nearest.
 _MOST_ASKED = 4

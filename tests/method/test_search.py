@@ -17,11 +17,11 @@ from stage_cases import matches_of, mismatches
 from two_views import motion, plane
 
 from ruzhash_cv import FilterResult, filter_points
-from ruzhash_cv.evidence import MAX_STRUCTURES
 from ruzhash_cv.filtering import Options, families_of, run
-from ruzhash_cv.parameters import PARAMETERS, Parameters
-from ruzhash_cv.sampling import REJECTIONS, Problem, decoys_of_matches
-from ruzhash_cv.search import Tried, best_first, search
+from ruzhash_cv.method.evidence import MAX_STRUCTURES
+from ruzhash_cv.method.parameters import PARAMETERS, Parameters
+from ruzhash_cv.method.sampling import REJECTIONS, Problem, decoys_of_matches
+from ruzhash_cv.method.search import Tried, best_first, search
 
 MODELS = "auto", "homography", "fundamental"
 each_model = pytest.mark.parametrize("model", MODELS)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.models.base import Families, Models, TwoViewFamily
 from ruzhash_cv.models.weighting import EXACT as EXACT
 from ruzhash_cv.models.weighting import TUKEY, student
 from ruzhash_cv.models.weighting import noise_scales as noise_scales
-from ruzhash_cv.parameters import Parameters
 
 #: No match is left out.
 _NOTHING = np.zeros((0, 0), bool)

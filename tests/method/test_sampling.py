@@ -17,8 +17,8 @@ from hypothesis.extra.numpy import arrays
 from stage_cases import matches_of, mismatches
 from two_views import H
 
-from ruzhash_cv.parameters import PARAMETERS
-from ruzhash_cv.sampling import (
+from ruzhash_cv.method.parameters import PARAMETERS
+from ruzhash_cv.method.sampling import (
     REJECTIONS,
     decoys_of_unexplained,
     draw_decoys,

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stage_cases import matches_of, mismatches
 
-from ruzhash_cv.parameters import PARAMETERS
-from ruzhash_cv.preferences import as_rows, embed, expected_preference, greedy_cover, significance
+from ruzhash_cv.method.parameters import PARAMETERS
+from ruzhash_cv.method.preferences import as_rows, embed, expected_preference, greedy_cover, significance
 
 LIMIT = PARAMETERS.preference_limit
 seeds = st.integers(0, 2**32)

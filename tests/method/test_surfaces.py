@@ -14,11 +14,11 @@ from rendering import draw_correspondences
 from ruzhash_cv import Camera, FilterResult, filter_points
 from ruzhash_cv.cameras import Sight
 from ruzhash_cv.filtering import families_of
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.parameters import PARAMETERS
+from ruzhash_cv.method.sampling import Problem, decoys_of_matches
+from ruzhash_cv.method.surfaces import PlaneEquations, planes_of_motion
 from ruzhash_cv.models import sampson_distance
-from ruzhash_cv.parameters import PARAMETERS
-from ruzhash_cv.sampling import Problem, decoys_of_matches
-from ruzhash_cv.surfaces import PlaneEquations, planes_of_motion
 
 Array = np.ndarray
 UNIT = PARAMETERS.unit

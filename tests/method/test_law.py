@@ -18,10 +18,10 @@ from two_views import plane
 
 from ruzhash_cv import FilterResult, filter_points
 from ruzhash_cv.filtering import families_of
-from ruzhash_cv.labelling import MORE_THAN_HALF, Labels, components_of, most_probable, probabilities_of, tail_shares
+from ruzhash_cv.method.law import MORE_THAN_HALF, Labels, components_of, most_probable, probabilities_of, tail_shares
+from ruzhash_cv.method.parameters import PARAMETERS
+from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models.base import Models
-from ruzhash_cv.parameters import PARAMETERS
-from ruzhash_cv.sampling import Problem
 
 MOVER = turned(-0.1, 0.05, 0.2), np.array([-0.3, 0.8, 0.1])
 RIGID = views(

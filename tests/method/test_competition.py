@@ -9,7 +9,7 @@ from result_rows import kinds
 from two_views import shifted_along_lines, two_planes
 
 from ruzhash_cv import FilterResult, filter_points
-from ruzhash_cv.competition import own_share
+from ruzhash_cv.method.competition import own_share
 
 
 def n_planes(result: FilterResult) -> int:

@@ -8,9 +8,9 @@ import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, POINT2, RAYS2, Array, Rows
 from ruzhash_cv._kernels import below, draw_key, jit, mix, uniform
-from ruzhash_cv.matches import MatchSet
+from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.models.base import Families, TwoViewFamily
-from ruzhash_cv.parameters import Parameters
 
 #: Up to so many distances are all looked at, which takes less time than a tree does; the result is the same.
 _FEW_DISTANCES = 1_500_000

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.fits import noise_scales
+from ruzhash_cv.method.fits import noise_scales
+from ruzhash_cv.method.motions import assign
+from ruzhash_cv.method.sampling import Problem, nearest_rows
 from ruzhash_cv.models.base import Models
 from ruzhash_cv.models.linear import has_rays, homogeneous, unit_norm
-from ruzhash_cv.motions import assign
-from ruzhash_cv.sampling import Problem, nearest_rows
 
 #: A guard: no more planes of a motion are looked for.
 MAX_PLANES = 12

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from stage_cases import in_pixels, mismatches
 
-from ruzhash_cv.evidence import candidates, count_weights, evidence, meaningful, radius_indices, rules_of
+from ruzhash_cv.method.evidence import candidates, count_weights, evidence, meaningful, radius_indices, rules_of
+from ruzhash_cv.method.parameters import PARAMETERS
+from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models import FundamentalMatrices, Homographies, TwoViewFamily
 from ruzhash_cv.models.base import Families, Models
-from ruzhash_cv.parameters import PARAMETERS
-from ruzhash_cv.sampling import Problem
 
 N_RADII, N_INDICES = PARAMETERS.n_radii, PARAMETERS.n_radius_indices
 BOTH = Homographies(), FundamentalMatrices()
