@@ -39,7 +39,7 @@ def find_repetitions(
         left = within[structure] & ~held
         if near_others[structure] or repeated.any():
             moved = held & ~within[:structure][stationary[:structure]].any(axis=0)
-            small = bool(left.sum() < parameters.small_share * moved.sum())
+            small = bool(planes[structure] and left.sum() < parameters.small_share * moved.sum())
             repeated[structure] = repeated_beside(matches, left, held, parameters, small=small).any()
         held |= left & ~repeated[structure]
     if repeated.any():
