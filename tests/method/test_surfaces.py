@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn_scenes import facade_scene, rigid_scene
-from naive import crossed
+from naive import apply, crossed
 from posed_views import CAMERA1, CAMERA2, FLOOR, POSE, SIDE, TURN, WALL, filtered, on_plane, views
 from rendering import draw_correspondences
 
@@ -110,6 +110,16 @@ def test_four_planes_of_a_scene_are_the_planes_of_its_motion(calibrated: bool, s
     assert len(motion.planes) >= 4
     own = [max(int((plane.mask & (drawn.labels == label)).sum()) for plane in motion.planes) for label in range(1, 5)]
     assert (np.array(own) > 0.85 * np.bincount(drawn.labels)[1:]).all()
+
+
+def test_planes_of_a_result_are_compatible_with_the_matrix_of_their_motion() -> None:
+    """They are fitted given the last matrix: a point and the one that a plane maps it to are on an epipolar line."""
+    for seed in range(4):
+        drawn = draw_correspondences(facade_scene(4, rng=seed), 300, mismatch_rate=0.3, noise=0.5, rng=seed)
+        (motion,) = filter_points(drawn.points1, drawn.points2).motions
+        for plane in motion.planes:
+            mapped = apply(plane.matrix, drawn.points1[plane.mask])
+            assert sampson_distance(drawn.points1[plane.mask], mapped, motion.matrix).max() < 1e-6
 
 
 SCENES: dict[str, Any] = {
