@@ -341,7 +341,8 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
     squared = squared_transfer(np.vstack(models), matches.coordinates)
     limit = reach * matches.frame.factors[1]
     costs = np.minimum(squared, limit**2) @ weights
-    return np.asarray(np.vstack(models)[costs.argmin()])
+    costs[_across_horizon(np.vstack(models), squared <= limit**2, matches.data)] = np.inf
+    return np.asarray(np.vstack(models)[costs.argmin()]) if np.isfinite(costs).any() else None
 
 
 def of_all_samples(matches: MatchSet, families: Families, family_id: int, reach: float) -> Array | None:

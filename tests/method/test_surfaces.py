@@ -166,7 +166,7 @@ def shares_kept(n_off: int) -> tuple[float, float]:
     ("n_off", "least"),
     [
         (15, 0.5),
-        pytest.param(30, 0.5, marks=pytest.mark.xfail(strict=True, reason="dropped as a repetition of the wall")),
+        (30, 0.5),
         (60, 0.95),
     ],
 )
