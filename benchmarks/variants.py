@@ -22,7 +22,7 @@ from ruzhash_cv.method.estimate import overlapped
 from ruzhash_cv.method.fits import refit
 from ruzhash_cv.method.law import probabilities_of
 from ruzhash_cv.method.matches import match_weights
-from ruzhash_cv.method.motions import find_motions, with_best_matrices
+from ruzhash_cv.method.motions import find_motions, owners_of_planes, with_best_matrices
 from ruzhash_cv.method.parameters import PARAMETERS
 from ruzhash_cv.method.preferences import as_rows, embed, significance
 from ruzhash_cv.method.sampling import decoys_of_matches, decoys_of_unexplained, draw_samples
@@ -51,6 +51,7 @@ ORIGINALS = {
             drop_repetitions,
             overlapped,
             find_motions,
+            owners_of_planes,
             with_best_matrices,
             probabilities_of,
         ),
@@ -201,6 +202,9 @@ RULES: dict[str, Variant] = {
         functions={"overlapped": lambda scene, surfaces, *_: np.zeros(len(surfaces), bool)}
     ),
     "motions: none but those that the search selects": Variant(functions={"find_motions": lambda *_: []}),
+    "motions: planes that none holds stay alone": Variant(
+        functions={"owners_of_planes": lambda scene, *_: scene.owners}
+    ),
     "motions: no likeliest matrix": Variant(functions={"with_best_matrices": lambda scene, *_: scene}),
     "labels: by distances from surfaces alone": Variant(functions={"probabilities_of": by_surfaces_alone}),
     "weights: one for each of several duplicates": Variant(

@@ -336,7 +336,27 @@ def with_best_matrices(scene: Models, probabilities: Array, problem: Problem, rn
         likelihoods = log_likelihoods(squared, weights, matches.unit, family.codimension)
         best = np.where(held >= _AS_MANY * held.max(), likelihoods, -np.inf).argmax()
         matrices[item], noise[item] = models[best], scales[best]
-    return replace(scene, matrices=matrices, noise=noise)
+    scene = replace(scene, matrices=matrices, noise=noise)
+    return replace(scene, owners=owners_of_planes(scene, probabilities, problem))
+
+
+def owners_of_planes(scene: Models, probabilities: Array, problem: Problem) -> Rows:
+    """Return the owners (k,) of a scene whose planes of no motion join the one that has their matches within its tolerance.
+
+    Some other matrix may fit the few matches of a plane so well that no motion holds it in comparison. `probabilities` (n, k) say which
+    matches belong to it.
+    """
+    matches, _, families, parameters = problem
+    owners, motions = scene.owners.copy(), np.flatnonzero(~families.is_plane(scene))
+    alone = families.is_plane(scene) & ~scene.stationary & (owners == np.arange(len(scene)))
+    if len(motions) > 0 and alone.any():
+        labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
+        squared = families.squared_residuals(scene.take(motions), matches.data)
+        least = np.maximum(scene.noise[motions], parameters.exact_noise * matches.unit)
+        for plane in np.unique(labels[np.append(alone, False)[labels]]).tolist():
+            ratios = noise_scales(squared[:, labels == plane], 1) / least
+            owners[plane] = motions[ratios.argmin()] if ratios.min() <= parameters.tolerance_scales else plane
+    return owners
 
 
 def likeliest_matrix(

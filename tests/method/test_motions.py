@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from posed_views import CAMERA1 as CAMERA
-from posed_views import CAMERA2, FLOOR, SIDE, TURN, WALL, filtered, on_plane, pose_error, seen, turned, views
-from stage_cases import mismatches
+from posed_views import CAMERA2, FLOOR, POSE, SIDE, TURN, WALL, filtered, on_plane, pose_error, seen, turned, views
+from stage_cases import in_pixels, mismatches
 from two_views import plane
 
 from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
+from ruzhash_cv.filtering import families_of
+from ruzhash_cv.method.motions import owners_of_planes
+from ruzhash_cv.method.parameters import PARAMETERS
+from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models import FundamentalMatrices, sampson_distance
+from ruzhash_cv.models.base import Models
 from ruzhash_cv.models.distances import FAMILIES
 
 Array = np.ndarray
@@ -238,6 +244,23 @@ def test_motions_and_poses_are_the_same_after_a_small_pickle() -> None:
     assert copy.camera_pose(CAMERA, CAMERA2) == result.camera_pose(CAMERA, CAMERA2)
     # Neither samples nor residuals: 17 doubles a match.
     assert len(pickled) < 10_000 + 8 * 17 * len(result.inlier_mask)
+
+
+@pytest.mark.parametrize(("off", "joins"), [(0.0, True), (0.8, True), (4.0, False)])
+def test_a_plane_of_no_motion_joins_the_one_that_has_its_matches_within_its_tolerance(off: float, joins: bool) -> None:
+    """Noise of .2 px: a plane .8 px off the lines may be bent by the lens, one 4 px off moves by itself."""
+    rng, families = np.random.default_rng(0), families_of("auto")
+    wall, floor = (np.hstack(views(on_plane(of, 80, rng), noise=0.2, seed=3)) for of in (WALL, FLOOR))
+    floor[:, 3] += off
+    matches, essential = in_pixels(np.vstack([wall, floor])), np.cross(np.eye(3), POSE[1]).T @ POSE[0]
+    F = np.linalg.inv(CAMERA2).T @ essential @ np.linalg.inv(CAMERA)
+    planes = families[0].fit(matches.data, np.repeat(np.eye(2), 80, axis=1))
+    rows = np.vstack([F.reshape(1, 9) / np.linalg.norm(F), planes])
+    columns = {"noise": np.full(3, 0.2), "stationary": np.zeros(3, bool), "owners": np.array([0, 0, 2])}
+    scene = replace(Models(rows, np.array([1, 0, 0], np.uint8)), **columns)
+    problem = Problem(matches, mismatches(100), families, PARAMETERS)
+    owners = owners_of_planes(scene, np.repeat(np.eye(3)[1:], 80, axis=0), problem)
+    assert owners.tolist() == [0, 0, 0 if joins else 2]
 
 
 # What did not move
