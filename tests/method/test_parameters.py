@@ -93,6 +93,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         hardly_off_a_plane(3),
         np.vstack([plane(300, 12.0, 2)[:40], mismatches(300, 2)]),
         found_in_parts(16),
+        two_planes(apart=False, n_weaker=60)[0],
     ))  # fmt: skip
 
 
