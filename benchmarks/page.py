@@ -80,7 +80,7 @@ COLUMNS = {
 }
 #: Rows of the README's table, and columns of the table by suite.
 ROWS = (
-    OURS, "sequential H PoseLib", "sequential H USAC_MAGSAC 12 px 100k", "F USAC_MAGSAC 100k", "H PoseLib", "AdaLAM",
+    OURS, "sequential H PoseLib", "sequential H USAC_MAGSAC 12 px 100k", "F USAC_MAGSAC 100k", "H PoseLib", "LPM",
 )  # fmt: skip
 #: Columns of the README's table after the milliseconds, and the suites they are means of.
 README_COLUMNS = {
