@@ -62,7 +62,7 @@ class Motion(Record):
     planes : tuple of Plane
         The planes that move with it, that of most matches first. Empty if its kind is ``"homography"``.
     stationary : bool
-        Its matches are static while others moved, or are fewer than half of all: a watermark, a border, the bonnet of a car.
+        An overlay, such as a watermark: its matches do not move, and another structure moves or they are fewer than half of all.
     fundamental : ndarray of float64, shape (3, 3), or None
         Fundamental matrix of pixels of a rigid motion, known cameras or not; None for a homography.
     """
@@ -141,7 +141,7 @@ class FilterResult(Record):
     def evidence(self) -> float:
         """How sure it is that the images share anything: the evidence of the strongest motion that is not stationary, 0 without one.
 
-        That is minus the logarithm of how many structures as strong are expected by chance. Hardly any pair of unrelated images reaches
+        That is minus the logarithm of how many structures as strong are expected by chance. Unrelated pairs rarely reach
         50, the cut of the commands; docs/benchmarks_geometry.md has the figures. A sum over motions would be worse: windows that two
         different buildings share make many small ones.
         """
@@ -149,14 +149,14 @@ class FilterResult(Record):
 
     @uninterrupted
     def camera_pose(self, camera1: Any = None, camera2: Any = None, motion: int = 0) -> CameraPose:
-        """Return the pose of the second camera as a motion sees it: x2 ~ R X + t for rays, where x1 ~ X.
+        """Return the pose of the second camera estimated from one motion: x2 ~ R X + t for rays, where x1 ~ X.
 
         Parameters
         ----------
         camera1, camera2 : Camera, array_like of shape (3, 3), or what else `Camera.of` takes; optional
             The two cameras, in the points' unit. None: those that `filter_points` was given.
         motion : int
-            Index into `motions`. Of one whose kind is ``"homography"`` the pose of a plane is one of two.
+            Index into `motions`. If its kind is ``"homography"``, two poses fit the plane, and the likelier one is returned.
 
         Returns
         -------
