@@ -331,16 +331,19 @@ def _motions(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float 
         for matrix, kind in zip(families.to_pixels(scene, matches.into), kinds, strict=True)
     ]
 
+    support = np.bincount(labels + 1, minlength=n + 1)[1:]
+
     def mask(items: list[int]) -> Mask:
         return _of_given(np.isin(labels, items), matches, False)
 
     motions = []
     for item in np.flatnonzero(scene.owners == np.arange(n)).tolist():
         members = np.flatnonzero(scene.owners == item).tolist()
+        # As many matches as a minimal sample fit a plane whatever they are: they stay with the motion alone.
         planes = [
             Plane(matrices[plane], mask([plane]), float(noise[plane]), float(tolerances[plane]))
             for plane in members
-            if plane != item
+            if plane != item and support[plane] > families.sample_sizes[scene.family_ids[plane]]
         ]
         motions.append(
             Motion(

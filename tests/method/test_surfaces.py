@@ -222,3 +222,10 @@ def test_unrelated_pictures_with_one_logo_have_no_evidence(seed: int) -> None:
     result: FilterResult = filter_points(np.vstack([first, logo]), np.vstack([second, logo]), rng=seed)
     assert result.evidence == 0.0
     assert [(motion.stationary, int(motion.mask[200:].sum())) for motion in result.motions] == [(True, 30)]
+
+
+def test_planes_listed_hold_more_matches_than_a_minimal_sample() -> None:
+    for seed in range(6):
+        drawn = draw_correspondences(rigid_scene(rng=seed), 200, mismatch_rate=0.3, noise=1.0, rng=seed)
+        motions = filter_points(drawn.points1, drawn.points2, rng=seed).motions
+        assert min((plane.mask.sum() for motion in motions for plane in motion.planes), default=5) > 4
