@@ -353,7 +353,7 @@ def _motions(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float 
                 float(noise[item]),
                 float(tolerances[item]),
                 float(scene.evidences[members].max()),
-                tuple(planes),
+                tuple(sorted(planes, key=lambda plane: -int(plane.mask.sum()))),
                 stationary=bool(overlays[item]),
                 fundamental=fundamental_matrix(matrices[item], kinds[item], matches),
             )
