@@ -71,7 +71,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     surfaces = refine_structures(surfaces, matches, families, parameters)
     scene = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
     moved = moves_as_others(surfaces, scene, problem)
-    if moved.any():
+    if moved.any() and not moved.all():  # motions are looked for among surfaces: one at least is left
         surfaces = surfaces.take(np.flatnonzero(~moved))
         scene = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
     if not families.is_plane(scene).all():
