@@ -201,11 +201,11 @@ RULES: dict[str, Variant] = {
     "evidence: overlapping planes are kept": Variant(
         functions={"overlapped": lambda scene, surfaces, *_: np.zeros(len(surfaces), bool)}
     ),
-    "motions: none but those that the search selects": Variant(functions={"find_motions": lambda *_: []}),
+    "motions: none but those that the search selects": Variant(functions={"find_motions": lambda *_: ([], np.zeros((0, 9)))}),
     "motions: planes that none holds stay alone": Variant(
         functions={"owners_of_planes": lambda scene, *_: scene.owners}
     ),
-    "motions: no likeliest matrix": Variant(functions={"with_best_matrices": lambda scene, *_: scene}),
+    "motions: no likeliest matrix": Variant(functions={"with_best_matrices": lambda scene, pool, *_: (scene, pool)}),
     "labels: by distances from surfaces alone": Variant(functions={"probabilities_of": by_surfaces_alone}),
     "weights: one for each of several duplicates": Variant(
         functions={"match_weights": lambda groups, keypoints: match_weights(np.arange(len(groups)), keypoints)}

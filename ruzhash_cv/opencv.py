@@ -329,7 +329,7 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
     weights = matches.weights * of_any * ~overlays[labels]
     given = families[family_id], estimated.parameters, rng, reach
     if not families[family_id].is_plane:
-        candidates = scene.matrices[scene.family_ids == family_id]
+        candidates = np.vstack([scene.matrices[scene.family_ids == family_id], estimated.pool])
         return likeliest_matrix(candidates, labels, replace(matches, weights=weights), *given)
     # Samples of several planes are none: each has separate ones, and all compete for all matches.
     support = np.bincount(labels, weights, minlength=len(scene))

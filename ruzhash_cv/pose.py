@@ -90,6 +90,8 @@ def pose_of_motion(
     data, into = (matches.data, matches.into) if cameras is None else _with_rays(matches, cameras)
     members = np.flatnonzero(scene.owners == motion)
     given = np.vstack([_essentials_of(estimate, item, into) for item in members.tolist()])
+    if estimate.matches.calibrated:
+        given = np.vstack([given, estimate.pool])
     rows = np.unique(distinct[own])
     noise = max(float(scene.noise[motion]), 1e-3 * matches.frame.scale)
     limit = estimate.parameters.preference_cut * noise

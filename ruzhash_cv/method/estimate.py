@@ -8,7 +8,7 @@ Masks, labels, poses and the models of `find_homography` and its like are views 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -42,6 +42,9 @@ class Estimate:
     families: Families
     parameters: Parameters
     tried: Tried | None = None
+    pool: Array = field(
+        default_factory=lambda: np.zeros((0, 9))
+    )  # (m, 9): matrices that those of motions were chosen among
 
     @classmethod
     def nothing(cls, matches: MatchSet, families: Families, parameters: Parameters) -> Estimate:
@@ -57,9 +60,8 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     surfaces, scores, tried = search(problem, rng)
     surfaces, overlapping, scores = drop_repetitions(surfaces, scores, problem, rng)
     if overlapping.any():
-        scene = with_motions(
-            refine_structures(surfaces, searched, families, parameters), scores.of_matches, problem, tried.n, rng
-        )
+        fitted = refine_structures(surfaces, searched, families, parameters)
+        scene, _ = with_motions(fitted, scores.of_matches, problem, tried.n, rng)
         false = overlapped(scene, surfaces, overlapping, scores.of_matches, searched, families)
         if false.any():
             removed = np.asarray(held_by(surfaces, searched, families).any(axis=0))
@@ -69,14 +71,15 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         anomaly_scores = scores.of_all(matches, rows, problem)
         return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
     surfaces = refine_structures(surfaces, matches, families, parameters)
-    scene = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
+    scene, pool = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
     moved = moves_as_others(surfaces, scene, problem)
     if moved.any() and not moved.all():  # motions are looked for among surfaces: one at least is left
         surfaces = surfaces.take(np.flatnonzero(~moved))
-        scene = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
+        scene, pool = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
     if not families.is_plane(scene).all():
         probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
-        scene = with_surfaces(with_best_matrices(scene, probabilities, problem, rng), problem, rng)
+        scene, pool = with_best_matrices(scene, pool, probabilities, problem, rng)
+        scene = with_surfaces(scene, problem, rng)
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
         decoys = decoys_of_unexplained(searched, unexplained, parameters, rng)
         scores = score(scores.columns, scene, decoys, problem, rng)
@@ -86,7 +89,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     probabilities = probabilities_of(scene, matches, scores.decoys, off_surface(scene, tried.n, problem), problem)
     probabilities[:, without_support(scene, probabilities, matches, families)] = 0.0
     significant = tail_shares(anomaly_scores, np.sort(scores.of_decoys)) <= parameters.significant_share
-    return Estimate(scene, probabilities, anomaly_scores, significant, matches, families, parameters, tried)
+    return Estimate(scene, probabilities, anomaly_scores, significant, matches, families, parameters, tried, pool)
 
 
 def overlapped(

@@ -34,6 +34,7 @@ from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.sampling import Problem, draw_samples
 from ruzhash_cv.models.base import Families, Models, MotionFamily, TwoViewFamily
 from ruzhash_cv.models.linear import homogeneous
+from ruzhash_cv.models.weighting import student
 
 #: A guard: no more motions are looked for.
 MAX_MOTIONS = 8
@@ -67,17 +68,16 @@ def ranked_weights(surfaces: Models, scores: Array | None, matches: MatchSet, fa
 
 def with_motions(
     surfaces: Models, scores: Array | None, problem: Problem, n_tried: int, rng: np.random.Generator
-) -> Models:
-    """Return the scene: rigid motions and surfaces, `owners` (k,) being the motion each belongs to, itself for a motion.
+) -> tuple[Models, Array]:
+    """Return the scene, of `n_tried` models that could have become surfaces, and matrices (m, 9) that its last ones are chosen among.
 
-    `n_tried` models could have become surfaces.
-
-    Structures that are not planes are motions already. A surface of no motion is its own owner.
+    The scene is rigid motions and surfaces, `owners` (k,) being the motion each belongs to, itself for a motion. Structures that are
+    not planes are motions already. A surface of no motion is its own owner.
     """
     families = problem.families
-    planes, motions = families.is_plane(surfaces), list[Models]()
+    planes, motions, pool = families.is_plane(surfaces), list[Models](), np.zeros((0, 9))
     if families.motion_id is not None and len(families) > 1 and len(surfaces) > 0:
-        motions = find_motions(surfaces, scores, problem, n_tried, rng)
+        motions, pool = find_motions(surfaces, scores, problem, n_tried, rng)
     held = np.any([motion.holds[0] for motion in motions], axis=0) & np.ones(len(surfaces), bool)
     alone = surfaces.take(np.flatnonzero(planes | ~held))
     numbers = np.full(len(surfaces), -1)
@@ -86,48 +86,48 @@ def with_motions(
     owners = np.arange(len(scene))
     for item, motion in enumerate(motions):
         owners[numbers[motion.holds[0] & planes]] = item
-    return replace(scene, owners=owners)
+    return replace(scene, owners=owners), pool
 
 
 def find_motions(
     surfaces: Models, scores: Array | None, problem: Problem, n_tried: int, rng: np.random.Generator
-) -> list[Models]:
-    """Return rigid motions, one after the other, among the surfaces that move and the matches of these and of none."""
+) -> tuple[list[Models], Array]:
+    """Return rigid motions, one after the other, among the surfaces that move and the matches of these and of none.
+
+    Returns all matrices (m, 9) that were refined, too.
+    """
     matches, _, families, parameters = problem
     family_id, free = cast(int, families.motion_id), ~surfaces.stationary
     weights, labels = ranked_weights(surfaces, scores, matches, families)
     family, data, unit = cast(MotionFamily, families[family_id]), matches.data, matches.unit
     left, least = np.append(free, True)[labels], None
     pool = plane_candidates(surfaces, left, problem, rng)
-    motions: list[Models] = []
+    motions, compared = list[Models](), list[Array]()
     while len(motions) < MAX_MOTIONS:
         rows = np.flatnonzero(left)
-        remaining, drawing = (
-            replace(matches, data=data[rows], weights=weights[rows]),
-            balanced(weights[rows], labels[rows]),
-        )
-        samples, _ = draw_samples(
-            remaining.data, drawing, parameters.motion_samples, family, unit, parameters, rng, (0,)
-        )
-        tried = np.vstack([pool, family.solve(remaining.data[samples])[0]])
-        if len(tried) == 0:
+        remaining = replace(matches, data=data[rows], weights=weights[rows])
+        drawing = balanced(weights[rows], labels[rows])
+        sampling = drawing, parameters.motion_samples, family, unit, parameters, rng, (0,)
+        samples, _ = draw_samples(remaining.data, *sampling)
+        models = np.vstack([pool, family.solve(remaining.data[samples])[0]])
+        if len(models) == 0:
             break
-        squared = family.squared_residuals(remaining.data, tried)
-        support = np.maximum(0.0, 1.0 - squared / unit**2) @ drawing
-        tried_best = tried[np.argsort(-support, kind="stable")[: parameters.n_refits // 2]]
-        models, noise = refine(family, tried_best, remaining, np.full(len(tried_best), unit), parameters)
-        refined = family.squared_residuals(remaining.data, models)
+        order = np.argsort(family.truncated_costs(remaining.data, drawing, models, unit), kind="stable")
+        best = models[order[: parameters.n_refits // 2]]
+        refined, noise = refine(family, best, remaining, np.full(len(best), unit), parameters)
+        compared.append(refined)
+        squared = family.squared_residuals(remaining.data, refined)
         if least is None:
-            least = least_noise(np.vstack([squared, refined]), labels[rows], len(surfaces), family.sample_size)
-        holds = held_by_motions(refined, labels[rows], least, unit, parameters) & free
-        likelihoods = log_likelihoods(refined, matches.weights[rows], unit, family.codimension)
+            least = least_noise(refined, models, remaining.data, labels[rows], len(surfaces), family)
+        holds = held_by_motions(squared, labels[rows], least, unit, parameters) & free
+        likelihoods = log_likelihoods(squared, matches.weights[rows], unit, family.codimension)
         order = np.argsort(-likelihoods, kind="stable")
-        given = replace(Models.of_family(models, family_id), noise=noise, holds=holds)
-        given = with_evidence(given, rows, labels, (n_tried, len(tried)), surfaces, weights, problem)
+        given = replace(Models.of_family(refined, family_id), noise=noise, holds=holds)
+        given = with_evidence(given, rows, labels, (n_tried, len(models)), surfaces, weights, problem)
         others = ~left & (labels >= 0) & np.append(~surfaces.stationary, False)[labels]
         for item in order[given.evidences[order] > 0.0].tolist():
             mine = np.zeros(len(data), bool)
-            mine[rows] = refined[item] <= given.tolerances[item] ** 2
+            mine[rows] = squared[item] <= given.tolerances[item] ** 2
             mine &= (weights > 0.3 * matches.weights) & np.append(holds[item], True)[labels]
             if not motions or not interleaved(matches.coordinates, mine, others, unit, parameters):
                 break
@@ -135,9 +135,9 @@ def find_motions(
             break
         motions.append(given.take(np.array([item])))
         free &= ~holds[item]
-        left &= ~(family.squared_residuals(data, models[[item]])[0] <= given.tolerances[item] ** 2)
+        left &= ~(family.squared_residuals(data, refined[[item]])[0] <= given.tolerances[item] ** 2)
         left &= np.append(free, True)[labels]
-    return motions
+    return motions, np.vstack([np.zeros((0, 9)), *compared])
 
 
 def plane_candidates(surfaces: Models, free: Mask, problem: Problem, rng: np.random.Generator) -> Array:
@@ -155,13 +155,22 @@ def plane_candidates(surfaces: Models, free: Mask, problem: Problem, rng: np.ran
     return models[np.isfinite(models).all(axis=1)]
 
 
-def least_noise(squared: Array, labels: Rows, n_surfaces: int, size: int) -> Array:
-    """Return the least noise scale (k,) that any matrix has on a surface's matches, for the degrees of freedom of a fit."""
+def least_noise(
+    refined: Array, models: Array, data: Array, labels: Rows, n_surfaces: int, family: TwoViewFamily
+) -> Array:
+    """Return the least noise scale (k,) that any matrix has on a surface's matches, for the degrees of freedom of a fit.
+
+    Of the models (m, 9) only those can have less noise than all `refined` ones that have more than half of the residuals below theirs.
+    """
     least = np.full(n_surfaces, np.inf)
     for surface in np.unique(labels[labels >= 0]).tolist():
-        of_surface = squared[:, labels == surface]
-        n = of_surface.shape[1]
-        least[surface] = noise_scales(of_surface, 1).min(initial=np.inf) * np.sqrt(n / max(n - size, 1))
+        of_surface = data[labels == surface]
+        n = len(of_surface)
+        noise = noise_scales(family.squared_residuals(of_surface, refined), family.codimension).min()
+        squared = family.squared_residuals(of_surface, models)
+        below = np.count_nonzero(squared < student(family.codimension, 1.0).median * noise**2, axis=1)
+        lower = noise_scales(squared[below > n // 2], family.codimension)
+        least[surface] = lower.min(initial=noise) * np.sqrt(n / max(n - family.sample_size, 1))
     return least
 
 
@@ -318,26 +327,31 @@ def motion_evidence(
     return gains
 
 
-def with_best_matrices(scene: Models, probabilities: Array, problem: Problem, rng: np.random.Generator) -> Models:
+def with_best_matrices(
+    scene: Models, pool: Array, probabilities: Array, problem: Problem, rng: np.random.Generator
+) -> tuple[Models, Array]:
     """Return the scene with the best matrix of each rigid motion: the likeliest of those that hold nearly as many matches as any.
 
-    A match counts by its probability (n, k) of each model.
+    They are refined from a pool (m, 9) and from samples. A match counts by its probability (n, k) of each model. Returns the refined
+    ones (m, 9) too.
     """
     matches, _, families, parameters = problem
-    matrices, noise = scene.matrices.copy(), scene.noise.copy()
+    matrices, noise, compared = scene.matrices.copy(), scene.noise.copy(), [pool[:0]]
     for item in np.flatnonzero(~families.is_plane(scene)).tolist():
         shares = probabilities[:, scene.owners == item]
         weights = matches.weights * np.minimum(shares.sum(axis=1), 1.0)
         labels = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
         family, weighted = families[scene.family_ids[item]], replace(matches, weights=weights)
-        models, scales, squared = refined_samples(scene.matrices[[item]], labels, weighted, family, parameters, rng)
+        given = np.vstack([scene.matrices[[item]], pool])
+        models, scales, squared = refined_samples(given, labels, weighted, family, parameters, rng)
+        compared.append(models)
         limit = parameters.tolerance_scales * max(scales.min(), parameters.exact_noise * matches.unit)
         held = (squared <= limit**2) @ weights
         likelihoods = log_likelihoods(squared, weights, matches.unit, family.codimension)
         best = np.where(held >= _AS_MANY * held.max(), likelihoods, -np.inf).argmax()
         matrices[item], noise[item] = models[best], scales[best]
     scene = replace(scene, matrices=matrices, noise=noise)
-    return replace(scene, owners=owners_of_planes(scene, probabilities, problem))
+    return replace(scene, owners=owners_of_planes(scene, probabilities, problem)), np.vstack(compared)
 
 
 def owners_of_planes(scene: Models, probabilities: Array, problem: Problem) -> Rows:
@@ -389,7 +403,9 @@ def refined_samples(
     label as from a large one. They are refined to the matches within `reach` in the frame, by default a unit.
     """
     reach, weights = matches.unit if reach is None else reach, matches.weights
-    drawing = balanced(weights, labels), parameters.last_samples, family, matches.unit, parameters, rng, (0,)
+    # Few of the samples of static matches make a matrix.
+    n_samples = parameters.last_samples if len(given) > 0 else 2 * parameters.motion_samples
+    drawing = balanced(weights, labels), n_samples, family, matches.unit, parameters, rng, (0,)
     samples, _ = draw_samples(matches.data, *drawing)
     tried = np.vstack([given, family.solve(matches.data[samples])[0]])
     tried = tried[np.isfinite(tried).all(axis=1)]

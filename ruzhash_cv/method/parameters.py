@@ -35,7 +35,9 @@ class Parameters:
     motion_samples: int = _number(
         48, "samples of fundamental matrices in their first round, and of every motion looked for"
     )
-    last_samples: int = _number(64, "samples of a motion's matches that its last matrix is chosen among")
+    last_samples: int = _number(
+        24, "samples of a motion's matches that its last matrix is chosen among, beside those refined before"
+    )
     n_refits: int = _number(16, "models of a family refitted in each round, for each proposal")
     neighbourhoods: tuple[int, ...] = _number(
         (10, 20, 40, 0), "neighbours a sample is drawn from, in turn; 0: all matches"

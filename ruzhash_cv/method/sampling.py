@@ -12,8 +12,6 @@ from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.models.base import Families, TwoViewFamily
 
-#: Up to so many distances are all looked at, which takes less time than a tree does; the result is the same.
-_FEW_DISTANCES = 1_500_000
 #: A guard on the time: degenerate draws after which a sample is given up.
 _MOST_DEGENERATE = 20
 #: So many rows are enough to fit a structure and estimate its noise.
@@ -132,16 +130,12 @@ def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:
     """Return the k nearest of some rows, shape (len(rows), k), nearest first: first itself, or one equal to it."""
     k = min(k, len(data))
     from scipy.spatial import cKDTree  # an import of .2 s
-    from scipy.spatial.distance import cdist
 
-    if len(rows) * len(data) > _FEW_DISTANCES:
-        neighbours = np.asarray(cKDTree(data).query(data[rows], k)[1], np.int64).reshape(len(rows), k)
-        # Itself stands for a neighbour whose squared distance overflows.
-        return np.where(neighbours < len(data), neighbours, rows[:, None])
-    squares = cdist(data[rows], data, "sqeuclidean")
-    nearest: Rows = np.argpartition(squares, k - 1, axis=1)[:, :k]
-    order = np.argsort(np.take_along_axis(squares, nearest, axis=1), axis=1, kind="stable")
-    return np.ascontiguousarray(np.take_along_axis(nearest, order, axis=1))
+    # Medians of a few thousand points take longer than the search saves.
+    tree = cKDTree(data, balanced_tree=False, compact_nodes=False)
+    neighbours = np.asarray(tree.query(data[rows], k)[1], np.int64).reshape(len(rows), k)
+    # Itself stands for a neighbour whose squared distance overflows.
+    return np.where(neighbours < len(data), neighbours, rows[:, None])
 
 
 @jit

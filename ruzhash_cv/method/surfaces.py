@@ -116,6 +116,7 @@ class PlaneEquations:
     points: Array  # (n, 3): x1
     beta: Array
     weights: Array  # squared distance that the second point moves by for a unit of x1 . v
+    products: Array  # (n, 9): x1 x1'
     matrix: Array  # (3, 3): A
     epipole: Array
 
@@ -132,7 +133,8 @@ class PlaneEquations:
         parts = slice(None) if has_rays(data) else slice(2)
         depths = np.square(mapped).sum(axis=1) if has_rays(data) else mapped[:, 2] ** 2
         weights = np.square(across[:, parts]).sum(axis=1) / np.maximum(depths, 1e-300)
-        return cls(first, beta, weights, matrix, epipole)
+        products = (first[:, :, None] * first[:, None, :]).reshape(-1, 9)
+        return cls(first, beta, weights, products, matrix, epipole)
 
     def through(self, triples: Rows, unit: float) -> Array:
         """Return the planes (m, 9) through three matches (m, 3) each; triples smaller than a unit make none."""
@@ -144,10 +146,9 @@ class PlaneEquations:
     def fitted(self, own: Mask) -> Array:
         """Return the planes (k, 9) of least squares in the second image through the matches of each, `own` (k, n)."""
         weights = own * self.weights
-        products = (self.points[:, :, None] * self.points[:, None, :]).reshape(-1, 9)
-        moments = (weights @ products).reshape(-1, 3, 3)
-        moments += 1e-12 * np.trace(moments, axis1=1, axis2=2)[:, None, None] * np.eye(3)
-        numbers = np.linalg.solve(moments, ((weights * self.beta) @ self.points)[:, :, None])[:, :, 0]
+        moments = weights @ self.products
+        moments[:, ::4] += 1e-12 * moments[:, ::4].sum(axis=1, keepdims=True)
+        numbers = np.linalg.solve(moments.reshape(-1, 3, 3), ((weights * self.beta) @ self.points)[:, :, None])[:, :, 0]
         return self._planes(np.asarray(numbers, np.float64))
 
     def _planes(self, numbers: Array) -> Array:
