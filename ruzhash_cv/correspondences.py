@@ -15,6 +15,8 @@ from ruzhash_cv._validation import arrived, as_array, as_mask, as_points, check_
 
 Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
 Matches: TypeAlias = Sequence[cv2.DMatch] | Sequence[Sequence[cv2.DMatch]] | ArrayLike
+#: A sequence or an array has one of these at least.
+_OF_ARRAYS = ("ndim", "__len__", "__array__")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,7 +118,7 @@ def look_up(
 
 def as_positions(keypoints: Keypoints, name: str) -> Array:
     """Return keypoint positions, float64 of shape (n, 2), from KeyPoints or an array."""
-    if isinstance(keypoints, (str, Set, Mapping)) or not (hasattr(keypoints, "ndim") or hasattr(keypoints, "__len__")):
+    if isinstance(keypoints, (str, Set, Mapping)) or not any(hasattr(keypoints, name) for name in _OF_ARRAYS):
         got = type(keypoints).__name__
         raise TypeError(f"`{name}` must be a sequence of cv2.KeyPoint or an array of shape (n, 2), got {got}")
     return as_points(keypoints, name)
@@ -150,6 +152,8 @@ def select_matches(matches: Matches, inlier_mask: Any) -> list[cv2.DMatch]:
 
 def _as_sequence(matches: Any) -> Sequence[Any]:
     """Return matches with a row per match: a tuple of two index columns becomes an array (n, 2)."""
+    if hasattr(matches, "__array__") and not hasattr(matches, "ndim"):
+        matches = as_array(matches, "matches", "(n, 2)")
     if isinstance(matches, (str, Set, Mapping)) or not hasattr(matches, "__len__") or getattr(matches, "ndim", 1) == 0:
         raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
     if isinstance(matches, np.ndarray) and matches.dtype == np.object_:  # np.array(knnMatch output, object)

@@ -123,6 +123,7 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         self.noise_scale_ = self._measured_scale(rows)
         preferences = self._preferences(rows)
         self.forest_ = self._new_forest(int(rng.integers(2**31))).fit(preferences)
+        self.forest_._trees = _for_new_rows(self.forest_)
         scores = -self.forest_.anomaly_scores(preferences)
         if self.contamination == "auto":
             self.offset_ = _otsu_threshold(scores)
@@ -219,6 +220,14 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
                 ratios = block / self.noise_scale_
                 blocks.append(np.where(ratios <= CUT, np.exp(-0.5 * ratios**2), 0.0).astype(np.float32))
         return np.concatenate(blocks)
+
+
+def _for_new_rows(forest: Any) -> Any:
+    """Return the trees of a forest, without empty nodes and without what scores its training rows when they do not count themselves."""
+    trees, n_nodes = forest._trees, max(1, int(forest._trees.children.max()) + forest._growth.n_children)
+    kept = {name: np.ascontiguousarray(part[:, :n_nodes]) for name, part in trees._asdict().items()}
+    kept |= {"lengths": np.ascontiguousarray(kept["lengths"][:, :, :1]), "trained": trees.trained[:, :0].copy()}
+    return type(trees)(**kept)
 
 
 def _otsu_threshold(scores: Array) -> float:

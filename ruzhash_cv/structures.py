@@ -73,7 +73,10 @@ class FoundStructures(Record):
 
     def __repr__(self) -> str:
         in_any = int((self.labels >= 0).sum())
-        return f"<FoundStructures: {len(self)} structures, {in_any} of {len(self.labels)} points>"
+        outcome = (
+            f"{len(self)} {'structure' if len(self) == 1 else 'structures'}, {in_any} of {len(self.labels)} points"
+        )
+        return f"<FoundStructures: {outcome}{'' if self.reason is None else f': {self.reason}'}>"
 
 
 @uninterrupted

@@ -24,28 +24,6 @@ from ruzhash_cv._validation import (
 )
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        [[1, 2], [3, 4]],
-        ((1, 2), (3, 4)),
-        np.array([[1, 2], [3, 4]], np.uint8),
-        np.array([[[1, 2]], [[3, 4]]]),
-        np.array([[[1, 2], [3, 4]]]),
-    ],
-)
-def test_points_in_any_form_become_float64_rows(value: Any) -> None:
-    points = as_points(value, "points1")
-    assert points.tolist() == [[1, 2], [3, 4]]
-    assert points.dtype == np.float64
-    assert points.flags.c_contiguous
-
-
-@pytest.mark.parametrize("value", [[], (), np.zeros((0, 2)), np.zeros(0)])
-def test_no_points_have_two_columns(value: Any) -> None:
-    assert as_points(value, "points1").shape == (0, 2)
-
-
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])
 def test_integers_of_any_kind_pass(value: Any) -> None:
     assert check_int(value, "n") == 3
@@ -85,16 +63,22 @@ def pandas_table(array: np.ndarray, dtype: str | None = None) -> Any:
     return table.astype(dtype) if dtype else table
 
 
+def bare(array: np.ndarray) -> Any:
+    """Return an object that has `__array__` and nothing else."""
+    return type("Bare", (), {"__array__": lambda self, dtype=None, copy=None: array})()
+
+
 FLOATS = {
+    "`__array__` alone": bare,
     "stand-in tensor": Tensor,
     "stand-in tensor of bfloat16": lambda array: Tensor(array, "torch.bfloat16"),
     "stand-in tensor of float8": lambda array: Tensor(array, "torch.float8_e4m3fn"),
     "list of stand-in tensors": lambda array: [Tensor(row) for row in array],
     "array of CUDA": CudaArray,
     "masked, nothing masked": np.ma.MaskedArray,
+    "tuple of tuples": lambda array: tuple(map(tuple, array.tolist())),
     "tuple of cv2.KeyPoint": lambda array: tuple(cv2.KeyPoint(*row, 3.0) for row in array.tolist()),
     "torch": torch_tensor,
-    "torch with gradient": lambda array: torch_tensor(array, "float32", gradient=True),
     "torch bfloat16 with gradient": lambda array: torch_tensor(array, "bfloat16", gradient=True),
     "torch float16": lambda array: torch_tensor(array, "float16"),
     "torch, not contiguous": lambda array: torch_tensor(array.T.copy()).T,
@@ -103,6 +87,7 @@ FLOATS = {
     "pandas Float64": lambda array: pandas_table(array, "Float64"),
 }
 WHOLE = {
+    "`__array__` alone": bare,
     "stand-in tensor": lambda array: Tensor(array, "torch.int64", gradient=False),
     "array of CUDA": CudaArray,
     "masked, nothing masked": np.ma.MaskedArray,
