@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from stand_ins import CudaArray, Tensor
 
-import ruzhash_cv
-from ruzhash_cv import as_correspondences, filter_matches, filter_points
+from ruzhash_cv import as_correspondences, filter_points
 from ruzhash_cv._validation import (
     as_generator,
     as_mask,
@@ -78,7 +77,6 @@ FLOATS = {
     "masked, nothing masked": np.ma.MaskedArray,
     "tuple of tuples": lambda array: tuple(map(tuple, array.tolist())),
     "tuple of cv2.KeyPoint": lambda array: tuple(cv2.KeyPoint(*row, 3.0) for row in array.tolist()),
-    "torch": torch_tensor,
     "torch bfloat16 with gradient": lambda array: torch_tensor(array, "bfloat16", gradient=True),
     "torch float16": lambda array: torch_tensor(array, "float16"),
     "torch, not contiguous": lambda array: torch_tensor(array.T.copy()).T,
@@ -91,7 +89,6 @@ WHOLE = {
     "stand-in tensor": lambda array: Tensor(array, "torch.int64", gradient=False),
     "array of CUDA": CudaArray,
     "masked, nothing masked": np.ma.MaskedArray,
-    "torch": torch_tensor,
     "torch int32": lambda array: torch_tensor(array, "int32"),
     "list of torch rows": lambda array: list(torch_tensor(array)),
     "pandas": pandas_table,
@@ -132,21 +129,6 @@ assert as_correspondences(points, points, jax.numpy.asarray(pairs)).points1.toli
 def test_arrays_of_jax_are_the_same_points() -> None:
     # In a process of its own: once jax is there, it warns whenever a later test forks.
     assert subprocess.run([sys.executable, "-c", JAX], check=False).returncode == 0
-
-
-def test_tensors_that_need_a_gradient_go_through_all_doors() -> None:
-    rng = np.random.default_rng(0)
-    first = rng.uniform(0, 500, (60, 2))
-    second = first + [40.0, 5.0]
-    second[:20] = rng.uniform(0, 500, (20, 2))
-    expected = filter_points(first, second)
-    result = filter_points(Tensor(first), Tensor(second))
-    assert result.anomaly_scores.tolist() == expected.anomaly_scores.tolist()
-    pairs = Tensor(np.stack([np.arange(60)] * 2, axis=1), "torch.int64", gradient=False)
-    assert filter_matches(Tensor(first), Tensor(second), pairs).tolist() == expected.inlier_mask.tolist()
-    matrix, mask = ruzhash_cv.find_homography(Tensor(first), Tensor(second))
-    assert matrix.tolist() == ruzhash_cv.find_homography(first, second)[0].tolist()
-    assert mask.sum() == 40
 
 
 # What is masked or missing
