@@ -47,9 +47,9 @@ class Camera(Record):
     Attributes
     ----------
     matrix : array_like, shape (3, 3)
-        Intrinsics, pixels. Of a 360 degree image it makes pixels of longitude and latitude.
+        Intrinsics, pixels. For a 360 degree image, it maps longitude and latitude to pixels.
     distortion : array_like of 0, 4, 5, 8, 12 or 14 numbers, or None
-        Of OpenCV's model (`cv2.calibrateCamera`), or with `fisheye` the four of `cv2.fisheye.calibrate`. None: none.
+        Coefficients of `cv2.calibrateCamera`, or with `fisheye` the four of `cv2.fisheye.calibrate`. None: no distortion.
     fisheye : bool
         The model of `cv2.fisheye`: r = f (theta + k1 theta^3 + ...). Rays may be more than 90 degrees off the axis.
 
@@ -115,7 +115,7 @@ class Camera(Record):
 
     @classmethod
     def from_focal_length(cls, focal_length: float | None, image_size: Any) -> Camera:
-        """Return a camera without distortion, its axis through the middle of the image.
+        """Return a camera without distortion, with its principal point in the middle of the image.
 
         Parameters
         ----------
@@ -137,12 +137,12 @@ class Camera(Record):
     def equirectangular(cls, width: int) -> Camera:
         """Return the camera of a 360 degree image whose columns are longitudes and whose rows are latitudes.
 
-        The middle of the image looks along z; x is to its right, y below. Points are pixels (n, 2) or rays (n, 3).
+        The middle of the image looks along z, with x to the right and y down. Points are pixels (n, 2) or rays (n, 3).
 
         Parameters
         ----------
         width : int
-            Pixels of the whole circle; the height is half of it.
+            Width of the image, 360 degrees, in pixels; the height is half of it.
         """
         width = check_int(width, "width", at_least=4)
         f = width / (2.0 * np.pi)
@@ -151,7 +151,7 @@ class Camera(Record):
 
     @classmethod
     def from_rays(cls, pixel: float) -> Camera:
-        """Return a camera whose points are given as rays (n, 3), of any length above 0; `pixel` is the size of a pixel in radians."""
+        """Return a camera whose points are rays (n, 3) of any positive length; `pixel` is the size of a pixel in radians."""
         f = 1.0 / check_real(pixel, "pixel", above=0.0, below=1.0)
         return cls(np.diag([f, f, 1.0]), _spherical=True)
 
@@ -159,7 +159,7 @@ class Camera(Record):
     def from_colmap(cls, camera: Any) -> Camera:
         """Return the camera of a `pycolmap.Camera`, of any of its models.
 
-        Its points are COLMAP's: the middle of the first pixel is (0.5, 0.5), in OpenCV (0, 0).
+        Its points are in COLMAP's convention: the middle of the first pixel is (0.5, 0.5), not (0, 0) as in OpenCV.
         """
         model, parameters = camera.model.name, np.asarray(camera.params, np.float64)
         if model == "EQUIRECTANGULAR":
@@ -176,7 +176,7 @@ class Camera(Record):
 
     @classmethod
     def of(cls, value: Any, name: str = "camera") -> Camera:
-        """Return the camera that `value` is or makes: a Camera, a `pycolmap.Camera`, a matrix (3, 3), or (matrix, distortion)."""
+        """Return a camera from a Camera, a `pycolmap.Camera`, a matrix (3, 3), or (matrix, distortion)."""
         if isinstance(value, Camera):
             return value
         try:
@@ -199,7 +199,7 @@ class Camera(Record):
         return not (self.distortion.any() or self.fisheye or self._spherical or self._colmap is not None)
 
     def rays(self, points: Any) -> Array:
-        """Return the unit rays (n, 3) of pixels (n, 2); NaN if a point has none, as beyond the fold of a distortion."""
+        """Return the unit rays (n, 3) of pixels (n, 2); NaN if a point has no ray, as beyond the valid radius of a distortion."""
         pixels = as_points(points, "points")
         if self._colmap is not None:
             return _of_length_one(_homogeneous(self._colmap.cam_from_img(pixels)))
@@ -217,7 +217,7 @@ class Camera(Record):
             return _of_length_one(_homogeneous(self._undistorted(plane)))
 
     def pixels(self, rays: Any) -> Array:
-        """Return the pixels (n, 2) of rays (n, 3), of any length; NaN if a ray has none, as behind a camera without fisheye."""
+        """Return the pixels (n, 2) of rays (n, 3) of any length; NaN if a ray has no pixel, as behind a pinhole camera."""
         rays = as_rays(rays, "rays")
         x, y, z = rays.T
         if self._colmap is not None:
@@ -237,7 +237,7 @@ class Camera(Record):
             return np.asarray(plane @ self.matrix[:2, :2].T + self.matrix[:2, 2])
 
     def pixels_per_radian(self, rays: Any) -> Array:
-        """Return how many pixels a small angle is at rays (n, 3): the square root of the pixels in a small solid angle."""
+        """Return pixels per radian (n,) at rays (n, 3): the square root of pixels per solid angle."""
         rays, area = as_rays(rays, "rays"), self.matrix[0, 0] * self.matrix[1, 1]
         across, z = np.hypot(rays[:, 0], rays[:, 1]), rays[:, 2]
         if self._spherical:  # the same all over: what stretches near the poles is no detail

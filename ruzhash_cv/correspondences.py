@@ -1,4 +1,4 @@
-"""Keypoints and matches, in any form OpenCV users hold them, to correspondences; and a mask back to matches."""
+"""Correspondences from keypoints and matches in any of OpenCV's forms; and the kept matches from a mask."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ruzhash_cv._validation import arrived, as_array, as_mask, as_points, check_
 
 Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
 Matches: TypeAlias = Sequence[cv2.DMatch] | Sequence[Sequence[cv2.DMatch]] | ArrayLike
+#: A sequence or an array has one of these at least.
+_OF_ARRAYS = ("ndim", "__len__", "__array__")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,10 +26,10 @@ class Correspondences(Record):
     Attributes
     ----------
     points1, points2 : ndarray of float64, shape (n, 2)
-        Pixel (x, y) in the first and the second image; NaN in rows without a match (an empty knnMatch row, or one that
-        fails the ratio test, or is masked).
+        Pixel (x, y) in the first and the second image. NaN in rows without a match: the knnMatch row is empty, fails the ratio test, or
+        is masked.
     distances : ndarray of float64, shape (n,), or None
-        Descriptor distances, None if the matches came as indices.
+        Descriptor distances; None if the matches were given as indices.
 
     Examples
     --------
@@ -57,17 +59,16 @@ def as_correspondences(
     Parameters
     ----------
     kp1, kp2 : sequence of cv2.KeyPoint, or array_like of shape (n, 2) or (1, n, 2)
-        Keypoints of the two images, or their pixel positions (x, y), in an array of any library: NumPy, torch on any device,
-        jax, pandas.
+        Keypoints of the two images, or their pixel positions (x, y), as an array of any library: NumPy, torch, jax, CuPy, pandas.
     matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2), (1, n, 2), (len(kp1),) or (1, len(kp1))
-        knnMatch output (a tuple of 0, 1, 2 or more DMatch per query row) gives one row per query, its best neighbour. All must be of
-        one train image (``imgIdx``), the one that `kp2` is of.
-        Index pairs are (index into `kp1`, index into `kp2`); a row with a masked or missing index has no match. A tuple of two arrays
-        of shape (n,) holds the indices into `kp1` and those into `kp2`, as XFeat and ``np.nonzero`` return them. An array of one
-        number for each keypoint of `kp1` is SuperGlue's ``matches0``: the index into `kp2`, -1 for none.
+        - knnMatch output, a tuple of 0, 1, 2 or more DMatch per query, gives a row per query: its best neighbour. All matches must have
+          one train image (``imgIdx``), that of `kp2`.
+        - Index pairs are (index into `kp1`, index into `kp2`). A row with a masked or missing index has no match. A tuple of two arrays
+          of shape (n,) holds the indices into `kp1` and into `kp2`, as XFeat and ``np.nonzero`` return them.
+        - An array with a number for each keypoint of `kp1` is SuperGlue's ``matches0``: the index into `kp2`, -1 for none.
     ratio : float in (0, 1], optional
-        Lowe's ratio test on knnMatch output: a row passes when its best distance is below `ratio` times its second
-        best. A row with fewer than two neighbours cannot be tested and does not pass; rows of which none has two are an error.
+        Lowe's ratio test on knnMatch output: a row passes if its best distance is below `ratio` times the second best. A row with fewer
+        than two neighbours does not pass. If no row has two, an error is raised.
 
     Returns
     -------
@@ -95,7 +96,7 @@ def as_correspondences(
 def look_up(
     kp1: Keypoints, kp2: Keypoints, matches: Matches, ratio: float | None, names: tuple[str, str]
 ) -> Correspondences:
-    """Do as `as_correspondences` does; errors call the keypoints by the given names."""
+    """Return what `as_correspondences` returns; errors name the keypoints as given in `names`."""
     positions = as_positions(kp1, names[0]), as_positions(kp2, names[1])
     indices, present, distances = as_indices(matches, ratio, (len(positions[0]), names[0]))
     sizes = len(positions[0]), len(positions[1])
@@ -116,14 +117,14 @@ def look_up(
 
 def as_positions(keypoints: Keypoints, name: str) -> Array:
     """Return keypoint positions, float64 of shape (n, 2), from KeyPoints or an array."""
-    if isinstance(keypoints, (str, Set, Mapping)) or not (hasattr(keypoints, "ndim") or hasattr(keypoints, "__len__")):
+    if isinstance(keypoints, (str, Set, Mapping)) or not any(hasattr(keypoints, name) for name in _OF_ARRAYS):
         got = type(keypoints).__name__
         raise TypeError(f"`{name}` must be a sequence of cv2.KeyPoint or an array of shape (n, 2), got {got}")
     return as_points(keypoints, name)
 
 
 def select_matches(matches: Matches, inlier_mask: Any) -> list[cv2.DMatch]:
-    """Return the kept matches as a flat list, the best neighbour of each kept row for knnMatch output.
+    """Return the kept matches as a flat list; for knnMatch output, the best neighbour of each kept row.
 
     Parameters
     ----------
@@ -150,6 +151,8 @@ def select_matches(matches: Matches, inlier_mask: Any) -> list[cv2.DMatch]:
 
 def _as_sequence(matches: Any) -> Sequence[Any]:
     """Return matches with a row per match: a tuple of two index columns becomes an array (n, 2)."""
+    if hasattr(matches, "__array__") and not hasattr(matches, "ndim"):
+        matches = as_array(matches, "matches", "(n, 2)")
     if isinstance(matches, (str, Set, Mapping)) or not hasattr(matches, "__len__") or getattr(matches, "ndim", 1) == 0:
         raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
     if isinstance(matches, np.ndarray) and matches.dtype == np.object_:  # np.array(knnMatch output, object)

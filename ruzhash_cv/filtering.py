@@ -1,4 +1,4 @@
-"""The whole pipeline on one page: correspondences in, inlier mask out."""
+"""The whole pipeline: correspondences in, inlier mask out."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Model: TypeAlias = Literal["auto", "homography", "fundamental", "essential"]
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller asks of the result; lengths are in the points' unit, of which `pixel` is the size of one in each image."""
+    """The caller's options; lengths are in the unit of the points, and `pixel` is the size of a pixel in each image's unit."""
 
     threshold: float | None = None
     false_discovery_rate: float | None = None
@@ -64,7 +64,7 @@ def filter_matches(
 ) -> Mask:
     """Return the inlier mask of keypoint matches: True = keep.
 
-    It is the mask of the result that `filter_points` returns for the same arguments.
+    `filter_points` returns the same mask, with scores, probabilities and motions.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def filter_matches(
     matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2)
         See `as_correspondences`.
     ratio : float in (0, 1], optional
-        Run Lowe's ratio test on knnMatch output first; rows that fail it are flagged.
+        Apply Lowe's ratio test to knnMatch output first. Rows that fail it are not kept.
     model, threshold, false_discovery_rate, keep_stationary, cameras, rng
         See `filter_points`.
 
@@ -126,51 +126,48 @@ def filter_points(
     cameras: Any = None,
     rng: RNG = 0,
 ) -> FilterResult:
-    """Separate mismatches from true correspondences, however many planes or moving objects there are.
+    """Separate true correspondences from mismatches, for any number of planes and moving objects.
 
     Parameters
     ----------
     points1, points2 : array_like of shape (n, 2), or sequence of cv2.KeyPoint
-        Points of the two images, pixels (x, y). Without `matches` they correspond row by row.
+        Points of the two images, pixels (x, y). Without `matches`, row i corresponds to row i.
     matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2), optional
-        Which of the points correspond, see `as_correspondences`. The result has one entry for each match, or for each query row of
-        knnMatch output.
+        Which points correspond, see `as_correspondences`. The result has an entry for each match, or for each query row of knnMatch
+        output.
     model : {"auto", "homography", "fundamental", "essential"} or TwoViewFamily
-        Kind of models: planes, rigid motions, or both ("auto"), or models of your family. If both cameras are given, "auto" takes
-        essential matrices for rigid motions.
+        Planes, rigid motions, both ("auto"), or models of your family. If both cameras are given, "auto" takes essential matrices for
+        rigid motions.
     threshold : float, optional
-        As for RANSAC, in the unit of the second points: every match within the threshold of a rigid motion (Sampson distance), or of a
-        plane of no motion (symmetric transfer error), is kept, also several matches of one keypoint. Other matches have probability 0.
-        The models do not change, so a larger threshold keeps no fewer matches. If one image is more than twice as fine as the other,
-        by the spread of its points in pixels, distances are measured in the coarser one. None: kept if the probability is above 1/2.
+        As for RANSAC, in the unit of the second points. Every match within the threshold of a rigid motion (Sampson distance), or of a
+        plane without a motion (symmetric transfer error), is kept, even several matches of one keypoint. Other matches get probability
+        0. The models do not change, so a larger threshold keeps no fewer matches. If the points of one image spread over more than 2.2
+        times as many pixels, distances are measured in the other image. None: matches with a probability above 1/2 are kept.
     ratio : float in (0, 1], optional
-        Run Lowe's ratio test on the `matches` first, which must then be knnMatch output.
+        Apply Lowe's ratio test first. `matches` must then be knnMatch output.
     false_discovery_rate : float in (0, 1), optional
         Expected share of mismatches among the kept matches: the most probable matches are kept as long as the mean of 1 - probability
-        is at most the rate. A low rate keeps fewer than the default, a high rate more. None: kept if the probability is above 1/2.
+        is at most the rate. A low rate keeps fewer than the default, a high rate more. None: those above 1/2 are kept.
     pixel : float or pair of float
-        Size of a pixel in the unit of the points: 1 / focal length for normalised image coordinates. A pair has one for each image, as
-        for pixels and degrees. All lengths of the method are multiples of it; those of the result are in the unit of the second points.
+        Size of a pixel in the unit of the points, such as 1 / focal length for normalised image coordinates. A pair has one size for
+        each image. All lengths scale with it. Lengths of the result are in the unit of the second points.
     keep_stationary : bool
-        Keep overlays: watermarks, time stamps, black borders, the bonnet of a car. These are static matches, if another structure
-        moved and does not predict them, or if they are fewer than half of all matches. They are a separate motion, marked
-        `stationary`; its model is a homography, or a model of your family. False drops them, however many they are. Other static
-        matches are the scene before a camera that did not move, and are kept in any case.
+        False drops overlays of any size: watermarks, time stamps, black borders, the bonnet of a car. An overlay is a set of static
+        matches, if another structure moved and does not predict them, or if they are fewer than half of all matches. It is a separate
+        motion, marked `stationary`. Other static matches are the scene of a camera that did not move; they are always kept.
     cameras : pair, optional
-        The cameras of both images, each a `Camera` or what `Camera.of` makes one of: a matrix (3, 3), (matrix, distortion), a
-        `pycolmap.Camera`. Points then stay distorted, also of a fisheye, and rigid motions have essential matrices. Points of a
-        360 degree camera may be rays (n, 3). Lengths stay in pixels of the images. None for an unknown camera; rigid motions then have
-        fundamental matrices.
+        The cameras of both images, each a `Camera`, a matrix (3, 3), (matrix, distortion) or a `pycolmap.Camera`, or None if unknown.
+        Points and lengths stay in pixels of the images, with their distortion. Points of a 360 degree camera may be rays (n, 3). With
+        both cameras, rigid motions have essential matrices.
     rng : int, numpy.random.Generator or None
         The same int gives the same result.
 
     Returns
     -------
     FilterResult
-        Also if there are fewer than 8 distinct matches, or no model: all matches are then flagged, their probabilities are 0, and
-        `reason` says why. Without a model, scores still rank the matches. Rows without a valid match are False in the mask, do not
-        affect the others, and are not counted as flagged; see `FilterResult.has_match`. Exact duplicates of a match share one
-        result.
+        With fewer than 8 distinct matches, or without a model, all matches are flagged, their probabilities are 0, and `reason` says
+        why. Scores still rank the matches if there is no model. Rows without a valid match (`FilterResult.has_match`) are False in the
+        mask, and do not affect the others. Exact duplicates of a match share one result.
 
     Raises
     ------
@@ -266,9 +263,9 @@ def for_poses(estimate: Estimate) -> Estimate:
 
 
 def listing(scene: Models, labels: Rows) -> Rows:
-    """Return the models of a scene in the order of a result: motions by their matches, each before its surfaces.
+    """Return the models of a scene in the order of a result: motions by their matches, each before its planes.
 
-    Only models with matches are listed, and motions whose surfaces have some; `labels` (n,) are those of the distinct matches.
+    Models without matches are left out, unless a motion's planes have some. `labels` (n,) are those of the distinct matches.
     """
     support = np.bincount(labels + 1, minlength=len(scene) + 1)[1:]
     of_motion = np.bincount(scene.owners, support, minlength=len(scene))

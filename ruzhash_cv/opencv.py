@@ -58,31 +58,30 @@ def find_homography(
 ) -> Found:
     """Estimate one homography; replaces ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
 
-    It is a view of the estimate of `filter_points`, which finds every plane. Candidates are the homographies of its strongest planes
-    and of samples of their matches, refitted to the matches within the threshold. The one with the lowest squared distances in the
-    second image, truncated at the threshold, is returned. A match counts by its probability.
+    Matches are first filtered as by `filter_points`, which finds every plane. Candidates are the homographies of the strongest planes
+    and of samples of their matches, refitted to the matches within the threshold. The one with the lowest sum of squared distances in
+    the second image, truncated at the threshold and weighted by the matches' probabilities, is returned.
 
     Parameters
     ----------
     points1, points2, srcPoints, dstPoints : array_like, shape (n, 2) or (n, 1, 2)
-        Corresponding points, pixels, of any real dtype, under our names or under OpenCV's.
+        Corresponding points, pixels. `srcPoints` and `dstPoints` are OpenCV's names.
     ransacReprojThreshold, threshold : float, optional
-        In the second points' unit, under OpenCV's name or under ours; by default 3 pixels, as in OpenCV. It bounds the distance in the
-        second image, as OpenCV's.
+        Largest distance of an inlier in the second image, in the unit of the second points. Both names mean the same. 3 pixels by
+        default, as in OpenCV.
     method, mask, maxIters, confidence
-        Ignored. `method` may be any of OpenCV's robust ones (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...). There is one method here, and
-        it decides by itself how much it samples.
+        Ignored. `method` may be any of OpenCV's robust methods (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...).
     pixel, rng
-        See `filter_points`; normalised coordinates need `pixel`, 1 / focal length.
+        See `filter_points`. Normalised coordinates need `pixel`, 1 / focal length.
 
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2 ~ H x1 with H[2, 2] = 1 (of unit norm in the rare case that H[2, 2] is 0). None if there is no model. With fewer than 10
-        distinct matches all samples of four are tried if nothing has evidence, and the best one is returned without a test against
-        chance, unless its inliers lie on both sides of its horizon.
+        x2 ~ H x1 with H[2, 2] = 1, or of unit norm if H[2, 2] is 0. None if there is no model. If `filter_points` finds no model among
+        fewer than 10 distinct matches, all samples of four are tried, and the best homography is returned without a test against
+        chance. Homographies with inliers on both sides of their horizon are left out.
     mask : ndarray of uint8, shape (n, 1)
-        1 for every match within the threshold of `model`. All 0 without a model.
+        1 for every match within the threshold of `model`. All 0 if there is no model.
 
     Raises
     ------
@@ -123,22 +122,22 @@ def find_fundamental_matrix(
 ) -> Found:
     """Estimate one fundamental matrix; replaces ``cv2.findFundamentalMat``.
 
-    It is a view of the estimate of `filter_points`. Candidates are its fundamental matrices and those of samples of its matches,
-    refitted to the matches within the threshold. The likeliest matrix is returned; a match counts by its probability.
-    `FilterResult.motions` has every motion. If the scene is one plane, many matrices fit, and one of them is returned.
+    Matches are first filtered as by `filter_points`, whose `FilterResult.motions` has every motion. Candidates are its fundamental
+    matrices and those of samples of its matches, refitted to the matches within the threshold. The one with the highest likelihood,
+    weighted by the matches' probabilities, is returned. If the scene is one plane, many matrices fit, and one of them is returned.
 
     Parameters
     ----------
     points1, points2, method, confidence, maxIters, mask, pixel, rng
-        See `find_homography`; `method` may also be `cv2.FM_RANSAC` or `cv2.FM_LMEDS`.
+        See `find_homography`. `method` may also be `cv2.FM_RANSAC` or `cv2.FM_LMEDS`.
     ransacReprojThreshold, threshold : float, optional
-        As for `find_homography`, but on the Sampson distance.
+        Largest Sampson distance of an inlier, otherwise as for `find_homography`.
 
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2^T F x1 = 0, of rank 2, scaled as by `find_homography`; always a single matrix. None if there is no model. With fewer than
-        10 distinct matches all samples of seven are tried if nothing has evidence. A matrix does not prove that the images share
+        x2^T F x1 = 0, of rank 2, with F[2, 2] = 1; always a single matrix. None if there is no model. If `filter_points` finds no
+        model among fewer than 10 distinct matches, all samples of seven are tried. A matrix does not prove that the images share
         anything: `FilterResult.evidence` measures that.
     mask : ndarray of uint8, shape (n, 1)
         As from `find_homography`.
@@ -170,32 +169,31 @@ def find_essential_matrix(
     """Estimate one essential matrix; replaces ``cv2.findEssentialMat`` in both call forms.
 
     ``find_essential_matrix(points1, points2, K, cv2.RANSAC, 0.999, 1.0)`` is for one camera, and
-    ``find_essential_matrix(points1, points2, K1, distortion1, K2, distortion2, cv2.RANSAC, 0.999, 1.0)`` for two. It
-    is estimated as by `find_fundamental_matrix`. ``cv2.recoverPose`` takes both results; `FilterResult.camera_pose` is more accurate.
+    ``find_essential_matrix(points1, points2, K1, distortion1, K2, distortion2, cv2.RANSAC, 0.999, 1.0)`` for two. The estimate is made
+    as in `find_fundamental_matrix`. ``cv2.recoverPose`` accepts both results; `FilterResult.camera_pose` is more accurate.
 
     Parameters
     ----------
     points1, points2
-        See `find_homography`; pixels as detected, with the distortion of the images. Those of a 360 degree camera may be rays (n, 3).
+        See `find_homography`. Pixels as detected, with the images' distortion. Points of a 360 degree camera may be rays (n, 3).
     args, kwargs
         ``cameraMatrix, method, prob, threshold, maxIters, mask`` or
-        ``cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2, method, prob, threshold, mask``, by place or by these names, as
-        OpenCV has them. A matrix may be any camera that `Camera.of` takes, its distortion then None. `method`, `prob`, `maxIters` and
+        ``cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2, method, prob, threshold, mask``, by position or by name, as in
+        OpenCV. Any camera that `Camera.of` takes may replace a matrix, with None for its distortion. `method`, `prob`, `maxIters` and
         `mask` are ignored.
     threshold : float, optional
-        On the Sampson distance, in the points' unit; by default 1 pixel, as in OpenCV.
+        Largest Sampson distance of an inlier, in the unit of the points; by default 1 pixel, as in OpenCV.
     pixel : float, optional
-        Size of a pixel in the points' unit, see `filter_points`; by default 1. If all matrices are the identity, the points are
-        normalised, and `pixel` is by default the `threshold`: the call ``(points1, points2, np.eye(3), cv2.RANSAC, 0.999, 1 / f)``
-        needs no change.
+        Size of a pixel in the unit of the points, see `filter_points`. Default 1; but if all matrices are the identity, the points are
+        normalised, and the default is `threshold`, so that ``(points1, points2, np.eye(3), cv2.RANSAC, 0.999, 1 / f)`` needs no change.
     rng
         See `filter_points`.
 
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2^T E x1 = 0 for rays, of unit norm; always a single matrix. None if there is no model. With fewer than 10 distinct matches
-        all samples of five are tried if nothing has evidence.
+        x2^T E x1 = 0 for rays, of unit norm; always a single matrix. None if there is no model. If `filter_points` finds no model
+        among fewer than 10 distinct matches, all samples of five are tried.
     mask : ndarray of uint8, shape (n, 1)
         As from `find_homography`.
 
@@ -291,7 +289,7 @@ def _camera_of(given: dict[str, Any], matrix: str, distortion: str | None = None
 def _find(
     kind: Model, points1: ArrayLike, points2: ArrayLike, threshold: float, pixels: tuple[float, float], rng: RNG
 ) -> Found:
-    """Return the model of a kind that most matches agree with, and their mask."""
+    """Return the best model of a kind, and the mask of its inliers."""
     (first, second), generator = as_pairs(points1, points2), as_generator(rng)
     with np.errstate(under="ignore"):  # whatever the caller's settings
         matches = MatchSet.of(first, second, PARAMETERS.unit * pixels[1], pixels=pixels)

@@ -34,21 +34,21 @@ _FAMILY = EssentialMatrices()
 
 @dataclass(frozen=True, eq=False)
 class CameraPose(Record):
-    """The pose of the second camera, x2 ~ R X + t for rays and points in the first camera's frame; unpacks as rotation, translation.
+    """The pose of the second camera: X2 = R X1 + t for points in the two cameras' frames; unpacks as rotation, translation.
 
     Attributes
     ----------
     rotation : ndarray of float64, shape (3, 3)
     translation : ndarray of float64, shape (3,)
-        Of unit norm: two views do not show their distance. Without a baseline it means nothing.
+        Of unit norm: two views do not show the scale. Meaningless without a baseline.
     has_baseline : bool
-        Whether the matches show that the camera moved: False for one that only turned.
+        Whether the matches show that the camera moved. False if it only rotated.
     inliers : ndarray of bool, shape (n,)
-        Which of the matches given agree with the pose, in front of both cameras; without a baseline, with the rotation.
+        Matches that agree with the pose and lie in front of both cameras. Without a baseline, matches that agree with the rotation.
     points3d : ndarray of float64, shape (n, 3)
-        Points of the inliers, in the first camera's frame and in units of the baseline; NaN for other matches, and without a baseline.
+        Points of the inliers, in the first camera's frame and in units of the baseline. NaN for other matches, or without a baseline.
     median_angle : float
-        Degrees between the two rays of an inlier, the median: if it is small, depths are inexact. NaN without inliers.
+        Median angle in degrees between the two rays of an inlier. If it is small, depths are inaccurate. NaN without inliers.
     """
 
     rotation: Array

@@ -28,7 +28,7 @@ class Plane(Record):
     mask : ndarray of bool, shape (n,)
         Its kept matches.
     noise_scale, tolerance : float
-        As of `Motion`.
+        As in `Motion`.
     """
 
     matrix: Array
@@ -39,32 +39,31 @@ class Plane(Record):
 
 @dataclass(frozen=True, eq=False)
 class Motion(Record):
-    """One rigid motion behind the kept matches, or one plane without parallax.
+    """One rigid motion of the kept matches, or one plane without a motion, whose kind is ``"homography"``.
 
     Attributes
     ----------
     matrix : ndarray of float64, shape (3, 3)
         Fundamental matrix (x2^T F x1 = 0) or homography (x2 ~ H x1) of pixels, or essential matrix of rays (x2^T E x1 = 0), refitted to
-        its matches. A homography has H[2, 2] = 1 as OpenCV's (unit norm if H[2, 2] is 0), others have unit norm. If cameras were
-        given, pixels are without distortion, as `cv2.undistortPoints` makes them with ``P=K``, and rays are used if a camera is of a
-        360 degree image.
+        its matches. A homography has H[2, 2] = 1 (unit norm if H[2, 2] is 0), the others have unit norm. If cameras were given, a
+        homography maps undistorted pixels, as returned by `cv2.undistortPoints` with ``P=K``; with a 360 degree camera it maps rays.
     kind : str
         ``"homography"``, ``"fundamental"`` or ``"essential"``.
     mask : ndarray of bool, shape (n,)
         Its kept matches, on its planes and off them.
     noise_scale : float
-        In the points' unit: standard deviation of the noise of each coordinate, from the median residual.
+        Standard deviation of the noise of each coordinate, from the median residual, in the unit of the second points.
     tolerance : float
-        In the points' unit: six noise scales, or the `threshold`. Matches with larger residuals rarely belong to it.
+        The `threshold`, else six noise scales, at least 1.8 pixels. Matches with larger residuals rarely belong to it.
     evidence : float
-        -ln NFA of the motion, or of its strongest plane if this is larger: minus the logarithm of the number of equally strong
-        structures expected by chance.
+        -ln NFA of the motion or of its strongest plane, the larger one. NFA is the number of equally strong structures expected by
+        chance.
     planes : tuple of Plane
-        The planes that move with it, that of most matches first. Empty if its kind is ``"homography"``.
+        The planes of a rigid motion, the one with the most matches first. Empty if its kind is ``"homography"``.
     stationary : bool
-        An overlay, such as a watermark: its matches do not move, and another structure moves or they are fewer than half of all.
+        True for an overlay, such as a watermark: static matches, while another structure moved, or fewer than half of all matches.
     fundamental : ndarray of float64, shape (3, 3), or None
-        Fundamental matrix of pixels of a rigid motion, known cameras or not; None for a homography.
+        Fundamental matrix of a rigid motion for (undistorted) pixels, with cameras or without; None for a homography.
     """
 
     matrix: Array
@@ -82,8 +81,8 @@ class Motion(Record):
 class FilterResult(Record):
     """The result of `filter_points`; every array has one entry per match, or per query row of knnMatch output.
 
-    `print` shows counts and a row for each motion and each plane. `select_matches` and `draw_matches` accept it in place of the mask.
-    Two results are equal if everything but `seconds` is equal.
+    `print` shows counts and a row for each motion and each plane. `select_matches` and `draw_matches` accept a result in place of the
+    mask. Two results are equal if everything but `seconds` is equal.
 
     Attributes
     ----------
@@ -92,14 +91,14 @@ class FilterResult(Record):
     anomaly_scores : ndarray of float64, shape (n,)
         In (0, 1], high = mismatch.
     inlier_probabilities : ndarray of float64, shape (n,)
-        In [0, 1]: probability that a match is true. Matches above 1/2 are kept, unless `false_discovery_rate` was given. Stationary
-        matches keep their probability with ``keep_stationary=False``.
+        In [0, 1]: probability that a match is true. Matches above 1/2 are kept, unless `false_discovery_rate` was given. Overlays keep
+        their probabilities with ``keep_stationary=False``.
     has_match : ndarray of bool, shape (n,)
-        False in rows without a valid match: the ratio test dropped it, its knnMatch row is empty, an index is masked, or a
-        coordinate is not finite or beyond any image (1e9 pixels). Such a row is not kept, not counted and not drawn; its score is
-        1, its probability 0.
+        False in rows without a valid match: the row fails the ratio test, its knnMatch row is empty, an index is masked, or a
+        coordinate is not finite or beyond 1e9 pixels. Such a row is not kept, not counted and not drawn. Its score is 1, its
+        probability 0.
     motions : tuple of Motion
-        The one with the most matches first. A plane without parallax is a motion of kind ``"homography"``.
+        Rigid motions, and planes without a motion; the one with the most matches first.
     reason : str or None
         Why there are no motions, or why no match is kept; otherwise None.
     seconds : dict of str to float
@@ -128,10 +127,7 @@ class FilterResult(Record):
 
     @property
     def motion_labels(self) -> Rows:
-        """Index into `motions` of the motion each kept match belongs to, shape (n,); -1 = none.
-
-        With `false_discovery_rate`, kept matches of a probability below 1/2 have none.
-        """
+        """Index into `motions` of each kept match, shape (n,); -1 = none, as for kept matches with a probability below 1/2."""
         labels = np.full(len(self.inlier_mask), -1)
         for number, motion in enumerate(self.motions):
             labels[motion.mask] = number
@@ -139,24 +135,23 @@ class FilterResult(Record):
 
     @property
     def evidence(self) -> float:
-        """How sure it is that the images share anything: the evidence of the strongest motion that is not stationary, 0 without one.
+        """Evidence that the images share anything: that of the strongest motion that is not stationary, 0 if there is none.
 
-        That is minus the logarithm of how many structures as strong are expected by chance. Unrelated pairs rarely reach
-        50, the cut of the commands; docs/benchmarks_geometry.md has the figures. A sum over motions would be worse: windows that two
-        different buildings share make many small ones.
+        It is -ln NFA, see `Motion`. Unrelated pairs rarely reach 50, the limit of the commands (docs/benchmarks_geometry.md).
         """
         return max((motion.evidence for motion in self.motions if not motion.stationary), default=0.0)
 
     @uninterrupted
     def camera_pose(self, camera1: Any = None, camera2: Any = None, motion: int = 0) -> CameraPose:
-        """Return the pose of the second camera estimated from one motion: x2 ~ R X + t for rays, where x1 ~ X.
+        """Return the pose of the second camera, estimated from one motion: X2 = R X1 + t for points in the cameras' frames.
 
         Parameters
         ----------
-        camera1, camera2 : Camera, array_like of shape (3, 3), or what else `Camera.of` takes; optional
-            The two cameras, in the points' unit. None: those that `filter_points` was given.
+        camera1, camera2 : Camera, array_like of shape (3, 3), or anything else that `Camera.of` takes; optional
+            The two cameras, in the unit of the points. None: the cameras given to `filter_points`.
         motion : int
-            Index into `motions`. If its kind is ``"homography"``, two poses fit the plane, and the likelier one is returned.
+            Index into `motions`. If its kind is ``"homography"``, two poses fit the plane, and the one with the higher likelihood is
+            returned.
 
         Returns
         -------

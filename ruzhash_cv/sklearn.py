@@ -1,8 +1,8 @@
 """The preference isolation forest as an outlier detector of scikit-learn: ``pip install "ruzhash-cv[sklearn]"``.
 
-Leveni, Magri, Alippi, Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023: models of random samples, preferences of
-rows for these, and an isolation forest of the preferences. Rows that share few models with others are outliers. So it finds outliers
-of structures, such as lines or circles, that a density does not separate.
+Leveni, Magri, Alippi, Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023: models are fitted to random samples, rows
+get preferences for these models, and an isolation forest is grown on the preferences. Rows that share few models with others are
+outliers. So it detects outliers of structures, such as lines or circles, that a density does not separate.
 """
 
 from __future__ import annotations
@@ -39,27 +39,26 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
     Parameters
     ----------
     family : "points" or ModelFamily, default="points"
-        A family, such as `ruzhash_cv.models.Lines()`: rows of `X` are points of that family, and models are fitted to samples
-        of neighbours. ``"points"``: rows are points of any dimension, a model is a training row, and the residual is the distance
-        from it.
+        A family, such as `ruzhash_cv.models.Lines()`: models are fitted to samples of neighbouring rows of `X`. ``"points"``: rows are
+        points of any dimension, a model is a training row, and the residual is the distance from it.
     noise_scale : float, optional
-        A residual r has the preference exp(-r^2 / (2 s^2)) up to 3 s, else 0; s is the noise scale, in the residuals' unit. None: 5 %
-        of the training residuals lie within it.
+        A residual r has the preference exp(-r^2 / (2 s^2)) up to 3 s, else 0; s is the noise scale, in the unit of the residuals. None:
+        5 % of the training residuals lie within s.
     n_models : int, default=1000
-        Models drawn.
+        Number of models drawn.
     forest : {"ruzhash", "voronoi"}, default="ruzhash"
         RuzHash-iForest, or PI-Forest with Tanimoto distances, which takes longer.
     n_estimators : int, default=100
-        Trees, t.
+        Number of trees, t.
     max_samples : int or "auto", default=256
-        Rows each tree is grown on, psi, at most all. "auto" is 256, as in scikit-learn's `IsolationForest`.
+        Number of rows a tree is grown on, psi, at most all. "auto" is 256, as in scikit-learn's `IsolationForest`.
     branching_factor : int, default=16
         Branches of a node, b.
     contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of outliers in the training rows. "auto": scores are cut where the two parts vary least (Otsu, "A threshold selection
-        method from gray-level histograms", 1979).
+        Share of outliers in the training rows. "auto": Otsu's threshold of the scores ("A threshold selection method from gray-level
+        histograms", 1979).
     random_state : int, RandomState or None, default=None
-        Of the models and the trees.
+        Seed of the models and the trees.
     n_jobs : int, optional
         Threads; None is 1, -1 all processors.
 
@@ -69,6 +68,7 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         Models drawn.
     noise_scale_ : float
     forest_ : RuzHashForest or VoronoiForest
+        Scores new rows. What only `fit_anomaly_scores` needs is left out, so that a pickle is small.
     offset_ : float
         ``decision_function(X) = score_samples(X) - offset_``.
     n_features_in_ : int
@@ -123,6 +123,7 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         self.noise_scale_ = self._measured_scale(rows)
         preferences = self._preferences(rows)
         self.forest_ = self._new_forest(int(rng.integers(2**31))).fit(preferences)
+        self.forest_._trees = _for_new_rows(self.forest_)
         scores = -self.forest_.anomaly_scores(preferences)
         if self.contamination == "auto":
             self.offset_ = _otsu_threshold(scores)
@@ -219,6 +220,14 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
                 ratios = block / self.noise_scale_
                 blocks.append(np.where(ratios <= CUT, np.exp(-0.5 * ratios**2), 0.0).astype(np.float32))
         return np.concatenate(blocks)
+
+
+def _for_new_rows(forest: Any) -> Any:
+    """Return the trees of a forest, without empty nodes and without what scores its training rows when they do not count themselves."""
+    trees, n_nodes = forest._trees, max(1, int(forest._trees.children.max()) + forest._growth.n_children)
+    kept = {name: np.ascontiguousarray(part[:, :n_nodes]) for name, part in trees._asdict().items()}
+    kept |= {"lengths": np.ascontiguousarray(kept["lengths"][:, :, :1]), "trained": trees.trained[:, :0].copy()}
+    return type(trees)(**kept)
 
 
 def _otsu_threshold(scores: Array) -> float:

@@ -44,17 +44,17 @@ class FoundStructures(Record):
     models : ndarray of float64, shape (k, p)
         Models in the family's form, each fitted to its points.
     masks : ndarray of bool, shape (k, n)
-        The points within the tolerance of each model. A point at which two structures cross is in both masks.
+        The points within the tolerance of each model. A point where two structures cross is in both masks.
     labels : ndarray of int64, shape (n,)
-        The structure that is nearest to each point, in tolerances; -1 for a point in no mask.
+        The nearest structure of each point, by distance over tolerance; -1 for a point in no mask.
     anomaly_scores : ndarray of float64, shape (n,)
-        In (0, 1], high = outlier, by the RuzHash forest.
+        In (0, 1], high = outlier, from the RuzHash forest.
     tolerances : ndarray of float64, shape (k,)
-        In the residuals' unit.
+        In the unit of the residuals.
     noise_scales : ndarray of float64, shape (k,)
-        Standard deviations of the noise of each structure, in the residuals' unit.
+        Standard deviation of the noise of each structure, in the unit of the residuals.
     evidences : ndarray of float64, shape (k,)
-        -ln NFA: minus the logarithm of how many structures as strong are expected by chance.
+        -ln NFA; NFA is the number of equally strong structures expected by chance.
     reason : str or None
         Why there are no structures; None if there are some.
     """
@@ -73,7 +73,10 @@ class FoundStructures(Record):
 
     def __repr__(self) -> str:
         in_any = int((self.labels >= 0).sum())
-        return f"<FoundStructures: {len(self)} structures, {in_any} of {len(self.labels)} points>"
+        outcome = (
+            f"{len(self)} {'structure' if len(self) == 1 else 'structures'}, {in_any} of {len(self.labels)} points"
+        )
+        return f"<FoundStructures: {outcome}{'' if self.reason is None else f': {self.reason}'}>"
 
 
 @uninterrupted
@@ -85,28 +88,28 @@ def find_structures(
     noise_scale: float | None = None,
     rng: RNG = 0,
 ) -> FoundStructures:
-    """Find all structures of a family among points, as ``skimage.measure.ransac`` finds one.
+    """Estimate all models of a family among points, whereas ``skimage.measure.ransac`` estimates one.
 
-    It needs neither the number of structures nor a threshold. `filter_points` does this for correspondences of two images.
+    It needs neither the number of models nor a threshold. For correspondences of two images, use `filter_points`.
 
     Parameters
     ----------
     data : array_like, shape (n, d)
-        Points; an empty list has none. Rows that are not finite, or beyond 1e60, belong to no structure and do not affect the others.
+        Points. Rows that are not finite, or beyond 1e60, belong to no structure and do not affect the others.
     family : ModelFamily
-        `ruzhash_cv.models.Lines` or `Circles` of points in the plane, or a family of yours. Its codimension is 1 or 2.
+        `ruzhash_cv.models.Lines()` or `Circles()` for points in the plane, or your family, with codimension 1 or 2.
     threshold : float, optional
-        The tolerance of every structure, in the residuals' unit. None: a tolerance per structure, from its residuals.
+        The tolerance of every structure, in the unit of the residuals. None: a tolerance per structure, from its residuals.
     noise_scale : float, optional
-        About the standard deviation of the noise, in the residuals' unit; a fifth to six times as much is noise too. None: the
-        median distance of points from their centre, in the coordinate with the largest one, over 125.
+        Rough standard deviation of the noise, in the unit of the residuals. Noise of a fifth to six times as much is found too.
+        None: the median distance of points from their centre, in the coordinate with the largest one, over 125.
     rng : int, numpy.random.Generator or None
         The same int gives the same result.
 
     Returns
     -------
     FoundStructures
-        Also if there is no structure; `reason` then says why.
+        If there is no structure, `reason` says why.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,3 +43,8 @@ def two_planes(n: int = 200, size: tuple[int, int] = (WIDTH, HEIGHT)) -> Case:
     blotches = rng.integers(0, 255, (height // 10, width // 10, 3), dtype=np.uint8)
     img1 = np.kron(blotches, np.ones((10, 10, 1), np.uint8))
     return Case(img1, points1, img1[::2, ::2], points2, filter_points(points1, points2))
+
+
+def shown(page: Any) -> int:
+    """Return how many pairs or matches a page says that it shows."""
+    return int(page.inner_text("#shown").split()[0])

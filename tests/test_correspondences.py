@@ -10,7 +10,7 @@ import pytest
 
 from ruzhash_cv import as_correspondences, select_matches
 
-KP1 = np.array([[0.0, 1.0], [5.0, 6.0], [7.5, 8.0]])
+KP1 = np.array([[0.0, 1.0], [5.0, 6.0], [7.0, 8.0]])
 KP2 = np.array([[2.0, 2.0], [9.0, 9.5]])
 INDICES = [[0, 1], [2, 0], [1, 1]]
 COLUMNS = tuple(np.transpose(INDICES))
@@ -32,7 +32,7 @@ MASKED = [np.ma.array([0, 1]), np.ma.array([2, 0], mask=[False, True]), np.ma.ar
 @pytest.mark.parametrize(
     "kp",
     [
-        KP1, KP1.tolist(), KP1[:, None].astype(np.float32), KP1[None], memoryview(KP1), list(np.ma.array(KP1)),
+        KP1, KP1.tolist(), KP1.astype(np.uint8), KP1[:, None].astype(np.float32), KP1[None], memoryview(KP1), list(np.ma.array(KP1)),
         KEYPOINTS, tuple(KEYPOINTS), objects(KEYPOINTS),
     ],
 )  # fmt: skip
@@ -107,7 +107,7 @@ def test_matches_of_one_train_image_are_looked_up_whatever_its_number() -> None:
 
 
 @pytest.mark.parametrize("matches", [[], (), np.zeros((0, 2), int), np.zeros((0, 2)), np.zeros((1, 0), int)])
-@pytest.mark.parametrize("kp", [(), [], np.zeros((0, 2)), np.zeros((1, 0, 2))])
+@pytest.mark.parametrize("kp", [(), [], np.zeros(0), np.zeros((0, 2)), np.zeros((1, 0, 2))])
 def test_no_matches_give_no_correspondences(matches: Any, kp: Any) -> None:
     pairs = as_correspondences(kp, kp, matches)
     assert pairs.points1.shape == pairs.points2.shape == (0, 2)

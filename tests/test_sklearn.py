@@ -90,6 +90,11 @@ def test_a_clone_and_a_pickle_score_the_same() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(detector)).score_samples(points), scores)
 
 
+def test_only_what_new_rows_need_is_kept_of_the_trees() -> None:
+    trees = PreferenceIsolationForest(Circles(), n_models=300, random_state=3).fit(shape()[0]).forest_._trees
+    assert (trees.keys.shape[1], trees.lengths.shape[2], trees.trained.size) == (trees.children.max() + 17, 1, 0)
+
+
 def test_a_forest_of_preferences_scores_as_the_detector_does() -> None:
     points, _ = shape()
     detector = PreferenceIsolationForest(Lines(), noise_scale=0.02, n_models=200, random_state=0).fit(points)

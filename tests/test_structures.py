@@ -145,7 +145,7 @@ def test_points_of_no_structure_keep_their_scores_and_get_a_reason() -> None:
     result = find_structures(np.random.default_rng(0).uniform(size=(60, 2)), Lines())
     assert result.reason == "no model found that more points agree with than chance would give"
     assert len(np.unique(result.anomaly_scores)) > 10
-    assert repr(result) == "<FoundStructures: 0 structures, 0 of 60 points>"
+    assert str(result) == f"<FoundStructures: 0 structures, 0 of 60 points: {result.reason}>"
 
 
 def test_samples_are_of_different_points_near_each_other_by_their_weights() -> None:

@@ -59,30 +59,29 @@ def draw_matches(
     max_lines: int | None = 60,
     max_width: int | None = 2400,
 ) -> Picture:
-    """Draw kept matches in green with dots and flagged mismatches in red with crosses, on one picture or on two.
+    """Draw kept matches in green with dots and flagged matches in red with crosses.
 
-    The images stand at one height, toned down so that the lines stand out; thickness and opacity follow the size of the picture and
-    the number of matches. On one picture the fewer are on top. A strip below the images counts both kinds, and the lines drawn.
+    The images stand side by side at the same height, in dimmed colours. Line width and opacity depend on the size of the picture and
+    the number of matches. The kind with fewer matches is drawn on top. The caption counts both kinds, and the lines drawn.
 
     Parameters
     ----------
     img1, img2 : ndarray of uint8, shape (h, w), (h, w, 3) or (h, w, 4)
         Grey, BGR or BGRA; they may differ in size.
     kp1, kp2, matches
-        As for `filter_matches`; None matches row i with row i of points or keypoints. Matches whose position is not finite and
-        knnMatch rows without a match are left out.
+        As for `filter_matches`. If `matches` is None, row i of the points corresponds to row i. Rows without a match or without
+        finite positions are left out.
     result_or_mask : FilterResult, or array_like of shape (n,) or (n, 1)
-        Anything with an attribute ``inlier_mask``, or the mask itself: bool or OpenCV's uint8, non-zero = keep.
+        The result, anything else with an attribute ``inlier_mask``, or the mask: bool or OpenCV's uint8, non-zero = keep.
     ratio : float, optional
-        The `ratio` given to `filter_matches`, with a mask: rows that fail the ratio test are left out. A FilterResult knows them.
+        If you pass a mask, the `ratio` given to `filter_matches`: rows that fail the ratio test are left out.
     show : {"both", "apart", "kept", "flagged"}
-        Which matches to draw; the caption counts both kinds. ``"apart"``: kept matches on the image pair, and flagged ones on a second
-        one below.
+        Which matches to draw. ``"apart"`` draws the image pair twice, kept matches above flagged ones.
     max_lines : int or None, default 60
-        Lines drawn of each kind, taken evenly from all over the first image; the markers at the ends are drawn of all. None: all lines.
+        Largest number of lines of each kind, spread evenly over the first image. Markers are drawn for all matches. None: all lines.
     max_width : int or None, default 2400
-        Largest width of the picture in pixels, at least 240: large photographs are shrunk to it, small images (together
-        narrower than 640 px) are enlarged. None keeps the pixels of the higher image.
+        Largest width of the picture in pixels, at least 240. Larger photographs are shrunk, images that are together narrower than
+        640 px are enlarged. None keeps the pixels of the taller image.
 
     Returns
     -------
@@ -137,20 +136,20 @@ def draw_scores(
     max_lines: int | None = 100,
     max_width: int | None = 2400,
 ) -> Picture:
-    """Draw every match in the colour of its anomaly score, the highest on top, with a colour bar from inlier to mismatch below.
+    """Draw every match in the colour of its anomaly score, the highest scores on top, with a colour bar below.
 
     Parameters
     ----------
     img1, kp1, img2, kp2, matches, ratio, max_lines, max_width
         As for `draw_matches`.
     result_or_scores : FilterResult, or array_like of float, shape (n,)
-        Anything with an attribute ``anomaly_scores``, or the scores themselves; high = mismatch. Matches whose score is
-        not finite are left out. The colours span the scores that are drawn.
+        The result, anything else with an attribute ``anomaly_scores``, or the scores; high = mismatch. Matches without a finite score
+        are left out. The colours span the scores that are drawn.
 
     Returns
     -------
     ndarray of uint8, shape (height, width, 3)
-        As of `draw_matches`, with the colour bar below.
+        BGR, as from `draw_matches`, with the colour bar below.
 
     Examples
     --------
@@ -207,27 +206,22 @@ def draw_structures(
     max_lines: int | None = 40,
     max_width: int | None = 2400,
 ) -> Picture:
-    """Draw every motion and every plane of a motion in a separate colour, and mismatches in grey.
+    """Draw each motion and each of its planes in a separate colour, and flagged matches in grey.
 
-    The strip below numbers them as the result prints them: motion 0 is `motions[0]` of the result, plane 0.1 is its `planes[1]`. Each
-    has its kind, its number of matches and its tolerance.
+    The caption has the kind, the number of matches and the tolerance of each, with the numbers of the printed result: motion 0 is
+    `motions[0]`, plane 0.1 is its `planes[1]`.
 
     Parameters
     ----------
     img1, kp1, img2, kp2, matches, ratio, max_lines, max_width
-        As for `draw_matches`.
+        As for `draw_matches`, with the same errors.
     result : FilterResult
-        Of these matches.
+        The result of these matches.
 
     Returns
     -------
     ndarray of uint8, shape (height, width, 3)
-        As of `draw_matches`, with the structures below.
-
-    Raises
-    ------
-    IndexError, TypeError, ValueError
-        The message names the argument, what it must be and what arrived.
+        BGR, as from `draw_matches`, with the structures below.
 
     Examples
     --------
@@ -247,14 +241,14 @@ def draw_structures(
 
 
 def groups_of(result: FilterResult, drawn: Mask) -> Iterator[Group]:
-    """Yield the kept matches of no motion, then of each row of the table of motions and planes; of the matches that are `drawn`.
+    """Yield the kept matches in no motion, then those of each row of the table of motions and planes; only `drawn` matches.
 
-    The group of a motion with planes are the matches off its planes; its words count all of its matches.
+    The group of a motion with planes has its off-plane matches; its text counts all of its matches.
     """
     kept, table = drawn & result.inlier_mask, printing.table(result)
     rows = np.flatnonzero(kept & ~np.any([row.alone for row in table], axis=0))
     if len(rows):
-        yield Group(rows, NO_MOTION, "dot", f"kept, of no motion: {len(rows)}", opacity(len(rows)))
+        yield Group(rows, NO_MOTION, "dot", f"kept, in no motion: {len(rows)}", opacity(len(rows)))
     colours, markers = itertools.cycle(STRUCTURES), itertools.cycle(PLANE_MARKERS)
     for row in table:
         if not row.is_plane:

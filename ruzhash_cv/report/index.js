@@ -5,6 +5,9 @@ const last = [...new Map(rows.map((row) => [row.id, row])).values()];
 const images = [...new Set(last.flatMap((row) => [row.image1, row.image2]))].sort();
 const places = new Map(images.map((name, place) => [name, place]));
 const MOST_NAMES = 60; // more would not be legible
+// Columns that a phone is wide enough for; the page of a pair has all its numbers.
+const NARROW = ["image1", "kept", "share", "evidence"];
+const phone = matchMedia("(max-width: 760px)");
 last.sort((a, b) => places.get(a.image1) - places.get(b.image1) || places.get(a.image2) - places.get(b.image2));
 
 function columns_of(taken, more = {}) {
@@ -42,6 +45,10 @@ function filter() {
   cells.data = columns_of([...taken, ...taken], { x: [...x, ...y], y: [...y, ...x] });
 }
 
+function choose_columns() {
+  for (const column of table.columns) column.visible = !phone.matches || NARROW.includes(column.field);
+}
+
 function paint() {
   const field = ["kept", "share", "evidence"][colour.active];
   const transform = { kept: by_kept, share: by_share, evidence: by_evidence }[field];
@@ -53,9 +60,11 @@ function on(model, property, handle) {
   model.properties[property].change.connect(handle);
 }
 
+choose_columns();
 fill();
 filter();
 paint();
+phone.addEventListener("change", choose_columns);
 on(words, "value_input", filter);
 on(least_kept, "value", filter);
 on(least_evidence, "value", filter);

@@ -39,7 +39,10 @@ STYLE = "height: 50px; max-width: 60px; object-fit: cover; margin-right: 3px"
 PICTURES = '<a href="pair.html#<%- id %>">' + "".join(
     f'<% if (thumbnail{side}) {{ %><img src="<%- thumbnail{side} %>" alt="" style="{STYLE}"><% }} %>' for side in (1, 2)
 )
-NAMES = '<a href="pair.html#<%- id %>"><%- image1 %><br><%- image2 %></a>'
+NAMES = (
+    '<a href="pair.html#<%- id %>" style="display: block; white-space: normal; overflow-wrap: anywhere; line-height: 1.1">'
+    "<%- image1 %><br><%- image2 %></a>"
+)
 TOOLTIP = (
     '<div style="font: 13px sans-serif; padding: 2px 4px"><b>@image1</b><br><b>@image2</b><br>@kept of @matches matches kept'
     "<br>motions: @motions<br>evidence @evidence{0}<br>@reason</div>"

@@ -30,11 +30,11 @@ def write_html(
     names: tuple[str, str] = ("image 1", "image 2"),
     max_size: int = 1600,
 ) -> None:
-    """Write a page that shows every match: one file, which opens in any browser, without a network.
+    """Write an HTML page that shows every match: one file, which opens in any browser, offline.
 
-    Zoom or move one image, and the other moves to the partners of the matches in view. Matches are dots and lines in the colours of
-    `draw_structures`, of their probability or of their residual; sliders and switches select by these. The pointer shows the numbers
-    of a match; a click shows its surroundings in both images and where its structure expects it. Needs the extra ``html``.
+    Zoom or pan one image, and the other one follows the matches in view. Colours show motion and plane, as in `draw_structures`, the
+    probability or the residual. Sliders and switches hide matches by these. Hovering shows a match's values, and a click shows crops
+    around it in both images, with the position that its motion or plane predicts. Needs the extra ``html``.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ def write_html(
     img1, kp1, img2, kp2, matches, ratio
         As for `draw_matches`.
     result : FilterResult
-        Of these matches.
+        The result of these matches.
     names : tuple of two str
         Names of the images; the page's title has them without their folders.
     max_size : int, default 1600
-        The longer side of the images in the page, as JPEG: larger ones are shrunk. All numbers are of pixels before that.
+        Longer side of the images in the page, in pixels: larger images are shrunk. All numbers refer to the original pixels.
 
     Returns
     -------
@@ -62,8 +62,8 @@ def write_html(
 
     Notes
     -----
-    The residual is the distance from the structure of the match, or from the nearest if it has none: the transfer error of a
-    homography, the Sampson distance of a fundamental matrix.
+    The residual is the distance from the match's motion or plane, or from the nearest one if it has none: the transfer error of a
+    homography, or the Sampson distance of a fundamental matrix.
 
     Examples
     --------

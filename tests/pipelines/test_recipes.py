@@ -8,11 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import cv2
 import joblib
 import numpy as np
 import pytest
 from paper.problems import make_shape
 from stand_ins import Tensor
+from two_views import motion
 
 RECIPES = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
 N, TRUE = 60, 40
@@ -46,6 +48,22 @@ def tensor(request: pytest.FixtureRequest) -> Callable[[np.ndarray], Any]:
 
 def numbers(values: Any) -> np.ndarray:
     return np.asarray(values.detach().cpu().numpy())
+
+
+def test_opencv() -> None:
+    image = np.zeros((600, 800), np.uint8)
+    kp1, kp2 = ([cv2.KeyPoint(*point, 1) for point in view] for view in np.split(motion(N, 0.2), 2, axis=1))
+    matches = [(cv2.DMatch(i, i, 1.0), cv2.DMatch(i, (i + 1) % N, 2.0)) for i in range(N)]
+    held: dict[str, Any] = {"img1": image, "img2": image, "kp1": kp1, "kp2": kp2, "matches": matches}
+    for words in ("as_correspondences", "panorama", "stereoRectifyUncalibrated"):
+        exec(recipe(words), held)
+    assert held["panorama"].shape == (600, 1600)
+    rows = [cv2.perspectiveTransform(held[f"points{n}"][:, None], held[f"H{n}"])[:, 0, 1] for n in (1, 2)]
+    assert np.median(np.abs(rows[0] - rows[1])) < 0.5
+    held["frames"], held["K"] = [(kp1, kp2, matches)] * 2, np.array([[900.0, 0, 400], [0, 900, 300], [0, 0, 1]])
+    exec(recipe("has_baseline"), held)
+    step = -held["R"].T @ held["t"]
+    np.testing.assert_allclose(held["position"], step + held["R"].T @ step)
 
 
 def test_lightglue(tensor: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import cv2
 import pytest
-from report_cases import WIDTH, two_planes
+from report_cases import WIDTH, shown, two_planes
 
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.pages import open_pages
@@ -39,10 +39,6 @@ def page(opened: Opened, folder: Path) -> Any:
     index = opened(folder / "index.html")
     index.locator(".slick-row").first.wait_for()
     return index
-
-
-def shown(page: Any) -> int:
-    return int(page.inner_text("#shown").split()[0])
 
 
 def column(page: Any, place: int) -> list[str]:
@@ -167,3 +163,11 @@ def test_a_changed_address_shows_the_other_pair(page: Any, opened: Opened, folde
 def test_on_a_phone_only_the_table_scrolls_sideways(opened: Opened, folder: Path) -> None:
     page = opened(folder / "index.html", width=390, height=800)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_on_a_phone_no_column_of_the_table_is_cut_off(opened: Opened, folder: Path) -> None:
+    page = opened(folder / "index.html", width=390)
+    page.locator(".slick-row").first.wait_for()
+    boxes = page.locator(".slick-header-column").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect())")
+    assert len(boxes) == 4
+    assert max(box["right"] for box in boxes) <= 390

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_cases import HEIGHT, PHOTOS, WIDTH, two_planes
+from report_cases import HEIGHT, PHOTOS, WIDTH, shown, two_planes
 
 from ruzhash_cv.report import write_html
 from ruzhash_cv.report.numbers import PROBABILITY, pair_as_dict
@@ -32,11 +32,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def page(opened: Opened, file: Path) -> Any:
     return opened(file)
-
-
-def shown(page: Any) -> int:
-    """Return how many matches the page says that it shows."""
-    return int(page.inner_text("#shown").split()[0])
 
 
 def model(page: Any, name: str, expression: str) -> Any:
@@ -146,11 +141,11 @@ def test_where_one_image_is_zoomed_the_other_shows_the_partners_at_their_scale(p
         page.wait_for_timeout(100)
     moved, followed = view(page, f"figure{side}"), view(page, f"figure{3 - side}")
     assert moved[2] - moved[0] < 0.6 * WIDTH
-    assert followed[2] - followed[0] == pytest.approx(moved[2] - moved[0], rel=0.2)
-    # One plane moves by (14, 4), the other by (-10, -6), from the first image to the second.
-    move = np.array([14.0, 4.0] if x < 0.5 else [-10.0, -6.0]) * (1 if side == 1 else -1)
+    assert followed[2] - followed[0] == pytest.approx(moved[2] - moved[0], rel=0.3)  # spreads of a turned plane differ
     middles = [(bounds[:2] + bounds[2:]) / 2 for bounds in (moved, followed)]
-    np.testing.assert_allclose(middles[1] - middles[0], move, atol=4.0)
+    away = np.linalg.norm(POINTS[side - 1] - middles[0], axis=1) + 1e9 * ~CASE.result.inlier_mask
+    moves = (POINTS[2 - side] - POINTS[side - 1])[away.argsort()[:5]]
+    np.testing.assert_allclose(middles[1] - middles[0], np.median(moves, axis=0), atol=6.0)
     page.get_by_text("whole photographs").click()
     page.wait_for_timeout(100)
     assert [view(page, f"figure{number}").tolist() for number in (1, 2)] == [whole, whole]
@@ -229,8 +224,14 @@ def test_buttons_step_through_the_shown_matches_by_probability(page: Any) -> Non
     assert facts(page)["mask"] == "flagged"
 
 
-def test_on_a_phone_the_images_stand_one_above_the_other_and_nothing_is_cut_off(opened: Opened, file: Path) -> None:
+def test_on_a_phone_nothing_is_cut_off(opened: Opened, file: Path) -> None:
     page = opened(file, width=390, height=800)
-    boxes = [page.locator(f"#view{side}").bounding_box() for side in (1, 2)]
-    assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    model(page, "parts", "m.labels = Array(50).fill('a plane')")
+    page.locator("#parts label").nth(49).wait_for()
+    assert (
+        page.evaluate(
+            "(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)(document.getElementById('parts'))"
+        )
+        <= 0
+    )
