@@ -201,7 +201,9 @@ RULES: dict[str, Variant] = {
     "evidence: overlapping planes are kept": Variant(
         functions={"overlapped": lambda scene, surfaces, *_: np.zeros(len(surfaces), bool)}
     ),
-    "motions: none but those that the search selects": Variant(functions={"find_motions": lambda *_: ([], np.zeros((0, 9)))}),
+    "motions: none but those that the search selects": Variant(
+        functions={"find_motions": lambda *_: ([], np.zeros((0, 9)))}
+    ),
     "motions: planes that none holds stay alone": Variant(
         functions={"owners_of_planes": lambda scene, *_: scene.owners}
     ),

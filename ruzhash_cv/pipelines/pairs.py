@@ -38,6 +38,8 @@ _OWN = ("points1", "points2", "matches", "ratio", "rng")
 LOST = "a worker was killed, as it is if memory runs out"
 #: Batches under way for each worker: one in work, one that joblib has sent, and two that wait here.
 BATCHES_AHEAD = 4
+#: Fewer pairs are done without workers, of which each takes seconds to start.
+FEW_PAIRS = 64
 #: Names of the errors, or of their bases, that loky and Ray raise if a worker was killed. Dask restarts its workers.
 KILLED = {"BrokenProcessPool", "RayActorError"}
 OPTIONS = tuple(name for name in inspect.signature(filter_points).parameters if name not in _OWN)
@@ -135,8 +137,14 @@ def _answers(
     If the queue runs empty, joblib's call ends, and the next one continues.
     """
     joblib = host("joblib", "parallel")
-    warmup()  # or every worker would compile the same kernels
     n_workers = max(1, joblib.effective_n_jobs(n_jobs))
+    if n_workers > 1:
+        first = list(itertools.islice(tasks, FEW_PAIRS))
+        tasks = itertools.chain(first, tasks)
+        if len(first) < FEW_PAIRS:  # they are done before workers have started
+            n_jobs = n_workers = 1
+        else:
+            warmup()  # or every worker would compile the same kernels
     batches = _growing_batches(tasks, batch_size, n_workers)
     waiting = deque(itertools.islice(batches, BATCHES_AHEAD * n_workers))
     n_sent = n_done = 0

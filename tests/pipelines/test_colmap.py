@@ -249,7 +249,10 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 KILLED = """
 import os, signal, sys
 from ruzhash_cv.pipelines import colmap
+from ruzhash_cv.pipelines import pairs
 from ruzhash_cv.pipelines.colmap_database import Database
+
+pairs.FEW_PAIRS = 0
 
 whole, batches = Database.write, []
 
@@ -286,7 +289,10 @@ def test_a_killed_run_loses_a_batch_and_resumes(database: Path, tmp_path: Path, 
 TERMINATED = """
 import os, signal, sys
 from ruzhash_cv import cli
+from ruzhash_cv.pipelines import pairs
 from ruzhash_cv.pipelines.colmap_database import Database
+
+pairs.FEW_PAIRS = 0
 
 whole = Database.write
 
@@ -568,7 +574,10 @@ WORKER_KILLED = """
 import os, signal, sys
 from joblib.externals.loky import get_reusable_executor
 from ruzhash_cv import cli
+from ruzhash_cv.pipelines import pairs
 from ruzhash_cv.pipelines.colmap_database import Database
+
+pairs.FEW_PAIRS = 0
 
 whole = Database.write
 

@@ -217,9 +217,21 @@ def test_kernels_are_compiled_before_workers_start(monkeypatch: pytest.MonkeyPat
     order = []
     monkeypatch.setattr(module, "warmup", lambda: order.append("kernels"))
     monkeypatch.setattr(joblib, "Parallel", lambda **_: order.append("workers") or 1 / 0)
-    with pytest.raises(ZeroDivisionError):
+    with joblib.parallel_config(backend="loky", n_jobs=2), pytest.raises(ZeroDivisionError):
         list(filter_pairs(pairs()))
     assert order == ["kernels", "workers"]
+
+
+def test_a_few_pairs_are_done_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker takes seconds to start, a pair some hundredths."""
+    monkeypatch.setattr(module, "FEW_PAIRS", 1 + len([*pairs()]))
+    monkeypatch.setattr(module, "warmup", lambda: pytest.fail("kernels of workers"))
+    threads = set()
+    answer = module._answer
+    monkeypatch.setattr(module, "_answer", lambda *given: threads.add(threading.current_thread()) or answer(*given))
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        list(filter_pairs(pairs()))
+    assert threads == {threading.current_thread()}
 
 
 class Deadly:
