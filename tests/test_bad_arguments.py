@@ -224,7 +224,6 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(VoronoiForest, metric="cosine"), V, r"`metric` must be one of 'tanimoto', .* got 'cosine'"),
     (partial(VoronoiForest, sink_credit=True), T, "sink_credit"),
     (partial(VoronoiForest, branching_factor=1), V, "`branching_factor` must be at least 2, got 1"),
-    (partial(VoronoiForest, ties="none"), V, "`ties` must be one of 'row', 'node', got 'none'"),
     (lambda: VoronoiForest().anomaly_scores(np.ones((2, 3))), RuntimeError, "this VoronoiForest has no trees yet"),
     (lambda: VoronoiForest().fit(np.full((4, 3), 2.0)), V, r"must lie in \[0, 1\]"),
     (partial(precomputed.fit, np.ones((3, 2))), V, r"must be a square matrix of distances in `fit`, got \(3, 2\)"),

@@ -143,7 +143,6 @@ def test_warmup_compiles_what_is_not_in_the_cache(capsys: Captured) -> None:
             ["filter", *DESK, "-o", "out.png", "--scores", "out.png"],
             "--scores out.png would write over --output out.png",
         ),
-        (["filter", *DESK, "--show", "kept"], "--show chooses what --output draws, and there is no --output"),
         (["filter", *DESK, "--mask1", "blank.png"], "mask blank.png has 160 x 120 pixels, but its image"),
         (["filter", *DESK, "--mask1", "a\nb.png"], "cannot read a\\nb.png: No such file"),
         (
@@ -184,10 +183,9 @@ def test_input_of_no_use_gets_one_line(
         (["filter", *DESK, "--rng", "-1"], "must be a whole number from 0 on, got -1"),
         (["filter", *DESK, "--rng", "1" + 30 * "0"], "must be at most 2147483647, got 1000"),
         (["filter", *DESK, "--max-size", "31"], "must be a whole number of at least 32, got 31"),
-        (["filter", *DESK, "--fail-below", "some"], "must be a whole number above 0, got some"),
+        (["colmap", "a.db", "--min-inliers", "some"], "must be a whole number above 0, got some"),
         (["filter", *DESK, "-o", ""], "must be the name of a file, got nothing"),
         (["colmap", "a.db", "--n-jobs", "1" + 30 * "0"], "--n-jobs: must be at most 4096, got 1000"),
-        (["hloc", *"abcd", "--false-alarms", "0"], "--false-alarms: must be a number above 0 and at most 1, got 0"),
         (["hloc", *"abcd", "--least-evidence", "-1"], "--least-evidence: must be a number from 0 on, got -1"),
     ],
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -121,17 +120,6 @@ def test_file_name_of_bytes_is_written_to(small: tuple[str, str], tmp_path: Path
     assert Path(os.fsdecode(name)).stat().st_size > 10_000
 
 
-def test_show_leaves_flagged_matches_out_of_the_picture(
-    small: tuple[str, str], tmp_path: Path, capsys: Captured
-) -> None:
-    reds = []
-    for show in ("both", "kept"):
-        cli.main(["filter", *small, "-o", str(tmp_path / "out.png"), "--show", show])
-        blue, _, red = cv2.split(cv2.imread(str(tmp_path / "out.png"))[:300].astype(int))
-        reds.append(int((red - blue > 150).sum()))
-    assert reds[0] > 100 > 20 > reds[1]
-
-
 def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path, capsys: Captured) -> None:
     assert cli.main(["filter", *small, "--json", "--save", str(tmp_path / "saved.npz")]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -210,14 +198,6 @@ def test_an_image_without_features_is_told_why(tmp_path: Path, capsys: Captured)
 
 
 # How the command ends
-
-
-@pytest.mark.parametrize(("least", "status"), [("2", 0), ("5000", 1)])
-def test_fail_below_sets_the_status(small: tuple[str, str], capsys: Captured, least: str, status: int) -> None:
-    assert cli.main(["filter", *small, "--fail-below", least]) == status
-    captured = capsys.readouterr()
-    assert ("fewer than 5000" in captured.err) == bool(status)
-    assert "kept" in captured.out
 
 
 def test_ctrl_c_ends_without_a_word(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
@@ -302,15 +282,6 @@ def test_a_closed_pipe_ends_without_a_word() -> None:
     os.close(writer)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
-@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_change_no_status(small: tuple[str, str], tmp_path: Path, closed: str) -> None:
-    command = [sys.executable, "-m", "ruzhash_cv", "filter", *small, "--save", str(tmp_path / "saved.npz")]
-    done = subprocess.run(f"{shlex.join(command)} {closed}", shell=True, check=False)
-    assert done.returncode == 0
-    assert (tmp_path / "saved.npz").is_file()
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_gets_one_line() -> None:
     with Path("/dev/full").open("w") as full:
@@ -331,7 +302,7 @@ def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
             yield action
 
 
-SHARED = {"--model", "--threshold", "--drop-stationary", "--rng", "--max-megapixels"}
+SHARED = {"--model", "--threshold", "--drop-stationary", "--rng"}
 
 
 def test_options_that_commands_share_mean_and_default_the_same() -> None:
@@ -341,34 +312,6 @@ def test_options_that_commands_share_mean_and_default_the_same() -> None:
             meanings.setdefault(name, set()).add((action.dest, action.default, action.const, action.help))
     assert set(meanings) == SHARED
     assert all(len(meaning) == 1 for meaning in meanings.values()), meanings
-
-
-def test_a_rate_of_false_alarms_stands_for_an_evidence() -> None:
-    assert [cli.common.false_alarms(text) for text in ("1", "1e-3")] == pytest.approx([0.0, 6.91], abs=0.01)
-    options = vars(cli._parser().parse_args(["colmap", "a.db", "--false-alarms", "1e-3"]))
-    assert (round(options["least_evidence"], 2), "false_alarms" in options) == (6.91, False)
-    assert vars(cli._parser().parse_args(["hloc", *"abcd"]))["least_evidence"] == 50.0
-
-
-@pytest.mark.parametrize(
-    ("shape", "flag", "status"),
-    [
-        ((10_000, 10_200), [], 2),
-        ((1000, 1200), ["--max-megapixels=1"], 2),
-        ((1000, 1200), ["--max-megapixels", "2"], 0),
-    ],
-)
-def test_pictures_of_too_many_pixels_are_refused_before_they_are_decoded(
-    small: tuple[str, str], tmp_path: Path, shape: tuple[int, int], flag: list[str], status: int
-) -> None:
-    large, path = np.zeros(shape, np.uint8), str(tmp_path / "large.png")
-    large[:300, :400] = cv2.imread(small[1], cv2.IMREAD_GRAYSCALE)
-    cv2.imwrite(path, large)
-    environment = {name: value for name, value in os.environ.items() if name != "OPENCV_IO_MAX_IMAGE_PIXELS"}
-    command = [sys.executable, "-m", "ruzhash_cv", "filter", path, path, *flag]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == status
-    assert ("large.png has more pixels than --max-megapixels allows" in done.stderr) == (status == 2)
 
 
 def test_help_explains_every_option_in_words() -> None:

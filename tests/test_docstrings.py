@@ -68,5 +68,7 @@ def test_public_methods_of_the_forest_are_described() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name: str) -> None:
-    results = doctest.testmod(importlib.import_module(name), extraglobs={"np": np}, optionflags=doctest.NORMALIZE_WHITESPACE)
+    results = doctest.testmod(
+        importlib.import_module(name), extraglobs={"np": np}, optionflags=doctest.NORMALIZE_WHITESPACE
+    )
     assert results.failed == 0

@@ -21,8 +21,6 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 MOST_INT, MOST_JOBS = 2**31 - 1, 4096
 #: Lowe's ratio test, by default.
 RATIO = 0.8
-#: Millions of pixels of the largest picture that is read, by default. `__main__` tells OpenCV before it is imported.
-MOST_MEGAPIXELS = 100
 
 
 class InputError(Exception):
@@ -67,14 +65,6 @@ def file(text: str) -> Path:
     return Path(text)
 
 
-def false_alarms(text: str) -> float:
-    """Parse a share of unrelated pairs to take for related, and return the evidence that at most this share reaches.
-
-    Evidence is -ln of the number of structures as strong that chance makes. `benchmarks/evaluate.py pairs` measures the share.
-    """
-    return float(-np.log(number("a number above 0 and at most 1", most=1)(text)))
-
-
 #: Options: their names, what they do, and how `add_argument` is to take them.
 Options: TypeAlias = tuple[tuple[str, str, dict[str, Any]], ...]
 
@@ -89,8 +79,6 @@ FILTERING: Options = (
      {"action": "store_false", "dest": "keep_stationary"}),
     ("--rng", "seed of the random samples, default 0; the same seed gives the same result",
      {"type": number("a whole number from 0 on", convert=int, least=0), "default": 0, "metavar": "SEED"}),
-    ("--max-megapixels", f"refuse pictures of more millions of pixels, default {MOST_MEGAPIXELS}",
-     {"type": number("a number above 0"), "default": MOST_MEGAPIXELS, "metavar": "N"}),
 )
 # fmt: on
 

@@ -158,12 +158,3 @@ def test_few_rows_get_scores_too(n: int, metric: str) -> None:
         assert (scores.shape, decoy_scores.shape) == ((n,), (2,))
         assert ((scores > 0) & (scores <= 1)).all()
         assert ((decoy_scores > 0) & (decoy_scores <= 1)).all()
-
-
-def test_with_one_draw_of_the_node_equal_rows_score_the_same_wherever_they_are() -> None:
-    rows = clusters()
-    new = np.zeros((9, rows.shape[1]), np.float32)
-    by_row, by_node = (VoronoiForest(ties=ties, branching_factor=4, rng=0).fit(rows) for ties in ("row", "node"))
-    assert len(np.unique(by_row.anomaly_scores(new))) > 1
-    assert len(np.unique(by_node.anomaly_scores(new))) == 1
-    np.testing.assert_array_equal(by_node.fit_anomaly_scores(rows), by_row.fit_anomaly_scores(rows))
