@@ -26,7 +26,14 @@ many = settings(derandomize=True, max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 forests = [paper.RuzHashForest, VoronoiForest]
 OPTIONS: tuple[dict[str, Any], ...] = (
-    *({}, {}, {"model": "homography"}, {"model": "fundamental"}, {"threshold": 3.0}, {"rng": 2**40}),
+    *(
+        {},
+        {},
+        {"model": "homography"},
+        {"model": "fundamental"},
+        {"model": "fundamental", "threshold": 2.0},
+        {"rng": 2**40},
+    ),
     {"false_discovery_rate": 0.05},
 )
 

@@ -484,9 +484,7 @@ def test_a_report_that_cannot_be_written_or_continued_stops_before_the_work(
     ("options", "error", "says"),
     [
         ({"min_inliers": 0}, ValueError, "`min_inliers` must be at least 1, got 0"),
-        ({"batch_size": 0}, ValueError, "`batch_size` must be at least 1, got 0"),
         ({"least_evidence": -1.0}, ValueError, "`least_evidence` must be a finite number of at least 0, got -1.0"),
-        ({"keep_stationary": "False"}, TypeError, "`keep_stationary` must be True or False, got 'False'"),
     ],
 )
 def test_options_are_checked(database: Path, options: dict[str, Any], error: type[Exception], says: str) -> None:
@@ -550,38 +548,6 @@ def test_a_pair_that_cannot_be_read_is_told_and_the_others_are_done(
     assert reasons["bare.jpg"] == "a match names keypoint 1 of image bare.jpg, which has 0"
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-def test_a_killed_worker_ends_the_command_with_one_line_and_the_next_run_resumes(database: Path, expected: str) -> None:
-    command = [sys.executable, "-c", WORKER_KILLED, str(database)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (
-        2,
-        "ruzhash-cv: error: a worker was killed, as it is if memory runs out\n",
-    )
-    assert 4 <= len(geometries(database)) < N_RIGID
-    verify(database, n_jobs=1)
-    assert fingerprint(database) == expected
-
-
-WORKER_KILLED = """
-import os, signal, sys
-from joblib.externals.loky import get_reusable_executor
-from ruzhash_cv import cli
-from ruzhash_cv.pipelines.colmap_database import Database
-
-whole = Database.write
-
-def write(self, entries):
-    whole(self, entries)
-    for worker in get_reusable_executor(reuse=True)._processes:
-        os.kill(worker, signal.SIGKILL)
-
-Database.write = write
-sys.exit(cli.main(["colmap", sys.argv[1], "--n-jobs", "2", "--batch-size", "4"]))
-"""
-
-
 def test_a_full_disk_is_told_before_a_batch_is_written(
     database: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -628,14 +594,6 @@ def test_every_pair_has_one_page_also_after_a_resumed_run(
     assert all('"corner":0.0' in path.read_text(encoding="utf-8") for path in (pages / "pairs").iterdir())
     verify(database, n_jobs=1, html=pages)  # the pair that shares nothing is done again
     assert sorted((pages / "pairs.js").read_text(encoding="utf-8").splitlines()) == sorted(rows.splitlines())
-
-
-def test_a_page_tells_of_a_pair_that_cannot_be_read(database: Path, tmp_path: Path) -> None:
-    pytest.importorskip("bokeh")
-    execute(database, "UPDATE keypoints SET rows = 3, data = substr(data, 1, 24) WHERE image_id = 1")
-    left_out = verify(with_pairs(database, (1, 2), (1, 3), (2, 3)), n_jobs=1, html=tmp_path / "pages").left_out
-    rows = (tmp_path / "pages" / "pairs.js").read_text(encoding="utf-8")
-    assert (rows.count("a match names keypoint"), len(left_out)) == (2, 2)
 
 
 # Cameras

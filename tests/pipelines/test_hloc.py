@@ -313,13 +313,6 @@ def test_the_unfinished_file_of_a_killed_run_is_removed(files: list[Path]) -> No
     assert not list(files[3].parent.glob(".*.part"))
 
 
-def test_an_output_that_cannot_be_written(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
-    files[3].mkdir()
-    assert "it is a directory" in refused(files, capfd, "--overwrite")
-    files[3] = files[3] / "no" / "filtered.h5"
-    assert "there is no directory" in refused(files, capfd)
-
-
 def test_a_full_disk_is_told_before_hdf5_meets_it(
     files: list[Path], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
