@@ -119,7 +119,7 @@ def posed(half: str, per_cell: int, ratio: float | None, features: str = "sift")
         truth = {"cameras": Cameras(*(arrays[field] for field in ("K1", "K2", "R", "t"))), "models": (arrays["model"],)}
         exact = {"exact1": arrays["exact1"], "exact2": arrays["exact2"], "labels": (found.labels > 0).astype(int)}
         kind = "homography" if motion == "rotation" else "fundamental"
-        yield replace(found, kind=kind, settings={"scene": scene, "motion": motion}, **truth, **exact)
+        yield replace(found, kind=kind, **truth, **exact)
 
 
 def unfiltered(features: str, half: str, per_cell: int) -> Iterator[Problem]:

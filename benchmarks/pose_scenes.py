@@ -109,17 +109,10 @@ def draw(scene: str, motion: str, seed: int, see: Projection = project, focals: 
     order, labels = rng.permutation(total), np.repeat([1, 0], [total - n_false, n_false])
     exact, cameras = rng.choice(rows, N_EXACT), Cameras(K1, K2, R, t)
     model = exact_model(world.points, scene, K1, K2, R, t)
-    settings: dict[str, float | str] = {
-        "rate": rate,
-        "noise": noise,
-        "mismatches": kind,
-        "scene": scene,
-        "motion": motion,
-    }
     planar = scene == "plane" or motion == "rotation"
     return Problem(
         f"{scene} {motion} {seed}", "drawn poses", "homography" if planar else "fundamental", points[0][order], points[1][order],
-        labels[order], np.ones(total, bool), (model,), views[0][exact], views[1][exact], settings, cameras,
+        labels[order], np.ones(total, bool), (model,), views[0][exact], views[1][exact], cameras=cameras,
     )  # fmt: skip
 
 
