@@ -155,7 +155,7 @@ def find_matrix(function: Callable[..., Any], draw: Draw) -> None:
 def find_essential_matrix(draw: Draw) -> None:
     points1, points2 = both_points(draw)
     one, other, draw.legal = camera_of(draw), camera_of(draw), False
-    forms = (one,), (one, cv2.RANSAC, 0.9), (one, None, other, None), (one, None, other, None, 38, 0.9, 3.0), ()
+    forms = (one,), (one, cv2.RANSAC, 0.9), (one, None, other, None), (one, None, other, None, 38, 0.9, 3.0)
     matrix, mask = rc.find_essential_matrix(points1, points2, *draw.pick(forms), rng=draw.seed())
     check_matrix(matrix, mask, length(points1))
 

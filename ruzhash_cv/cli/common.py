@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 
 from ruzhash_cv.pipelines.features import Image, silent_opencv
-from ruzhash_cv.pipelines.files import as_unusable, check_writable, written_beside
+from ruzhash_cv.pipelines.files import as_unusable, written_beside
 
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -103,26 +103,6 @@ def say(message: str) -> None:
 def complain(message: str) -> None:
     """Print why the command fails."""
     say(f"ruzhash-cv: error: {message}")
-
-
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
-    """Raise unless every output, by the option it was given as, can be written and is neither an input nor another output."""
-    seen = {name: path for name, path in inputs.items() if path is not None}
-    for option, path in outputs.items():
-        if path is None:
-            continue
-        for other, taken in seen.items():
-            if _same_file(path, taken):
-                raise InputError(f"{option} {path} would write over {other} {taken}")
-        seen[option] = path
-        check_writable(path)
-
-
-def _same_file(path: Path, other: Path) -> bool:
-    """Return whether two names mean one file, links resolved; a file need not exist."""
-    with contextlib.suppress(OSError):
-        return path.samefile(other)
-    return path.resolve() == other.resolve()
 
 
 def check_picture_name(path: Path) -> None:

@@ -21,7 +21,6 @@ from ruzhash_cv.cli.common import (
     InputError,
     Options,
     add_options,
-    check_outputs,
     check_picture_name,
     file,
     number,
@@ -31,7 +30,7 @@ from ruzhash_cv.cli.common import (
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, Features, Image, detect, match, read_image
-from ruzhash_cv.pipelines.files import as_unusable, write_arrays, written_beside
+from ruzhash_cv.pipelines.files import as_unusable, check_writable, write_arrays, written_beside
 from ruzhash_cv.report import write_html
 from ruzhash_cv.result import FilterResult, Motion, Plane
 
@@ -101,14 +100,15 @@ def run(options: argparse.Namespace) -> None:
 
 def _check(options: argparse.Namespace) -> None:
     """Raise, before any work, if an output could not be written in the end."""
-    pictures = {"--output": options.output, "--structures": options.structures, "--scores": options.scores}
-    for path in filter(None, pictures.values()):
+    pictures = [path for path in (options.output, options.structures, options.scores) if path is not None]
+    for path in pictures:
         check_picture_name(path)
     if options.html is not None:
         host("bokeh", "html")
-    inputs = {"the first image": options.images[0], "the second image": options.images[1]}
-    inputs |= {"--mask1": options.mask1, "--mask2": options.mask2}
-    check_outputs({**pictures, "--html": options.html, "--save": options.save}, inputs)
+    taken = [*options.images, *filter(None, (options.mask1, options.mask2))]
+    for path in [*pictures, *filter(None, (options.html, options.save))]:
+        check_writable(path, *taken)
+        taken.append(path)
 
 
 def _read_mask(path: Path | None, image: Image, name: Path) -> Image | None:

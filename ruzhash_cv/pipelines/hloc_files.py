@@ -60,7 +60,7 @@ def read_hdf5(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def new_hdf5(path: Path, *, replace: bool = False) -> Iterator[Any]:
+def new_hdf5(path: Path) -> Iterator[Any]:
     """Give an empty file, which is renamed to `path` at the end of the block; `UnusableFile` if another run writes it.
 
     The unfinished file of a run that was killed is removed.
@@ -72,7 +72,7 @@ def new_hdf5(path: Path, *, replace: bool = False) -> Iterator[Any]:
                 part.unlink()
     with (
         as_unusable(f"cannot write {path}"),
-        written_beside(path, replace=replace) as part,
+        written_beside(path) as part,
         locked(part, path),
         host("h5py", "hloc").File(
             part, "w", locking=False, libver="latest"
