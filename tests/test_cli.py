@@ -74,11 +74,15 @@ def test_demo_compares_every_method_and_draws_both_images(
 
 @pytest.mark.parametrize("features", ["sift", "orb"])
 def test_filter_counts_draws_and_saves_the_same_matches(tmp_path: Path, capsys: Captured, features: str) -> None:
-    out, saved = tmp_path / "out.png", tmp_path / "saved"
-    assert cli.main(["filter", *DESK, "--features", features, "-o", str(out), "--save", str(saved)]) == 0
-    output = capsys.readouterr().out
-    assert cv2.imread(str(out)) is not None
-    with np.load(saved) as arrays:
+    names = {option: tmp_path / f"{option[2:]}.png" for option in ("--output", "--structures", "--scores", "--save")}
+    arguments = [argument for option, path in names.items() for argument in (option, str(path))]
+    assert cli.main(["filter", *DESK, "--features", features, *arguments]) == 0
+    output, messages = capsys.readouterr()
+    assert messages.splitlines()[-1] == f"wrote {', '.join(map(str, names.values()))}"
+    pictures = [cv2.imread(str(names[option])) for option in ("--output", "--structures", "--scores")]
+    assert all(picture.shape[1] == 1600 for picture in pictures)
+    assert not np.array_equal(pictures[0][:600], pictures[1][:600])
+    with np.load(names["--save"]) as arrays:
         assert field(output, "matches") == len(arrays["points1"]) == len(arrays["points2"])
         assert field(output, "kept") == arrays["inlier_mask"].sum()
         assert field(output, "flagged") == (~arrays["inlier_mask"]).sum()

@@ -67,18 +67,6 @@ def test_an_input_is_never_written_over(tmp_path: Path, capsys: Captured, option
     assert image.read_bytes() == b"picture"
 
 
-def test_every_picture_and_file_is_written_and_named(small: tuple[str, str], tmp_path: Path, capsys: Captured) -> None:
-    names = {option: tmp_path / f"{option[2:]}.png" for option in ("--output", "--structures", "--scores", "--save")}
-    arguments = [argument for option, path in names.items() for argument in (option, str(path))]
-    assert cli.main(["filter", *small, *arguments]) == 0
-    assert capsys.readouterr().err.splitlines()[-1] == f"wrote {', '.join(map(str, names.values()))}"
-    pictures = [cv2.imread(str(names[option])) for option in ("--output", "--structures", "--scores")]
-    assert all(picture.shape[1] == 800 for picture in pictures)
-    assert not np.array_equal(pictures[0][:300], pictures[1][:300])
-    with np.load(names["--save"]) as arrays:
-        assert arrays["inlier_mask"].any()
-
-
 @pytest.mark.skipif(os.name == "nt", reason="needs limits of POSIX")
 @pytest.mark.parametrize("option", ["-o", "--structures", "--scores", "--save"])
 def test_a_full_disk_leaves_the_file_that_was_there(
@@ -227,28 +215,6 @@ def test_ctrl_c_ends_without_a_word_while_modules_are_imported(tmp_path: Path) -
     paths = os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[2])])
     command = [sys.executable, "-m", "ruzhash_cv", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
-
-
-#: A library that makes an ImportError of Ctrl-C, as extension modules do.
-INTERRUPTED_LIBRARY = """
-import os, signal
-try:
-    os.kill(os.getpid(), signal.SIGINT)
-    sum(range(1000))
-except KeyboardInterrupt:
-    raise ImportError("initialization failed") from None
-"""
-
-
-@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
-def test_ctrl_c_ends_without_a_word_while_a_library_is_imported(tmp_path: Path) -> None:
-    (tmp_path / "pycolmap.py").write_text(INTERRUPTED_LIBRARY)
-    program = "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    program += (
-        f"sys.path.insert(0, {str(tmp_path)!r})\nfrom ruzhash_cv.cli import main\nsys.exit(main(['colmap', 'a.db']))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 

@@ -73,12 +73,6 @@ POINTS = np.random.default_rng(0).integers(0, 32, (40, 2)) / 4
 MATCHES = np.stack([np.arange(40), np.random.default_rng(1).permutation(40)], axis=1)
 
 
-def torch_tensor(array: np.ndarray, dtype: str | None = None, gradient: bool = False) -> Any:
-    torch = pytest.importorskip("torch")
-    tensor = torch.as_tensor(array)
-    return (tensor.to(getattr(torch, dtype)) if dtype else tensor).requires_grad_(gradient)
-
-
 def pandas_table(array: np.ndarray, dtype: str | None = None) -> Any:
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(array, columns=["x", "y"], index=np.arange(len(array)) + 100)
@@ -93,12 +87,6 @@ FLOATS = {
     "array of CUDA": CudaArray,
     "masked, nothing masked": np.ma.MaskedArray,
     "tuple of cv2.KeyPoint": lambda array: tuple(cv2.KeyPoint(*row, 3.0) for row in array.tolist()),
-    "torch": torch_tensor,
-    "torch with gradient": lambda array: torch_tensor(array, "float32", gradient=True),
-    "torch bfloat16 with gradient": lambda array: torch_tensor(array, "bfloat16", gradient=True),
-    "torch float16": lambda array: torch_tensor(array, "float16"),
-    "torch, not contiguous": lambda array: torch_tensor(array.T.copy()).T,
-    "list of torch rows": lambda array: list(torch_tensor(array)),
     "pandas": pandas_table,
     "pandas Float64": lambda array: pandas_table(array, "Float64"),
 }
@@ -106,9 +94,6 @@ WHOLE = {
     "stand-in tensor": lambda array: Tensor(array, "torch.int64", gradient=False),
     "array of CUDA": CudaArray,
     "masked, nothing masked": np.ma.MaskedArray,
-    "torch": torch_tensor,
-    "torch int32": lambda array: torch_tensor(array, "int32"),
-    "list of torch rows": lambda array: list(torch_tensor(array)),
     "pandas": pandas_table,
     "pandas Int64": lambda array: pandas_table(array, "Int64"),
 }
@@ -209,8 +194,6 @@ def dates(other: Any) -> Any:
             "must be an array of real numbers, got dtype complex",
         ),
         (lambda: [Tensor([1.0, 2.0]), Tensor([1.0])], ValueError, r"must have shape \(n, 2\), got a ragged sequence"),
-        (lambda: torch_tensor(POINTS).to("meta"), TypeError, "must be an array of real numbers, got Tensor: "),
-        (lambda: torch_tensor(POINTS).to_sparse(), TypeError, "must be an array of real numbers, got Tensor: "),
         (lambda: dates(["a", "b"]), TypeError, "must be an array of real numbers, got DataFrame of"),
         (lambda: dates([1.0, 2.0]), TypeError, "must be an array of real numbers, got DataFrame of Timestamp"),
         (lambda: dates(None), TypeError, "must be an array of real numbers, got dtype datetime64"),

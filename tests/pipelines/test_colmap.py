@@ -11,7 +11,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -507,23 +506,6 @@ def test_a_database_locked_by_another_process(database: Path, capfd: pytest.Capt
         assert f"cannot write to {database}: database is locked" in refusal(["colmap", str(database)], capfd)
         other.communicate()
     assert geometries(database) == {}
-
-
-@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="needs users")
-def test_a_database_that_may_only_be_read(original: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # the folders of tests are for their user alone
-        path = Path(shutil.copy(original, folder))
-        path.chmod(0o444)
-        Path(folder).chmod(0o755)
-        user = os.geteuid()
-        if user == 0:
-            os.seteuid(65534)  # root may write to everything
-        try:
-            message = refusal(["colmap", str(path)], capfd)
-        finally:
-            os.seteuid(user)
-        assert f"cannot write to {path}: attempt to write a readonly database" in message
-        assert geometries(path) == {}
 
 
 def test_a_pair_that_cannot_be_read_is_told_and_the_others_are_done(

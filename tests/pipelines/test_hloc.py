@@ -388,16 +388,6 @@ def test_nothing_is_read_from_other_files(files: list[Path], kind: str) -> None:
     assert says in filter_matches(*files).left_out[names]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
-def test_a_link_in_the_output_s_place_stays_a_link(files: list[Path]) -> None:
-    link = files[3].with_name("link.h5")
-    link.symlink_to(files[3])
-    for overwrite in (False, True):
-        filter_matches(*files[:3], link, overwrite=overwrite)
-        assert link.is_symlink()
-        assert len(read_pair(files[3], scene()[1][0])[0]) > 0
-
-
 # Pages
 
 
