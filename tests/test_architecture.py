@@ -200,12 +200,6 @@ def test_stages_know_those_before_them(parsed: dict[str, ast.Module]) -> None:
         assert known <= set(STAGES[: STAGES.index(here)] if here in STAGES else ()), here
 
 
-def test_the_core_imports_nothing_of_the_paper(parsed: dict[str, ast.Module]) -> None:
-    """`warmup` compiles the kernels of the paper's forests too, and scikit-learn's users may choose one of these."""
-    users = {room(module) for module, others in graph(parsed).items() if "paper" in map(room, others)}
-    assert users <= {"paper", "sklearn", "warmup"}
-
-
 def test_only_the_detector_of_scikit_learn_imports_scikit_learn(parsed: dict[str, ast.Module]) -> None:
     for name, tree in parsed.items():
         allowed = {"sklearn"} if room(name) == "sklearn" else set()
@@ -235,19 +229,3 @@ def test_heavy_libraries_are_imported_where_they_are_used(parsed: dict[str, ast.
     for name, tree in parsed.items():
         at_the_top = ast.Module([node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))], [])
         assert imports_from(at_the_top, HEAVY_AND_RARELY_NEEDED) == set(), name
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "from ruzhash_cv.forests import fit",
-        "from ruzhash_cv import forests",
-        "import ruzhash_cv.forests",
-        "def late():\n    from ruzhash_cv.forests import fit",
-        "from ruzhash_cv import filter_points",
-    ],
-)
-def test_an_import_against_the_order_is_found_in_any_form(tmp_path: Path, source: str) -> None:
-    for name, text in {"__init__": "", "models": source, "forests": ""}.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    assert len(against_the_order(modules(tmp_path))) == 1

@@ -267,18 +267,6 @@ def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
             yield action
 
 
-SHARED = {"--model", "--threshold", "--drop-stationary", "--rng"}
-
-
-def test_options_that_commands_share_mean_and_default_the_same() -> None:
-    meanings: dict[str, set[tuple[Any, ...]]] = {}
-    for action in options_of(cli._parser()):
-        for name in SHARED & {*action.option_strings}:
-            meanings.setdefault(name, set()).add((action.dest, action.default, action.const, action.help))
-    assert set(meanings) == SHARED
-    assert all(len(meaning) == 1 for meaning in meanings.values()), meanings
-
-
 def test_help_explains_every_option_in_words() -> None:
     for action in options_of(cli._parser()):
         words = (action.help or "").split()

@@ -416,14 +416,6 @@ def test_the_result_knows_which_rows_had_a_match(scenes: dict[str, Correspondenc
     assert filter_points(drawn.points1[:3], drawn.points2[:3]).has_match.all()
 
 
-def test_where_no_row_has_a_match_the_reason_says_so() -> None:
-    knn = [(cv2.DMatch(i, i, 0.9), cv2.DMatch(i, (i + 1) % 9, 0.91)) for i in range(9)]
-    result = filter_points(np.zeros((9, 2)), np.zeros((9, 2)), knn, ratio=0.8)
-    assert repr(result).startswith(
-        "<FilterResult: 0 of 0 matches kept: 0 distinct matches, at least 8 are needed: no row has"
-    )
-
-
 @pytest.mark.parametrize("model", ["auto", "homography", "fundamental"])
 def test_the_caller_s_settings_of_floating_point_errors_change_nothing(model: str) -> None:
     points = np.random.default_rng(0).uniform(0, 600, (150, 2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -205,16 +204,3 @@ def test_arrays_of_other_libraries_that_are_no_points_are_named(
     value = make()
     with pytest.raises(error, match=f"`p` {message}"):
         as_points(value, "p")
-
-
-@pytest.mark.parametrize("changed", [{"distances": np.zeros(21)}, {"distances": None}, {"points1": POINTS[:20]}])
-def test_records_are_equal_if_their_arrays_have_the_same_entries(changed: dict[str, Any]) -> None:
-    keypoints = [cv2.KeyPoint(float(x), float(y), 1.0 + x, y) for x, y in POINTS[:20]]
-    one, same = (
-        as_correspondences(keypoints, keypoints, [(), *((cv2.DMatch(i, i, 0.5),) for i in range(20))]) for _ in range(2)
-    )
-    assert one == same
-    assert one != replace(same, **changed)
-    assert one != None  # noqa: E711
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(one)

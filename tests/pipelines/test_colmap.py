@@ -28,7 +28,7 @@ from two_views import H
 
 from ruzhash_cv import cli, filter_points
 from ruzhash_cv.models.distances import sampson_distance, transfer_error
-from ruzhash_cv.pipelines import Summary, colmap, colmap_database, pair_seed
+from ruzhash_cv.pipelines import Summary, colmap, colmap_database
 from ruzhash_cv.pipelines.colmap import COLUMNS, verify
 from ruzhash_cv.pipelines.files import UnusableFile
 
@@ -140,23 +140,6 @@ def test_related_pairs_get_their_true_matches_a_configuration_and_a_matrix(datab
         assert np.median(transfer_error(*points, item.H) if pair == PLANE else sampson_distance(*points, item.F)) < 1
     # Of a hundred matches a plane is taken for the whole scene now and then.
     assert np.mean(np.array(kept) > 0.85) > 0.9
-
-
-def test_a_result_becomes_the_geometry_that_verify_writes(database: Path) -> None:
-    verify(with_pairs(database, (1, 2), (3, 7), PLANE), n_jobs=1)
-    with pycolmap.Database.open(database) as db:
-        for pair, written in geometries(database).items():
-            first, second = (db.read_keypoints(image)[:, :2] for image in pair)
-            indices = db.read_matches(*pair)
-            result = filter_points(first, second, indices, keep_stationary=False, rng=pair_seed(pair))
-            found = colmap.two_view_geometry(result, indices)
-            assert found.config == written.config
-            np.testing.assert_array_equal(found.inlier_matches, written.inlier_matches)
-            for name in ("F", "H"):
-                ours, theirs = getattr(found, name), getattr(written, name)
-                assert (ours is None) == (theirs is None)
-                if ours is not None:
-                    np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
 def test_nothing_kept_is_degenerate_and_matches_come_in_any_form() -> None:
