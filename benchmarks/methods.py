@@ -208,20 +208,18 @@ def first_motion(problem: Problem, seed: int) -> Found:
     return find_fundamental_matrix(*own, rng=seed)[0], motion.mask
 
 
-def cameras_of(problem: Problem, focal: float = 1.0) -> tuple[Camera, Camera]:
-    """The cameras of a problem, their focal lengths multiplied by a factor."""
+def cameras_of(problem: Problem) -> tuple[Camera, Camera]:
+    """The cameras of a problem."""
     first, second = (
-        Camera(
-            K * [[focal, 1, 1], [1, focal, 1], [1, 1, 1]], problem.cameras.distortion, fisheye=problem.cameras.fisheye
-        )
+        Camera(K, problem.cameras.distortion, fisheye=problem.cameras.fisheye)
         for K in (problem.cameras.K1, problem.cameras.K2)
     )
     return first, second
 
 
-def with_cameras(problem: Problem, seed: int, known: tuple[bool, bool] = (True, True), focal: float = 1.0) -> Answer:
+def with_cameras(problem: Problem, seed: int, known: tuple[bool, bool] = (True, True)) -> Answer:
     """`filter_points` with cameras, or one of them; the pose is of all that belongs to the first motion."""
-    cameras = cameras_of(problem, focal)
+    cameras = cameras_of(problem)
     given = tuple(camera if is_known else None for camera, is_known in zip(cameras, known, strict=True))
     return ours(problem, seed, cameras=given)
 

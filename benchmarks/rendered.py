@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -165,10 +165,9 @@ def photograph(family: str, structures: int, seed: int) -> Arrays:
     return arrays
 
 
-def pictures(features: str, half: str, per_cell: int, families: Iterable[str] = tuple(STRUCTURES)) -> Iterator[Problem]:
+def pictures(features: str, half: str, per_cell: int) -> Iterator[Problem]:
     """`per_cell` image pairs of each family and number of structures, at least four of a family."""
-    for family in families:
-        choices = STRUCTURES[family]
+    for family, choices in STRUCTURES.items():
         for index in range(per_cell * max(len(choices), 4)):
             seed, structures = first_seed(half) + index, choices[index % len(choices)]
             slug = f"{family.replace(' ', '_')}_{structures}_{seed}_{renderer_version()}_opencv{cv2.__version__}"
