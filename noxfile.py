@@ -32,6 +32,6 @@ def newest(session: nox.Session, opencv: str) -> None:
 
 @nox.session(python="3.12")
 def hosts(session: nox.Session) -> None:
-    """Run the tests of adapters with the packages they are for. hloc and glue-factory are on no index; they have stand-ins."""
-    session.install(".[test]", "torch", "kornia", "omegaconf")
-    session.run("pytest", "tests/adapters", "tests/pipelines/test_recipes.py", *session.posargs)
+    """Run the recipes with the tensors they are for."""
+    session.install(".[test]", "torch")
+    session.run("pytest", "tests/pipelines/test_recipes.py", *session.posargs)

@@ -205,15 +205,11 @@ def model_row(problem: Problem, answer: Answer) -> Row:
 
 
 def motion_row(problem: Problem, answer: Answer) -> Row:
-    """Whether the first model and the first motion are rigid and of little noise, how many motions there are, and what is kept."""
-    models, motions = answer.result.motions[:1], answer.result.motions
-    is_precise = [
-        any(of.kind != "homography" and of.noise_scale < PRECISE for of in first) for first in (models, motions[:1])
-    ]
+    """Whether the first motion is rigid and of little noise, how many motions there are, and what is kept."""
+    motions = answer.result.motions
     kept = answer.mask[problem.labels > 0].mean() if problem.labels.any() else np.nan
     return {
-        "model": is_precise[0],
-        "motion": is_precise[1],
+        "motion": any(of.kind != "homography" and of.noise_scale < PRECISE for of in motions[:1]),
         "motions": len(motions),
         "several": len(motions) > 1,
         "kept": kept,
@@ -321,7 +317,7 @@ ONE_MODEL: tuple[Column, ...] = (
     ("matches within 3 px", "within", mean, 1), TIME,
 )  # fmt: skip
 MOTIONS: tuple[Column, ...] = (
-    ("precise motion first in `models`", "model", mean, 3), ("in `motions`", "motion", mean, 3), ("motions", "motions", mean, 2),
+    ("precise motion first", "motion", mean, 3), ("motions", "motions", mean, 2),
     ("more than one", "several", mean, 3), ("true matches kept", "kept", mean, 3), TIME,
 )  # fmt: skip
 POSES: tuple[Column, ...] = (
@@ -355,7 +351,7 @@ VARIED: tuple[Column, ...] = (*((f"{name}, %", name, mean, 1) for name in CHANGE
 AT_RATES = {f"at {rate:g}": {"false_discovery_rate": rate} for rate in RATES}
 MEASURE: dict[str, Measure] = {
     "accuracy": Measure(("all",), mask_methods, mask_row, MASKS),
-    "near": Measure(("near", "near-drawn"), near_methods, near_row, NEAR),
+    "near": Measure(("near",), near_methods, near_row, NEAR),
     "models": Measure(("one-model",), model_methods, model_row, ONE_MODEL),
     "motions": Measure(("building", "static"), partial(own_methods, at_3_px={"threshold": 3.0}), motion_row, MOTIONS),
     "poses": Measure(POSED, pose_methods, pose_row, POSES),
@@ -444,7 +440,7 @@ def table(rows: pd.DataFrame, columns: tuple[Column, ...]) -> str:
         lines.append(
             (first[2](of[first[1]]), [f"{method} (tuned)" if method in TUNED else str(method), *cells, difference])
         )
-    falling = first[1] in ("f1", "px", "error", "model", "evidence")
+    falling = first[1] in ("f1", "px", "error", "motion", "evidence")
     order = sorted(lines, key=lambda line: -line[0] if falling else line[0])
     return markdown(
         ["method", *(title for title, *_ in columns), f"{first[0]}, {OURS} minus this"], [line for _, line in order]

@@ -102,20 +102,16 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis("variant")
 
 
-def tables(found: pd.DataFrame, by_suite: tuple[str, ...] | None = None) -> str:
-    """The default's means, every variant's differences in the mean over suites, and those of F1 by suite, of all or some."""
+def tables(found: pd.DataFrame) -> str:
+    """The default's means, every variant's differences in the mean over suites, and those of F1 by suite."""
     suites = [name for name in found if f"{name} error" in found and name not in MEASURES]
     own = [["F1", *(shown(found.loc[DEFAULT, suite]) for suite in suites)]]
     own.append(["problems", *(f"{found.loc['problems', suite]:.0f}" for suite in suites)])
     parts, others = [markdown([DEFAULT, *suites], own)], found.drop(["problems", DEFAULT])
-    measures = [field for field in MEASURES if field in found]  # not all were measured with earlier versions
-    for title, fields, digits in (("mean over suites", measures, 4), ("F1", suites, 3)):
-        rows = others if fields is measures or by_suite is None else others[others.index.isin(by_suite)]
-        if rows.empty:
-            continue
+    for title, fields, digits in (("mean over suites", MEASURES, 4), ("F1", suites, 3)):
         lines = [
             [str(name), *(shown(row[field], digits, row[f"{field} error"], "+") for field in fields)]
-            for name, row in rows.iterrows()
+            for name, row in others.iterrows()
         ]
         parts.append(markdown([f"minus default, {title}", *(MEASURES.get(field, field) for field in fields)], lines))
     return "\n\n".join(parts)

@@ -5,14 +5,18 @@ python benchmarks/front_page.py    # prints the counts and writes docs/images/fr
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import cv2
 import matplotlib
 import numpy as np
+from matching import matches_of
+from methods import MANY, in_turn, opencv
 from numpy.typing import NDArray
+from problems import Problem
 
-from ruzhash_cv import as_correspondences, filter_points
+from ruzhash_cv import filter_points
 from ruzhash_cv.datasets import ImagePair, load_pair
 
 matplotlib.use("Agg")
@@ -24,35 +28,19 @@ PIXELS = 3.0  # MAGSAC's threshold, and the tolerance of the truth
 FEWEST = 15  # inliers of a homography; fewer keep more of both kinds
 
 
-def magsac_in_turn(
-    points1: NDArray[np.float64], points2: NDArray[np.float64], fewest: int = FEWEST
-) -> NDArray[np.bool_]:
-    """Return the mask of homographies by MAGSAC: the best one, the best one without its inliers, and so on."""
-    mask, left = np.zeros(len(points1), bool), np.arange(len(points1))
-    while len(left) >= fewest:
-        options = {"maxIters": 100_000, "confidence": 0.9999}
-        inliers = cv2.findHomography(points1[left], points2[left], cv2.USAC_MAGSAC, PIXELS, **options)[1]
-        if inliers is None or np.sum(inliers) < fewest:
-            break
-        mask[left[inliers.ravel() > 0]] = True
-        left = left[inliers.ravel() == 0]
-    return mask
-
-
 def measure() -> tuple[ImagePair, NDArray[np.float64], NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
     """Return the pair, the first points of its matches, which matches are true, and the mask of each method."""
     pair = load_pair("desk")
-    sift = cv2.SIFT_create()
-    (kp1, des1), (kp2, des2) = (sift.detectAndCompute(image, None) for image in (pair.img1, pair.img2))
-    found = as_correspondences(kp1, kp2, cv2.BFMatcher().knnMatch(des1, des2, k=2), ratio=0.8)
-    rows = np.isfinite(found.points1).all(axis=1)
-    points1, points2 = found.points1[rows], found.points2[rows]
+    points1, points2 = np.hsplit(matches_of(pair.img1, pair.img2, "sift")[0], 2)
+    true = pair.labels(points1, points2, tolerance=PIXELS) >= 0
+    problem = Problem("desk", "bundled", "homography", points1, points2, true.astype(np.intp), np.ones(len(true), bool))
+    magsac = partial(opencv, "homography", "USAC_MAGSAC", PIXELS, **MANY)
     masks = {
-        "OpenCV MAGSAC in turn": magsac_in_turn(points1, points2),
+        "OpenCV MAGSAC in turn": in_turn("homography", magsac, FEWEST, problem, 0).mask,
         "ruzhash_cv": filter_points(points1, points2).inlier_mask,
-        "OpenCV MAGSAC in turn, 12 inliers": magsac_in_turn(points1, points2, 12),
+        "OpenCV MAGSAC in turn, 12 inliers": in_turn("homography", magsac, 12, problem, 0).mask,
     }
-    return pair, points1, pair.labels(points1, points2, tolerance=PIXELS) >= 0, masks
+    return pair, points1, true, masks
 
 
 def main() -> None:

@@ -67,7 +67,6 @@ def optional(name: str, method: str) -> ModuleType | None:
 
 
 poselib = optional("poselib", "PoseLib")
-pydegensac = optional("pydegensac", "pydegensac")
 pysuperansac = optional("pysuperansac", "SupeRANSAC")
 pycolmap = optional("pycolmap", "pycolmap")
 
@@ -107,16 +106,6 @@ def of_poselib(
     return (model if mask.any() else None), mask
 
 
-def of_pydegensac(kind: str, threshold: float, points1: Points, points2: Points, seed: int) -> Found:
-    """`pydegensac.findHomography` or `findFundamentalMatrix`."""
-    if len(points1) < 8:
-        return None, np.zeros(len(points1), bool)
-    find = pydegensac.findHomography if kind == "homography" else pydegensac.findFundamentalMatrix
-    model, mask = find(points1, points2, threshold, seed=seed)
-    mask = np.asarray(mask, bool).ravel()
-    return (np.asarray(model), mask) if mask.any() and np.isfinite(model).all() else (None, np.zeros(len(mask), bool))
-
-
 def of_superansac(kind: str, threshold: float | None, points1: Points, points2: Points, seed: int) -> Found:
     """SupeRANSAC with its defaults, but for the threshold and for even samples: the matches are in no order. It takes no seed."""
     mask = np.zeros(len(points1), bool)
@@ -138,15 +127,12 @@ def estimators(kind: str, flags: tuple[str, ...], threshold: float) -> dict[str,
     found: dict[str, Estimator] = {}
     for flag in flags:
         found[f"{flag} {threshold:g} px"] = partial(opencv, kind, flag, threshold)
-        if flag != "LMEDS":  # its number of iterations follows from the confidence alone
-            found[f"{flag} {threshold:g} px 100k"] = partial(opencv, kind, flag, threshold, **MANY)
+        found[f"{flag} {threshold:g} px 100k"] = partial(opencv, kind, flag, threshold, **MANY)
     if poselib is not None:
         found |= {
             "PoseLib": partial(of_poselib, kind),
             f"PoseLib {threshold:g} px": partial(of_poselib, kind, threshold=threshold),
         }
-    if pydegensac is not None:
-        found[f"pydegensac {threshold:g} px"] = partial(of_pydegensac, kind, threshold)
     if pysuperansac is not None:
         found |= {
             f"SupeRANSAC {threshold:g} px": partial(of_superansac, kind, threshold),
@@ -222,20 +208,18 @@ def first_motion(problem: Problem, seed: int) -> Found:
     return find_fundamental_matrix(*own, rng=seed)[0], motion.mask
 
 
-def cameras_of(problem: Problem, focal: float = 1.0) -> tuple[Camera, Camera]:
-    """The cameras of a problem, their focal lengths multiplied by a factor."""
+def cameras_of(problem: Problem) -> tuple[Camera, Camera]:
+    """The cameras of a problem."""
     first, second = (
-        Camera(
-            K * [[focal, 1, 1], [1, focal, 1], [1, 1, 1]], problem.cameras.distortion, fisheye=problem.cameras.fisheye
-        )
+        Camera(K, problem.cameras.distortion, fisheye=problem.cameras.fisheye)
         for K in (problem.cameras.K1, problem.cameras.K2)
     )
     return first, second
 
 
-def with_cameras(problem: Problem, seed: int, known: tuple[bool, bool] = (True, True), focal: float = 1.0) -> Answer:
+def with_cameras(problem: Problem, seed: int, known: tuple[bool, bool] = (True, True)) -> Answer:
     """`filter_points` with cameras, or one of them; the pose is of all that belongs to the first motion."""
-    cameras = cameras_of(problem, focal)
+    cameras = cameras_of(problem)
     given = tuple(camera if is_known else None for camera, is_known in zip(cameras, known, strict=True))
     return ours(problem, seed, cameras=given)
 
@@ -394,11 +378,11 @@ def near_methods() -> dict[str, Method]:
 
 def model_methods() -> dict[str, Method]:
     """Estimators of one model of the problem's kind."""
-    flags, methods = ("RANSAC", "LMEDS", "USAC_DEFAULT", "USAC_ACCURATE", "USAC_MAGSAC"), {}
+    methods: dict[str, dict[str, Callable[[Problem, int], Found]]] = {}
     for threshold, name in ((None, OURS), (3.0, f"{OURS} 3 px")):
         methods[name] = {kind: partial(found_by_cv2_name, kind, threshold) for kind in FEWEST}
     for kind in FEWEST:
-        for name, one in estimators(kind, flags, 3.0).items():
+        for name, one in estimators(kind, ("USAC_MAGSAC",), 3.0).items():
             methods.setdefault(name, {})[kind] = of_points(one)
     return {name: partial(of_kind, found) for name, found in methods.items()}
 

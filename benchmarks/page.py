@@ -61,12 +61,6 @@ SCENES = {
     **{name: f"drawn {scenes}" for name, scenes in TRUTH.items()},
 }  # fmt: skip
 MADE = {"sift": "SIFT", "orb": "ORB", "given": "given", "mutual": "no ratio test"}
-#: The same for suites as the command line calls them, planes and motions together.
-GROUPS = {
-    "adelaidermf": "AdelaideRMF", "photographed-planes": "photographed planes", "photographed-rigid": "photographed rigid scenes",
-    "rendered": "rendered", "repeated": "drawn, repeated texture",
-    **{name.replace(" ", "-"): f"drawn {scenes}" for name, scenes in TRUTH.items()},
-}  # fmt: skip
 #: Columns of the overview and of the README's table, and the suites they are means of.
 #: Drawn scenes stand for what no photograph has the truth of.
 COLUMNS = {
@@ -115,7 +109,7 @@ SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }  # fmt: skip
 COLOURS = {
     OURS: "#d1495b", "H USAC_MAGSAC": "#1b6ca8", "F USAC_MAGSAC": "#5aa9d6", "H PoseLib": "#3c8d5a",
-    "sequential H PoseLib": "#8cc63f", "LPM": "#e3a72f", "AdaLAM": "#7a4ea3", "H SupeRANSAC": "#a0522d",
+    "sequential H PoseLib": "#8cc63f", "LPM": "#e3a72f",
 }  # fmt: skip
 STYLE: dict[str, Any] = {
     "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
@@ -132,14 +126,6 @@ def suite_title(suite: str) -> str:
     made, _, scenes = suite.rpartition(" on ")
     made = MADE[made] if made else "labelled" if scenes.startswith("adelaidermf") else ""
     return f"{SCENES[scenes]}, {made}" if made else SCENES[scenes]
-
-
-def group_title(suite: str) -> str:
-    """What a suite is called, given by the name of the command line; another name is returned as it is."""
-    scenes, _, made = suite.rpartition("-")
-    if made in MADE and scenes in GROUPS:
-        return f"{GROUPS[scenes]}, {MADE[made]}"
-    return f"{GROUPS[suite]}, labelled" if suite == "adelaidermf" else GROUPS.get(suite, suite)
 
 
 def method_title(method: str) -> str:
@@ -189,8 +175,6 @@ def accuracy_table(table: pd.DataFrame) -> str:
 
 def unjudged_table(table: pd.DataFrame) -> str:
     """Shares kept of the matches that are not judged: off the labelled planes / shifted on them."""
-    if "off_plane" not in table:
-        return "Measured before these matches were left out: the other tables of this page judge them."
     lines = []
     for suite in all_suites():
         own = table.xs((suite, "judge")).reindex(ROWS)
@@ -359,9 +343,8 @@ def with_titles(rows: pd.DataFrame) -> pd.DataFrame:
 def draw_overview(table: pd.DataFrame) -> None:
     """Mean F1 of a few methods on each group of suites: the default's in front."""
     columns = {name: pooled(table, suites).f1 for name, suites in COLUMNS.items()}
-    methods = [method for method in COLOURS if method not in ("AdaLAM", "H SupeRANSAC")]
     figure, axes = plt.subplots(figsize=(WIDTH, 4.6), layout="constrained")
-    for method in methods:
+    for method in COLOURS:
         values = [found.get(method, np.nan) for found in columns.values()]
         size, order = (110, 3) if method == OURS else (44, 2)
         axes.scatter(

@@ -8,11 +8,9 @@ from itertools import cycle, islice, product
 
 import cv2
 import numpy as np
-import rendered
 from geometry import Points, apply_homography
 from matching import RATIO, detect, nearest
 from photos import home
-from pictured import pictured
 from pose_scenes import SIZE, draw
 from pose_worlds import RIGID, turn
 from problems import Problem, first_seed
@@ -25,7 +23,6 @@ ALIKE = 0.7  # share of matches between look-alike windows, the others are at ra
 SIZES, BUCKETS, N_FEATURES = (10, 20, 50, 100, 200, 500, 1000), (8, 30, 100, 300), 1500
 #: First letters that the names of photographs of one place share, without the A or B at their end; those under several names.
 PLACE, SAME = 5, {"graff": "graf", "wash": "shout", "zoom": "books"}
-ANYWHERE = ("one plane", "planes", "one rigid", "motions")
 
 
 def bare(name: str, suite: str, points: tuple[Points, Points]) -> Problem:
@@ -147,21 +144,3 @@ def mix(kind: str, pair: Problem, static: Points, n_moving: int, rng: np.random.
     order = rng.permutation(len(labels))
     points = {"points1": sides[0][order], "points2": sides[1][order], "labels": labels[order]}
     return replace(pair, suite=f"overlay, {kind}", judged=np.ones(len(labels), bool), **points)
-
-
-def photographs(half: str, per_family: int, ratio: float | None) -> Iterator[Problem]:
-    """SIFT on rendered pictures: of one scene; of two scenes; of two office blocks with one kind of window."""
-    first = first_seed(half)
-    shots = {
-        (family, seed): pictured(family, rendered.STRUCTURES[family][seed % len(rendered.STRUCTURES[family])], seed)
-        for family in ANYWHERE
-        for seed in range(first, first + per_family)
-    }
-    for (one, arrays), (two, others) in product(shots.items(), repeat=2):
-        sides = [{"keypoints": of[f"sift_keypoints{n}"], "descriptors": of[f"sift_descriptors{n}"]}
-                 for n, of in ((1, arrays), (2, others))]  # fmt: skip
-        found = nearest(*sides, "sift")
-        pairs = found.pairs[found.mutual & (True if ratio is None else found.ratio < ratio)]
-        kind = "related" if one == two else "alike" if one[0] == two[0] == "one plane" else "unrelated"
-        points = sides[0]["keypoints"][pairs[:, 0]], sides[1]["keypoints"][pairs[:, 1]]
-        yield bare(f"{one} {two}", f"{kind}, SIFT" + (" without ratio test" if ratio is None else ""), points)

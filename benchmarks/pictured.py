@@ -109,17 +109,17 @@ def pictured(family: str, structures: int, seed: int, motion: str | None = None)
     return stored(f"{slug}_{version()}_opencv{cv2.__version__}", partial(photograph, family, structures, seed, motion))
 
 
-def posed(half: str, per_cell: int, ratio: float | None, features: str = "sift") -> Iterator[Problem]:
+def posed(half: str, per_cell: int, ratio: float | None) -> Iterator[Problem]:
     """`per_cell` image pairs of each static scene and motion, their matches with or without a ratio test."""
-    suite = f"rendered poses, {features}" + (" without ratio test" if ratio is None else "")
+    suite = "rendered poses, sift" + (" without ratio test" if ratio is None else "")
     for (scene, (family, structures)), motion, index in product(POSED.items(), MOTIONS, range(per_cell)):
         seed = first_seed(half) + index
         arrays = pictured(family, structures, seed, motion)
-        found = matched(f"{scene} {motion} {seed}", suite, arrays, features, ratio)
+        found = matched(f"{scene} {motion} {seed}", suite, arrays, "sift", ratio)
         truth = {"cameras": Cameras(*(arrays[field] for field in ("K1", "K2", "R", "t"))), "models": (arrays["model"],)}
         exact = {"exact1": arrays["exact1"], "exact2": arrays["exact2"], "labels": (found.labels > 0).astype(int)}
         kind = "homography" if motion == "rotation" else "fundamental"
-        yield replace(found, kind=kind, settings={"scene": scene, "motion": motion}, **truth, **exact)
+        yield replace(found, kind=kind, **truth, **exact)
 
 
 def unfiltered(features: str, half: str, per_cell: int) -> Iterator[Problem]:

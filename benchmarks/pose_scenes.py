@@ -46,13 +46,10 @@ def project(points: NDArray[np.float64], K: Matrix) -> Points:
     return np.where(inside[:, None], pixels, np.nan)
 
 
-def exact_model(points: NDArray[np.float64], scene: str, K1: Matrix, K2: Matrix, R: Matrix, t: Matrix) -> Matrix:
-    """The homography of a rotation or of the scene "plane", else the fundamental matrix."""
+def exact_model(K1: Matrix, K2: Matrix, R: Matrix, t: Matrix) -> Matrix:
+    """The homography of a rotation, else the fundamental matrix."""
     if not t.any():
         return K2 @ R @ np.linalg.inv(K1)
-    if scene == "plane":
-        normal = np.linalg.lstsq(points, np.ones(len(points)), rcond=None)[0]  # n.X = 1 on the plane
-        return K2 @ (R + np.outer(t, normal)) @ np.linalg.inv(K1)
     F = np.linalg.inv(K2).T @ skew(t) @ R @ np.linalg.inv(K1)
     return F / np.linalg.norm(F)
 
@@ -108,18 +105,11 @@ def draw(scene: str, motion: str, seed: int, see: Projection = project, focals: 
     ]
     order, labels = rng.permutation(total), np.repeat([1, 0], [total - n_false, n_false])
     exact, cameras = rng.choice(rows, N_EXACT), Cameras(K1, K2, R, t)
-    model = exact_model(world.points, scene, K1, K2, R, t)
-    settings: dict[str, float | str] = {
-        "rate": rate,
-        "noise": noise,
-        "mismatches": kind,
-        "scene": scene,
-        "motion": motion,
-    }
-    planar = scene == "plane" or motion == "rotation"
+    model = exact_model(K1, K2, R, t)
     return Problem(
-        f"{scene} {motion} {seed}", "drawn poses", "homography" if planar else "fundamental", points[0][order], points[1][order],
-        labels[order], np.ones(total, bool), (model,), views[0][exact], views[1][exact], settings, cameras,
+        f"{scene} {motion} {seed}", "drawn poses", "homography" if motion == "rotation" else "fundamental",
+        points[0][order], points[1][order], labels[order], np.ones(total, bool), (model,),
+        views[0][exact], views[1][exact], cameras=cameras,
     )  # fmt: skip
 
 

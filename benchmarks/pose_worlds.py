@@ -93,18 +93,11 @@ def clutter(rng: np.random.Generator) -> World:
     return World(np.vstack(parts), np.repeat(np.arange(1, 61), 40), np.zeros((2, 3)))
 
 
-def one_plane(rng: np.random.Generator) -> World:
-    """The wall of the facade alone."""
-    world = facade(rng)
-    kept = world.plane == 1
-    return World(world.points[kept], world.plane[kept], world.steps)
-
-
 WORLDS: dict[str, Callable[[np.random.Generator], World]] = {
-    "facade": facade, "room": room, "objects": objects, "clutter": clutter, "plane": one_plane,
+    "facade": facade, "room": room, "objects": objects, "clutter": clutter,
 }  # fmt: skip
 MOTIONS = ("wide", "narrow", "forward", "rotation")
-RIGID = ("facade", "room", "objects", "clutter")
+RIGID = tuple(WORLDS)
 
 
 def turn(yaw: float, pitch: float, roll: float) -> Matrix:

@@ -24,7 +24,7 @@ from ruzhash_cv.datasets import load_pair
 
 N_FEATURES, FEWEST_MATCHES, RIGID_SHARE = 4000, 50, 0.6
 FEWEST_EXACT = 60  # matches within a pixel of the true epipolar lines, of which a fifth are moved
-BUNDLED = {"facade": "static", "rigid": "static", "desk": "moving", "plane": "plane"}
+STILL = ["facade", "rigid"]  # of the bundled pairs
 
 
 def of_half(items: list[str], half: str) -> list[str]:
@@ -91,7 +91,7 @@ def building(half: str, per_cell: int = 1) -> Iterator[Problem]:
 def static(half: str, per_cell: int = 1) -> Iterator[Problem]:
     """Photographs and bundled pictures of scenes that stand still."""
     yield from (replace(problem, suite="static photographs") for problem in photos("rigid", "sift", half))
-    for name in of_half([name for name in BUNDLED if BUNDLED[name] == "static"], half):
+    for name in of_half(STILL, half):
         pair = load_pair(name)
         points = matched(*(features_of(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)) for image in (pair.img1, pair.img2)))
         yield rigid(name, "bundled static pairs", points, pair.labels(*points) >= 0)

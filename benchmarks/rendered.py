@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -31,7 +30,6 @@ VARIED = {
     "two motions seen through each other": ("", 0),
 }  # fmt: skip
 N_VARIED, VARIED_RATES, FIRST_VARIED = 300, (0.2, 0.4, 0.6), 700
-PRECISE_NOISE = 1.2  # pixels; near misses of noisier scenes are none
 NOISE = (0.3, 3.0)  # pixels, log-uniform
 N_MATCHES = (50, 5000)  # log-uniform, but at least FEWEST true ones for each structure
 FEWEST = 20
@@ -67,17 +65,6 @@ def repeated(half: str, per_cell: int) -> Iterator[Problem]:
             yield draw(family, rate, "repeated", first_seed(half) + index)
 
 
-def near_misses(half: str, per_cell: int) -> Iterator[Problem]:
-    """Drawn scenes of little noise; a fifth of the true matches is moved by 6 to 20 px."""
-    for family in STRUCTURES:
-        for problem in drawn(family, half, per_cell):
-            if (
-                float(problem.settings["noise"]) <= PRECISE_NOISE
-                and float(problem.settings["rate"]) <= REPEATED_RATES[-1]
-            ):
-                yield replace(problem, suite=f"near misses, drawn {family}").with_near_misses()
-
-
 def even(half: str) -> Iterator[Problem]:
     """Five scenes of each family, one for each mismatch rate, beside those of the suites: 300 matches, 1 px of noise."""
     for family, choices in STRUCTURES.items():
@@ -86,7 +73,7 @@ def even(half: str) -> Iterator[Problem]:
             scene = build(family, choices[index % len(choices)], seed)
             found = draw_correspondences(scene, 300, mismatch_rate=rate, noise=1.0, rng=seed)
             arrays = {"points1": found.points1, "points2": found.points2, "labels": found.labels} | truth(scene, seed)
-            yield problem(f"{family} {rate}", "seeds", arrays, np.ones(300, bool), {"rate": rate})
+            yield problem(f"{family} {rate}", "seeds", arrays, np.ones(300, bool))
 
 
 def varied(half: str, per_cell: int) -> Iterator[Problem]:
@@ -138,10 +125,9 @@ def draw(family: str, rate: float, way: str, seed: int) -> Problem:
 
     slug = f"{family.replace(' ', '_')}_{structures}_{seed}_{way}_{rate}_{n_matches}_{noise:.3f}"
     arrays = stored(f"{slug}_{renderer_version()}", make)
-    settings: dict[str, float | str] = {"rate": rate, "noise": noise, "mismatches": way}
     judged = np.ones(len(arrays["labels"]), dtype=bool)
     suite = f"repeated texture, {family}" if way == "repeated" else family
-    return problem(f"{seed} {way} {rate}", suite, arrays, judged, settings)
+    return problem(f"{seed} {way} {rate}", suite, arrays, judged)
 
 
 def truth(scene: Scene, seed: int) -> Arrays:
@@ -151,13 +137,11 @@ def truth(scene: Scene, seed: int) -> Arrays:
     return {"exact1": exact.points1, "exact2": exact.points2, "models": models}
 
 
-def problem(
-    name: str, suite: str, arrays: Arrays, judged: NDArray[np.bool_], settings: dict[str, float | str]
-) -> Problem:
+def problem(name: str, suite: str, arrays: Arrays, judged: NDArray[np.bool_]) -> Problem:
     """A problem out of cached arrays."""
     kind = "homography" if suite.endswith(("one plane", "planes")) else "fundamental"
     fields = {field: arrays[field] for field in ("points1", "points2", "labels", "exact1", "exact2")}
-    return Problem(name, suite, kind, judged=judged, models=tuple(arrays["models"]), settings=settings, **fields)
+    return Problem(name, suite, kind, judged=judged, models=tuple(arrays["models"]), **fields)
 
 
 @lru_cache(maxsize=1)
@@ -181,14 +165,13 @@ def photograph(family: str, structures: int, seed: int) -> Arrays:
     return arrays
 
 
-def pictures(features: str, half: str, per_cell: int, families: Iterable[str] = tuple(STRUCTURES)) -> Iterator[Problem]:
+def pictures(features: str, half: str, per_cell: int) -> Iterator[Problem]:
     """`per_cell` image pairs of each family and number of structures, at least four of a family."""
-    for family in families:
-        choices = STRUCTURES[family]
+    for family, choices in STRUCTURES.items():
         for index in range(per_cell * max(len(choices), 4)):
             seed, structures = first_seed(half) + index, choices[index % len(choices)]
             slug = f"{family.replace(' ', '_')}_{structures}_{seed}_{renderer_version()}_opencv{cv2.__version__}"
             arrays = stored(slug, partial(photograph, family, structures, seed))
             for field, name in (("points1", "1"), ("points2", "2"), ("labels", "_labels")):
                 arrays[field] = arrays[f"{features}{name}"]
-            yield problem(str(seed), f"{features} on rendered {family}", arrays, arrays[f"{features}_judged"], {})
+            yield problem(str(seed), f"{features} on rendered {family}", arrays, arrays[f"{features}_judged"])

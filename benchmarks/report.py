@@ -19,7 +19,7 @@ import pandas as pd
 import ruzhash_cv
 
 PACKAGES = (
-    "opencv-python", "numpy", "scipy", "numba", "poselib", "pydegensac", "pysuperansac", "scikit-learn", "scikit-image",
+    "opencv-python", "numpy", "scipy", "numba", "poselib", "pysuperansac", "scikit-learn", "scikit-image",
     "torch", "kornia",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
@@ -28,7 +28,7 @@ ROWS = RESULTS / "rows"
 ABSENT: dict[str, str] = {}
 """Method -> why it did not run."""
 #: Rooms of the package that shape no result.
-EDGES = {"adapters", "cli", "datasets", "drawing", "paper", "pipelines", "report"}
+EDGES = {"cli", "datasets", "drawing", "paper", "pipelines", "report"}
 #: What says which matches are true, and which count.
 TRUTH = tuple(
     Path(__file__).with_name(f"{name}.py") for name in ("adelaide", "measures", "patches", "photos", "problems")

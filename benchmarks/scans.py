@@ -39,7 +39,7 @@ def scan(rate: float, way: str, seed: int) -> Problem:
     exact = aligned(rng, 500, way, spacing)
     return Problem(
         f"{seed} {way} {rate}", "scans", "homography", points1, points2, true.astype(np.int64), np.ones(n, bool), (matrix,),
-        exact, apply_homography(matrix, exact), {"rate": rate, "noise": noise, "mismatches": way},
+        exact, apply_homography(matrix, exact),
     )  # fmt: skip
 
 

@@ -17,46 +17,17 @@ from numpy.typing import NDArray
 from ruzhash_cv import FilterResult, filtering
 from ruzhash_cv.filtering import Options, families_of
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.method.competition import drop_repetitions
-from ruzhash_cv.method.estimate import overlapped
-from ruzhash_cv.method.fits import refit
 from ruzhash_cv.method.law import probabilities_of
 from ruzhash_cv.method.matches import match_weights
-from ruzhash_cv.method.motions import find_motions, owners_of_planes, with_best_matrices
 from ruzhash_cv.method.parameters import PARAMETERS
-from ruzhash_cv.method.preferences import as_rows, embed, significance
-from ruzhash_cv.method.sampling import decoys_of_matches, decoys_of_unexplained, draw_samples
+from ruzhash_cv.method.preferences import embed
+from ruzhash_cv.method.sampling import decoys_of_matches, draw_samples
 from ruzhash_cv.method.scores import Scores, score
 from ruzhash_cv.method.search import proposal_weights
 
 DEFAULT = "default"
 FACTORS = {"halved": 0.5, "doubled": 2.0}
 Replaced = dict[str, Callable[..., Any]]
-ORIGINALS = {
-    original.__name__: original
-    for original in (
-        *(
-            match_weights,
-            decoys_of_unexplained,
-            draw_samples,
-            proposal_weights,
-            embed,
-            significance,
-            as_rows,
-            refit,
-            score,
-        ),
-        *(
-            RuzHashForest,
-            drop_repetitions,
-            overlapped,
-            find_motions,
-            owners_of_planes,
-            with_best_matrices,
-            probabilities_of,
-        ),
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -76,7 +47,7 @@ def patched(functions: Replaced) -> Iterator[None]:
     with ExitStack() as stack:
         for name, function in functions.items():
             for module in modules:
-                if vars(module).get(name) is ORIGINALS[name]:
+                if getattr(vars(module).get(name), "__module__", "").startswith("ruzhash_cv."):
                     stack.enter_context(patch.object(module, name, function))
         yield
 

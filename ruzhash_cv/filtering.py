@@ -358,10 +358,10 @@ def _motions(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float 
     return tuple(motions)
 
 
-def scaled(homography: Array) -> Array:
-    """Return a homography (3, 3) as OpenCV scales it, with a last entry of 1; unchanged if the last entry is 0."""
-    last = homography[2, 2]
-    return homography / last if abs(last) > 1e-12 * np.abs(homography).max() else homography
+def scaled(matrix: Array) -> Array:
+    """Return a matrix (3, 3) as OpenCV scales it, with a last entry of 1; unchanged if the last entry is 0."""
+    last = matrix[2, 2]
+    return matrix / last if abs(last) > 1e-12 * np.abs(matrix).max() else matrix
 
 
 def _of_given(values: NDArray[T], matches: MatchSet, nothing: float) -> NDArray[T]:

@@ -14,7 +14,7 @@ from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, check_real
 from ruzhash_cv.cameras import Camera, Sight, as_seen
-from ruzhash_cv.filtering import Model, families_of
+from ruzhash_cv.filtering import Model, families_of, scaled
 from ruzhash_cv.method.estimate import Estimate, estimate
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.motions import likeliest_matrix, refined_samples
@@ -29,9 +29,6 @@ ROBUST_METHODS = (4, 8, 16, *range(32, 39))
 #: Pixels: OpenCV's own threshold where none is given.
 THRESHOLD = 3.0
 ESSENTIAL_THRESHOLD = 1.0
-#: A last entry of a matrix of unit norm below this is zero: the matrix cannot be scaled to make it 1.
-_ZERO = 1e-12
-
 #: Of fewer distinct matches all minimal samples are tried if none has evidence: chance explains most of so few.
 _FEW = 10
 #: Planes whose homographies compete, the strongest ones.
@@ -230,11 +227,23 @@ def find_essential_matrix(
     return matrix, mask
 
 
-#: Names of the arguments of OpenCV's forms after the points.
-_ONE_CAMERA = ("cameraMatrix", "method", "prob", "threshold", "maxIters", "mask")
-_TWO_CAMERAS = (
-    "cameraMatrix1", "distCoeffs1", "cameraMatrix2", "distCoeffs2", "method", "prob", "threshold", "mask",
-)  # fmt: skip
+def _one_camera(
+    cameraMatrix: Any, method: Any = None, prob: Any = None, threshold: Any = None, maxIters: Any = None, mask: Any = None
+) -> tuple[tuple[Camera, Camera], Any, Any]:  # fmt: skip
+    """OpenCV's arguments after the points: the camera of both images, the method and the threshold."""
+    return (Camera.of(cameraMatrix, "cameraMatrix"),) * 2, method, threshold
+
+
+def _two_cameras(
+    cameraMatrix1: Any, distCoeffs1: Any, cameraMatrix2: Any, distCoeffs2: Any = None,
+    method: Any = None, prob: Any = None, threshold: Any = None, mask: Any = None,
+) -> tuple[tuple[Camera, Camera], Any, Any]:  # fmt: skip
+    """The same of two cameras."""
+    given = (cameraMatrix1, distCoeffs1, "cameraMatrix1"), (cameraMatrix2, distCoeffs2, "cameraMatrix2")
+    first, second = (
+        Camera.of(matrix if distortion is None else (matrix, distortion), name) for matrix, distortion, name in given
+    )
+    return (first, second), method, threshold
 
 
 def _essential_arguments(
@@ -246,44 +255,21 @@ def _essential_arguments(
         or "cameraMatrix2" in kwargs
         or (len(args) > 2 and not isinstance(args[2], Real | None))
     )
-    names = _TWO_CAMERAS if two else _ONE_CAMERA
-    if len(args) > len(names):
-        raise TypeError(
-            f"`find_essential_matrix` takes `points1`, `points2` and at most {len(names)} more, got {len(args)}"
-        )
-    given = dict(zip(names, args, strict=False))
-    for name, value in kwargs.items():
-        if name not in names:
-            raise TypeError(f"`find_essential_matrix` has no argument `{name}` beside {', '.join(names)}")
-        if name in given:
-            raise TypeError(f"`{name}` is given twice")
-        given[name] = value
-    if (method := given.get("method")) is not None:
+    cameras, method, limit = (_two_cameras if two else _one_camera)(*args, **kwargs)
+    if method is not None:
         _check_method(method)
-    if threshold is not None and given.get("threshold") is not None:
-        raise TypeError(f"`threshold` is given twice, as {given['threshold']!r} and as {threshold!r}")
-    limit = given.get("threshold") if threshold is None else threshold
-    matrices = names[0:3:2] if two else names[:1]
-    missing = [name for name in matrices if given.get(name) is None]
-    if missing:
-        raise TypeError(f"`{missing[0]}` must be given, a matrix (3, 3) or a camera")
-    first, second = (
-        (_camera_of(given, *pair) for pair in (names[:2], names[2:4])) if two else (_camera_of(given, names[0]),) * 2
-    )
+    if threshold is not None and limit is not None:
+        raise TypeError(f"`threshold` is given twice, as {limit!r} and as {threshold!r}")
+    limit = limit if threshold is None else threshold
     limit = None if limit is None else check_real(limit, "threshold")
-    size = _pixel_of((first, second), limit) if pixel is None else check_real(pixel, "pixel")
-    return (first, second), ESSENTIAL_THRESHOLD * size if limit is None else limit, size
+    size = _pixel_of(cameras, limit) if pixel is None else check_real(pixel, "pixel")
+    return cameras, ESSENTIAL_THRESHOLD * size if limit is None else limit, size
 
 
 def _pixel_of(cameras: tuple[Camera, Camera], threshold: float | None) -> float:
     """Return the size of a pixel if it is not given: for normalised points only the threshold determines it."""
     normalised = all(camera.is_pinhole and np.array_equal(camera.matrix, np.eye(3)) for camera in cameras)
     return threshold / ESSENTIAL_THRESHOLD if normalised and threshold is not None else 1.0
-
-
-def _camera_of(given: dict[str, Any], matrix: str, distortion: str | None = None) -> Camera:
-    numbers = None if distortion is None else given.get(distortion)
-    return Camera.of(given[matrix] if numbers is None else (given[matrix], numbers), matrix)
 
 
 def _find(
@@ -407,11 +393,6 @@ def _as_opencv(
             data[:, :2] *= ratio
             squared = FAMILIES[kind].squared_residuals(data, (matrix / scales).reshape(1, 9))[0]
     return scaled(matrix), (np.sqrt(squared) <= threshold).astype(np.uint8)[:, None]
-
-
-def scaled(matrix: Array) -> Array:
-    """Return a matrix (3, 3) of unit norm as OpenCV scales it, with a last entry of 1; unchanged if the last entry is 0."""
-    return matrix / matrix[2, 2] if abs(matrix[2, 2]) > _ZERO else matrix
 
 
 def _check_method(method: Any) -> None:

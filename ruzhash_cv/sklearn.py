@@ -7,11 +7,11 @@ outliers. So it detects outliers of structures, such as lines or circles, that a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
@@ -19,9 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._validation import LARGEST_LENGTH, check_choice, check_int, check_real
-from ruzhash_cv.forests.isolation import PreferenceForest
 from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.paper import VoronoiForest
+from ruzhash_cv.paper import family_preferences
 from ruzhash_cv.structures import POINT_PARAMETERS, check_family, check_takes, draw_point_samples
 
 #: Share of residuals within the noise scale, if the caller gives none.
@@ -30,11 +29,10 @@ SHARE_WITHIN = 0.05
 CUT = 3.0
 #: `max_samples` if it is "auto".
 AUTO_SAMPLES = 256
-_RESIDUALS_AT_ONCE = 4_000_000
 
 
 class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[misc]
-    """Outliers of structures, by a RuzHash or a Voronoi isolation forest in preference space.
+    """Outliers of structures, by a RuzHash isolation forest in preference space.
 
     Parameters
     ----------
@@ -46,8 +44,6 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         5 % of the training residuals lie within s.
     n_models : int, default=1000
         Number of models drawn.
-    forest : {"ruzhash", "voronoi"}, default="ruzhash"
-        RuzHash-iForest, or PI-Forest with Tanimoto distances, which takes longer.
     n_estimators : int, default=100
         Number of trees, t.
     max_samples : int or "auto", default=256
@@ -67,7 +63,7 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
     models_ : ndarray of shape (n_models, p)
         Models drawn.
     noise_scale_ : float
-    forest_ : RuzHashForest or VoronoiForest
+    forest_ : RuzHashForest
         Scores new rows. What only `fit_anomaly_scores` needs is left out, so that a pickle is small.
     offset_ : float
         ``decision_function(X) = score_samples(X) - offset_``.
@@ -95,7 +91,6 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         *,
         noise_scale: float | None = None,
         n_models: int = 1000,
-        forest: str = "ruzhash",
         n_estimators: int = 100,
         max_samples: int | str = 256,
         branching_factor: int = 16,
@@ -106,7 +101,6 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         self.family = family
         self.noise_scale = noise_scale
         self.n_models = n_models
-        self.forest = forest
         self.n_estimators = n_estimators
         self.max_samples = max_samples
         self.branching_factor = branching_factor
@@ -151,7 +145,6 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
             check_choice(self.family, "family", ("points",), "a ModelFamily")
         else:
             check_family(self.family)
-        check_choice(self.forest, "forest", ("ruzhash", "voronoi"))
         check_int(self.n_models, "n_models")
         # The forest has other names for these two.
         check_int(self.n_estimators, "n_estimators")
@@ -166,15 +159,14 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         else:
             check_real(self.contamination, "contamination", above=0.0, below=np.nextafter(0.5, 1.0))
 
-    def _new_forest(self, seed: int) -> PreferenceForest:
-        options: dict[str, Any] = {
-            "n_trees": self.n_estimators,
-            "subsample_size": AUTO_SAMPLES if self.max_samples == "auto" else self.max_samples,
-            "branching_factor": self.branching_factor,
-            "rng": seed,
-            "n_jobs": 1 if self.n_jobs is None else self.n_jobs,
-        }
-        return RuzHashForest(**options) if self.forest == "ruzhash" else VoronoiForest(ties="node", **options)
+    def _new_forest(self, seed: int) -> RuzHashForest:
+        return RuzHashForest(
+            n_trees=self.n_estimators,
+            subsample_size=AUTO_SAMPLES if self.max_samples == "auto" else int(self.max_samples),
+            branching_factor=self.branching_factor,
+            rng=seed,
+            n_jobs=1 if self.n_jobs is None else self.n_jobs,
+        )
 
     def _draw_models(self, rows: Array, rng: np.random.Generator) -> Array:
         """Return models fitted to samples of neighbours; training rows if there is no family."""
@@ -194,32 +186,29 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError(f"`X` must have samples that make models of the family, got {len(samples)} that make none")
         return models
 
-    def _residual_blocks(self, rows: Array) -> Iterator[Array]:
-        """Yield residuals (k, m) of blocks of rows."""
-        step = max(1, _RESIDUALS_AT_ONCE // len(self.models_))
-        for begin in range(0, len(rows), step):
-            block = rows[begin : begin + step]
-            if isinstance(self.family, str):
-                yield cdist(block, self.models_)
-            else:
-                with np.errstate(over="ignore", invalid="ignore"):  # rows that far off have no preference
-                    yield np.sqrt(self.family.squared_residuals(block, self.models_)).T
-
     def _measured_scale(self, rows: Array) -> float:
         if self.noise_scale is not None:
             return float(self.noise_scale)
-        residuals = np.concatenate([block.ravel() for block in self._residual_blocks(rows)])
+        with np.errstate(over="ignore", invalid="ignore"):
+            residuals = np.sqrt(self._taken_family().squared_residuals(rows, self.models_).T.ravel())
         residuals = residuals[np.isfinite(residuals) & (residuals > 0.0)]
         # All are 0 if there is one row, or if all rows are equal.
         return float(np.quantile(residuals, SHARE_WITHIN)) if len(residuals) > 0 else 1.0
 
-    def _preferences(self, rows: Array) -> NDArray[np.float32]:
-        blocks = []
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for block in self._residual_blocks(rows):
-                ratios = block / self.noise_scale_
-                blocks.append(np.where(ratios <= CUT, np.exp(-0.5 * ratios**2), 0.0).astype(np.float32))
-        return np.concatenate(blocks)
+    def _preferences(self, rows: Array) -> sparse.csr_array:
+        with np.errstate(over="ignore", invalid="ignore"):  # rows far off have no preference
+            return family_preferences(rows, self._taken_family(), self.models_, sigma=self.noise_scale_, k=CUT)
+
+    def _taken_family(self) -> Any:
+        return _Places() if isinstance(self.family, str) else self.family
+
+
+class _Places:
+    """Points as models of points: the residual is the distance."""
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        """Return squared distances (m, n) of rows (n, d) from models (m, d)."""
+        return np.asarray(cdist(models, data, "sqeuclidean"))
 
 
 def _for_new_rows(forest: Any) -> Any:

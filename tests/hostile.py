@@ -218,20 +218,6 @@ def matched(draw: Draw) -> tuple[Any, Any, Any, float | None]:
     return keypoints_of(draw, pairs[:, :2]), keypoints_of(draw, pairs[:, 2:]), matches, ratio
 
 
-def preference_rows(draw: Draw, n: int, m: int) -> Any:
-    """Return preferences in any form, now and then something that is not preferences."""
-    rows = draw.rng.random((n, m)) * (draw.rng.random((n, m)) < draw.pick([0.0, 0.05, 0.5, 1.0]))
-    rows = draw.pick([rows, np.round(rows), rows * 1e-30, rows * 1e-320])
-    if draw.chance(20):
-        draw.legal = False
-        bad = [rows - 0.5, rows * 3, rows + 1e300, rows + np.nan, rows + np.inf, rows[0] if n else 3, rows[None], None, "rows",
-               rows.astype("U4"), rows.astype(object), [[1], [1, 2]], rows + 1j, sparse.csr_array(rows + 1j), object()]  # fmt: skip
-        return draw.pick(bad)
-    if draw.chance(2):
-        return draw.pick([sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])(rows)
-    return dressed(draw, rows)
-
-
 def camera_of(draw: Draw) -> Any:
     """Return what stands for a camera, with a little distortion, much of it, or a fisheye's."""
     import ruzhash_cv
@@ -251,36 +237,3 @@ def camera_of(draw: Draw) -> Any:
     little, much = draw.rng.normal(0, 0.05, 5), draw.rng.normal(0, 5.0, draw.pick([4, 8, 12, 14]))
     made = ruzhash_cv.Camera(matrix, [0.05, 0.0, 0.0, 0.0], fisheye=True), ruzhash_cv.Camera.equirectangular(640)
     return draw.option((matrix, matrix.tolist(), (matrix, None), (matrix, little), (matrix, much), *made), bad)
-
-
-def picture_of(draw: Draw) -> Any:
-    shape = draw.pick([(40, 60), (1, 1), (50, 50, 1), (30, 400, 3), (200, 20, 4), (1, 3000), (700, 900)])
-    image = draw.rng.integers(256, size=shape).astype(np.uint8)
-    bad = (None, image * 1.0, image[:0], np.zeros((2, 2, 2, 2), np.uint8), image.astype(bool), image.tolist())
-    return draw.option((image, image[::-1], np.asfortranarray(image)), bad)
-
-
-# Files and names
-
-
-def spoilt(draw: Draw, content: bytes) -> bytes:
-    """Return bytes cut off, with some changed, doubled, or others altogether."""
-    rng, n = draw.rng, len(content)
-    changed = np.frombuffer(content, np.uint8).copy()
-    changed[rng.integers(n, size=draw.pick([1, 3, 30]))] = rng.integers(256)
-    at = int(rng.integers(n + 1))
-    inserted = content[:at] + rng.bytes(draw.pick([1, 7, 100])) + content[at:]
-    others = [b"", 2 * content, rng.bytes(draw.pick([1, 100, 3000])), bytes(draw.pick([1, 16, 3000]))]
-    return draw.pick([content, content[:at], changed.tobytes(), inserted, *others])
-
-
-PIECES = (
-    "a", "B", "é", "e\u0301", "\udce9", "\udc80", "日本", "%", "%2F", "#", ".", "..", " ", "-", "_", "'", '"', "\\", "\x7f",
-    "\u202e", "😀", "x" * 60, "x" * 255, "ä" * 130, ".png", ".h5", ".part", "*", "?", ":", "~", "$", "|", "CON", "\n",
-)  # fmt: skip
-
-
-def name_of(draw: Draw) -> str:
-    """Return a name that a file system may have: no slash and no NUL, neither empty nor a folder."""
-    name = "".join(draw.pick(PIECES) for _ in range(draw.pick([1, 2, 3, 6])))
-    return name if name.strip(". ") else f"{name}a"

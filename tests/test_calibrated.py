@@ -9,7 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from posed_views import CAMERA1, CAMERA2, POSE, TURN, WALL, angles, on_plane, towards, turned, views
+from posed_views import CAMERA1, CAMERA2, POSE, WALL, angles, on_plane, towards, turned, views
 
 from ruzhash_cv import (
     Camera,
@@ -94,16 +94,6 @@ def test_rays_of_a_360_degree_image_are_taken_as_its_pixels_are() -> None:
     rows = np.stack([np.arange(len(rays[0]))] * 2, axis=1)
     mask = filter_matches(*rays, rows, cameras=(ROUND, ROUND))
     np.testing.assert_array_equal(mask, expected.inlier_mask)
-
-
-@three_seeds
-def test_a_camera_that_only_turned_tells_no_baseline(seed: int) -> None:
-    pixels = with_mismatches(pixels_of(depth(150, seed), BARREL, TURN, seed), 60, seed)
-    pose = filter_points(*pixels, cameras=BARREL).camera_pose()
-    assert not pose.has_baseline
-    assert np.isnan(pose.points3d).all()
-    assert angles(pose, (TURN[0], np.ones(3)))[0] < 0.2
-    assert pose.median_angle < 0.2
 
 
 @three_seeds

@@ -1,4 +1,4 @@
-"""The same bits from threads, forked and spawned processes and joblib, in any nesting."""
+"""The same bits from threads and from a process that is forked meanwhile; `pipelines/test_pairs.py` has joblib's workers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
-from joblib import Parallel, delayed
 from many_pairs import digest, problem
 
 from ruzhash_cv import filter_points
 
-START_METHODS = [name for name in ("fork", "spawn", "forkserver") if name in multiprocessing.get_all_start_methods()]
 # Python warns of forking a process that has threads.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -39,14 +37,7 @@ def test_eight_threads_at_once_give_the_same_bits(expected: list[list[str]]) -> 
     assert len({tuple(each) for each in expected}) == 8
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", START_METHODS)
-def test_worker_processes_give_the_same_bits(expected: list[list[str]], method: str) -> None:
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
-        assert list(pool.map(digests, range(4))) == expected[:4]
-
-
-@pytest.mark.skipif("fork" not in START_METHODS, reason="no fork here")
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
 def test_a_process_forked_in_the_midst_of_a_call_gives_the_same_bits(expected: list[list[str]]) -> None:
     busy = threading.Thread(target=digests_in_threads, args=(3,))
     busy.start()
@@ -54,10 +45,3 @@ def test_a_process_forked_in_the_midst_of_a_call_gives_the_same_bits(expected: l
         forked = list(pool.map(digests_in_threads, [2, 3]))
     busy.join()
     assert forked == [expected[:2], expected[:3]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_joblib_workers_that_start_threads_give_the_same_bits(expected: list[list[str]], backend: str) -> None:
-    nested = Parallel(n_jobs=2, backend=backend)(delayed(digests_in_threads)(count) for count in (3, 2))
-    assert nested == [expected[:3], expected[:2]]

@@ -125,5 +125,3 @@ def test_selected_matches_are_the_kept_ones_in_order() -> None:
         assert select_matches(FLAT, mask) == [FLAT[0], FLAT[2]]
         assert select_matches([(FLAT[0], FLAT[1]), (), (FLAT[2],)], mask) == [FLAT[0], FLAT[2]]
     assert select_matches([], []) == []
-    with pytest.raises(ValueError, match=r"`inlier_mask` must have one entry per match, shape \(3,\), got \(2,\)"):
-        select_matches(FLAT, [True, False])

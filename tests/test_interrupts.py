@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from public_calls import calls, points
 
@@ -155,44 +150,3 @@ def test_an_interruption_within_a_call_waits_for_its_end(interruptible: Any) -> 
         rc.filter_points(*points(), model=Interrupted())
     assert Interrupted.n_fits > 3
     assert signal.getsignal(signal.SIGINT) is interruptible
-
-
-def work() -> None:
-    """Call functions until the signal comes, each after a line on stdin; print its name and how the calls ended."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    functions = calls()
-    expected = functions["filter_points"]()
-    for name, line in zip([*functions] * 2, sys.stdin, strict=False):
-        try:
-            print(name, flush=True)
-            while line:
-                functions[name]()
-        except KeyboardInterrupt:
-            outcome = "interrupted"
-        except BaseException as error:
-            outcome = repr(error)
-        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-            outcome = "another handler stays"
-        print(outcome if functions["filter_points"]() == expected else "other results", flush=True)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="Windows sends SIGINT to the whole console")
-def test_random_interruptions_raise_keyboard_interrupt_and_leave_the_process_usable() -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    command = [sys.executable, "-c", "import test_interrupts; test_interrupts.work()"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    ended, rng = [], np.random.default_rng(0)
-    with subprocess.Popen(command, text=True, env=environment, **pipes) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        for _ in range(2 * len(calls())):
-            child.stdin.write("go\n")
-            child.stdin.flush()
-            name = child.stdout.readline().strip()
-            time.sleep(rng.uniform(0.0, 0.1))
-            child.send_signal(signal.SIGINT)
-            ended.append((name, child.stdout.readline().strip()))
-        stderr = child.communicate()[1]
-    assert [each for each in ended if each[1] != "interrupted"] == []
-    assert (child.returncode, stderr) == (0, "")

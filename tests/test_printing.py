@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ruzhash_cv import FilterResult, Motion, Plane, filter_points, printing
+from ruzhash_cv import FilterResult, Motion, Plane, printing
 
 POINTS = np.random.default_rng(0).uniform(0, 500, (60, 2))
 
@@ -73,14 +73,6 @@ def test_a_notebook_shows_the_same_table() -> None:
     assert UNDECIDED._repr_html_() == f"<p>{printing.headline(UNDECIDED)}</p>".replace("<8>", "&lt;8&gt;")
 
 
-def test_the_table_of_a_filtered_pair_counts_its_matches() -> None:
-    apart = np.where(POINTS[:, :1] < 250, 0.5 * POINTS, POINTS + [60.0, -20.0])
-    given = filter_points(POINTS, apart)
-    rows = [row for row in printing.table(given) if not row.is_plane]
-    assert [row.n_matches for row in rows] == np.bincount(given.motion_labels + 1, minlength=1)[1:].tolist()
-    assert sum(row.share for row in rows) == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize(
     ("given", "shown"),
     [
@@ -137,8 +129,3 @@ def test_results_with_the_same_entries_are_equal_however_long_they_took() -> Non
 )
 def test_results_that_differ_in_an_entry_are_not_equal(changed: dict[str, object]) -> None:
     assert result() != result(**changed)
-
-
-def test_the_filter_repeats_itself_to_the_last_entry() -> None:
-    assert filter_points(POINTS, 0.5 * POINTS + 3.0) == filter_points(POINTS, 0.5 * POINTS + 3.0)
-    assert filter_points(POINTS, 0.5 * POINTS + 3.0) != filter_points(POINTS, 0.5 * POINTS + 4.0)

@@ -17,16 +17,22 @@ from hypothesis import strategies as st
 from result_rows import labels
 
 import ruzhash_cv as rc
-from ruzhash_cv import models, paper
+from ruzhash_cv import paper
 from ruzhash_cv.paper import VoronoiForest
 
 Array = np.ndarray[Any, Any]
 few = settings(derandomize=True, max_examples=int(os.environ.get("PROPERTY_EXAMPLES", 8)), deadline=None)
-many = settings(derandomize=True, max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 forests = [paper.RuzHashForest, VoronoiForest]
 OPTIONS: tuple[dict[str, Any], ...] = (
-    *({}, {}, {"model": "homography"}, {"model": "fundamental"}, {"threshold": 3.0}, {"rng": 2**40}),
+    *(
+        {},
+        {},
+        {"model": "homography"},
+        {"model": "fundamental"},
+        {"model": "fundamental", "threshold": 2.0},
+        {"rng": 2**40},
+    ),
     {"false_discovery_rate": 0.05},
 )
 
@@ -133,37 +139,7 @@ def test_turned_mirrored_and_exchanged_images_change_few_verdicts(move: Callable
     assert np.mean(agree) > 0.95
 
 
-# Samples, models, residuals
-
-
-@many
-@given(seeds)
-def test_residuals_are_those_of_the_swapped_images_and_the_turned_model(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    first, second = rng.uniform(0, 500, (2, 20, 2))
-    F = rng.normal(0, 1, (3, 3))
-    H = np.eye(3) + rng.normal(0, 1e-4, (3, 3))
-    there, back = models.sampson_distance(first, second, F), models.sampson_distance(second, first, F.T)
-    np.testing.assert_allclose(there, back, rtol=1e-9)
-    there, back = models.transfer_error(first, second, H), models.transfer_error(second, first, np.linalg.inv(H))
-    np.testing.assert_allclose(there, back, rtol=1e-6)
-    assert (models.sampson_distance(first, second, 8 * F) == models.sampson_distance(first, second, F)).all()
-
-
 # Preference space
-
-
-@many
-@given(seeds, st.integers(1, 4))
-def test_hashes_are_components_of_their_rows_and_alike_for_like_rows(seed: int, n_hashes: int) -> None:
-    rows = preferences(seed, 12)
-    rows[6:] = rows[:6]
-    hashes = paper.ruzhash(rows, n_hashes=n_hashes, rng=seed)
-    assert (hashes.shape, hashes.dtype) == ((12, n_hashes), np.int64)
-    assert (hashes[:6] == hashes[6:]).all()
-    found = hashes >= 0
-    assert (rows[np.nonzero(found)[0], hashes[found]] > 0).all()
-    assert (hashes[~rows.any(axis=1)] == -1).all()
 
 
 @few

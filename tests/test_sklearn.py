@@ -25,17 +25,13 @@ Array = np.ndarray
 ROWS = np.array([[0.3, -2.9], [0.1, 0.4], [1.0, 2.0], [0.5, 0.5], [2.0, 0.0]])
 
 
-def checks() -> list[Any]:
-    """Return every check of scikit-learn with both forests."""
-    detectors = [PreferenceIsolationForest(forest=forest, n_estimators=10) for forest in ("ruzhash", "voronoi")]
-    return [
-        pytest.param(detector, check, id=f"{detector.forest}-{check.func.__name__}")
-        for each in detectors
-        for detector, check in estimator_checks_generator(each, legacy=True)
-    ]
-
-
-@pytest.mark.parametrize(("detector", "check"), checks())
+@pytest.mark.parametrize(
+    ("detector", "check"),
+    [
+        pytest.param(detector, check, id=check.func.__name__)
+        for detector, check in estimator_checks_generator(PreferenceIsolationForest(n_estimators=10), legacy=True)
+    ],
+)
 def test_scikit_learn_s_own_checks_pass(detector: Any, check: Any) -> None:
     check(detector)
 
@@ -46,14 +42,10 @@ def shape(name: str = "stair4", seed: int = 0) -> tuple[Array, Array]:
     return drawn.points, np.where(drawn.labels < 0, -1, 1)
 
 
-@pytest.mark.parametrize("forest", ["ruzhash", "voronoi"])
 @pytest.mark.parametrize(("name", "family", "least"), [("stair4", Lines(), 0.93), ("circle3", Circles(), 0.8)])
-def test_outliers_of_structures_are_separated_better_than_by_density(
-    name: str, family: Any, least: float, forest: str
-) -> None:
+def test_outliers_of_structures_are_separated_better_than_by_density(name: str, family: Any, least: float) -> None:
     points, truth = shape(name)
-    options: dict[str, Any] = {} if forest == "ruzhash" else {"branching_factor": 2}
-    detector = PreferenceIsolationForest(family, forest=forest, random_state=0, **options).fit(points)
+    detector = PreferenceIsolationForest(family, random_state=0).fit(points)
     auc = roc_auc_score(truth == 1, detector.score_samples(points))
     assert auc > least
     by_density = IsolationForest(random_state=0).fit(points).score_samples(points)
@@ -129,13 +121,10 @@ def test_the_5_percent_nearest_are_within_the_noise_scale_and_data_frames_name_c
 def test_new_rows_are_scored_one_by_one_as_together() -> None:
     points, _ = shape()
     far = np.array([[9.0, 9.0], [-9.0, 3.0], [0.5, 0.6]])
-    for forest in ("ruzhash", "voronoi"):
-        detector = PreferenceIsolationForest(Circles(), forest=forest, n_models=100, random_state=0).fit(points)
-        together = detector.score_samples(far)
-        np.testing.assert_allclose([detector.score_samples(row[None])[0] for row in far], together)
-        assert together[0] == together[1]
-        if forest == "ruzhash":  # a Voronoi forest gives a training row that was a centre a cell of its own
-            assert together[0] == detector.score_samples(np.vstack([points, far])).min()
+    detector = PreferenceIsolationForest(Circles(), n_models=100, random_state=0).fit(points)
+    together = detector.score_samples(far)
+    np.testing.assert_allclose([detector.score_samples(row[None])[0] for row in far], together)
+    assert together[0] == together[1] == detector.score_samples(np.vstack([points, far])).min()
 
 
 @pytest.mark.parametrize(
@@ -143,7 +132,6 @@ def test_new_rows_are_scored_one_by_one_as_together() -> None:
     [
         ({"family": "lines"}, ROWS, "`family` must be one of 'points', a ModelFamily, got 'lines'"),
         ({"family": Lines}, ROWS, "`family` must be a ModelFamily, .*, got the class Lines"),
-        ({"forest": "random"}, ROWS, "`forest` must be one of 'ruzhash', 'voronoi', got 'random'"),
         ({"contamination": 0.6}, ROWS, r"`contamination` must lie between 0 and 0.5, got 0.6"),
         ({"contamination": "some"}, ROWS, r"`contamination` must be one of 'auto', a number in \(0, 0.5\], got 'some'"),
         ({"noise_scale": -1.0}, ROWS, "`noise_scale` must be a finite number above 0, got -1.0"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,34 +15,7 @@ from ruzhash_cv.models import Circles, Lines
 from ruzhash_cv.structures import POINT_PARAMETERS, draw_point_samples
 
 Array = np.ndarray
-
-
-class Planes:
-    """Planes of points in space, rows of a unit normal and an offset."""
-
-    name, sample_size, codimension = "plane", 3, 1
-
-    def solve(self, samples: Array) -> tuple[Array, Array]:
-        """Return planes (k, 4) of samples (s, 3, 3)."""
-        normals = np.cross(samples[:, 1] - samples[:, 0], samples[:, 2] - samples[:, 0])
-        lengths = np.linalg.norm(normals, axis=1)
-        usable = np.flatnonzero(lengths > 1e-9)
-        normals = normals[usable] / lengths[usable, None]
-        return np.hstack([normals, -(normals * samples[usable, 0]).sum(axis=1, keepdims=True)]), usable
-
-    def squared_residuals(self, data: Array, models: Array) -> Array:
-        """Return squared distances (m, n)."""
-        return np.asarray((models[:, :3] @ data.T + models[:, 3:]) ** 2)
-
-    def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
-        """Return planes (m, 4) of least squares."""
-        fitted = []
-        for own in weights:
-            centre = np.average(data, axis=0, weights=own) if own.sum() > 0 else np.full(3, np.nan)
-            scatter = ((data - centre) * own[:, None]).T @ (data - centre)
-            normal = np.linalg.eigh(scatter)[1][:, 0] if np.isfinite(scatter).all() else np.full(3, np.nan)
-            fitted.append([*normal, -normal @ centre])
-        return np.array(fitted).reshape(-1, 4)
+Planes = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "models" / "plane_in_space.py"))["Planes"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -242,11 +241,11 @@ FIGURES = {
 MEASURED = ("auc", "times", "tolerance", "complexity")
 
 
-def draw_all(out: Path, names: Iterable[str] = FIGURES) -> None:
+def draw_all(out: Path) -> None:
     """Draw every figure that the CSVs there are allow."""
     with plt.rc_context(STYLE):
-        for name in names:
+        for name, draw in FIGURES.items():
             if name not in MEASURED or (out / f"{name}.csv").is_file():
-                figure = FIGURES[name](out)
+                figure = draw(out)
                 figure.savefig(out / f"{name}.png", bbox_inches="tight", metadata={"Software": None})
                 plt.close(figure)

@@ -71,7 +71,6 @@ def test_models_and_calibration_have_a_line_for_each_suite(results) -> None:
 
 def test_shares_of_unjudged_matches_have_their_table() -> None:
     table = page.read("accuracy", ["suite", "half", "method"]).assign(off_plane=float("nan"), shifted=float("nan"))
-    assert page.unjudged_table(table.drop(columns="off_plane")).startswith("Measured before")
     suite = page.SECTIONS["photographed"][0][0]
     table.loc[(suite, "judge", OURS), ["off_plane", "shifted"]] = 0.5, 0.02
     assert page.unjudged_table(table).splitlines()[2].startswith("| photographed planes, given | 0.500 / 0.020 |")
@@ -117,15 +116,6 @@ def test_suites_and_methods_are_called_the_same_everywhere() -> None:
     assert (
         page.method_title("sequential H USAC_MAGSAC 12 px") == "OpenCV USAC_MAGSAC 12 px, homographies in turn (tuned)"
     )
-    groups = ("adelaidermf", "photographed-rigid-mutual", "one-rigid", "repeated", "rendered-orb", "f1")
-    assert [page.group_title(suite) for suite in groups] == [
-        "AdelaideRMF, labelled",
-        "photographed rigid scenes, no ratio test",
-        "drawn rigid scene",
-        "drawn, repeated texture",
-        "rendered, ORB",
-        "f1",
-    ]
     assert page.method_title("F USAC_MAGSAC 100k") == "OpenCV USAC_MAGSAC 100k, one fundamental matrix"
     assert page.method_title("F PoseLib") == "PoseLib, one fundamental matrix"
     assert page.method_title("ruzhash_cv homography") == 'ruzhash_cv, model="homography"'

@@ -17,15 +17,14 @@ from ruzhash_cv.cli.common import InputError, Parser, complain
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.pairs import WorkerKilled
 
-#: Each module has `add_parser(commands)`, which sets the function that runs its command as the parser's default `run`. It returns the
-#: exit status, or None for 0.
+#: Each module has `add_parser(commands)`, which sets the function that runs its command as the parser's default `run`.
 COMMANDS = (demo, filter, hosts, warmup)
 #: As of programs that end by SIGPIPE.
 PIPE_CLOSED = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0, that of the command, or 2 for input that cannot be used.
+    """Run a command and return its exit status: 0, or 2 for input that cannot be used.
 
     `arguments` come without the program's name; None: those of the process. Ctrl-C, SIGTERM and a pipe that its reader has closed
     end the command without a word, with the status 130, 143 and 141.
@@ -36,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signals = [signal.SIGINT]
     try:
         with _terminated_as_interrupted(signals):
-            return _run(arguments)
+            _run(arguments)
+            return 0
     except (InputError, UnusableFile, WorkerKilled, ImportError) as error:
         complain(str(error))
         return 2
@@ -72,11 +72,10 @@ def _terminated_as_interrupted(signals: list[signal.Signals]) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(arguments: Sequence[str] | None) -> None:
     try:
-        arguments = sys.argv[1:] if arguments is None else list(arguments)
         options = _parser().parse_args(arguments)
-        return int(options.run(options) or 0)
+        options.run(options)
     finally:
         # Written here, where an error can still be reported, and not at the end of the process.
         sys.stdout.flush()

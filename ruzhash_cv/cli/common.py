@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 
 from ruzhash_cv.pipelines.features import Image, silent_opencv
-from ruzhash_cv.pipelines.files import as_unusable, check_writable, written_beside
+from ruzhash_cv.pipelines.files import as_unusable, written_beside
 
 #: What a command adds its parser to.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -21,8 +21,6 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 MOST_INT, MOST_JOBS = 2**31 - 1, 4096
 #: Lowe's ratio test, by default.
 RATIO = 0.8
-#: Millions of pixels of the largest picture that is read, by default. `__main__` tells OpenCV before it is imported.
-MOST_MEGAPIXELS = 100
 
 
 class InputError(Exception):
@@ -67,14 +65,6 @@ def file(text: str) -> Path:
     return Path(text)
 
 
-def false_alarms(text: str) -> float:
-    """Parse a share of unrelated pairs to take for related, and return the evidence that at most this share reaches.
-
-    Evidence is -ln of the number of structures as strong that chance makes. `benchmarks/evaluate.py pairs` measures the share.
-    """
-    return float(-np.log(number("a number above 0 and at most 1", most=1)(text)))
-
-
 #: Options: their names, what they do, and how `add_argument` is to take them.
 Options: TypeAlias = tuple[tuple[str, str, dict[str, Any]], ...]
 
@@ -89,8 +79,6 @@ FILTERING: Options = (
      {"action": "store_false", "dest": "keep_stationary"}),
     ("--rng", "seed of the random samples, default 0; the same seed gives the same result",
      {"type": number("a whole number from 0 on", convert=int, least=0), "default": 0, "metavar": "SEED"}),
-    ("--max-megapixels", f"refuse pictures of more millions of pixels, default {MOST_MEGAPIXELS}",
-     {"type": number("a number above 0"), "default": MOST_MEGAPIXELS, "metavar": "N"}),
 )
 # fmt: on
 
@@ -115,26 +103,6 @@ def say(message: str) -> None:
 def complain(message: str) -> None:
     """Print why the command fails."""
     say(f"ruzhash-cv: error: {message}")
-
-
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
-    """Raise unless every output, by the option it was given as, can be written and is neither an input nor another output."""
-    seen = {name: path for name, path in inputs.items() if path is not None}
-    for option, path in outputs.items():
-        if path is None:
-            continue
-        for other, taken in seen.items():
-            if _same_file(path, taken):
-                raise InputError(f"{option} {path} would write over {other} {taken}")
-        seen[option] = path
-        check_writable(path)
-
-
-def _same_file(path: Path, other: Path) -> bool:
-    """Return whether two names mean one file, links resolved; a file need not exist."""
-    with contextlib.suppress(OSError):
-        return path.samefile(other)
-    return path.resolve() == other.resolve()
 
 
 def check_picture_name(path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,10 +21,7 @@ from ruzhash_cv.cli.common import (
     InputError,
     Options,
     add_options,
-    check_outputs,
     check_picture_name,
-    count,
-    false_alarms,
     file,
     number,
     say,
@@ -34,14 +30,12 @@ from ruzhash_cv.cli.common import (
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, Features, Image, detect, match, read_image
-from ruzhash_cv.pipelines.files import as_unusable, write_arrays, written_beside
+from ruzhash_cv.pipelines.files import as_unusable, check_writable, write_arrays, written_beside
 from ruzhash_cv.report import write_html
 from ruzhash_cv.result import FilterResult, Motion, Plane
 
-#: Exit status if fewer matches are kept than --fail-below.
-FEW_KEPT = 1
-
-
+#: A warning comes below this: chance makes a structure as strong in one of 1,000 unrelated pairs.
+LEAST_EVIDENCE = -np.log(1e-3)
 LIMITS = ", ".join(f"{most} of {name.upper()}" for name, most in MOST_KEYPOINTS.items())
 
 # fmt: off
@@ -55,20 +49,13 @@ MATCHING: Options = (
     ("--mask1", "a picture as large as the first image, black where it is to be ignored", {"type": file, "metavar": "PICTURE"}),
     ("--mask2", "a picture as large as the second image, black where it is to be ignored", {"type": file, "metavar": "PICTURE"}),
 )
-FALSE_ALARMS: Options = (
-    ("--false-alarms", "say so if this share of unrelated pairs reaches the evidence of the two images, default 1e-3",
-     {"type": false_alarms, "dest": "least_evidence", "default": "1e-3", "metavar": "RATE"}),
-)
 OUTPUTS: Options = (
     ("-o --output", "draw kept and flagged matches, e.g. matches.png", {"type": file, "metavar": "PICTURE"}),
     ("--structures", "draw each motion and each plane in a separate colour", {"type": file, "metavar": "PICTURE"}),
     ("--scores", "draw matches in the colours of their anomaly scores", {"type": file, "metavar": "PICTURE"}),
     ("--html", "write a page on which every match can be looked at; needs the extra html", {"type": file, "metavar": "FILE.html"}),
     ("--save", "save points, mask, scores, motions and planes for numpy.load", {"type": file, "metavar": "FILE.npz"}),
-    ("--show", "which matches --output draws, default both; apart: kept ones above flagged ones",
-     {"choices": ("both", "apart", "kept", "flagged")}),
     ("--json", "print one JSON object in place of the table", {"action": "store_true"}),
-    ("--fail-below", "exit with status 1 if fewer than N matches are kept", {"type": count, "metavar": "N"}),
 )
 # fmt: on
 
@@ -80,17 +67,17 @@ def add_parser(commands: Commands) -> None:
         help="match two images and flag the mismatches",
         description="Match two images, flag the mismatches, and print the motions of the kept matches and their planes. "
         "All pixels are those of the images as a viewer shows them, turned by their EXIF data.",
-        epilog="Exit status: 0; 1 as --fail-below asks; 2 if the input cannot be used.",
+        epilog="Exit status: 0; 2 if the input cannot be used.",
     )
     parser.add_argument("images", type=file, nargs=2, metavar="IMG", help="the two images, of any sizes")
-    groups = {"matching": MATCHING, "filtering": FILTERING + FALSE_ALARMS, "output": OUTPUTS}
+    groups = {"matching": MATCHING, "filtering": FILTERING, "output": OUTPUTS}
     for title, options in groups.items():
         add_options(parser.add_argument_group(title), options)
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command and return its exit status."""
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     _check(options)
     images = [read_image(path) for path in options.images]
     masks = [_read_mask(*given) for given in zip((options.mask1, options.mask2), images, options.images, strict=True)]
@@ -106,28 +93,22 @@ def run(options: argparse.Namespace) -> int:
         keep_stationary=options.keep_stationary, rng=options.rng,
     )  # fmt: skip
     _print(result, images, options)
-    if result.motions and result.evidence < options.least_evidence:
-        say(f"evidence below {options.least_evidence:.3g}: the images may show nothing in common, see --false-alarms")
+    if result.motions and result.evidence < LEAST_EVIDENCE:
+        say(f"evidence below {LEAST_EVIDENCE:.3g}: the images may show nothing in common")
     _write(images, points, matches, result, options)
-    kept = int(result.inlier_mask.sum())
-    if options.fail_below is not None and kept < options.fail_below:
-        say(f"{kept} matches are kept, fewer than {options.fail_below}")
-        return FEW_KEPT
-    return 0
 
 
 def _check(options: argparse.Namespace) -> None:
     """Raise, before any work, if an output could not be written in the end."""
-    if options.show is not None and options.output is None:
-        raise InputError("--show chooses what --output draws, and there is no --output")
-    pictures = {"--output": options.output, "--structures": options.structures, "--scores": options.scores}
-    for path in filter(None, pictures.values()):
+    pictures = [path for path in (options.output, options.structures, options.scores) if path is not None]
+    for path in pictures:
         check_picture_name(path)
     if options.html is not None:
         host("bokeh", "html")
-    inputs = {"the first image": options.images[0], "the second image": options.images[1]}
-    inputs |= {"--mask1": options.mask1, "--mask2": options.mask2}
-    check_outputs({**pictures, "--html": options.html, "--save": options.save}, inputs)
+    taken = [*options.images, *filter(None, (options.mask1, options.mask2))]
+    for path in [*pictures, *filter(None, (options.html, options.save))]:
+        check_writable(path, *taken)
+        taken.append(path)
 
 
 def _read_mask(path: Path | None, image: Image, name: Path) -> Image | None:
@@ -160,8 +141,7 @@ def _write(
 ) -> None:
     """Write the outputs that are asked for, and say so."""
     drawn = images[0], points[0], images[1], points[1], None, result
-    show_matches = functools.partial(draw_matches, show=options.show or "both")
-    pictures = (options.output, show_matches), (options.structures, draw_structures), (options.scores, draw_scores)
+    pictures = (options.output, draw_matches), (options.structures, draw_structures), (options.scores, draw_scores)
     for path, draw in pictures:
         if path is not None:
             write_picture(path, draw(*drawn))

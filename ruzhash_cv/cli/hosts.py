@@ -17,7 +17,6 @@ from ruzhash_cv.cli.common import (
     Options,
     add_options,
     count,
-    false_alarms,
     file,
     number,
     say,
@@ -30,8 +29,6 @@ from ruzhash_cv.pipelines.runs import LEAST_EVIDENCE
 MOST_SHOWN = 20
 #: joblib's resource tracker, another process, warns of the semaphores that an interrupted run leaves, and removes them.
 QUIET = "ignore::UserWarning:joblib.externals.loky.backend.resource_tracker"
-#: Options that are no arguments of the pipelines.
-OWN_OPTIONS = ("run", "max_megapixels")
 
 # fmt: off
 COLMAP: Options = (
@@ -56,8 +53,6 @@ BOTH: Options = (
     ("--least-evidence",
      f"leave out pairs with less evidence, default {LEAST_EVIDENCE:g}; 100 also leaves out many that only look alike",
      {"type": number("a number from 0 on", least=0), "default": LEAST_EVIDENCE, "metavar": "E"}),
-    ("--false-alarms", "in place of --least-evidence: the share of unrelated pairs to take for related, e.g. 1e-3",
-     {"type": false_alarms, "dest": "least_evidence", "default": argparse.SUPPRESS, "metavar": "RATE"}),
     ("--overwrite", "replace what is there already", {"action": "store_true"}),
     ("--report", "write a row for every pair, e.g. report.csv", {"type": file, "metavar": "FILE"}),
     ("--html", "write DIR/index.html, a table of the pairs with a page for each, for any browser; needs the extra html",
@@ -86,7 +81,7 @@ def _run(pipeline: Callable[..., Any], options: argparse.Namespace) -> None:
     if options.images is not None and options.html is None:
         raise InputError("--images is what the pages of --html show, and there is no --html")
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), QUIET)))
-    done = pipeline(**{name: value for name, value in vars(options).items() if name not in OWN_OPTIONS})
+    done = pipeline(**{name: value for name, value in vars(options).items() if name != "run"})
     if done.pairs == 0:
         say(f"nothing to do: all {done.skipped} pairs have a two-view geometry already; --overwrite filters them again")
     for name in ("pairs", "skipped", "kept", "matches", "inliers"):

@@ -107,8 +107,8 @@ def fetch_adelaidermf(name: str, *, data_home: str | os.PathLike[str] | None = N
     ImportError
         A file is in neither directory, and pooch, which downloads it, is not installed.
     DatasetError
-        If a file is corrupt, or missing and not to be downloaded. The message names the file, its address, the
-        directories that were searched and the SHA-256 it should have. It is an `OSError`.
+        If a file is corrupt, or missing and not to be downloaded. The message names the file, its address and the
+        directories that were searched. It is an `OSError`.
 
     Notes
     -----
@@ -157,11 +157,6 @@ def _as_bgr(image: NDArray[np.uint8]) -> NDArray[Any]:
     return cv2.cvtColor(image, cv2.COLOR_GRAY2BGR if image.ndim == 2 else cv2.COLOR_RGB2BGR)
 
 
-def _cache_directory() -> Path:
-    """Return where downloads are kept; it need not exist."""
-    return Path(host("pooch", "datasets").os_cache("ruzhash_cv")) / "adelaidermf"
-
-
 def _read_registry() -> dict[str, dict[str, str]]:
     """Return the published files by name: "file", "bytes", "sha256", "url"."""
     with _REGISTRY.open(newline="", encoding="utf-8") as lines:
@@ -169,55 +164,22 @@ def _read_registry() -> dict[str, dict[str, str]]:
 
 
 def _obtain(entry: dict[str, str], given: Sequence[Path]) -> bytes:
-    """Return the verified contents of a file, from the first directory that has it or from its address."""
-    for directory in given:
-        contents = _read(directory / entry["file"])
-        if contents is not None:
-            return _checked(contents, entry, directory)
-    cache = _cache_directory()
-    contents = _read(cache / entry["file"])
-    if contents is None or _sha256(contents) != entry["sha256"]:  # the cache is ours: a bad file there is replaced
-        _download(entry, given, cache)
-        contents = (cache / entry["file"]).read_bytes()
-    return _checked(contents, entry, cache)
-
-
-def _read(path: Path) -> bytes | None:
-    """Return a file's contents, or None if there is no such file."""
+    """Return the verified contents of a file, from the first directory that has it, from the cache or from its address."""
+    for path in (directory / entry["file"] for directory in given):
+        if path.is_file():
+            contents = path.read_bytes()
+            if hashlib.sha256(contents).hexdigest() != entry["sha256"]:
+                raise DatasetError(f"AdelaideRMF file {path} is corrupt: remove it or replace it by {entry['url']}")
+            return contents
+    pooch, shown = host("pooch", "datasets"), sys.stderr is not None and sys.stderr.isatty()
+    cache, known_hash = Path(pooch.os_cache("ruzhash_cv")) / "adelaidermf", f"sha256:{entry['sha256']}"
     try:
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise DatasetError(f"AdelaideRMF file {path} cannot be read: {error}") from error
-
-
-def _sha256(contents: bytes) -> str:
-    return hashlib.sha256(contents).hexdigest()
-
-
-def _checked(contents: bytes, entry: dict[str, str], directory: Path) -> bytes:
-    """Return the contents if they are the published ones, else raise."""
-    arrived = _sha256(contents)
-    if arrived == entry["sha256"]:
-        return contents
-    raise DatasetError(
-        f"AdelaideRMF file {directory / entry['file']} is corrupt: it has {len(contents)} bytes and SHA-256 {arrived},"
-        f" expected {entry['bytes']} bytes and SHA-256 {entry['sha256']}. Remove it or replace it by {entry['url']}"
-    )
-
-
-def _download(entry: dict[str, str], given: Sequence[Path], cache: Path) -> None:
-    """Fetch a file into the cache; it appears there whole and verified, or not at all."""
-    known_hash, shown = f"sha256:{entry['sha256']}", sys.stderr is not None and sys.stderr.isatty()
-    retrieve = host("pooch", "datasets").retrieve
-    try:
-        retrieve(entry["url"], known_hash=known_hash, fname=entry["file"], path=cache, progressbar=shown)
+        fetched = pooch.retrieve(entry["url"], known_hash, fname=entry["file"], path=cache, progressbar=shown)
     except (OSError, ValueError) as error:  # requests' errors are OSErrors, a wrong sum is a ValueError
         searched = ", ".join(str(directory) for directory in [*given, cache])
         raise DatasetError(
             f"AdelaideRMF file {entry['file']} is in none of the directories searched ({searched}) and could not be "
-            f"downloaded from {entry['url']} ({error}). To place it by hand, save it as {entry['file']} in one of these "
-            f"directories, or in one that `data_home` or ${ENVIRONMENT_VARIABLE} names; expected: {entry['bytes']} bytes, "
-            f"SHA-256 {entry['sha256']}"
+            f"downloaded from {entry['url']} ({error}). To place it by hand, save it in one of these directories, or in one that "
+            f"`data_home` or ${ENVIRONMENT_VARIABLE} names"
         ) from error
+    return Path(fetched).read_bytes()

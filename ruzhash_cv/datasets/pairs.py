@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ruzhash_cv._arrays import Array
 from ruzhash_cv._validation import as_pairs, check_choice, check_real
 
-Array = NDArray[np.float64]
 PAIR_NAMES: tuple[str, ...] = ("facade", "desk", "rigid", "plane")
 #: Fields of `ImagePair` in the file of its truth.
 TRUTH = ("face_map1", "face_map2", "homographies", "fundamental_matrices", "plane_of_face", "body_of_face")

@@ -57,9 +57,6 @@ class VoronoiForest(PreferenceForest):
         training rows.
     branching_factor : int
         b: centres of a node.
-    ties : {"row", "node"}
-        How a new row that is equally near to several centres goes to one of them: by a separate draw, or by one draw of the node for
-        all new rows, so that a row's score does not depend on its place among others.
     n_trees, subsample_size, rng, n_jobs
         See `RuzHashForest`. Rows in another order get other scores, of the same distribution: a row's number breaks its ties.
 
@@ -73,12 +70,10 @@ class VoronoiForest(PreferenceForest):
 
     metric: str = "tanimoto"
     branching_factor: int = 2
-    ties: str = "row"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice(self.metric, "metric", METRICS)
-        check_choice(self.ties, "ties", ("row", "node"))
 
     def _as_rows(self, preferences: Any) -> _Rows:
         if self.metric == "precomputed":
@@ -109,7 +104,7 @@ class VoronoiForest(PreferenceForest):
         return trees
 
     def _lengths(self, rows: _Rows, start: int, stop: int, trained: Mask) -> Array:
-        routing = METRICS.index(self.metric), self._growth.n_branches, start, stop, self.ties == "row"
+        routing = METRICS.index(self.metric), self._growth.n_branches, start, stop
         return _route_kernel(tuple(rows), tuple(self._training), routing, tuple(self._trees._replace(trained=trained)))
 
 
@@ -204,7 +199,7 @@ def _grow_kernel(rows: Any, metric: int, tree_keys: Any, growth: Any, space: Any
 def _route_kernel(rows: Any, training: Any, routing: Any, trees: Any) -> Array:
     """Return mean path lengths of rows start .. stop; `trees.trained` marks the rows that do not count themselves."""
     rows, training, trees = _Rows(*rows), _Rows(*training), _Trees(*trees)
-    metric, n_branches, start, stop, by_row = routing
+    metric, n_branches, start, stop = routing
     trained, sums = trees.trained, np.zeros(stop - start)
     for row in range(start, stop):
         for tree in range(len(trees.keys)):
@@ -213,8 +208,7 @@ def _route_kernel(rows: Any, training: Any, routing: Any, trees: Any) -> Array:
             stream = _OLD_TIES if own else _NEW_TIES
             node = 0
             while trees.children[tree, node] >= 0:
-                drawn_by = row if own or by_row else 0
-                ties = mix(mix(trees.keys[tree, node], stream), np.uint64(drawn_by))
+                ties = mix(mix(trees.keys[tree, node], stream), np.uint64(row))
                 child = trees.children[tree, node]
                 centres = trees.centres[tree, child : child + n_branches]
                 node = child + _nearest(metric, rows, row, training, centres, ties)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ from ruzhash_cv.pipelines.files import UnusableFile, as_unusable
 MOST_KEYPOINTS = {"sift": 10_000, "orb": 5_000}
 #: Pixels; the longer side of an image in which features are looked for by default. SIFT takes about 0.2 GB a megapixel.
 MAX_SIZE = 2400
-PNG = b"\x89PNG\r\n\x1a\n"
 
 Image: TypeAlias = NDArray[np.uint8]
 
@@ -45,28 +43,15 @@ def read_image(path: Path, *, turned: bool = True) -> Image:
     image: Any = None
     flags = cv2.IMREAD_COLOR if turned else cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
     try:
-        if not _is_cut_png(contents):
-            with silent_opencv():
-                image = cv2.imdecode(np.frombuffer(contents, np.uint8), flags)
+        with silent_opencv():
+            image = cv2.imdecode(np.frombuffer(contents, np.uint8), flags)
     except cv2.error as error:
         if "MAX_IMAGE_PIXELS" in str(error):
-            raise UnusableFile(f"{path} has more pixels than --max-megapixels allows") from None
+            raise UnusableFile(f"{path} has more pixels than OPENCV_IO_MAX_IMAGE_PIXELS allows") from None
     if image is None:
         raise UnusableFile(f"{path} is {'not a picture OpenCV can read' if len(contents) else 'empty'}")
     colours: Image = image
     return colours
-
-
-def _is_cut_png(contents: bytes) -> bool:
-    """Return whether a PNG file ends within a chunk.
-
-    OpenCV refuses it too, but first allocates the chunk's length: with one byte changed up to 4 GB.
-    """
-    at, kind = len(PNG), b""
-    while contents.startswith(PNG) and kind != b"IEND" and at + 8 <= len(contents):
-        length, kind = struct.unpack_from(">I4s", contents, at)
-        at += 12 + length  # with its length, kind and checksum
-    return at > len(contents) and contents.startswith(PNG)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,8 @@ def check_space(path: Path, size: int = 0) -> None:
         raise UnusableFile(f"cannot write to {path}: less than {SPARE >> 20} MB are left on its disk")
 
 
-def check_writable(path: Path, *inputs: Path) -> None:
-    """Raise `UnusableFile` unless a file can be written, a new one or in place of an old one that is no input."""
+def check_writable(path: Path, *taken: Path) -> None:
+    """Raise `UnusableFile` unless a file can be written, a new one or in place of an old one, and is none of those `taken`."""
     folder = Path(os.path.realpath(path)).parent  # of what a link leads to
     if path.is_dir():
         raise UnusableFile(f"cannot write {path}: it is a directory")
@@ -71,8 +71,10 @@ def check_writable(path: Path, *inputs: Path) -> None:
         raise UnusableFile(f"cannot write {path}: there is no directory {folder}")
     if not all(os.access(place, os.W_OK) for place in (path, folder) if place.exists()):
         raise UnusableFile(f"cannot write {path}: permission denied")
-    if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
-        raise UnusableFile(f"cannot write {path}: it is an input")
+    for other in taken:
+        is_hard_link = path.exists() and other.exists() and path.samefile(other)
+        if is_hard_link or os.path.realpath(path) == os.path.realpath(other):
+            raise UnusableFile(f"cannot write {path}: it is an input, or another output")
 
 
 @contextmanager
@@ -111,11 +113,10 @@ def _part_name(path: Path, unique: str) -> str:
 
 
 @contextmanager
-def written_beside(path: Path, *, replace: bool = True) -> Iterator[Path]:
+def written_beside(path: Path) -> Iterator[Path]:
     """Give a new file with a unique name to write to, which is renamed to `path` at the end of the block.
 
-    It is removed if the block fails. Of a link the target is written. Without `replace`, FileExistsError is raised if `path` exists
-    by then.
+    It is removed if the block fails. Of a link the target is written.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():  # /dev/null
@@ -125,12 +126,6 @@ def written_beside(path: Path, *, replace: bool = True) -> Iterator[Path]:
     part.touch(exist_ok=False)
     try:
         yield part
-        if not replace:
-            with suppress(PermissionError):  # of disks without links
-                path.hardlink_to(part)
-                return
-            if path.exists():
-                raise FileExistsError(None, "it is there already")
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -90,7 +90,7 @@ def filter_matches(
         check_writable(target, *inputs)
         table = Report(None if report is None else Path(report), COLUMNS, target, *inputs)
         table.start(lambda _: False)
-        with open_pages(html, images) as pages, new_hdf5(target, replace=overwrite) as files.output:
+        with open_pages(html, images) as pages, new_hdf5(target) as files.output:
             return run(
                 files, list(files.groups), table, pages,
                 least_evidence=least_evidence, batch_size=batch_size, progress=progress, n_jobs=n_jobs, rng=rng,

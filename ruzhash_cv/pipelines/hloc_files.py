@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from os import PathLike
@@ -60,7 +60,7 @@ def read_hdf5(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def new_hdf5(path: Path, *, replace: bool = False) -> Iterator[Any]:
+def new_hdf5(path: Path) -> Iterator[Any]:
     """Give an empty file, which is renamed to `path` at the end of the block; `UnusableFile` if another run writes it.
 
     The unfinished file of a run that was killed is removed.
@@ -72,7 +72,7 @@ def new_hdf5(path: Path, *, replace: bool = False) -> Iterator[Any]:
                 part.unlink()
     with (
         as_unusable(f"cannot write {path}"),
-        written_beside(path, replace=replace) as part,
+        written_beside(path) as part,
         locked(part, path),
         host("h5py", "hloc").File(
             part, "w", locking=False, libver="latest"
@@ -81,12 +81,9 @@ def new_hdf5(path: Path, *, replace: bool = False) -> Iterator[Any]:
         yield file
 
 
-def listed_pairs(
-    pairs: str | PathLike[str] | Iterable[Names], is_there: Callable[[str], bool]
-) -> Iterator[tuple[Names, str]]:
-    """Yield the pairs of a text file, or given ones, and the line of each, for messages.
+def listed_pairs(pairs: str | PathLike[str] | Iterable[Names]) -> Iterator[tuple[Names, str]]:
+    """Yield the pairs of hloc's list, two names a line, or given ones, and the line of each, for messages.
 
-    A line has two names, parted by a tab or else by spaces. One that begins with # is a comment, unless its first name `is_there`.
     Names may hold bytes that are not UTF-8.
     """
     if not isinstance(pairs, (str, PathLike)):
@@ -94,17 +91,13 @@ def listed_pairs(
         return
     path = Path(pairs)
     with as_unusable(f"cannot read {path}"):
-        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
-    if "\0" in text:
-        raise UnusableFile(f"{path} is no list of pairs: it is not text in UTF-8")
-    for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
-        names = [name.strip() for name in line.split("\t")] if "\t" in line else line.split()
-        if not names or (line.startswith("#") and not is_there(names[0])):
-            continue
-        where = f"{path}, line {number}: "
-        if len(names) != 2:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    for number, line in enumerate(text.splitlines(), start=1):
+        names, where = line.split(), f"{path}, line {number}: "
+        if len(names) == 2:
+            yield (names[0], names[1]), where
+        elif names:
             raise UnusableFile(f"{where}two names of pictures are needed, got {len(names)}: {line!r}")
-        yield (names[0], names[1]), where
 
 
 class Files:
@@ -169,9 +162,9 @@ class Files:
         """
         groups: dict[Names, str] = {}
         firsts: dict[str, tuple[Names, str]] = {}
-        for names, where in listed_pairs(pairs, self._has):
+        for names, where in listed_pairs(pairs):
             for name in names:
-                if not self._has(name):
+                if not _is_there(self._features, name):
                     raise UnusableFile(f"{where}image {name!r} is not in {self._features.filename}")
             group, ordered = self._group(names, where)
             other, there = firsts.setdefault(group, (ordered, where))
@@ -181,9 +174,6 @@ class Files:
         if not groups:
             raise UnusableFile("the list of pairs is empty")
         return groups
-
-    def _has(self, name: str) -> bool:
-        return _is_there(self._features, name)
 
     def _group(self, names: Names, where: str) -> tuple[str, Names]:
         """Return where a pair is: hloc's groups are a-b/c, formerly a-b_c, for the names a/b and c; others keep a/b/c."""

@@ -13,8 +13,6 @@ from ruzhash_cv.result import FilterResult
 Row: TypeAlias = dict[str, Any]
 #: What a report says of each pair's result. `planes` counts those of motions, `tolerance` is that of motion 0.
 RESULT_COLUMNS = "matches", "kept", "motions", "planes", "evidence", "tolerance", "reason", "seconds"
-#: First characters that make a spreadsheet read a cell as a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def row_of(result: FilterResult) -> Row:
@@ -62,7 +60,7 @@ class Report:
             writer = csv.DictWriter(file, self._columns)
             if mode == "w":
                 writer.writeheader()
-            writer.writerows({name: _harmless(value) for name, value in row.items()} for row in rows)
+            writer.writerows(rows)
 
     def _read(self, path: Path) -> list[Row]:
         with path.open(newline="", encoding="utf-8") as file:
@@ -74,8 +72,3 @@ class Report:
         if not all(whole[:-1]):
             raise ValueError(f"its row {whole.index(False) + 1} does not have {len(self._columns)} cells")
         return rows if all(whole) else rows[:-1]  # the last one of a run that was killed
-
-
-def _harmless(value: Any) -> Any:
-    """Return a cell that no spreadsheet reads as a formula: an apostrophe comes before a name that begins as one."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

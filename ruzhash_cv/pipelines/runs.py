@@ -137,8 +137,8 @@ def _in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 def _with_bar(items: Iterable[Item], shown: bool | None, total: int) -> Iterable[Item]:
     """Show tqdm's progress bar on stderr; None: if that is a terminal and tqdm is installed."""
-    is_possible = sys.stderr is not None and sys.stderr.isatty() and find_spec("tqdm") is not None
-    if sys.stderr is None or not (is_possible if shown is None else shown):  # `2>&-` leaves none
+    is_possible = sys.stderr.isatty() and find_spec("tqdm") is not None
+    if not (is_possible if shown is None else shown):
         return items
     bar: Iterable[Item] = host("tqdm", "colmap").tqdm(items, total=total, unit="pair")
     return bar

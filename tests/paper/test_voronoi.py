@@ -144,26 +144,3 @@ def test_the_forest_keeps_its_centres_when_the_caller_s_rows_change() -> None:
     before = forest.anomaly_scores(new)
     rows.data[:] = 0.5
     np.testing.assert_array_equal(forest.anomaly_scores(new), before)
-
-
-# Edges and errors
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 3])
-@pytest.mark.parametrize("metric", DISTANCES)
-def test_few_rows_get_scores_too(n: int, metric: str) -> None:
-    for rows in (np.ones((n, 5)), np.zeros((n, 5)), np.zeros((n, 0))):
-        forest = VoronoiForest(metric=metric, n_trees=5)
-        scores, decoy_scores = forest.fit_anomaly_scores(rows, np.ones((2, rows.shape[1])))
-        assert (scores.shape, decoy_scores.shape) == ((n,), (2,))
-        assert ((scores > 0) & (scores <= 1)).all()
-        assert ((decoy_scores > 0) & (decoy_scores <= 1)).all()
-
-
-def test_with_one_draw_of_the_node_equal_rows_score_the_same_wherever_they_are() -> None:
-    rows = clusters()
-    new = np.zeros((9, rows.shape[1]), np.float32)
-    by_row, by_node = (VoronoiForest(ties=ties, branching_factor=4, rng=0).fit(rows) for ties in ("row", "node"))
-    assert len(np.unique(by_row.anomaly_scores(new))) > 1
-    assert len(np.unique(by_node.anomaly_scores(new))) == 1
-    np.testing.assert_array_equal(by_node.fit_anomaly_scores(rows), by_row.fit_anomaly_scores(rows))

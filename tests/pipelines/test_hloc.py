@@ -313,13 +313,6 @@ def test_the_unfinished_file_of_a_killed_run_is_removed(files: list[Path]) -> No
     assert not list(files[3].parent.glob(".*.part"))
 
 
-def test_an_output_that_cannot_be_written(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
-    files[3].mkdir()
-    assert "it is a directory" in refused(files, capfd, "--overwrite")
-    files[3] = files[3] / "no" / "filtered.h5"
-    assert "there is no directory" in refused(files, capfd)
-
-
 def test_a_full_disk_is_told_before_hdf5_meets_it(
     files: list[Path], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,16 +386,6 @@ def test_nothing_is_read_from_other_files(files: list[Path], kind: str) -> None:
             )
     says = "claims more than the file holds" if kind == "external storage" else "cannot read"
     assert says in filter_matches(*files).left_out[names]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
-def test_a_link_in_the_output_s_place_stays_a_link(files: list[Path]) -> None:
-    link = files[3].with_name("link.h5")
-    link.symlink_to(files[3])
-    for overwrite in (False, True):
-        filter_matches(*files[:3], link, overwrite=overwrite)
-        assert link.is_symlink()
-        assert len(read_pair(files[3], scene()[1][0])[0]) > 0
 
 
 # Pages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,11 +93,10 @@ def test_kornia(tensor: Any) -> None:
     assert numbers(held["dists"]).shape == (TRUE, 1)
 
 
-def test_kornia_s_ransac() -> None:
-    pytest.importorskip("torch")
-    held: dict[str, Any] = {f"points{number}": torch_tensor(each) for number, each in enumerate(points())}
-    exec(recipe("import RANSAC"), held)
-    assert np.flatnonzero(numbers(held["mask"])).tolist() == list(range(TRUE))
+def test_kornia_s_ransac(tensor: Any) -> None:
+    held: dict[str, Any] = {f"points{number}": tensor(each) for number, each in enumerate(points())}
+    exec(recipe("inliers0, inliers1"), held)
+    assert numbers(held["inliers0"]).tolist() == points()[0][:TRUE].tolist()
 
 
 def test_superglue(tensor: Any) -> None:
@@ -167,6 +167,22 @@ def test_vismatch() -> None:
     model, one, two = held["matcher"].compute_ransac(first, second)
     np.testing.assert_allclose(model, [[1, 0, 40], [0, 1, 5], [0, 0, 1]], atol=1e-3)
     assert (one.tolist(), two.tolist()) == (first[:TRUE].tolist(), second[:TRUE].tolist())
+
+
+@pytest.mark.parametrize("n_true", [TRUE, 0])
+def test_glue_factory(n_true: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    base = SimpleNamespace(BaseEstimator=type("BaseEstimator", (), {"conf": SimpleNamespace(ransac_th=3.0)}))
+    monkeypatch.setitem(sys.modules, "gluefactory", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "gluefactory.robust_estimators", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "gluefactory.robust_estimators.base_estimator", base)
+    held: dict[str, Any] = {}
+    exec(recipe("class RuzHash"), held)
+    data = {f"m_kpts{side}": torch_tensor(each[:n_true]) for side, each in enumerate(points())}
+    estimate = held["RuzHash"]()._forward(data)
+    assert estimate["success"] is (n_true > 0)
+    assert numbers(estimate["inliers"]).sum() == n_true
+    np.testing.assert_allclose(numbers(estimate["M_0to1"])[:2, 2], [40, 5] if n_true else [0, 0], atol=1e-3)
 
 
 def test_rtabmap() -> None:

@@ -1,1 +1,0 @@
-"""Poses and cameras."""

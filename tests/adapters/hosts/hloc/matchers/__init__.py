@@ -1,1 +1,0 @@
-"""Matchers, found by the names of modules."""
