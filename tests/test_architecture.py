@@ -74,10 +74,10 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 12_914,
-    "core": 5_386,
-    "tests": 12_832,
-    "benchmarks": 7_097,
+    "package": 12_943,
+    "core": 5_399,
+    "tests": 12_902,
+    "benchmarks": 7_099,
     "tests of benchmarks": 1_194,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from stand_ins import CudaArray, Tensor
 
-from ruzhash_cv import as_correspondences, filter_points
+import ruzhash_cv
+from ruzhash_cv import as_correspondences, filter_matches, filter_points
 from ruzhash_cv._validation import (
     as_generator,
     as_mask,
