@@ -195,11 +195,11 @@ class Camera(Record):
 
     @property
     def is_pinhole(self) -> bool:
-        """Whether straight lines are straight in its images: neither distortion nor a fisheye or a 360 degree image."""
+        """Whether straight lines stay straight in its images: it has no distortion and is no fisheye or 360 degree camera."""
         return not (self.distortion.any() or self.fisheye or self._spherical or self._colmap is not None)
 
     def rays(self, points: Any) -> Array:
-        """Return the unit rays (n, 3) of pixels (n, 2); NaN if a point has no ray, as beyond the valid radius of a distortion."""
+        """Return the unit rays (n, 3) of pixels (n, 2); NaN if a point has no ray, for example beyond the valid radius."""
         pixels = as_points(points, "points")
         if self._colmap is not None:
             return _of_length_one(_homogeneous(self._colmap.cam_from_img(pixels)))
@@ -217,7 +217,7 @@ class Camera(Record):
             return _of_length_one(_homogeneous(self._undistorted(plane)))
 
     def pixels(self, rays: Any) -> Array:
-        """Return the pixels (n, 2) of rays (n, 3) of any length; NaN if a ray has no pixel, as behind a pinhole camera."""
+        """Return the pixels (n, 2) of rays (n, 3) of any length; NaN if a ray has no pixel, for example behind a pinhole camera."""
         rays = as_rays(rays, "rays")
         x, y, z = rays.T
         if self._colmap is not None:

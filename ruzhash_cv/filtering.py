@@ -152,8 +152,8 @@ def filter_points(
         Size of a pixel in the unit of the points, such as 1 / focal length for normalised image coordinates. A pair has one size for
         each image. All lengths scale with it. Lengths of the result are in the unit of the second points.
     keep_stationary : bool
-        False drops overlays of any size: watermarks, time stamps, black borders, the bonnet of a car. An overlay is a set of static
-        matches, if another structure moved and does not predict them, or if they are fewer than half of all matches. It is a separate
+        False drops overlays of any size: watermarks, time stamps, black borders, the bonnet of a car. Static matches are an overlay
+        if another structure moved and they are not its inliers, or if they are fewer than half of all matches. It is a separate
         motion, marked `stationary`. Other static matches are the scene of a camera that did not move; they are always kept.
     cameras : pair, optional
         The cameras of both images, each a `Camera`, a matrix (3, 3), (matrix, distortion) or a `pycolmap.Camera`, or None if unknown.

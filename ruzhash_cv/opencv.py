@@ -120,8 +120,8 @@ def find_fundamental_matrix(
     """Estimate one fundamental matrix; replaces ``cv2.findFundamentalMat``.
 
     Matches are first filtered as by `filter_points`, whose `FilterResult.motions` has every motion. Candidates are its fundamental
-    matrices and those of samples of its matches, refitted to the matches within the threshold. The one with the highest likelihood,
-    weighted by the matches' probabilities, is returned. If the scene is one plane, many matrices fit, and one of them is returned.
+    matrices and the matrices of samples of its matches, refitted to the matches within the threshold. The candidate with the highest
+    likelihood, weighted by the matches' probabilities, is returned. If the scene is one plane, many matrices fit equally well.
 
     Parameters
     ----------

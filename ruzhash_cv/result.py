@@ -127,7 +127,7 @@ class FilterResult(Record):
 
     @property
     def motion_labels(self) -> Rows:
-        """Index into `motions` of each kept match, shape (n,); -1 = none, as for kept matches with a probability below 1/2."""
+        """Index into `motions` of each kept match, shape (n,); -1 = none (also if the probability is below 1/2)."""
         labels = np.full(len(self.inlier_mask), -1)
         for number, motion in enumerate(self.motions):
             labels[motion.mask] = number
@@ -135,7 +135,7 @@ class FilterResult(Record):
 
     @property
     def evidence(self) -> float:
-        """Evidence that the images share anything: that of the strongest motion that is not stationary, 0 if there is none.
+        """Evidence that the images overlap: the evidence of the strongest motion that is not an overlay, 0 without one.
 
         It is -ln NFA, see `Motion`. Unrelated pairs rarely reach 50, the limit of the commands (docs/benchmarks_geometry.md).
         """

@@ -64,7 +64,7 @@ class PreferenceIsolationForest(OutlierMixin, BaseEstimator):  # type: ignore[mi
         Models drawn.
     noise_scale_ : float
     forest_ : RuzHashForest
-        Scores new rows. What only `fit_anomaly_scores` needs is left out, so that a pickle is small.
+        Scores new rows. Data that only `fit_anomaly_scores` needs are left out, so that a pickle is small.
     offset_ : float
         ``decision_function(X) = score_samples(X) - offset_``.
     n_features_in_ : int

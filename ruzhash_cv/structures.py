@@ -101,8 +101,8 @@ def find_structures(
     threshold : float, optional
         The tolerance of every structure, in the unit of the residuals. None: a tolerance per structure, from its residuals.
     noise_scale : float, optional
-        Rough standard deviation of the noise, in the unit of the residuals. Noise of a fifth to six times as much is found too.
-        None: the median distance of points from their centre, in the coordinate with the largest one, over 125.
+        Rough standard deviation of the noise, in the unit of the residuals. The true noise may be 1/5 to 6 times as large.
+        None: 1/125 of the median distance of points from their centre, in the coordinate where it is largest.
     rng : int, numpy.random.Generator or None
         The same int gives the same result.
 

@@ -107,7 +107,7 @@ def fetch_adelaidermf(name: str, *, data_home: str | os.PathLike[str] | None = N
     ImportError
         A file is in neither directory, and pooch, which downloads it, is not installed.
     DatasetError
-        If a file is corrupt, or missing and not to be downloaded. The message names the file, its address and the
+        If a file is corrupt, or missing and the download fails. The message names the file, its address and the
         directories that were searched. It is an `OSError`.
 
     Notes

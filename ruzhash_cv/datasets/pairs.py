@@ -61,7 +61,7 @@ class ImagePair:
         return self.plane_of_face - 1 if self.structure == "plane" else self.body_of_face
 
     def transfer_errors(self, points1: ArrayLike, points2: ArrayLike) -> Array:
-        """Return how far points2 are from the true places of points1 in image 2.
+        """Return the distances of points2 from the true positions of points1 in image 2.
 
         Parameters
         ----------

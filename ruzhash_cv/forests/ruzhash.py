@@ -88,12 +88,12 @@ class RuzHashForest(PreferenceForest):
     n_trees : int
         t of the paper.
     subsample_size : int
-        psi: rows each tree is grown on, drawn without replacement; all rows where there are fewer.
+        psi: rows that each tree is grown on, drawn without replacement; at most all rows.
     branching_factor : int
         b: branches of a node, besides its sink.
     sink_credit : bool
-        Rows with no component above its threshold fall into a node's sink. False: the sink gives its depth alone, because
-        rows that agree with nothing are no cluster. True: the expected extra depth of its size too, as in the paper.
+        Rows with no component above its threshold fall into a node's sink. False: their path ends there, because
+        rows without shared models form no cluster. True: it is longer by the expected depth of a tree of that size, as in the paper.
     rng : int, numpy.random.Generator or None
         The same int gives the same scores, whatever `n_jobs`.
     n_jobs : int or None

@@ -1,4 +1,4 @@
-"""Families of models, one class each: two of two views, two of points in the plane, and any a user adds; residuals of matches."""
+"""Families of models: homographies, fundamental matrices, lines, circles and custom families. Residuals of matches."""
 
 from ruzhash_cv.models.base import ModelFamily as ModelFamily
 from ruzhash_cv.models.base import TwoViewFamily as TwoViewFamily

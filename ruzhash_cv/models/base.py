@@ -18,7 +18,7 @@ FamilyIds = NDArray[np.uint8]
 
 
 class ModelFamily(Protocol):
-    """A family of models: any object with these members is one.
+    """A family of models: any object with these members.
 
     Data are rows (n, d), models are rows (m, p).
     """
@@ -31,7 +31,7 @@ class ModelFamily(Protocol):
     @property
     @abstractmethod
     def sample_size(self) -> int:
-        """Points of a minimal sample. As many fit a model whatever they are."""
+        """Points of a minimal sample. That many points always fit some model."""
 
     @property
     @abstractmethod
@@ -50,7 +50,7 @@ class ModelFamily(Protocol):
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return weighted least-squares fits (m, p) to points (n, d), `weights` (m, n); NaN if there is none.
 
-        `models` (m, p), if given, turn residuals of the equations into those of the geometry, to first order.
+        `models` (m, p), if given, are estimates with which the residuals of the equations become geometric, to first order.
         """
 
 
@@ -64,17 +64,17 @@ class TwoViewFamily(ModelFamily, Protocol):
 
     @property
     def is_plane(self) -> bool:
-        """Whether a model predicts both coordinates of a match, and small samples are nearly affine maps, as those of a plane are."""
+        """Whether a model maps points to points, as a homography does, and small samples are nearly affine."""
         return self.codimension == 2
 
     def step(self, data: Array, weights: Array, models: Array) -> Array:
-        """Return models (m, 9) after one step towards the weighted least squares of their residuals, for a structure's last fits."""
+        """Return models (m, 9) after one step that lowers their weighted squared residuals; used for a structure's last fits."""
         return self.fit(data, weights, models)
 
     def reweighted(
         self, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
     ) -> tuple[Array, Array]:
-        """Return models (m, 9) after rounds of iteratively reweighted least squares, and noise scales (m,), 0 by Tukey's biweight.
+        """Return models (m, 9) after rounds of iteratively reweighted least squares, and noise scales (m,): 0 for Tukey's biweight.
 
         A model is fitted to correspondences with `weights` (n,) within its limit (m,) that are not `excluded` (m, n), or (0, 0). Where
         a fit fails, the model stays. Families of the package have a kernel for it.
@@ -82,12 +82,12 @@ class TwoViewFamily(ModelFamily, Protocol):
         return reweighted(self, data, weights, models, limits, law, n_rounds, excluded)
 
     def truncated_costs(self, data: Array, weights: Array, models: Array, limit: float) -> Array:
-        """Return sums (m,) over correspondences of weights (n,) times squared residuals, these at most those at the limit."""
+        """Return weighted sums (m,) of squared residuals over correspondences, truncated at `limit`; weights (n,)."""
         return truncated_costs(self, data, weights, models, limit)
 
     @abstractmethod
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
-        """Return models (m, 9) of pixels; `into1`, `into2` (3, 3) brought homogeneous pixels to the models' coordinates."""
+        """Return models (m, 9) of pixels; `into1`, `into2` (3, 3) map homogeneous pixels to the models' coordinates."""
 
 
 class MotionFamily(TwoViewFamily, Protocol):

@@ -39,7 +39,7 @@ class Lines:
         return squared
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
-        """Return lines (m, 3) of least weighted squared distances: across the direction in which the points spread most."""
+        """Return lines (m, 3) with the least weighted squared distances, along the direction of largest spread."""
         total = weights.sum(axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             centres = weights @ data / total
@@ -81,8 +81,7 @@ class Circles:
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return circles (m, 3) of least weighted squares of x^2 + y^2 + d x + e y + f (Kasa, 1976).
 
-        These make short noisy arcs too small. With `models`, one step of Gauss and Newton from these towards the least weighted squares
-        of the distances.
+        Such fits shrink short noisy arcs. `models`, if given, get one Gauss-Newton step on the weighted squared distances.
         """
         if models is None:
             return _least_squares(np.broadcast_to(data, (len(weights), *data.shape)), weights)

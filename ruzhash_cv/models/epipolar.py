@@ -81,8 +81,8 @@ class FundamentalMatrices:
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared Sampson distances (m, n) of correspondences (n, d) (Hartley and Zisserman, equation 11.9).
 
-        Of rays ``(X2' M X1)^2 / (|M X1|^2 + |M' X2|^2)``: the denominator is the squared gradient for moves of both points across their
-        rays, but for the part of M X1 along X2, which is as small as the error.
+        For rays it is ``(X2' M X1)^2 / (|M X1|^2 + |M' X2|^2)``. The denominator approximates the squared gradient for displacements of
+        both rays: the part of M X1 along X2 is as small as the error, and is not subtracted.
         """
         squared = np.empty((models.shape[0], data.shape[0]))
         if has_rays(data):
@@ -94,7 +94,7 @@ class FundamentalMatrices:
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return the normalised 8-point algorithm's matrices, of rank 2 (Hartley and Zisserman, algorithm 11.1).
 
-        Reweighted by the gradients that `models` have at the points, its error is the Sampson distance.
+        With `models`, equations are weighted by the gradients at the points, so that the error is the Sampson distance.
         """
         if not has_rays(data):
             kind, start = (EQUATIONS, np.ones((len(weights), 9))) if models is None else (DISTANCES, models)
@@ -107,7 +107,7 @@ class FundamentalMatrices:
             return carried(_of_rank_two(least_vectors(forms), forms), into1, into2)
 
     def step(self, data: Array, weights: Array, models: Array) -> Array:
-        """Return matrices of rank 2 after a step of Gauss and Newton from `models` to least Sampson distances; of rays, a fit."""
+        """Return rank 2 matrices after a Gauss-Newton step on the Sampson distances from `models`; for rays, as `fit`."""
         return self.fit(data, weights, models) if has_rays(data) else fits(STEP, data, weights, models)
 
     def reweighted(
@@ -115,7 +115,7 @@ class FundamentalMatrices:
     ) -> tuple[Array, Array]:
         """See `TwoViewFamily`.
 
-        Fits by Tukey's weights are those of the 8-point algorithm: a sample may be far from the least distances.
+        With Tukey's weights the 8-point algorithm is used: a sample's model may be too far from the minimum for Gauss-Newton steps.
         """
         given = data, weights, models, limits, law, n_rounds, excluded
         kind = STEP if law.width else DISTANCES
@@ -127,7 +127,7 @@ class FundamentalMatrices:
         return truncated_costs(self, *given) if has_rays(data) else truncated_costs_in_pixels(STEP, *given)
 
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
-        """Return [e]_x H (n, 9) of a plane's homography H (9,) and two of the correspondences (k, d) off it each, drawn at random.
+        """Return matrices [e]_x H (n, 9) of a plane's homography H (9,), each from two random off-plane correspondences (k, d).
 
         The epipole e is where the lines H x1, x2 of the two meet.
         """
@@ -154,7 +154,7 @@ class FundamentalMatrices:
         return unit_norm(np.cross(epipoles[:, None], matrices.swapaxes(1, 2)).swapaxes(1, 2).reshape(-1, 9))
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
-        """Return fundamental matrices (m, 9) of pixels; without distortion, of rays that `into1`, `into2` brought these to."""
+        """Return fundamental matrices (m, 9) of undistorted pixels from matrices of the coordinates that `into1`, `into2` map to."""
         return carried(models, into1, into2)
 
 

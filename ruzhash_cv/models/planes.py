@@ -74,7 +74,7 @@ class Homographies:
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return the normalised direct linear transform of correspondences (Hartley and Zisserman, algorithm 4.2).
 
-        Reweighted by the depths that `models` give the points, its error is the geometric one.
+        With `models`, equations are weighted by the points' depths, so that the algebraic error becomes geometric.
         """
         if models is None:
             models = np.tile(np.identity(3).ravel(), (len(weights), 1))
@@ -87,7 +87,7 @@ class Homographies:
             return carried(least_vectors(forms), into1, into2)
 
     def step(self, data: Array, weights: Array, models: Array) -> Array:
-        """Return the direct linear transform reweighted by the depths that `models` give the points."""
+        """Return the direct linear transform with equations weighted by the points' depths under `models`."""
         return self.fit(data, weights, models)
 
     def reweighted(
@@ -103,7 +103,7 @@ class Homographies:
         return truncated_costs(self, *given) if has_rays(data) else truncated_costs_in_pixels(TRANSFORM, *given)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
-        """Return homographies (m, 9) of pixels; without distortion, of rays that `into1`, `into2` brought these to."""
+        """Return homographies (m, 9) of undistorted pixels from homographies of the coordinates that `into1`, `into2` map to."""
         return unit_norm((np.linalg.inv(into2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
 
 

@@ -48,7 +48,7 @@ def paper_forest(method: str, *, branching_factor: int = 2, **options: Any) -> P
     Parameters
     ----------
     method : {"PIF", "PIF-R", "PIF-B", "RHF", "RHF-B"}
-        Those with "-B" expect binary preferences.
+        "PIF-B" and "RHF-B" expect binary preferences.
     branching_factor, **options
         Options of `RuzHashForest`. In the paper b is from 2 to 256; its t = 100 and psi = 256 are the defaults.
 

@@ -23,7 +23,7 @@ _RESIDUALS_AT_ONCE = 4_000_000
 
 @uninterrupted
 def sample_models(data: ArrayLike, family: ModelFamily, *, n_models: int, rng: RNG = 0) -> tuple[Array, int]:
-    """Return models (m, p) of uniformly drawn minimal samples, and how many samples made no model.
+    """Return models (m, p) of uniformly drawn minimal samples, and the number of samples without a model.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def sample_models(data: ArrayLike, family: ModelFamily, *, n_models: int, rng: R
         Points as the family takes them.
     family : ModelFamily
     n_models : int
-        Models wanted; fewer come back where samples are too often degenerate.
+        Number of models; fewer are returned if too many samples are degenerate.
     rng : int, numpy.random.Generator or None
 
     Raises
@@ -66,13 +66,13 @@ def embed_preferences(residuals: ArrayLike, *, sigma: float, k: float = 3.0, bin
     Parameters
     ----------
     residuals : array_like, shape (n, m)
-        Residual of each of n correspondences to each of m models; NaN and infinity agree with nothing.
+        Residual of each of n correspondences to each of m models; NaN and infinity have preference 0.
     sigma : float
         Standard deviation of the noise, in the residuals' unit.
     k : float
-        Residuals beyond k sigma count as no agreement.
+        Preferences are 0 beyond k sigma.
     binary : bool
-        Agreement is 1 whatever the residual.
+        True: preferences are 1 within k sigma.
 
     Returns
     -------

@@ -46,8 +46,8 @@ class VoronoiForest(PreferenceForest):
     centres, in training and in scoring: a row that shares nothing with any centre is at distance 1 from all. The stopping rule
     and the scores are those of `RuzHashForest`. There is no sink.
 
-    A training row drawn as a centre has a cell around itself, which a new row never has. So it scores higher than a new row
-    like it, even in `fit_anomaly_scores`, and decoys give no p-values here.
+    A training row that was drawn as a centre has a cell of its own, and an equal new row has none. So the training row scores
+    higher, even in `fit_anomaly_scores`, and scores of decoys (new rows) are no p-values.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class VoronoiForest(PreferenceForest):
     branching_factor : int
         b: centres of a node.
     n_trees, subsample_size, rng, n_jobs
-        See `RuzHashForest`. Rows in another order get other scores, of the same distribution: a row's number breaks its ties.
+        See `RuzHashForest`. Reordered rows get different scores with the same distribution, because row numbers break ties.
 
     Examples
     --------

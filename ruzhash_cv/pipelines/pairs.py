@@ -66,10 +66,10 @@ def filter_pairs(
         this pair alone. A key is an int, str, bytes, path or a tuple of these. It comes back with the result, and
         the pair's seed is made from it. Read in the thread that takes the results.
     n_jobs : int or None
-        Workers, each with one thread; -1 for all processors. None: as `joblib.parallel_config` says, and one where it says nothing.
+        Workers, each with one thread; -1 for all processors. None: the setting of `joblib.parallel_config`, otherwise one.
     batch_size : int
-        Pairs that go to a worker at once, once the run is under way: it begins with single pairs, so that the first results come
-        early. A pair takes some 10 ms, and a batch should take a second.
+        Number of pairs sent to a worker together. A run begins with single pairs, so that the first results come early. A pair
+        takes some 10 ms, and a batch should take a second.
     rng : int
         Seed. The same seed gives a pair the same result for any order, batches, workers and other pairs; see `pair_seed`.
     **options
@@ -86,10 +86,10 @@ def filter_pairs(
     ImportError
         joblib is not installed.
     TypeError, ValueError
-        An option is none of `filter_points`, or not of its form: at the call. An entry of `pairs` is no such tuple, or its key cannot
-        be a key: when it is read.
+        At the call: `filter_points` has no such option, or its value is invalid. When a pair is read: it is not such a tuple, or
+        its key is invalid.
     RuntimeError
-        A worker was killed, for example because memory ran out. Dask restarts its workers instead, and gives out their pairs again.
+        A worker was killed, for example because memory ran out. Dask instead restarts workers and repeats their pairs.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def pair_seed(key: Key, rng: int = 0) -> int:
     Raises
     ------
     TypeError, ValueError
-        The key is, or holds, something else; it is nested too deep.
+        The key has another type, contains another type, or is nested too deeply.
 
     Examples
     --------
