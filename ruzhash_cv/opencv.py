@@ -53,7 +53,7 @@ def find_homography(
     srcPoints: ArrayLike | None = None,
     dstPoints: ArrayLike | None = None,
 ) -> Found:
-    """Estimate one homography; replaces ``cv2.findHomography(points1, points2, cv2.RANSAC, 3.0)``.
+    """Estimate one homography; replaces ``cv2.findHomography``.
 
     Matches are first filtered as by `filter_points`, which finds every plane. Candidates are the homographies of the strongest planes
     and of samples of their matches, refitted to the matches within the threshold. The one with the lowest sum of squared distances in
