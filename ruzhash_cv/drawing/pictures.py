@@ -80,8 +80,8 @@ def draw_matches(
     max_lines : int or None, default 60
         Largest number of lines of each kind, spread evenly over the first image. Markers are drawn for all matches. None: all lines.
     max_width : int or None, default 2400
-        Largest width of the picture in pixels, at least 240. Larger photographs are shrunk, images that are together narrower than
-        640 px are enlarged. None keeps the pixels of the taller image.
+        Largest width of the picture in pixels, at least 240. Wider pictures are shrunk, and pictures narrower than 640 px are
+        enlarged. None keeps the pixels of the taller image.
 
     Returns
     -------

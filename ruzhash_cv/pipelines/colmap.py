@@ -37,7 +37,7 @@ def verify(
 ) -> Summary:
     """Filter the raw matches of every image pair of a COLMAP database, and write its two-view geometries in place.
 
-    Takes the place of COLMAP's geometric verification: match with ``skip_geometric_verification``, call this, then map. The mappers
+    It replaces COLMAP's geometric verification: match with ``skip_geometric_verification``, call this, then map. The mappers
     need the mask and a valid configuration; they estimate the rest themselves.
 
     Parameters
@@ -47,34 +47,34 @@ def verify(
     model, threshold
         See `filter_points`.
     min_inliers : int
-        Pairs with fewer are not written, and COLMAP takes them for not overlapping.
+        Pairs with fewer inliers are not written, and COLMAP treats them as pairs without overlap.
     least_evidence : float
-        Nor are pairs whose `FilterResult.evidence` is below this. The default leaves out nearly all pairs of images that share
-        nothing, and few others. Fronts that only look alike have more evidence: 100 leaves out a third of such pairs.
+        Pairs with a lower `FilterResult.evidence` are not written. The default leaves out nearly all pairs of images that share
+        nothing, and few others. Different facades that look similar have more evidence: 100 leaves out a third of such pairs.
     strongest_motion : bool
         Keep the matches of the strongest rigid motion, as mapping needs; False: the matches of all structures.
     keep_stationary : bool
-        As for `filter_points`. With `strongest_motion` it makes no difference: static matches, such as a watermark's, belong to no
-        motion.
+        As for `filter_points`. With `strongest_motion` it makes no difference, because overlays such as watermarks are never
+        written.
     calibrated : bool, optional
-        Whether the database's cameras are known: True: all are, as after a calibration or a first reconstruction. False: none is read.
-        None: those whose focal length is a prior, as from EXIF or given. Points are undistorted by known cameras.
+        Which of the database's cameras are known. True: all, for example after a calibration or a first reconstruction. False: none.
+        None: cameras with a prior focal length, given or from EXIF. Points of known cameras are undistorted.
     overwrite : bool
         Filter also the pairs that have a two-view geometry, whoever wrote it, and replace it. False: skip them, so that a run
         that was stopped resumes.
     rng : int
         Seed. Each pair gets a separate one, so that neither jobs nor resuming change a row.
     n_jobs : int or None
-        Processes, each with one thread; -1 for all processors. None: as `joblib.parallel_config` says, else one.
+        Processes, each with one thread; -1 for all processors. None: the setting of `joblib.parallel_config`, otherwise one.
     batch_size : int
-        Pairs a task and a transaction; a run that is killed loses at most one.
+        Pairs per task and per transaction; a killed run loses at most one transaction.
     report : path, optional
         Write a row for each pair to this .csv file, batch by batch. Pairs that are skipped keep the rows that it has.
     html : path, optional
         Write pages to this folder: ``index.html`` with a row for each pair, which leads to a page of its matches. Pairs that are
         skipped keep the rows and pages that it has. Needs the extra ``html``.
     images : path, optional
-        The folder of the photographs, for the pages. Without it they show the matches alone. Names that lead out of it are not read.
+        The folder of the photographs, for the pages. Without it they show the matches alone. Files outside it are not read.
     progress : bool, optional
         Show a progress bar on stderr; None: if that is a terminal.
 
@@ -85,8 +85,8 @@ def verify(
     Raises
     ------
     UnusableFile
-        The database cannot be used: missing, of another kind, locked, read-only, or without matches; or another file is in the
-        place of the report or of the pages. Nothing is written then.
+        The database is missing, no COLMAP database, locked, read-only, or without matches; or the path of the report or of the
+        pages is another file. Nothing is written then.
     ImportError
         pycolmap is not installed.
 

@@ -259,13 +259,13 @@ def _number(pair: Pair) -> int:
 
 
 def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest: bool = True) -> Any:
-    """Return what was kept of a pair as a `pycolmap.TwoViewGeometry`, which COLMAP's mappers take as verified.
+    """Return the kept matches of a pair as a `pycolmap.TwoViewGeometry`, which COLMAP's mappers accept as verified.
 
     Parameters
     ----------
     result : FilterResult
-        Of points in COLMAP's pixels, in which (0.5, 0.5) is the middle of the first one; OpenCV's are those less 0.5. Where
-        cameras with distortion were given, its matrices are of undistorted pixels: do not keep F and H then.
+        Its points are in COLMAP's pixels: the centre of the first pixel is (0.5, 0.5), and (0, 0) in OpenCV. If cameras with
+        distortion were given, its matrices are for undistorted pixels: do not keep F and H then.
     matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2) or (n,)
         The matches of the result, as indices of keypoints; see `as_correspondences`.
     only_strongest : bool
@@ -274,9 +274,8 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
     Returns
     -------
     pycolmap.TwoViewGeometry
-        ``config`` is that of the strongest motion: PLANAR_OR_PANORAMIC, with H, if no match shows parallax; CALIBRATED, with E, F, pose
-        and angle, if it has an essential matrix; else UNCALIBRATED, with F if it has one. It is DEGENERATE if nothing was kept. Each
-        match is in it once. F and H are of pixels without distortion.
+        ``config`` describes the strongest motion: PLANAR_OR_PANORAMIC, with H, if no match shows parallax; CALIBRATED, with E, F, pose
+        and angle, if it has an essential matrix; else UNCALIBRATED, with F if it has one. It is DEGENERATE if nothing was kept. Each match is in it once. F and H are for undistorted pixels.
 
     Raises
     ------

@@ -38,8 +38,8 @@ def filter_matches(
 ) -> Summary:
     """Filter the matches that hloc wrote, and write the kept ones in the same layout.
 
-    Rejected entries of ``matches0`` are -1; ``matching_scores0`` is 1 - anomaly score. Everything in hloc that reads matches reads the
-    output.
+    Rejected entries of ``matches0`` are -1; ``matching_scores0`` is 1 - anomaly score. hloc reads the output as it reads its
+    own matches.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def filter_matches(
     reconstruction : path, optional
         A folder with a COLMAP model, read by pycolmap: the cameras of its images are known, and their points are undistorted.
     overwrite : bool
-        Replace `output` if there is one.
+        Replace an existing `output`.
     report : path, optional
         Write a row for each pair to this .csv file.
     model, threshold
@@ -71,7 +71,7 @@ def filter_matches(
     Raises
     ------
     UnusableFile
-        A file cannot be read, a pair is in none, two pairs share a group, or `output` is there already or being written. Nothing is
+        A file cannot be read, a pair is in no file, two pairs share a group, or `output` exists or is being written. Nothing is
         written then.
     ImportError
         h5py is not installed.
