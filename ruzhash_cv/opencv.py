@@ -76,7 +76,7 @@ def find_homography(
     model : ndarray of float64, shape (3, 3), or None
         x2 ~ H x1 with H[2, 2] = 1, or of unit norm if H[2, 2] is 0. None if there is no model. If `filter_points` finds no model among
         fewer than 10 distinct matches, all samples of four are tried, and the best homography is returned without a test against
-        chance. Homographies with inliers on both sides of their horizon are left out.
+        chance. Homographies whose line mapped to infinity separates their inliers are left out.
     mask : ndarray of uint8, shape (n, 1)
         1 for every match within the threshold of `model`. All 0 if there is no model.
 

@@ -275,7 +275,8 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
     -------
     pycolmap.TwoViewGeometry
         ``config`` describes the strongest motion: PLANAR_OR_PANORAMIC, with H, if no match shows parallax; CALIBRATED, with E, F, pose
-        and angle, if it has an essential matrix; else UNCALIBRATED, with F if it has one. It is DEGENERATE if nothing was kept. Each match is in it once. F and H are for undistorted pixels.
+        and angle, if it has an essential matrix; else UNCALIBRATED, with F if it has one. It is DEGENERATE if nothing was kept. Each
+        match is in it once. F and H are for undistorted pixels.
 
     Raises
     ------
