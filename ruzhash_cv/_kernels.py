@@ -29,6 +29,9 @@ _NOT_KEPT = (
     "They work, but every process compiles them again, which takes about ten seconds. "
     "Set NUMBA_CACHE_DIR to a directory that can be written; `ruzhash-cv warmup` fills it."
 )
+#: What kernels count from. A plain 0 is a type of its own to numba, which infers all types of a kernel again where it becomes a number,
+#: and compiles a kernel that it is passed to for it first.
+ZERO: Any = np.int64(0)
 #: Why compiled kernels could not be kept, at the first failure.
 unkept: list[str] = []
 _announced: list[bool] = []
@@ -165,15 +168,8 @@ def mix(key: np.uint64, counter: np.uint64) -> np.uint64:
 
 @jit
 def uniform(key: np.uint64, counter: np.uint64) -> float:
-    """Return a number in [0, 1) for the pair (key, counter)."""
+    """Return a number in [0, 1) for the pair (key, counter); n times it, rounded too, is less than n."""
     return (mix(key, counter) >> _SHIFT11) * _UNIT
-
-
-@jit
-def below(key: np.uint64, counter: np.uint64, n: int) -> int:
-    """Return an integer in [0, n) for the pair (key, counter)."""
-    drawn: Any = np.int64(uniform(key, counter) * n)
-    return drawn if drawn < n else n - 1
 
 
 def draw_key(rng: np.random.Generator) -> np.uint64:

@@ -75,9 +75,9 @@ HOSTS = {"gluefactory", "hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 13_308,
-    "core": 5_403,
-    "tests": 14_529,
+    "package": 13_218,
+    "core": 5_272,
+    "tests": 14_536,
     "benchmarks": 7_526,
     "tests of benchmarks": 1_304,
 }
