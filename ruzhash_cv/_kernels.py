@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import sys
 import warnings
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import event
 from numba.core.caching import FunctionCache
 
 from ruzhash_cv._interrupts import interrupts_held
@@ -27,6 +29,9 @@ _NOT_KEPT = (
     "They work, but every process compiles them again, which takes about ten seconds. "
     "Set NUMBA_CACHE_DIR to a directory that can be written; `ruzhash-cv warmup` fills it."
 )
+#: What kernels count from. A plain 0 is a type of its own to numba, which infers all types of a kernel again where it becomes a number,
+#: and compiles a kernel that it is passed to for it first.
+ZERO: Any = np.int64(0)
 #: Why compiled kernels could not be kept, at the first failure.
 unkept: list[str] = []
 _announced: list[bool] = []
@@ -41,10 +46,11 @@ def jit(function: F) -> F:
     nogil: other threads run meanwhile.
     error_model="numpy": division by zero gives infinity as in NumPy, and no branch in the inner loops.
     cache: the first call of a process costs a file read, not a compilation.
+    no_cfunc_wrapper: nothing calls kernels from C, and these entries are a tenth of what there is to compile.
     No parallel: numba's own thread pool aborts the process when two Python threads enter it, or after a fork.
     No fastmath: NaN and infinity mark degenerate models and must survive.
     """
-    kernel = numba.njit(nogil=True, error_model="numpy")(function)
+    kernel = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
     if kernel is not function:  # as it is with NUMBA_DISABLE_JIT
         try:
             kernel._cache = _Cache(function)
@@ -66,16 +72,10 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         self._cache_file._source_stamp = frozenset([self._cache_file._source_stamp]).union(*stamps)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        kernel = None
         try:
-            kernel = super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)
         except Exception:  # what unpickling raises depends on how a file is spoilt
-            self._forget()
-        if kernel is None and not _announced:
-            _announced.append(True)
-            with contextlib.suppress(AttributeError, OSError, ValueError):  # there may be no stderr, or a closed one
-                print(_COMPILING, file=sys.stderr, flush=True)
-        return kernel
+            return self._forget()
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
@@ -87,6 +87,37 @@ class _Cache(FunctionCache):  # type: ignore[misc]
     def _forget(self) -> None:
         with contextlib.suppress(OSError):
             Path(self._cache_file._index_path).unlink()
+
+
+class _Compilation(event.Listener):  # type: ignore[misc]
+    """What numba's lock lets only one thread do at a time: the compilation of a kernel, with those that it calls.
+
+    The first one is announced. Python collects no garbage meanwhile: there are more and more objects, nearly all in use, and to look
+    through them takes a tenth of the time.
+    """
+
+    def __init__(self) -> None:
+        self._outermost: Any = None
+
+    def on_start(self, event: Any) -> None:
+        kernel = event.data["dispatcher"]
+        if not any(kernel is own for own in KERNELS):
+            return
+        if not _announced:
+            _announced.append(True)
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # there may be no stderr, or a closed one
+                print(_COMPILING, file=sys.stderr, flush=True)
+        if self._outermost is None and gc.isenabled():
+            self._outermost = kernel
+            gc.disable()
+
+    def on_end(self, event: Any) -> None:
+        if event.data["dispatcher"] is self._outermost:
+            self._outermost = None
+            gc.enable()
+
+
+event.register("numba:compile", _Compilation())
 
 
 def _warn_once(cause: str) -> None:
@@ -137,15 +168,8 @@ def mix(key: np.uint64, counter: np.uint64) -> np.uint64:
 
 @jit
 def uniform(key: np.uint64, counter: np.uint64) -> float:
-    """Return a number in [0, 1) for the pair (key, counter)."""
+    """Return a number in [0, 1) for the pair (key, counter); n times it, rounded too, is less than n."""
     return (mix(key, counter) >> _SHIFT11) * _UNIT
-
-
-@jit
-def below(key: np.uint64, counter: np.uint64, n: int) -> int:
-    """Return an integer in [0, n) for the pair (key, counter)."""
-    drawn: Any = np.int64(uniform(key, counter) * n)
-    return drawn if drawn < n else n - 1
 
 
 def draw_key(rng: np.random.Generator) -> np.uint64:

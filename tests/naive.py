@@ -331,11 +331,6 @@ def student_weights(residuals: Array, weights: Array, codimension: int, n: float
     return weights / (1.0 + residuals**2 / (n * scale))
 
 
-def truncated_cost(name: str, data: Array, weights: Array, model: Array, limit: float) -> float:
-    """The weighted sum of squared residuals, none beyond the limit."""
-    return float(weights @ np.fmin(RESIDUALS[name](data, model.reshape(3, 3)), limit) ** 2)
-
-
 def upper_median(squared: Array) -> float:
     """Of what is finite, 0 of nothing."""
     finite = np.sort(squared[squared < np.inf])

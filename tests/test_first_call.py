@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib
 import os
 import shutil
@@ -13,6 +15,7 @@ from typing import Any
 
 import numba
 import pytest
+from numba.core import event
 from numba.core.caching import IndexDataCacheFile
 
 from ruzhash_cv import _kernels, cli
@@ -147,6 +150,28 @@ def test_only_the_first_process_compiles_and_says_so_once(tiny: Any, capsys: pyt
     assert capsys.readouterr() == ("", COMPILING)
     assert (tiny()(3.0), n_compiled()) == (7.0, 0)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("helper", [HELPER, HELPER.replace("2.0 * x", "x.nothing")], ids=["compiles", "fails"])
+def test_garbage_is_collected_as_before_but_not_during_a_compilation(tiny: Any, enabled: bool, helper: str) -> None:
+    meanwhile = set()
+
+    class Watch(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            meanwhile.add(gc.isenabled())
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    kernel, before = tiny(helper), gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with event.install_listener("numba:run_pass", Watch()), contextlib.suppress(numba.TypingError):
+            kernel(3.0)
+        assert (meanwhile, gc.isenabled()) == ({False}, enabled)
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_a_kernel_is_compiled_again_if_one_that_it_calls_changes_in_another_module(tiny: Any) -> None:

@@ -20,10 +20,10 @@ from scipy.stats import chi2
 from two_views import MAKE, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv import warmup  # imports every module with kernels
-from ruzhash_cv._kernels import KERNELS, below, draw_key, mix, uniform
+from ruzhash_cv._kernels import KERNELS, draw_key, mix, uniform
 from ruzhash_cv.forests.isolation import draw_rows
-from ruzhash_cv.method import motions
-from ruzhash_cv.method.law import _probability_kernel, _share_kernel, densities
+from ruzhash_cv.forests.ruzhash import write_branches
+from ruzhash_cv.method import law, motions
 from ruzhash_cv.models.distances import FAMILIES as PIXELS
 from ruzhash_cv.models.epipolar import _DAMPING, EssentialMatrices, as_essential
 from ruzhash_cv.models.five_points import _roots_of
@@ -159,17 +159,28 @@ def mixture(rng: Rng, n: int) -> tuple[Any, ...]:
 
 
 def probabilities_of(distances: Any, weights: Any, shares: Any, components: Any) -> tuple[np.ndarray, ...]:
-    """Return densities, shares and probabilities as the kernels have them."""
-    ratios, shares, probabilities = densities(distances, components), shares.copy(), np.zeros_like(distances)
-    _share_kernel(ratios, weights, 5, 0.1, shares)
-    _probability_kernel(ratios, shares, components, probabilities)
-    return ratios, shares, probabilities
+    """Return densities, estimated shares, and probabilities by the given ones."""
+    ratios = law.densities(distances, components)
+    return ratios, law.estimate_shares(ratios, weights), law.by_shares(ratios, shares, components, 3)
 
 
 def naive_probabilities(distances: Any, weights: Any, shares: Any, components: Any) -> tuple[np.ndarray, ...]:
-    ratios = naive.densities(distances, *components)
-    shares = naive.shares(ratios, weights, 5, 0.1, shares)
-    return ratios, shares, naive.probabilities(ratios, shares, components[0], components[5], 3)
+    ratios, start = naive.densities(distances, *components), np.append(np.full(5, 0.7 / 5), 0.3)
+    estimated = naive.shares(ratios, weights, law._N_STEPS, law._PRIOR, start)
+    return ratios, estimated, naive.probabilities(ratios, shares, components[0], components[5], 3)
+
+
+def some_preferences(rng: Rng, n: int) -> np.ndarray:
+    """Return rows (20, n - 1) of preferences, most of them 0."""
+    shape = 20, n - 1
+    return (rng.random(shape) * (rng.random(shape) < 0.4)).astype(np.float32)
+
+
+def branches_of(rows: np.ndarray, key: np.uint64, n_branches: int) -> np.ndarray:
+    """Return the branches of rows at a node; that of the sink is the last."""
+    (n, m), branches = rows.shape, np.empty(len(rows), np.int64)
+    write_branches(rows, key, n_branches, np.arange(n), np.empty(m, np.float32), np.empty(m, np.uint32), branches)
+    return branches
 
 
 def real_roots(polynomial: np.ndarray) -> np.ndarray:
@@ -211,7 +222,7 @@ TABLE = (
     ),
     *(
         Row(
-            f"{kernels} models.linear.solve models.linear.write_similarities",
+            f"{kernels} models.linear.solve models.linear.similarity",
             matches_of(name),
             lambda data, weights, models, family=PIXELS[name]: squares_of(family.fit(data, weights, models)),
             geometric(name),
@@ -264,18 +275,6 @@ TABLE = (
         )
         for name, family in PIXELS.items()
     ),
-    *(
-        Row(
-            "models.rounds._cost_kernel",
-            lambda rng, n, make=make: (rng.uniform(0, 600, (n, 4)), rng.random(n), make(rng, 3).reshape(-1, 9)),
-            lambda *given, family=PIXELS[name]: family.truncated_costs(*given, 20.0),
-            lambda data, weights, models, name=name: np.array(
-                [naive.truncated_cost(name, data, weights, model, 20.0) for model in models]
-            ),
-            rtol=1e-6,
-        )
-        for name, make in (("homography", random_homographies), ("fundamental", random_fundamental_matrices))
-    ),
     Row(
         "models.weighting._write_medians models.weighting.nth_smallest",
         with_infinity,
@@ -284,7 +283,7 @@ TABLE = (
         rtol=1e-12,
     ),
     Row(
-        "method.law._density_kernel method.law._share_kernel method.law._probability_kernel",
+        "method.law._density_kernel",
         mixture,
         probabilities_of,
         naive_probabilities,
@@ -303,20 +302,22 @@ TABLE = (
     Row("_kernels.mix", words, each(mix), each(lambda key, at: np.uint64(naive.mix(key, at)))),
     Row("_kernels.uniform", words, each(uniform), each(lambda key, at: (naive.mix(key, at) >> 11) / 2**53)),
     Row(
-        "_kernels.below",
-        lambda rng, n: (*words(rng, n), rng.integers(1, 2**40, n)),
-        each(lambda key, at, n: below(key, at, int(n))),
-        each(lambda key, at, n: int((naive.mix(key, at) >> 11) / 2**53 * int(n))),
-    ),
-    Row(
         "forests.isolation.draw_rows",
         lambda rng, n: (*words(rng, 1)[0], np.empty(n, np.int64), int(rng.integers(0, n + 1))),
         draw_rows,
         lambda key, rows, psi: naive.draw_rows(key, len(rows), psi),
     ),
+    Row(
+        "forests.ruzhash.write_branches forests.ruzhash.smallest_rank",
+        lambda rng, n: (some_preferences(rng, n), words(rng, 1)[0][0], int(rng.choice([2, 3, 16, 256, 2**20]))),
+        branches_of,
+        lambda rows, key, n_branches: np.array(
+            [naive.branch_of(row, key, n_branches) % (n_branches + 1) for row in rows]
+        ),
+    ),
 )
 #: How many kernels no row names yet: lower it with each row.
-WITHOUT_A_TWIN = 25
+WITHOUT_A_TWIN = 20
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.kernels.partition(" ")[0])
@@ -345,7 +346,7 @@ def test_every_kernel_has_a_twin() -> None:
 def test_numbers_of_a_stream_are_even() -> None:
     """Chi-squared of 32 cells has mean 31 and standard deviation sqrt(62): five of these."""
     n = 40000
-    drawn = np.array([below(np.uint64(9), np.uint64(counter), 32) for counter in range(n)])
+    drawn = np.array([int(32 * uniform(np.uint64(9), np.uint64(counter))) for counter in range(n)])
     squares = ((np.bincount(drawn, minlength=32) - n / 32) ** 2 / (n / 32)).sum()
     assert abs(squares - 31) < 5 * np.sqrt(62)
 

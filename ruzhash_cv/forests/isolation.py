@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import below, jit, mix, uninterrupted
+from ruzhash_cv._kernels import jit, mix, uniform, uninterrupted
 from ruzhash_cv._validation import RNG, Preferences, as_generator, check_int, check_n_jobs
 
 Forest = TypeVar("Forest", bound="PreferenceForest")
@@ -28,6 +28,8 @@ _WORTH_A_THREAD = 2_000_000
 # What the kernels' workspace holds: rows sorted by node, those of a node before they are sorted and their branches, how many rows
 # take each branch, where nodes begin and end in the order, and how deep they are.
 ORDER, BEFORE, BRANCH, COUNT, BEGIN, END, DEPTH = range(7)
+#: Numbers that a tree's key gives the keys of its root, and of the draw of its rows.
+OF_ROOT, OF_ROWS = np.uint64(0), np.uint64(1)
 
 
 class Growth(NamedTuple):
@@ -171,11 +173,12 @@ class PreferenceForest(ABC):
 
 
 def empty_trees(n_trees: int, n: int, growth: Growth) -> Trees:
-    """Return room for trees of n rows."""
+    """Return room for trees of n rows, whose roots have their path lengths."""
     b = growth.n_branches
     # Only nodes of at least b rows split.
     shape = n_trees, 1 + growth.n_children * sum(min(b**depth, growth.psi // b) for depth in range(growth.limit))
     nodes = np.empty(shape, np.uint64), np.full(shape, -1, np.int32), np.empty((*shape, 2))
+    nodes[2][:, 0] = growth.credit[[growth.psi, max(growth.psi - 1, 0)]]
     return Trees(*nodes, np.zeros((n_trees, n), np.bool_))
 
 
@@ -215,24 +218,13 @@ def draw_rows(key: Any, rows: Any, psi: int) -> Any:
     for row in range(len(rows)):
         rows[row] = row
     for at in range(psi):
-        other = at + below(key, np.uint64(at), len(rows) - at)
+        other = at + np.int64(uniform(key, np.uint64(at)) * (len(rows) - at))
         rows[at], rows[other] = rows[other], rows[at]
     return rows[:psi]
 
 
 @jit
-def start_tree(key: Any, psi: int, credit: Any, space: Any, keys: Any, lengths: Any, trained: Any) -> None:
-    """Draw the rows of a tree, and write its root."""
-    draw_rows(mix(key, np.uint64(1)), space[ORDER, : len(trained)], psi)
-    for at in range(psi):
-        trained[space[ORDER, at]] = True
-    space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, psi, 0
-    keys[0] = mix(key, np.uint64(0))
-    lengths[0, 0], lengths[0, 1] = credit[psi], credit[psi - 1 if psi > 0 else 0]
-
-
-@jit
-def sort_rows(space: Any, node: int, child: int, n_children: int) -> None:
+def sort_rows(space: Any, node: Any, child: Any, n_children: int) -> None:
     """Sort a node's rows by branch, and write where its children, from `child` on, begin and end."""
     begin, end = space[BEGIN, node], space[END, node]
     for branch in range(n_children + 1):

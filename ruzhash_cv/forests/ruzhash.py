@@ -18,21 +18,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import jit, mix, uninterrupted
+from ruzhash_cv._kernels import ZERO, jit, mix, uninterrupted
 from ruzhash_cv._validation import RNG, Preferences, as_generator, as_preferences, check_int
 from ruzhash_cv.forests.isolation import (
     BEGIN,
     BRANCH,
     DEPTH,
     END,
+    OF_ROOT,
+    OF_ROWS,
     ORDER,
     Growth,
     PreferenceForest,
     Trees,
     add_children,
+    draw_rows,
     empty_trees,
     sort_rows,
-    start_tree,
     workspace,
 )
 
@@ -42,6 +44,8 @@ SINK = -1
 BLOCK = 2048
 #: Ranks, of 64 bits for hashes and of 32 for branches, where there is none.
 _NO_HASH, _NO_BRANCH = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint32(0xFFFFFFFF)
+#: What is not given to the kernel while trees grow, or while rows are routed.
+_NO_ROWS, _NO_SUMS, _NO_KEYS = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.uint64)
 _LOW_HALF, _32, _40, _UNIT = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(40), np.float32(2.0**-24)
 
 
@@ -115,19 +119,19 @@ class RuzHashForest(PreferenceForest):
     def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], growth: Growth) -> Trees:
         trees = empty_trees(len(keys), len(rows), growth)
         space = workspace(len(rows), trees.keys.shape[1], growth)
-        _grow_kernel(rows, keys, *growth, *_drawn(rows), space, *trees)
+        _forest_kernel(rows, keys, _NO_ROWS, 0, tuple(growth), *_drawn(rows), space, *trees, _NO_SUMS)
         return trees
 
     def _lengths(self, rows: NDArray[np.float32], start: int, stop: int, trained: Mask) -> Array:
         trees: Trees = self._trees
-        sums, n_branches = np.zeros(stop - start), self._growth.n_branches
+        sums, growth = np.zeros(stop - start), tuple(self._growth)
         space = workspace(min(BLOCK, len(sums)), trees.keys.shape[1], self._growth)
         for begin in range(start, stop, BLOCK):
             block = slice(begin, min(begin + BLOCK, stop))
             of_block, empty = np.ascontiguousarray(trained[:, block]), np.asarray(~rows[block].any(axis=1))
-            order = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum()), n_branches
+            order = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum())
             into = sums[begin - start :][:BLOCK]
-            _route_kernel(rows[block], *order, *_drawn(rows), space, *trees[:3], of_block, into)
+            _forest_kernel(rows[block], _NO_KEYS, *order, growth, *_drawn(rows), space, *trees[:3], of_block, into)
         return sums / self.n_trees
 
 
@@ -140,11 +144,12 @@ def _drawn(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.u
 def smallest_rank(rows: Any, row: Any, thresholds: Any, ranks: Any, nothing: Any) -> Any:
     """Return the smallest rank among a row's components above their thresholds, or `nothing`.
 
-    The compiler makes vectors of this loop: it has no branch, and `min` of integers may be taken in any order.
+    The compiler makes vectors of this loop: it has no branch, and the least of integers may be taken in any order.
     """
     best: Any = nothing
     for i in range(len(thresholds)):
-        best = min(best, ranks[i] if rows[row, i] > thresholds[i] else nothing)
+        rank = ranks[i] if rows[row, i] > thresholds[i] else nothing
+        best = rank if rank < best else best
     return best
 
 
@@ -161,74 +166,35 @@ def _hash_rows(rows: Any, keys: Any, thresholds: Any, ranks: Any, hashes: Any) -
 
 
 @jit
-def draw_node(key: Any, n_branches: int, mask: int, thresholds: Any, ranks: Any) -> None:
-    """Draw thresholds, and ranks whose bits under the mask are the branch.
+def write_branches(
+    rows: Any, key: Any, n_branches: int, order: Any, thresholds: Any, ranks: Any, branches: Any
+) -> None:
+    """Write the branches that some rows, `order`, take at a node; that of the sink is the last.
 
-    A number below 2^32 times b is the branch, drawn evenly, in its high half, and in its low half what remains: the rank.
+    Of a component's 64 bits 24 are its threshold. A number below 2^32 times b is the branch, drawn evenly, in its high half, and in its
+    low half what remains. In the rank, which this is, the last bits are the branch.
     """
+    mask = ZERO + 1
+    # No branch has the mask's number, unless it is the sink's.
+    while mask < n_branches:
+        mask = 2 * mask + 1
     for i in range(len(thresholds)):
         bits = mix(key, np.uint64(i))
         product = (bits & _LOW_HALF) * np.uint64(n_branches)
         thresholds[i] = np.float32(bits >> _40) * _UNIT
         ranks[i] = np.uint32((product & (_LOW_HALF ^ np.uint64(mask))) | (product >> _32))
+    for at in range(len(order)):
+        branch = np.int64(smallest_rank(rows, np.uint64(order[at]), thresholds, ranks, _NO_BRANCH)) & mask
+        branches[at] = branch if branch < n_branches else n_branches
 
 
 @jit
-def _split(
-    rows: Any, key: Any, n_branches: int, node: Any, child: Any, thresholds: Any, ranks: Any, space: Any
-) -> None:
-    """Sort a node's rows by branch, those of the sink last, and write where its children, from `child` on, begin and end."""
-    mask = 1
-    # No branch has the mask's number, unless it is the sink's.
-    while mask < n_branches:
-        mask = 2 * mask + 1
-    if space[BEGIN, node] < space[END, node]:
-        draw_node(key, n_branches, mask, thresholds, ranks)
-    for at in range(space[BEGIN, node], space[END, node]):
-        best = smallest_rank(rows, np.uint64(space[ORDER, at]), thresholds, ranks, _NO_BRANCH)
-        branch = np.int64(best) & mask
-        space[BRANCH, at] = branch if branch < n_branches else n_branches
-    sort_rows(space, node, child, n_branches + 1)
-
-
-@jit
-def _grow_kernel(
+def _forest_kernel(
     rows: Any,
     tree_keys: Any,
-    psi: int,
-    n_branches: int,
-    n_children: int,
-    limit: int,
-    credit: Any,
-    sink_credit: bool,
-    thresholds: Any,
-    ranks: Any,
-    space: Any,
-    keys: Any,
-    children: Any,
-    lengths: Any,
-    trained: Any,
-) -> None:
-    """Grow trees breadth first."""
-    for tree in range(len(tree_keys)):
-        start_tree(tree_keys[tree], psi, credit, space, keys[tree], lengths[tree], trained[tree])
-        node: Any = np.int64(0)  # as a plain number it would compile for itself first
-        n_nodes: Any = np.int64(1)
-        while node < n_nodes:
-            if space[DEPTH, node] < limit and space[END, node] - space[BEGIN, node] >= n_branches:
-                _split(rows, keys[tree, node], n_branches, node, n_nodes, thresholds, ranks, space)
-                tree_of = keys[tree], children[tree], lengths[tree]
-                add_children(node, n_nodes, n_branches, n_children, limit, sink_credit, credit, space, *tree_of)
-                n_nodes += n_children
-            node += 1
-
-
-@jit
-def _route_kernel(
-    rows: Any,
     in_order: Any,
     n_occupied: int,
-    n_branches: int,
+    growth: Any,
     thresholds: Any,
     ranks: Any,
     space: Any,
@@ -238,24 +204,40 @@ def _route_kernel(
     trained: Any,
     sums: Any,
 ) -> None:
-    """Add up rows' path lengths over the trees; a row that trained a tree does not count itself there.
+    """Grow trees breadth first, one for each of `tree_keys`; without any, add up rows' path lengths over the trees.
 
-    Rows are routed `in_order`: those of nothing but zeros come last, after `n_occupied` others.
+    Rows are routed `in_order`: those of nothing but zeros come last, after `n_occupied` others. A row that trained a tree does not
+    count itself there.
     """
+    psi, n_branches, n_children, limit, credit, sink_credit = growth
+    grows = len(tree_keys) > 0
     for tree in range(len(keys)):
-        for at in range(len(rows)):  # as one assignment it would compile for a second
+        if grows:
+            keys[tree, 0] = mix(tree_keys[tree], OF_ROOT)
+            draw_rows(mix(tree_keys[tree], OF_ROWS), space[ORDER, : len(rows)], psi)
+            for at in range(psi):
+                trained[tree, space[ORDER, at]] = True
+        for at in range(len(in_order)):  # as one assignment it would compile for a second
             space[ORDER, at] = in_order[at]
-        space[BEGIN, 0], space[END, 0] = 0, n_occupied
-        node: Any = np.int64(0)  # as a plain number it would compile for itself first
-        n_nodes: Any = np.int64(1)
+        space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, psi if grows else n_occupied, 0
+        node, n_nodes = ZERO, ZERO + 1
         while node < n_nodes:
-            child: Any = np.int64(children[tree, node])
+            begin, end = space[BEGIN, node], space[END, node]
+            child = np.int64(children[tree, node])
+            if grows and space[DEPTH, node] < limit and end - begin >= n_branches:
+                child = n_nodes
             if child >= 0:
-                _split(rows, keys[tree, node], n_branches, node, child, thresholds, ranks, space)
-                n_nodes = child + n_branches + 1
-            if node == 0:
+                if begin < end:
+                    taking, taken = space[ORDER, begin:end], space[BRANCH, begin:end]
+                    write_branches(rows, keys[tree, node], n_branches, taking, thresholds, ranks, taken)
+                sort_rows(space, node, child, n_children)
+                n_nodes = child + n_children
+            if grows and child >= 0:
+                tree_of = keys[tree], children[tree], lengths[tree]
+                add_children(node, child, n_branches, n_children, limit, sink_credit, credit, space, *tree_of)
+            if node == 0 and not grows:
                 space[END, n_nodes - 1] = len(rows)  # empty rows are in the first sink without any hash
-            if child < 0:
+            if child < 0 and not grows:
                 for at in range(space[BEGIN, node], space[END, node]):
                     row = space[ORDER, at]
                     trained_it = trained.shape[1] > 0 and trained[tree, row]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import jit
+from ruzhash_cv._kernels import ZERO, jit
 from ruzhash_cv.method.fits import refit
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
@@ -72,14 +72,15 @@ def candidates(models: Models, data: Array, problem: Problem) -> Models:
     matches, decoys, families, parameters = problem
     n, radii, family = len(data), parameters.radii, families[models.family_ids[0] if len(models) else 0]
     squared = family.squared_residuals(np.vstack([data, decoys]), models.matrices)
-    within = np.zeros((len(models), len(radii)))
-    _count_decoys(squared, n, 2.0 ** np.arange(len(radii)) * _least_square(matches.unit, parameters), within)
+    indices = radius_indices(squared, matches.unit, parameters)
+    of_matches, of_decoys = np.ascontiguousarray(indices[:, :n]), np.ascontiguousarray(indices[:, n:])
+    counts = count_weights(of_decoys, np.ones(len(decoys)), parameters.n_radius_indices)
+    within = counts[:, : len(radii)].cumsum(axis=1)
     # One decoy more, so that the share is never 0.
     law = (1.0 + within[:, -1:]) * (radii / radii[-1]) ** family.codimension
     sure = within - parameters.background_errors * np.sqrt(within)
     background = np.maximum(law, sure) / (len(decoys) + 1.0)
-    indices = radius_indices(squared[:, :n], matches.unit, parameters)
-    return Models(models.matrices, models.family_ids, radius_indices=indices, background=background)
+    return Models(models.matrices, models.family_ids, radius_indices=of_matches, background=background)
 
 
 def radius_indices(squared: Array, unit: float, parameters: Parameters) -> NDArray[np.uint8]:
@@ -89,22 +90,6 @@ def radius_indices(squared: Array, unit: float, parameters: Parameters) -> NDArr
         ratios = squared / _least_square(unit, parameters)
     _index_kernel(ratios.view(np.int64), parameters.n_radius_indices - 1, indices)
     return indices
-
-
-@jit
-def _count_decoys(squared: Any, first: int, bounds: Any, within: Any) -> None:
-    """Write how many rows from the `first` on lie within each bound; those within the last are listed without a branch first."""
-    near = np.empty(squared.shape[1], np.uint64)
-    for item in range(len(squared)):
-        n_near = np.uint64(0)
-        for row in range(np.uint64(first), np.uint64(squared.shape[1])):
-            near[n_near] = row
-            n_near += np.uint64(squared[item, row] < bounds[-1])
-        for at in range(n_near):
-            step = len(bounds) - 1
-            while step >= 0 and squared[item, near[at]] < bounds[step]:
-                within[item, step] += 1.0
-                step -= 1
 
 
 @jit
@@ -158,25 +143,24 @@ def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: 
     Correspondences beyond all annuli are not counted: most are, for any model.
     """
     counts = np.zeros((len(indices), n_radius_indices))
-    _count_kernel(indices, weights, counts)
+    _count_kernel(indices, weights, np.empty((2, len(weights)), np.int64), counts)
     return counts
 
 
 @jit
-def _count_kernel(indices: Any, weights: Any, counts: Any) -> None:
+def _count_kernel(indices: Any, weights: Any, room: Any, counts: Any) -> None:
     """Rows that have weight are listed once, and for each model those of them within its annuli, without branches to predict."""
-    n_weighted, last = np.uint64(0), np.uint8(counts.shape[1] - 1)
-    weighted, near = np.empty((2, len(weights)), np.uint64)
-    for row in range(np.uint64(len(weights))):
-        weighted[n_weighted] = row
-        n_weighted += np.uint64(weights[row] != 0.0)
+    n_weighted, last = ZERO, counts.shape[1] - 1
+    for row in range(len(weights)):
+        room[0, n_weighted] = row
+        n_weighted += weights[row] != 0.0
     for item in range(len(indices)):
-        n_near = np.uint64(0)
+        n_near = ZERO
         for at in range(n_weighted):
-            near[n_near] = weighted[at]
-            n_near += np.uint64(indices[item, weighted[at]] < last)
+            room[1, n_near] = room[0, at]
+            n_near += indices[item, room[0, at]] < last
         for at in range(n_near):
-            counts[item, indices[item, near[at]]] += weights[near[at]]
+            counts[item, indices[item, room[1, at]]] += weights[room[1, at]]
 
 
 def evidence_of(models: Models, weights: Array, problem: Problem, n_tried: int, total: float) -> Array:

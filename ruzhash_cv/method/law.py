@@ -121,9 +121,7 @@ def probabilities_of(scene: Models, matches: MatchSet, decoys: Array, holding: M
     of_searched = of_matches if searched is matches else distances_to(scene, searched.data, families)
     components = components_of(scene, of_decoys, holding, searched.unit, families, parameters)
     shares = estimate_shares(densities(of_searched, components), searched.weights)
-    probabilities = np.zeros_like(of_matches)
-    _probability_kernel(densities(of_matches, components), shares, components, probabilities)
-    return probabilities
+    return by_shares(densities(of_matches, components), shares, components, len(scene))
 
 
 def distances_to(scene: Models, data: Array, families: Families) -> Array:
@@ -179,8 +177,20 @@ def estimate_shares(ratios: Array, weights: Array) -> Array:
     n = len(ratios)
     shares = np.full(n + 1, 0.7 / max(n, 1))
     shares[-1] = 0.3
-    _share_kernel(ratios, weights, _N_STEPS, _PRIOR, shares)
+    for _ in range(_N_STEPS):
+        by_density = weights / (shares[-1] + shares[:-1] @ ratios)
+        shares *= np.append(ratios @ by_density, by_density.sum())
+        shares += _PRIOR
+        shares /= shares.sum()
     return shares
+
+
+def by_shares(ratios: Array, shares: Array, components: Components, n_structures: int) -> Array:
+    """Return the probabilities (n, k) of structures for matches with ratios (m, n), by Bayes' rule."""
+    terms, probabilities = shares[:-1, None] * ratios, np.zeros((ratios.shape[1], n_structures))
+    for component in np.flatnonzero(components[-1]):
+        probabilities[:, components[0][component]] += terms[component]
+    return np.asarray(probabilities / (shares[-1] + terms.sum(axis=0))[:, None])
 
 
 def tail_shares(scores: Array, ranked: Array) -> Array:
@@ -206,46 +216,11 @@ def _density_kernel(distances: Any, components: Any, ratios: Any) -> None:
         structure, motion = structures[item], motions[item]
         for row in range(len(distances)):
             distance = distances[row, structure]
-            square, limit = (distance / along[item]) ** 2, _NEGLIGIBLE**2
+            ratio, limit = distance / along[item], _NEGLIGIBLE * _NEGLIGIBLE
+            square = ratio * ratio
             if motion >= 0:
                 off = distances[row, motion]
                 square = distance * distance - off * off
-                square = (off / across[item]) ** 2 + (square if square > 0.0 else 0.0) / along[item] ** 2
+                ratio = off / across[item]
+                square = ratio * ratio + (square if square > 0.0 else 0.0) / (along[item] * along[item])
             ratios[item, row] = heights[item] * np.exp(-0.5 * square) if square < limit else 0.0
-
-
-@jit
-def _share_kernel(ratios: Any, weights: Any, n_steps: int, prior: float, shares: Any) -> None:
-    m, counts = len(ratios), np.empty(len(shares))
-    for _ in range(n_steps):
-        # Loops: an expression of arrays takes seconds to compile.
-        for item in range(m + 1):
-            counts[item] = prior
-        for row in range(len(weights)):
-            density = shares[m]
-            for item in range(m):
-                density += shares[item] * ratios[item, row]
-            by_density = weights[row] / density
-            counts[m] += shares[m] * by_density
-            for item in range(m):
-                counts[item] += shares[item] * ratios[item, row] * by_density
-        total = 0.0
-        for item in range(m + 1):
-            total += counts[item]
-        for item in range(m + 1):
-            shares[item] = counts[item] / total
-
-
-@jit
-def _probability_kernel(ratios: Any, shares: Any, components: Any, probabilities: Any) -> None:
-    structures, true = components[0], components[5]
-    m = len(ratios)
-    for row in range(len(probabilities)):
-        density = shares[m]
-        for item in range(m):
-            term = shares[item] * ratios[item, row]
-            density += term
-            if true[item]:
-                probabilities[row, structures[item]] += term
-        for item in range(probabilities.shape[1]):
-            probabilities[row, item] /= density

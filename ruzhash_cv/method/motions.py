@@ -25,7 +25,7 @@ from typing import Any, cast
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import jit
+from ruzhash_cv._kernels import ZERO, jit
 from ruzhash_cv.method.competition import interleaved
 from ruzhash_cv.method.evidence import candidates, count_weights, evidence, held_by, rules_of
 from ruzhash_cv.method.fits import noise_scales, refine
@@ -112,13 +112,14 @@ def find_motions(
         models = np.vstack([pool, family.solve(remaining.data[samples])[0]])
         if len(models) == 0:
             break
-        order = np.argsort(family.truncated_costs(remaining.data, drawing, models, unit), kind="stable")
+        of_all = family.squared_residuals(remaining.data, models)
+        order = np.argsort(np.minimum(of_all, unit * unit) @ drawing, kind="stable")
         best = models[order[: parameters.n_refits // 2]]
         refined, noise = refine(family, best, remaining, np.full(len(best), unit), parameters)
         compared.append(refined)
         squared = family.squared_residuals(remaining.data, refined)
         if least is None:
-            least = least_noise(refined, models, remaining.data, labels[rows], len(surfaces), family)
+            least = least_noise(squared, of_all, labels[rows], len(surfaces), family)
         holds = held_by_motions(squared, labels[rows], least, unit, parameters) & free
         likelihoods = log_likelihoods(squared, matches.weights[rows], unit, family.codimension)
         order = np.argsort(-likelihoods, kind="stable")
@@ -155,21 +156,20 @@ def plane_candidates(surfaces: Models, free: Mask, problem: Problem, rng: np.ran
     return models[np.isfinite(models).all(axis=1)]
 
 
-def least_noise(
-    refined: Array, models: Array, data: Array, labels: Rows, n_surfaces: int, family: TwoViewFamily
-) -> Array:
+def least_noise(refined: Array, squared: Array, labels: Rows, n_surfaces: int, family: TwoViewFamily) -> Array:
     """Return the least noise scale (k,) that any matrix has on a surface's matches, for the degrees of freedom of a fit.
 
-    Of the models (m, 9) only those can have less noise than all `refined` ones that have more than half of the residuals below theirs.
+    It is estimated from squared residuals (m, n) of `refined` matrices and of all. Of the latter only those can have less noise that
+    have more than half of their residuals below the least noise of the former.
     """
-    least = np.full(n_surfaces, np.inf)
+    least, median = np.full(n_surfaces, np.inf), student(family.codimension, 1.0).median
     for surface in np.unique(labels[labels >= 0]).tolist():
-        of_surface = data[labels == surface]
-        n = len(of_surface)
-        noise = noise_scales(family.squared_residuals(of_surface, refined), family.codimension).min()
-        squared = family.squared_residuals(of_surface, models)
-        below = np.count_nonzero(squared < student(family.codimension, 1.0).median * noise**2, axis=1)
-        lower = noise_scales(squared[below > n // 2], family.codimension)
+        mine = labels == surface
+        of_surface = squared[:, mine]
+        n = of_surface.shape[1]
+        noise = noise_scales(refined[:, mine], family.codimension).min()
+        below = np.count_nonzero(of_surface < median * noise**2, axis=1)
+        lower = noise_scales(of_surface[below > n // 2], family.codimension)
         least[surface] = lower.min(initial=noise) * np.sqrt(n / max(n - family.sample_size, 1))
     return least
 
@@ -409,8 +409,8 @@ def refined_samples(
     samples, _ = draw_samples(matches.data, *drawing)
     tried = np.vstack([given, family.solve(matches.data[samples])[0]])
     tried = tried[np.isfinite(tried).all(axis=1)]
-    order = np.argsort(family.truncated_costs(matches.data, weights, tried, reach), kind="stable")
-    tried = tried[order[: parameters.n_refits]]
+    costs = np.minimum(family.squared_residuals(matches.data, tried), reach * reach) @ weights
+    tried = tried[np.argsort(costs, kind="stable")[: parameters.n_refits]]
     refined, noise = refine(family, tried, matches, np.full(len(tried), reach), parameters)
     return refined, noise, family.squared_residuals(matches.data, refined)
 
@@ -428,51 +428,52 @@ def log_likelihoods(squared: Array, weights: Array, reach: float, codimension: i
     A true match has one of three noise scales, 1/3, 1/9 and 1/27 of `reach`, whose shares EM estimates for each model. A match counts
     by its weight.
     """
-    likelihoods = np.empty(len(squared))
-    given = np.ascontiguousarray(squared), weights, reach / 3.0, codimension
-    _likelihood_kernel(*given, _N_STEPS, _PRIOR, likelihoods)
+    (m, n), given = squared.shape, (np.ascontiguousarray(squared), weights, reach / 3.0, codimension)
+    likelihoods, room = np.empty(m), (np.empty(n, np.int64), np.empty((n, 3)))
+    _likelihood_kernel(*given, _N_STEPS, _PRIOR, *room, likelihoods)
     return likelihoods
 
 
 @jit
 def _likelihood_kernel(
-    squared: Any, weights: Any, widest: float, codimension: int, n_steps: int, prior: float, likelihoods: Any
+    squared: Any,
+    weights: Any,
+    widest: float,
+    codimension: int,
+    n_steps: int,
+    prior: float,
+    near: Any,
+    terms: Any,
+    likelihoods: Any,
 ) -> None:
-    near, terms = np.empty(squared.shape[1], np.int64), np.empty((squared.shape[1], 3))
-    shares, counts = np.empty(3), np.empty(3)
     height = 3.0 if codimension == 1 else 9.0
     for item in range(len(squared)):
-        n_near = 0
+        n_near, x, y, z = ZERO, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0
         for row in range(squared.shape[1]):
             ratio = 0.5 * squared[item, row] / (widest * widest)
             if ratio < 12.0 and weights[row] > 0.0:
-                near[n_near] = row
                 # Each scale is a third of the one before: its exponential is the ninth power.
-                term, factor = np.exp(-ratio), height
-                for scale in range(3):
-                    terms[n_near, scale] = factor * term
-                    cubed = term * term * term
-                    term, factor = cubed * cubed * cubed, factor * height
+                wide = np.exp(-ratio)
+                middle = wide * wide * wide
+                middle = middle * middle * middle
+                narrow = middle * middle * middle
+                narrow = narrow * narrow * narrow
+                near[n_near], terms[n_near, 0] = row, height * wide
+                terms[n_near, 1], terms[n_near, 2] = height * height * middle, height * height * height * narrow
                 n_near += 1
-        for scale in range(3):
-            shares[scale] = 1.0 / 3.0
         for _ in range(n_steps):
-            for scale in range(3):
-                counts[scale] = prior
+            a = b = c = prior
             for at in range(n_near):
-                total = 1.0
-                for scale in range(3):
-                    total += shares[scale] * terms[at, scale]
-                for scale in range(3):
-                    counts[scale] += weights[near[at]] * shares[scale] * terms[at, scale] / total
-            total = counts[0] + counts[1] + counts[2]
-            for scale in range(3):
-                shares[scale] = counts[scale] / total
+                wide, middle, narrow, weight = terms[at, 0], terms[at, 1], terms[at, 2], weights[near[at]]
+                total = 1.0 + x * wide + y * middle + z * narrow
+                a += weight * x * wide / total
+                b += weight * y * middle / total
+                c += weight * z * narrow / total
+            total = a + b + c
+            x, y, z = a / total, b / total, c / total
         likelihood = 0.0
         for at in range(n_near):
-            total = 1.0
-            for scale in range(3):
-                total += shares[scale] * terms[at, scale]
+            total = 1.0 + x * terms[at, 0] + y * terms[at, 1] + z * terms[at, 2]
             likelihood += weights[near[at]] * np.log(total)
         likelihoods[item] = likelihood
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv._kernels import jit
+from ruzhash_cv._kernels import ZERO, jit
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.models.base import TwoViewFamily
@@ -44,7 +44,7 @@ def embed(
     m, n, sigma = len(squared), len(weights), parameters.widest_scale * unit
     written = into or (np.empty((m, n), np.float32), np.empty(m), np.empty(m))
     kernel = (parameters.preference_cut * sigma) ** 2, 0.5 / (sigma * sigma), parameters.n_scales
-    _embed_kernel(squared, kernel, groups, samples, weights, written)
+    _embed_kernel(squared, kernel, groups, samples, weights, np.empty(n, np.uint64), np.empty((2, n)), written)
     return written
 
 
@@ -119,7 +119,9 @@ def as_rows(agreement: NDArray[np.float32], largest: float, saturation: float) -
 
 
 @jit
-def _embed_kernel(squared: Any, kernel: Any, groups: Any, sample_groups: Any, weights: Any, written: Any) -> None:
+def _embed_kernel(
+    squared: Any, kernel: Any, groups: Any, sample_groups: Any, weights: Any, near: Any, room: Any, written: Any
+) -> None:
     """Write preferences, their sums, and the counts of decoys.
 
     Each noise scale is a third of the one before. `kernel`: a limit of squared residuals, 1 / (2 s^2) of the widest scale s, and how
@@ -128,7 +130,7 @@ def _embed_kernel(squared: Any, kernel: Any, groups: Any, sample_groups: Any, we
     """
     (limit, falloff, n_scales), (preferences, sums, n_decoys) = kernel, written
     n = np.uint64(len(weights))  # unsigned: a signed index costs a test for negative ones
-    near, values, terms = np.empty(n, np.uint64), np.empty(n), np.empty(n)
+    values, terms = room[0], room[1]
     for item in range(len(squared)):
         n_near, beyond, total = np.uint64(0), np.uint64(0), 0.0
         for row in range(n):
@@ -150,22 +152,22 @@ def _embed_kernel(squared: Any, kernel: Any, groups: Any, sample_groups: Any, we
                 terms[at] = cubed * cubed * cubed
                 values[at] += terms[at]
         for at in range(n_near):
-            row, made_it = near[at], False
+            row, n_made = near[at], ZERO
             for member in range(sample_groups.shape[1]):
-                made_it |= groups[row] == sample_groups[item, member]
-            if not made_it:
+                n_made += groups[row] == sample_groups[item, member]
+            if n_made == 0:
                 preferences[item, row] = values[at] / n_scales
                 total += weights[row] * preferences[item, row]
         sums[item], n_decoys[item] = total, beyond
 
 
 @jit
-def _cover_kernel(preferences: Any, weights: Any, left: Any, bounds: Any, computed: Any, heap: Any, chosen: Any) -> int:
+def _cover_kernel(preferences: Any, weights: Any, left: Any, bounds: Any, computed: Any, heap: Any, chosen: Any) -> Any:
     """A model's sum only ever falls: what was last known of it bounds it, and only the largest bounds are summed again.
 
     The queue is the bounds, after how many choices each was computed, and a heap of models by these.
     """
-    n_chosen = 0
+    n_chosen = ZERO
     while n_chosen < len(chosen) and bounds[heap[0]] > 0.0:
         best = heap[0]
         if computed[best] == n_chosen:
@@ -184,7 +186,7 @@ def _cover_kernel(preferences: Any, weights: Any, left: Any, bounds: Any, comput
             for row in range(len(left) // 4 * 4, len(left)):
                 a += left[row] * preferences[best, row]
             bounds[best], computed[best] = ((a + b) + (c + d)) * weights[best], n_chosen
-        at, child = 0, 1
+        at, child = ZERO, ZERO + 1
         while child < len(heap):
             one = heap[child]
             if child + 1 < len(heap):

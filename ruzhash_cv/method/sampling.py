@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, POINT2, RAYS2, Array, Rows
-from ruzhash_cv._kernels import below, draw_key, jit, mix, uniform
+from ruzhash_cv._kernels import ZERO, draw_key, jit, mix, uniform
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.models.base import Families, TwoViewFamily
@@ -155,21 +155,21 @@ def _draw_kernel(
     points: Any,
     samples: Any,
     verdicts: Any,
-) -> int:
+) -> Any:
     """Write samples, as many from each size of neighbourhood, count verdicts, and return how many samples there are.
 
     Each seed is used with all sizes, and the next one where a draw fails. `starts` say where to look for a share of the cumulative
     weight, `nearest` (n_seeds, k + 1) are the nearest rows of seeds, each beginning with itself, `sizes` alternate.
     """
-    size, n_drawn = samples.shape[1], 0
+    size, n_drawn = samples.shape[1], ZERO
     for slot in range(len(samples)):
         stream = mix(key, np.uint64(slot))
         counter = np.uint64(0)
         k = sizes[slot % len(sizes)]
-        n_good, n_failed, least = 0, 0, np.inf
+        n_good, n_failed, least = ZERO, ZERO, np.inf
         while n_good < n_candidates and n_failed < _MOST_DEGENERATE:
             near = nearest[(slot // len(sizes) + n_failed) % len(nearest)]
-            filled, largest = 0, 0.0
+            filled, largest = ZERO, 0.0
             if k > 0:
                 taken[0], filled = near[0], 1
                 for item in range(1, k + 1):
@@ -180,12 +180,12 @@ def _draw_kernel(
                     break
                 accept = True
                 if k > 0:
-                    row = near[1 + below(stream, counter, k)]
+                    row = near[1 + np.int64(uniform(stream, counter) * k)]
                     # Of the largest weight any is accepted, whatever is drawn.
                     accept = weights[row] == largest or uniform(stream, counter + _ONE) * largest < weights[row]
                 else:
-                    wanted = uniform(stream, counter) * cumulative[-1]
-                    row = starts[below(stream, counter, len(starts))]
+                    drawn = uniform(stream, counter)
+                    wanted, row = drawn * cumulative[-1], starts[np.int64(drawn * len(starts))]
                     while row > 0 and cumulative[row - 1] > wanted:
                         row -= 1
                     while row < len(cumulative) - 1 and cumulative[row] <= wanted:
@@ -247,7 +247,7 @@ def _deviation_of(points: Any, affine: bool, min_spread: float, height: float) -
                 return -1.0 - _COLLINEAR
     if not affine:
         return 1.0
-    n, n_turned, smallest, largest = 0, 0, np.inf, 0.0
+    n, n_turned, smallest, largest = ZERO, ZERO, np.inf, 0.0
     for a in range(size):
         for b in range(a):
             for c in range(b):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.models.weighting import Law, reweighted, truncated_costs
+from ruzhash_cv.models.weighting import Law, reweighted
 
 FamilyIds = NDArray[np.uint8]
 
@@ -81,10 +81,6 @@ class TwoViewFamily(ModelFamily, Protocol):
         """
         return reweighted(self, data, weights, models, limits, law, n_rounds, excluded)
 
-    def truncated_costs(self, data: Array, weights: Array, models: Array, limit: float) -> Array:
-        """Return weighted sums (m,) of squared residuals over correspondences, truncated at `limit`; weights (n,)."""
-        return truncated_costs(self, data, weights, models, limit)
-
     @abstractmethod
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return models (m, 9) of pixels; `into1`, `into2` (3, 3) map homogeneous pixels to the models' coordinates."""
@@ -145,10 +141,6 @@ class CheckedFamily:
     ) -> tuple[Array, Array]:
         """Return models (m, 9) after rounds of reweighted least squares, and noise scales (m,)."""
         return reweighted(self, data, weights, models, limits, law, n_rounds, excluded)
-
-    def truncated_costs(self, data: Array, weights: Array, models: Array, limit: float) -> Array:
-        """Return sums (m,) of weighted squared residuals, these at most those at the limit."""
-        return truncated_costs(self, data, weights, models, limit)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return finite models (m, 9) of pixels."""

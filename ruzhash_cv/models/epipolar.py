@@ -22,7 +22,7 @@ from ruzhash_cv.models.linear import (
     quadratic_forms,
     unit_norm,
 )
-from ruzhash_cv.models.rounds import fits, reweighted_in_pixels, truncated_costs_in_pixels
+from ruzhash_cv.models.rounds import fits, reweighted_in_pixels
 from ruzhash_cv.models.sampson import (
     DISTANCES,
     EQUATIONS,
@@ -30,7 +30,7 @@ from ruzhash_cv.models.sampson import (
     write_rank_two,
     write_squared_distances,
 )
-from ruzhash_cv.models.weighting import Law, reweighted, truncated_costs
+from ruzhash_cv.models.weighting import Law, reweighted
 
 #: Matches off a plane that fix the epipole, and with it the matrix of a motion: these fit it whatever they are.
 PARALLAX_SIZE = 2
@@ -120,11 +120,6 @@ class FundamentalMatrices:
         given = data, weights, models, limits, law, n_rounds, excluded
         kind = STEP if law.width else DISTANCES
         return reweighted(self, *given) if has_rays(data) else reweighted_in_pixels(kind, *given)
-
-    def truncated_costs(self, data: Array, weights: Array, models: Array, limit: float) -> Array:
-        """See `TwoViewFamily`."""
-        given = data, weights, models, limit
-        return truncated_costs(self, *given) if has_rays(data) else truncated_costs_in_pixels(STEP, *given)
 
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
         """Return matrices [e]_x H (n, 9) of a plane's homography H (9,), each from two random off-plane correspondences (k, d).

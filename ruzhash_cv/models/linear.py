@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, RAYS1, RAYS2, Array
-from ruzhash_cv._kernels import jit
+from ruzhash_cv._kernels import ZERO, jit
 
 _N_COORDINATES: int = COORDINATES.stop
 #: Where products of two of (x, y, z) stand among (x x, x y, y y, x z, y z, z z).
 _PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
 _OUTER, _INNER = np.kron(_PRODUCT, np.ones((3, 3), np.int64)), np.tile(_PRODUCT, (3, 3))
 _SQUARES = _PRODUCT.diagonal()
-#: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do. As plain numbers they would
-#: compile for themselves first.
-MOST_ITERATIONS, NO_ITERATIONS = np.int64(40), np.int64(0)
+#: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do.
+MOST_ITERATIONS, NO_ITERATIONS = ZERO + 40, ZERO
+#: Rows of the first coordinates of both images.
+FIRST, SECOND = ZERO, ZERO + 2
 
 
 def has_rays(data: Array) -> bool:
@@ -154,20 +155,20 @@ def solve(gram: Any, model: Any, vector: Any, factor: Any, n_iterations: Any) ->
 
 
 @jit
-def write_similarities(points: Any, rows: Any, weights: Any, n: int, similarities: Any) -> None:
-    """Write s, t, u (2, 3) of the similarities (s x + t, s y + u) that normalise n weighted pixels (Hartley and Zisserman, 4.4.4).
+def similarity(points: Any, image: int, rows: Any, weights: Any, n: int) -> Any:
+    """Return s, t, u of the similarity (s x + t, s y + u) that normalises n weighted pixels (Hartley and Zisserman, 4.4.4).
 
-    They bring the centroid to 0, and the root mean square distance from it to sqrt(2).
+    It brings the centroid to 0, and the root mean square distance from it to sqrt(2). Rows of `points` from `image` on are x and y.
     """
-    for image in range(2):
-        total = sum_x = sum_y = sum_squares = 0.0
-        for at in range(n):
-            weight, x, y = weights[at], points[2 * image, rows[at]], points[2 * image + 1, rows[at]]
-            total += weight
-            sum_x += weight * x
-            sum_y += weight * y
-            sum_squares += weight * (x * x + y * y)
-        x, y = sum_x / total, sum_y / total
-        spread = sum_squares / total - x * x - y * y
-        s = np.sqrt(2.0 / (spread if spread > 1e-300 else 1e-300))
-        similarities[image, 0], similarities[image, 1], similarities[image, 2] = s, -s * x, -s * y
+    total = sum_x = sum_y = sum_squares = 0.0
+    for at in range(n):
+        row, weight = rows[at], weights[at]
+        x, y = points[image, row], points[image + 1, row]
+        total += weight
+        sum_x += weight * x
+        sum_y += weight * y
+        sum_squares += weight * (x * x + y * y)
+    mean_x, mean_y = sum_x / total, sum_y / total
+    spread = sum_squares / total - mean_x * mean_x - mean_y * mean_y
+    s = np.sqrt(2.0 / (spread if spread > 1e-300 else 1e-300))
+    return s, -s * mean_x, -s * mean_y

@@ -19,9 +19,9 @@ from ruzhash_cv.models.linear import (
     quadratic_forms,
     unit_norm,
 )
-from ruzhash_cv.models.rounds import TRANSFORM, fits, reweighted_in_pixels, truncated_costs_in_pixels
+from ruzhash_cv.models.rounds import TRANSFORM, fits, reweighted_in_pixels
 from ruzhash_cv.models.transfer import write_squared_errors
-from ruzhash_cv.models.weighting import Law, reweighted, truncated_costs
+from ruzhash_cv.models.weighting import Law, reweighted
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
 _SINGULAR = 1e-9
@@ -96,11 +96,6 @@ class Homographies:
         """See `TwoViewFamily`."""
         given = data, weights, models, limits, law, n_rounds, excluded
         return reweighted(self, *given) if has_rays(data) else reweighted_in_pixels(TRANSFORM, *given)
-
-    def truncated_costs(self, data: Array, weights: Array, models: Array, limit: float) -> Array:
-        """See `TwoViewFamily`."""
-        given = data, weights, models, limit
-        return truncated_costs(self, *given) if has_rays(data) else truncated_costs_in_pixels(TRANSFORM, *given)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return homographies (m, 9) of undistorted pixels from homographies of the coordinates that `into1`, `into2` map to."""

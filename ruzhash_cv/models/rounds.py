@@ -30,34 +30,9 @@ def reweighted_in_pixels(
     fitted, noise = np.array(models, order="C"), np.zeros(m)
     given = np.ascontiguousarray(data.T), np.array(weights, ndmin=2, order="C", copy=None), excluded, limits
     least = 5.0 if kind == TRANSFORM else 8.0  # a sample and one more
-    space = np.empty(n, np.int64), np.empty((3, n)), np.empty((28, 9))
+    space = np.empty(n, np.int64), np.empty((3, n)), np.empty((4, 10, 9))
     _fit_kernel(kind, *given, law.width, law.median, n_rounds, least, *space, fitted, noise)
     return fitted, noise
-
-
-def truncated_costs_in_pixels(kind: int, data: Array, weights: Array, models: Array, limit: float) -> Array:
-    """Return what `TwoViewFamily.truncated_costs` does, without residuals (m, n): large arrays cost more to get than to fill."""
-    costs = np.empty(models.shape[0])
-    points, models = np.ascontiguousarray(data.T), np.ascontiguousarray(models)
-    _cost_kernel(kind, points, weights, models, limit * limit, np.empty((1, data.shape[0])), costs)
-    return costs
-
-
-@jit
-def _cost_kernel(kind: int, points: Any, weights: Any, models: Any, bound: float, squared: Any, costs: Any) -> None:
-    for item in range(len(models)):
-        if kind == TRANSFORM:
-            write_squared_errors(points, models[item : item + 1], squared)
-        else:
-            write_squared_distances(points, models[item : item + 1], squared)
-        # Two sums, neither of which waits for the other.
-        even = odd = 0.0
-        for row in range(0, len(weights) - 1, 2):
-            even += weights[row] * (squared[0, row] if squared[0, row] < bound else bound)
-            odd += weights[row + 1] * (squared[0, row + 1] if squared[0, row + 1] < bound else bound)
-        if len(weights) % 2 == 1:
-            even += weights[-1] * (squared[0, -1] if squared[0, -1] < bound else bound)
-        costs[item] = even + odd
 
 
 @jit
@@ -78,7 +53,7 @@ def _fit_kernel(
     noise: Any,
 ) -> None:
     """Overwrite models with fits by a law's weights, round by round; if a fit by residuals fails, it stays. Write noise scales."""
-    squared, weights, work, fitted = space[:1], space[1], space[2], room[27]
+    squared, weights, work, fitted = space[:1], space[1], space[2], room[3, 3]
     for item in range(len(models)):
         model, of_model = models[item], given[item if len(given) > 1 else 0]
         for fit in range(n_rounds + 1):

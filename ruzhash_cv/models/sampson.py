@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ruzhash_cv._kernels import jit
-from ruzhash_cv.models.linear import MOST_ITERATIONS, NO_ITERATIONS, solve, write_similarities
+from ruzhash_cv._kernels import ZERO, jit
+from ruzhash_cv.models.linear import FIRST, MOST_ITERATIONS, NO_ITERATIONS, SECOND, similarity, solve
 
 #: What a fit is: of the equations x2' F x1 = 0, of these divided by the gradients of a model, or a step of Gauss and Newton from it.
 EQUATIONS, DISTANCES, STEP = 1, 2, 3
@@ -36,19 +36,19 @@ def write_matrix(kind: int, points: Any, rows: Any, weights: Any, n: int, model:
     Fits by equations do not end at least distances, as gradients change with the model too (Chojnacki et al., "On the fitting of
     surfaces to data with covariances", PAMI 2000). Steps of Gauss and Newton do.
     """
-    gram, factor, similarities, work = room[:9], room[9:19], room[19:21], room[21:23]
-    started, slope, gradient = room[23], room[24], room[25]
+    gram, factor, work = room[0], room[1], room[2]
+    started, slope, gradient = room[3, 0], room[3, 1], room[3, 2]
     if kind == DISTANCES:
         a, b, c, d, e, f, g, h, _ = model
         for at in range(n):
-            x1, y1, x2, y2 = points[0, rows[at]], points[1, rows[at]], points[2, rows[at]], points[3, rows[at]]
+            row = rows[at]
+            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
             p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
             r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
             weight = weights[at] / (p * p + q * q + r * r + s * s)
             weights[at] = weight if abs(weight) < np.inf else 0.0
-    write_similarities(points, rows, weights, n, similarities)
-    s1, t1, u1 = similarities[0, 0], similarities[0, 1], similarities[0, 2]
-    s2, t2, u2 = similarities[1, 0], similarities[1, 1], similarities[1, 2]
+    s1, t1, u1 = similarity(points, FIRST, rows, weights, n)
+    s2, t2, u2 = similarity(points, SECOND, rows, weights, n)
     for j in range(9):
         started[j], slope[j] = model[j], 0.0
         for k in range(9):
@@ -57,9 +57,9 @@ def write_matrix(kind: int, points: Any, rows: Any, weights: Any, n: int, model:
     a, b, c, d, e, f, g, h, i = started
     square1, square2 = s1 * s1, s2 * s2
     for at in range(n):
-        weight, share1, share2, error, p, q, r, s = weights[at], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        x1, y1 = s1 * points[0, rows[at]] + t1, s1 * points[1, rows[at]] + u1
-        x2, y2 = s2 * points[2, rows[at]] + t2, s2 * points[3, rows[at]] + u2
+        row, weight, share1, share2, error, p, q, r, s = rows[at], weights[at], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        x1, y1 = s1 * points[0, row] + t1, s1 * points[1, row] + u1
+        x2, y2 = s2 * points[2, row] + t2, s2 * points[3, row] + u2
         if kind == STEP:
             p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
             r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
@@ -86,9 +86,7 @@ def write_matrix(kind: int, points: Any, rows: Any, weights: Any, n: int, model:
         for k in range(9):
             fitted[k] /= np.sqrt(norm)
     else:
-        for k in range(9):
-            gradient[k] = 0.0
-        solve(gram, gradient, fitted, factor, MOST_ITERATIONS)
+        solve(gram, slope, fitted, factor, MOST_ITERATIONS)  # all errors are 0, and so is the slope
     write_rank_two(fitted, gram, factor, work)
     _carry(fitted, s1, t1, u1, s2, t2, u2)
 
@@ -136,9 +134,9 @@ def write_rank_two(model: Any, gram: Any, factor: Any, work: Any) -> None:
             share = 0.0
         for k in range(9):
             model[k] -= share * step[k]
-    best, square = 0, 0.0
+    best, square = ZERO, 0.0
     for k in range(0, 9, 3):
-        length = cofactors[k] ** 2 + cofactors[k + 1] ** 2 + cofactors[k + 2] ** 2
+        length = cofactors[k] * cofactors[k] + cofactors[k + 1] * cofactors[k + 1] + cofactors[k + 2] * cofactors[k + 2]
         if length > square:
             best, square = k, length
     if square > 0.0:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ruzhash_cv._kernels import jit
-from ruzhash_cv.models.linear import MOST_ITERATIONS, solve, write_similarities
+from ruzhash_cv.models.linear import FIRST, MOST_ITERATIONS, SECOND, similarity, solve
 
 
 @jit
@@ -39,14 +39,14 @@ def write_transform(points: Any, rows: Any, weights: Any, n: int, model: Any, ro
 
     The equations (x2 h3 - h1) x1 = 0 and (y2 h3 - h2) x1 = 0 have sums of products x1 x1' times 1, x2, y2 and x2^2 + y2^2.
     """
-    gram, factor, sums, products, similarities = room[:9], room[9:19], room[19:23], room[23], room[24:26]
+    gram, factor, sums, products = room[0], room[1], room[2], room[3, 0]
     for at in range(n):
-        depth = model[6] * points[0, rows[at]] + model[7] * points[1, rows[at]] + model[8]
+        row = rows[at]
+        depth = model[6] * points[0, row] + model[7] * points[1, row] + model[8]
         weight = weights[at] / (depth * depth)
         weights[at] = weight if abs(weight) < np.inf else 0.0
-    write_similarities(points, rows, weights, n, similarities)
-    s1, t1, u1 = similarities[0, 0], similarities[0, 1], similarities[0, 2]
-    s2, t2, u2 = similarities[1, 0], similarities[1, 1], similarities[1, 2]
+    s1, t1, u1 = similarity(points, FIRST, rows, weights, n)
+    s2, t2, u2 = similarity(points, SECOND, rows, weights, n)
     for i in range(4):
         for j in range(6):
             sums[i, j] = 0.0

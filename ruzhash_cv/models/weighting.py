@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv._kernels import jit
+from ruzhash_cv._kernels import ZERO, jit
 
 #: Noise that is less, in units or tolerances, is the rounding of exact matches.
 EXACT = 1e-6
@@ -72,11 +72,6 @@ def reweighted(
     return fitted, noise if law.width == 0.0 else noise_scales(residuals(fitted), family.codimension)
 
 
-def truncated_costs(family: Any, data: Array, weights: Array, models: Array, limit: float) -> Array:
-    """Return sums (m,) of weighted squared residuals, these at most those at the limit, as `TwoViewFamily.truncated_costs` does."""
-    return np.asarray(np.fmin(family.squared_residuals(data, models), limit * limit) @ weights)
-
-
 def noise_scales(squared: Array, codimension: int) -> Array:
     """Return noise scales (m,) by the upper medians of those squared residuals (m, n) that are finite, 0 where none is."""
     medians, work = np.zeros(len(squared)), np.empty(squared.shape[1])
@@ -87,7 +82,7 @@ def noise_scales(squared: Array, codimension: int) -> Array:
 @jit
 def _write_medians(squared: Any, work: Any, medians: Any) -> None:
     for item in range(len(squared)):
-        n: Any = np.int64(0)
+        n = ZERO
         for row in range(squared.shape[1]):
             work[n] = squared[item, row]
             n += squared[item, row] < np.inf
@@ -104,8 +99,7 @@ def weigh(
     `given` are weights of matches. Of the law `AS_GIVEN` they are the weights, and a fit needs no support. Of others the rows are those
     within the limit, and beyond any limit are infinite residuals. The noise scale is estimated by the upper median.
     """
-    n: Any = np.int64(0)  # as a plain number it would compile `nth_smallest` for itself first
-    bound, support, noise = limit * limit, 0.0, 0.0
+    n, bound, support, noise = ZERO, limit * limit, 0.0, 0.0
     if width < 0.0:
         for row in range(len(given)):
             rows[n], weights[n] = row, given[row]
@@ -137,7 +131,7 @@ def weigh(
 @jit
 def nth_smallest(values: Any, n: Any, nth: Any) -> float:
     """Return the number of that rank among the first n, which are reordered (Hoare, "Algorithm 65: find", CACM 1961)."""
-    low, high = 0, n - 1
+    low, high = ZERO, n - 1
     while low < high:
         pivot = values[(low + high) // 2]
         i, j = low, high

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv._kernels import below, jit, mix
+from ruzhash_cv._kernels import ZERO, jit, mix, uniform
 from ruzhash_cv._validation import as_preferences, as_reals, check_choice
 from ruzhash_cv.forests.isolation import (
     BEGIN,
     BRANCH,
     DEPTH,
     END,
+    OF_ROOT,
+    OF_ROWS,
     ORDER,
     Growth,
     PreferenceForest,
@@ -28,7 +30,6 @@ from ruzhash_cv.forests.isolation import (
     draw_rows,
     empty_trees,
     sort_rows,
-    start_tree,
     workspace,
 )
 
@@ -163,7 +164,7 @@ def _nearest(metric: int, rows: Any, row: int, training: Any, centres: Any, ties
             best, chosen, n_equal = likeness, branch, 1
         elif likeness == best:
             n_equal += 1
-            if below(ties, np.uint64(n_equal), n_equal) == 0:
+            if uniform(ties, np.uint64(n_equal)) * n_equal < 1.0:
                 chosen = branch
     return chosen
 
@@ -175,9 +176,12 @@ def _grow_kernel(rows: Any, metric: int, tree_keys: Any, growth: Any, space: Any
     n_branches = growth.n_branches
     for tree in range(len(tree_keys)):
         keys, lengths = trees.keys[tree], trees.lengths[tree]
-        start_tree(tree_keys[tree], growth.psi, growth.credit, space, keys, lengths, trees.trained[tree])
-        node: Any = np.int64(0)  # as a plain number it would compile for itself first
-        n_nodes: Any = np.int64(1)
+        keys[0] = mix(tree_keys[tree], OF_ROOT)
+        draw_rows(mix(tree_keys[tree], OF_ROWS), space[ORDER, : trees.trained.shape[1]], growth.psi)
+        for at in range(growth.psi):
+            trees.trained[tree, space[ORDER, at]] = True
+        space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, growth.psi, 0
+        node, n_nodes = ZERO, ZERO + 1
         while node < n_nodes:
             own = space[ORDER, space[BEGIN, node] : space[END, node]]
             if space[DEPTH, node] < growth.limit and len(own) >= n_branches:

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from ruzhash_cv.forests.ruzhash import BLOCK, SINK, draw_node, smallest_rank
+from ruzhash_cv.forests.ruzhash import BLOCK, SINK, write_branches
 from ruzhash_cv.paper import RuzHashForest, jaccard_distance, ruzhash, ruzicka_distance
-
-NO_BRANCH = np.uint32(0xFFFFFFFF)
 
 
 def exact_collision(p: np.ndarray, q: np.ndarray) -> float:
@@ -70,44 +68,32 @@ def test_rows_of_zeros_go_to_the_sink_and_rows_of_ones_never() -> None:
     assert (ruzhash(np.zeros((2, 0))) == SINK).all()
 
 
-def test_a_component_at_its_threshold_does_not_pass_and_the_smallest_rank_wins() -> None:
-    thresholds, ranks, nothing = np.array([0.0, 0.5, 0.5], np.float32), np.array([1, 3, 2], np.uint32), np.uint32(9)
-    rows = np.array([[0.0, 0.5, 0.5], [0.0, 0.6, 0.5], [0.0, 0.6, 0.6], [0.1, 1.0, 1.0]], np.float32)
-    assert [smallest_rank(rows, row, thresholds, ranks, nothing) for row in range(4)] == [nothing, 3, 2, 1]
-
-
 # Branches
 
 
-def draw(key: int, m: int, n_branches: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return a node's thresholds and ranks, and the mask of branches."""
-    thresholds, ranks, mask = np.empty(m, np.float32), np.empty(m, np.uint32), 2 ** n_branches.bit_length() - 1
-    draw_node(np.uint64(key), n_branches, mask, thresholds, ranks)
-    return thresholds, ranks, mask
+def branches_of(rows: np.ndarray, key: int, n_branches: int) -> np.ndarray:
+    """Return the branches that rows take at a node; that of the sink is the last."""
+    (n, m), branches = rows.shape, np.empty(len(rows), np.int64)
+    drawn = np.empty(m, np.float32), np.empty(m, np.uint32)
+    write_branches(rows, np.uint64(key), n_branches, np.arange(n), *drawn, branches)
+    return branches
 
 
-@pytest.mark.parametrize("n_branches", [2, 3, 16, 256, 2**20])
-@pytest.mark.parametrize("m", [0, 1, 30])
-def test_branches_equal_their_twin(n_branches: int, m: int) -> None:
-    rng = np.random.default_rng(0)
-    rows = (rng.random((20, m)) * (rng.random((20, m)) < 0.4)).astype(np.float32)
-    for key in rng.integers(0, naive.WORD, 20, dtype=np.uint64):
-        thresholds, ranks, mask = draw(key, m, n_branches)
-        found = [smallest_rank(rows, row, thresholds, ranks, NO_BRANCH) for row in range(20)]
-        branches = [SINK if rank == NO_BRANCH else rank & mask for rank in found]
-        assert branches == [naive.branch_of(row, int(key), n_branches) for row in rows]
+def test_a_component_at_its_threshold_does_not_pass() -> None:
+    for key in range(20):
+        threshold = np.float32((naive.mix(key, 0) >> 40) / 2**24)
+        rows = np.array([[threshold], [np.nextafter(threshold, np.float32(1.0))]])
+        assert (branches_of(rows, key, 3) == 3).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("n_branches", [3, 4])
 def test_branches_do_not_follow_from_ranks_or_thresholds(n_branches: int) -> None:
     """Of the components that win, branches are as even as of all, for rows that many pass in and for rows that few do."""
     for preference in (0.1, 0.8):
-        row, branches = np.full((1, 30), preference, np.float32), []
-        for key in np.random.default_rng(5).integers(0, naive.WORD, 4000, dtype=np.uint64):
-            thresholds, ranks, mask = draw(key, 30, n_branches)
-            rank = smallest_rank(row, 0, thresholds, ranks, NO_BRANCH)
-            branches.append(rank & mask)
-        counts = np.bincount([branch for branch in branches if branch < n_branches], minlength=n_branches)
+        row = np.full((1, 30), preference, np.float32)
+        keys = np.random.default_rng(5).integers(0, naive.WORD, 4000, dtype=np.uint64)
+        branches = np.array([branches_of(row, int(key), n_branches)[0] for key in keys])
+        counts = np.bincount(branches[branches < n_branches], minlength=n_branches)
         share, n = 1 / n_branches, counts.sum()
         assert (np.abs(counts / n - share) < sampling_error(share, n)).all()
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ruzhash_cv._kernels import below
 from ruzhash_cv._kernels import mix as mix_kernel
+from ruzhash_cv._kernels import uniform
 from ruzhash_cv.forests.isolation import depth_limit, draw_rows, expected_depths
 from ruzhash_cv.paper import VoronoiForest, jaccard_distance, ruzicka_distance, tanimoto_distance
 from ruzhash_cv.paper import voronoi as room
@@ -44,7 +44,7 @@ def nearest_twin(distances: np.ndarray, ties: np.uint64) -> int:
     nearest = np.flatnonzero(np.isclose(distances, distances.min(), rtol=0, atol=1e-6))
     chosen = nearest[0]
     for n_equal, branch in enumerate(nearest[1:], start=2):
-        if below(ties, np.uint64(n_equal), n_equal) == 0:
+        if uniform(ties, np.uint64(n_equal)) * n_equal < 1.0:
             chosen = branch
     return int(chosen)
 
