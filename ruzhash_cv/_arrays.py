@@ -34,4 +34,6 @@ def _same(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return bool(np.array_equal(one, other, equal_nan=one.dtype.kind == "f" == other.dtype.kind))
-    return not isinstance(one, np.ndarray) and not isinstance(other, np.ndarray) and bool(one == other)
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return False
+    return bool(one == other or (one != one and other != other))  # NaN, as in arrays

@@ -33,6 +33,8 @@ _N_DISTORTION = {False: (0, 4, 5, 8, 12, 14), True: (0, 4)}
 _STEPS, _EXACT, _LARGEST_ERROR = 20, 1e-10, 1e-4
 #: Radians by which rays are moved for a numeric derivative.
 _DELTA = 1e-5
+#: Least width of an image whose camera is unknown, in distances from the origin: a matrix of less has no exact inverse.
+_LEAST_WIDTH = 2e-6
 #: COLMAP's guess of a focal length, in image widths.
 _GUESSED_FOCAL_LENGTH = 1.2
 #: How many of k1, k2, p1, p2, ... are the last parameters of pycolmap's models that are OpenCV's, with or without _FISHEYE.
@@ -365,8 +367,9 @@ def as_wide_as(points: Array, largest: float) -> Camera:
     """Return a pinhole whose image just holds the points (n, 2) of coordinates below `largest`, of COLMAP's guess of a focal length."""
     given = points[(np.abs(points) < largest).all(axis=1)]
     low, high = (given.min(axis=0), given.max(axis=0)) if len(given) > 0 else (np.zeros(2), np.ones(2))
-    f = _GUESSED_FOCAL_LENGTH * (float((high - low).max()) or 1.0)
-    x, y = 0.5 * (low + high)
+    x, y = np.clip(0.5 * (low + high), -LARGEST_COORDINATE, LARGEST_COORDINATE)
+    least = max(_LEAST_WIDTH * max(abs(x), abs(y)), 1e-12)
+    f = _GUESSED_FOCAL_LENGTH * np.clip(float((high - low).max()) or 1.0, least, LARGEST_COORDINATE)
     return Camera(np.array([[f, 0.0, x], [0.0, f, y], [0.0, 0.0, 1.0]]))
 
 

@@ -17,6 +17,8 @@ Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
 Matches: TypeAlias = Sequence[cv2.DMatch] | Sequence[Sequence[cv2.DMatch]] | ArrayLike
 #: A sequence or an array has one of these at least.
 _OF_ARRAYS = ("ndim", "__len__", "__array__")
+#: Entries of `matches` that are a row of it: two of anything else may be its two columns.
+_ROWS = (tuple, list, cv2.DMatch)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,10 +159,11 @@ def _as_sequence(matches: Any) -> Sequence[Any]:
         raise TypeError(f"`matches` must be a sequence, got {type(matches).__name__}")
     if isinstance(matches, np.ndarray) and matches.dtype == np.object_:  # np.array(knnMatch output, object)
         matches = matches.tolist()
-    if isinstance(matches, tuple) and len(matches) == 2 and all(getattr(column, "ndim", 0) == 1 for column in matches):
+    if isinstance(matches, tuple) and len(matches) == 2 and not any(isinstance(item, _ROWS) for item in matches):
         first, second = (as_array(column, "matches", "(n, 2)") for column in matches)
-        check_same_length(first, second, "the two index arrays of `matches`")
-        return np.stack([first, second], axis=1)  # type: ignore[return-value]
+        if first.ndim == second.ndim == 1:
+            check_same_length(first, second, "the two index arrays of `matches`")
+            return np.stack([first, second], axis=1)  # type: ignore[return-value]
     return as_array(matches, "matches", "(n, 2)") if hasattr(matches, "ndim") else matches  # type: ignore[return-value]
 
 

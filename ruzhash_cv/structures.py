@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+import cv2
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -177,8 +178,8 @@ def check_takes(family: ModelFamily, n_coordinates: int, name: str) -> None:
     try:
         sample = np.zeros((1, family.sample_size, n_coordinates))
         family.squared_residuals(sample[0], family.solve(sample)[0])
-    except (ValueError, IndexError) as error:
-        what = f"{n_coordinates} coordinates, as `{name}` has: {error}"
+    except (TypeError, ValueError, IndexError, cv2.error) as error:
+        what = f"{n_coordinates} coordinates, as `{name}` has: {getattr(error, 'err', error)}"
         raise ValueError(f"`family` ({family.name}) fails on points of {what}") from error
 
 

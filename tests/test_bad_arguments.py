@@ -31,7 +31,7 @@ from ruzhash_cv import (
     select_matches,
 )
 from ruzhash_cv.datasets import fetch_adelaidermf, load_pair
-from ruzhash_cv.models import Homographies, Lines, sampson_distance, transfer_error
+from ruzhash_cv.models import FundamentalMatrices, Homographies, Lines, sampson_distance, transfer_error
 from ruzhash_cv.paper import RuzHashForest, VoronoiForest, ruzhash
 
 T, V, INDEX = TypeError, ValueError, IndexError
@@ -192,6 +192,9 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(find_structures, np.zeros(5), Lines()), V, r"`data` must have shape \(n, d\), got \(5,\)"),
     (partial(find_structures, [["a", "b"]], Lines()), T, "`data` must be an array of real numbers"),
     (partial(find_structures, np.zeros((60, 3)), Lines()), V, r"`family` \(line\) fails on points of 3 coordinates"),
+    (partial(find_structures, np.zeros((9, 2)), Homographies()), V, r"`family` \(homography\) fails on points of 2 coordinates"),
+    (partial(find_structures, np.zeros((9, 5)), Homographies()), V, r"`family` \(homography\) fails on points of 5 coordinates"),
+    (partial(find_structures, np.zeros((9, 2)), FundamentalMatrices()), V, r"\(fundamental\) fails on points of 2 .*sets\Z"),
     (partial(find_structures, np.zeros((0, 1)), Lines()), V, r"`family` \(line\) fails on points of 1 coordinates"),
     (partial(structures, Lines), T, "`family` must be a ModelFamily, such as .*, got the class Lines"),
     (partial(structures, "line"), T, "`family` must be a ModelFamily, .*, got 'line' without `name`"),

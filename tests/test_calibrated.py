@@ -192,6 +192,13 @@ def test_one_known_camera_straightens_its_image(seed: int) -> None:
     assert max(angles(result.camera_pose(*cameras), POSE)) < 2.0
 
 
+@pytest.mark.parametrize(("centre", "width"), [(300.0, 1e-13), (0.0, 1e-300), (9e8, 600.0), (9e8, 0.0), (1e59, 1e57)])
+def test_unknown_camera_of_points_of_any_spread_is_no_error(centre: float, width: float) -> None:
+    points = centre + width * np.random.default_rng(0).uniform(size=(60, 2))
+    filtered = filter_points(points, points, cameras=(None, CAMERA2), pixel=max(1.0, 1e-5 * width))
+    assert filtered.inlier_mask.shape == (60,)
+
+
 @pytest.mark.parametrize("focal", [0.7, 1.0, 1.4])
 def test_a_focal_length_that_is_only_guessed_tells_the_same_matches(focal: float) -> None:
     guessed = [np.diag([focal, focal, 1.0]) @ matrix for matrix in (CAMERA1, CAMERA2)]

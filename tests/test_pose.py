@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from posed_views import (
@@ -22,6 +26,7 @@ from posed_views import (
 
 from ruzhash_cv import filter_points
 from ruzhash_cv.models import sampson_distance
+from ruzhash_cv.pose import CameraPose
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -73,6 +78,12 @@ def test_each_of_two_motions_has_a_pose_of_its_own() -> None:
     assert len(result.motions) >= 2
     for motion, pose in enumerate(poses):
         assert pose_error(result, pose, motion) < 3.0
+
+
+def test_a_pose_without_an_angle_equals_its_copy() -> None:
+    pose = CameraPose(np.eye(3), np.ones(3), False, np.zeros(2, bool), np.full((2, 3), np.nan), float("nan"))
+    assert pickle.loads(pickle.dumps(pose)) == copy.deepcopy(pose) == pose
+    assert pose != replace(pose, median_angle=1.0)
 
 
 def test_without_motions_there_is_no_pose() -> None:

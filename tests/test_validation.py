@@ -98,6 +98,7 @@ FLOATS = {
 }
 WHOLE = {
     "`__array__` alone": bare,
+    "two columns, `__array__` alone": lambda array: tuple(map(bare, array.T)),
     "stand-in tensor": lambda array: Tensor(array, "torch.int64", gradient=False),
     "array of CUDA": CudaArray,
     "masked, nothing masked": np.ma.MaskedArray,

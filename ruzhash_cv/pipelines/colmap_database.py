@@ -19,7 +19,7 @@ from ruzhash_cv._extras import host
 from ruzhash_cv._validation import check_same_length
 from ruzhash_cv.cameras import Camera
 from ruzhash_cv.correspondences import Matches, as_indices
-from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_space, locked, reason_of, silent
+from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_space, check_writable, locked, reason_of, silent
 from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Row
 from ruzhash_cv.pipelines.runs import chosen_matches, strongest_motion
 from ruzhash_cv.result import FilterResult
@@ -103,6 +103,7 @@ def _check(path: Path) -> Checked:
         head = file.read(16)
     if head != b"SQLite format 3\0":
         raise UnusableFile(f"{path} is {'no SQLite file' if head else 'empty'}, so it is no COLMAP database")
+    check_writable(path)  # SQLite begins a transaction in a log beside a read-only file
     address = f"{path.resolve().as_uri()}?mode=rw"
     try:
         with closing(sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)) as connection:

@@ -9,6 +9,7 @@ import inspect
 import itertools
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -122,7 +123,7 @@ def run_pairs(
     filter_points(np.empty((0, 2)), np.empty((0, 2)), **options)
     rng = check_int(rng, "rng", at_least=0)
     batch_size = check_int(batch_size, "batch_size")
-    if n_jobs is not None and n_jobs != -1:
+    if n_jobs is not None and check_int(n_jobs, "n_jobs", at_least=-sys.maxsize) != -1:
         n_jobs = check_int(n_jobs, "n_jobs")
     tasks = (pair if isinstance(pair, Task) else _as_task(pair, rng) for pair in pairs)
     return _answers(functools.partial(_run_batch, os.getpid(), options), tasks, n_jobs, batch_size)
@@ -139,9 +140,11 @@ def _answers(
     joblib = host("joblib", "parallel")
     n_workers = max(1, joblib.effective_n_jobs(n_jobs))
     if n_workers > 1:
-        first = list(itertools.islice(tasks, FEW_PAIRS))
-        tasks = itertools.chain(first, tasks)
-        if len(first) < FEW_PAIRS:  # they are done before workers have started
+        few = min(FEW_PAIRS, BATCHES_AHEAD * n_workers * batch_size)
+        first = list(itertools.islice(tasks, few))
+        is_few, tasks = len(first) < few, itertools.chain(first, tasks)
+        del first  # or they would stay in memory
+        if is_few:  # they are done before workers have started
             n_jobs = n_workers = 1
         else:
             warmup()  # or every worker would compile the same kernels

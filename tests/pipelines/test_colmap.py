@@ -381,6 +381,16 @@ def test_a_database_of_no_use_is_refused_in_one_line(
     assert report.read_text() == ",".join(COLUMNS)
 
 
+def test_a_read_only_database_is_refused_and_nothing_is_made_beside_it(
+    database: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute(database, "PRAGMA journal_mode = WAL")
+    beside = sorted(database.parent.iterdir())
+    monkeypatch.setattr(os, "access", lambda place, mode: place != database)  # root may write to all files
+    assert f"cannot write {database}: permission denied" in refusal(["colmap", database], capfd)
+    assert sorted(database.parent.iterdir()) == beside
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

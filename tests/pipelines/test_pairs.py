@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -110,6 +111,7 @@ def test_a_bad_pair_is_told_and_the_others_go_on(expected: dict[Any, str], backe
         ({"rng": -1}, ValueError, "`rng` must be at least 0, got -1"),
         ({"batch_size": 0}, ValueError, "`batch_size` must be at least 1, got 0"),
         ({"n_jobs": 0}, ValueError, "`n_jobs` must be at least 1, got 0"),
+        ({"n_jobs": -1.0}, TypeError, "`n_jobs` must be an integer, got -1.0"),
     ],
 )
 def test_options_are_checked_before_anything_is_read(
@@ -171,7 +173,10 @@ def test_different_keys_have_different_seeds() -> None:
 
 @pytest.mark.parametrize(("backend", "n_jobs"), [("threading", 3), ("sequential", 1), ("loky", 2)])
 @pytest.mark.parametrize("batch_size", [1, 4])
-def test_the_input_is_never_read_far_ahead_of_the_results_taken(backend: str, n_jobs: int, batch_size: int) -> None:
+def test_the_input_is_never_read_far_ahead_of_the_results_taken(
+    backend: str, n_jobs: int, batch_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FEW_PAIRS", 64)
     n_read = n_taken = most = 0
 
     def counted() -> Iterator[Any]:
@@ -189,6 +194,24 @@ def test_the_input_is_never_read_far_ahead_of_the_results_taken(backend: str, n_
     assert n_taken == n_read == 150
     # One batch more: the one whose results are being taken.
     assert most <= (module.BATCHES_AHEAD * n_jobs + 1) * batch_size
+
+
+def test_the_first_pairs_do_not_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FEW_PAIRS", 64)
+    read = []
+
+    def reading() -> Iterator[Any]:
+        for number in range(150):
+            points = np.ones((1, 2))
+            read.append(weakref.ref(points))
+            yield number, points, points
+
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        running = filter_pairs(reading(), batch_size=1)
+        for _ in range(100):
+            next(running)
+        assert sum(points() is not None for points in read) < 20
+        running.close()  # type: ignore[attr-defined]
 
 
 def test_batches_grow_so_that_the_first_result_comes_early() -> None:
