@@ -74,8 +74,8 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 12_869,
-    "core": 5_285,
+    "package": 12_874,
+    "core": 5_290,
     "tests": 12_964,
     "benchmarks": 7_099,
     "tests of benchmarks": 1_194,

@@ -26,71 +26,76 @@ class Parameters:
     Lengths are multiples of `unit`, which is in pixels. `dataclasses.replace` makes variants; `docs/numbers.md` has the table.
     """
 
-    unit: float = _number(3.0, "pixels; noise scales, radii, duplicates and one-to-one constraints are multiples of it")
-    max_searched: int = _number(1024, "matches that models are searched in; more are scored, and fitted at the end")
+    unit: float = _number(3.0, "pixels; noise scales, radii and the distance of duplicates are multiples of it")
+    max_searched: int = _number(
+        1024, "most matches that the search uses; all matches are scored and enter the last fits"
+    )
 
     plane_samples: int = _number(
-        400, "samples of homographies in the first round; candidates of a motion from planes; half: of its planes"
+        400,
+        "samples of homographies in the first round; candidate matrices of a motion made of planes; twice the candidates of its planes",
     )
-    motion_samples: int = _number(
-        48, "samples of fundamental matrices in their first round, and of every motion looked for"
-    )
+    motion_samples: int = _number(48, "samples of fundamental matrices in their first round, and for each motion")
     last_samples: int = _number(
-        24, "samples of a motion's matches that its last matrix is chosen among, beside those refined before"
+        24, "samples of a motion's matches for its last matrix, beside the matrices refined before"
     )
-    n_refits: int = _number(16, "models of a family refitted in each round, for each proposal")
+    n_refits: int = _number(16, "models of a family that each draw of a round refits")
     neighbourhoods: tuple[int, ...] = _number(
-        (10, 20, 40, 0), "neighbours a sample is drawn from, in turn; 0: all matches"
+        (10, 20, 40, 0), "numbers of neighbours that samples are drawn from, in turn; 0: all matches"
     )
-    max_rounds: int = _number(6, "rounds; each draws as many samples as all before it")
-    n_candidates: int = _number(4, "draws of a homography's sample, of which the most nearly affine is solved")
+    max_rounds: int = _number(6, "most rounds; each draws as many samples as all rounds before it")
+    n_candidates: int = _number(4, "draws for each sample of a homography; the most nearly affine one is solved")
 
-    n_decoys: int = _number(1000, "decoys that models are weighed against, and others that scores are compared with")
+    n_decoys: int = _number(1000, "decoys that weigh models, and other decoys that scores are compared with")
 
     n_scales: int = _number(3, "noise scales of a preference, each a third of the one before")
-    widest_scale: float = _number(3.0, "widest noise scale, in units; decoys are further from what could be true")
+    widest_scale: float = _number(
+        3.0, "widest noise scale, in units, and least distance of a decoy from a true position"
+    )
     preference_cut: float = _number(
-        3.0, "preferences end at so many widest noise scales, a motion's inliers at so many of its noise scales"
+        3.0, "cut of preferences, in widest noise scales, and of a motion's inliers, in its noise scales"
     )
 
-    n_columns: int = _number(32, "models the forest's rows are made of, besides structures")
-    structure_weight: float = _number(4.0, "weight of a structure among them")
-    saturation: float = _number(4.0, "components of the row that agrees most that are above their thresholds")
+    n_columns: int = _number(32, "columns of the forest's rows, besides structures")
+    structure_weight: float = _number(4.0, "weight of a structure's column")
+    saturation: float = _number(4.0, "components above their thresholds in the row that agrees with most models")
     n_trees: int = _number(32, "trees of the forest")
-    subsample_size: int = _number(64, "matches a tree is grown on, psi")
+    subsample_size: int = _number(64, "matches that train a tree, psi")
     branching_factor: int = _number(4, "branches of a node, b")
 
     plane_widest_radius: int = _number(
-        5, "largest radius of a homography (and 1 / smallest): exponent of sqrt 2, in units", "exponent"
+        5, "exponent of sqrt 2 of a homography's largest radius, in units; its negative gives the smallest", "exponent"
     )
     motion_widest_radius: int = _number(
-        2, "largest radius of a fundamental matrix: exponent of sqrt 2, in units", "exponent"
+        2, "exponent of sqrt 2 of a fundamental matrix's largest radius, in units", "exponent"
     )
     background_errors: float = _number(
-        3.0, "standard errors by which decoys within a radius have to exceed the law of the family"
+        3.0, "standard errors by which decoys within a radius must exceed the family's law"
     )
-    density_ratio: float = _number(1.5, "a structure is so many times as dense as its annulus")
-    annulus_steps: int = _number(
-        2, "width of the annulus around a radius, in radii tried; tolerances are in its middle"
-    )
-    min_annulus_weight: float = _number(0.05, "matches counted in an annulus, at least")
+    density_ratio: float = _number(1.5, "least density of a structure, as a multiple of its annulus' density")
+    annulus_steps: int = _number(2, "width of the annulus around a radius, in radii tried; the tolerance is its middle")
+    min_annulus_weight: float = _number(0.05, "least number of matches counted in an annulus")
 
     significant_share: float = _number(
-        0.02, "a match is significant if at most this share of decoys scores as well", "share"
+        0.02, "a match is significant if at most this share of decoys scores as low", "share"
     )
     hopeless_surplus: float = _number(
-        3.0, "significant matches, as a multiple of those by chance, below which a search that found nothing ends"
+        3.0, "a search without structures ends below this multiple of the significant matches expected by chance"
     )
-    settled_share: float = _number(0.2, "share of the matches that are explained when a search may settle", "share")
-    settled_gain: float = _number(0.01, "share by which a round must explain more, or the search has settled", "share")
-    evidence_per_match: float = _number(3.0, "evidence for each match explained, of structures that planes alone find")
+    settled_share: float = _number(0.2, "share of explained matches from which a search may settle", "share")
+    settled_gain: float = _number(0.01, "a search settles if a round explains at most this share more", "share")
+    evidence_per_match: float = _number(
+        3.0, "evidence per explained match that structures of the first round, of planes alone, need"
+    )
 
     interleaved_share: float = _number(
-        0.55, "matches are interleaved with others that are their nearest this often, as a share of chance", "share"
+        0.55,
+        "matches are interleaved with others if these are their nearest neighbours this often, as a share of chance",
+        "share",
     )
     small_share: float = _number(
         0.25,
-        "a repetition with fewer matches than this share of the stronger structures need not compete for keypoints",
+        "a repetition with fewer matches than this share of the stronger structures' need not compete for keypoints",
         "share",
     )
     exact_noise: float = _number(
@@ -98,18 +103,18 @@ class Parameters:
         "noise, in units, below which two matrices fit a surface equally well; least noise of a motion's planes",
     )
     held_ratio: float = _number(
-        1.4, "noise that the matches of a surface may have in a motion, as a multiple of the least"
+        1.4, "most noise of a surface's matches in its motion, as a multiple of the least noise in any"
     )
     one_way_share: float = _number(
         0.75,
-        "matches off a plane that are displaced the same way along the epipolar lines, unless its texture repeats",
+        "least share of off-plane matches that are displaced the same way along epipolar lines, unless a texture repeats",
         "share",
     )
-    motion_cost: float = _number(10.0, "evidence that a motion needs beside that of its plane, for its own numbers")
-    relief_scale: float = _number(3.0, "relief of the surfaces of a motion along its epipolar lines, in units")
+    motion_cost: float = _number(10.0, "evidence, in nats, that a motion needs beyond its strongest plane's")
+    relief_scale: float = _number(3.0, "relief of a motion's surfaces along epipolar lines, in units")
     tolerance_scales: float = _number(6.0, "tolerance of a structure in the result, in noise scales")
     least_noise: float = _number(0.1, "least noise scale of the law of residuals, in units")
-    student_degrees: float = _number(4.0, "degrees of freedom of the law that residuals have in the last fits")
+    student_degrees: float = _number(4.0, "degrees of freedom of the Student distribution in the last fits")
 
     @cached_property
     def scales(self) -> Array:
