@@ -227,7 +227,7 @@ def shows_baseline(placed: Placed, rotation: Array, data: Array, noise: float) -
     squared residuals in noise scales, cut at 2 (4 - d), plus 2 d n + k ln(4 n), for models of dimension d with k numbers.
     """
     moved, still = _FAMILY.squared_residuals(data, placed.essential)[0], squared_turns(data, rotation)
-    n, variance = len(data), noise**2
+    n, variance = max(len(data), 1), noise**2  # a motion may have no matches
     turning = np.minimum(still / variance, 4.0).sum() + 4.0 * n + 3.0 * np.log(4.0 * n)
     moving = np.minimum(moved / variance, 2.0).sum() + 6.0 * n + 5.0 * np.log(4.0 * n)
     return bool(moving < turning)

@@ -80,6 +80,18 @@ def test_each_of_two_motions_has_a_pose_of_its_own() -> None:
         assert pose_error(result, pose, motion) < 3.0
 
 
+def test_the_pose_of_a_motion_without_matches_has_no_baseline() -> None:
+    """An overlay that was dropped stays among the motions."""
+    mark = np.random.default_rng(1).uniform([20.0, 20.0], [120.0, 60.0], (40, 2))
+    pixels = views(on_plane(WALL, 150, np.random.default_rng(0), 0.5, 1.2))
+    result = filter_points(*(np.vstack([each, mark]) for each in pixels), keep_stationary=False)
+    (overlay,) = (index for index, motion in enumerate(result.motions) if motion.stationary)
+    pose = result.camera_pose(CAMERA1, CAMERA1, overlay)
+    assert not pose.has_baseline
+    assert not pose.inliers.any()
+    assert np.isnan(pose.median_angle)
+
+
 def test_a_pose_without_an_angle_equals_its_copy() -> None:
     pose = CameraPose(np.eye(3), np.ones(3), False, np.zeros(2, bool), np.full((2, 3), np.nan), float("nan"))
     assert pickle.loads(pickle.dumps(pose)) == copy.deepcopy(pose) == pose
