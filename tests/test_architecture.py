@@ -74,9 +74,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 12_874,
-    "core": 5_290,
-    "tests": 12_976,
+    "package": 12_876,
+    "core": 5_292,
+    "tests": 12_978,
     "benchmarks": 7_099,
     "tests of benchmarks": 1_194,
 }

@@ -150,8 +150,9 @@ def components_of(
         # One decoy more, so that the share is never 0.
         anywhere = (1.0 + np.count_nonzero(decoys[:, item] <= widest)) / (1.0 + len(decoys)) / volume
         # Matches of a structure as wide as the widest noise scale are not wider.
-        wide = min(3.0 * along, max(along, parameters.widest_scale * unit))
-        of_matches = [(across, along), (3.0 * across if motion >= 0 else wide, wide)]
+        ratios, widest_scale = (1.0, 3.0, parameters.tail_scale), max(along, parameters.widest_scale * unit)
+        wide = [min(ratio * along, widest_scale) for ratio in ratios]
+        of_matches = [(ratio * across if motion >= 0 else w, w) for ratio, w in zip(ratios, wide, strict=True)]
         if motion >= 0:
             of_matches.append((across, parameters.relief_scale * unit))
         of_mismatches = [(crowd, crowd), (3.0 * crowd, 3.0 * crowd)]

@@ -111,6 +111,7 @@ class Parameters:
         "share",
     )
     motion_cost: float = _number(10.0, "evidence, in nats, that a motion needs beyond its strongest plane's")
+    tail_scale: float = _number(6.0, "widest scale of the distances of a structure's matches, in noise scales")
     relief_scale: float = _number(3.0, "relief of a motion's surfaces along epipolar lines, in units")
     tolerance_scales: float = _number(6.0, "tolerance of a structure in the result, in noise scales")
     least_noise: float = _number(0.1, "least noise scale of the law of residuals, in units")

@@ -119,7 +119,7 @@ def test_matches_off_surfaces_are_probable_only_if_their_motion_may_hold_matches
 
 
 def test_a_surface_of_a_motion_has_a_component_of_relief_along_its_epipolar_lines() -> None:
-    """Noise across and along, three times both, and noise across beside relief along; a plane of no motion has two."""
+    """Noise across and along, three and six times both, and noise across beside relief along; a plane of no motion has three."""
     families = families_of("auto")
     models = Models(np.ones((3, 9)), np.array([1, 0, 0], np.uint8))
     scene = replace(models, noise=np.array([0.5, 0.8, 0.8]), owners=np.array([0, 0, 2]))
@@ -128,9 +128,11 @@ def test_a_surface_of_a_motion_has_a_component_of_relief_along_its_epipolar_line
     structures, owners, across, along, _, true = components
     of_plane = true & (structures == 1)
     relief = PARAMETERS.relief_scale * PARAMETERS.unit
-    np.testing.assert_allclose(np.column_stack([across, along])[of_plane], [[0.5, 0.8], [1.5, 2.4], [0.5, relief]])
+    np.testing.assert_allclose(
+        np.column_stack([across, along])[of_plane], [[0.5, 0.8], [1.5, 2.4], [3.0, 4.8], [0.5, relief]]
+    )
     assert (owners[of_plane] == 0).all()
-    assert [int((true & (structures == item)).sum()) for item in range(3)] == [2, 3, 2]
+    assert [int((true & (structures == item)).sum()) for item in range(3)] == [3, 4, 3]
     without = components_of(scene, decoys, np.array([False, True, True]), PARAMETERS.unit, families, PARAMETERS)
     assert not without[5][without[0] == 0].any()
     assert (without[0] == 0).sum() == 2
