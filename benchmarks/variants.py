@@ -179,6 +179,7 @@ RULES: dict[str, Variant] = {
         functions={"owners_of_planes": lambda scene, *_: scene.owners}
     ),
     "motions: no likeliest matrix": Variant(functions={"with_best_matrices": lambda scene, pool, *_: (scene, pool)}),
+    "labels: no tail of distances": Variant(numbers={"tail_scale": 3.0}),
     "labels: by distances from surfaces alone": Variant(functions={"probabilities_of": by_surfaces_alone}),
     "weights: one for each of several duplicates": Variant(
         functions={"match_weights": lambda groups, keypoints: match_weights(np.arange(len(groups)), keypoints)}
