@@ -123,12 +123,13 @@ class RuzHashForest(PreferenceForest):
         return trees
 
     def _lengths(self, rows: NDArray[np.float32], start: int, stop: int, trained: Mask) -> Array:
-        trees: Trees = self._trees
+        # Of a pickle that is mapped into memory the arrays cannot be written; one kernel grows trees and routes rows.
+        trees = Trees(*(np.require(part, requirements="W") for part in self._trees))
         sums, growth = np.zeros(stop - start), tuple(self._growth)
         space = workspace(min(BLOCK, len(sums)), trees.keys.shape[1], self._growth)
         for begin in range(start, stop, BLOCK):
             block = slice(begin, min(begin + BLOCK, stop))
-            of_block, empty = np.ascontiguousarray(trained[:, block]), np.asarray(~rows[block].any(axis=1))
+            of_block, empty = np.array(trained[:, block], order="C"), np.asarray(~rows[block].any(axis=1))
             order = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum())
             into = sums[begin - start :][:BLOCK]
             _forest_kernel(rows[block], _NO_KEYS, *order, growth, *_drawn(rows), space, *trees[:3], of_block, into)
