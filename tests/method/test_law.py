@@ -170,7 +170,7 @@ def test_matches_as_probable_are_kept_together_and_one_more_would_be_too_many(va
     for value in values:
         assert len(set(keep[probabilities == value].tolist())) == 1
         if value > 0.0 and not keep[probabilities == value][0]:
-            assert np.mean(1 - probabilities[probabilities >= value]) > rate
+            assert np.mean(1 - probabilities[probabilities >= value]) > rate - 1e-12  # sums round differently
     if keep.any():
         assert np.mean(1 - probabilities[keep]) <= rate + 1e-12
 
