@@ -17,7 +17,7 @@ from ruzhash_cv.cameras import Camera, Sight, as_seen
 from ruzhash_cv.filtering import Model, families_of, scaled
 from ruzhash_cv.method.estimate import Estimate, estimate
 from ruzhash_cv.method.matches import MatchSet
-from ruzhash_cv.method.motions import likeliest_matrix, refined_samples
+from ruzhash_cv.method.motions import log_likelihoods, refined_samples
 from ruzhash_cv.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
@@ -246,6 +246,10 @@ def _two_cameras(
     return (first, second), method, threshold
 
 
+for _form in (_one_camera, _two_cameras):
+    _form.__qualname__ = "find_essential_matrix"  # Python's errors of arguments name what was called
+
+
 def _essential_arguments(
     args: tuple[Any, ...], kwargs: dict[str, Any], threshold: float | None, pixel: float | None
 ) -> tuple[tuple[Camera, Camera], float, float]:
@@ -314,7 +318,9 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
     given = families[family_id], estimated.parameters, rng, reach
     if not families[family_id].is_plane:
         candidates = np.vstack([scene.matrices[scene.family_ids == family_id], estimated.pool])
-        return likeliest_matrix(candidates, labels, replace(matches, weights=weights), *given)
+        refined, _, squared = refined_samples(candidates, labels, replace(matches, weights=weights), *given)
+        likelihoods = log_likelihoods(squared, weights, reach, families[family_id].codimension)
+        return refined[likelihoods.argmax()] if len(refined) > 0 else None
     # Samples of several planes are none: each has separate ones, and all compete for all matches.
     support = np.bincount(labels, weights, minlength=len(scene))
     strongest = np.argsort(-support, kind="stable")[:_N_PLANES]

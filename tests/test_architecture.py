@@ -74,8 +74,8 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 12_877,
-    "core": 5_293,
+    "package": 12_868,
+    "core": 5_278,
     "tests": 12_978,
     "benchmarks": 7_087,
     "tests of benchmarks": 1_194,

@@ -373,21 +373,6 @@ def owners_of_planes(scene: Models, probabilities: Array, problem: Problem) -> R
     return owners
 
 
-def likeliest_matrix(
-    given: Array,
-    labels: Rows,
-    matches: MatchSet,
-    family: TwoViewFamily,
-    parameters: Parameters,
-    rng: np.random.Generator,
-    reach: float | None = None,
-) -> Array | None:
-    """Return the likeliest matrix (9,) of `refined_samples`, None if there is none."""
-    models, _, squared = refined_samples(given, labels, matches, family, parameters, rng, reach)
-    likelihoods = log_likelihoods(squared, matches.weights, reach or matches.unit, family.codimension)
-    return models[likelihoods.argmax()] if len(models) > 0 else None
-
-
 def refined_samples(
     given: Array,
     labels: Rows,
