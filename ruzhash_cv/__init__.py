@@ -14,8 +14,6 @@ else:
 
     def __getattr__(name: str) -> _typing.Any:
         """Import modules and the public names when they are asked for, so that the command line starts before.
-
-        Ctrl-C waits: where numba's import is interrupted, its modules are of no use afterwards.
         """
         with _interrupts_held():
             if _find_spec(f"{__name__}.{name}"):

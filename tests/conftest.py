@@ -10,11 +10,9 @@ from pathlib import Path
 import matplotlib
 import pytest
 
-from ruzhash_cv import _kernels
 from ruzhash_cv.datasets import ADELAIDERMF_NAMES, AdelaideScene, fetch_adelaidermf
 
 matplotlib.use("Agg")
-_kernels._announced.append(True)  # whichever test compiles the kernels, nothing is printed of it
 
 _BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[1] / ".." / "shared" / "adelaidermf"
 

@@ -12,13 +12,13 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from ruzhash_cv import __version__
-from ruzhash_cv.cli import demo, filter, hosts, warmup
+from ruzhash_cv.cli import demo, filter, hosts
 from ruzhash_cv.cli.common import InputError, Parser, complain
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.pairs import WorkerKilled
 
 #: Each module has `add_parser(commands)`, which sets the function that runs its command as the parser's default `run`.
-COMMANDS = (demo, filter, hosts, warmup)
+COMMANDS = (demo, filter, hosts)
 #: As of programs that end by SIGPIPE.
 PIPE_CLOSED = 141
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ruzhash_cv._arrays import Mask
 from ruzhash_cv.cli.common import RATIO, Commands, InputError, file, say, write_picture
 from ruzhash_cv.cli.filter import match_images
-from ruzhash_cv.cli.warmup import prepare_kernels
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.drawing.canvas import titled
 from ruzhash_cv.filtering import filter_points
@@ -51,7 +50,6 @@ def run(options: argparse.Namespace) -> None:
         raise InputError(f"there is no pair {unknown[0]!r}; the bundled ones are {', '.join(PAIR_NAMES)}")
     with as_unusable(f"cannot make the directory {options.output}"):
         options.output.mkdir(parents=True, exist_ok=True)
-    prepare_kernels()
     say(
         f"SIFT, ratio test {RATIO}; OpenCV's threshold {PIXELS:g} px; a match is true within {PIXELS:g} px of the truth"
     )

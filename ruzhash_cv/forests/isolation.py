@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import jit, mix, uniform, uninterrupted
+from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, Preferences, as_generator, check_int, check_n_jobs
 
 Forest = TypeVar("Forest", bound="PreferenceForest")
@@ -25,11 +25,8 @@ T = TypeVar("T")
 _EULER_GAMMA = 0.5772156649
 #: Components that rows, in all trees, must have together before another thread pays.
 _WORTH_A_THREAD = 2_000_000
-# What the kernels' workspace holds: rows sorted by node, those of a node before they are sorted and their branches, how many rows
-# take each branch, where nodes begin and end in the order, and how deep they are.
-ORDER, BEFORE, BRANCH, COUNT, BEGIN, END, DEPTH = range(7)
-#: Numbers that a tree's key gives the keys of its root, and of the draw of its rows.
-OF_ROOT, OF_ROWS = np.uint64(0), np.uint64(1)
+#: Rows of the kernels' workspace, see `kernels.draw`.
+DEPTH = 6
 
 
 class Growth(NamedTuple):
@@ -210,61 +207,3 @@ def depth_limit(subsample_size: int, n_branches: int) -> int:
     while reached < subsample_size:
         depth, reached = depth + 1, reached * n_branches
     return depth
-
-
-@jit
-def draw_rows(key: Any, rows: Any, psi: int) -> Any:
-    """Write all row numbers, and return the first psi, drawn without replacement (the first steps of a Fisher-Yates shuffle)."""
-    for row in range(len(rows)):
-        rows[row] = row
-    for at in range(psi):
-        other = at + np.int64(uniform(key, np.uint64(at)) * (len(rows) - at))
-        rows[at], rows[other] = rows[other], rows[at]
-    return rows[:psi]
-
-
-@jit
-def sort_rows(space: Any, node: Any, child: Any, n_children: int) -> None:
-    """Sort a node's rows by branch, and write where its children, from `child` on, begin and end."""
-    begin, end = space[BEGIN, node], space[END, node]
-    for branch in range(n_children + 1):
-        space[COUNT, branch] = 0
-    for at in range(begin, end):
-        space[BEFORE, at] = space[ORDER, at]
-        space[COUNT, space[BRANCH, at] + 1] += 1
-    space[COUNT, 0] = begin
-    for branch in range(n_children):
-        space[COUNT, branch + 1] += space[COUNT, branch]
-        space[BEGIN, child + branch], space[END, child + branch] = space[COUNT, branch], space[COUNT, branch + 1]
-    for at in range(begin, end):
-        taken = space[BRANCH, at]
-        space[ORDER, space[COUNT, taken]] = space[BEFORE, at]
-        space[COUNT, taken] += 1
-
-
-@jit
-def add_children(
-    node: Any,
-    child: Any,
-    n_branches: int,
-    n_children: int,
-    limit: int,
-    sink_credit: bool,
-    credit: Any,
-    space: Any,
-    keys: Any,
-    children: Any,
-    lengths: Any,
-) -> None:
-    """Write the children of a node of a tree, from `child` on."""
-    children[node] = child
-    # For rows that trained it a node of b rows has one less, and ends there.
-    ended = space[END, node] - space[BEGIN, node] == n_branches
-    for branch in range(n_children):
-        at, is_sink = child + branch, branch == n_branches
-        held = 0 if is_sink and not sink_credit else space[END, at] - space[BEGIN, at]
-        reached = space[DEPTH, node] + (0 if is_sink else 1)
-        keys[at] = mix(keys[node], np.uint64(branch))
-        space[DEPTH, at] = limit if is_sink else reached
-        lengths[at, 0] = reached + credit[held]
-        lengths[at, 1] = lengths[node, 1] if ended else reached + credit[held - 1 if held > 0 else 0]

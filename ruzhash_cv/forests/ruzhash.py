@@ -18,35 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import ZERO, jit, mix, uninterrupted
+from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, Preferences, as_generator, as_preferences, check_int
-from ruzhash_cv.forests.isolation import (
-    BEGIN,
-    BRANCH,
-    DEPTH,
-    END,
-    OF_ROOT,
-    OF_ROWS,
-    ORDER,
-    Growth,
-    PreferenceForest,
-    Trees,
-    add_children,
-    draw_rows,
-    empty_trees,
-    sort_rows,
-    workspace,
-)
+from ruzhash_cv.kernels.draw import grow_or_route, hash_rows
+from ruzhash_cv.forests.isolation import Growth, PreferenceForest, Trees, empty_trees, workspace
 
-#: Hash of a row that has no component above its threshold.
-SINK = -1
 #: Rows that go down a tree together: enough to pay for drawing its nodes, few enough to stay in the processor's cache.
 BLOCK = 2048
-#: Ranks, of 64 bits for hashes and of 32 for branches, where there is none.
-_NO_HASH, _NO_BRANCH = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint32(0xFFFFFFFF)
 #: What is not given to the kernel while trees grow, or while rows are routed.
 _NO_ROWS, _NO_SUMS, _NO_KEYS = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.uint64)
-_LOW_HALF, _32, _40, _UNIT = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(40), np.float32(2.0**-24)
 
 
 @uninterrupted
@@ -79,7 +59,7 @@ def ruzhash(preferences: Preferences, *, n_hashes: int = 1, rng: RNG = 0) -> Row
     n, m = rows.shape
     keys = as_generator(rng).integers(0, 1 << 64, check_int(n_hashes, "n_hashes"), dtype=np.uint64)
     hashes = np.empty((n, len(keys)), np.int64)
-    _hash_rows(rows, keys, np.empty(m, np.float32), np.empty(m, np.uint64), hashes)
+    hash_rows(rows, keys, np.empty(m, np.float32), np.empty(m, np.uint64), hashes)
     return hashes
 
 
@@ -119,128 +99,23 @@ class RuzHashForest(PreferenceForest):
     def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], growth: Growth) -> Trees:
         trees = empty_trees(len(keys), len(rows), growth)
         space = workspace(len(rows), trees.keys.shape[1], growth)
-        _forest_kernel(rows, keys, _NO_ROWS, 0, tuple(growth), *_drawn(rows), space, *trees, _NO_SUMS)
+        grow_or_route(rows, keys, _NO_ROWS, 0, *growth, *_drawn(rows), space, *trees[:3], trees.trained.view(np.uint8), _NO_SUMS)
         return trees
 
     def _lengths(self, rows: NDArray[np.float32], start: int, stop: int, trained: Mask) -> Array:
         # Of a pickle that is mapped into memory the arrays cannot be written; one kernel grows trees and routes rows.
         trees = Trees(*(np.require(part, requirements="W") for part in self._trees))
-        sums, growth = np.zeros(stop - start), tuple(self._growth)
+        sums = np.zeros(stop - start)
         space = workspace(min(BLOCK, len(sums)), trees.keys.shape[1], self._growth)
         for begin in range(start, stop, BLOCK):
             block = slice(begin, min(begin + BLOCK, stop))
-            of_block, empty = np.array(trained[:, block], order="C"), np.asarray(~rows[block].any(axis=1))
+            of_block, empty = np.array(trained[:, block], np.uint8, order="C"), np.asarray(~rows[block].any(axis=1))
             order = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum())
             into = sums[begin - start :][:BLOCK]
-            _forest_kernel(rows[block], _NO_KEYS, *order, growth, *_drawn(rows), space, *trees[:3], of_block, into)
+            grow_or_route(rows[block], _NO_KEYS, *order, *self._growth, *_drawn(rows), space, *trees[:3], of_block, into)
         return sums / self.n_trees
 
 
 def _drawn(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.uint32]]:
     """Return room for what is drawn in a node: thresholds and ranks of the components of rows."""
     return np.empty(rows.shape[1], np.float32), np.empty(rows.shape[1], np.uint32)
-
-
-@jit
-def smallest_rank(rows: Any, row: Any, thresholds: Any, ranks: Any, nothing: Any) -> Any:
-    """Return the smallest rank among a row's components above their thresholds, or `nothing`.
-
-    The compiler makes vectors of this loop: it has no branch, and the least of integers may be taken in any order.
-    """
-    best: Any = nothing
-    for i in range(len(thresholds)):
-        rank = ranks[i] if rows[row, i] > thresholds[i] else nothing
-        best = rank if rank < best else best
-    return best
-
-
-@jit
-def _hash_rows(rows: Any, keys: Any, thresholds: Any, ranks: Any, hashes: Any) -> None:
-    """Write hashes: 24 bits are a component's threshold, 32 its rank; of equal ranks the lower component wins."""
-    for item in range(len(keys)):
-        for i in range(len(thresholds)):
-            bits = mix(keys[item], np.uint64(i))
-            thresholds[i], ranks[i] = np.float32(bits >> _40) * _UNIT, (bits << _32) | np.uint64(i)
-        for row in range(len(rows)):
-            best = smallest_rank(rows, np.uint64(row), thresholds, ranks, _NO_HASH)
-            hashes[row, item] = SINK if best == _NO_HASH else np.int64(best & _LOW_HALF)
-
-
-@jit
-def write_branches(
-    rows: Any, key: Any, n_branches: int, order: Any, thresholds: Any, ranks: Any, branches: Any
-) -> None:
-    """Write the branches that some rows, `order`, take at a node; that of the sink is the last.
-
-    Of a component's 64 bits 24 are its threshold. A number below 2^32 times b is the branch, drawn evenly, in its high half, and in its
-    low half what remains. In the rank, which this is, the last bits are the branch.
-    """
-    mask = ZERO + 1
-    # No branch has the mask's number, unless it is the sink's.
-    while mask < n_branches:
-        mask = 2 * mask + 1
-    for i in range(len(thresholds)):
-        bits = mix(key, np.uint64(i))
-        product = (bits & _LOW_HALF) * np.uint64(n_branches)
-        thresholds[i] = np.float32(bits >> _40) * _UNIT
-        ranks[i] = np.uint32((product & (_LOW_HALF ^ np.uint64(mask))) | (product >> _32))
-    for at in range(len(order)):
-        branch = np.int64(smallest_rank(rows, np.uint64(order[at]), thresholds, ranks, _NO_BRANCH)) & mask
-        branches[at] = branch if branch < n_branches else n_branches
-
-
-@jit
-def _forest_kernel(
-    rows: Any,
-    tree_keys: Any,
-    in_order: Any,
-    n_occupied: int,
-    growth: Any,
-    thresholds: Any,
-    ranks: Any,
-    space: Any,
-    keys: Any,
-    children: Any,
-    lengths: Any,
-    trained: Any,
-    sums: Any,
-) -> None:
-    """Grow trees breadth first, one for each of `tree_keys`; without any, add up rows' path lengths over the trees.
-
-    Rows are routed `in_order`: those of nothing but zeros come last, after `n_occupied` others. A row that trained a tree does not
-    count itself there.
-    """
-    psi, n_branches, n_children, limit, credit, sink_credit = growth
-    grows = len(tree_keys) > 0
-    for tree in range(len(keys)):
-        if grows:
-            keys[tree, 0] = mix(tree_keys[tree], OF_ROOT)
-            draw_rows(mix(tree_keys[tree], OF_ROWS), space[ORDER, : len(rows)], psi)
-            for at in range(psi):
-                trained[tree, space[ORDER, at]] = True
-        for at in range(len(in_order)):  # as one assignment it would compile for a second
-            space[ORDER, at] = in_order[at]
-        space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, psi if grows else n_occupied, 0
-        node, n_nodes = ZERO, ZERO + 1
-        while node < n_nodes:
-            begin, end = space[BEGIN, node], space[END, node]
-            child = np.int64(children[tree, node])
-            if grows and space[DEPTH, node] < limit and end - begin >= n_branches:
-                child = n_nodes
-            if child >= 0:
-                if begin < end:
-                    taking, taken = space[ORDER, begin:end], space[BRANCH, begin:end]
-                    write_branches(rows, keys[tree, node], n_branches, taking, thresholds, ranks, taken)
-                sort_rows(space, node, child, n_children)
-                n_nodes = child + n_children
-            if grows and child >= 0:
-                tree_of = keys[tree], children[tree], lengths[tree]
-                add_children(node, child, n_branches, n_children, limit, sink_credit, credit, space, *tree_of)
-            if node == 0 and not grows:
-                space[END, n_nodes - 1] = len(rows)  # empty rows are in the first sink without any hash
-            if child < 0 and not grows:
-                for at in range(space[BEGIN, node], space[END, node]):
-                    row = space[ORDER, at]
-                    trained_it = trained.shape[1] > 0 and trained[tree, row]
-                    sums[row] += lengths[tree, node, 1 if trained_it else 0]
-            node += 1

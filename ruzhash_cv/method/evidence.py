@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import ZERO, jit
+from ruzhash_cv.kernels.weigh import index_radii, write_counts, write_evidence
 from ruzhash_cv.method.fits import refit
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
@@ -88,19 +88,8 @@ def radius_indices(squared: Array, unit: float, parameters: Parameters) -> NDArr
     indices = np.empty(squared.shape, np.uint8)
     with np.errstate(over="ignore"):
         ratios = squared / _least_square(unit, parameters)
-    _index_kernel(ratios.view(np.int64), parameters.n_radius_indices - 1, indices)
+    index_radii(ratios.view(np.int64), parameters.n_radius_indices - 1, indices)
     return indices
-
-
-@jit
-def _index_kernel(ratios: Any, last: int, indices: Any) -> None:
-    """Powers of sqrt 2 in a residual are powers of two in its square: the exponent in the bits of a double is the index."""
-    for item in range(len(ratios)):
-        for row in range(ratios.shape[1]):
-            # Infinity and NaN have the largest exponent.
-            index = ((ratios[item, row] >> 52) & 2047) - 1022
-            index = index if index > 0 else 0
-            indices[item, row] = index if index < last else last
 
 
 def evidence(models: Models, counts: Array, total: float, rules: Rules, n_tried: int) -> Array:
@@ -110,31 +99,8 @@ def evidence(models: Models, counts: Array, total: float, rules: Rules, n_tried:
     """
     gains, log_tests = np.empty(models.background.shape), math.log(max(total, 1.0) * max(n_tried, 1))
     rules = rules[0], rules[1] / max(total, 1e-300), *rules[2:]
-    _evidence_kernel(counts, total, (models.background, models.family_ids), rules, log_tests, gains)
+    write_evidence(counts, total, models.background, models.family_ids, *rules, log_tests, gains)
     return gains
-
-
-@jit
-def _evidence_kernel(counts: Any, total: float, models: Any, rules: Any, log_tests: float, gains: Any) -> None:
-    (background, family_ids), (sizes, densities, widest, annulus_steps, min_annulus_weight) = models, rules
-    for item in range(len(counts)):
-        family = family_ids[item]
-        n = total - sizes[family]
-        n = n if n > 1e-9 else 1e-9
-        within, around = -sizes[family], 0.0
-        for step in range(annulus_steps):
-            around += counts[item, step]
-        for step in range(gains.shape[1]):
-            within += counts[item, step]
-            around += counts[item, step + annulus_steps] - counts[item, step]
-            dense = densities[family] * (around if around > min_annulus_weight else min_annulus_weight)
-            alpha = background[item, step] if background[item, step] > dense else dense
-            alpha = alpha if alpha < 1.0 - 1e-9 else 1.0 - 1e-9
-            share = within / n if within / n < 1.0 - 1e-9 else 1.0 - 1e-9
-            gain = 0.0
-            if share > alpha:
-                gain = n * (share * np.log(share / alpha) + (1.0 - share) * np.log((1.0 - share) / (1.0 - alpha)))
-            gains[item, step] = gain - log_tests if step <= widest[family] else -np.inf
 
 
 def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: int) -> Array:
@@ -143,24 +109,8 @@ def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: 
     Correspondences beyond all annuli are not counted: most are, for any model.
     """
     counts = np.zeros((len(indices), n_radius_indices))
-    _count_kernel(indices, weights, np.empty((2, len(weights)), np.int64), counts)
+    write_counts(indices, weights, np.empty((2, len(weights)), np.int64), counts)
     return counts
-
-
-@jit
-def _count_kernel(indices: Any, weights: Any, room: Any, counts: Any) -> None:
-    """Rows that have weight are listed once, and for each model those of them within its annuli, without branches to predict."""
-    n_weighted, last = ZERO, counts.shape[1] - 1
-    for row in range(len(weights)):
-        room[0, n_weighted] = row
-        n_weighted += weights[row] != 0.0
-    for item in range(len(indices)):
-        n_near = ZERO
-        for at in range(n_weighted):
-            room[1, n_near] = room[0, at]
-            n_near += indices[item, room[0, at]] < last
-        for at in range(n_near):
-            counts[item, indices[item, room[1, at]]] += weights[room[1, at]]
 
 
 def evidence_of(models: Models, weights: Array, problem: Problem, n_tried: int, total: float) -> Array:

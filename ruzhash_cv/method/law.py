@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import jit
+from ruzhash_cv.kernels.weigh import write_densities
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.sampling import Problem
@@ -38,8 +38,6 @@ from ruzhash_cv.models.base import Families, Models
 MORE_THAN_HALF = 0.5 + 2.0**-20
 #: A guard: steps of EM, after which shares hardly change, and the pseudo-count of each share, in matches, so that none is 0.
 _N_STEPS, _PRIOR = 20, 0.1
-#: Scales beyond which a density is 0: exp(-40) is less than rounding.
-_NEGLIGIBLE = 9.0
 
 #: Of each component of the mixture: structure, motion, scales across and along, height, and whether it is one of matches.
 Components: TypeAlias = tuple[Rows, Rows, Array, Array, Array, Mask]
@@ -169,7 +167,7 @@ def components_of(
 def densities(distances: Array, components: Components) -> Array:
     """Return the ratios (m, n) of densities to that of mismatches anywhere, from distances (n, k)."""
     ratios = np.empty((len(components[0]), len(distances)))
-    _density_kernel(distances, components, ratios)
+    write_densities(distances, *components[:-1], ratios)
     return ratios
 
 
@@ -208,20 +206,3 @@ def is_overlay(scene: Models, labels: Rows, weights: Array) -> Mask:
     support = np.bincount(labels + 1, weights, minlength=len(scene) + 1)[1:]
     others_moved = (support[~scene.stationary] > 0.0).any()
     return np.asarray(scene.stationary & (others_moved | (2.0 * support < weights.sum())))
-
-
-@jit
-def _density_kernel(distances: Any, components: Any, ratios: Any) -> None:
-    structures, motions, across, along, heights, _ = components
-    for item in range(len(structures)):
-        structure, motion = structures[item], motions[item]
-        for row in range(len(distances)):
-            distance = distances[row, structure]
-            ratio, limit = distance / along[item], _NEGLIGIBLE * _NEGLIGIBLE
-            square = ratio * ratio
-            if motion >= 0:
-                off = distances[row, motion]
-                square = distance * distance - off * off
-                ratio = off / across[item]
-                square = ratio * ratio + (square if square > 0.0 else 0.0) / (along[item] * along[item])
-            ratios[item, row] = heights[item] * np.exp(-0.5 * square) if square < limit else 0.0

@@ -6,14 +6,12 @@ If the cameras are known, rays of the two points follow in each row, see `models
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
-
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, RAYS1, Array, Mask, Rows
-from ruzhash_cv._kernels import jit
 from ruzhash_cv._validation import largest_coordinate
 from ruzhash_cv.cameras import Sight
+from ruzhash_cv.kernels.weigh import follow_leaders
 
 #: Where half of the matches have more than so many near them in one coordinate, neighbours are searched in cells of two.
 _CROWDED = 200
@@ -198,7 +196,7 @@ def duplicate_groups(data: Array, radius: float) -> Rows:
     else:
         rows = np.arange(len(data))
         spans = np.array([[rows + 1, np.searchsorted(first, first + reach, side="right")]])
-    _follow_leaders(data, radius, rows, spans, groups)
+    follow_leaders(data, radius, rows, spans, groups)
     return groups
 
 
@@ -256,23 +254,3 @@ def _medians(points: Array) -> Array:
     lower = ranked[:, :high].max(axis=1) if low < high else ranked[:, high]
     medians: Array = 0.5 * lower + 0.5 * ranked[:, high]
     return medians
-
-
-@jit
-def _follow_leaders(data: Any, radius: float, rows: Any, spans: Any, groups: Any) -> None:
-    """Group rows around leaders; all neighbours of a row are among `rows` in its `spans`, or before it."""
-    n_groups = 0
-    for leader in range(len(groups)):
-        if groups[leader] >= 0:
-            continue
-        groups[leader] = n_groups
-        for span in range(len(spans)):
-            for at in range(spans[span, 0, leader], spans[span, 1, leader]):
-                row = rows[at]
-                if groups[row] < 0:
-                    near = True
-                    for item in range(4):
-                        near = near and abs(data[row, item] - data[leader, item]) <= radius
-                    if near:
-                        groups[row] = n_groups
-        n_groups += 1

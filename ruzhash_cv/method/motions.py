@@ -20,12 +20,12 @@ evidence together, `off_surface`, and do not repeat the texture of a dominant pl
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import ZERO, jit
+from ruzhash_cv.kernels.weigh import write_likelihoods
 from ruzhash_cv.method.competition import interleaved
 from ruzhash_cv.method.evidence import candidates, count_weights, evidence, held_by, rules_of
 from ruzhash_cv.method.fits import noise_scales, refine
@@ -415,52 +415,8 @@ def log_likelihoods(squared: Array, weights: Array, reach: float, codimension: i
     """
     (m, n), given = squared.shape, (np.ascontiguousarray(squared), weights, reach / 3.0, codimension)
     likelihoods, room = np.empty(m), (np.empty(n, np.int64), np.empty((n, 3)))
-    _likelihood_kernel(*given, _N_STEPS, _PRIOR, *room, likelihoods)
+    write_likelihoods(*given, _N_STEPS, _PRIOR, *room, likelihoods)
     return likelihoods
-
-
-@jit
-def _likelihood_kernel(
-    squared: Any,
-    weights: Any,
-    widest: float,
-    codimension: int,
-    n_steps: int,
-    prior: float,
-    near: Any,
-    terms: Any,
-    likelihoods: Any,
-) -> None:
-    height = 3.0 if codimension == 1 else 9.0
-    for item in range(len(squared)):
-        n_near, x, y, z = ZERO, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0
-        for row in range(squared.shape[1]):
-            ratio = 0.5 * squared[item, row] / (widest * widest)
-            if ratio < 12.0 and weights[row] > 0.0:
-                # Each scale is a third of the one before: its exponential is the ninth power.
-                wide = np.exp(-ratio)
-                middle = wide * wide * wide
-                middle = middle * middle * middle
-                narrow = middle * middle * middle
-                narrow = narrow * narrow * narrow
-                near[n_near], terms[n_near, 0] = row, height * wide
-                terms[n_near, 1], terms[n_near, 2] = height * height * middle, height * height * height * narrow
-                n_near += 1
-        for _ in range(n_steps):
-            a = b = c = prior
-            for at in range(n_near):
-                wide, middle, narrow, weight = terms[at, 0], terms[at, 1], terms[at, 2], weights[near[at]]
-                total = 1.0 + x * wide + y * middle + z * narrow
-                a += weight * x * wide / total
-                b += weight * y * middle / total
-                c += weight * z * narrow / total
-            total = a + b + c
-            x, y, z = a / total, b / total, c / total
-        likelihood = 0.0
-        for at in range(n_near):
-            total = 1.0 + x * terms[at, 0] + y * terms[at, 1] + z * terms[at, 2]
-            likelihood += weights[near[at]] * np.log(total)
-        likelihoods[item] = likelihood
 
 
 def fundamental_matrix(matrix: Array, kind: str, matches: MatchSet) -> Array | None:

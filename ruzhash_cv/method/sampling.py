@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, POINT2, RAYS2, Array, Rows
-from ruzhash_cv._kernels import ZERO, draw_key, jit, mix, uniform
+from ruzhash_cv._kernels import draw_key
+from ruzhash_cv.kernels.draw import draw
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.models.base import Families, TwoViewFamily
 
-#: A guard on the time: degenerate draws after which a sample is given up.
-_MOST_DEGENERATE = 20
 #: So many rows are enough to fit a structure and estimate its noise.
 _FEW_ROWS = 256
 #: Why a sample makes no model: two of its points are too close together in an image (or fewer matches nearby have weight than a sample
 #: needs), three are on a line, their orientation differs between the images, or the solver finds no model.
 REJECTIONS = ("repeated", "collinear", "flipped", "unsolved")
-_REPEATED, _COLLINEAR, _FLIPPED, _GOOD = 0, 1, 2, 3
-_ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 class Problem(NamedTuple):
@@ -70,7 +67,7 @@ def draw_samples(
     n_candidates = parameters.n_candidates if family.is_plane else 1
     samples, given = np.empty((n_samples, size), np.int64), (coordinates, shares, cumulative, starts, nearest, sizes)
     rules = float(min_spread), parameters.min_height * min_spread, n_candidates, family.is_plane
-    n_drawn = _draw_kernel(*given, *rules, key, np.empty(size, np.int64), np.empty((size, 4)), samples, verdicts)
+    n_drawn = draw(*given, *rules, key, np.empty(size, np.int64), np.empty((size, 4)), samples, verdicts)
     return rows[samples[:n_drawn]], verdicts[:3]
 
 
@@ -136,137 +133,3 @@ def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:
     neighbours = np.asarray(tree.query(data[rows], k)[1], np.int64).reshape(len(rows), k)
     # Itself stands for a neighbour whose squared distance overflows.
     return np.where(neighbours < len(data), neighbours, rows[:, None])
-
-
-@jit
-def _draw_kernel(
-    data: Any,
-    weights: Any,
-    cumulative: Any,
-    starts: Any,
-    nearest: Any,
-    sizes: Any,
-    min_spread: float,
-    height: float,
-    n_candidates: int,
-    affine: bool,
-    key: Any,
-    taken: Any,
-    points: Any,
-    samples: Any,
-    verdicts: Any,
-) -> Any:
-    """Write samples, as many from each size of neighbourhood, count verdicts, and return how many samples there are.
-
-    Each seed is used with all sizes, and the next one where a draw fails. `starts` say where to look for a share of the cumulative
-    weight, `nearest` (n_seeds, k + 1) are the nearest rows of seeds, each beginning with itself, `sizes` alternate.
-    """
-    size, n_drawn = samples.shape[1], ZERO
-    for slot in range(len(samples)):
-        stream = mix(key, np.uint64(slot))
-        counter = np.uint64(0)
-        k = sizes[slot % len(sizes)]
-        n_good, n_failed, least = ZERO, ZERO, np.inf
-        while n_good < n_candidates and n_failed < _MOST_DEGENERATE:
-            near = nearest[(slot // len(sizes) + n_failed) % len(nearest)]
-            filled, largest = ZERO, 0.0
-            if k > 0:
-                taken[0], filled = near[0], 1
-                for item in range(1, k + 1):
-                    if weights[near[item]] > largest:
-                        largest = weights[near[item]]
-            for _ in range(8 * size):
-                if filled == size:
-                    break
-                accept = True
-                if k > 0:
-                    row = near[1 + np.int64(uniform(stream, counter) * k)]
-                    # Of the largest weight any is accepted, whatever is drawn.
-                    accept = weights[row] == largest or uniform(stream, counter + _ONE) * largest < weights[row]
-                else:
-                    drawn = uniform(stream, counter)
-                    wanted, row = drawn * cumulative[-1], starts[np.int64(drawn * len(starts))]
-                    while row > 0 and cumulative[row - 1] > wanted:
-                        row -= 1
-                    while row < len(cumulative) - 1 and cumulative[row] <= wanted:
-                        row += 1
-                counter += _TWO
-                for earlier in range(filled):
-                    accept = accept and taken[earlier] != row
-                if accept:
-                    taken[filled] = row
-                    filled += 1
-            deviation = -1.0 - _REPEATED
-            if filled == size:
-                for item in range(size):
-                    for part in range(4):  # row by row would take twice as long
-                        points[item, part] = data[taken[item], part]
-                deviation = _deviation_of(points, affine, min_spread, height)
-            if deviation < 0.0:
-                verdicts[np.int64(-1.0 - deviation)] += 1
-                n_failed += 1
-                continue
-            verdicts[_GOOD] += 1
-            n_good += 1
-            if n_good == 1 or deviation < least:
-                least = deviation
-                for item in range(size):
-                    samples[n_drawn, item] = taken[item]
-        if n_good > 0:
-            n_drawn += 1
-    return n_drawn
-
-
-@jit
-def _deviation_of(points: Any, affine: bool, min_spread: float, height: float) -> float:
-    """Return how far a sample is from affine, 1 if it need not be, or a verdict v as -1 - v.
-
-    It is the largest ratio of a triangle's areas in both images over the smallest. Then no triangle may be lower than `height`, and
-    every one turns the same way in both images, or every one the other way. Two points may not be too close in an image, nor all of
-    more than four too close to a line.
-    """
-    size = len(points)
-    for i in range(size):
-        for j in range(i):
-            for x in range(0, 4, 2):
-                dx, dy = points[i, x] - points[j, x], points[i, x + 1] - points[j, x + 1]
-                if abs(dx) < min_spread and abs(dy) < min_spread:
-                    return -1.0 - _REPEATED
-    if size > 4:
-        for image in range(0, 4, 2):
-            mx = my = xx = xy = yy = 0.0
-            for i in range(size):
-                mx += points[i, image] / size
-                my += points[i, image + 1] / size
-            for i in range(size):
-                dx, dy = points[i, image] - mx, points[i, image + 1] - my
-                xx += dx * dx / size
-                xy += dx * dy / size
-                yy += dy * dy / size
-            if 0.5 * (xx + yy) - np.sqrt(0.25 * (xx - yy) * (xx - yy) + xy * xy) < height * height:
-                return -1.0 - _COLLINEAR
-    if not affine:
-        return 1.0
-    n, n_turned, smallest, largest = ZERO, ZERO, np.inf, 0.0
-    for a in range(size):
-        for b in range(a):
-            for c in range(b):
-                ratio = 1.0
-                for x in range(0, 4, 2):
-                    ux, uy = points[b, x] - points[a, x], points[b, x + 1] - points[a, x + 1]
-                    vx, vy = points[c, x] - points[a, x], points[c, x + 1] - points[a, x + 1]
-                    cross, longest, other = ux * vy - uy * vx, ux * ux + uy * uy, vx * vx + vy * vy
-                    longest = longest if longest > other else other
-                    other = (ux - vx) * (ux - vx) + (uy - vy) * (uy - vy)
-                    longest = longest if longest > other else other
-                    if cross * cross < height * height * longest or cross == 0.0:
-                        return -1.0 - _COLLINEAR
-                    ratio = cross if x == 0 else ratio / cross
-                n += 1
-                n_turned += 1 if ratio < 0.0 else 0
-                if 0 < n_turned < n:
-                    return -1.0 - _FLIPPED
-                ratio = abs(ratio)
-                smallest = ratio if ratio < smallest else smallest
-                largest = ratio if ratio > largest else largest
-    return largest / smallest

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Rows
-from ruzhash_cv._kernels import jit
+from ruzhash_cv.kernels.fit import refine_essential, squared_distances, squared_ray_distances, write_rank_two
 from ruzhash_cv.models.five_points import through_five
 from ruzhash_cv.models.linear import (
     carried,
@@ -22,14 +22,7 @@ from ruzhash_cv.models.linear import (
     quadratic_forms,
     unit_norm,
 )
-from ruzhash_cv.models.rounds import fits, reweighted_in_pixels
-from ruzhash_cv.models.sampson import (
-    DISTANCES,
-    EQUATIONS,
-    STEP,
-    write_rank_two,
-    write_squared_distances,
-)
+from ruzhash_cv.models.rounds import DISTANCES, EQUATIONS, STEP, fits, reweighted_in_pixels
 from ruzhash_cv.models.weighting import Law, reweighted
 
 #: Matches off a plane that fix the epipole, and with it the matrix of a motion: these fit it whatever they are.
@@ -42,9 +35,8 @@ _CROSSED = np.array(
 _NO_MATRICES = np.zeros((0, 3))
 #: A root whose imaginary part is larger, as a share of its size, is none.
 _REAL = 1e-9
-#: Steps of an essential matrix without a start, the largest angle of one, and its damping as a share of the mean eigenvalue,
-#: below 1e-8, which is what a narrow field of view leaves of the smallest one.
-_STEPS, _LARGEST_TURN, _DAMPING = 3, 0.5, 1e-9
+#: Steps of an essential matrix without a start.
+_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -86,9 +78,9 @@ class FundamentalMatrices:
         """
         squared = np.empty((models.shape[0], data.shape[0]))
         if has_rays(data):
-            _squared_ray_distances(homogeneous(data), np.ascontiguousarray(models), squared)
+            squared_ray_distances(homogeneous(data), np.ascontiguousarray(models), squared)
         else:
-            write_squared_distances(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
+            squared_distances(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
         return squared
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
@@ -171,7 +163,7 @@ class EssentialMatrices(FundamentalMatrices):
             forms, into1, into2 = quadratic_forms(rays, weights, np.eye(6))
             models, n_steps = as_essential(carried(least_vectors(forms), into1, into2)), _STEPS
         fitted = np.array(models, order="C")
-        _refine_kernel(rays, np.ascontiguousarray(weights), n_steps, fitted)
+        refine_essential(rays, np.ascontiguousarray(weights), n_steps, np.empty(rays.shape[1]), fitted)
         return fitted
 
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
@@ -234,149 +226,6 @@ def _through_seven(first: Array, second: Array) -> tuple[Array, Rows]:
 
 def _of_rank_two(models: Array, grams: Array) -> Array:
     """Return the matrices of rank 2 whose error f'Gf is least, near the least vectors f (m, 9) of forms G (m, 9, 9)."""
-    fitted, factor, work = np.array(models, order="C"), np.empty((10, 9)), np.empty((2, 9))
-    for model, gram in zip(fitted, np.ascontiguousarray(grams), strict=True):
-        write_rank_two(model, gram, factor, work)
+    fitted = np.array(models, order="C")
+    write_rank_two(fitted, np.ascontiguousarray(grams), np.empty((10, 9)))
     return fitted
-
-
-@jit
-def _squared_ray_distances(rays: Any, models: Any, squared: Any) -> None:
-    """Loops without branches over rows of coordinates compile to vector instructions."""
-    for item in range(len(models)):
-        a, b, c, d, e, f, g, h, i = models[item]
-        for row in range(rays.shape[1]):
-            x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
-            p, q, r = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
-            s, t, u = a * x2 + d * y2 + g * z2, b * x2 + e * y2 + h * z2, c * x2 + f * y2 + i * z2
-            numerator = x2 * p + y2 * q + z2 * r
-            error = numerator * numerator / (p * p + q * q + r * r + s * s + t * t + u * u + 1e-300)
-            squared[item, row] = error if error < np.inf else np.inf
-
-
-@jit
-def _refine_kernel(rays: Any, weights: Any, n_steps: int, models: Any) -> None:
-    """Levenberg-Marquardt steps to the least squares of Sampson distances.
-
-    E becomes exp([a]) E exp([b]), which keeps its singular values. Of the six numbers a, b one is free: both turn about the baseline.
-    """
-    gram, (slope, step), tried = np.empty((6, 6)), np.empty((2, 6)), np.empty((1, 9))
-    squared = np.empty((1, rays.shape[1]))
-    for item in range(len(models)):
-        damping = _DAMPING
-        cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
-        for taken in range(n_steps):
-            trace = 0.0
-            for k in range(6):
-                trace += gram[k, k]
-            if not 0.0 < trace < np.inf:
-                break
-            accepted = False
-            for _ in range(4):
-                _solve_six(gram, slope, damping * trace / 6.0 + 1e-12 * trace, step)
-                _turn_both(models[item], step, tried[0])
-                if _cost_of_essential(rays, weights[item], tried, squared) < cost:
-                    accepted = True
-                    break
-                damping *= 100.0
-            if not accepted:
-                break
-            damping *= 0.1
-            for k in range(9):
-                models[item, k] = tried[0, k]
-            if taken + 1 < n_steps:
-                cost = _linearise_essential(rays, weights[item], models[item], gram, slope)
-
-
-@jit
-def _cost_of_essential(rays: Any, weights: Any, models: Any, squared: Any) -> float:
-    _squared_ray_distances(rays, models, squared)
-    total = 0.0
-    for row in range(len(weights)):
-        if weights[row] != 0.0:
-            total += weights[row] * squared[0, row]
-    return total
-
-
-@jit
-def _linearise_essential(rays: Any, weights: Any, model: Any, gram: Any, slope: Any) -> float:
-    """Write sums over gradients J of Sampson distances by a, b: J J' and J d; return the sum of squares.
-
-    With y = E X1, z = E' X2, g^2 = |y|^2 + |z|^2 and the error k = X2' y: dk = a (y x X2) + b (X1 x z), and of g dg
-    a (E z x X2) + b (X1 x E' y).
-    """
-    a, b, c, d, e, f, g, h, i = model
-    gram[:] = 0.0
-    slope[:] = 0.0
-    gradient, total = np.empty(6), 0.0
-    for row in range(len(weights)):
-        weight = weights[row]
-        if weight != 0.0:
-            x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
-            p, q, r = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
-            s, t, u = a * x2 + d * y2 + g * z2, b * x2 + e * y2 + h * z2, c * x2 + f * y2 + i * z2
-            error = x2 * p + y2 * q + z2 * r
-            square = p * p + q * q + r * r + s * s + t * t + u * u + 1e-300
-            share = error / square
-            # y - share E z and z - share E' y take the change of g along.
-            along_x = p - share * (a * s + b * t + c * u)
-            along_y = q - share * (d * s + e * t + f * u)
-            along_z = r - share * (g * s + h * t + i * u)
-            back_x = s - share * (a * p + d * q + g * r)
-            back_y = t - share * (b * p + e * q + h * r)
-            back_z = u - share * (c * p + f * q + i * r)
-            gradient[0], gradient[1] = along_y * z2 - along_z * y2, along_z * x2 - along_x * z2
-            gradient[2], gradient[3] = along_x * y2 - along_y * x2, y1 * back_z - z1 * back_y
-            gradient[4], gradient[5] = z1 * back_x - x1 * back_z, x1 * back_y - y1 * back_x
-            factor = weight / square
-            total += weight * error * share
-            for one in range(6):
-                slope[one] += factor * gradient[one] * error
-                for other in range(one + 1):
-                    gram[one, other] += factor * gradient[one] * gradient[other]
-    return total
-
-
-@jit
-def _solve_six(gram: Any, slope: Any, damping: float, step: Any) -> None:
-    """Write the solution of (gram + damping I) step = -slope by Cholesky; only the lower triangle is read."""
-    lower = np.empty((6, 6))
-    for i in range(6):
-        for j in range(i + 1):
-            total = gram[i, j] + (damping if i == j else 0.0)
-            for k in range(j):
-                total -= lower[i, k] * lower[j, k]
-            lower[i, j] = np.sqrt(max(total, 1e-300)) if i == j else total / lower[j, j]
-    for i in range(6):
-        total = -slope[i]
-        for k in range(i):
-            total -= lower[i, k] * step[k]
-        step[i] = total / lower[i, i]
-    for i in range(5, -1, -1):
-        total = step[i]
-        for k in range(i + 1, 6):
-            total -= lower[k, i] * step[k]
-        step[i] = total / lower[i, i]
-    largest = np.abs(step).max()
-    if largest > _LARGEST_TURN:
-        step *= _LARGEST_TURN / largest
-
-
-@jit
-def _turn_both(model: Any, step: Any, turned: Any) -> None:
-    """Write exp([a]) E exp([b]): rotations by Cayley's formula, which is the exponential to second order."""
-    rotations, between = np.empty((2, 3, 3)), np.zeros((3, 3))
-    for side in range(2):
-        # The rotation of the quaternion (1, x, y, z).
-        x, y, z = 0.5 * step[3 * side], 0.5 * step[3 * side + 1], 0.5 * step[3 * side + 2]
-        n, r = 2.0 / (1.0 + x * x + y * y + z * z), rotations[side]
-        r[0, 0], r[0, 1], r[0, 2] = 1.0 - n * (y * y + z * z), n * (x * y - z), n * (x * z + y)
-        r[1, 0], r[1, 1], r[1, 2] = n * (x * y + z), 1.0 - n * (x * x + z * z), n * (y * z - x)
-        r[2, 0], r[2, 1], r[2, 2] = n * (x * z - y), n * (y * z + x), 1.0 - n * (x * x + y * y)
-    left, right = rotations[0], rotations[1]
-    for i in range(3):
-        for j in range(3):
-            between[i, j] = left[i, 0] * model[j] + left[i, 1] * model[3 + j] + left[i, 2] * model[6 + j]
-    for i in range(3):
-        for j in range(3):
-            turned[3 * i + j] = between[i, 0] * right[0, j] + between[i, 1] * right[1, j] + between[i, 2] * right[2, j]

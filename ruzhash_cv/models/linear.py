@@ -7,22 +7,16 @@ in the unit of the coordinates, so that residuals are lengths in the images in e
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, RAYS1, RAYS2, Array
-from ruzhash_cv._kernels import ZERO, jit
+from ruzhash_cv.kernels.fit import write_least_vectors
 
 _N_COORDINATES: int = COORDINATES.stop
 #: Where products of two of (x, y, z) stand among (x x, x y, y y, x z, y z, z z).
 _PRODUCT = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
 _OUTER, _INNER = np.kron(_PRODUCT, np.ones((3, 3), np.int64)), np.tile(_PRODUCT, (3, 3))
 _SQUARES = _PRODUCT.diagonal()
-#: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do.
-MOST_ITERATIONS, NO_ITERATIONS = ZERO + 40, ZERO
-#: Rows of the first coordinates of both images.
-FIRST, SECOND = ZERO, ZERO + 2
 
 
 def has_rays(data: Array) -> bool:
@@ -99,76 +93,6 @@ def least_vectors(grams: Array) -> Array:
     """Return a unit eigenvector (m, k) of the smallest eigenvalue of each positive semi-definite matrix (m, k, k)."""
     grams = np.ascontiguousarray(grams, np.float64)
     m, k, _ = grams.shape
-    vectors, nothing, factor = np.ones((m, k)), np.zeros(k), np.empty((k + 1, k))
-    for gram, vector in zip(grams, vectors, strict=True):
-        solve(gram, nothing, vector, factor, MOST_ITERATIONS)
+    vectors = np.ones((m, k))
+    write_least_vectors(grams, np.empty((k + 1, k)), vectors)
     return vectors
-
-
-@jit
-def solve(gram: Any, model: Any, vector: Any, factor: Any, n_iterations: Any) -> None:
-    """Overwrite a vector b with the solution x of (G + tr(G) f f') x = b, by Cholesky's factor.
-
-    Of a form G that leaves the length of a model f free the sum has an inverse. A share of the trace that rounding would hide is added
-    as well, so that any matrix has one. With iterations the vector becomes a unit eigenvector of the smallest eigenvalue, whatever it
-    was, by inverse iteration.
-    """
-    n, trace = len(vector), 0.0
-    for i in range(n):
-        trace += gram[i, i]
-    shift = 1e-13 * trace + 1e-300
-    for i in range(n):
-        for j in range(i + 1):
-            total = gram[i, j] + trace * model[i] * model[j]
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            if j < i:
-                factor[i, j] = total * factor[j, j]
-            else:
-                # The inverse is on the diagonal.
-                factor[i, i] = 1.0 / np.sqrt(total + shift if total > 0.0 else shift)
-        # Any start that is not orthogonal to the answer: unequal entries, so that symmetry cannot make it so.
-        factor[n, i] = 1.0 + 0.37 * i - 0.11 * i * i
-        if n_iterations > 0:
-            vector[i] = factor[n, i]
-    for iteration in range(n_iterations if n_iterations > 0 else 1):
-        norm = along = 0.0
-        for i in range(n):
-            total = vector[i]
-            for k in range(i):
-                total -= factor[i, k] * vector[k]
-            vector[i] = total * factor[i, i]
-        for i in range(n - 1, -1, -1):
-            total = vector[i]
-            for k in range(i + 1, n):
-                total -= factor[k, i] * vector[k]
-            vector[i] = total * factor[i, i]
-            norm += vector[i] * vector[i]
-        if n_iterations > 0:
-            norm = 1.0 / np.sqrt(norm)
-            for i in range(n):
-                vector[i] *= norm
-                along += vector[i] * factor[n, i]
-                factor[n, i] = vector[i]
-            if iteration > 0 and abs(along) > 1.0 - 1e-14:
-                break
-
-
-@jit
-def similarity(points: Any, image: int, rows: Any, weights: Any, n: int) -> Any:
-    """Return s, t, u of the similarity (s x + t, s y + u) that normalises n weighted pixels (Hartley and Zisserman, 4.4.4).
-
-    It brings the centroid to 0, and the root mean square distance from it to sqrt(2). Rows of `points` from `image` on are x and y.
-    """
-    total = sum_x = sum_y = sum_squares = 0.0
-    for at in range(n):
-        row, weight = rows[at], weights[at]
-        x, y = points[image, row], points[image + 1, row]
-        total += weight
-        sum_x += weight * x
-        sum_y += weight * y
-        sum_squares += weight * (x * x + y * y)
-    mean_x, mean_y = sum_x / total, sum_y / total
-    spread = sum_squares / total - mean_x * mean_x - mean_y * mean_y
-    s = np.sqrt(2.0 / (spread if spread > 1e-300 else 1e-300))
-    return s, -s * mean_x, -s * mean_y

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import cv2
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import jit
+from ruzhash_cv.kernels.fit import squared_errors, squared_turns
 from ruzhash_cv.models.linear import (
     carried,
     divided_by_gradients,
@@ -20,7 +19,6 @@ from ruzhash_cv.models.linear import (
     unit_norm,
 )
 from ruzhash_cv.models.rounds import TRANSFORM, fits, reweighted_in_pixels
-from ruzhash_cv.models.transfer import write_squared_errors
 from ruzhash_cv.models.weighting import Law, reweighted
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
@@ -66,9 +64,9 @@ class Homographies:
         """Return squared symmetric transfer errors (m, n) of correspondences (n, d); infinite if a point has no image."""
         squared = np.empty((models.shape[0], data.shape[0]))
         if has_rays(data):
-            _squared_turns(homogeneous(data), np.ascontiguousarray(models), squared)
+            squared_turns(homogeneous(data), np.ascontiguousarray(models), squared)
         else:
-            write_squared_errors(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
+            squared_errors(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
         return squared
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
@@ -119,27 +117,3 @@ def _opposite_lines(x: Array, y: Array, z: Array) -> tuple[Array, Array]:
     j, k = [1, 2, 0], [2, 0, 1]
     lines = np.array([y[j] * z[k] - z[j] * y[k], z[j] * x[k] - x[j] * z[k], x[j] * y[k] - y[j] * x[k]])
     return lines, lines[0] * x[3] + lines[1] * y[3] + lines[2] * z[3]
-
-
-@jit
-def _squared_turns(rays: Any, models: Any, squared: Any) -> None:
-    """Write the larger of the squared errors across the rays (6, n) of both images."""
-    for item in range(len(models)):
-        a, b, c, d, e, f, g, h, i = models[item]
-        j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
-        n, o, p = f * g - d * i, a * i - c * g, c * d - a * f
-        q, r, s = d * h - e * g, b * g - a * h, a * e - b * d
-        # Of either sign; the one that keeps what is before the camera there has a positive determinant.
-        sign = 1.0 if a * j + b * n + c * q > 0.0 else -1.0
-        for row in range(rays.shape[1]):
-            x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
-            u, v, w = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
-            dx, dy, dz = v * z2 - w * y2, w * x2 - u * z2, u * y2 - v * x2
-            there = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
-            there = there if (there < np.inf) & (sign * (u * x2 + v * y2 + w * z2) > 0.0) else np.inf
-            u, v, w = j * x2 + k * y2 + m * z2, n * x2 + o * y2 + p * z2, q * x2 + r * y2 + s * z2
-            dx, dy, dz = v * z1 - w * y1, w * x1 - u * z1, u * y1 - v * x1
-            back = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
-            # A comparison with NaN is false: what has no image is infinitely far, as is what points away.
-            back = back if (back < np.inf) & (u * x1 + v * y1 + w * z1 > 0.0) else np.inf
-            squared[item, row] = back if back > there else there

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv._kernels import ZERO, jit
+from ruzhash_cv.kernels.fit import write_medians
 
 #: Noise that is less, in units or tolerances, is the rounding of exact matches.
 EXACT = 1e-6
@@ -75,79 +75,5 @@ def reweighted(
 def noise_scales(squared: Array, codimension: int) -> Array:
     """Return noise scales (m,) by the upper medians of those squared residuals (m, n) that are finite, 0 where none is."""
     medians, work = np.zeros(len(squared)), np.empty(squared.shape[1])
-    _write_medians(np.ascontiguousarray(squared), work, medians)
+    write_medians(np.ascontiguousarray(squared), work, medians)
     return np.sqrt(medians / student(codimension, 1.0).median)
-
-
-@jit
-def _write_medians(squared: Any, work: Any, medians: Any) -> None:
-    for item in range(len(squared)):
-        n = ZERO
-        for row in range(squared.shape[1]):
-            work[n] = squared[item, row]
-            n += squared[item, row] < np.inf
-        if n > 0:
-            medians[item] = nth_smallest(work, n, n // 2)
-
-
-@jit
-def weigh(
-    squared: Any, given: Any, limit: float, width: float, median: float, rows: Any, weights: Any, work: Any
-) -> Any:
-    """Write rows and their weights by a law; return how many there are, what weight supports a fit, and the noise scale.
-
-    `given` are weights of matches. Of the law `AS_GIVEN` they are the weights, and a fit needs no support. Of others the rows are those
-    within the limit, and beyond any limit are infinite residuals. The noise scale is estimated by the upper median.
-    """
-    n, bound, support, noise = ZERO, limit * limit, 0.0, 0.0
-    if width < 0.0:
-        for row in range(len(given)):
-            rows[n], weights[n] = row, given[row]
-            n += given[row] != 0.0
-        return n, np.inf, noise
-    if not bound < np.inf:
-        bound = 1.7e308
-    for row in range(len(squared)):
-        rows[n], work[n] = row, squared[row]
-        n += squared[row] <= bound
-    if width > 0.0 and n > 0:
-        noise = np.sqrt(nth_smallest(work, n, n // 2) / median)
-    scale = noise if noise > EXACT * limit else EXACT * limit
-    spread = width * scale * scale
-    if spread < 1e-300:
-        spread = 1e-300
-    for at in range(n):
-        row = rows[at]
-        if width > 0.0:
-            weights[at] = given[row] / (1.0 + squared[row] / spread)
-            support += given[row]
-        else:
-            share = 1.0 - squared[row] / bound
-            weights[at] = given[row] * (share * share) if share > 0.0 else 0.0
-            support += weights[at]
-    return n, support, noise
-
-
-@jit
-def nth_smallest(values: Any, n: Any, nth: Any) -> float:
-    """Return the number of that rank among the first n, which are reordered (Hoare, "Algorithm 65: find", CACM 1961)."""
-    low, high = ZERO, n - 1
-    while low < high:
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while pivot < values[j]:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if nth <= j:
-            high = j
-        elif nth >= i:
-            low = i
-        else:
-            break
-    return float(values[nth])

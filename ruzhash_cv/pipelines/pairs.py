@@ -28,7 +28,6 @@ from ruzhash_cv._extras import host
 from ruzhash_cv._validation import as_pairs, as_plain, check_int
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.result import FilterResult
-from ruzhash_cv.warmup import warmup
 
 #: What names a pair: int, str, bytes, a path, or a tuple of these.
 Key: TypeAlias = Any
@@ -146,8 +145,6 @@ def _answers(
         del first  # or they would stay in memory
         if is_few:  # they are done before workers have started
             n_jobs = n_workers = 1
-        else:
-            warmup()  # or every worker would compile the same kernels
     batches = _growing_batches(tasks, batch_size, n_workers)
     waiting = deque(itertools.islice(batches, BATCHES_AHEAD * n_workers))
     n_sent = n_done = 0

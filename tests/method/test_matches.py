@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruzhash_cv._validation import LARGEST_COORDINATE
+from ruzhash_cv.kernels.weigh import follow_leaders
 from ruzhash_cv.method.matches import (
     Frame,
     MatchSet,
-    _follow_leaders,
     _neighbours_in_cells,
     duplicate_groups,
     match_weights,
@@ -97,7 +97,7 @@ def test_groups_by_cells_equal_their_twin(seed: int, n: int, extents: tuple[floa
     data = data[np.argsort(data[:, 0], kind="stable")]
     rows, spans = _neighbours_in_cells(data, 3.0 * (1.0 + 1e-9))
     groups = np.full(n, -1)
-    _follow_leaders(data, 3.0, rows, spans, groups)
+    follow_leaders(data, 3.0, rows, spans, groups)
     np.testing.assert_array_equal(groups, naive.duplicate_groups(data, 3.0))
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ruzhash_cv._kernels import mix as mix_kernel
-from ruzhash_cv._kernels import uniform
-from ruzhash_cv.forests.isolation import depth_limit, draw_rows, expected_depths
+from ruzhash_cv.kernels.draw import mix as mix_kernel
+from ruzhash_cv.kernels.draw import first_rows as draw_rows
+from ruzhash_cv.kernels.draw import uniform
+from ruzhash_cv.forests.isolation import depth_limit, expected_depths
 from ruzhash_cv.paper import VoronoiForest, jaccard_distance, ruzicka_distance, tanimoto_distance
 from ruzhash_cv.paper import voronoi as room
 
@@ -58,10 +59,10 @@ def length_twin(forest: VoronoiForest, tree: int, x: int, own: bool, between: np
     key, depth = keys[tree, 0], 0
     credit = expected_depths(psi, b)
     while depth < depth_limit(psi, b) and len(rows) - own >= b:
-        centres = [rows[at] for at in draw_rows(mix(key, room._CENTRES), np.empty(len(rows), np.int64), b)]
-        stream = room._OLD_TIES if own else room._NEW_TIES
+        centres = [rows[at] for at in draw_rows(mix(key, np.uint64(1 << 40)), np.empty(len(rows), np.int64), b)]
+        stream = np.uint64(2 << 40) if own else np.uint64(3 << 40)
         branch = nearest_twin(across[x, centres], mix(mix(key, stream), x))
-        cells = [nearest_twin(between[row, centres], mix(mix(key, room._OLD_TIES), row)) for row in rows]
+        cells = [nearest_twin(between[row, centres], mix(mix(key, np.uint64(2 << 40)), row)) for row in rows]
         rows = [row for row, cell in zip(rows, cells, strict=True) if cell == branch]
         key, depth = mix(key, branch), depth + 1
     return float(depth + credit[len(rows) - own])

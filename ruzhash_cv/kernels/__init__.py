@@ -1,0 +1,11 @@
+"""The inner loops, compiled ahead by Cython when the package is built: Python's syntax, C's types, no GIL.
+
+Callers pass C-contiguous arrays that can be written, of the dtypes in the signatures; masks as `uint8`.
+"""
+
+import pathlib as _pathlib
+
+from numpy._core._multiarray_umath import __cpu_features__ as _features  # type: ignore[import-not-found]
+
+if _features.get("AVX2"):
+    __path__.insert(0, str(_pathlib.Path(__file__).parent / "avx2"))

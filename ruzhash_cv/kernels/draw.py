@@ -1,0 +1,679 @@
+"""What is drawn: random numbers, samples of matches, and isolation forests.
+
+Random numbers are keyed 64-bit hashes, the same on every platform and for any number of threads. The mixing function is the finaliser of
+SplitMix64 (Steele, Lea, Flood, OOPSLA 2014, "Fast splittable pseudorandom number generators"). A stream is a counter added to a key, so
+that any draw can be made without those before it.
+"""
+
+import cython
+from cython.cimports.libc.math import INFINITY, fabs, sqrt
+
+#: A guard on the time: degenerate draws after which a sample is given up.
+MOST_DEGENERATE = cython.declare(cython.Py_ssize_t, 20)
+# What the kernels' workspace holds: rows sorted by node, those of a node before they are sorted and their branches, how many rows
+# take each branch, where nodes begin and end in the order, and how deep they are.
+ORDER = cython.declare(cython.Py_ssize_t, 0)
+BEFORE = cython.declare(cython.Py_ssize_t, 1)
+BRANCH = cython.declare(cython.Py_ssize_t, 2)
+COUNT = cython.declare(cython.Py_ssize_t, 3)
+BEGIN = cython.declare(cython.Py_ssize_t, 4)
+END = cython.declare(cython.Py_ssize_t, 5)
+DEPTH = cython.declare(cython.Py_ssize_t, 6)
+#: Numbers that a tree's key gives the keys of its root, and of the draw of its rows.
+OF_ROOT = cython.declare(cython.ulonglong, 0)
+OF_ROWS = cython.declare(cython.ulonglong, 1)
+# Streams of a node's key: for drawing centres, and for breaking ties of training rows and of new ones.
+CENTRES = cython.declare(cython.ulonglong, 1 << 40)
+OLD_TIES = cython.declare(cython.ulonglong, 2 << 40)
+NEW_TIES = cython.declare(cython.ulonglong, 3 << 40)
+TANIMOTO = cython.declare(cython.Py_ssize_t, 0)
+PRECOMPUTED = cython.declare(cython.Py_ssize_t, 3)
+
+Rank = cython.fused_type(cython.uint, cython.ulonglong)
+
+
+@cython.ccall
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.inline
+def mix(key: cython.ulonglong, counter: cython.ulonglong) -> cython.ulonglong:
+    """Return 64 pseudorandom bits for the pair (key, counter)."""
+    z: cython.ulonglong = key + (counter + 1) * cython.cast(cython.ulonglong, 0x9E3779B97F4A7C15)
+    z = (z ^ (z >> 30)) * cython.cast(cython.ulonglong, 0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> 27)) * cython.cast(cython.ulonglong, 0x94D049BB133111EB)
+    return z ^ (z >> 31)
+
+
+@cython.ccall
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.inline
+def uniform(key: cython.ulonglong, counter: cython.ulonglong) -> cython.double:
+    """Return a number in [0, 1) for the pair (key, counter); n times it, rounded too, is less than n."""
+    return (mix(key, counter) >> 11) * (1.0 / 9007199254740992.0)
+
+
+# Samples
+
+
+def draw(
+    data: cython.double[:, ::1],
+    weights: cython.double[::1],
+    cumulative: cython.double[::1],
+    starts: cython.Py_ssize_t[::1],
+    nearest: cython.Py_ssize_t[:, ::1],
+    sizes: cython.Py_ssize_t[::1],
+    min_spread: cython.double,
+    height: cython.double,
+    n_candidates: cython.Py_ssize_t,
+    affine: cython.bint,
+    key: cython.ulonglong,
+    taken: cython.Py_ssize_t[::1],
+    points: cython.double[:, ::1],
+    samples: cython.Py_ssize_t[:, ::1],
+    verdicts: cython.Py_ssize_t[::1],
+) -> cython.Py_ssize_t:
+    """Write samples, as many from each size of neighbourhood, count verdicts, and return how many samples there are.
+
+    Each seed is used with all sizes, and the next one where a draw fails. `starts` say where to look for a share of the cumulative
+    weight, `nearest` (n_seeds, k + 1) are the nearest rows of seeds, each beginning with itself, `sizes` alternate.
+    """
+    k: cython.Py_ssize_t
+    slot: cython.Py_ssize_t
+    item: cython.Py_ssize_t
+    part: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    earlier: cython.Py_ssize_t
+    n_good: cython.Py_ssize_t
+    n_failed: cython.Py_ssize_t
+    filled: cython.Py_ssize_t
+    seed: cython.Py_ssize_t
+    accept: cython.bint
+    counter: cython.ulonglong
+    size: cython.Py_ssize_t = samples.shape[1]
+    last: cython.Py_ssize_t = cumulative.shape[0] - 1
+    n_drawn: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for slot in range(samples.shape[0]):
+            stream = mix(key, slot)
+            counter = 0
+            k = sizes[slot % sizes.shape[0]]
+            n_good, n_failed, least = 0, 0, INFINITY
+            while n_good < n_candidates and n_failed < MOST_DEGENERATE:
+                seed = (slot // sizes.shape[0] + n_failed) % nearest.shape[0]
+                filled, largest = 0, 0.0
+                if k > 0:
+                    taken[0], filled = nearest[seed, 0], 1
+                    for item in range(1, k + 1):
+                        if weights[nearest[seed, item]] > largest:
+                            largest = weights[nearest[seed, item]]
+                for _ in range(8 * size):
+                    if filled == size:
+                        break
+                    accept = True
+                    if k > 0:
+                        row = nearest[seed, 1 + cython.cast(cython.Py_ssize_t, uniform(stream, counter) * k)]
+                        # Of the largest weight any is accepted, whatever is drawn.
+                        accept = weights[row] == largest or uniform(stream, counter + 1) * largest < weights[row]
+                    else:
+                        drawn = uniform(stream, counter)
+                        wanted = drawn * cumulative[last]
+                        row = starts[cython.cast(cython.Py_ssize_t, drawn * starts.shape[0])]
+                        while row > 0 and cumulative[row - 1] > wanted:
+                            row -= 1
+                        while row < last and cumulative[row] <= wanted:
+                            row += 1
+                    counter += 2
+                    for earlier in range(filled):
+                        accept = accept and taken[earlier] != row
+                    if accept:
+                        taken[filled] = row
+                        filled += 1
+                deviation = -1.0
+                if filled == size:
+                    for item in range(size):
+                        for part in range(4):
+                            points[item, part] = data[taken[item], part]
+                    deviation = deviation_of(points, affine, min_spread, height)
+                if deviation < 0.0:
+                    verdicts[cython.cast(cython.Py_ssize_t, -1.0 - deviation)] += 1
+                    n_failed += 1
+                    continue
+                verdicts[3] += 1
+                n_good += 1
+                if n_good == 1 or deviation < least:
+                    least = deviation
+                    for item in range(size):
+                        samples[n_drawn, item] = taken[item]
+            if n_good > 0:
+                n_drawn += 1
+    return n_drawn
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def deviation_of(
+    points: cython.double[:, ::1], affine: cython.bint, min_spread: cython.double, height: cython.double
+) -> cython.double:
+    """Return how far a sample is from affine, 1 if it need not be, or a verdict v as -1 - v: 0 repeated, 1 collinear, 2 flipped.
+
+    It is the largest ratio of a triangle's areas in both images over the smallest. Then no triangle may be lower than `height`, and
+    every one turns the same way in both images, or every one the other way. Two points may not be too close in an image, nor all of
+    more than four too close to a line.
+    """
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    x: cython.Py_ssize_t
+    image: cython.Py_ssize_t
+    a: cython.Py_ssize_t
+    b: cython.Py_ssize_t
+    c: cython.Py_ssize_t
+    n: cython.Py_ssize_t = 0
+    n_turned: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t = points.shape[0]
+    for i in range(size):
+        for j in range(i):
+            for x in range(0, 4, 2):
+                dx, dy = points[i, x] - points[j, x], points[i, x + 1] - points[j, x + 1]
+                if fabs(dx) < min_spread and fabs(dy) < min_spread:
+                    return -1.0
+    if size > 4:
+        for image in range(0, 4, 2):
+            mx = my = xx = xy = yy = 0.0
+            for i in range(size):
+                mx += points[i, image] / size
+                my += points[i, image + 1] / size
+            for i in range(size):
+                dx, dy = points[i, image] - mx, points[i, image + 1] - my
+                xx += dx * dx / size
+                xy += dx * dy / size
+                yy += dy * dy / size
+            if 0.5 * (xx + yy) - sqrt(0.25 * (xx - yy) * (xx - yy) + xy * xy) < height * height:
+                return -2.0
+    if not affine:
+        return 1.0
+    smallest, largest = INFINITY, 0.0
+    for a in range(size):
+        for b in range(a):
+            for c in range(b):
+                ratio = 1.0
+                for x in range(0, 4, 2):
+                    ux, uy = points[b, x] - points[a, x], points[b, x + 1] - points[a, x + 1]
+                    vx, vy = points[c, x] - points[a, x], points[c, x + 1] - points[a, x + 1]
+                    cross, longest, other = ux * vy - uy * vx, ux * ux + uy * uy, vx * vx + vy * vy
+                    longest = longest if longest > other else other
+                    other = (ux - vx) * (ux - vx) + (uy - vy) * (uy - vy)
+                    longest = longest if longest > other else other
+                    if cross * cross < height * height * longest or cross == 0.0:
+                        return -2.0
+                    ratio = cross if x == 0 else ratio / cross
+                n += 1
+                n_turned += 1 if ratio < 0.0 else 0
+                if 0 < n_turned < n:
+                    return -3.0
+                ratio = fabs(ratio)
+                smallest = ratio if ratio < smallest else smallest
+                largest = ratio if ratio > largest else largest
+    return largest / smallest
+
+
+# Forests
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def draw_rows(key: cython.ulonglong, rows: cython.p_Py_ssize_t, n: cython.Py_ssize_t, psi: cython.Py_ssize_t) -> cython.void:
+    """Write n row numbers, of which the first psi are drawn without replacement (the first steps of a Fisher-Yates shuffle)."""
+    other: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    for row in range(n):
+        rows[row] = row
+    for at in range(psi):
+        other = at + cython.cast(cython.Py_ssize_t, uniform(key, at) * (n - at))
+        rows[at], rows[other] = rows[other], rows[at]
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def sort_rows(
+    space: cython.Py_ssize_t[:, ::1], node: cython.Py_ssize_t, child: cython.Py_ssize_t, n_children: cython.Py_ssize_t
+) -> cython.void:
+    """Sort a node's rows by branch, and write where its children, from `child` on, begin and end."""
+    begin: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    taken: cython.Py_ssize_t
+    branch: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    begin, end = space[BEGIN, node], space[END, node]
+    for branch in range(n_children + 1):
+        space[COUNT, branch] = 0
+    for at in range(begin, end):
+        space[BEFORE, at] = space[ORDER, at]
+        space[COUNT, space[BRANCH, at] + 1] += 1
+    space[COUNT, 0] = begin
+    for branch in range(n_children):
+        space[COUNT, branch + 1] += space[COUNT, branch]
+        space[BEGIN, child + branch], space[END, child + branch] = space[COUNT, branch], space[COUNT, branch + 1]
+    for at in range(begin, end):
+        taken = space[BRANCH, at]
+        space[ORDER, space[COUNT, taken]] = space[BEFORE, at]
+        space[COUNT, taken] += 1
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def add_children(
+    tree: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    child: cython.Py_ssize_t,
+    n_branches: cython.Py_ssize_t,
+    n_children: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
+    sink_credit: cython.bint,
+    credit: cython.const[cython.double][::1],
+    space: cython.Py_ssize_t[:, ::1],
+    keys: cython.ulonglong[:, ::1],
+    children: cython.int[:, ::1],
+    lengths: cython.double[:, :, ::1],
+) -> cython.void:
+    """Write the children of a node of a tree, from `child` on."""
+    at: cython.Py_ssize_t
+    held: cython.Py_ssize_t
+    reached: cython.Py_ssize_t
+    branch: cython.Py_ssize_t
+    ended: cython.bint
+    is_sink: cython.bint
+    children[tree, node] = child
+    # For rows that trained it a node of b rows has one less, and ends there.
+    ended = space[END, node] - space[BEGIN, node] == n_branches
+    for branch in range(n_children):
+        at, is_sink = child + branch, branch == n_branches
+        held = 0 if is_sink and not sink_credit else space[END, at] - space[BEGIN, at]
+        reached = space[DEPTH, node] + (0 if is_sink else 1)
+        keys[tree, at] = mix(keys[tree, node], branch)
+        space[DEPTH, at] = limit if is_sink else reached
+        lengths[tree, at, 0] = reached + credit[held]
+        lengths[tree, at, 1] = lengths[tree, node, 1] if ended else reached + credit[held - 1 if held > 0 else 0]
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.inline
+def smallest_rank(
+    row: cython.p_float, thresholds: cython.p_float, ranks: cython.pointer[Rank], n: cython.Py_ssize_t, nothing: Rank
+) -> Rank:
+    """Return the smallest rank among a row's components above their thresholds, or `nothing`.
+
+    That has all bits. The compiler makes vectors of this loop: it has no branch, and the least of integers may be taken in any order.
+    """
+    i: cython.Py_ssize_t
+    below: cython.int
+    none: Rank
+    rank: Rank
+    best: Rank = nothing
+    for i in range(n):
+        below = not row[i] > thresholds[i]
+        none = -below
+        rank = ranks[i] | none
+        best = rank if rank < best else best
+    return best
+
+
+def hash_rows(
+    rows: cython.float[:, ::1],
+    keys: cython.ulonglong[::1],
+    thresholds: cython.float[::1],
+    ranks: cython.ulonglong[::1],
+    hashes: cython.longlong[:, ::1],
+):
+    """Write hashes: 24 bits are a component's threshold, 32 its rank; of equal ranks the lower component wins."""
+    item: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    n: cython.Py_ssize_t = thresholds.shape[0]
+    low: cython.ulonglong = 0xFFFFFFFF
+    nothing: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
+    unit: cython.float = 2.0**-24
+    with cython.nogil:
+        for item in range(keys.shape[0]):
+            for i in range(n):
+                bits = mix(keys[item], i)
+                thresholds[i] = cython.cast(cython.float, bits >> 40) * unit
+                ranks[i] = (bits << 32) | i
+            for row in range(rows.shape[0]):
+                best = smallest_rank(
+                    cython.address(rows[row, 0]), cython.address(thresholds[0]), cython.address(ranks[0]), n, nothing
+                )
+                hashes[row, item] = -1 if best == nothing else cython.cast(cython.longlong, best & low)
+
+
+def branches_of(
+    rows: cython.float[:, ::1],
+    key: cython.ulonglong,
+    n_branches: cython.Py_ssize_t,
+    order: cython.Py_ssize_t[::1],
+    thresholds: cython.float[::1],
+    ranks: cython.uint[::1],
+    branches: cython.Py_ssize_t[::1],
+):
+    """Write the branches that some rows take at a node."""
+    write_branches(
+        rows,
+        key,
+        n_branches,
+        cython.address(order[0]),
+        order.shape[0],
+        cython.address(thresholds[0]),
+        cython.address(ranks[0]),
+        thresholds.shape[0],
+        cython.address(branches[0]),
+    )
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_branches(
+    rows: cython.float[:, ::1],
+    key: cython.ulonglong,
+    n_branches: cython.Py_ssize_t,
+    order: cython.p_Py_ssize_t,
+    n_rows: cython.Py_ssize_t,
+    thresholds: cython.p_float,
+    ranks: cython.p_uint,
+    n: cython.Py_ssize_t,
+    branches: cython.p_Py_ssize_t,
+) -> cython.void:
+    """Write the branches that some rows, `order`, take at a node; that of the sink is the last.
+
+    Of a component's 64 bits 24 are its threshold. A number below 2^32 times b is the branch, drawn evenly, in its high half, and in its
+    low half what remains. In the rank, which this is, the last bits are the branch.
+    """
+    i: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    branch: cython.Py_ssize_t
+    low: cython.ulonglong = 0xFFFFFFFF
+    nothing: cython.uint = 0xFFFFFFFF
+    unit: cython.float = 2.0**-24
+    mask: cython.Py_ssize_t = 1
+    # No branch has the mask's number, unless it is the sink's.
+    while mask < n_branches:
+        mask = 2 * mask + 1
+    for i in range(n):
+        bits = mix(key, i)
+        product = (bits & low) * cython.cast(cython.ulonglong, n_branches)
+        thresholds[i] = cython.cast(cython.float, bits >> 40) * unit
+        ranks[i] = cython.cast(cython.uint, (product & (low ^ cython.cast(cython.ulonglong, mask))) | (product >> 32))
+    for at in range(n_rows):
+        branch = smallest_rank(cython.address(rows[order[at], 0]), thresholds, ranks, n, nothing) & mask
+        branches[at] = branch if branch < n_branches else n_branches
+
+
+def grow_or_route(
+    rows: cython.float[:, ::1],
+    tree_keys: cython.ulonglong[::1],
+    in_order: cython.Py_ssize_t[::1],
+    n_occupied: cython.Py_ssize_t,
+    psi: cython.Py_ssize_t,
+    n_branches: cython.Py_ssize_t,
+    n_children: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
+    credit: cython.const[cython.double][::1],
+    sink_credit: cython.bint,
+    thresholds: cython.float[::1],
+    ranks: cython.uint[::1],
+    space: cython.Py_ssize_t[:, ::1],
+    keys: cython.ulonglong[:, ::1],
+    children: cython.int[:, ::1],
+    lengths: cython.double[:, :, ::1],
+    trained: cython.uchar[:, ::1],
+    sums: cython.double[::1],
+):
+    """Grow trees breadth first, one for each of `tree_keys`; without any, add up rows' path lengths over the trees.
+
+    Rows are routed `in_order`: those of nothing but zeros come last, after `n_occupied` others. A row that trained a tree does not
+    count itself there.
+    """
+    begin: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    tree: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    node: cython.Py_ssize_t
+    n_nodes: cython.Py_ssize_t
+    child: cython.Py_ssize_t
+    grows: cython.bint = tree_keys.shape[0] > 0
+    trained_it: cython.bint
+    drawn: cython.p_float = cython.address(thresholds[0])
+    ranked: cython.p_uint = cython.address(ranks[0])
+    with cython.nogil:
+        for tree in range(keys.shape[0]):
+            if grows:
+                keys[tree, 0] = mix(tree_keys[tree], OF_ROOT)
+                draw_rows(mix(tree_keys[tree], OF_ROWS), cython.address(space[ORDER, 0]), rows.shape[0], psi)
+                for at in range(psi):
+                    trained[tree, space[ORDER, at]] = True
+            for at in range(in_order.shape[0]):
+                space[ORDER, at] = in_order[at]
+            space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, psi if grows else n_occupied, 0
+            node, n_nodes = 0, 1
+            while node < n_nodes:
+                begin, end = space[BEGIN, node], space[END, node]
+                child = children[tree, node]
+                if grows and space[DEPTH, node] < limit and end - begin >= n_branches:
+                    child = n_nodes
+                if child >= 0:
+                    if begin < end:
+                        write_branches(
+                            rows,
+                            keys[tree, node],
+                            n_branches,
+                            cython.address(space[ORDER, begin]),
+                            end - begin,
+                            drawn,
+                            ranked,
+                            thresholds.shape[0],
+                            cython.address(space[BRANCH, begin]),
+                        )
+                    sort_rows(space, node, child, n_children)
+                    n_nodes = child + n_children
+                if grows and child >= 0:
+                    add_children(
+                        tree, node, child, n_branches, n_children, limit, sink_credit, credit, space, keys, children, lengths
+                    )
+                if node == 0 and not grows:
+                    space[END, n_nodes - 1] = rows.shape[0]  # empty rows are in the first sink without any hash
+                if child < 0 and not grows:
+                    for at in range(space[BEGIN, node], space[END, node]):
+                        row = space[ORDER, at]
+                        trained_it = trained.shape[1] > 0 and trained[tree, row]
+                        sums[row] += lengths[tree, node, 1 if trained_it else 0]
+                node += 1
+
+
+# PI-Forest
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def shared(
+    metric: cython.Py_ssize_t,
+    dense: cython.p_float,
+    columns: cython.int[::1],
+    values: cython.float[::1],
+    begin: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+) -> cython.double:
+    """Return the sum of minima, of products for Tanimoto, of a dense row and a sparse training row."""
+    at: cython.Py_ssize_t
+    total: cython.float = 0.0
+    for at in range(begin, end):
+        x, y = dense[columns[at]], values[at]
+        if metric == TANIMOTO:
+            total += x * y
+        else:
+            total += x if x < y else y
+    return total
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def nearest_centre(
+    metric: cython.Py_ssize_t,
+    table: cython.float[:, ::1],
+    sizes: cython.double[::1],
+    row: cython.Py_ssize_t,
+    indptr: cython.int[::1],
+    columns: cython.int[::1],
+    values: cython.float[::1],
+    of_training: cython.double[::1],
+    centres: cython.p_int,
+    n_centres: cython.Py_ssize_t,
+    ties: cython.ulonglong,
+) -> cython.Py_ssize_t:
+    """Return the number of the centre nearest to a row. Ties are drawn with the key `ties`."""
+    branch: cython.Py_ssize_t
+    centre: cython.Py_ssize_t
+    chosen: cython.Py_ssize_t = 0
+    n_equal: cython.Py_ssize_t = 1
+    likeness: cython.double
+    best: cython.double = -INFINITY
+    for branch in range(n_centres):
+        centre = centres[branch]
+        if metric == PRECOMPUTED:
+            likeness = -table[row, centre]
+        else:
+            both = shared(metric, cython.address(table[row, 0]), columns, values, indptr[centre], indptr[centre + 1])
+            # Rows that share nothing are at distance 1, two rows of zeros too.
+            likeness = both / (sizes[row] + of_training[centre] - both) if both > 0.0 else 0.0
+        if likeness > best:
+            best, chosen, n_equal = likeness, branch, 1
+        elif likeness == best:
+            n_equal += 1
+            if uniform(ties, n_equal) * n_equal < 1.0:
+                chosen = branch
+    return chosen
+
+
+def grow_cells(
+    table: cython.float[:, ::1],
+    indptr: cython.int[::1],
+    columns: cython.int[::1],
+    values: cython.float[::1],
+    sizes: cython.double[::1],
+    metric: cython.Py_ssize_t,
+    tree_keys: cython.ulonglong[::1],
+    psi: cython.Py_ssize_t,
+    n_branches: cython.Py_ssize_t,
+    n_children: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
+    credit: cython.const[cython.double][::1],
+    sink_credit: cython.bint,
+    space: cython.Py_ssize_t[:, ::1],
+    keys: cython.ulonglong[:, ::1],
+    children: cython.int[:, ::1],
+    lengths: cython.double[:, :, ::1],
+    trained: cython.uchar[:, ::1],
+    centres: cython.int[:, ::1],
+    room: cython.Py_ssize_t[::1],
+):
+    """Grow trees breadth first."""
+    begin: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    tree: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    branch: cython.Py_ssize_t
+    node: cython.Py_ssize_t
+    n_nodes: cython.Py_ssize_t
+    with cython.nogil:
+        for tree in range(tree_keys.shape[0]):
+            keys[tree, 0] = mix(tree_keys[tree], OF_ROOT)
+            draw_rows(mix(tree_keys[tree], OF_ROWS), cython.address(space[ORDER, 0]), trained.shape[1], psi)
+            for at in range(psi):
+                trained[tree, space[ORDER, at]] = True
+            space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, psi, 0
+            node, n_nodes = 0, 1
+            while node < n_nodes:
+                begin, end = space[BEGIN, node], space[END, node]
+                if space[DEPTH, node] < limit and end - begin >= n_branches:
+                    key, drawn = keys[tree, node], cython.address(centres[tree, n_nodes])
+                    draw_rows(mix(key, CENTRES), cython.address(room[0]), end - begin, n_branches)
+                    for branch in range(n_branches):
+                        drawn[branch] = space[ORDER, begin + room[branch]]
+                    for at in range(begin, end):
+                        row = space[ORDER, at]
+                        ties = mix(mix(key, OLD_TIES), row)
+                        space[BRANCH, at] = nearest_centre(
+                            metric, table, sizes, row, indptr, columns, values, sizes, drawn, n_branches, ties
+                        )
+                    sort_rows(space, node, n_nodes, n_branches)
+                    add_children(
+                        tree, node, n_nodes, n_branches, n_children, limit, sink_credit, credit, space, keys, children, lengths
+                    )
+                    n_nodes += n_children
+                node += 1
+
+
+def route_cells(
+    table: cython.float[:, ::1],
+    sizes: cython.double[::1],
+    indptr: cython.int[::1],
+    columns: cython.int[::1],
+    values: cython.float[::1],
+    of_training: cython.double[::1],
+    metric: cython.Py_ssize_t,
+    n_branches: cython.Py_ssize_t,
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    keys: cython.ulonglong[:, ::1],
+    children: cython.int[:, ::1],
+    lengths: cython.double[:, :, ::1],
+    trained: cython.uchar[:, ::1],
+    centres: cython.int[:, ::1],
+    sums: cython.double[::1],
+):
+    """Add up path lengths of rows start .. stop over the trees; `trained` marks the rows that do not count themselves."""
+    row: cython.Py_ssize_t
+    tree: cython.Py_ssize_t
+    node: cython.Py_ssize_t
+    child: cython.Py_ssize_t
+    own: cython.bint
+    with cython.nogil:
+        for row in range(start, stop):
+            for tree in range(keys.shape[0]):
+                own = trained.shape[1] > 0 and trained[tree, row]
+                # A training row that does not count itself goes the way it went in training.
+                stream = OLD_TIES if own else NEW_TIES
+                node = 0
+                while children[tree, node] >= 0:
+                    ties = mix(mix(keys[tree, node], stream), row)
+                    child = children[tree, node]
+                    node = child + nearest_centre(
+                        metric,
+                        table,
+                        sizes,
+                        row,
+                        indptr,
+                        columns,
+                        values,
+                        of_training,
+                        cython.address(centres[tree, child]),
+                        n_branches,
+                        ties,
+                    )
+                sums[row - start] += lengths[tree, node, 1 if own else 0]
+
+
+def first_rows(key: cython.ulonglong, rows: cython.Py_ssize_t[::1], psi: cython.Py_ssize_t):
+    """Write all row numbers, and return the first psi, drawn without replacement."""
+    draw_rows(key, cython.address(rows[0]), rows.shape[0], psi)
+    return rows.base[:psi]

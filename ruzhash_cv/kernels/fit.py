@@ -1,0 +1,979 @@
+"""Residuals of models of two views, and fits: homographies, fundamental and essential matrices, five points."""
+
+import cython
+from cython.cimports.libc.math import INFINITY, fabs, sqrt
+
+#: What a fit is: of a homography; of the equations x2' F x1 = 0, of these divided by gradients, or a step of Gauss and Newton.
+TRANSFORM = cython.declare(cython.Py_ssize_t, 0)
+EQUATIONS = cython.declare(cython.Py_ssize_t, 1)
+DISTANCES = cython.declare(cython.Py_ssize_t, 2)
+STEP = cython.declare(cython.Py_ssize_t, 3)
+#: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do.
+MOST_ITERATIONS = cython.declare(cython.Py_ssize_t, 40)
+#: Noise that is less, in units or tolerances, is the rounding of exact matches.
+EXACT = cython.declare(cython.double, 1e-6)
+#: Largest angle of a step, and its damping as a share of the mean eigenvalue.
+LARGEST_TURN = cython.declare(cython.double, 0.5)
+DAMPING = cython.declare(cython.double, 1e-9)
+#: Newton steps of a root, at most, and the last of them; real solutions of a sample, at most.
+ROOT_STEPS = cython.declare(cython.Py_ssize_t, 60)
+ROOT_EXACT = cython.declare(cython.double, 1e-10)
+MOST = cython.declare(cython.Py_ssize_t, 10)
+
+
+def squared_errors(points: cython.double[:, ::1], models: cython.double[:, ::1], squared: cython.double[:, ::1]):
+    """Write squared symmetric transfer errors (m, n) of points (4, n) by homographies (m, 9)."""
+    item: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            write_squared_errors(points, cython.address(models[item, 0]), cython.address(squared[item, 0]))
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_squared_errors(points: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double) -> cython.void:
+    """Write the larger of the squared errors in both images; loops without branches over (4, n) compile to vector instructions."""
+    row: cython.Py_ssize_t
+    a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
+    # The inverse up to scale, which exists for a singular one too.
+    j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
+    n, o, p = f * g - d * i, a * i - c * g, c * d - a * f
+    q, r, s = d * h - e * g, b * g - a * h, a * e - b * d
+    for row in range(points.shape[1]):
+        x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+        w = 1.0 / (g * x1 + h * y1 + i)
+        dx, dy = (a * x1 + b * y1 + c) * w - x2, (d * x1 + e * y1 + f) * w - y2
+        there = dx * dx + dy * dy
+        w = 1.0 / (q * x2 + r * y2 + s)
+        dx, dy = (j * x2 + k * y2 + m) * w - x1, (n * x2 + o * y2 + p) * w - y1
+        back = dx * dx + dy * dy
+        # A comparison with NaN is false: what has no image in one of the images is infinitely far.
+        there = there if there < INFINITY else INFINITY
+        back = back if back < INFINITY else INFINITY
+        squared[row] = back if back > there else there
+
+
+def squared_distances(points: cython.double[:, ::1], models: cython.double[:, ::1], squared: cython.double[:, ::1]):
+    """Write squared Sampson distances (m, n) of points (4, n) by fundamental matrices (m, 9)."""
+    item: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            write_squared_distances(points, cython.address(models[item, 0]), cython.address(squared[item, 0]))
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_squared_distances(
+    points: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double
+) -> cython.void:
+    row: cython.Py_ssize_t
+    a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
+    for row in range(points.shape[1]):
+        x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+        p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+        r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+        numerator = x2 * p + y2 * q + g * x1 + h * y1 + i
+        # The last term: both points in the epipoles satisfy any F, 0 / 0; no evidence for the match, but no distance either.
+        error = numerator * numerator / (p * p + q * q + r * r + s * s + 1e-300)
+        # A comparison with NaN is false: what is not finite is infinitely far.
+        squared[row] = error if error < INFINITY else INFINITY
+
+
+def squared_ray_distances(rays: cython.double[:, ::1], models: cython.double[:, ::1], squared: cython.double[:, ::1]):
+    """Write squared Sampson distances (m, n) of rays (6, n) by epipolar matrices (m, 9)."""
+    item: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            write_squared_ray_distances(rays, cython.address(models[item, 0]), cython.address(squared[item, 0]))
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_squared_ray_distances(
+    rays: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double
+) -> cython.void:
+    row: cython.Py_ssize_t
+    a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
+    for row in range(rays.shape[1]):
+        x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
+        p, q, r = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
+        s, t, u = a * x2 + d * y2 + g * z2, b * x2 + e * y2 + h * z2, c * x2 + f * y2 + i * z2
+        numerator = x2 * p + y2 * q + z2 * r
+        error = numerator * numerator / (p * p + q * q + r * r + s * s + t * t + u * u + 1e-300)
+        squared[row] = error if error < INFINITY else INFINITY
+
+
+def squared_turns(rays: cython.double[:, ::1], models: cython.double[:, ::1], squared: cython.double[:, ::1]):
+    """Write the larger of the squared errors across the rays (6, n) of both images by homographies (m, 9)."""
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            a, b, c = models[item, 0], models[item, 1], models[item, 2]
+            d, e, f = models[item, 3], models[item, 4], models[item, 5]
+            g, h, i = models[item, 6], models[item, 7], models[item, 8]
+            j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
+            n, o, p = f * g - d * i, a * i - c * g, c * d - a * f
+            q, r, s = d * h - e * g, b * g - a * h, a * e - b * d
+            # Of either sign; the one that keeps what is before the camera there has a positive determinant.
+            sign = 1.0 if a * j + b * n + c * q > 0.0 else -1.0
+            for row in range(rays.shape[1]):
+                x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
+                u, v, w = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
+                dx, dy, dz = v * z2 - w * y2, w * x2 - u * z2, u * y2 - v * x2
+                there = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
+                there = there if (there < INFINITY) & (sign * (u * x2 + v * y2 + w * z2) > 0.0) else INFINITY
+                u, v, w = j * x2 + k * y2 + m * z2, n * x2 + o * y2 + p * z2, q * x2 + r * y2 + s * z2
+                dx, dy, dz = v * z1 - w * y1, w * x1 - u * z1, u * y1 - v * x1
+                back = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
+                # A comparison with NaN is false: what has no image is infinitely far, as is what points away.
+                back = back if (back < INFINITY) & (u * x1 + v * y1 + w * z1 > 0.0) else INFINITY
+                squared[item, row] = back if back > there else there
+
+
+# Linear algebra of fits
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def solve(
+    gram: cython.double[:, ::1],
+    model: cython.p_double,
+    vector: cython.p_double,
+    factor: cython.double[:, ::1],
+    n: cython.Py_ssize_t,
+    n_iterations: cython.Py_ssize_t,
+) -> cython.void:
+    """Overwrite a vector b with the solution x of (G + tr(G) f f') x = b, by Cholesky's factor.
+
+    Of a form G that leaves the length of a model f free the sum has an inverse. A share of the trace that rounding would hide is added
+    as well, so that any matrix has one. With iterations the vector becomes a unit eigenvector of the smallest eigenvalue, whatever it
+    was, by inverse iteration.
+    """
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    iteration: cython.Py_ssize_t
+    trace = 0.0
+    for i in range(n):
+        trace += gram[i, i]
+    shift = 1e-13 * trace + 1e-300
+    for i in range(n):
+        for j in range(i + 1):
+            total = gram[i, j] + trace * model[i] * model[j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            if j < i:
+                factor[i, j] = total * factor[j, j]
+            else:
+                # The inverse is on the diagonal.
+                factor[i, i] = 1.0 / sqrt(total + shift if total > 0.0 else shift)
+        # Any start that is not orthogonal to the answer: unequal entries, so that symmetry cannot make it so.
+        factor[n, i] = 1.0 + 0.37 * i - 0.11 * i * i
+        if n_iterations > 0:
+            vector[i] = factor[n, i]
+    for iteration in range(n_iterations if n_iterations > 0 else 1):
+        norm = along = 0.0
+        for i in range(n):
+            total = vector[i]
+            for k in range(i):
+                total -= factor[i, k] * vector[k]
+            vector[i] = total * factor[i, i]
+        for i in range(n - 1, -1, -1):
+            total = vector[i]
+            for k in range(i + 1, n):
+                total -= factor[k, i] * vector[k]
+            vector[i] = total * factor[i, i]
+            norm += vector[i] * vector[i]
+        if n_iterations > 0:
+            norm = 1.0 / sqrt(norm)
+            for i in range(n):
+                vector[i] *= norm
+                along += vector[i] * factor[n, i]
+                factor[n, i] = vector[i]
+            if iteration > 0 and fabs(along) > 1.0 - 1e-14:
+                break
+
+
+def write_least_vectors(grams: cython.double[:, :, ::1], factor: cython.double[:, ::1], vectors: cython.double[:, ::1]):
+    """Write a unit eigenvector (m, k) of the smallest eigenvalue of each positive semi-definite matrix (m, k, k)."""
+    item: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    nothing: cython.double[16]
+    with cython.nogil:
+        for i in range(16):
+            nothing[i] = 0.0
+        for item in range(grams.shape[0]):
+            solve(grams[item], nothing, cython.address(vectors[item, 0]), factor, vectors.shape[1], MOST_ITERATIONS)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.returns((cython.double, cython.double, cython.double))
+def similarity(
+    points: cython.double[:, ::1],
+    image: cython.Py_ssize_t,
+    rows: cython.p_Py_ssize_t,
+    weights: cython.p_double,
+    n: cython.Py_ssize_t,
+):
+    """Return s, t, u of the similarity (s x + t, s y + u) that normalises n weighted pixels (Hartley and Zisserman, 4.4.4).
+
+    It brings the centroid to 0, and the root mean square distance from it to sqrt(2). Rows of `points` from `image` on are x and y.
+    """
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    total = sum_x = sum_y = sum_squares = 0.0
+    for at in range(n):
+        row, weight = rows[at], weights[at]
+        x, y = points[image, row], points[image + 1, row]
+        total += weight
+        sum_x += weight * x
+        sum_y += weight * y
+        sum_squares += weight * (x * x + y * y)
+    mean_x, mean_y = sum_x / total, sum_y / total
+    spread = sum_squares / total - mean_x * mean_x - mean_y * mean_y
+    s: cython.double = sqrt(2.0 / (spread if spread > 1e-300 else 1e-300))
+    return s, -s * mean_x, -s * mean_y
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_transform(
+    points: cython.double[:, ::1],
+    rows: cython.p_Py_ssize_t,
+    weights: cython.p_double,
+    n: cython.Py_ssize_t,
+    model: cython.p_double,
+    room: cython.double[:, :, ::1],
+    fitted: cython.p_double,
+) -> cython.void:
+    """Write the direct linear transform of n weighted rows, reweighted by the depths that a model gives the first points.
+
+    The equations (x2 h3 - h1) x1 = 0 and (y2 h3 - h2) x1 = 0 have sums of products x1 x1' times 1, x2, y2 and x2^2 + y2^2.
+    """
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    of: cython.Py_ssize_t
+    products: cython.double[9]
+    sums: cython.double[6][4]
+    gram = room[0]
+    for at in range(n):
+        row = rows[at]
+        depth = model[6] * points[0, row] + model[7] * points[1, row] + model[8]
+        weight = weights[at] / (depth * depth)
+        weights[at] = weight if fabs(weight) < INFINITY else 0.0
+    s1, t1, u1 = similarity(points, 0, rows, weights, n)
+    s2, t2, u2 = similarity(points, 2, rows, weights, n)
+    for i in range(4):
+        for j in range(6):
+            sums[i][j] = 0.0
+    for at in range(n):
+        row, weight = rows[at], weights[at]
+        x, y = s1 * points[0, row] + t1, s1 * points[1, row] + u1
+        u, v = s2 * points[2, row] + t2, s2 * points[3, row] + u2
+        products[0], products[1], products[2] = x * x, x * y, y * y
+        products[3], products[4], products[5] = x, y, 1.0
+        for j in range(6):
+            product = weight * products[j]
+            sums[0][j] += product
+            sums[1][j] += product * u
+            sums[2][j] += product * v
+            sums[3][j] += product * (u * u + v * v)
+    for i in range(3):
+        for j in range(3):
+            of = i + j if i < 2 and j < 2 else (3 + i if i < j else 3 + j)
+            gram[i, j] = gram[3 + i, 3 + j] = sums[0][of]
+            gram[3 + i, j], gram[6 + i, 6 + j] = 0.0, sums[3][of]
+            gram[6 + i, j], gram[6 + i, 3 + j] = -sums[1][of], -sums[2][of]
+    for k in range(9):
+        products[k] = 0.0
+    solve(gram, products, fitted, room[1], 9, MOST_ITERATIONS)
+    # T2^-1 H T1
+    norm = 0.0
+    for k in range(0, 9, 3):
+        fitted[k + 2] += fitted[k] * t1 + fitted[k + 1] * u1
+        fitted[k], fitted[k + 1] = s1 * fitted[k], s1 * fitted[k + 1]
+    for k in range(3):
+        fitted[k] = (fitted[k] - t2 * fitted[6 + k]) / s2
+        fitted[3 + k] = (fitted[3 + k] - u2 * fitted[6 + k]) / s2
+    for k in range(9):
+        norm += fitted[k] * fitted[k]
+    for k in range(9):
+        fitted[k] /= sqrt(norm)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_matrix(
+    kind: cython.Py_ssize_t,
+    points: cython.double[:, ::1],
+    rows: cython.p_Py_ssize_t,
+    weights: cython.p_double,
+    n: cython.Py_ssize_t,
+    model: cython.p_double,
+    room: cython.double[:, :, ::1],
+    fitted: cython.p_double,
+) -> cython.void:
+    """Write a fit of a kind, of rank 2, to n weighted rows.
+
+    Fits by equations do not end at least distances, as gradients change with the model too (Chojnacki et al., "On the fitting of
+    surfaces to data with covariances", PAMI 2000). Steps of Gauss and Newton do.
+    """
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    started: cython.double[9]
+    slope: cython.double[9]
+    gradient: cython.double[9]
+    gram, factor = room[0], room[1]
+    if kind == DISTANCES:
+        a, b, c, d, e, f, g, h = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7]
+        for at in range(n):
+            row = rows[at]
+            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+            weight = weights[at] / (p * p + q * q + r * r + s * s)
+            weights[at] = weight if fabs(weight) < INFINITY else 0.0
+    s1, t1, u1 = similarity(points, 0, rows, weights, n)
+    s2, t2, u2 = similarity(points, 2, rows, weights, n)
+    for j in range(9):
+        started[j], slope[j] = model[j], 0.0
+        for k in range(9):
+            gram[j, k] = 0.0
+    carry(started, 1.0 / s1, -t1 / s1, -u1 / s1, 1.0 / s2, -t2 / s2, -u2 / s2)
+    a, b, c, d, e, f, g, h = started[0], started[1], started[2], started[3], started[4], started[5], started[6], started[7]
+    i: cython.double = started[8]
+    square1, square2 = s1 * s1, s2 * s2
+    for at in range(n):
+        row, weight, share1, share2, error, p, q, r, s = rows[at], weights[at], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        x1, y1 = s1 * points[0, row] + t1, s1 * points[1, row] + u1
+        x2, y2 = s2 * points[2, row] + t2, s2 * points[3, row] + u2
+        if kind == STEP:
+            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+            error = x2 * p + y2 * q + g * x1 + h * y1 + i
+            square = square2 * (p * p + q * q) + square1 * (r * r + s * s)
+            share1, share2, weight = square1 * error / square, square2 * error / square, weight / square
+        # Sampson's correction moves the second point by (-dx, -dy), the first one to (u, v).
+        dx, dy, u, v = share2 * p, share2 * q, x1 - share1 * r, y1 - share1 * s
+        gradient[0], gradient[1], gradient[2] = x2 * u - dx * x1, x2 * v - dx * y1, x2 - dx
+        gradient[3], gradient[4], gradient[5] = y2 * u - dy * x1, y2 * v - dy * y1, y2 - dy
+        gradient[6], gradient[7], gradient[8] = u, v, 1.0
+        if fabs(weight) < INFINITY:
+            for j in range(9):
+                scaled = weight * gradient[j]
+                slope[j] += scaled * error
+                for k in range(9):
+                    gram[j, k] += scaled * gradient[k]
+    norm = 0.0
+    if kind == STEP:
+        solve(gram, started, slope, factor, 9, 0)
+        for k in range(9):
+            fitted[k] = started[k] - slope[k]
+            norm += fitted[k] * fitted[k]
+        for k in range(9):
+            fitted[k] /= sqrt(norm)
+    else:
+        solve(gram, slope, fitted, factor, 9, MOST_ITERATIONS)  # all errors are 0, and so is the slope
+    make_rank_two(fitted, gram, factor)
+    carry(fitted, s1, t1, u1, s2, t2, u2)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def carry(
+    model: cython.p_double,
+    s1: cython.double,
+    t1: cython.double,
+    u1: cython.double,
+    s2: cython.double,
+    t2: cython.double,
+    u2: cython.double,
+) -> cython.void:
+    """Overwrite F with T2' F T1, of unit norm, of similarities (s x + t, s y + u)."""
+    k: cython.Py_ssize_t
+    norm = 0.0
+    for k in range(0, 9, 3):
+        model[k + 2] += model[k] * t1 + model[k + 1] * u1
+        model[k], model[k + 1] = s1 * model[k], s1 * model[k + 1]
+    for k in range(3):
+        model[6 + k] += t2 * model[k] + u2 * model[3 + k]
+        model[k], model[3 + k] = s2 * model[k], s2 * model[3 + k]
+    for k in range(9):
+        norm += model[k] * model[k]
+    for k in range(9):
+        model[k] /= sqrt(norm)
+
+
+def write_rank_two(models: cython.double[:, ::1], grams: cython.double[:, :, ::1], factor: cython.double[:, ::1]):
+    """Overwrite models (m, 9), near the least vectors of forms (m, 9, 9), with those of rank 2 whose errors f'Gf are least."""
+    item: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            make_rank_two(cython.address(models[item, 0]), grams[item], factor)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def make_rank_two(model: cython.p_double, gram: cython.double[:, ::1], factor: cython.double[:, ::1]) -> cython.void:
+    """Overwrite a model f, near the least vector of a form G, with the one of rank 2 whose error f'Gf is least.
+
+    A step of least cost to det F = 0 is along G^-1 times the gradient of det F, its cofactors (Kanatani and Sugaya, "Compact
+    fundamental matrix computation", IPSJ 2010). What two steps leave goes with the epipole v, F (1 - v v'): the cofactors are
+    multiples of v in rows.
+    """
+    above: cython.Py_ssize_t
+    below: cython.Py_ssize_t
+    one: cython.Py_ssize_t
+    other: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    n_steps: cython.Py_ssize_t
+    best: cython.Py_ssize_t = 0
+    cofactors: cython.double[9]
+    step: cython.double[9]
+    for n_steps in range(3):
+        for k in range(9):
+            i, j = k // 3, k % 3
+            above, below, one, other = 3 * ((i + 1) % 3), 3 * ((i + 2) % 3), (j + 1) % 3, (j + 2) % 3
+            cofactors[k] = model[above + one] * model[below + other] - model[above + other] * model[below + one]
+            step[k] = cofactors[k]
+        if n_steps == 2:
+            break
+        solve(gram, model, step, factor, 9, 0)
+        determinant = along = 0.0
+        for k in range(9):
+            determinant += cofactors[k] * model[k] / 3.0
+            along += cofactors[k] * step[k]
+        share = determinant / along
+        if not fabs(share) < INFINITY:
+            share = 0.0
+        for k in range(9):
+            model[k] -= share * step[k]
+    square = 0.0
+    for k in range(0, 9, 3):
+        length = cofactors[k] * cofactors[k] + cofactors[k + 1] * cofactors[k + 1] + cofactors[k + 2] * cofactors[k + 2]
+        if length > square:
+            best, square = k, length
+    if square > 0.0:
+        for k in range(0, 9, 3):
+            along = (
+                model[k] * cofactors[best] + model[k + 1] * cofactors[best + 1] + model[k + 2] * cofactors[best + 2]
+            ) / square
+            for j in range(3):
+                model[k + j] -= along * cofactors[best + j]
+
+
+# Rounds of reweighted least squares
+
+
+def fit_in_rounds(
+    kind: cython.Py_ssize_t,
+    points: cython.double[:, ::1],
+    given: cython.double[:, ::1],
+    excluded: cython.uchar[:, ::1],
+    limits: cython.double[::1],
+    width: cython.double,
+    median: cython.double,
+    n_rounds: cython.Py_ssize_t,
+    least: cython.double,
+    rows: cython.Py_ssize_t[::1],
+    space: cython.double[:, ::1],
+    room: cython.double[:, :, ::1],
+    models: cython.double[:, ::1],
+    noise: cython.double[::1],
+):
+    """Overwrite models with fits by a law's weights, round by round; if a fit by residuals fails, it stays. Write noise scales."""
+    item: cython.Py_ssize_t
+    fit: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    n: cython.Py_ssize_t
+    support: cython.double
+    scale: cython.double
+    fitted: cython.double[9]
+    places: cython.p_Py_ssize_t = cython.address(rows[0])
+    squared: cython.p_double = cython.address(space[0, 0])
+    weights: cython.p_double = cython.address(space[1, 0])
+    work: cython.p_double = cython.address(space[2, 0])
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            model = cython.address(models[item, 0])
+            of_model = cython.address(given[item if given.shape[0] > 1 else 0, 0])
+            for fit in range(n_rounds + 1):
+                if width >= 0.0 and kind == TRANSFORM:
+                    write_squared_errors(points, model, squared)
+                elif width >= 0.0:
+                    write_squared_distances(points, model, squared)
+                for row in range(excluded.shape[1]):
+                    if excluded[item, row]:
+                        squared[row] = INFINITY
+                n, support, scale = weigh(
+                    squared, of_model, points.shape[1], limits[item], width, median, places, weights, work
+                )
+                noise[item] = scale
+                if fit == n_rounds or not support > least:
+                    break
+                if kind == TRANSFORM:
+                    write_transform(points, places, weights, n, model, room, fitted)
+                else:
+                    write_matrix(kind, points, places, weights, n, model, room, fitted)
+                total = 0.0
+                for k in range(9):
+                    total += fitted[k]
+                if width >= 0.0 and not fabs(total) < INFINITY:
+                    break
+                for k in range(9):
+                    model[k] = fitted[k]
+                if width <= 0.0:
+                    break
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.returns((cython.Py_ssize_t, cython.double, cython.double))
+def weigh(
+    squared: cython.p_double,
+    given: cython.p_double,
+    n_all: cython.Py_ssize_t,
+    limit: cython.double,
+    width: cython.double,
+    median: cython.double,
+    rows: cython.p_Py_ssize_t,
+    weights: cython.p_double,
+    work: cython.p_double,
+):
+    """Write rows and their weights by a law; return how many there are, what weight supports a fit, and the noise scale.
+
+    `given` are weights of matches. Of the law `AS_GIVEN` they are the weights, and a fit needs no support. Of others the rows are those
+    within the limit, and beyond any limit are infinite residuals. The noise scale is estimated by the upper median.
+    """
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    n: cython.Py_ssize_t = 0
+    bound, support, noise = limit * limit, 0.0, 0.0
+    if width < 0.0:
+        for row in range(n_all):
+            rows[n], weights[n] = row, given[row]
+            n += given[row] != 0.0
+        return n, INFINITY, noise
+    if not bound < INFINITY:
+        bound = 1.7e308
+    for row in range(n_all):
+        rows[n], work[n] = row, squared[row]
+        n += squared[row] <= bound
+    if width > 0.0 and n > 0:
+        noise = sqrt(nth_smallest(work, n, n // 2) / median)
+    scale = noise if noise > EXACT * limit else EXACT * limit
+    spread = width * scale * scale
+    if spread < 1e-300:
+        spread = 1e-300
+    for at in range(n):
+        row = rows[at]
+        if width > 0.0:
+            weights[at] = given[row] / (1.0 + squared[row] / spread)
+            support += given[row]
+        else:
+            share = 1.0 - squared[row] / bound
+            weights[at] = given[row] * (share * share) if share > 0.0 else 0.0
+            support += weights[at]
+    return n, support, noise
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def nth_smallest(values: cython.p_double, n: cython.Py_ssize_t, nth: cython.Py_ssize_t) -> cython.double:
+    """Return the number of that rank among the first n, which are reordered (Hoare, "Algorithm 65: find", CACM 1961)."""
+    low: cython.Py_ssize_t = 0
+    high: cython.Py_ssize_t = n - 1
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while pivot < values[j]:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if nth <= j:
+            high = j
+        elif nth >= i:
+            low = i
+        else:
+            break
+    return values[nth]
+
+
+def write_medians(squared: cython.double[:, ::1], work: cython.double[::1], medians: cython.double[::1]):
+    """Write the upper medians (m,) of those squared residuals (m, n) that are finite."""
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    n: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(squared.shape[0]):
+            n = 0
+            for row in range(squared.shape[1]):
+                work[n] = squared[item, row]
+                n += squared[item, row] < INFINITY
+            if n > 0:
+                medians[item] = nth_smallest(cython.address(work[0]), n, n // 2)
+
+
+# Essential matrices
+
+
+def refine_essential(
+    rays: cython.double[:, ::1],
+    weights: cython.double[:, ::1],
+    n_steps: cython.Py_ssize_t,
+    squared: cython.double[::1],
+    models: cython.double[:, ::1],
+):
+    """Levenberg-Marquardt steps to the least squares of Sampson distances.
+
+    E becomes exp([a]) E exp([b]), which keeps its singular values. Of the six numbers a, b one is free: both turn about the baseline.
+    """
+    item: cython.Py_ssize_t
+    taken: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    accepted: cython.bint
+    gram: cython.double[6][6]
+    slope: cython.double[6]
+    step: cython.double[6]
+    tried: cython.double[9]
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            model, of_model = cython.address(models[item, 0]), cython.address(weights[item, 0])
+            damping = DAMPING
+            cost = linearise_essential(rays, of_model, model, gram, slope)
+            for taken in range(n_steps):
+                trace = 0.0
+                for k in range(6):
+                    trace += gram[k][k]
+                if not 0.0 < trace < INFINITY:
+                    break
+                accepted = False
+                for _ in range(4):
+                    solve_six(gram, slope, damping * trace / 6.0 + 1e-12 * trace, step)
+                    turn_both(model, step, tried)
+                    if cost_of_essential(rays, of_model, tried, cython.address(squared[0])) < cost:
+                        accepted = True
+                        break
+                    damping *= 100.0
+                if not accepted:
+                    break
+                damping *= 0.1
+                for k in range(9):
+                    model[k] = tried[k]
+                if taken + 1 < n_steps:
+                    cost = linearise_essential(rays, of_model, model, gram, slope)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def cost_of_essential(
+    rays: cython.double[:, ::1], weights: cython.p_double, model: cython.p_double, squared: cython.p_double
+) -> cython.double:
+    row: cython.Py_ssize_t
+    write_squared_ray_distances(rays, model, squared)
+    total = 0.0
+    for row in range(rays.shape[1]):
+        if weights[row] != 0.0:
+            total += weights[row] * squared[row]
+    return total
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def linearise_essential(
+    rays: cython.double[:, ::1],
+    weights: cython.p_double,
+    model: cython.p_double,
+    gram: cython.double[6][6],
+    slope: cython.p_double,
+) -> cython.double:
+    """Write sums over gradients J of Sampson distances by a, b: J J' and J d; return the sum of squares.
+
+    With y = E X1, z = E' X2, g^2 = |y|^2 + |z|^2 and the error k = X2' y: dk = a (y x X2) + b (X1 x z), and of g dg
+    a (E z x X2) + b (X1 x E' y).
+    """
+    row: cython.Py_ssize_t
+    one: cython.Py_ssize_t
+    other: cython.Py_ssize_t
+    gradient: cython.double[6]
+    a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
+    for one in range(6):
+        slope[one] = 0.0
+        for other in range(6):
+            gram[one][other] = 0.0
+    total = 0.0
+    for row in range(rays.shape[1]):
+        weight = weights[row]
+        if weight != 0.0:
+            x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
+            p, q, r = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
+            s, t, u = a * x2 + d * y2 + g * z2, b * x2 + e * y2 + h * z2, c * x2 + f * y2 + i * z2
+            error = x2 * p + y2 * q + z2 * r
+            square = p * p + q * q + r * r + s * s + t * t + u * u + 1e-300
+            share = error / square
+            # y - share E z and z - share E' y take the change of g along.
+            along_x = p - share * (a * s + b * t + c * u)
+            along_y = q - share * (d * s + e * t + f * u)
+            along_z = r - share * (g * s + h * t + i * u)
+            back_x = s - share * (a * p + d * q + g * r)
+            back_y = t - share * (b * p + e * q + h * r)
+            back_z = u - share * (c * p + f * q + i * r)
+            gradient[0], gradient[1] = along_y * z2 - along_z * y2, along_z * x2 - along_x * z2
+            gradient[2], gradient[3] = along_x * y2 - along_y * x2, y1 * back_z - z1 * back_y
+            gradient[4], gradient[5] = z1 * back_x - x1 * back_z, x1 * back_y - y1 * back_x
+            factor = weight / square
+            total += weight * error * share
+            for one in range(6):
+                slope[one] += factor * gradient[one] * error
+                for other in range(one + 1):
+                    gram[one][other] += factor * gradient[one] * gradient[other]
+    return total
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def solve_six(
+    gram: cython.double[6][6], slope: cython.p_double, damping: cython.double, step: cython.p_double
+) -> cython.void:
+    """Write the solution of (gram + damping I) step = -slope by Cholesky; only the lower triangle is read."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    lower: cython.double[6][6]
+    for i in range(6):
+        for j in range(i + 1):
+            total = gram[i][j] + (damping if i == j else 0.0)
+            for k in range(j):
+                total -= lower[i][k] * lower[j][k]
+            lower[i][j] = sqrt(total if total > 1e-300 else 1e-300) if i == j else total / lower[j][j]
+    for i in range(6):
+        total = -slope[i]
+        for k in range(i):
+            total -= lower[i][k] * step[k]
+        step[i] = total / lower[i][i]
+    largest = 0.0
+    for i in range(5, -1, -1):
+        total = step[i]
+        for k in range(i + 1, 6):
+            total -= lower[k][i] * step[k]
+        step[i] = total / lower[i][i]
+        largest = largest if largest > fabs(step[i]) else fabs(step[i])
+    if largest > LARGEST_TURN:
+        for i in range(6):
+            step[i] *= LARGEST_TURN / largest
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def turn_both(model: cython.p_double, step: cython.p_double, turned: cython.p_double) -> cython.void:
+    """Write exp([a]) E exp([b]): rotations by Cayley's formula, which is the exponential to second order."""
+    side: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    r: cython.double[9][2]
+    between: cython.double[3][3]
+    for side in range(2):
+        # The rotation of the quaternion (1, x, y, z).
+        x, y, z = 0.5 * step[3 * side], 0.5 * step[3 * side + 1], 0.5 * step[3 * side + 2]
+        n = 2.0 / (1.0 + x * x + y * y + z * z)
+        r[side][0], r[side][1], r[side][2] = 1.0 - n * (y * y + z * z), n * (x * y - z), n * (x * z + y)
+        r[side][3], r[side][4], r[side][5] = n * (x * y + z), 1.0 - n * (x * x + z * z), n * (y * z - x)
+        r[side][6], r[side][7], r[side][8] = n * (x * z - y), n * (y * z + x), 1.0 - n * (x * x + y * y)
+    for i in range(3):
+        for j in range(3):
+            between[i][j] = r[0][3 * i] * model[j] + r[0][3 * i + 1] * model[3 + j] + r[0][3 * i + 2] * model[6 + j]
+    for i in range(3):
+        for j in range(3):
+            turned[3 * i + j] = between[i][0] * r[1][j] + between[i][1] * r[1][3 + j] + between[i][2] * r[1][6 + j]
+
+
+# Five points
+
+
+def solve_five(linear: cython.double[:, :, :, ::1], solutions: cython.double[:, :, ::1], counts: cython.Py_ssize_t[::1]):
+    """Write the real solutions (x, y, z) of samples' three equations (s, 3, 3, 5), and how many there are."""
+    sample: cython.Py_ssize_t
+    root: cython.Py_ssize_t
+    determinant: cython.double[11]
+    roots: cython.double[20]
+    with cython.nogil:
+        for sample in range(linear.shape[0]):
+            equations = cython.address(linear[sample, 0, 0, 0])
+            write_determinant(equations, determinant)
+            for root in range(roots_of(determinant, roots)):
+                if counts[sample] < MOST:
+                    if solved(equations, roots[root], cython.address(solutions[sample, counts[sample], 0])):
+                        counts[sample] += 1
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_determinant(linear: cython.p_double, determinant: cython.p_double) -> cython.void:
+    third: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for k in range(11):
+        determinant[k] = 0.0
+    for third in range(3):
+        one, other = linear + 15 * ((third + 1) % 3), linear + 15 * ((third + 2) % 3)
+        for i in range(4):
+            for j in range(4):
+                minor = one[i] * other[5 + j] - other[i] * one[5 + j]
+                for k in range(5):
+                    determinant[i + j + k] += minor * linear[15 * third + 10 + k]
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def roots_of(polynomial: cython.p_double, roots: cython.p_double) -> cython.Py_ssize_t:
+    """Write the real roots of a polynomial: those within 1, and the inverses of those of the reversed one."""
+    k: cython.Py_ssize_t
+    n: cython.Py_ssize_t
+    n_within: cython.Py_ssize_t
+    scaled: cython.double[11]
+    largest = 0.0
+    for k in range(11):
+        if not fabs(polynomial[k]) <= largest:
+            largest = fabs(polynomial[k])
+    if not 0.0 < largest < INFINITY:
+        return 0
+    for k in range(11):
+        scaled[k] = polynomial[k] / largest
+    n_within = roots_within_one(scaled, roots)
+    for k in range(11):
+        scaled[k] = polynomial[10 - k] / largest
+    n = n_within + roots_within_one(scaled, roots + n_within)
+    for k in range(n_within, n):
+        # Roots of 1 and -1 have been written.
+        roots[k] = 1.0 / roots[k] if fabs(roots[k]) < 1.0 else INFINITY
+    return n
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def roots_within_one(polynomial: cython.p_double, roots: cython.p_double) -> cython.Py_ssize_t:
+    """Write the roots from -1 to 1: between two neighbouring roots of a derivative, or an end, there is at most one."""
+    order: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    back: cython.Py_ssize_t
+    n_ends: cython.Py_ssize_t
+    n: cython.Py_ssize_t = 0
+    derivatives: cython.double[11][10]
+    ends: cython.double[12]
+    for k in range(11):
+        derivatives[0][k] = polynomial[k]
+    for order in range(1, 10):
+        for k in range(11 - order):
+            # By their factorials, lest they grow.
+            derivatives[order][k] = derivatives[order - 1][k + 1] * (k + 1.0) / order
+    for back in range(10):
+        own = derivatives[9 - back]
+        ends[0] = -1.0
+        for k in range(n):
+            ends[1 + k] = roots[k]
+        ends[1 + n] = 1.0
+        n_ends, n = n + 2, 0
+        before = value_of(own, back + 2, ends[0])
+        for k in range(1, n_ends):
+            after = value_of(own, back + 2, ends[k])
+            if (before < 0.0) != (after < 0.0):
+                roots[n] = root_between(own, back + 2, ends[k - 1], ends[k], before < 0.0)
+                n += 1
+            before = after
+    return n
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def value_of(polynomial: cython.p_double, n: cython.Py_ssize_t, x: cython.double) -> cython.double:
+    k: cython.Py_ssize_t
+    value = 0.0
+    for k in range(n - 1, -1, -1):
+        value = value * x + polynomial[k]
+    return value
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def root_between(
+    polynomial: cython.p_double, n: cython.Py_ssize_t, low: cython.double, high: cython.double, rises: cython.bint
+) -> cython.double:
+    """Return the root between two places by Newton's steps, halving the interval where one would leave it."""
+    k: cython.Py_ssize_t
+    x = 0.5 * (low + high)
+    for _ in range(ROOT_STEPS):
+        value = slope = 0.0
+        for k in range(n - 1, -1, -1):
+            slope = slope * x + value
+            value = value * x + polynomial[k]
+        if (value < 0.0) == rises:
+            low = x
+        else:
+            high = x
+        moved = x - value / slope
+        if not low < moved < high:
+            moved = 0.5 * (low + high)
+        if fabs(moved - x) <= ROOT_EXACT:
+            return moved
+        x = moved
+    return x
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def solved(linear: cython.p_double, z: cython.double, solution: cython.p_double) -> cython.bint:
+    """Write (x, y, z): x and y by the two equations that determine them best."""
+    equation: cython.Py_ssize_t
+    unknown: cython.Py_ssize_t
+    third: cython.Py_ssize_t
+    rows: cython.double[3][3]
+    best = 0.0
+    for equation in range(3):
+        for unknown in range(3):
+            rows[equation][unknown] = value_of(linear + 15 * equation + 5 * unknown, 5, z)
+    for third in range(3):
+        a, b = rows[(third + 1) % 3], rows[(third + 2) % 3]
+        x, y, w = a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+        if fabs(w) > best:
+            best = fabs(w)
+            solution[0], solution[1], solution[2] = x / w, y / w, z
+    return 0.0 < best < INFINITY
