@@ -11,7 +11,9 @@ from setuptools import Distribution, Extension
 
 MODULES = ("draw", "fit", "weigh")
 # No contraction: a sum of products is rounded twice on every processor. The others change no number.
-FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-g0"]
+FLAGS = (
+    ["/O2"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-g0"]
+)
 SMALL = ["/O1"] if sys.platform == "win32" else ["-O1", "-g0"]
 WIDE = ["-mavx2"] if platform.machine() in ("x86_64", "AMD64") and sys.platform != "win32" else []
 DIRECTIVES = {

@@ -329,8 +329,7 @@ def latency() -> str:
     return (
         f"**Latency**, processor time: {one['plane']:.0f} ms for a plane and {one['rigid']:.0f} ms for a rigid scene of 300 matches, "
         f"{one['unihouse']:.0f} ms for 2,084 matches on several planes, up to {last['unrelated']:.0f} ms for images that share "
-        f"nothing; {one['first']:.0f} s for the first call after the installation. "
-        "[All times](docs/benchmarks.md#time) beside OpenCV and PoseLib."
+        "nothing. [All times](docs/benchmarks.md#time) beside OpenCV and PoseLib."
     )
 
 

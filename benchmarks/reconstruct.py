@@ -296,7 +296,6 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of COLMAP's mapping")
     options = parser.parse_args()
     pycolmap.logging.minloglevel = 2
-    cli.main(["warmup"])
     tables = []
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)

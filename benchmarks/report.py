@@ -19,7 +19,7 @@ import pandas as pd
 import ruzhash_cv
 
 PACKAGES = (
-    "opencv-python", "numpy", "scipy", "numba", "poselib", "pysuperansac", "scikit-learn", "scikit-image",
+    "opencv-python", "numpy", "scipy", "poselib", "pysuperansac", "scikit-learn", "scikit-image",
     "torch", "kornia",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"

@@ -234,7 +234,7 @@ def measured(row: str, line: Line, seeds: int) -> list[Row]:
     """Median and 95th percentile of each method's milliseconds; the methods in turn, and who begins changes with the seed."""
     names, taken = list(line.methods), {name: [] for name in line.methods}  # type: ignore[var-annotated]
     for name in names:
-        line.methods[name](line.problems[0], 0)  # compiles, and reads from disk
+        line.methods[name](line.problems[0], 0)  # a method's first call is slower
     for seed in range(seeds):
         problem = line.problems[seed % len(line.problems)].shuffled(seed)
         for place in range(len(names)):
@@ -266,16 +266,9 @@ START = """
 import sys, time; start = time.process_time()
 from ruzhash_cv import filter_points; imported = time.process_time() - start
 import numpy as np
-from numba.core import event
-from ruzhash_cv import cli
-events = event.RecordingListener(); event.register("numba:compile", events)
-def call():
-    points = np.load(sys.argv[1])
-    filter_points(points["a"], points["b"])
-    sys.stdout.flush()
-call() if len(sys.argv) < 3 else cli.main(sys.argv[2:])
-compiled = [of.data["dispatcher"].py_func.__module__ for _, of in events.buffer if of.is_start]
-print(imported, time.process_time() - start, sum(module.startswith("ruzhash_cv") for module in compiled))
+points = np.load(sys.argv[1])
+filter_points(points["a"], points["b"])
+print(imported, time.process_time() - start)
 """
 MEMORY = """
 import sys, numpy as np, ruzhash_cv
@@ -287,34 +280,26 @@ ruzhash_cv.filter_points(points["a"][:300], points["b"][:300])
 open("/proc/self/clear_refs", "w").write("5")
 before = megabytes("VmRSS")
 ruzhash_cv.filter_points(points["a"], points["b"])
-print(megabytes("VmHWM") - before)
+print(before, megabytes("VmHWM") - before)
 """
 
 
-def in_new_process(code: str, problem: Problem, *words: str, **environment: str) -> list[float]:
-    """The numbers that a program prints last, of a process of its own, given the matches and words of the command line."""
+def in_new_process(code: str, problem: Problem) -> list[float]:
+    """The numbers that a program prints, of a process of its own, given the matches."""
     with tempfile.TemporaryDirectory() as folder:
         np.savez(f"{folder}/points.npz", a=problem.points1, b=problem.points2)
-        command = [sys.executable, "-c", code, f"{folder}/points.npz", *words]
-        environment = os.environ | {"OMP_NUM_THREADS": "1"} | environment
+        command = [sys.executable, "-c", code, f"{folder}/points.npz"]
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return [float(word) for word in done.stdout.splitlines()[-1].split()]
+    return [float(word) for word in done.stdout.split()]
 
 
 def first_facts(seeds: int) -> Iterator[Row]:
-    """The first call of a fresh installation, that of a process after it, the import, and all kernels."""
+    """The import and the first call of a process."""
     problem = drawn("one rigid", 1, 300, 0.4)
-    with tempfile.TemporaryDirectory() as folder:
-        _, seconds, kernels = in_new_process(START, problem, NUMBA_CACHE_DIR=folder)
-        later = [in_new_process(START, problem, NUMBA_CACHE_DIR=folder) for _ in range(min(seeds, 5))]
-    yield fact("first", "first call, nothing compiled", seconds, "processor s")
-    yield fact("first", "kernels that it compiles", kernels, "")
-    yield fact("first", "first call of a process", float(np.median([of[1] for of in later])), "processor s")
-    yield fact("first", "import", float(np.median([of[0] for of in later])), "processor s")
-    with tempfile.TemporaryDirectory() as folder:
-        _, seconds, kernels = in_new_process(START, problem, "warmup", NUMBA_CACHE_DIR=folder)
-    yield fact("first", "`ruzhash-cv warmup`", seconds, "processor s")
-    yield fact("first", "kernels that it compiles, all there are", kernels, "")
+    imported, called = np.median([in_new_process(START, problem) for _ in range(min(seeds, 5) + 1)][1:], axis=0)
+    yield fact("first", "import and first call of a process", float(called), "processor s")
+    yield fact("first", "import", float(imported), "processor s")
 
 
 def call_facts(seeds: int) -> Iterator[Row]:
@@ -326,10 +311,12 @@ def call_facts(seeds: int) -> Iterator[Row]:
 
 
 def memory_facts(seeds: int) -> Iterator[Row]:
-    """Memory that a call takes beyond what the process holds, on Linux."""
+    """Memory of a process, and what a call takes beyond it, on Linux."""
     if Path("/proc/self/clear_refs").exists():
         for n in (10_000, 50_000):
-            (extra,) = in_new_process(MEMORY, drawn("one rigid", 1, n, 0.4))
+            held, extra = in_new_process(MEMORY, drawn("one rigid", 1, n, 0.4))
+            if n == 10_000:
+                yield fact("memory", "memory of a process after its first call", held, "MB")
             yield fact("memory", "peak memory of a call", extra, "MB", n=n)
 
 
@@ -343,7 +330,7 @@ def colmap_facts(seeds: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         reconstruct.matched(photos, folder / "all.db", 0.8)
-        for n_pairs in (1, 11, 55):  # the first compiles what is not yet compiled
+        for n_pairs in (1, 11, 55):  # the first reads what is not yet in memory
             for method in (OURS, "COLMAP"):
                 database = folder / f"{method}{n_pairs}.db"
                 database.write_bytes((folder / "all.db").read_bytes())

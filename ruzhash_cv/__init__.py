@@ -13,8 +13,7 @@ if _typing.TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> _typing.Any:
-        """Import modules and the public names when they are asked for, so that the command line starts before.
-        """
+        """Import modules and the public names when they are asked for, so that the command line starts before."""
         with _interrupts_held():
             if _find_spec(f"{__name__}.{name}"):
                 return _import_module(f"{__name__}.{name}")

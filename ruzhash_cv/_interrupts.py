@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import signal
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # What `signal` wraps. Its own functions look up enumerations, which takes ten times as long.
 _signal: Any = importlib.import_module("_signal")
@@ -41,3 +45,18 @@ def interrupts_held() -> Iterator[None]:
                 last(signal.SIGINT, None)
             else:
                 signal.raise_signal(signal.SIGINT)
+
+
+def uninterrupted(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a public function that estimates fundamental matrices hold Ctrl-C until its end.
+
+    OpenCV's `findFundamentalMat` calls back into Python, where the interpreter would raise KeyboardInterrupt. It does not expect that,
+    and what follows is a SystemError or a crash. The package's own kernels never call back.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        with interrupts_held():
+            return function(*args, **kwargs)
+
+    return call

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import (
     RNG,
     as_generator,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, check_real
 from ruzhash_cv.cameras import Camera, Sight, as_seen
 from ruzhash_cv.filtering import Model, families_of, scaled

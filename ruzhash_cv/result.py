@@ -10,7 +10,7 @@ import numpy as np
 
 from ruzhash_cv import printing
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
-from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import check_int
 from ruzhash_cv.cameras import as_both_cameras
 from ruzhash_cv.method.estimate import Estimate

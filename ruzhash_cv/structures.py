@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
-from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import LARGEST_LENGTH, RNG, as_generator, as_reals, check_real
 from ruzhash_cv.method.evidence import select
 from ruzhash_cv.method.fits import refine_structures

@@ -196,13 +196,13 @@ def test_ctrl_c_ends_without_a_word(monkeypatch: pytest.MonkeyPatch, capsys: Cap
     assert capsys.readouterr() == ("", "")
 
 
-#: A process in which the import of numba is interrupted, as if from a terminal.
+#: A process in which the import of the package is interrupted, as if from a terminal.
 INTERRUPTED_IMPORT = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 class Interrupt:
     def find_spec(self, name, *_):
-        if name == "numba.core.types":
+        if name == "ruzhash_cv.method.search":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
 """

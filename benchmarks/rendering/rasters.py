@@ -2,53 +2,48 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.datasets.pairs import NO_FACE
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
 def _fill(
     corners: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    keys: NDArray[np.float64],
+    key: NDArray[np.float64],
+    face: int,
     ids: NDArray[np.uint16],
     nearest: NDArray[np.float64],
 ) -> None:
-    """Draw polygons given as half-plane chains; a later face wins a tie, so a print can lie on a table."""
+    """Draw a convex polygon (m, 2); a later face wins a tie, so a print can lie on a table."""
+    if len(corners) < 3:
+        return
     height, width = ids.shape
-    for face in range(len(starts) - 1):
-        first, last = starts[face], starts[face + 1]
-        if last - first < 3:
-            continue
-        area = 0.0
-        top, bottom = np.inf, -np.inf
-        for i in range(first, last):
-            j = i + 1 if i + 1 < last else first
-            area += corners[i, 0] * corners[j, 1] - corners[j, 0] * corners[i, 1]
-            top = min(top, corners[i, 1])
-            bottom = max(bottom, corners[i, 1])
-        side = 1.0 if area > 0 else -1.0
-        for y in range(max(0, int(np.ceil(top))), min(height - 1, int(np.floor(bottom))) + 1):
-            left, right = 0.0, width - 1.0
-            for i in range(first, last):
-                j = i + 1 if i + 1 < last else first
-                # The inside of an edge is slope * x + offset >= 0.
-                slope = -side * (corners[j, 1] - corners[i, 1])
-                offset = side * (corners[j, 0] - corners[i, 0]) * (y - corners[i, 1]) - slope * corners[i, 0]
-                if slope > 0:
-                    left = max(left, -offset / slope)
-                elif slope < 0:
-                    right = min(right, -offset / slope)
-                elif offset < 0:
-                    right = -1.0
-            for x in range(int(np.ceil(left)), int(np.floor(right)) + 1):
-                key = keys[face, 0] * x + keys[face, 1] * y + keys[face, 2]
-                if key >= nearest[y, x] - 1e-6 * abs(nearest[y, x]):
-                    nearest[y, x] = key
-                    ids[y, x] = face
+    following = np.roll(corners, -1, axis=0)
+    side = 1.0 if sum(corners[:, 0] * following[:, 1] - following[:, 0] * corners[:, 1]) > 0 else -1.0
+    top, bottom = np.ceil(corners[:, 1].min()), np.floor(corners[:, 1].max())
+    rows = np.arange(max(0, int(top)), min(height - 1, int(bottom)) + 1)
+    left, right = np.zeros(len(rows)), np.full(len(rows), width - 1.0)
+    for (x, y), (next_x, next_y) in zip(corners, following, strict=True):
+        # The inside of an edge is slope * x + offset >= 0.
+        slope = -side * (next_y - y)
+        offset = side * (next_x - x) * (rows - y) - slope * x
+        if slope > 0:
+            left = np.maximum(left, -offset / slope)
+        elif slope < 0:
+            right = np.minimum(right, -offset / slope)
+        else:
+            right[offset < 0] = -1.0
+    left, right = np.ceil(left), np.floor(right)
+    if not np.any(left <= right):
+        return
+    columns = np.arange(int(left.min()), min(width - 1, int(right.max())) + 1)
+    box = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+    keys = key[0] * columns + key[1] * rows[:, None] + key[2]
+    seen = (left[:, None] <= columns) & (columns <= right[:, None])
+    seen &= keys >= nearest[box] - 1e-6 * np.abs(nearest[box])
+    nearest[box][seen] = keys[seen]
+    ids[box][seen] = face
 
 
 def fill_faces(
@@ -58,9 +53,8 @@ def fill_faces(
     width, height = size
     ids = np.full((height, width), NO_FACE, np.uint16)
     nearest = np.full((height, width), -1e300)
-    starts = np.cumsum([0, *(len(polygon) for polygon in polygons)]).astype(np.int64)
-    corners = np.concatenate([*polygons, np.zeros((0, 2))]) if polygons else np.zeros((0, 2))
-    _fill(np.ascontiguousarray(corners), starts, np.ascontiguousarray(keys, dtype=np.float64), ids, nearest)
+    for face, (polygon, key) in enumerate(zip(polygons, keys, strict=True)):
+        _fill(polygon, key, face, ids, nearest)
     nearest[ids == NO_FACE] = -np.inf
     return ids, nearest
 

@@ -64,7 +64,7 @@ def _compare(pair: ImagePair, folder: Path) -> None:
     first, second, matches = match_images((pair.img1, pair.img2), ("1", "2"))
     points = first.points[matches[:, 0]], second.points[matches[:, 1]]
     truth = pair.labels(*points, tolerance=PIXELS) >= 0
-    filter_points(*points)  # a process's first call also reads the kernels from their cache
+    filter_points(*points)  # a process's first call is slower
     since = time.perf_counter()
     result = filter_points(*points)
     own = _print_row(pair.name, "ruzhash_cv", result.inlier_mask, truth, time.perf_counter() - since)

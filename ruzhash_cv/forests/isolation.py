@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, Preferences, as_generator, check_int, check_n_jobs
 
 Forest = TypeVar("Forest", bound="PreferenceForest")
@@ -85,12 +84,10 @@ class PreferenceForest(ABC):
     def _lengths(self, rows: Any, start: int, stop: int, trained: Mask) -> Array:
         """Return mean path lengths of rows start .. stop; `trained` is that of the trees, or (trees, 0) for new rows."""
 
-    @uninterrupted
     def fit(self: Forest, preferences: Preferences) -> Forest:
         """Grow the trees on preference rows (n, m) in [0, 1] and return the forest itself."""
         return self._fit(self._as_rows(preferences))
 
-    @uninterrupted
     def path_lengths(self, preferences: Preferences) -> Array:
         """Return mean path lengths over the trees, shape (n,), of rows that are not the training rows."""
         return self._route(self._check_fitted(preferences), np.empty((self.n_trees, 0), np.bool_))
@@ -99,7 +96,6 @@ class PreferenceForest(ABC):
         """Return anomaly scores 2^(-h / c(psi)), shape (n,), in (0, 1], high = anomalous; rows count as new ones."""
         return self._scores(self.path_lengths(preferences))
 
-    @uninterrupted
     def fit_path_lengths(self, preferences: Preferences) -> Array:
         """Grow the trees and return the rows' mean path lengths, no row counting itself."""
         rows = self._as_rows(preferences)

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import RNG, Preferences, as_generator, as_preferences, check_int
-from ruzhash_cv.kernels.draw import grow_or_route, hash_rows
 from ruzhash_cv.forests.isolation import Growth, PreferenceForest, Trees, empty_trees, workspace
+from ruzhash_cv.kernels.draw import grow_or_route, hash_rows
 
 #: Rows that go down a tree together: enough to pay for drawing its nodes, few enough to stay in the processor's cache.
 BLOCK = 2048
@@ -29,7 +28,6 @@ BLOCK = 2048
 _NO_ROWS, _NO_SUMS, _NO_KEYS = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.uint64)
 
 
-@uninterrupted
 def ruzhash(preferences: Preferences, *, n_hashes: int = 1, rng: RNG = 0) -> Rows:
     """Return RuzHashes of preference rows; rows collide with a probability close to 1 - Ruzicka distance.
 
@@ -99,7 +97,9 @@ class RuzHashForest(PreferenceForest):
     def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], growth: Growth) -> Trees:
         trees = empty_trees(len(keys), len(rows), growth)
         space = workspace(len(rows), trees.keys.shape[1], growth)
-        grow_or_route(rows, keys, _NO_ROWS, 0, *growth, *_drawn(rows), space, *trees[:3], trees.trained.view(np.uint8), _NO_SUMS)
+        grow_or_route(
+            rows, keys, _NO_ROWS, 0, *growth, *_drawn(rows), space, *trees[:3], trees.trained.view(np.uint8), _NO_SUMS
+        )
         return trees
 
     def _lengths(self, rows: NDArray[np.float32], start: int, stop: int, trained: Mask) -> Array:
@@ -112,7 +112,9 @@ class RuzHashForest(PreferenceForest):
             of_block, empty = np.array(trained[:, block], np.uint8, order="C"), np.asarray(~rows[block].any(axis=1))
             order = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum())
             into = sums[begin - start :][:BLOCK]
-            grow_or_route(rows[block], _NO_KEYS, *order, *self._growth, *_drawn(rows), space, *trees[:3], of_block, into)
+            grow_or_route(
+                rows[block], _NO_KEYS, *order, *self._growth, *_drawn(rows), space, *trees[:3], of_block, into
+            )
         return sums / self.n_trees
 
 

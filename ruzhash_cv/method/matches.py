@@ -6,6 +6,7 @@ If the cameras are known, rays of the two points follow in each row, see `models
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, RAYS1, Array, Mask, Rows

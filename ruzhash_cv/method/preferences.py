@@ -7,6 +7,7 @@ ICIAP 2023.
 from __future__ import annotations
 
 from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, POINT2, RAYS2, Array, Rows
-from ruzhash_cv._kernels import draw_key
 from ruzhash_cv.kernels.draw import draw
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
@@ -63,7 +62,7 @@ def draw_samples(
         nearest = nearest_rows(coordinates, seeds, max(sizes_wanted) + 1)
     sizes = np.array([min(wanted, nearest.shape[1] - 1) for wanted in sizes_wanted], np.int64)
     starts = np.searchsorted(cumulative, np.arange(len(rows)) * (cumulative[-1] / len(rows)), side="right")
-    starts, key = np.minimum(starts, len(rows) - 1), draw_key(rng)
+    starts, key = np.minimum(starts, len(rows) - 1), rng.integers(0, 1 << 64, dtype=np.uint64)
     n_candidates = parameters.n_candidates if family.is_plane else 1
     samples, given = np.empty((n_samples, size), np.int64), (coordinates, shares, cumulative, starts, nearest, sizes)
     rules = float(min_spread), parameters.min_height * min_spread, n_candidates, family.is_plane

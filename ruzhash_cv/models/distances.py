@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ruzhash_cv._arrays import Array
-from ruzhash_cv._kernels import uninterrupted
 from ruzhash_cv._validation import as_pairs, as_reals
 from ruzhash_cv.models.base import TwoViewFamily
 from ruzhash_cv.models.epipolar import EssentialMatrices, FundamentalMatrices
@@ -68,7 +67,6 @@ def sampson_distance(points1: ArrayLike, points2: ArrayLike, fundamental_matrice
     return _distances(points1, points2, fundamental_matrices, "fundamental_matrices", FAMILIES["fundamental"])
 
 
-@uninterrupted
 def _distances(points1: ArrayLike, points2: ArrayLike, matrices: ArrayLike, name: str, family: TwoViewFamily) -> Array:
     first, second = as_pairs(points1, points2)
     stack = as_reals(matrices, name, "(3, 3) or (m, 3, 3)")

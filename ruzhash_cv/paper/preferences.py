@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv._kernels import uninterrupted
+from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import RNG, Preferences, as_generator, as_preferences, as_reals, check_int, check_real
 from ruzhash_cv.models.base import ModelFamily
 

@@ -15,8 +15,8 @@ from scipy import sparse
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._validation import as_preferences, as_reals, check_choice
-from ruzhash_cv.kernels.draw import grow_cells, route_cells
 from ruzhash_cv.forests.isolation import Growth, PreferenceForest, empty_trees, workspace
+from ruzhash_cv.kernels.draw import grow_cells, route_cells
 
 METRICS = ("tanimoto", "ruzicka", "jaccard", "precomputed")
 
@@ -90,8 +90,9 @@ class VoronoiForest(PreferenceForest):
     def _lengths(self, rows: _Rows, start: int, stop: int, trained: Mask) -> Array:
         routing = METRICS.index(self.metric), self._growth.n_branches, start, stop
         trees, sums = self._trees, np.zeros(stop - start)
-        given = rows.table, rows.sizes, *self._training[1:], *routing, *trees[:3], trained.view(np.uint8), trees.centres
-        route_cells(*given, sums)
+        rest = trained.view(np.uint8), trees.centres, sums
+        given = rows.table, rows.sizes, *self._training[1:], *routing, *trees[:3], *rest
+        route_cells(*given)
         return sums / self.n_trees
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruzhash_cv.kernels.draw import first_rows as draw_rows
 from ruzhash_cv.forests.isolation import depth_limit, expected_depths
+from ruzhash_cv.kernels.draw import first_rows as draw_rows
 
 
 @pytest.mark.parametrize(("psi", "b"), [(125, 5), (126, 5), (256, 2), (257, 2), (256, 16), (243, 3), (1, 2), (2, 2)])

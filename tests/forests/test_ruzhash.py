@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from ruzhash_cv.kernels.draw import branches_of as write_branches
 from ruzhash_cv.forests.ruzhash import BLOCK
+from ruzhash_cv.kernels.draw import branches_of as write_branches
 from ruzhash_cv.paper import RuzHashForest, jaccard_distance, ruzhash, ruzicka_distance
 
 SINK = -1

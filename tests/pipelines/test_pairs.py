@@ -235,19 +235,9 @@ def test_the_input_is_read_in_the_thread_that_takes_results() -> None:
 # Processes
 
 
-def test_kernels_are_compiled_before_workers_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    order = []
-    monkeypatch.setattr(module, "warmup", lambda: order.append("kernels"))
-    monkeypatch.setattr(joblib, "Parallel", lambda **_: order.append("workers") or 1 / 0)
-    with joblib.parallel_config(backend="loky", n_jobs=2), pytest.raises(ZeroDivisionError):
-        list(filter_pairs(pairs()))
-    assert order == ["kernels", "workers"]
-
-
 def test_a_few_pairs_are_done_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker takes seconds to start, a pair some hundredths."""
     monkeypatch.setattr(module, "FEW_PAIRS", 1 + len([*pairs()]))
-    monkeypatch.setattr(module, "warmup", lambda: pytest.fail("kernels of workers"))
     threads = set()
     answer = module._answer
     monkeypatch.setattr(module, "_answer", lambda *given: threads.add(threading.current_thread()) or answer(*given))
