@@ -1,8 +1,8 @@
 """What is drawn: random numbers, samples of matches, and isolation forests.
 
 Random numbers are keyed 64-bit hashes, the same on every platform and for any number of threads. The mixing function is the finaliser
-of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014, "Fast splittable pseudorandom number generators"). A stream is a counter added to a key, so
-that any draw can be made without those before it.
+of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014, "Fast splittable pseudorandom number generators"). A stream is a counter added to a
+key, so that any draw can be made without those before it.
 """
 
 import cython
