@@ -833,9 +833,9 @@ def solve_five(linear: cython.double[:, :, :, ::1], solutions: cython.double[:, 
             equations = cython.address(linear[sample, 0, 0, 0])
             write_determinant(equations, determinant)
             for root in range(roots_of(determinant, roots)):
-                room = counts[sample] < MOST
-                if room and solved(equations, roots[root], cython.address(solutions[sample, counts[sample], 0])):
-                    counts[sample] += 1
+                if counts[sample] < MOST:
+                    if solved(equations, roots[root], cython.address(solutions[sample, counts[sample], 0])):
+                        counts[sample] += 1
 
 
 @cython.cfunc
