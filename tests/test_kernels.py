@@ -8,6 +8,8 @@ names the kernels that it runs, module and function.
 
 from __future__ import annotations
 
+import copy
+import os
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -15,6 +17,7 @@ from typing import Any, NamedTuple
 import naive
 import numpy as np
 import pytest
+import uncompiled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
@@ -27,6 +30,8 @@ from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
 from ruzhash_cv.models.weighting import TUKEY, noise_scales, student
 
 Rng = np.random.Generator
+#: Of each row; more of them for a build that checks its indices, see .ci/run.
+EXAMPLES = int(os.environ.get("KERNEL_EXAMPLES", 40))
 RAYS = EssentialMatrices()
 #: Of a step of `fit.refine_essential`, as a share of the mean eigenvalue.
 DAMPING = 1e-9
@@ -298,12 +303,17 @@ TABLE = (
         ),
         rtol=1e-7,
     ),
-    Row("draw.mix", words, each(draw.mix), each(lambda key, at: np.uint64(naive.mix(key, at)))),
-    Row("draw.uniform", words, each(draw.uniform), each(lambda key, at: (naive.mix(key, at) >> 11) / 2**53)),
+    Row("draw.mix", words, each(lambda *given: draw.mix(*given)), each(lambda key, at: np.uint64(naive.mix(key, at)))),
+    Row(
+        "draw.uniform",
+        words,
+        each(lambda *given: draw.uniform(*given)),
+        each(lambda key, at: (naive.mix(key, at) >> 11) / 2**53),
+    ),
     Row(
         "draw.first_rows",
         lambda rng, n: (*words(rng, 1)[0], np.empty(n, np.int64), int(rng.integers(0, n + 1))),
-        draw.first_rows,
+        lambda key, rows, psi: draw.first_rows(key, rows, psi),
         lambda key, rows, psi: naive.draw_rows(key, len(rows), psi),
     ),
     Row(
@@ -320,7 +330,7 @@ WITHOUT_A_TWIN = 13
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.kernels.partition(" ")[0])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40))
 def test_kernel_equals_its_twin(row: Row, seed: int, n: int) -> None:
     arguments = row.draw(np.random.default_rng(seed), n)
@@ -329,6 +339,21 @@ def test_kernel_equals_its_twin(row: Row, seed: int, n: int) -> None:
         actual, expected = (actual,), (expected,)
     for one, other in zip(actual, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=row.rtol, atol=row.atol, err_msg=row.kernels)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.kernels.partition(" ")[0])
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 20))
+def test_kernel_gives_the_bits_of_its_source(row: Row, seed: int, n: int) -> None:
+    arguments = row.draw(np.random.default_rng(seed), n)
+    compiled = row.call(*copy.deepcopy(arguments))
+    with uncompiled.sources() as ran:
+        from_source = row.call(*arguments)
+    assert set(row.kernels.split()) <= set(ran)
+    for one, other in zip(
+        *(each if isinstance(each, tuple) else (each,) for each in (compiled, from_source)), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
 
 
 def kernels_of(module: ModuleType) -> set[str]:

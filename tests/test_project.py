@@ -36,6 +36,12 @@ def test_workflow_runs_the_script_of_contributors() -> None:
         assert re.search(rf"^{extra} = \[", PYPROJECT, re.MULTILINE), extra
 
 
+def test_wheels_are_built_for_every_python_of_the_classifiers() -> None:
+    listed = re.findall(r'"Programming Language :: Python :: 3\.(\d+)"', PYPROJECT)
+    assert re.findall(r'"cp3(\d+)-\*"', PYPROJECT) == listed
+    assert len(listed) == 5
+
+
 @pytest.mark.parametrize("command", ["ruff check .", "mypy --strict -p ruzhash_cv", "mypy --strict examples/*/*.py"])
 def test_contributing_lists_the_checks_of_ci(command: str) -> None:
     assert command in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -1,0 +1,259 @@
+"""Kernels without a compiler: ``load("fit")`` returns a module of kernels as plain Python, `sources` has the package use such ones.
+
+What C does and Python does not is written out: unsigned numbers wrap, x / 0 is infinite, arrays have a size, addresses move. An index
+through an address is checked. Debuggers stop in the source: its lines are those of the file.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import importlib.util
+import math
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+PACKAGE = "ruzhash_cv.kernels"
+
+
+class Pointer:
+    """The address of an element, which others of the array follow."""
+
+    def __init__(self, array: Any, *place: int) -> None:
+        self.values, self.at = array, place[0]
+        if isinstance(array, Pointer):
+            self.values, self.at = array.values, array.at + place[0]
+        elif array.ndim > 1:
+            assert array.flags.c_contiguous
+            self.values, self.at = array.reshape(-1), int(np.dot(place, array.strides)) // array.itemsize
+
+    def __add__(self, n: int) -> Pointer:
+        return Pointer(self.values, self.at + n)
+
+    def _index(self, n: int) -> int:
+        if not 0 <= self.at + n < len(self.values):
+            raise IndexError(f"{self.at + n} of {len(self.values)}")
+        return int(self.at + n)
+
+    def __getitem__(self, n: int) -> Any:
+        return self.values[self._index(n)]
+
+    def __setitem__(self, n: int, value: Any) -> None:
+        self.values[self._index(n)] = value
+
+
+class Anything:
+    """Whatever decorates a function or opens a block without the interpreter's lock."""
+
+    def __getattr__(self, name: str) -> Anything:
+        return self
+
+    def __call__(self, *given: Any, **_: Any) -> Any:
+        return given[0] if given and callable(given[0]) else self
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def wrapped(kind: Any, bits: int) -> Callable[[Any], Any]:
+    return lambda value: kind(int(value) & ((1 << bits) - 1))
+
+
+def as_pointer(value: Any) -> Pointer:
+    return value if isinstance(value, Pointer) else Pointer(value, 0)
+
+
+#: What becomes of a value where it is given to a name of a type of C. Indices are Python's integers.
+CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "Py_ssize_t": int,
+    "longlong": np.int64,
+    "int": int,
+    "bint": bool,
+    "uint": wrapped(np.uint32, 32),
+    "ulonglong": wrapped(np.uint64, 64),
+    "uchar": wrapped(np.uint8, 8),
+    "float": np.float32,
+    "double": np.float64,
+}
+
+
+def guarded(function: Callable[[float], float], otherwise: Callable[[float], float]) -> Callable[[float], float]:
+    """Return a function of C's library, which raises nothing."""
+
+    def call(x: float) -> Any:
+        try:
+            return np.float64(function(x))
+        except (ValueError, OverflowError):
+            return np.float64(otherwise(x))
+
+    return call
+
+
+MATHS: dict[str, Any] = {
+    "INFINITY": np.inf,
+    "fabs": abs,
+    "sqrt": guarded(math.sqrt, lambda x: math.nan),
+    "exp": guarded(math.exp, lambda x: math.inf),
+    "log": guarded(math.log, lambda x: -math.inf if x == 0.0 else math.nan),
+}
+
+
+class AsPython(ast.NodeTransformer):
+    """A kernel's source with the conversions of C written out."""
+
+    def __init__(self) -> None:
+        self.types: dict[str, str] = {}
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        assert node.module == "cython.cimports.libc.math"
+
+    def visit_Import(self, node: ast.Import) -> None:
+        pass
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        arguments = node.args.args
+        self.types = {each.arg: kind for each in arguments if (kind := kind_of(each.annotation))}
+        conversions = [conversion for each in arguments for conversion in self._converted(each)]
+        for each in arguments:
+            each.annotation = None
+        node.returns = None
+        self.generic_visit(node)
+        node.body[:0] = conversions
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        assert isinstance(node.target, ast.Name)
+        self.types[node.target.id] = kind_of(node.annotation) or ""
+        value = node.value
+        if value is None and (shape := shape_of(node.annotation)):
+            value = call("new_array", ast.Constant(shape))
+        if value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return self.visit(ast.copy_location(ast.Assign([node.target], value), node))
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        self.generic_visit(node)
+        return [node, *(each for target in node.targets for each in self._converted(target))]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        value = ast.BinOp(as_load(node.target), node.op, node.value)
+        return self.visit(ast.copy_location(ast.Assign([node.target], value), node))
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        return call("divided", node.left, node.right) if isinstance(node.op, ast.Div) else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        return node.value if node.attr == "base" else node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = ast.unparse(node.func)
+        if name == "cython.address":
+            (item,) = node.args
+            assert isinstance(item, ast.Subscript)
+            place = item.slice.elts if isinstance(item.slice, ast.Tuple) else [item.slice]
+            return call("Pointer", item.value, *place)
+        if name in ("cython.cast", "cython.declare") and len(node.args) == 2:
+            kind = kind_of(node.args[0])
+            return call(f"as_{kind}", node.args[1]) if kind else node.args[1]
+        return node
+
+    def _converted(self, target: ast.AST) -> list[ast.AST]:
+        """Return the assignments that convert the names which were assigned to, if they have a type."""
+        names = [each.id for each in ast.walk(target) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
+        names += [target.arg] if isinstance(target, ast.arg) else []
+        typed = [name for name in names if self.types.get(name)]
+        return [
+            ast.Assign([ast.Name(name, ast.Store())], call(f"as_{self.types[name]}", ast.Name(name, ast.Load())))
+            for name in typed
+        ]
+
+
+def call(name: str, *arguments: Any) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+
+
+def as_load(target: Any) -> Any:
+    """Return a target as an expression."""
+    expression = ast.parse(ast.unparse(target), mode="eval").body
+    return ast.copy_location(expression, target)
+
+
+def kind_of(annotation: ast.expr | None) -> str | None:
+    """Return the name of a conversion: of a number, or of an address; None of arrays."""
+    name = ast.unparse(annotation) if annotation is not None else ""
+    if name == "Rank":  # of 32 or 64 bits: nothing that is compared with is more than it holds
+        return "ulonglong"
+    name = name.removeprefix("cython.")
+    if name.startswith(("p_", "pointer[")):
+        return "pointer"
+    return name if name in CONVERSIONS else None
+
+
+def shape_of(annotation: ast.expr) -> tuple[int, ...]:
+    """Return the shape of an array of C, whose last index is written first."""
+    sizes: list[int] = []
+    while isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Constant):
+        sizes.append(annotation.slice.value)
+        annotation = annotation.value
+    return tuple(sizes)
+
+
+def divided(x: Any, y: Any) -> Any:
+    return np.float64(x) / y
+
+
+def new_array(shape: tuple[int, ...]) -> Any:
+    return np.full(shape, np.nan)
+
+
+@functools.cache
+def load(name: str) -> ModuleType:
+    """Return a module of kernels that runs as plain Python."""
+    spec = importlib.util.find_spec(PACKAGE)
+    assert spec is not None
+    assert spec.origin is not None
+    path = Path(spec.origin).with_name(f"{name}.py")
+    tree = ast.fix_missing_locations(AsPython().visit(ast.parse(path.read_text(encoding="utf-8"))))
+    module = ModuleType(f"uncompiled_{name}")
+    known = {f"as_{kind}": conversion for kind, conversion in CONVERSIONS.items()}
+    known |= {each.__name__: each for each in (Pointer, as_pointer, divided, new_array)}
+    vars(module).update(MATHS | known, cython=Anything())
+    exec(compile(tree, str(path), "exec"), vars(module))
+    return module
+
+
+@contextlib.contextmanager
+def sources() -> Iterator[list[str]]:
+    """Run the package with its kernels' sources in their places, and give the names of those that ran."""
+    ran: list[str] = []
+
+    def source_of(kernel: Any) -> Callable[..., Any]:
+        room = kernel.__module__.rpartition(".")[2]
+        source = getattr(load(room), kernel.__name__)
+
+        def run(*arguments: Any) -> Any:
+            ran.append(f"{room}.{kernel.__name__}")
+            with np.errstate(all="ignore"):
+                return source(*arguments)
+
+        return run
+
+    with contextlib.ExitStack() as stack:
+        for module in [each for name, each in sys.modules.items() if name.startswith("ruzhash_cv.")]:
+            for name, item in list(vars(module).items()):
+                if callable(item) and str(getattr(item, "__module__", "")).startswith(f"{PACKAGE}."):
+                    stack.enter_context(mock.patch.object(module, name, source_of(item)))
+        yield ran
