@@ -6,6 +6,7 @@ import numpy as np
 
 from ruzhash_cv.method.matches import Frame, MatchSet
 from ruzhash_cv.method.parameters import PARAMETERS
+from ruzhash_cv.models.base import GIVEN, Residuals
 
 Array = np.ndarray
 
@@ -26,3 +27,8 @@ def in_pixels(data: Array, weights: Array | None = None, keypoints: Array | None
 def mismatches(n: int, seed: int = 0) -> Array:
     """Return matches (n, 4) of points that have nothing to do with each other."""
     return np.random.default_rng(seed).uniform(0, [1280, 960, 1280, 960], (n, 4))
+
+
+def given_residuals(squared: Array) -> Residuals:
+    """Return squared residuals (m, n) as kernels take them."""
+    return np.full(len(squared), GIVEN), squared, np.zeros((len(squared), 9))

@@ -150,6 +150,71 @@ def draw(
     return n_drawn
 
 
+def nearest_of_rows(
+    data: cython.double[:, ::1],
+    rows: cython.Py_ssize_t[::1],
+    squares: cython.double[::1],
+    nearest: cython.Py_ssize_t[:, ::1],
+):
+    """Write the nearest rows of data (n, d) to some of them, nearest first: (len(rows), k). Overwrites `squares` (n + k,).
+
+    Of two that are as near, itself comes first. A row whose squared distance overflows is as far as any. Data that are sorted take the
+    least time: what is near is seen first.
+    """
+    n: cython.Py_ssize_t = data.shape[0]
+    k: cython.Py_ssize_t = nearest.shape[1]
+    item: cython.Py_ssize_t
+    seen: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    part: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    kept: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(rows.shape[0]):
+            kept = rows[item]
+            for row in range(n):
+                squares[row] = 0.0
+            for part in range(data.shape[1]):
+                place = data[kept, part]
+                for row in range(n):
+                    difference = data[row, part] - place
+                    squares[row] += difference * difference
+            kept = 0
+            for seen in range(n):
+                # From the row itself on, then those before it.
+                row = rows[item] + seen if rows[item] + seen < n else n - 1 - seen
+                square = squares[row] if squares[row] < INFINITY else INFINITY
+                if kept == k and square >= squares[n + k - 1]:
+                    continue
+                at = kept if kept < k else k - 1
+                while at > 0 and squares[n + at - 1] > square:
+                    squares[n + at], nearest[item, at] = squares[n + at - 1], nearest[item, at - 1]
+                    at -= 1
+                squares[n + at], nearest[item, at] = square, row
+                kept = kept + 1 if kept < k else k
+
+
+def nearest_apart(
+    points: cython.double[:, ::1],
+    asked: cython.Py_ssize_t[::1],
+    among: cython.Py_ssize_t[::1],
+    same: cython.double,
+    nearest: cython.Py_ssize_t[::1],
+):
+    """Write the nearest of the points (2, n) `among` some to each that is `asked` for, further away than `same`; -1 if there is none."""
+    item: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(asked.shape[0]):
+            nearest[item], least = -1, INFINITY
+            x, y = points[0, asked[item]], points[1, asked[item]]
+            for at in range(among.shape[0]):
+                dx, dy = points[0, among[at]] - x, points[1, among[at]] - y
+                square = dx * dx + dy * dy
+                if square < least and square > same * same:
+                    nearest[item], least = among[at], square
+
+
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
@@ -224,7 +289,9 @@ def deviation_of(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def draw_rows(key: cython.ulonglong, rows: cython.p_Py_ssize_t, n: cython.Py_ssize_t, psi: cython.Py_ssize_t) -> cython.void:
+def draw_rows(
+    key: cython.ulonglong, rows: cython.p_Py_ssize_t, n: cython.Py_ssize_t, psi: cython.Py_ssize_t
+) -> cython.void:
     """Write n row numbers, of which the first psi are drawn without replacement (the first steps of a Fisher-Yates shuffle)."""
     other: cython.Py_ssize_t
     row: cython.Py_ssize_t
@@ -485,7 +552,18 @@ def grow_or_route(
                     n_nodes = child + n_children
                 if grows and child >= 0:
                     add_children(
-                        tree, node, child, n_branches, n_children, limit, sink_credit, credit, space, keys, children, lengths
+                        tree,
+                        node,
+                        child,
+                        n_branches,
+                        n_children,
+                        limit,
+                        sink_credit,
+                        credit,
+                        space,
+                        keys,
+                        children,
+                        lengths,
                     )
                 if node == 0 and not grows:
                     space[END, n_nodes - 1] = rows.shape[0]  # empty rows are in the first sink without any hash
@@ -617,7 +695,18 @@ def grow_cells(
                         )
                     sort_rows(space, node, n_nodes, n_branches)
                     add_children(
-                        tree, node, n_nodes, n_branches, n_children, limit, sink_credit, credit, space, keys, children, lengths
+                        tree,
+                        node,
+                        n_nodes,
+                        n_branches,
+                        n_children,
+                        limit,
+                        sink_credit,
+                        credit,
+                        space,
+                        keys,
+                        children,
+                        lengths,
                     )
                     n_nodes += n_children
                 node += 1

@@ -1,8 +1,18 @@
-"""Residuals of models of two views, and fits: homographies, fundamental and essential matrices, five points."""
+"""Residuals of models of two views, what is summed over them, and fits: homographies, fundamental and essential matrices, five points.
+
+Where a kernel takes `kinds` (m,), `points` and `models` (m, 9), it computes the residuals of each model by its kind and keeps none of
+them: transfer errors or Sampson distances of points (4, n), or of rays (6, n). Of the kind `GIVEN` they are the rows of `points` (m, n).
+"""
 
 import cython
 from cython.cimports.libc.math import INFINITY, fabs, sqrt
 
+#: What residuals are.
+GIVEN = cython.declare(cython.Py_ssize_t, -1)
+OF_PLANE = cython.declare(cython.Py_ssize_t, 0)
+OF_MOTION = cython.declare(cython.Py_ssize_t, 1)
+RAYS_OF_PLANE = cython.declare(cython.Py_ssize_t, 2)
+RAYS_OF_MOTION = cython.declare(cython.Py_ssize_t, 3)
 #: What a fit is: of a homography; of the equations x2' F x1 = 0, of these divided by gradients, or a step of Gauss and Newton.
 TRANSFORM = cython.declare(cython.Py_ssize_t, 0)
 EQUATIONS = cython.declare(cython.Py_ssize_t, 1)
@@ -32,7 +42,9 @@ def squared_errors(points: cython.double[:, ::1], models: cython.double[:, ::1],
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_squared_errors(points: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double) -> cython.void:
+def write_squared_errors(
+    points: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double
+) -> cython.void:
     """Write the larger of the squared errors in both images; loops without branches over (4, n) compile to vector instructions."""
     row: cython.Py_ssize_t
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
@@ -109,29 +121,237 @@ def write_squared_ray_distances(
 def squared_turns(rays: cython.double[:, ::1], models: cython.double[:, ::1], squared: cython.double[:, ::1]):
     """Write the larger of the squared errors across the rays (6, n) of both images by homographies (m, 9)."""
     item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
     with cython.nogil:
         for item in range(models.shape[0]):
-            a, b, c = models[item, 0], models[item, 1], models[item, 2]
-            d, e, f = models[item, 3], models[item, 4], models[item, 5]
-            g, h, i = models[item, 6], models[item, 7], models[item, 8]
-            j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
-            n, o, p = f * g - d * i, a * i - c * g, c * d - a * f
-            q, r, s = d * h - e * g, b * g - a * h, a * e - b * d
-            # Of either sign; the one that keeps what is before the camera there has a positive determinant.
-            sign = 1.0 if a * j + b * n + c * q > 0.0 else -1.0
-            for row in range(rays.shape[1]):
-                x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
-                u, v, w = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
-                dx, dy, dz = v * z2 - w * y2, w * x2 - u * z2, u * y2 - v * x2
-                there = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
-                there = there if (there < INFINITY) & (sign * (u * x2 + v * y2 + w * z2) > 0.0) else INFINITY
-                u, v, w = j * x2 + k * y2 + m * z2, n * x2 + o * y2 + p * z2, q * x2 + r * y2 + s * z2
-                dx, dy, dz = v * z1 - w * y1, w * x1 - u * z1, u * y1 - v * x1
-                back = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
-                # A comparison with NaN is false: what has no image is infinitely far, as is what points away.
-                back = back if (back < INFINITY) & (u * x1 + v * y1 + w * z1 > 0.0) else INFINITY
-                squared[item, row] = back if back > there else there
+            write_squared_turns(rays, cython.address(models[item, 0]), cython.address(squared[item, 0]))
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_squared_turns(rays: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double) -> cython.void:
+    row: cython.Py_ssize_t
+    a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
+    j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
+    n, o, p = f * g - d * i, a * i - c * g, c * d - a * f
+    q, r, s = d * h - e * g, b * g - a * h, a * e - b * d
+    # Of either sign; the one that keeps what is before the camera there has a positive determinant.
+    sign = 1.0 if a * j + b * n + c * q > 0.0 else -1.0
+    for row in range(rays.shape[1]):
+        x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
+        u, v, w = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
+        dx, dy, dz = v * z2 - w * y2, w * x2 - u * z2, u * y2 - v * x2
+        there = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
+        there = there if (there < INFINITY) & (sign * (u * x2 + v * y2 + w * z2) > 0.0) else INFINITY
+        u, v, w = j * x2 + k * y2 + m * z2, n * x2 + o * y2 + p * z2, q * x2 + r * y2 + s * z2
+        dx, dy, dz = v * z1 - w * y1, w * x1 - u * z1, u * y1 - v * x1
+        back = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
+        # A comparison with NaN is false: what has no image is infinitely far, as is what points away.
+        back = back if (back < INFINITY) & (u * x1 + v * y1 + w * z1 > 0.0) else INFINITY
+        squared[row] = back if back > there else there
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_residuals(
+    kind: cython.Py_ssize_t,
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    item: cython.Py_ssize_t,
+    squared: cython.p_double,
+) -> cython.void:
+    """Write the squared residuals of a model of a kind."""
+    row: cython.Py_ssize_t
+    if kind == OF_PLANE:
+        write_squared_errors(points, cython.address(models[item, 0]), squared)
+    elif kind == OF_MOTION:
+        write_squared_distances(points, cython.address(models[item, 0]), squared)
+    elif kind == RAYS_OF_PLANE:
+        write_squared_turns(points, cython.address(models[item, 0]), squared)
+    elif kind == RAYS_OF_MOTION:
+        write_squared_ray_distances(points, cython.address(models[item, 0]), squared)
+    else:
+        for row in range(points.shape[1]):
+            squared[row] = points[item, row]
+
+
+def squared_residuals(
+    kinds: cython.Py_ssize_t[::1],
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    squared: cython.double[:, ::1],
+):
+    """Write the squared residuals (m, n) of models of several kinds."""
+    item: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            write_residuals(kinds[item], points, models, item, cython.address(squared[item, 0]))
+
+
+# What is summed over residuals
+
+
+def costs_at_reaches(
+    kinds: cython.Py_ssize_t[::1],
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    weights: cython.double[::1],
+    reaches: cython.double[::1],
+    squared: cython.double[::1],
+    costs: cython.double[:, ::1],
+):
+    """Write truncated costs (m, k): the weighted sums of min(r^2 / reach^2, 1) for each of some reaches (k,)."""
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            write_residuals(kinds[item], points, models, item, cython.address(squared[0]))
+            for at in range(reaches.shape[0]):
+                square = reaches[at] * reaches[at]
+                # Four sums, none of which waits for the others.
+                a = b = c = d = 0.0
+                for row in range(0, weights.shape[0] - 3, 4):
+                    a += weights[row] * (squared[row] if squared[row] < square else square)
+                    b += weights[row + 1] * (squared[row + 1] if squared[row + 1] < square else square)
+                    c += weights[row + 2] * (squared[row + 2] if squared[row + 2] < square else square)
+                    d += weights[row + 3] * (squared[row + 3] if squared[row + 3] < square else square)
+                for row in range(weights.shape[0] // 4 * 4, weights.shape[0]):
+                    a += weights[row] * (squared[row] if squared[row] < square else square)
+                costs[item, at] = ((a + b) + (c + d)) / square
+
+
+def write_preferences(
+    kinds: cython.Py_ssize_t[::1],
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    limit: cython.double,
+    falloff: cython.double,
+    n_scales: cython.Py_ssize_t,
+    groups: cython.Py_ssize_t[::1],
+    sample_groups: cython.Py_ssize_t[:, ::1],
+    weights: cython.double[::1],
+    near: cython.Py_ssize_t[::1],
+    room: cython.double[:, ::1],
+    preferences: cython.float[:, ::1],
+    sums: cython.double[::1],
+    n_decoys: cython.double[::1],
+):
+    """Write preferences (m, n) of matches, their sums (m,) by weights (n,), and how many of the decoys behind the matches have any.
+
+    Each noise scale is a third of the one before, from a limit of squared residuals and 1 / (2 s^2) of the widest scale s on.
+    Residuals within the limit are gathered without a branch first: they are few, and exponentials take most of the time. Overwrites
+    `near` (n,) and `room` (2, n + N).
+    """
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    member: cython.Py_ssize_t
+    n_near: cython.Py_ssize_t
+    n_made: cython.Py_ssize_t
+    beyond: cython.Py_ssize_t
+    n: cython.Py_ssize_t = weights.shape[0]
+    # Those within the limit take the places of those before them.
+    values: cython.p_double = cython.address(room[0, 0])
+    terms: cython.p_double = cython.address(room[1, 0])
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            write_residuals(kinds[item], points, models, item, values)
+            n_near, beyond, total = 0, 0, 0.0
+            for row in range(n, points.shape[1]):
+                beyond += values[row] <= limit
+            for row in range(n):
+                preferences[item, row] = 0.0
+                value = values[row]
+                near[n_near], values[n_near] = row, value
+                n_near += value <= limit
+            for at in range(n_near):
+                # exp(x), x <= 0, to eight digits, by plain arithmetic, which the compiler makes vectors of: the sixteenth power of
+                # exp(x / 16), the first eight terms of its series.
+                z = -falloff / 16.0 * values[at]
+                z = 1.0 + z * (
+                    1.0 + z / 2 * (1.0 + z / 3 * (1.0 + z / 4 * (1.0 + z / 5 * (1.0 + z / 6 * (1.0 + z / 7)))))
+                )
+                z = z * z * (z * z)
+                values[at] = terms[at] = z * z * (z * z)
+            for _ in range(n_scales - 1):
+                for at in range(n_near):
+                    # Each scale's term is the ninth power of the one before: one exponential for all.
+                    cubed = terms[at] * terms[at] * terms[at]
+                    terms[at] = cubed * cubed * cubed
+                    values[at] += terms[at]
+            for at in range(n_near):
+                row, n_made = near[at], 0
+                for member in range(sample_groups.shape[1]):
+                    n_made += groups[row] == sample_groups[item, member]
+                if n_made == 0:
+                    preferences[item, row] = values[at] / n_scales
+                    total += weights[row] * preferences[item, row]
+            sums[item], n_decoys[item] = total, beyond
+
+
+def write_candidates(
+    kinds: cython.Py_ssize_t[::1],
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    least: cython.double,
+    laws: cython.double[:, ::1],
+    family_ids: cython.uchar[::1],
+    n_errors: cython.double,
+    near: cython.Py_ssize_t[::1],
+    squared: cython.double[::1],
+    counts: cython.double[::1],
+    indices: cython.uchar[:, ::1],
+    background: cython.double[:, ::1],
+):
+    """Write the index (m, n) of the smallest radius that holds each match, and the shares (m, n_radii) of decoys within radii.
+
+    Squared radii are powers of two times `least`; beyond all is the last index. The decoys follow the matches in `points`. Within the
+    largest radius they are counted. Within smaller ones they are as many as the law (n_radii,) of the model's family says, or as are
+    there for sure, by `n_errors` standard errors. Overwrites `near` (n + N,), `squared` (n + N,) and `counts` (n_indices,).
+    """
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    step: cython.Py_ssize_t
+    index: cython.Py_ssize_t
+    n_near: cython.Py_ssize_t
+    n: cython.Py_ssize_t = indices.shape[1]
+    last: cython.Py_ssize_t = counts.shape[0] - 1
+    widest: cython.double = 1.0
+    for step in range(last - 1):
+        widest *= 2.0
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            write_residuals(kinds[item], points, models, item, cython.address(squared[0]))
+            n_near = 0
+            for row in range(points.shape[1]):
+                squared[row] /= least
+                near[n_near] = row
+                n_near += squared[row] < widest
+            for row in range(n):
+                indices[item, row] = last
+            for step in range(last + 1):
+                counts[step] = 0.0
+            for at in range(n_near):
+                row, index, bound = near[at], 0, 1.0
+                while squared[row] >= bound:
+                    index, bound = index + 1, 2.0 * bound
+                if row < n:
+                    indices[item, row] = index
+                else:
+                    counts[index] += 1.0
+            within = 0.0
+            for step in range(background.shape[1]):
+                within += counts[step]
+            largest, within = within, 0.0
+            for step in range(background.shape[1]):
+                within += counts[step]
+                # One decoy more, so that the share is never 0.
+                by_law = (1.0 + largest) * laws[family_ids[item], step]
+                sure = within - n_errors * sqrt(within)
+                background[item, step] = (by_law if by_law > sure else sure) / (points.shape[1] - n + 1.0)
 
 
 # Linear algebra of fits
@@ -354,7 +574,16 @@ def write_matrix(
         for k in range(9):
             gram[j, k] = 0.0
     carry(started, 1.0 / s1, -t1 / s1, -u1 / s1, 1.0 / s2, -t2 / s2, -u2 / s2)
-    a, b, c, d, e, f, g, h = started[0], started[1], started[2], started[3], started[4], started[5], started[6], started[7]
+    a, b, c, d, e, f, g, h = (
+        started[0],
+        started[1],
+        started[2],
+        started[3],
+        started[4],
+        started[5],
+        started[6],
+        started[7],
+    )
     i: cython.double = started[8]
     square1, square2 = s1 * s1, s2 * s2
     for at in range(n):
@@ -822,7 +1051,9 @@ def turn_both(model: cython.p_double, step: cython.p_double, turned: cython.p_do
 # Five points
 
 
-def solve_five(linear: cython.double[:, :, :, ::1], solutions: cython.double[:, :, ::1], counts: cython.Py_ssize_t[::1]):
+def solve_five(
+    linear: cython.double[:, :, :, ::1], solutions: cython.double[:, :, ::1], counts: cython.Py_ssize_t[::1]
+):
     """Write the real solutions (x, y, z) of samples' three equations (s, 3, 3, 5), and how many there are."""
     sample: cython.Py_ssize_t
     root: cython.Py_ssize_t

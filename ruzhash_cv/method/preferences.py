@@ -7,58 +7,53 @@ ICIAP 2023.
 from __future__ import annotations
 
 from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv.kernels.weigh import cover, write_preferences
+from ruzhash_cv.kernels.fit import write_preferences
+from ruzhash_cv.kernels.weigh import cover
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
-from ruzhash_cv.models.base import TwoViewFamily
+from ruzhash_cv.method.sampling import Problem
+from ruzhash_cv.models.base import Models, Residuals
 
 #: Numbers in a vector of the processor; rows of a forest are a multiple of it wide.
 _WIDTH = 8
 
 
-#: Residuals of so many models at once: many more leave the processor's cache, and memory for much fewer is given back each time.
-_MODELS_AT_ONCE = 320
-
-
 def embed(
-    squared: Array,
-    unit: float,
-    parameters: Parameters,
-    groups: Rows,
-    samples: Rows,
-    weights: Array,
-    into: tuple[NDArray[np.float32], Array, Array] | None = None,
+    residuals: Residuals, unit: float, parameters: Parameters, groups: Rows, samples: Rows, weights: Array
 ) -> tuple[NDArray[np.float32], Array, Array]:
-    """Return preferences (m, n), their weighted sums (m,) and how many decoys (m,) have any, from squared residuals (m, n + N).
+    """Return preferences (m, n) for models, their weighted sums (m,) and how many decoys (m,) have any.
 
-    Residuals are those of n correspondences, with `weights` (n,), and N decoys. A preference is the mean of exp(-r^2 / (2 s^2)) over
-    several noise scales s, so that the noise need not be known, and 0 beyond a limit. A correspondence has no preference for a model if
-    its duplicate group, `groups` (n,), has a member in the model's sample, `samples` (m, s), where -1 is no group.
+    `residuals` are those of n correspondences, with `weights` (n,), and of decoys behind them. A preference is the mean of
+    exp(-r^2 / (2 s^2)) over several noise scales s, so that the noise need not be known, and 0 beyond a limit. A correspondence has no
+    preference for a model if its duplicate group, `groups` (n,), has a member in the model's sample, `samples` (m, s), where -1 is no
+    group.
     """
-    m, n, sigma = len(squared), len(weights), parameters.widest_scale * unit
-    written = into or (np.empty((m, n), np.float32), np.empty(m), np.empty(m))
+    (m, n_all), n, sigma = (len(residuals[0]), residuals[1].shape[1]), len(weights), parameters.widest_scale * unit
+    preferences, sums, n_decoys = np.empty((m, n), np.float32), np.empty(m), np.empty(m)
     kernel = (parameters.preference_cut * sigma) ** 2, 0.5 / (sigma * sigma), parameters.n_scales
-    write_preferences(squared, *kernel, groups, samples, weights, np.empty(n, np.int64), np.empty((2, n)), *written)
-    return written
+    room = np.empty(n, np.int64), np.empty((2, n_all))
+    write_preferences(*residuals, *kernel, groups, samples, weights, *room, preferences, sums, n_decoys)
+    return preferences, sums, n_decoys
 
 
 def weigh(
-    matrices: Array, samples: Rows, family: TwoViewFamily, matches: MatchSet, decoys: Array, parameters: Parameters
+    models: Models, problem: Problem, sample_sizes: Array | float = 0.0
 ) -> tuple[NDArray[np.float32], Array, Array]:
-    """Return preferences (m, n) of matches for models (m, 9) of one family, their weighted sums (m,), and significances (m,)."""
-    data, m = np.vstack([matches.data, decoys]), len(matrices)
-    preferences, sums, n_decoys = np.empty((m, len(matches)), np.float32), np.empty(m), np.empty(m)
-    for begin in range(0, m, _MODELS_AT_ONCE):
-        part = slice(begin, begin + _MODELS_AT_ONCE)
-        into = preferences[part], sums[part], n_decoys[part]
-        squared = family.squared_residuals(data, matrices[part])
-        embed(squared, matches.unit, parameters, matches.groups, samples[part], matches.weights, into)
-    expected = expected_preference(family.codimension, parameters)
-    return preferences, sums, significance(sums, n_decoys, expected, matches, len(decoys))
+    """Return preferences (m, n) of matches for models with samples, their weighted sums (m,), and significances (m,).
+
+    Of each sum `sample_sizes` are subtracted, if the matches of samples have preferences too.
+    """
+    matches, decoys, families, parameters = problem
+    residuals, given = families.residuals(models, np.vstack([matches.data, decoys])), (matches.unit, parameters)
+    preferences, sums, n_decoys = embed(residuals, *given, matches.groups, models.samples, matches.weights)
+    expected = np.array([expected_preference(int(codimension), parameters) for codimension in families.codimensions])
+    chance = expected[models.family_ids], matches, len(decoys)
+    return preferences, sums, significance(sums, n_decoys, *chance, sample_sizes)
 
 
 def significance(
@@ -67,7 +62,7 @@ def significance(
     expected: Array | float,
     matches: MatchSet,
     n_all_decoys: int,
-    sample_sizes: Array | float = 0.0,
+    sample_sizes: Array | float,
 ) -> Array:
     """Return weights of models, max(0, 1 - D / S), S and D being the mean preferences of matches and of mismatches.
 

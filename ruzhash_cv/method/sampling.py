@@ -8,7 +8,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, POINT2, RAYS2, Array, Rows
 from ruzhash_cv._kernels import draw_key
-from ruzhash_cv.kernels.draw import draw
+from ruzhash_cv.kernels.draw import draw, nearest_of_rows
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.models.base import Families, TwoViewFamily
@@ -126,10 +126,6 @@ def drawn_alike(labels: Rows, most: int, rng: np.random.Generator) -> Rows:
 def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:
     """Return the k nearest of some rows, shape (len(rows), k), nearest first: first itself, or one equal to it."""
     k = min(k, len(data))
-    from scipy.spatial import cKDTree  # an import of .2 s
-
-    # Medians of a few thousand points take longer than the search saves.
-    tree = cKDTree(data, balanced_tree=False, compact_nodes=False)
-    neighbours = np.asarray(tree.query(data[rows], k)[1], np.int64).reshape(len(rows), k)
-    # Itself stands for a neighbour whose squared distance overflows.
-    return np.where(neighbours < len(data), neighbours, rows[:, None])
+    nearest = np.empty((len(rows), k), np.int64)
+    nearest_of_rows(data, rows, np.empty(len(data) + k), nearest)
+    return nearest

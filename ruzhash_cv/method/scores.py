@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.method.matches import MatchSet
-from ruzhash_cv.method.preferences import as_rows, embed, expected_preference, significance
+from ruzhash_cv.method.preferences import as_rows, embed, weigh
 from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models.base import Models
 
@@ -72,19 +72,16 @@ def score(columns: Models, structures: Models, decoys: Array, problem: Problem, 
 
 def as_columns(structures: Models, problem: Problem) -> Models:
     """Return structures as columns; they have no samples, as they were fitted to many matches."""
-    matches, decoys, families, parameters = problem
-    no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
-    squared = families.squared_residuals(structures, np.vstack([matches.data, decoys]))
-    _, sums, n_decoys = embed(squared, matches.unit, parameters, matches.groups, no_samples, matches.weights)
-    expected = np.array([expected_preference(family.codimension, parameters) for family in families])
-    sizes, family_ids = families.sample_sizes.astype(np.float64), structures.family_ids
-    weights = significance(sums, n_decoys, expected[family_ids], matches, len(decoys), sizes[family_ids])
-    return Models(structures.matrices, family_ids, parameters.structure_weight * weights, no_samples)
+    sizes, family_ids = problem.families.sample_sizes, structures.family_ids
+    no_samples = np.full((len(structures), int(sizes.max())), -1)
+    columns = Models(structures.matrices, family_ids, samples=no_samples)
+    weights = weigh(columns, problem, sizes[family_ids].astype(np.float64))[2]
+    return replace(columns, weights=problem.parameters.structure_weight * weights)
 
 
 def weighted_preferences(columns: Models, data: Array, groups: Rows, problem: Problem) -> NDArray[np.float32]:
     """Return the weighted preferences (m, n) of correspondences (n, 4) for columns."""
-    squared, unit = problem.families.squared_residuals(columns, data), problem.matches.unit
-    preferences, _, _ = embed(squared, unit, problem.parameters, groups, columns.samples, np.zeros(len(data)))
+    residuals, given = problem.families.residuals(columns, data), (problem.matches.unit, problem.parameters)
+    preferences = embed(residuals, *given, groups, columns.samples, np.zeros(len(data)))[0]
     weighted: NDArray[np.float32] = preferences * columns.weights.astype(np.float32)[:, None]
     return weighted

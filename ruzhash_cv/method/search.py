@@ -39,23 +39,22 @@ class Tried:
 
     def add(self, samples: Rows, degenerate: Rows, family_id: int, proposal: Array, problem: Problem) -> None:
         """Add the best models of samples (m, s) that were drawn by `proposal` weights (n,), and refits of these."""
-        matches, decoys, families, parameters = problem
+        matches, _, families, parameters = problem
         family = families[family_id]
-        models, owner = family.solve(matches.data[samples])
-        self.n_models += len(models)
+        matrices, owner = family.solve(matches.data[samples])
+        self.n_models += len(matrices)
         n_unsolved = np.count_nonzero(np.bincount(owner, minlength=len(samples)) == 0)
         self.rejected = self.rejected + np.append(degenerate, n_unsolved)
-        groups = matches.groups[samples[owner]]
-        preferences, sums, weights = weigh(models, groups, family, matches, decoys, parameters)
+        # Filled up to the size of the largest samples.
+        groups = np.full((len(matrices), int(families.sample_sizes.max())), -1)
+        groups[:, : samples.shape[1]] = matches.groups[samples[owner]]
+        models = replace(Models.of_family(matrices, family_id), samples=groups)
+        preferences, sums, weights = weigh(models, problem)
         left = np.where(proposal > 0.0, matches.weights, 0.0)
         best = greedy_cover(preferences, sums, weights, left, parameters.n_refits)
-        # Filled up to the size of the largest samples.
-        padded = np.full((len(best), int(families.sample_sizes.max())), -1)
-        padded[:, : groups.shape[1]] = groups[best]
-        family_ids = np.full(len(best), family_id, np.uint8)
-        self.columns = Models.join([self.columns, Models(models[best], family_ids, weights[best], padded)])
+        self.columns = Models.join([self.columns, replace(models, weights=weights).take(best)])
         if families.structural[family_id]:
-            fitted = Models.of_family(refits(family, matches, models[best], parameters), family_id)
+            fitted = Models.of_family(refits(family, matches, matrices[best], parameters), family_id)
             given = meaningful(candidates(fitted, matches.data, problem), problem, self.n)
             self.candidates = Models.join([self.candidates, given])
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import naive
 import numpy as np
 import pytest
-from scipy.stats import chi2
+from scipy.stats import chi2, f
 from stage_cases import in_pixels
 from two_views import MAKE, H, beside, motion, plane
 
@@ -133,6 +133,15 @@ def test_models_are_refined_each_as_alone(family: TwoViewFamily) -> None:
 
 
 @both
+@pytest.mark.parametrize("degrees", [1.0, 3.0, 4.0, 30.0])
+def test_medians_of_student_s_law_are_scipy_s(family: TwoViewFamily, degrees: float) -> None:
+    codimension = family.codimension
+    law = student(codimension, degrees)
+    assert law.median == pytest.approx(chi2.ppf(0.5, codimension), rel=1e-12)
+    expected = degrees * law.median / (codimension * f.ppf(0.5, codimension, degrees))
+    assert law.width == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize("of", [lambda codimension: TUKEY, lambda codimension: student(codimension, 4.0)])
 def test_the_kernel_of_a_family_does_as_fits_of_any_family_do(family: TwoViewFamily, of: Callable[[int], Law]) -> None:
     """With matches left out, a radius of 0, and a model that nothing agrees with."""

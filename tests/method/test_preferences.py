@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stage_cases import matches_of, mismatches
+from stage_cases import given_residuals, matches_of, mismatches
 
 from ruzhash_cv.method.parameters import PARAMETERS
 from ruzhash_cv.method.preferences import as_rows, embed, expected_preference, greedy_cover, significance
@@ -17,7 +17,7 @@ seeds = st.integers(0, 2**32)
 
 
 def preferences_of(squared: np.ndarray, groups: np.ndarray, sample_groups: np.ndarray, unit: float = 1.0) -> np.ndarray:
-    return embed(squared, unit, PARAMETERS, groups, sample_groups, np.zeros(len(groups)))[0]
+    return embed(given_residuals(squared), unit, PARAMETERS, groups, sample_groups, np.zeros(len(groups)))[0]
 
 
 @settings(max_examples=60, deadline=None)
@@ -28,7 +28,7 @@ def test_embedding_equals_its_twin(seed: int, m: int, n: int, n_decoys: int, uni
     residuals[rng.random(residuals.shape) < 0.1] = np.inf
     residuals[rng.random(residuals.shape) < 0.1] = np.nan
     groups, sample_groups, weights = rng.integers(0, 12, n), rng.integers(-1, 12, (m, 4)), rng.random(n)
-    preferences, sums, n_near = embed(residuals**2, unit, PARAMETERS, groups, sample_groups, weights)
+    preferences, sums, n_near = embed(given_residuals(residuals**2), unit, PARAMETERS, groups, sample_groups, weights)
     every = np.append(groups, np.full(n_decoys, -2))
     expected = naive.embed(residuals, list(unit * PARAMETERS.scales), unit * LIMIT, every, sample_groups)
     # Single precision; the powers of the kernel lose a digit.
