@@ -142,6 +142,7 @@ def test_medians_of_student_s_law_are_scipy_s(family: TwoViewFamily, degrees: fl
     assert law.width == pytest.approx(expected, rel=1e-12)
 
 
+@both
 @pytest.mark.parametrize("of", [lambda codimension: TUKEY, lambda codimension: student(codimension, 4.0)])
 def test_the_kernel_of_a_family_does_as_fits_of_any_family_do(family: TwoViewFamily, of: Callable[[int], Law]) -> None:
     """With matches left out, a radius of 0, and a model that nothing agrees with."""
