@@ -291,6 +291,81 @@ def write_preferences(
             sums[item], n_decoys[item] = total, beyond
 
 
+def choose_models(
+    kinds: cython.Py_ssize_t[::1],
+    decoys: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    limit: cython.double,
+    chances: cython.double[::1],
+    preferences: cython.float[:, ::1],
+    sums: cython.double[::1],
+    shares: cython.double[::1],
+    left: cython.double[::1],
+    squared: cython.double[::1],
+    bounds: cython.double[::1],
+    computed: cython.Py_ssize_t[::1],
+    heap: cython.Py_ssize_t[::1],
+    weights: cython.double[::1],
+    chosen: cython.Py_ssize_t[::1],
+) -> cython.Py_ssize_t:
+    """Choose models greedily by their weighted sums of preferences (m, n), write their weights, and return how many there are.
+
+    A model's weight is 1 - c (1 + D) / S with D of the decoys within the limit, c among `chances` (m,), and S among `shares` (m,). What
+    a model prefers fully counts half for the next, in `left` (n,). A sum only ever falls, and decoys only lower a weight: what was last
+    known of both is a bound, and only the largest are computed again. The queue is `bounds` (m,), after how many choices each was
+    `computed` (m,), -2 for those without decoys, and a heap of models by these; all are overwritten, as is `squared` (N,).
+    """
+    row: cython.Py_ssize_t
+    best: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    child: cython.Py_ssize_t
+    one: cython.Py_ssize_t
+    other: cython.Py_ssize_t
+    n_near: cython.Py_ssize_t
+    n_chosen: cython.Py_ssize_t = 0
+    n: cython.Py_ssize_t = left.shape[0]
+    with cython.nogil:
+        while n_chosen < chosen.shape[0] and bounds[heap[0]] > 0.0:
+            best = heap[0]
+            if computed[best] == -2:
+                n_near = 0
+                write_residuals(kinds[best], decoys, models, best, cython.address(squared[0]))
+                for row in range(decoys.shape[1]):
+                    n_near += squared[row] <= limit
+                weight = 1.0 - chances[best] * (1.0 + n_near) / shares[best]
+                weights[best], computed[best] = weight if weight > 0.0 else 0.0, -1
+                # A little more, so that by rounding too none is less than a sum is.
+                bounds[best] = sums[best] * weights[best] * (1.0 + 1e-9)
+            elif computed[best] == n_chosen:
+                chosen[n_chosen], bounds[best] = best, -1.0
+                n_chosen += 1
+                for row in range(n):
+                    left[row] /= 1.0 + preferences[best, row]
+            else:
+                # Four sums, none of which waits for the others.
+                a = b = c = d = 0.0
+                for row in range(0, n - 3, 4):
+                    a += left[row] * preferences[best, row]
+                    b += left[row + 1] * preferences[best, row + 1]
+                    c += left[row + 2] * preferences[best, row + 2]
+                    d += left[row + 3] * preferences[best, row + 3]
+                for row in range(n // 4 * 4, n):
+                    a += left[row] * preferences[best, row]
+                bounds[best], computed[best] = ((a + b) + (c + d)) * weights[best], n_chosen
+            at, child = 0, 1
+            while child < heap.shape[0]:
+                one = heap[child]
+                if child + 1 < heap.shape[0]:
+                    other = heap[child + 1]
+                    if bounds[other] > bounds[one] or (bounds[other] == bounds[one] and other < one):
+                        child, one = child + 1, other
+                if bounds[one] < bounds[best] or (bounds[one] == bounds[best] and best < one):
+                    break
+                heap[at], at, child = one, child, 2 * child + 1
+            heap[at] = best
+    return n_chosen
+
+
 def write_candidates(
     kinds: cython.Py_ssize_t[::1],
     points: cython.double[:, ::1],
@@ -319,7 +394,7 @@ def write_candidates(
     n_near: cython.Py_ssize_t
     n: cython.Py_ssize_t = indices.shape[1]
     last: cython.Py_ssize_t = counts.shape[0] - 1
-    widest: cython.double = 1.0
+    widest: cython.double = least
     for step in range(last - 1):
         widest *= 2.0
     with cython.nogil:
@@ -327,7 +402,6 @@ def write_candidates(
             write_residuals(kinds[item], points, models, item, cython.address(squared[0]))
             n_near = 0
             for row in range(points.shape[1]):
-                squared[row] /= least
                 near[n_near] = row
                 n_near += squared[row] < widest
             for row in range(n):
@@ -335,7 +409,7 @@ def write_candidates(
             for step in range(last + 1):
                 counts[step] = 0.0
             for at in range(n_near):
-                row, index, bound = near[at], 0, 1.0
+                row, index, bound = near[at], 0, least
                 while squared[row] >= bound:
                     index, bound = index + 1, 2.0 * bound
                 if row < n:

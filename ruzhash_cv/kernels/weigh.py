@@ -1,4 +1,4 @@
-"""What weighs models: evidence, preferences, covers, densities, likelihoods; and groups of duplicates."""
+"""What weighs models: evidence, densities, likelihoods; and groups of duplicates."""
 
 import cython
 from cython.cimports.libc.math import INFINITY, exp, fabs, log
@@ -216,87 +216,111 @@ def choose_structures(
     return n_chosen
 
 
-def cover(
-    preferences: cython.float[:, ::1],
-    weights: cython.double[::1],
-    left: cython.double[::1],
-    bounds: cython.double[::1],
-    computed: cython.Py_ssize_t[::1],
-    heap: cython.Py_ssize_t[::1],
-    chosen: cython.Py_ssize_t[::1],
-) -> cython.Py_ssize_t:
-    """A model's sum only ever falls: what was last known of it bounds it, and only the largest bounds are summed again.
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def density(
+    distances: cython.p_double,
+    structure: cython.Py_ssize_t,
+    motion: cython.Py_ssize_t,
+    across: cython.double,
+    along: cython.double,
+) -> cython.double:
+    """Return the density of a component at distances (k,) of a match, as a multiple of its density at distance 0."""
+    distance = distances[structure]
+    ratio = distance / along
+    square = ratio * ratio
+    if motion >= 0:
+        off = distances[motion]
+        square = distance * distance - off * off
+        ratio = off / across
+        square = ratio * ratio + (square if square > 0.0 else 0.0) / (along * along)
+    return exp(-0.5 * square) if square < NEGLIGIBLE else 0.0
 
-    The queue is the bounds, after how many choices each was computed, and a heap of models by these.
+
+def estimate_shares(
+    distances: cython.double[:, ::1],
+    weights: cython.double[::1],
+    structures: cython.Py_ssize_t[::1],
+    motions: cython.Py_ssize_t[::1],
+    across: cython.double[::1],
+    along: cython.double[::1],
+    heights: cython.double[::1],
+    n_steps: cython.Py_ssize_t,
+    prior: cython.double,
+    ends: cython.Py_ssize_t[::1],
+    items: cython.Py_ssize_t[:, ::1],
+    ratios: cython.double[:, ::1],
+    sums: cython.double[::1],
+    shares: cython.double[::1],
+):
+    """Improve shares (m + 1,) of components, the last that of mismatches anywhere, by steps of EM; matches have distances (n, k).
+
+    Ratios of densities to that of mismatches anywhere are computed once; most are 0, and not kept. Overwrites `ends` (n,), `items` and
+    `ratios` (n, m), and `sums` (m + 1,).
     """
     row: cython.Py_ssize_t
-    best: cython.Py_ssize_t
+    item: cython.Py_ssize_t
     at: cython.Py_ssize_t
-    child: cython.Py_ssize_t
-    one: cython.Py_ssize_t
-    other: cython.Py_ssize_t
-    n_chosen: cython.Py_ssize_t = 0
-    n: cython.Py_ssize_t = left.shape[0]
+    m: cython.Py_ssize_t = structures.shape[0]
     with cython.nogil:
-        while n_chosen < chosen.shape[0] and bounds[heap[0]] > 0.0:
-            best = heap[0]
-            if computed[best] == n_chosen:
-                chosen[n_chosen], bounds[best] = best, -1.0
-                n_chosen += 1
-                for row in range(n):
-                    left[row] /= 1.0 + preferences[best, row]
-            else:
-                # Four sums, none of which waits for the others.
-                a = b = c = d = 0.0
-                for row in range(0, n - 3, 4):
-                    a += left[row] * preferences[best, row]
-                    b += left[row + 1] * preferences[best, row + 1]
-                    c += left[row + 2] * preferences[best, row + 2]
-                    d += left[row + 3] * preferences[best, row + 3]
-                for row in range(n // 4 * 4, n):
-                    a += left[row] * preferences[best, row]
-                bounds[best], computed[best] = ((a + b) + (c + d)) * weights[best], n_chosen
-            at, child = 0, 1
-            while child < heap.shape[0]:
-                one = heap[child]
-                if child + 1 < heap.shape[0]:
-                    other = heap[child + 1]
-                    if bounds[other] > bounds[one] or (bounds[other] == bounds[one] and other < one):
-                        child, one = child + 1, other
-                if bounds[one] < bounds[best] or (bounds[one] == bounds[best] and best < one):
-                    break
-                heap[at], at, child = one, child, 2 * child + 1
-            heap[at] = best
-    return n_chosen
+        for row in range(distances.shape[0]):
+            ends[row] = 0
+            for item in range(m):
+                given = cython.address(distances[row, 0])
+                ratio = density(given, structures[item], motions[item], across[item], along[item])
+                if ratio > 0.0:
+                    items[row, ends[row]], ratios[row, ends[row]] = item, heights[item] * ratio
+                    ends[row] += 1
+        for _ in range(n_steps):
+            for item in range(m + 1):
+                sums[item] = 0.0
+            for row in range(distances.shape[0]):
+                total = shares[m]
+                for at in range(ends[row]):
+                    total += shares[items[row, at]] * ratios[row, at]
+                total = weights[row] / total
+                sums[m] += total
+                for at in range(ends[row]):
+                    sums[items[row, at]] += ratios[row, at] * total
+            total = 0.0
+            for item in range(m + 1):
+                shares[item] = shares[item] * sums[item] + prior
+                total += shares[item]
+            for item in range(m + 1):
+                shares[item] /= total
 
 
-def write_densities(
+def write_probabilities(
     distances: cython.double[:, ::1],
     structures: cython.Py_ssize_t[::1],
     motions: cython.Py_ssize_t[::1],
     across: cython.double[::1],
     along: cython.double[::1],
     heights: cython.double[::1],
-    ratios: cython.double[:, ::1],
+    of_matches: cython.uchar[::1],
+    shares: cython.double[::1],
+    probabilities: cython.double[:, ::1],
 ):
-    """Write the ratios (m, n) of densities of components to that of mismatches anywhere, from distances (n, k)."""
-    structure: cython.Py_ssize_t
-    motion: cython.Py_ssize_t
-    item: cython.Py_ssize_t
+    """Write the probabilities (n, k) of structures for matches with distances (n, k), by Bayes' rule from shares (m + 1,)."""
     row: cython.Py_ssize_t
+    item: cython.Py_ssize_t
+    m: cython.Py_ssize_t = structures.shape[0]
     with cython.nogil:
-        for item in range(structures.shape[0]):
-            structure, motion = structures[item], motions[item]
-            for row in range(distances.shape[0]):
-                distance = distances[row, structure]
-                ratio = distance / along[item]
-                square = ratio * ratio
-                if motion >= 0:
-                    off = distances[row, motion]
-                    square = distance * distance - off * off
-                    ratio = off / across[item]
-                    square = ratio * ratio + (square if square > 0.0 else 0.0) / (along[item] * along[item])
-                ratios[item, row] = heights[item] * exp(-0.5 * square) if square < NEGLIGIBLE else 0.0
+        for row in range(distances.shape[0]):
+            for item in range(probabilities.shape[1]):
+                probabilities[row, item] = 0.0
+            total = 0.0
+            for item in range(m):
+                given = cython.address(distances[row, 0])
+                ratio = density(given, structures[item], motions[item], across[item], along[item])
+                term = shares[item] * (heights[item] * ratio)
+                total += term
+                if of_matches[item]:
+                    probabilities[row, structures[item]] += term
+            total += shares[m]
+            for item in range(probabilities.shape[1]):
+                probabilities[row, item] /= total
 
 
 def write_likelihoods(

@@ -6,14 +6,14 @@ ICIAP 2023.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv.kernels.fit import write_preferences
-from ruzhash_cv.kernels.weigh import cover
+from ruzhash_cv.kernels.fit import choose_models, write_preferences
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.sampling import Problem
@@ -35,58 +35,45 @@ def embed(
     """
     (m, n_all), n, sigma = (len(residuals[0]), residuals[1].shape[1]), len(weights), parameters.widest_scale * unit
     preferences, sums, n_decoys = np.empty((m, n), np.float32), np.empty(m), np.empty(m)
-    kernel = (parameters.preference_cut * sigma) ** 2, 0.5 / (sigma * sigma), parameters.n_scales
+    kernel = limit_of(unit, parameters), 0.5 / (sigma * sigma), parameters.n_scales
     room = np.empty(n, np.int64), np.empty((2, n_all))
     write_preferences(*residuals, *kernel, groups, samples, weights, *room, preferences, sums, n_decoys)
     return preferences, sums, n_decoys
 
 
-def weigh(
-    models: Models, problem: Problem, sample_sizes: Array | float = 0.0
-) -> tuple[NDArray[np.float32], Array, Array]:
-    """Return preferences (m, n) of matches for models with samples, their weighted sums (m,), and significances (m,).
+def limit_of(unit: float, parameters: Parameters) -> float:
+    """Return the square of the residual at which preferences end."""
+    return (parameters.preference_cut * (parameters.widest_scale * unit)) ** 2
 
-    Of each sum `sample_sizes` are subtracted, if the matches of samples have preferences too.
+
+def chances_of(models: Models, n_decoys: int, problem: Problem) -> Array:
+    """Return the mean preferences (m,) of mismatches for models, for each decoy that has any, one more of which there always is.
+
+    It is the `expected_preference` of the model's family over all of `n_decoys` and one more.
+    """
+    families, parameters = problem.families, problem.parameters
+    expected = [expected_preference(codimension, parameters) for codimension in families.codimensions.tolist()]
+    return np.array(expected)[models.family_ids] / (n_decoys + 1.0)
+
+
+def best_models(models: Models, proposal: Array, n_wanted: int, problem: Problem) -> Models:
+    """Return models with samples that are chosen greedily by their weighted sums of preferences, and their significances as weights.
+
+    What a model prefers fully counts half for the next. Only matches with a `proposal` weight (n,) count. The significance is max(0, 1
+    - D / S), S being the mean preference of matches, by their weights, and D that of mismatches, by decoys. Decoys are compared only
+    with models that may be chosen.
     """
     matches, decoys, families, parameters = problem
-    residuals, given = families.residuals(models, np.vstack([matches.data, decoys])), (matches.unit, parameters)
-    preferences, sums, n_decoys = embed(residuals, *given, matches.groups, models.samples, matches.weights)
-    expected = np.array([expected_preference(int(codimension), parameters) for codimension in families.codimensions])
-    chance = expected[models.family_ids], matches, len(decoys)
-    return preferences, sums, significance(sums, n_decoys, *chance, sample_sizes)
-
-
-def significance(
-    sums: Array,
-    n_decoys: Array,
-    expected: Array | float,
-    matches: MatchSet,
-    n_all_decoys: int,
-    sample_sizes: Array | float,
-) -> Array:
-    """Return weights of models, max(0, 1 - D / S), S and D being the mean preferences of matches and of mismatches.
-
-    S counts matches by their weights, less `sample_sizes`, if these have preferences too. D is the share of decoys that have a
-    preference at all, one more of them so that it is never 0, times the `expected` preference of these.
-    """
-    chance = expected * (1.0 + n_decoys) / (n_all_decoys + 1.0)
-    share = (sums - sample_sizes) / matches.weights.sum()
-    return np.asarray(np.maximum(0.0, 1.0 - chance / np.maximum(share, 1e-12)))
-
-
-def greedy_cover(
-    preferences: NDArray[np.float32], sums: Array, weights: Array, match_weights: Array, n_wanted: int
-) -> Rows:
-    """Choose models greedily by their weighted sum of preferences; what one prefers fully counts half for the next.
-
-    The `sums` are those by these weights of matches or larger ones.
-    """
-    chosen = np.empty(min(n_wanted, len(preferences)), np.int64)
-    # A little more, so that by rounding too none is less than a sum is.
+    m, given = len(models), (matches.groups, models.samples, matches.weights)
+    preferences, sums, _ = embed(families.residuals(models, matches.data), matches.unit, parameters, *given)
+    chances, shares = chances_of(models, len(decoys), problem), np.maximum(sums / matches.weights.sum(), 1e-12)
+    weights, left = np.maximum(0.0, 1.0 - chances / shares), np.where(proposal > 0.0, matches.weights, 0.0)
     bounds = sums * weights * (1.0 + 1e-9)
-    heap = np.argsort(-bounds, kind="stable")
-    queue = bounds, np.full(len(preferences), -1), heap
-    return chosen[: cover(preferences, weights, match_weights.copy(), *queue, chosen)]
+    queue = np.empty(len(decoys)), bounds, np.full(m, -2), np.argsort(-bounds, kind="stable")
+    chosen = np.empty(min(n_wanted, m), np.int64)
+    by_decoys = *families.residuals(models, decoys), limit_of(matches.unit, parameters), chances
+    n_chosen = choose_models(*by_decoys, preferences, sums, shares, left, *queue, weights, chosen)
+    return replace(models, weights=weights).take(chosen[:n_chosen])
 
 
 @lru_cache(64)

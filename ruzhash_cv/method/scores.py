@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.method.matches import MatchSet
-from ruzhash_cv.method.preferences import as_rows, embed, weigh
+from ruzhash_cv.method.preferences import as_rows, chances_of, embed
 from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models.base import Models
 
@@ -71,12 +71,18 @@ def score(columns: Models, structures: Models, decoys: Array, problem: Problem, 
 
 
 def as_columns(structures: Models, problem: Problem) -> Models:
-    """Return structures as columns; they have no samples, as they were fitted to many matches."""
-    sizes, family_ids = problem.families.sample_sizes, structures.family_ids
-    no_samples = np.full((len(structures), int(sizes.max())), -1)
-    columns = Models(structures.matrices, family_ids, samples=no_samples)
-    weights = weigh(columns, problem, sizes[family_ids].astype(np.float64))[2]
-    return replace(columns, weights=problem.parameters.structure_weight * weights)
+    """Return structures as columns; they have no samples, as they were fitted to many matches.
+
+    The matches of a sample have preferences too: a sample's size is subtracted from the sum of these.
+    """
+    matches, decoys, families, parameters = problem
+    no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
+    residuals = families.residuals(structures, np.vstack([matches.data, decoys]))
+    _, sums, n_decoys = embed(residuals, matches.unit, parameters, matches.groups, no_samples, matches.weights)
+    shares = (sums - families.sample_sizes[structures.family_ids]) / matches.weights.sum()
+    chance = chances_of(structures, len(decoys), problem) * (1.0 + n_decoys)
+    weights = parameters.structure_weight * np.maximum(0.0, 1.0 - chance / np.maximum(shares, 1e-12))
+    return Models(structures.matrices, structures.family_ids, weights, no_samples)
 
 
 def weighted_preferences(columns: Models, data: Array, groups: Rows, problem: Problem) -> NDArray[np.float32]:

@@ -16,7 +16,7 @@ from ruzhash_cv._arrays import COORDINATES, Array, Rows
 from ruzhash_cv.method.evidence import candidates, extract, meaningful, select, strongest_first
 from ruzhash_cv.method.fits import refits
 from ruzhash_cv.method.parameters import Parameters
-from ruzhash_cv.method.preferences import greedy_cover, weigh
+from ruzhash_cv.method.preferences import best_models
 from ruzhash_cv.method.sampling import Problem, decoys_of_unexplained, draw_samples
 from ruzhash_cv.method.scores import Scores, score
 from ruzhash_cv.models.base import Models
@@ -49,12 +49,10 @@ class Tried:
         groups = np.full((len(matrices), int(families.sample_sizes.max())), -1)
         groups[:, : samples.shape[1]] = matches.groups[samples[owner]]
         models = replace(Models.of_family(matrices, family_id), samples=groups)
-        preferences, sums, weights = weigh(models, problem)
-        left = np.where(proposal > 0.0, matches.weights, 0.0)
-        best = greedy_cover(preferences, sums, weights, left, parameters.n_refits)
-        self.columns = Models.join([self.columns, replace(models, weights=weights).take(best)])
+        best = best_models(models, proposal, parameters.n_refits, problem)
+        self.columns = Models.join([self.columns, best])
         if families.structural[family_id]:
-            fitted = Models.of_family(refits(family, matches, matrices[best], parameters), family_id)
+            fitted = Models.of_family(refits(family, matches, best.matrices, parameters), family_id)
             given = meaningful(candidates(fitted, matches.data, problem), problem, self.n)
             self.candidates = Models.join([self.candidates, given])
 
