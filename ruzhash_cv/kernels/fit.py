@@ -304,6 +304,7 @@ def choose_models(
     squared: cython.double[::1],
     bounds: cython.double[::1],
     computed: cython.Py_ssize_t[::1],
+    compared: cython.uchar[::1],
     heap: cython.Py_ssize_t[::1],
     weights: cython.double[::1],
     chosen: cython.Py_ssize_t[::1],
@@ -313,7 +314,8 @@ def choose_models(
     A model's weight is 1 - c (1 + D) / S with D of the decoys within the limit, c among `chances` (m,), and S among `shares` (m,). What
     a model prefers fully counts half for the next, in `left` (n,). A sum only ever falls, and decoys only lower a weight: what was last
     known of both is a bound, and only the largest are computed again. The queue is `bounds` (m,), after how many choices each was
-    `computed` (m,), -2 for those without decoys, and a heap of models by these; all are overwritten, as is `squared` (N,).
+    `computed` (m,), whether it was `compared` with decoys (m,), and a heap of models by these. All of it is overwritten, as are `sums`
+    (m,) and `squared` (N,).
     """
     row: cython.Py_ssize_t
     best: cython.Py_ssize_t
@@ -327,15 +329,14 @@ def choose_models(
     with cython.nogil:
         while n_chosen < chosen.shape[0] and bounds[heap[0]] > 0.0:
             best = heap[0]
-            if computed[best] == -2:
+            if computed[best] == n_chosen and not compared[best]:
                 n_near = 0
                 write_residuals(kinds[best], decoys, models, best, cython.address(squared[0]))
                 for row in range(decoys.shape[1]):
                     n_near += squared[row] <= limit
                 weight = 1.0 - chances[best] * (1.0 + n_near) / shares[best]
-                weights[best], computed[best] = weight if weight > 0.0 else 0.0, -1
-                # A little more, so that by rounding too none is less than a sum is.
-                bounds[best] = sums[best] * weights[best] * (1.0 + 1e-9)
+                weights[best], compared[best] = weight if weight > 0.0 else 0.0, True
+                bounds[best] = sums[best] * weights[best]
             elif computed[best] == n_chosen:
                 chosen[n_chosen], bounds[best] = best, -1.0
                 n_chosen += 1
@@ -351,7 +352,8 @@ def choose_models(
                     d += left[row + 3] * preferences[best, row + 3]
                 for row in range(n // 4 * 4, n):
                     a += left[row] * preferences[best, row]
-                bounds[best], computed[best] = ((a + b) + (c + d)) * weights[best], n_chosen
+                sums[best] = (a + b) + (c + d)
+                bounds[best], computed[best] = sums[best] * weights[best], n_chosen
             at, child = 0, 1
             while child < heap.shape[0]:
                 one = heap[child]
@@ -374,7 +376,7 @@ def write_candidates(
     laws: cython.double[:, ::1],
     family_ids: cython.uchar[::1],
     n_errors: cython.double,
-    near: cython.Py_ssize_t[::1],
+    near: cython.Py_ssize_t[:, ::1],
     squared: cython.double[::1],
     counts: cython.double[::1],
     indices: cython.uchar[:, ::1],
@@ -384,7 +386,7 @@ def write_candidates(
 
     Squared radii are powers of two times `least`; beyond all is the last index. The decoys follow the matches in `points`. Within the
     largest radius they are counted. Within smaller ones they are as many as the law (n_radii,) of the model's family says, or as are
-    there for sure, by `n_errors` standard errors. Overwrites `near` (n + N,), `squared` (n + N,) and `counts` (n_indices,).
+    there for sure, by `n_errors` standard errors. Overwrites `near` (2, n + N), `squared` (n + N,) and `counts` (n_indices,).
     """
     item: cython.Py_ssize_t
     row: cython.Py_ssize_t
@@ -402,16 +404,21 @@ def write_candidates(
             write_residuals(kinds[item], points, models, item, cython.address(squared[0]))
             n_near = 0
             for row in range(points.shape[1]):
-                near[n_near] = row
-                n_near += squared[row] < widest
+                # Those within take the places of those before them.
+                value = squared[row]
+                near[0, n_near], near[1, n_near], squared[n_near] = row, 0, value
+                n_near += value < widest
+            bound = least
+            for step in range(last):
+                for at in range(n_near):
+                    near[1, at] += squared[at] >= bound
+                bound = 2.0 * bound
             for row in range(n):
                 indices[item, row] = last
             for step in range(last + 1):
                 counts[step] = 0.0
             for at in range(n_near):
-                row, index, bound = near[at], 0, least
-                while squared[row] >= bound:
-                    index, bound = index + 1, 2.0 * bound
+                row, index = near[0, at], near[1, at]
                 if row < n:
                     indices[item, row] = index
                 else:
@@ -559,7 +566,8 @@ def write_transform(
     k: cython.Py_ssize_t
     of: cython.Py_ssize_t
     products: cython.double[9]
-    sums: cython.double[6][4]
+    # Six each of a factor; eight are whole vectors of a processor.
+    sums: cython.double[8][4]
     gram = room[0]
     for at in range(n):
         row = rows[at]
@@ -568,8 +576,9 @@ def write_transform(
         weights[at] = weight if fabs(weight) < INFINITY else 0.0
     s1, t1, u1 = similarity(points, 0, rows, weights, n)
     s2, t2, u2 = similarity(points, 2, rows, weights, n)
+    products[6] = products[7] = 0.0
     for i in range(4):
-        for j in range(6):
+        for j in range(8):
             sums[i][j] = 0.0
     for at in range(n):
         row, weight = rows[at], weights[at]
@@ -577,12 +586,13 @@ def write_transform(
         u, v = s2 * points[2, row] + t2, s2 * points[3, row] + u2
         products[0], products[1], products[2] = x * x, x * y, y * y
         products[3], products[4], products[5] = x, y, 1.0
-        for j in range(6):
+        square = u * u + v * v
+        for j in range(8):
             product = weight * products[j]
             sums[0][j] += product
             sums[1][j] += product * u
             sums[2][j] += product * v
-            sums[3][j] += product * (u * u + v * v)
+            sums[3][j] += product * square
     for i in range(3):
         for j in range(3):
             of = i + j if i < 2 and j < 2 else (3 + i if i < j else 3 + j)

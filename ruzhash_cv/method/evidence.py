@@ -80,7 +80,7 @@ def candidates(models: Models, data: Array, problem: Problem) -> Models:
     (m, n), n_all = (len(models), len(data)), len(data) + len(decoys)
     indices, background = np.empty((m, n), np.uint8), np.empty((m, len(parameters.radii)))
     rules = _least_square(matches.unit, parameters), _laws(tuple(families.codimensions.tolist()), parameters)
-    room = np.empty(n_all, np.int64), np.empty(n_all), np.empty(parameters.n_radius_indices)
+    room = np.empty((2, n_all), np.int64), np.empty(n_all), np.empty(parameters.n_radius_indices)
     given = *rules, models.family_ids, parameters.background_errors, *room
     write_candidates(*families.residuals(models, np.vstack([data, decoys])), *given, indices, background)
     return Models(models.matrices, models.family_ids, radius_indices=indices, background=background)

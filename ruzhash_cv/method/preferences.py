@@ -69,10 +69,10 @@ def best_models(models: Models, proposal: Array, n_wanted: int, problem: Problem
     chances, shares = chances_of(models, len(decoys), problem), np.maximum(sums / matches.weights.sum(), 1e-12)
     weights, left = np.maximum(0.0, 1.0 - chances / shares), np.where(proposal > 0.0, matches.weights, 0.0)
     bounds = sums * weights * (1.0 + 1e-9)
-    queue = np.empty(len(decoys)), bounds, np.full(m, -2), np.argsort(-bounds, kind="stable")
+    queue = bounds, np.full(m, -1), np.zeros(m, np.uint8), np.argsort(-bounds, kind="stable")
     chosen = np.empty(min(n_wanted, m), np.int64)
     by_decoys = *families.residuals(models, decoys), limit_of(matches.unit, parameters), chances
-    n_chosen = choose_models(*by_decoys, preferences, sums, shares, left, *queue, weights, chosen)
+    n_chosen = choose_models(*by_decoys, preferences, sums, shares, left, np.empty(len(decoys)), *queue, weights, chosen)
     return replace(models, weights=weights).take(chosen[:n_chosen])
 
 
