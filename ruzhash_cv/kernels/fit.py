@@ -640,7 +640,9 @@ def write_matrix(
     k: cython.Py_ssize_t
     started: cython.double[9]
     slope: cython.double[9]
-    gradient: cython.double[9]
+    # Nine each; twelve are whole vectors of a processor.
+    gradient: cython.double[12]
+    sums: cython.double[12][9]
     gram, factor = room[0], room[1]
     if kind == DISTANCES:
         a, b, c, d, e, f, g, h = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7]
@@ -655,8 +657,10 @@ def write_matrix(
     s2, t2, u2 = similarity(points, 2, rows, weights, n)
     for j in range(9):
         started[j], slope[j] = model[j], 0.0
-        for k in range(9):
-            gram[j, k] = 0.0
+        for k in range(12):
+            sums[j][k] = 0.0
+    for k in range(9, 12):
+        gradient[k] = 0.0
     carry(started, 1.0 / s1, -t1 / s1, -u1 / s1, 1.0 / s2, -t2 / s2, -u2 / s2)
     a, b, c, d, e, f, g, h = (
         started[0],
@@ -689,8 +693,11 @@ def write_matrix(
             for j in range(9):
                 scaled = weight * gradient[j]
                 slope[j] += scaled * error
-                for k in range(9):
-                    gram[j, k] += scaled * gradient[k]
+                for k in range(12):
+                    sums[j][k] += scaled * gradient[k]
+    for j in range(9):
+        for k in range(9):
+            gram[j, k] = sums[j][k]
     norm = 0.0
     if kind == STEP:
         solve(gram, started, slope, factor, 9, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,45 +21,46 @@ _NO_GROUP = -2
 
 @dataclass(frozen=True)
 class Scores:
-    """Anomaly scores of matches (n,), decoys (N, 4) and their scores (N,), and what scores more matches.
-
-    Models were not weighed against these decoys.
-    """
+    """Anomaly scores of matches (n,), and what scores more matches, and decoys (N, 4) that models were not weighed against."""
 
     of_matches: Array
     decoys: Array
-    of_decoys: Array
     columns: Models  # models that the forest's rows are made of, without structures
     structures: Models  # those that the other columns are made of
     forest: RuzHashForest
     largest: float  # sum of a match's weighted preferences
+    problem: Problem
 
-    def of_all(self, matches: MatchSet, rows: Rows, problem: Problem) -> Array:
+    @cached_property
+    def of_decoys(self) -> Array:
+        """Scores of decoys (N,), which not every round of a search needs."""
+        return self.of_others(self.decoys, np.full(len(self.decoys), _NO_GROUP))
+
+    def of_all(self, matches: MatchSet, rows: Rows, _: Problem) -> Array:
         """Return anomaly scores of all matches, of which the forest was grown on some `rows`."""
         if len(rows) == len(matches):
             return self.of_matches
-        others, columns = np.setdiff1d(np.arange(len(matches)), rows), Models.join([self.columns, self.structures])
-        data, groups = matches.data[others], matches.groups[others]
-        agreement = weighted_preferences(columns, data, groups, problem)
-        scores = np.empty(len(matches))
-        scores[rows] = self.of_matches
-        scores[others] = self.forest.anomaly_scores(as_rows(agreement, self.largest, problem.parameters.saturation))
+        others, scores = np.setdiff1d(np.arange(len(matches)), rows), np.empty(len(matches))
+        scores[rows], scores[others] = self.of_matches, self.of_others(matches.data[others], matches.groups[others])
         return scores
+
+    def of_others(self, data: Array, groups: Rows) -> Array:
+        """Return anomaly scores of correspondences (n, 4), of duplicate groups (n,), that the forest was not grown on."""
+        columns = Models.join([self.columns, self.structures])
+        agreement = weighted_preferences(columns, data, groups, self.problem)
+        return self.forest.anomaly_scores(as_rows(agreement, self.largest, self.problem.parameters.saturation))
 
 
 def score(columns: Models, structures: Models, decoys: Array, problem: Problem, rng: np.random.Generator) -> Scores:
-    """Return anomaly scores 2^(-h / c) of matches and of decoys by a RuzHash forest of the most significant columns and structures.
+    """Return anomaly scores 2^(-h / c) of matches by a RuzHash forest of the most significant columns and structures.
 
-    The forest scores `decoys` (N, 4) that no model was weighed against.
+    They are to be compared with `decoys` (N, 4) that no model was weighed against.
     """
     matches, _, _, parameters = problem
     columns = columns.take(np.sort(np.argsort(-columns.weights, kind="stable")[: parameters.n_columns]))
     structures = as_columns(structures, problem)
-    groups = np.append(matches.groups, np.full(len(decoys), _NO_GROUP))
-    data, n = np.vstack([matches.data, decoys]), len(matches)
-    agreement = weighted_preferences(Models.join([columns, structures]), data, groups, problem)
-    largest = max(float(agreement[:, :n].sum(axis=0).max(initial=0.0)), 1e-30)
-    rows = as_rows(agreement, largest, parameters.saturation)
+    agreement = weighted_preferences(Models.join([columns, structures]), matches.data, matches.groups, problem)
+    largest = max(float(agreement.sum(axis=0).max(initial=0.0)), 1e-30)
     forest = RuzHashForest(
         n_trees=parameters.n_trees,
         subsample_size=parameters.subsample_size,
@@ -66,8 +68,8 @@ def score(columns: Models, structures: Models, decoys: Array, problem: Problem, 
         rng=rng,
         n_jobs=1,
     )
-    scores, decoy_scores = forest.fit_anomaly_scores(rows[:n], rows[n:])
-    return Scores(scores, decoys, decoy_scores, columns, structures, forest, largest)
+    scores = forest.fit_anomaly_scores(as_rows(agreement, largest, parameters.saturation))
+    return Scores(scores, decoys, columns, structures, forest, largest, problem)
 
 
 def as_columns(structures: Models, problem: Problem) -> Models:

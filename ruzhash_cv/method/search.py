@@ -145,11 +145,12 @@ def converged(structures: Models, unexplained: Array, scores: Scores, problem: P
     The unexplained matches must score as decoys do, and each structure must have more evidence than matches. With the first family
     alone structures need an evidence of `evidence_per_match` for each match explained.
     """
-    explained, parameters = structures.support.sum(), problem.parameters
-    looks_random = surplus(unexplained, scores, problem) < 1.0
+    explained = float(structures.support.sum())
     if first_only:
-        return bool(looks_random and structures.evidences.sum() > parameters.evidence_per_match * explained)
-    return bool(looks_random and explained > 0.0 and (structures.evidences > structures.support).all())
+        evident = float(structures.evidences.sum()) > problem.parameters.evidence_per_match * explained
+    else:
+        evident = explained > 0.0 and bool((structures.evidences > structures.support).all())
+    return evident and surplus(unexplained, scores, problem) < 1.0
 
 
 def hopeless(explained: float, unexplained: Array, scores: Scores, problem: Problem) -> bool:
