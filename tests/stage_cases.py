@@ -6,7 +6,7 @@ import numpy as np
 
 from ruzhash_cv.method.matches import Frame, MatchSet
 from ruzhash_cv.method.parameters import PARAMETERS
-from ruzhash_cv.models.base import GIVEN, Residuals
+from ruzhash_cv.models.base import GIVEN, CheckedFamily, Residuals
 
 Array = np.ndarray
 
@@ -32,3 +32,12 @@ def mismatches(n: int, seed: int = 0) -> Array:
 def given_residuals(squared: Array) -> Residuals:
     """Return squared residuals (m, n) as kernels take them."""
     return np.full(len(squared), GIVEN), squared, np.zeros((len(squared), 9))
+
+
+class Tabled(CheckedFamily):
+    """A family whose squared residuals of all data are a table (m, n), and of the last of them its last columns."""
+
+    codimension, sample_size = 2, 4
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        return self.family[:, len(self.family.T) - len(data) :]

@@ -297,52 +297,49 @@ def choose_models(
     models: cython.double[:, ::1],
     limit: cython.double,
     chances: cython.double[::1],
+    total: cython.double,
     preferences: cython.float[:, ::1],
     sums: cython.double[::1],
-    shares: cython.double[::1],
     left: cython.double[::1],
     squared: cython.double[::1],
-    bounds: cython.double[::1],
-    computed: cython.Py_ssize_t[::1],
-    compared: cython.uchar[::1],
-    heap: cython.Py_ssize_t[::1],
+    room: cython.double[:, ::1],
+    places: cython.Py_ssize_t[:, ::1],
     weights: cython.double[::1],
     chosen: cython.Py_ssize_t[::1],
 ) -> cython.Py_ssize_t:
     """Choose models greedily by their weighted sums of preferences (m, n), write their weights, and return how many there are.
 
-    A model's weight is 1 - c (1 + D) / S with D of the decoys within the limit, c among `chances` (m,), and S among `shares` (m,). What
-    a model prefers fully counts half for the next, in `left` (n,). A sum only ever falls, and decoys only lower a weight: what was last
-    known of both is a bound, and only the largest are computed again. The queue is `bounds` (m,), after how many choices each was
-    `computed` (m,), whether it was `compared` with decoys (m,), and a heap of models by these. All of it is overwritten, as are `sums`
-    (m,) and `squared` (N,).
+    A model's weight is 1 - c (1 + D) / S with c of its `chances` (m,), D of the decoys within the limit, and S, the mean preference of
+    all matches, of its `sums` (m,) over the `total`. What a model prefers fully counts half for the next, in `left` (n,). A sum only
+    ever falls, and decoys only lower a weight: what was last known of both is a bound, and only the largest are computed again.
+    Overwrites `sums`, `left`, `squared` (N,), `room` (2, m) and `places` (3, m).
     """
+    item: cython.Py_ssize_t
     row: cython.Py_ssize_t
     best: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    child: cython.Py_ssize_t
-    one: cython.Py_ssize_t
-    other: cython.Py_ssize_t
     n_near: cython.Py_ssize_t
     n_chosen: cython.Py_ssize_t = 0
     n: cython.Py_ssize_t = left.shape[0]
+    m: cython.Py_ssize_t = models.shape[0]
+    # Models in a heap by the bounds of their weighted sums, after how many choices each was computed, and whether with decoys.
+    heap: cython.p_Py_ssize_t = cython.address(places[0, 0])
+    computed: cython.p_Py_ssize_t = cython.address(places[1, 0])
+    compared: cython.p_Py_ssize_t = cython.address(places[2, 0])
+    bounds: cython.p_double = cython.address(room[0, 0])
+    shares: cython.p_double = cython.address(room[1, 0])
     with cython.nogil:
+        for item in range(m):
+            heap[item], computed[item], compared[item] = item, -1, False
+            shares[item] = sums[item] / total if sums[item] / total > 1e-12 else 1e-12
+            weight = 1.0 - chances[item] / shares[item]
+            weights[item] = weight if weight > 0.0 else 0.0
+            # A little more, so that by rounding too none is less than a sum is.
+            bounds[item] = sums[item] * weights[item] * (1.0 + 1e-9)
+        for item in range(m // 2 - 1, -1, -1):
+            sift(heap, bounds, item, m)
         while n_chosen < chosen.shape[0] and bounds[heap[0]] > 0.0:
             best = heap[0]
-            if computed[best] == n_chosen and not compared[best]:
-                n_near = 0
-                write_residuals(kinds[best], decoys, models, best, cython.address(squared[0]))
-                for row in range(decoys.shape[1]):
-                    n_near += squared[row] <= limit
-                weight = 1.0 - chances[best] * (1.0 + n_near) / shares[best]
-                weights[best], compared[best] = weight if weight > 0.0 else 0.0, True
-                bounds[best] = sums[best] * weights[best]
-            elif computed[best] == n_chosen:
-                chosen[n_chosen], bounds[best] = best, -1.0
-                n_chosen += 1
-                for row in range(n):
-                    left[row] /= 1.0 + preferences[best, row]
-            else:
+            if computed[best] != n_chosen:
                 # Four sums, none of which waits for the others.
                 a = b = c = d = 0.0
                 for row in range(0, n - 3, 4):
@@ -354,18 +351,44 @@ def choose_models(
                     a += left[row] * preferences[best, row]
                 sums[best] = (a + b) + (c + d)
                 bounds[best], computed[best] = sums[best] * weights[best], n_chosen
-            at, child = 0, 1
-            while child < heap.shape[0]:
-                one = heap[child]
-                if child + 1 < heap.shape[0]:
-                    other = heap[child + 1]
-                    if bounds[other] > bounds[one] or (bounds[other] == bounds[one] and other < one):
-                        child, one = child + 1, other
-                if bounds[one] < bounds[best] or (bounds[one] == bounds[best] and best < one):
-                    break
-                heap[at], at, child = one, child, 2 * child + 1
-            heap[at] = best
+            elif not compared[best]:
+                n_near = 0
+                write_residuals(kinds[best], decoys, models, best, cython.address(squared[0]))
+                for row in range(decoys.shape[1]):
+                    n_near += squared[row] <= limit
+                weight = 1.0 - chances[best] * (1.0 + n_near) / shares[best]
+                weights[best], compared[best] = weight if weight > 0.0 else 0.0, True
+                bounds[best] = sums[best] * weights[best]
+            else:
+                chosen[n_chosen], bounds[best] = best, -1.0
+                n_chosen += 1
+                for row in range(n):
+                    left[row] /= 1.0 + preferences[best, row]
+            sift(heap, bounds, 0, m)
     return n_chosen
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def sift(
+    heap: cython.p_Py_ssize_t, bounds: cython.p_double, at: cython.Py_ssize_t, m: cython.Py_ssize_t
+) -> cython.void:
+    """Move an item down a heap of m to its place: the largest bound is first, of equal ones the lower number."""
+    one: cython.Py_ssize_t
+    other: cython.Py_ssize_t
+    item: cython.Py_ssize_t = heap[at]
+    child: cython.Py_ssize_t = 2 * at + 1
+    while child < m:
+        one = heap[child]
+        if child + 1 < m:
+            other = heap[child + 1]
+            if bounds[other] > bounds[one] or (bounds[other] == bounds[one] and other < one):
+                child, one = child + 1, other
+        if bounds[one] < bounds[item] or (bounds[one] == bounds[item] and item < one):
+            break
+        heap[at], at, child = one, child, 2 * child + 1
+    heap[at] = item
 
 
 def write_candidates(

@@ -167,7 +167,10 @@ def components_of(
 def shares_of(distances: Array, components: Components, weights: Array) -> Array:
     """Return the shares (m + 1,) of components among matches with distances (n, k), the last that of mismatches anywhere."""
     n, m = len(distances), len(components[0])
-    shares, room = np.full(m + 1, 0.7 / max(m, 1)), (np.empty(n, np.int64), np.empty((n, m), np.int64), np.empty((n, m)))
+    shares, room = (
+        np.full(m + 1, 0.7 / max(m, 1)),
+        (np.empty(n, np.int64), np.empty((n, m), np.int64), np.empty((n, m))),
+    )
     shares[-1] = 0.3
     estimate_shares(distances, weights, *components[:-1], _N_STEPS, _PRIOR, *room, np.empty(m + 1), shares)
     return shares

@@ -6,7 +6,6 @@ ICIAP 2023.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -66,14 +65,16 @@ def best_models(models: Models, proposal: Array, n_wanted: int, problem: Problem
     matches, decoys, families, parameters = problem
     m, given = len(models), (matches.groups, models.samples, matches.weights)
     preferences, sums, _ = embed(families.residuals(models, matches.data), matches.unit, parameters, *given)
-    chances, shares = chances_of(models, len(decoys), problem), np.maximum(sums / matches.weights.sum(), 1e-12)
-    weights, left = np.maximum(0.0, 1.0 - chances / shares), np.where(proposal > 0.0, matches.weights, 0.0)
-    bounds = sums * weights * (1.0 + 1e-9)
-    queue = bounds, np.full(m, -1), np.zeros(m, np.uint8), np.argsort(-bounds, kind="stable")
-    chosen = np.empty(min(n_wanted, m), np.int64)
-    by_decoys = *families.residuals(models, decoys), limit_of(matches.unit, parameters), chances
-    n_chosen = choose_models(*by_decoys, preferences, sums, shares, left, np.empty(len(decoys)), *queue, weights, chosen)
-    return replace(models, weights=weights).take(chosen[:n_chosen])
+    by_decoys = *families.residuals(models, decoys), limit_of(matches.unit, parameters)
+    of_models = chances_of(models, len(decoys), problem), matches.weights.sum(), preferences, sums
+    room = np.empty(len(decoys)), np.empty((2, m)), np.empty((3, m), np.int64)
+    left, weights, chosen = (
+        np.where(proposal > 0.0, matches.weights, 0.0),
+        np.empty(m),
+        np.empty(min(n_wanted, m), np.int64),
+    )
+    best = chosen[: choose_models(*by_decoys, *of_models, left, *room, weights, chosen)]
+    return Models(models.matrices[best], models.family_ids[best], weights[best], models.samples[best])
 
 
 @lru_cache(64)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from stage_cases import in_pixels, mismatches
+from stage_cases import Tabled, in_pixels, mismatches
 
 from ruzhash_cv.method.evidence import candidates, count_weights, evidence, evidence_of, extract, meaningful, rules_of
 from ruzhash_cv.method.parameters import PARAMETERS
 from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models import FundamentalMatrices, Homographies, TwoViewFamily
-from ruzhash_cv.models.base import CheckedFamily, Families, Models
+from ruzhash_cv.models.base import Families, Models
 
 N_RADII, N_INDICES = PARAMETERS.n_radii, PARAMETERS.n_radius_indices
 BOTH = Homographies(), FundamentalMatrices()
@@ -91,15 +91,6 @@ def test_matches_as_dense_in_the_annulus_are_not_evidence() -> None:
 
 
 # Radii and counts
-
-
-class Tabled(CheckedFamily):
-    """A family whose squared residuals are a table."""
-
-    codimension = 2
-
-    def squared_residuals(self, data: np.ndarray, models: np.ndarray) -> np.ndarray:
-        return self.family
 
 
 def candidates_of(squared: np.ndarray, n_decoys: int, unit: float = UNIT) -> Models:
