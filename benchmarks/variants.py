@@ -118,9 +118,11 @@ def of_unexplained_alone(matches: Any, unexplained: Any, parameters: Any, rng: A
     return decoys if len(decoys) > 0 else decoys_of_matches(matches, parameters, rng)
 
 
-def plain_rows(agreement: NDArray[np.float32], largest: float, saturation: float) -> NDArray[np.float32]:
+def plain_rows(
+    preferences: NDArray[np.float32], weights: NDArray[np.float64], *_: float
+) -> tuple[NDArray[np.float32], float]:
     """Weighted preferences, as far as they are no more than 1."""
-    return np.ascontiguousarray(np.minimum(agreement, 1.0).T)
+    return np.ascontiguousarray(np.minimum(preferences * weights[:, None], 1.0).T, np.float32), 1.0
 
 
 def by_surfaces_alone(scene: Any, *given: Any) -> Any:

@@ -99,7 +99,9 @@ class RuzHashForest(PreferenceForest):
     def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], growth: Growth) -> Trees:
         trees = empty_trees(len(keys), len(rows), growth)
         space = workspace(len(rows), trees.keys.shape[1], growth)
-        grow_or_route(rows, keys, _NO_ROWS, 0, *growth, *_drawn(rows), space, *trees[:3], trees.trained.view(np.uint8), _NO_SUMS)
+        grow_or_route(
+            rows, keys, _NO_ROWS, 0, *growth, *_drawn(rows), space, *trees[:3], trees.trained.view(np.uint8), _NO_SUMS
+        )
         return trees
 
     def _lengths(self, rows: NDArray[np.float32], start: int, stop: int, trained: Mask) -> Array:
@@ -112,7 +114,9 @@ class RuzHashForest(PreferenceForest):
             of_block, empty = np.array(trained[:, block], np.uint8, order="C"), np.asarray(~rows[block].any(axis=1))
             order = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum())
             into = sums[begin - start :][:BLOCK]
-            grow_or_route(rows[block], _NO_KEYS, *order, *self._growth, *_drawn(rows), space, *trees[:3], of_block, into)
+            grow_or_route(
+                rows[block], _NO_KEYS, *order, *self._growth, *_drawn(rows), space, *trees[:3], of_block, into
+            )
         return sums / self.n_trees
 
 

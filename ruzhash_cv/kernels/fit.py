@@ -236,13 +236,12 @@ def write_preferences(
     room: cython.double[:, ::1],
     preferences: cython.float[:, ::1],
     sums: cython.double[::1],
-    n_decoys: cython.double[::1],
 ):
-    """Write preferences (m, n) of matches, their sums (m,) by weights (n,), and how many of the decoys behind the matches have any.
+    """Write preferences (m, n), and their sums (m,) by weights (n,).
 
     Each noise scale is a third of the one before, from a limit of squared residuals and 1 / (2 s^2) of the widest scale s on.
     Residuals within the limit are gathered without a branch first: they are few, and exponentials take most of the time. Overwrites
-    `near` (n,) and `room` (2, n + N).
+    `near` (n,) and `room` (2, n).
     """
     item: cython.Py_ssize_t
     row: cython.Py_ssize_t
@@ -250,7 +249,6 @@ def write_preferences(
     member: cython.Py_ssize_t
     n_near: cython.Py_ssize_t
     n_made: cython.Py_ssize_t
-    beyond: cython.Py_ssize_t
     n: cython.Py_ssize_t = weights.shape[0]
     # Those within the limit take the places of those before them.
     values: cython.p_double = cython.address(room[0, 0])
@@ -258,9 +256,7 @@ def write_preferences(
     with cython.nogil:
         for item in range(models.shape[0]):
             write_residuals(kinds[item], points, models, item, values)
-            n_near, beyond, total = 0, 0, 0.0
-            for row in range(n, points.shape[1]):
-                beyond += values[row] <= limit
+            n_near, total = 0, 0.0
             for row in range(n):
                 preferences[item, row] = 0.0
                 value = values[row]
@@ -288,7 +284,81 @@ def write_preferences(
                 if n_made == 0:
                     preferences[item, row] = values[at] / n_scales
                     total += weights[row] * preferences[item, row]
-            sums[item], n_decoys[item] = total, beyond
+            sums[item] = total
+
+
+def count_within(
+    kinds: cython.Py_ssize_t[::1],
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    limit: cython.double,
+    squared: cython.double[::1],
+    counts: cython.Py_ssize_t[::1],
+):
+    """Count the squared residuals of each model (m,) that are within a limit. Overwrites `squared` (n,)."""
+    item: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            counts[item] = n_within(kinds[item], points, models, item, limit, cython.address(squared[0]))
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def n_within(
+    kind: cython.Py_ssize_t,
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    item: cython.Py_ssize_t,
+    limit: cython.double,
+    squared: cython.p_double,
+) -> cython.Py_ssize_t:
+    row: cython.Py_ssize_t
+    n: cython.Py_ssize_t = 0
+    write_residuals(kind, points, models, item, squared)
+    for row in range(points.shape[1]):
+        n += squared[row] <= limit
+    return n
+
+
+def write_rows(
+    preferences: cython.float[:, ::1],
+    weights: cython.double[::1],
+    saturation: cython.double,
+    largest: cython.double,
+    sums: cython.double[::1],
+    rows: cython.float[:, ::1],
+) -> cython.double:
+    """Write rows (n, m) of a forest, 1 - exp(-s w p / L) of preferences p (m, n) and weights w (m,), and return L.
+
+    That is the largest weighted sum of a row, unless `largest` is given. Overwrites `sums` (n,). Further columns stay as they are.
+    """
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    n: cython.Py_ssize_t = rows.shape[0]
+    with cython.nogil:
+        if not largest > 0.0:
+            largest = 1e-30
+            for row in range(n):
+                sums[row] = 0.0
+            for item in range(weights.shape[0]):
+                for row in range(n):
+                    sums[row] += weights[item] * preferences[item, row]
+            for row in range(n):
+                largest = sums[row] if sums[row] > largest else largest
+        for item in range(weights.shape[0]):
+            factor = -saturation * weights[item] / largest / 16.0
+            for row in range(n):
+                # The exponential is that of `write_preferences`.
+                z = factor * preferences[item, row]
+                z = 1.0 + z * (
+                    1.0 + z / 2 * (1.0 + z / 3 * (1.0 + z / 4 * (1.0 + z / 5 * (1.0 + z / 6 * (1.0 + z / 7)))))
+                )
+                z = z * z * (z * z)
+                sums[row] = 1.0 - z * z * (z * z)
+            for row in range(n):
+                rows[row, item] = sums[row]
+    return largest
 
 
 def choose_models(
@@ -352,10 +422,7 @@ def choose_models(
                 sums[best] = (a + b) + (c + d)
                 bounds[best], computed[best] = sums[best] * weights[best], n_chosen
             elif not compared[best]:
-                n_near = 0
-                write_residuals(kinds[best], decoys, models, best, cython.address(squared[0]))
-                for row in range(decoys.shape[1]):
-                    n_near += squared[row] <= limit
+                n_near = n_within(kinds[best], decoys, models, best, limit, cython.address(squared[0]))
                 weight = 1.0 - chances[best] * (1.0 + n_near) / shares[best]
                 weights[best], compared[best] = weight if weight > 0.0 else 0.0, True
                 bounds[best] = sums[best] * weights[best]

@@ -111,11 +111,15 @@ def write_counts(
     indices: cython.uchar[:, ::1],
     weights: cython.double[::1],
     room: cython.Py_ssize_t[:, ::1],
+    changed: cython.Py_ssize_t[::1],
     counts: cython.double[:, ::1],
 ):
-    """Add weights (n,) to the counts (m, n_indices) of the radii that hold matches, but for those beyond all. Overwrites `room` (2, n)."""
+    """Add weights (n,) to the counts (m, n_indices) of the radii that hold matches, but for those beyond all.
+
+    Overwrites `room` (2, n) and `changed` (m,).
+    """
     with cython.nogil:
-        add_counts(indices, weights, 1.0, room, counts)
+        add_counts(indices, weights, 1.0, room, counts, changed)
 
 
 @cython.cfunc
@@ -127,8 +131,12 @@ def add_counts(
     sign: cython.double,
     room: cython.Py_ssize_t[:, ::1],
     counts: cython.double[:, ::1],
+    changed: cython.Py_ssize_t[::1],
 ) -> cython.void:
-    """Rows that have weight are listed once, and for each model those of them within its annuli, without branches to predict."""
+    """Rows that have weight are listed once, and for each model those of them within its annuli, without branches to predict.
+
+    Of models whose counts change, `changed` (m,) becomes -1.
+    """
     item: cython.Py_ssize_t
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t
@@ -145,6 +153,8 @@ def add_counts(
             n_near += indices[item, room[0, at]] < last
         for at in range(n_near):
             counts[item, indices[item, room[1, at]]] += sign * weights[room[1, at]]
+        if n_near > 0:
+            changed[item] = -1
 
 
 def choose_structures(
@@ -162,7 +172,9 @@ def choose_structures(
     tolerance_steps: cython.Py_ssize_t,
     room: cython.Py_ssize_t[:, ::1],
     counts: cython.double[:, ::1],
-    gains: cython.double[:, ::1],
+    gains: cython.double[::1],
+    tops: cython.double[::1],
+    radii: cython.Py_ssize_t[::1],
     taken: cython.double[::1],
     left: cython.double[::1],
     chosen: cython.double[:, ::1],
@@ -170,49 +182,52 @@ def choose_structures(
     """Write the evidence, candidate, radius and support (4,) of structures, chosen greedily by evidence, and return how many there are.
 
     The weights `left` (n,) of the matches that each explains become 0. Radii are the first `n_radii`. Overwrites `room` (2, n),
-    `counts` (m, n_indices), which are 0, `gains` (m, radii) and `taken` (n,).
+    `counts` (m, n_indices), which are 0, `gains` (all radii,), `tops` and `radii` (m,), and `taken` (n,).
     """
     item: cython.Py_ssize_t
     row: cython.Py_ssize_t
     step: cython.Py_ssize_t
     best: cython.Py_ssize_t
-    radius: cython.Py_ssize_t
     family: cython.Py_ssize_t
     n_chosen: cython.Py_ssize_t = 0
-    most: cython.double
+    m: cython.Py_ssize_t = indices.shape[0]
     with cython.nogil:
-        add_counts(indices, left, 1.0, room, counts)
-        while n_chosen < chosen.shape[0] and n_chosen < indices.shape[0]:
-            best, radius, most = 0, 0, 0.0
-            for item in range(indices.shape[0]):
-                family = family_ids[item]
-                write_gains(
-                    counts[item],
-                    total,
-                    background[item],
-                    sizes[family],
-                    densities[family],
-                    widest[family],
-                    annulus_steps,
-                    min_annulus_weight,
-                    log_tests,
-                    gains[item],
-                )
-                for step in range(n_radii):
-                    if gains[item, step] > most:
-                        best, radius, most = item, step, gains[item, step]
-            if not most > 0.0:
+        add_counts(indices, left, 1.0, room, counts, radii)
+        while n_chosen < chosen.shape[0] and m > 0:
+            best = 0
+            for item in range(m):
+                # Only where counts have changed.
+                if radii[item] < 0 or n_chosen == 0:
+                    family, tops[item], radii[item] = family_ids[item], 0.0, 0
+                    write_gains(
+                        counts[item],
+                        total,
+                        background[item],
+                        sizes[family],
+                        densities[family],
+                        widest[family],
+                        annulus_steps,
+                        min_annulus_weight,
+                        log_tests,
+                        gains,
+                    )
+                    for step in range(n_radii):
+                        if gains[step] > tops[item]:
+                            radii[item], tops[item] = step, gains[step]
+                if tops[item] > tops[best]:
+                    best = item
+            if not tops[best] > 0.0:
                 break
             support = 0.0
             for row in range(left.shape[0]):
                 taken[row] = 0.0
-                if indices[best, row] <= radius + tolerance_steps:
+                if indices[best, row] <= radii[best] + tolerance_steps:
                     support += left[row]
                     taken[row], left[row] = left[row], 0.0
-            add_counts(indices, taken, -1.0, room, counts)
-            chosen[n_chosen, 0], chosen[n_chosen, 1] = most, best
-            chosen[n_chosen, 2], chosen[n_chosen, 3] = radius, support
+            chosen[n_chosen, 0], chosen[n_chosen, 1] = tops[best], best
+            chosen[n_chosen, 2], chosen[n_chosen, 3] = radii[best], support
             n_chosen += 1
+            add_counts(indices, taken, -1.0, room, counts, radii)
     return n_chosen
 
 

@@ -111,7 +111,7 @@ def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: 
     Correspondences beyond all annuli are not counted: most are, for any model.
     """
     counts = np.zeros((len(indices), n_radius_indices))
-    write_counts(indices, weights, np.empty((2, len(weights)), np.int64), counts)
+    write_counts(indices, weights, np.empty((2, len(weights)), np.int64), np.empty(len(indices), np.int64), counts)
     return counts
 
 
@@ -145,16 +145,13 @@ def extract(
     parameters, m = problem.parameters, len(models)
     left, total = weights.copy(), float(weights.sum()) if total is None else total
     n_radii = len(parameters.radii) if widest is None else widest + 1
-    room = (
-        np.empty((2, len(left)), np.int64),
-        np.zeros((m, parameters.n_radius_indices)),
-        np.empty_like(models.background),
-    )
+    counts, gains = np.zeros((m, parameters.n_radius_indices)), np.empty(len(parameters.radii))
+    room = np.empty((2, len(left)), np.int64), counts, gains, np.empty(m), np.empty(m, np.int64), np.empty(len(left))
     chosen, n_chosen = np.empty((MAX_STRUCTURES, 4)), 0
     if m > 0:
         given = models.radius_indices, models.background, models.family_ids, total, *_by_total(_rules(problem), total)
         steps = _log_tests(total, n_tried), n_radii, parameters.tolerance_steps
-        n_chosen = choose_structures(*given, *steps, *room, np.empty(len(left)), left, chosen)
+        n_chosen = choose_structures(*given, *steps, *room, left, chosen)
     # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
     chosen = chosen[np.argsort(-chosen[:n_chosen, 0], kind="stable")]
     evidences, support = np.ascontiguousarray(chosen.T[[0, 3]])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv.kernels.fit import choose_models, write_preferences
+from ruzhash_cv.kernels.fit import choose_models, write_preferences, write_rows
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.sampling import Problem
@@ -24,20 +24,18 @@ _WIDTH = 8
 
 def embed(
     residuals: Residuals, unit: float, parameters: Parameters, groups: Rows, samples: Rows, weights: Array
-) -> tuple[NDArray[np.float32], Array, Array]:
-    """Return preferences (m, n) for models, their weighted sums (m,) and how many decoys (m,) have any.
+) -> tuple[NDArray[np.float32], Array]:
+    """Return preferences (m, n) of correspondences for models, from their residuals, and sums (m,) of these by `weights` (n,).
 
-    `residuals` are those of n correspondences, with `weights` (n,), and of decoys behind them. A preference is the mean of
-    exp(-r^2 / (2 s^2)) over several noise scales s, so that the noise need not be known, and 0 beyond a limit. A correspondence has no
-    preference for a model if its duplicate group, `groups` (n,), has a member in the model's sample, `samples` (m, s), where -1 is no
-    group.
+    A preference is the mean of exp(-r^2 / (2 s^2)) over several noise scales s, so that the noise need not be known, and 0 beyond a
+    limit. A correspondence has no preference for a model if its duplicate group, `groups` (n,), has a member in the model's sample,
+    `samples` (m, s), where -1 is no group.
     """
-    (m, n_all), n, sigma = (len(residuals[0]), residuals[1].shape[1]), len(weights), parameters.widest_scale * unit
-    preferences, sums, n_decoys = np.empty((m, n), np.float32), np.empty(m), np.empty(m)
+    m, n, sigma = len(residuals[0]), len(weights), parameters.widest_scale * unit
+    preferences, sums, room = np.empty((m, n), np.float32), np.empty(m), (np.empty(n, np.int64), np.empty((2, n)))
     kernel = limit_of(unit, parameters), 0.5 / (sigma * sigma), parameters.n_scales
-    room = np.empty(n, np.int64), np.empty((2, n_all))
-    write_preferences(*residuals, *kernel, groups, samples, weights, *room, preferences, sums, n_decoys)
-    return preferences, sums, n_decoys
+    write_preferences(*residuals, *kernel, groups, samples, weights, *room, preferences, sums)
+    return preferences, sums
 
 
 def limit_of(unit: float, parameters: Parameters) -> float:
@@ -64,7 +62,7 @@ def best_models(models: Models, proposal: Array, n_wanted: int, problem: Problem
     """
     matches, decoys, families, parameters = problem
     m, given = len(models), (matches.groups, models.samples, matches.weights)
-    preferences, sums, _ = embed(families.residuals(models, matches.data), matches.unit, parameters, *given)
+    preferences, sums = embed(families.residuals(models, matches.data), matches.unit, parameters, *given)
     by_decoys = *families.residuals(models, decoys), limit_of(matches.unit, parameters)
     of_models = chances_of(models, len(decoys), problem), matches.weights.sum(), preferences, sums
     room = np.empty(len(decoys)), np.empty((2, m)), np.empty((3, m), np.int64)
@@ -84,16 +82,16 @@ def expected_preference(codimension: int, parameters: Parameters) -> float:
     return float(np.exp(-0.5 * (r / parameters.scales[:, None]) ** 2).mean())
 
 
-def as_rows(agreement: NDArray[np.float32], largest: float, saturation: float) -> NDArray[np.float32]:
-    """Return rows (n, m), or some zeros wider, for a forest: p = 1 - exp(-s a / Lambda) of weighted preferences a (m, n).
+def as_rows(
+    preferences: NDArray[np.float32], weights: Array, saturation: float, largest: float = 0.0
+) -> tuple[NDArray[np.float32], float]:
+    """Return rows (n, m), or some zeros wider, for a forest, p = 1 - exp(-s w g / Lambda) of preferences g (m, n), and Lambda.
 
-    A row passes a node of the forest with probability 1 - prod(1 - p_i) = 1 - exp(-s sum(a_i) / Lambda), which separates rows of much
-    agreement from rows of some. Of plain preferences it is nearly 1 for both. Lambda is the `largest` sum of a match, s the
-    `saturation`: about so many components of its row are above their thresholds.
+    A row passes a node of the forest with probability 1 - prod(1 - p_i) = 1 - exp(-s sum(w_i g_i) / Lambda), which separates rows of
+    much agreement from rows of some. Of plain preferences it is nearly 1 for both. Lambda is the largest sum of a row, unless it is
+    given, s the `saturation`: about so many components of that row are above their thresholds.
     """
-    passing = agreement * np.float32(-saturation / largest)
-    m, n = passing.shape
+    m, n = preferences.shape
     # A component of zeros passes nowhere, and what is left over of whole vectors would take as long as these.
     rows = np.zeros((n, -(-m // _WIDTH) * _WIDTH), np.float32)
-    np.negative(np.expm1(passing, out=passing).T, out=rows[:, :m])
-    return rows
+    return rows, write_rows(preferences, weights, saturation, largest, np.empty(n), rows)

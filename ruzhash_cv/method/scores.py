@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.forests.ruzhash import RuzHashForest
+from ruzhash_cv.kernels.fit import count_within
 from ruzhash_cv.method.matches import MatchSet
-from ruzhash_cv.method.preferences import as_rows, chances_of, embed
+from ruzhash_cv.method.preferences import as_rows, chances_of, embed, limit_of
 from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models.base import Models
 
@@ -26,7 +26,7 @@ class Scores:
     of_matches: Array
     decoys: Array
     columns: Models  # models that the forest's rows are made of, without structures
-    structures: Models  # those that the other columns are made of
+    all_columns: Models
     forest: RuzHashForest
     largest: float  # sum of a match's weighted preferences
     problem: Problem
@@ -46,9 +46,12 @@ class Scores:
 
     def of_others(self, data: Array, groups: Rows) -> Array:
         """Return anomaly scores of correspondences (n, 4), of duplicate groups (n,), that the forest was not grown on."""
-        columns = Models.join([self.columns, self.structures])
-        agreement = weighted_preferences(columns, data, groups, self.problem)
-        return self.forest.anomaly_scores(as_rows(agreement, self.largest, self.problem.parameters.saturation))
+        matches, _, families, parameters = self.problem
+        residuals, no_weights = families.residuals(self.all_columns, data), np.zeros(len(data))
+        given = matches.unit, parameters, groups, self.all_columns.samples, no_weights
+        preferences = embed(residuals, *given)[0]
+        rows, _ = as_rows(preferences, self.all_columns.weights, parameters.saturation, self.largest)
+        return self.forest.anomaly_scores(rows)
 
 
 def score(columns: Models, structures: Models, decoys: Array, problem: Problem, rng: np.random.Generator) -> Scores:
@@ -56,11 +59,17 @@ def score(columns: Models, structures: Models, decoys: Array, problem: Problem, 
 
     They are to be compared with `decoys` (N, 4) that no model was weighed against.
     """
-    matches, _, _, parameters = problem
+    matches, _, families, parameters = problem
     columns = columns.take(np.sort(np.argsort(-columns.weights, kind="stable")[: parameters.n_columns]))
-    structures = as_columns(structures, problem)
-    agreement = weighted_preferences(Models.join([columns, structures]), matches.data, matches.groups, problem)
-    largest = max(float(agreement.sum(axis=0).max(initial=0.0)), 1e-30)
+    # Structures have no samples, as they were fitted to many matches.
+    no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
+    given = Models(structures.matrices, structures.family_ids, np.zeros(len(structures)), no_samples)
+    every = Models.join([columns, given])
+    residuals, groups = families.residuals(every, matches.data), matches.groups
+    preferences, sums = embed(residuals, matches.unit, parameters, groups, every.samples, matches.weights)
+    of_structures = weights_of_structures(structures, sums[len(columns) :], problem)
+    every = replace(every, weights=np.concatenate([columns.weights, of_structures]))
+    rows, largest = as_rows(preferences, every.weights, parameters.saturation)
     forest = RuzHashForest(
         n_trees=parameters.n_trees,
         subsample_size=parameters.subsample_size,
@@ -68,28 +77,17 @@ def score(columns: Models, structures: Models, decoys: Array, problem: Problem, 
         rng=rng,
         n_jobs=1,
     )
-    scores = forest.fit_anomaly_scores(as_rows(agreement, largest, parameters.saturation))
-    return Scores(scores, decoys, columns, structures, forest, largest, problem)
+    return Scores(forest.fit_anomaly_scores(rows), decoys, columns, every, forest, largest, problem)
 
 
-def as_columns(structures: Models, problem: Problem) -> Models:
-    """Return structures as columns; they have no samples, as they were fitted to many matches.
+def weights_of_structures(structures: Models, sums: Array, problem: Problem) -> Array:
+    """Return the weights (k,) of structures as columns, by their sums (k,) of preferences: their significances, `structure_weight` times.
 
-    The matches of a sample have preferences too: a sample's size is subtracted from the sum of these.
+    The matches of a sample have preferences too: a sample's size is subtracted from a sum.
     """
     matches, decoys, families, parameters = problem
-    no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
-    residuals = families.residuals(structures, np.vstack([matches.data, decoys]))
-    _, sums, n_decoys = embed(residuals, matches.unit, parameters, matches.groups, no_samples, matches.weights)
+    n_near, room = np.empty(len(structures), np.int64), np.empty(len(decoys))
+    count_within(*families.residuals(structures, decoys), limit_of(matches.unit, parameters), room, n_near)
     shares = (sums - families.sample_sizes[structures.family_ids]) / matches.weights.sum()
-    chance = chances_of(structures, len(decoys), problem) * (1.0 + n_decoys)
-    weights = parameters.structure_weight * np.maximum(0.0, 1.0 - chance / np.maximum(shares, 1e-12))
-    return Models(structures.matrices, structures.family_ids, weights, no_samples)
-
-
-def weighted_preferences(columns: Models, data: Array, groups: Rows, problem: Problem) -> NDArray[np.float32]:
-    """Return the weighted preferences (m, n) of correspondences (n, 4) for columns."""
-    residuals, given = problem.families.residuals(columns, data), (problem.matches.unit, problem.parameters)
-    preferences = embed(residuals, *given, groups, columns.samples, np.zeros(len(data)))[0]
-    weighted: NDArray[np.float32] = preferences * columns.weights.astype(np.float32)[:, None]
-    return weighted
+    chance = chances_of(structures, len(decoys), problem) * (1.0 + n_near)
+    return parameters.structure_weight * np.maximum(0.0, 1.0 - chance / np.maximum(shares, 1e-12))
