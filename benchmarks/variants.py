@@ -77,9 +77,9 @@ class RowSums:
         logs = np.log1p(-np.minimum(rows.astype(np.float64), 1 - 1e-9))
         return np.asarray(np.exp2(logs.sum(axis=1) / self.saturation))
 
-    def fit_anomaly_scores(self, rows: Any, decoys: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Scores of matches and of decoys."""
-        return self.anomaly_scores(rows), self.anomaly_scores(decoys)
+    def fit_anomaly_scores(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Scores of matches."""
+        return self.anomaly_scores(rows)
 
 
 def led_by_row_sums() -> Replaced:
@@ -118,9 +118,11 @@ def of_unexplained_alone(matches: Any, unexplained: Any, parameters: Any, rng: A
     return decoys if len(decoys) > 0 else decoys_of_matches(matches, parameters, rng)
 
 
-def plain_rows(agreement: NDArray[np.float32], largest: float, saturation: float) -> NDArray[np.float32]:
+def plain_rows(
+    preferences: NDArray[np.float32], weights: NDArray[np.float64], *_: float
+) -> tuple[NDArray[np.float32], float]:
     """Weighted preferences, as far as they are no more than 1."""
-    return np.ascontiguousarray(np.minimum(agreement, 1.0).T)
+    return np.ascontiguousarray(np.minimum(preferences * weights[:, None], 1.0).T, np.float32), 1.0
 
 
 def by_surfaces_alone(scene: Any, *given: Any) -> Any:
@@ -155,7 +157,7 @@ RULES: dict[str, Variant] = {
     "samples: not led by scores": Variant(functions={"proposal_weights": not_led}),
     "samples: led by row sums": Variant(functions=led_by_row_sums),
     "models: no local optimisation": Variant(functions={"refit": lambda family, matches, models, radii: models}),
-    "models: no significance weights": Variant(functions={"significance": lambda sums, *_: np.ones(len(sums))}),
+    "models: no significance weights": Variant(functions={"chances_of": lambda models, *_: np.zeros(len(models))}),
     "models: last fits by least squares": Variant({"student_degrees": 1e6}),
     "preferences: no self-exclusion": Variant(functions={"embed": counting_its_sample}),
     "preferences: plain": Variant(functions={"as_rows": plain_rows}),

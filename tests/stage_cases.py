@@ -6,6 +6,7 @@ import numpy as np
 
 from ruzhash_cv.method.matches import Frame, MatchSet
 from ruzhash_cv.method.parameters import PARAMETERS
+from ruzhash_cv.models.base import GIVEN, CheckedFamily, Residuals
 
 Array = np.ndarray
 
@@ -26,3 +27,17 @@ def in_pixels(data: Array, weights: Array | None = None, keypoints: Array | None
 def mismatches(n: int, seed: int = 0) -> Array:
     """Return matches (n, 4) of points that have nothing to do with each other."""
     return np.random.default_rng(seed).uniform(0, [1280, 960, 1280, 960], (n, 4))
+
+
+def given_residuals(squared: Array) -> Residuals:
+    """Return squared residuals (m, n) as kernels take them."""
+    return np.full(len(squared), GIVEN), squared, np.zeros((len(squared), 9))
+
+
+class Tabled(CheckedFamily):
+    """A family whose squared residuals of all data are a table (m, n), and of the last of them its last columns."""
+
+    codimension, sample_size = 2, 4
+
+    def squared_residuals(self, data: Array, models: Array) -> Array:
+        return self.family[:, len(self.family.T) - len(data) :]

@@ -56,9 +56,9 @@ STAGES = (
 # Within the room of models: each of these knows those before it at most.
 FAMILIES = (
     "weighting",
+    "linear",
     "base",
     "curves",
-    "linear",
     "transfer",
     "sampson",
     "rounds",

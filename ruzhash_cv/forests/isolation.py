@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -132,7 +133,7 @@ class PreferenceForest(ABC):
         keys = as_generator(self.rng).integers(0, 1 << 64, self.n_trees, dtype=np.uint64)
         smallest = max(16, _WORTH_A_THREAD // max(psi * rows.shape[1], 1))
         parts = self._in_threads(lambda start, stop: self._grow(rows, keys[start:stop], growth), self.n_trees, smallest)
-        self._trees = type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
+        self._trees = parts[0] if len(parts) == 1 else type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
         return self
 
     def _check_fitted(self, preferences: Preferences) -> Any:
@@ -145,9 +146,8 @@ class PreferenceForest(ABC):
 
     def _route(self, rows: Any, trained: Mask) -> Array:
         smallest = max(128, _WORTH_A_THREAD // max(self.n_trees * rows.shape[1], 1))
-        return np.concatenate(
-            self._in_threads(lambda start, stop: self._lengths(rows, start, stop, trained), rows.shape[0], smallest)
-        )
+        parts = self._in_threads(lambda start, stop: self._lengths(rows, start, stop, trained), rows.shape[0], smallest)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _in_threads(self, function: Callable[[int, int], T], n_items: int, smallest: int) -> list[T]:
         """Return ``function(start, stop)`` of blocks of at least `smallest` items, which gives the same for any cut."""
@@ -180,6 +180,7 @@ def workspace(n: int, n_nodes: int, growth: Growth) -> Rows:
     return np.empty((DEPTH + 1, max(n, n_nodes, growth.n_branches + 2)), np.int64)
 
 
+@lru_cache(16)
 def expected_depths(largest: int, n_branches: int) -> Array:
     """Return c(n) for n = 0 .. `largest`: the depth a random tree would still add to a leaf of n rows.
 

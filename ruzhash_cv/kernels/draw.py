@@ -59,25 +59,105 @@ def uniform(key: cython.ulonglong, counter: cython.ulonglong) -> cython.double:
 def draw(
     data: cython.double[:, ::1],
     weights: cython.double[::1],
-    cumulative: cython.double[::1],
-    starts: cython.Py_ssize_t[::1],
-    nearest: cython.Py_ssize_t[:, ::1],
-    sizes: cython.Py_ssize_t[::1],
+    offsets: cython.double[::1],
+    wanted: cython.Py_ssize_t[::1],
     min_spread: cython.double,
     height: cython.double,
     n_candidates: cython.Py_ssize_t,
     affine: cython.bint,
     key: cython.ulonglong,
-    taken: cython.Py_ssize_t[::1],
-    points: cython.double[:, ::1],
+    places: cython.Py_ssize_t[:, ::1],
+    room: cython.double[:, ::1],
+    coordinates: cython.double[:, ::1],
+    nearest: cython.Py_ssize_t[:, ::1],
     samples: cython.Py_ssize_t[:, ::1],
     verdicts: cython.Py_ssize_t[::1],
 ) -> cython.Py_ssize_t:
-    """Write samples, as many from each size of neighbourhood, count verdicts, and return how many samples there are.
+    """Write samples of rows of data (n, d) that have weight, count verdicts, and return how many samples there are.
 
-    Each seed is used with all sizes, and the next one where a draw fails. `starts` say where to look for a share of the cumulative
-    weight, `nearest` (n_seeds, k + 1) are the nearest rows of seeds, each beginning with itself, `sizes` alternate.
+    As many are drawn from each size of neighbourhood, `wanted`. Seeds are as many as `offsets` in [0, 1), from as many equal parts of
+    the weights. Each is used with all sizes, and the next one where a draw fails. Overwrites `places` (3, n), `room` (3, n + k),
+    `coordinates` (n + size, 4) and `nearest` (n_seeds, k), k being the largest neighbourhood and one more.
     """
+    row: cython.Py_ssize_t
+    part: cython.Py_ssize_t
+    seed: cython.Py_ssize_t
+    item: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    n_drawn: cython.Py_ssize_t
+    n: cython.Py_ssize_t = 0
+    n_seeds: cython.Py_ssize_t = offsets.shape[0]
+    # Rows that have weight, where to look for a share of their cumulative weight, and this.
+    rows: cython.p_Py_ssize_t = cython.address(places[0, 0])
+    starts: cython.p_Py_ssize_t = cython.address(places[1, 0])
+    shares: cython.p_double = cython.address(room[0, 0])
+    cumulative: cython.p_double = cython.address(room[1, 0])
+    with cython.nogil:
+        total = 0.0
+        for row in range(weights.shape[0]):
+            if weights[row] > 0.0:
+                total += weights[row]
+                rows[n], shares[n], cumulative[n] = row, weights[row], total
+                for part in range(4):
+                    coordinates[n, part] = data[row, part]
+                n += 1
+        row = 0
+        for item in range(n):
+            while row < n - 1 and cumulative[row] <= item * (total / n):
+                row += 1
+            starts[item] = row
+        k = nearest.shape[1] if nearest.shape[1] < n else n
+        row = 0
+        for seed in range(n_seeds):
+            while row < n - 1 and cumulative[row] <= (seed + offsets[seed]) / n_seeds * total:
+                row += 1
+            write_nearest(coordinates, n, row, k, cython.address(room[2, 0]), cython.address(nearest[seed, 0]))
+        n_drawn = draw_among(
+            coordinates,
+            n,
+            shares,
+            cumulative,
+            starts,
+            cython.address(places[2, 0]),
+            nearest,
+            k - 1,
+            wanted,
+            min_spread,
+            height,
+            n_candidates,
+            affine,
+            key,
+            samples,
+            verdicts,
+        )
+        for item in range(n_drawn):
+            for part in range(samples.shape[1]):
+                samples[item, part] = rows[samples[item, part]]
+    return n_drawn
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def draw_among(
+    coordinates: cython.double[:, ::1],
+    n: cython.Py_ssize_t,
+    weights: cython.p_double,
+    cumulative: cython.p_double,
+    starts: cython.p_Py_ssize_t,
+    taken: cython.p_Py_ssize_t,
+    nearest: cython.Py_ssize_t[:, ::1],
+    most: cython.Py_ssize_t,
+    wanted: cython.Py_ssize_t[::1],
+    min_spread: cython.double,
+    height: cython.double,
+    n_candidates: cython.Py_ssize_t,
+    affine: cython.bint,
+    key: cython.ulonglong,
+    samples: cython.Py_ssize_t[:, ::1],
+    verdicts: cython.Py_ssize_t[::1],
+) -> cython.Py_ssize_t:
+    """Write samples of n rows, each from at most so many of the nearest rows of a seed. Overwrites `taken` (size,)."""
     k: cython.Py_ssize_t
     slot: cython.Py_ssize_t
     item: cython.Py_ssize_t
@@ -91,63 +171,145 @@ def draw(
     accept: cython.bint
     counter: cython.ulonglong
     size: cython.Py_ssize_t = samples.shape[1]
-    last: cython.Py_ssize_t = cumulative.shape[0] - 1
+    last: cython.Py_ssize_t = n - 1
     n_drawn: cython.Py_ssize_t = 0
-    with cython.nogil:
-        for slot in range(samples.shape[0]):
-            stream = mix(key, slot)
-            counter = 0
-            k = sizes[slot % sizes.shape[0]]
-            n_good, n_failed, least = 0, 0, INFINITY
-            while n_good < n_candidates and n_failed < MOST_DEGENERATE:
-                seed = (slot // sizes.shape[0] + n_failed) % nearest.shape[0]
-                filled, largest = 0, 0.0
-                if k > 0:
-                    taken[0], filled = nearest[seed, 0], 1
-                    for item in range(1, k + 1):
-                        if weights[nearest[seed, item]] > largest:
-                            largest = weights[nearest[seed, item]]
-                for _ in range(8 * size):
-                    if filled == size:
-                        break
-                    accept = True
-                    if k > 0:
-                        row = nearest[seed, 1 + cython.cast(cython.Py_ssize_t, uniform(stream, counter) * k)]
-                        # Of the largest weight any is accepted, whatever is drawn.
-                        accept = weights[row] == largest or uniform(stream, counter + 1) * largest < weights[row]
-                    else:
-                        drawn = uniform(stream, counter)
-                        wanted = drawn * cumulative[last]
-                        row = starts[cython.cast(cython.Py_ssize_t, drawn * starts.shape[0])]
-                        while row > 0 and cumulative[row - 1] > wanted:
-                            row -= 1
-                        while row < last and cumulative[row] <= wanted:
-                            row += 1
-                    counter += 2
-                    for earlier in range(filled):
-                        accept = accept and taken[earlier] != row
-                    if accept:
-                        taken[filled] = row
-                        filled += 1
-                deviation = -1.0
+    for slot in range(samples.shape[0]):
+        stream = mix(key, slot)
+        counter = 0
+        k = wanted[slot % wanted.shape[0]] if wanted[slot % wanted.shape[0]] < most else most
+        n_good, n_failed, least = 0, 0, INFINITY
+        while n_good < n_candidates and n_failed < MOST_DEGENERATE:
+            seed = (slot // wanted.shape[0] + n_failed) % nearest.shape[0]
+            filled, largest = 0, 0.0
+            if k > 0:
+                taken[0], filled = nearest[seed, 0], 1
+                for item in range(1, k + 1):
+                    if weights[nearest[seed, item]] > largest:
+                        largest = weights[nearest[seed, item]]
+            for _ in range(8 * size):
                 if filled == size:
-                    for item in range(size):
-                        for part in range(4):
-                            points[item, part] = data[taken[item], part]
-                    deviation = deviation_of(points, affine, min_spread, height)
-                if deviation < 0.0:
-                    verdicts[cython.cast(cython.Py_ssize_t, -1.0 - deviation)] += 1
-                    n_failed += 1
-                    continue
-                verdicts[3] += 1
-                n_good += 1
-                if n_good == 1 or deviation < least:
-                    least = deviation
-                    for item in range(size):
-                        samples[n_drawn, item] = taken[item]
-            if n_good > 0:
-                n_drawn += 1
+                    break
+                accept = True
+                if k > 0:
+                    row = nearest[seed, 1 + cython.cast(cython.Py_ssize_t, uniform(stream, counter) * k)]
+                    # Of the largest weight any is accepted, whatever is drawn.
+                    accept = weights[row] == largest or uniform(stream, counter + 1) * largest < weights[row]
+                else:
+                    drawn = uniform(stream, counter)
+                    reached = drawn * cumulative[last]
+                    row = starts[cython.cast(cython.Py_ssize_t, drawn * n)]
+                    while row > 0 and cumulative[row - 1] > reached:
+                        row -= 1
+                    while row < last and cumulative[row] <= reached:
+                        row += 1
+                counter += 2
+                for earlier in range(filled):
+                    accept = accept and taken[earlier] != row
+                if accept:
+                    taken[filled] = row
+                    filled += 1
+            deviation = -1.0
+            if filled == size:
+                for item in range(size):
+                    for part in range(4):
+                        coordinates[n + item, part] = coordinates[taken[item], part]
+                deviation = deviation_of(coordinates[n : n + size], affine, min_spread, height)
+            if deviation < 0.0:
+                verdicts[cython.cast(cython.Py_ssize_t, -1.0 - deviation)] += 1
+                n_failed += 1
+                continue
+            verdicts[3] += 1
+            n_good += 1
+            if n_good == 1 or deviation < least:
+                least = deviation
+                for item in range(size):
+                    samples[n_drawn, item] = taken[item]
+        if n_good > 0:
+            n_drawn += 1
     return n_drawn
+
+
+def nearest_of_rows(
+    data: cython.double[:, ::1],
+    rows: cython.Py_ssize_t[::1],
+    squares: cython.double[::1],
+    nearest: cython.Py_ssize_t[:, ::1],
+):
+    """Write the nearest rows of data (n, d) to some of them, nearest first: (len(rows), k). Overwrites `squares` (n + k,)."""
+    item: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(rows.shape[0]):
+            write_nearest(
+                data,
+                data.shape[0],
+                rows[item],
+                nearest.shape[1],
+                cython.address(squares[0]),
+                cython.address(nearest[item, 0]),
+            )
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_nearest(
+    data: cython.double[:, ::1],
+    n: cython.Py_ssize_t,
+    own: cython.Py_ssize_t,
+    k: cython.Py_ssize_t,
+    squares: cython.p_double,
+    nearest: cython.p_Py_ssize_t,
+) -> cython.void:
+    """Write the k of the first n rows that are nearest to a row, nearest first.
+
+    Of rows that are as near, itself comes first. A row whose squared distance overflows is as far as any. Data that are sorted take the
+    least time: what is near is seen first.
+    """
+    seen: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    part: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    kept: cython.Py_ssize_t = 0
+    for row in range(n):
+        squares[row] = 0.0
+    for part in range(data.shape[1]):
+        place = data[own, part]
+        for row in range(n):
+            difference = data[row, part] - place
+            squares[row] += difference * difference
+    for seen in range(n):
+        # From the row itself on, then those before it.
+        row = own + seen if own + seen < n else n - 1 - seen
+        square = squares[row] if squares[row] < INFINITY else INFINITY
+        if kept == k and square >= squares[n + k - 1]:
+            continue
+        at = kept if kept < k else k - 1
+        while at > 0 and squares[n + at - 1] > square:
+            squares[n + at], nearest[at] = squares[n + at - 1], nearest[at - 1]
+            at -= 1
+        squares[n + at], nearest[at] = square, row
+        kept = kept + 1 if kept < k else k
+
+
+def nearest_apart(
+    points: cython.double[:, ::1],
+    asked: cython.Py_ssize_t[::1],
+    among: cython.Py_ssize_t[::1],
+    same: cython.double,
+    nearest: cython.Py_ssize_t[::1],
+):
+    """Write the nearest of the points (2, n) `among` some to each that is `asked` for, further away than `same`; -1 if there is none."""
+    item: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(asked.shape[0]):
+            nearest[item], least = -1, INFINITY
+            x, y = points[0, asked[item]], points[1, asked[item]]
+            for at in range(among.shape[0]):
+                dx, dy = points[0, among[at]] - x, points[1, among[at]] - y
+                square = dx * dx + dy * dy
+                if square < least and square > same * same:
+                    nearest[item], least = among[at], square
 
 
 @cython.cfunc
@@ -224,7 +386,9 @@ def deviation_of(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def draw_rows(key: cython.ulonglong, rows: cython.p_Py_ssize_t, n: cython.Py_ssize_t, psi: cython.Py_ssize_t) -> cython.void:
+def draw_rows(
+    key: cython.ulonglong, rows: cython.p_Py_ssize_t, n: cython.Py_ssize_t, psi: cython.Py_ssize_t
+) -> cython.void:
     """Write n row numbers, of which the first psi are drawn without replacement (the first steps of a Fisher-Yates shuffle)."""
     other: cython.Py_ssize_t
     row: cython.Py_ssize_t
@@ -485,7 +649,18 @@ def grow_or_route(
                     n_nodes = child + n_children
                 if grows and child >= 0:
                     add_children(
-                        tree, node, child, n_branches, n_children, limit, sink_credit, credit, space, keys, children, lengths
+                        tree,
+                        node,
+                        child,
+                        n_branches,
+                        n_children,
+                        limit,
+                        sink_credit,
+                        credit,
+                        space,
+                        keys,
+                        children,
+                        lengths,
                     )
                 if node == 0 and not grows:
                     space[END, n_nodes - 1] = rows.shape[0]  # empty rows are in the first sink without any hash
@@ -617,7 +792,18 @@ def grow_cells(
                         )
                     sort_rows(space, node, n_nodes, n_branches)
                     add_children(
-                        tree, node, n_nodes, n_branches, n_children, limit, sink_credit, credit, space, keys, children, lengths
+                        tree,
+                        node,
+                        n_nodes,
+                        n_branches,
+                        n_children,
+                        limit,
+                        sink_credit,
+                        credit,
+                        space,
+                        keys,
+                        children,
+                        lengths,
                     )
                     n_nodes += n_children
                 node += 1

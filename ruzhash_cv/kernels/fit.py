@@ -1,8 +1,18 @@
-"""Residuals of models of two views, and fits: homographies, fundamental and essential matrices, five points."""
+"""Residuals of models of two views, what is summed over them, and fits: homographies, fundamental and essential matrices, five points.
+
+Where a kernel takes `kinds` (m,), `points` and `models` (m, 9), it computes the residuals of each model by its kind and keeps none of
+them: transfer errors or Sampson distances of points (4, n), or of rays (6, n). Of the kind `GIVEN` they are the rows of `points` (m, n).
+"""
 
 import cython
 from cython.cimports.libc.math import INFINITY, fabs, sqrt
 
+#: What residuals are.
+GIVEN = cython.declare(cython.Py_ssize_t, -1)
+OF_PLANE = cython.declare(cython.Py_ssize_t, 0)
+OF_MOTION = cython.declare(cython.Py_ssize_t, 1)
+RAYS_OF_PLANE = cython.declare(cython.Py_ssize_t, 2)
+RAYS_OF_MOTION = cython.declare(cython.Py_ssize_t, 3)
 #: What a fit is: of a homography; of the equations x2' F x1 = 0, of these divided by gradients, or a step of Gauss and Newton.
 TRANSFORM = cython.declare(cython.Py_ssize_t, 0)
 EQUATIONS = cython.declare(cython.Py_ssize_t, 1)
@@ -32,7 +42,9 @@ def squared_errors(points: cython.double[:, ::1], models: cython.double[:, ::1],
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_squared_errors(points: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double) -> cython.void:
+def write_squared_errors(
+    points: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double
+) -> cython.void:
     """Write the larger of the squared errors in both images; loops without branches over (4, n) compile to vector instructions."""
     row: cython.Py_ssize_t
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
@@ -109,29 +121,408 @@ def write_squared_ray_distances(
 def squared_turns(rays: cython.double[:, ::1], models: cython.double[:, ::1], squared: cython.double[:, ::1]):
     """Write the larger of the squared errors across the rays (6, n) of both images by homographies (m, 9)."""
     item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
     with cython.nogil:
         for item in range(models.shape[0]):
-            a, b, c = models[item, 0], models[item, 1], models[item, 2]
-            d, e, f = models[item, 3], models[item, 4], models[item, 5]
-            g, h, i = models[item, 6], models[item, 7], models[item, 8]
-            j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
-            n, o, p = f * g - d * i, a * i - c * g, c * d - a * f
-            q, r, s = d * h - e * g, b * g - a * h, a * e - b * d
-            # Of either sign; the one that keeps what is before the camera there has a positive determinant.
-            sign = 1.0 if a * j + b * n + c * q > 0.0 else -1.0
-            for row in range(rays.shape[1]):
-                x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
-                u, v, w = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
-                dx, dy, dz = v * z2 - w * y2, w * x2 - u * z2, u * y2 - v * x2
-                there = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
-                there = there if (there < INFINITY) & (sign * (u * x2 + v * y2 + w * z2) > 0.0) else INFINITY
-                u, v, w = j * x2 + k * y2 + m * z2, n * x2 + o * y2 + p * z2, q * x2 + r * y2 + s * z2
-                dx, dy, dz = v * z1 - w * y1, w * x1 - u * z1, u * y1 - v * x1
-                back = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
-                # A comparison with NaN is false: what has no image is infinitely far, as is what points away.
-                back = back if (back < INFINITY) & (u * x1 + v * y1 + w * z1 > 0.0) else INFINITY
-                squared[item, row] = back if back > there else there
+            write_squared_turns(rays, cython.address(models[item, 0]), cython.address(squared[item, 0]))
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_squared_turns(rays: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double) -> cython.void:
+    row: cython.Py_ssize_t
+    a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
+    j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
+    n, o, p = f * g - d * i, a * i - c * g, c * d - a * f
+    q, r, s = d * h - e * g, b * g - a * h, a * e - b * d
+    # Of either sign; the one that keeps what is before the camera there has a positive determinant.
+    sign = 1.0 if a * j + b * n + c * q > 0.0 else -1.0
+    for row in range(rays.shape[1]):
+        x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
+        u, v, w = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
+        dx, dy, dz = v * z2 - w * y2, w * x2 - u * z2, u * y2 - v * x2
+        there = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
+        there = there if (there < INFINITY) & (sign * (u * x2 + v * y2 + w * z2) > 0.0) else INFINITY
+        u, v, w = j * x2 + k * y2 + m * z2, n * x2 + o * y2 + p * z2, q * x2 + r * y2 + s * z2
+        dx, dy, dz = v * z1 - w * y1, w * x1 - u * z1, u * y1 - v * x1
+        back = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
+        # A comparison with NaN is false: what has no image is infinitely far, as is what points away.
+        back = back if (back < INFINITY) & (u * x1 + v * y1 + w * z1 > 0.0) else INFINITY
+        squared[row] = back if back > there else there
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_residuals(
+    kind: cython.Py_ssize_t,
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    item: cython.Py_ssize_t,
+    squared: cython.p_double,
+) -> cython.void:
+    """Write the squared residuals of a model of a kind."""
+    row: cython.Py_ssize_t
+    if kind == OF_PLANE:
+        write_squared_errors(points, cython.address(models[item, 0]), squared)
+    elif kind == OF_MOTION:
+        write_squared_distances(points, cython.address(models[item, 0]), squared)
+    elif kind == RAYS_OF_PLANE:
+        write_squared_turns(points, cython.address(models[item, 0]), squared)
+    elif kind == RAYS_OF_MOTION:
+        write_squared_ray_distances(points, cython.address(models[item, 0]), squared)
+    else:
+        for row in range(points.shape[1]):
+            squared[row] = points[item, row]
+
+
+def squared_residuals(
+    kinds: cython.Py_ssize_t[::1],
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    squared: cython.double[:, ::1],
+):
+    """Write the squared residuals (m, n) of models of several kinds."""
+    item: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            write_residuals(kinds[item], points, models, item, cython.address(squared[item, 0]))
+
+
+# What is summed over residuals
+
+
+def costs_at_reaches(
+    kinds: cython.Py_ssize_t[::1],
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    weights: cython.double[::1],
+    reaches: cython.double[::1],
+    squared: cython.double[::1],
+    costs: cython.double[:, ::1],
+):
+    """Write truncated costs (m, k): the weighted sums of min(r^2 / reach^2, 1) for each of some reaches (k,)."""
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            write_residuals(kinds[item], points, models, item, cython.address(squared[0]))
+            for at in range(reaches.shape[0]):
+                square = reaches[at] * reaches[at]
+                # Four sums, none of which waits for the others.
+                a = b = c = d = 0.0
+                for row in range(0, weights.shape[0] - 3, 4):
+                    a += weights[row] * (squared[row] if squared[row] < square else square)
+                    b += weights[row + 1] * (squared[row + 1] if squared[row + 1] < square else square)
+                    c += weights[row + 2] * (squared[row + 2] if squared[row + 2] < square else square)
+                    d += weights[row + 3] * (squared[row + 3] if squared[row + 3] < square else square)
+                for row in range(weights.shape[0] // 4 * 4, weights.shape[0]):
+                    a += weights[row] * (squared[row] if squared[row] < square else square)
+                costs[item, at] = ((a + b) + (c + d)) / square
+
+
+def write_preferences(
+    kinds: cython.Py_ssize_t[::1],
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    limit: cython.double,
+    falloff: cython.double,
+    n_scales: cython.Py_ssize_t,
+    groups: cython.Py_ssize_t[::1],
+    sample_groups: cython.Py_ssize_t[:, ::1],
+    weights: cython.double[::1],
+    near: cython.Py_ssize_t[::1],
+    room: cython.double[:, ::1],
+    preferences: cython.float[:, ::1],
+    sums: cython.double[::1],
+):
+    """Write preferences (m, n), and their sums (m,) by weights (n,).
+
+    Each noise scale is a third of the one before, from a limit of squared residuals and 1 / (2 s^2) of the widest scale s on.
+    Residuals within the limit are gathered without a branch first: they are few, and exponentials take most of the time. Overwrites
+    `near` (n,) and `room` (2, n).
+    """
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    member: cython.Py_ssize_t
+    n_near: cython.Py_ssize_t
+    n_made: cython.Py_ssize_t
+    n: cython.Py_ssize_t = weights.shape[0]
+    # Those within the limit take the places of those before them.
+    values: cython.p_double = cython.address(room[0, 0])
+    terms: cython.p_double = cython.address(room[1, 0])
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            write_residuals(kinds[item], points, models, item, values)
+            n_near, total = 0, 0.0
+            for row in range(n):
+                preferences[item, row] = 0.0
+                value = values[row]
+                near[n_near], values[n_near] = row, value
+                n_near += value <= limit
+            for at in range(n_near):
+                # exp(x), x <= 0, to eight digits, by plain arithmetic, which the compiler makes vectors of: the sixteenth power of
+                # exp(x / 16), the first eight terms of its series.
+                z = -falloff / 16.0 * values[at]
+                z = 1.0 + z * (
+                    1.0 + z / 2 * (1.0 + z / 3 * (1.0 + z / 4 * (1.0 + z / 5 * (1.0 + z / 6 * (1.0 + z / 7)))))
+                )
+                z = z * z * (z * z)
+                values[at] = terms[at] = z * z * (z * z)
+            for _ in range(n_scales - 1):
+                for at in range(n_near):
+                    # Each scale's term is the ninth power of the one before: one exponential for all.
+                    cubed = terms[at] * terms[at] * terms[at]
+                    terms[at] = cubed * cubed * cubed
+                    values[at] += terms[at]
+            for at in range(n_near):
+                row, n_made = near[at], 0
+                for member in range(sample_groups.shape[1]):
+                    n_made += groups[row] == sample_groups[item, member]
+                if n_made == 0:
+                    preferences[item, row] = values[at] / n_scales
+                    total += weights[row] * preferences[item, row]
+            sums[item] = total
+
+
+def count_within(
+    kinds: cython.Py_ssize_t[::1],
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    limit: cython.double,
+    squared: cython.double[::1],
+    counts: cython.Py_ssize_t[::1],
+):
+    """Count the squared residuals of each model (m,) that are within a limit. Overwrites `squared` (n,)."""
+    item: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            counts[item] = n_within(kinds[item], points, models, item, limit, cython.address(squared[0]))
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def n_within(
+    kind: cython.Py_ssize_t,
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    item: cython.Py_ssize_t,
+    limit: cython.double,
+    squared: cython.p_double,
+) -> cython.Py_ssize_t:
+    row: cython.Py_ssize_t
+    n: cython.Py_ssize_t = 0
+    write_residuals(kind, points, models, item, squared)
+    for row in range(points.shape[1]):
+        n += squared[row] <= limit
+    return n
+
+
+def write_rows(
+    preferences: cython.float[:, ::1],
+    weights: cython.double[::1],
+    saturation: cython.double,
+    largest: cython.double,
+    sums: cython.double[::1],
+    rows: cython.float[:, ::1],
+) -> cython.double:
+    """Write rows (n, m) of a forest, 1 - exp(-s w p / L) of preferences p (m, n) and weights w (m,), and return L.
+
+    That is the largest weighted sum of a row, unless `largest` is given. Overwrites `sums` (n,). Further columns stay as they are.
+    """
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    n: cython.Py_ssize_t = rows.shape[0]
+    with cython.nogil:
+        if not largest > 0.0:
+            largest = 1e-30
+            for row in range(n):
+                sums[row] = 0.0
+            for item in range(weights.shape[0]):
+                for row in range(n):
+                    sums[row] += weights[item] * preferences[item, row]
+            for row in range(n):
+                largest = sums[row] if sums[row] > largest else largest
+        for item in range(weights.shape[0]):
+            factor = -saturation * weights[item] / largest / 16.0
+            for row in range(n):
+                # The exponential is that of `write_preferences`.
+                z = factor * preferences[item, row]
+                z = 1.0 + z * (
+                    1.0 + z / 2 * (1.0 + z / 3 * (1.0 + z / 4 * (1.0 + z / 5 * (1.0 + z / 6 * (1.0 + z / 7)))))
+                )
+                z = z * z * (z * z)
+                sums[row] = 1.0 - z * z * (z * z)
+            for row in range(n):
+                rows[row, item] = sums[row]
+    return largest
+
+
+def choose_models(
+    kinds: cython.Py_ssize_t[::1],
+    decoys: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    limit: cython.double,
+    chances: cython.double[::1],
+    total: cython.double,
+    preferences: cython.float[:, ::1],
+    sums: cython.double[::1],
+    left: cython.double[::1],
+    squared: cython.double[::1],
+    room: cython.double[:, ::1],
+    places: cython.Py_ssize_t[:, ::1],
+    weights: cython.double[::1],
+    chosen: cython.Py_ssize_t[::1],
+) -> cython.Py_ssize_t:
+    """Choose models greedily by their weighted sums of preferences (m, n), write their weights, and return how many there are.
+
+    A model's weight is 1 - c (1 + D) / S with c of its `chances` (m,), D of the decoys within the limit, and S, the mean preference of
+    all matches, of its `sums` (m,) over the `total`. What a model prefers fully counts half for the next, in `left` (n,). A sum only
+    ever falls, and decoys only lower a weight: what was last known of both is a bound, and only the largest are computed again.
+    Overwrites `sums`, `left`, `squared` (N,), `room` (2, m) and `places` (3, m).
+    """
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    best: cython.Py_ssize_t
+    n_near: cython.Py_ssize_t
+    n_chosen: cython.Py_ssize_t = 0
+    n: cython.Py_ssize_t = left.shape[0]
+    m: cython.Py_ssize_t = models.shape[0]
+    # Models in a heap by the bounds of their weighted sums, after how many choices each was computed, and whether with decoys.
+    heap: cython.p_Py_ssize_t = cython.address(places[0, 0])
+    computed: cython.p_Py_ssize_t = cython.address(places[1, 0])
+    compared: cython.p_Py_ssize_t = cython.address(places[2, 0])
+    bounds: cython.p_double = cython.address(room[0, 0])
+    shares: cython.p_double = cython.address(room[1, 0])
+    with cython.nogil:
+        for item in range(m):
+            heap[item], computed[item], compared[item] = item, -1, False
+            shares[item] = sums[item] / total if sums[item] / total > 1e-12 else 1e-12
+            weight = 1.0 - chances[item] / shares[item]
+            weights[item] = weight if weight > 0.0 else 0.0
+            # A little more, so that by rounding too none is less than a sum is.
+            bounds[item] = sums[item] * weights[item] * (1.0 + 1e-9)
+        for item in range(m // 2 - 1, -1, -1):
+            sift(heap, bounds, item, m)
+        while n_chosen < chosen.shape[0] and bounds[heap[0]] > 0.0:
+            best = heap[0]
+            if computed[best] != n_chosen:
+                # Four sums, none of which waits for the others.
+                a = b = c = d = 0.0
+                for row in range(0, n - 3, 4):
+                    a += left[row] * preferences[best, row]
+                    b += left[row + 1] * preferences[best, row + 1]
+                    c += left[row + 2] * preferences[best, row + 2]
+                    d += left[row + 3] * preferences[best, row + 3]
+                for row in range(n // 4 * 4, n):
+                    a += left[row] * preferences[best, row]
+                sums[best] = (a + b) + (c + d)
+                bounds[best], computed[best] = sums[best] * weights[best], n_chosen
+            elif not compared[best]:
+                n_near = n_within(kinds[best], decoys, models, best, limit, cython.address(squared[0]))
+                weight = 1.0 - chances[best] * (1.0 + n_near) / shares[best]
+                weights[best], compared[best] = weight if weight > 0.0 else 0.0, True
+                bounds[best] = sums[best] * weights[best]
+            else:
+                chosen[n_chosen], bounds[best] = best, -1.0
+                n_chosen += 1
+                for row in range(n):
+                    left[row] /= 1.0 + preferences[best, row]
+            sift(heap, bounds, 0, m)
+    return n_chosen
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def sift(
+    heap: cython.p_Py_ssize_t, bounds: cython.p_double, at: cython.Py_ssize_t, m: cython.Py_ssize_t
+) -> cython.void:
+    """Move an item down a heap of m to its place: the largest bound is first, of equal ones the lower number."""
+    one: cython.Py_ssize_t
+    other: cython.Py_ssize_t
+    item: cython.Py_ssize_t = heap[at]
+    child: cython.Py_ssize_t = 2 * at + 1
+    while child < m:
+        one = heap[child]
+        if child + 1 < m:
+            other = heap[child + 1]
+            if bounds[other] > bounds[one] or (bounds[other] == bounds[one] and other < one):
+                child, one = child + 1, other
+        if bounds[one] < bounds[item] or (bounds[one] == bounds[item] and item < one):
+            break
+        heap[at], at, child = one, child, 2 * child + 1
+    heap[at] = item
+
+
+def write_candidates(
+    kinds: cython.Py_ssize_t[::1],
+    points: cython.double[:, ::1],
+    models: cython.double[:, ::1],
+    least: cython.double,
+    laws: cython.double[:, ::1],
+    family_ids: cython.uchar[::1],
+    n_errors: cython.double,
+    near: cython.Py_ssize_t[:, ::1],
+    squared: cython.double[::1],
+    counts: cython.double[::1],
+    indices: cython.uchar[:, ::1],
+    background: cython.double[:, ::1],
+):
+    """Write the index (m, n) of the smallest radius that holds each match, and the shares (m, n_radii) of decoys within radii.
+
+    Squared radii are powers of two times `least`; beyond all is the last index. The decoys follow the matches in `points`. Within the
+    largest radius they are counted. Within smaller ones they are as many as the law (n_radii,) of the model's family says, or as are
+    there for sure, by `n_errors` standard errors. Overwrites `near` (2, n + N), `squared` (n + N,) and `counts` (n_indices,).
+    """
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    step: cython.Py_ssize_t
+    index: cython.Py_ssize_t
+    n_near: cython.Py_ssize_t
+    n: cython.Py_ssize_t = indices.shape[1]
+    last: cython.Py_ssize_t = counts.shape[0] - 1
+    widest: cython.double = least
+    for step in range(last - 1):
+        widest *= 2.0
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            write_residuals(kinds[item], points, models, item, cython.address(squared[0]))
+            n_near = 0
+            for row in range(points.shape[1]):
+                # Those within take the places of those before them.
+                value = squared[row]
+                near[0, n_near], near[1, n_near], squared[n_near] = row, 0, value
+                n_near += value < widest
+            bound = least
+            for step in range(last):
+                for at in range(n_near):
+                    near[1, at] += squared[at] >= bound
+                bound = 2.0 * bound
+            for row in range(n):
+                indices[item, row] = last
+            for step in range(last + 1):
+                counts[step] = 0.0
+            for at in range(n_near):
+                row, index = near[0, at], near[1, at]
+                if row < n:
+                    indices[item, row] = index
+                else:
+                    counts[index] += 1.0
+            within = 0.0
+            for step in range(background.shape[1]):
+                within += counts[step]
+            largest, within = within, 0.0
+            for step in range(background.shape[1]):
+                within += counts[step]
+                # One decoy more, so that the share is never 0.
+                by_law = (1.0 + largest) * laws[family_ids[item], step]
+                sure = within - n_errors * sqrt(within)
+                background[item, step] = (by_law if by_law > sure else sure) / (points.shape[1] - n + 1.0)
 
 
 # Linear algebra of fits
@@ -265,7 +656,8 @@ def write_transform(
     k: cython.Py_ssize_t
     of: cython.Py_ssize_t
     products: cython.double[9]
-    sums: cython.double[6][4]
+    # Six each of a factor; eight are whole vectors of a processor.
+    sums: cython.double[8][4]
     gram = room[0]
     for at in range(n):
         row = rows[at]
@@ -274,8 +666,9 @@ def write_transform(
         weights[at] = weight if fabs(weight) < INFINITY else 0.0
     s1, t1, u1 = similarity(points, 0, rows, weights, n)
     s2, t2, u2 = similarity(points, 2, rows, weights, n)
+    products[6] = products[7] = 0.0
     for i in range(4):
-        for j in range(6):
+        for j in range(8):
             sums[i][j] = 0.0
     for at in range(n):
         row, weight = rows[at], weights[at]
@@ -283,12 +676,13 @@ def write_transform(
         u, v = s2 * points[2, row] + t2, s2 * points[3, row] + u2
         products[0], products[1], products[2] = x * x, x * y, y * y
         products[3], products[4], products[5] = x, y, 1.0
-        for j in range(6):
+        square = u * u + v * v
+        for j in range(8):
             product = weight * products[j]
             sums[0][j] += product
             sums[1][j] += product * u
             sums[2][j] += product * v
-            sums[3][j] += product * (u * u + v * v)
+            sums[3][j] += product * square
     for i in range(3):
         for j in range(3):
             of = i + j if i < 2 and j < 2 else (3 + i if i < j else 3 + j)
@@ -336,7 +730,9 @@ def write_matrix(
     k: cython.Py_ssize_t
     started: cython.double[9]
     slope: cython.double[9]
-    gradient: cython.double[9]
+    # Nine each; twelve are whole vectors of a processor.
+    gradient: cython.double[12]
+    sums: cython.double[12][9]
     gram, factor = room[0], room[1]
     if kind == DISTANCES:
         a, b, c, d, e, f, g, h = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7]
@@ -351,10 +747,21 @@ def write_matrix(
     s2, t2, u2 = similarity(points, 2, rows, weights, n)
     for j in range(9):
         started[j], slope[j] = model[j], 0.0
-        for k in range(9):
-            gram[j, k] = 0.0
+        for k in range(12):
+            sums[j][k] = 0.0
+    for k in range(9, 12):
+        gradient[k] = 0.0
     carry(started, 1.0 / s1, -t1 / s1, -u1 / s1, 1.0 / s2, -t2 / s2, -u2 / s2)
-    a, b, c, d, e, f, g, h = started[0], started[1], started[2], started[3], started[4], started[5], started[6], started[7]
+    a, b, c, d, e, f, g, h = (
+        started[0],
+        started[1],
+        started[2],
+        started[3],
+        started[4],
+        started[5],
+        started[6],
+        started[7],
+    )
     i: cython.double = started[8]
     square1, square2 = s1 * s1, s2 * s2
     for at in range(n):
@@ -376,8 +783,11 @@ def write_matrix(
             for j in range(9):
                 scaled = weight * gradient[j]
                 slope[j] += scaled * error
-                for k in range(9):
-                    gram[j, k] += scaled * gradient[k]
+                for k in range(12):
+                    sums[j][k] += scaled * gradient[k]
+    for j in range(9):
+        for k in range(9):
+            gram[j, k] = sums[j][k]
     norm = 0.0
     if kind == STEP:
         solve(gram, started, slope, factor, 9, 0)
@@ -822,7 +1232,9 @@ def turn_both(model: cython.p_double, step: cython.p_double, turned: cython.p_do
 # Five points
 
 
-def solve_five(linear: cython.double[:, :, :, ::1], solutions: cython.double[:, :, ::1], counts: cython.Py_ssize_t[::1]):
+def solve_five(
+    linear: cython.double[:, :, :, ::1], solutions: cython.double[:, :, ::1], counts: cython.Py_ssize_t[::1]
+):
     """Write the real solutions (x, y, z) of samples' three equations (s, 3, 3, 5), and how many there are."""
     sample: cython.Py_ssize_t
     root: cython.Py_ssize_t

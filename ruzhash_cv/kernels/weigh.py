@@ -1,4 +1,4 @@
-"""What weighs models: evidence, preferences, covers, densities, likelihoods; and groups of duplicates."""
+"""What weighs models: evidence, densities, likelihoods; and groups of duplicates."""
 
 import cython
 from cython.cimports.libc.math import INFINITY, exp, fabs, log
@@ -39,19 +39,6 @@ def follow_leaders(
             n_groups += 1
 
 
-def index_radii(ratios: cython.longlong[:, ::1], last: cython.longlong, indices: cython.uchar[:, ::1]):
-    """Powers of sqrt 2 in a residual are powers of two in its square: the exponent in the bits of a double is the index."""
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    with cython.nogil:
-        for item in range(ratios.shape[0]):
-            for row in range(ratios.shape[1]):
-                # Infinity and NaN have the largest exponent.
-                index = ((ratios[item, row] >> 52) & 2047) - 1022
-                index = index if index > 0 else 0
-                indices[item, row] = index if index < last else last
-
-
 def write_evidence(
     counts: cython.double[:, ::1],
     total: cython.double,
@@ -66,198 +53,289 @@ def write_evidence(
     gains: cython.double[:, ::1],
 ):
     """Write -ln NFA (m, n_radii)."""
-    family: cython.Py_ssize_t
     item: cython.Py_ssize_t
-    step: cython.Py_ssize_t
+    family: cython.Py_ssize_t
     with cython.nogil:
         for item in range(counts.shape[0]):
             family = family_ids[item]
-            n = total - sizes[family]
-            n = n if n > 1e-9 else 1e-9
-            within, around = -sizes[family], 0.0
-            for step in range(annulus_steps):
-                around += counts[item, step]
-            for step in range(gains.shape[1]):
-                within += counts[item, step]
-                around += counts[item, step + annulus_steps] - counts[item, step]
-                dense = densities[family] * (around if around > min_annulus_weight else min_annulus_weight)
-                alpha = background[item, step] if background[item, step] > dense else dense
-                alpha = alpha if alpha < 1.0 - 1e-9 else 1.0 - 1e-9
-                share = within / n if within / n < 1.0 - 1e-9 else 1.0 - 1e-9
-                gain = 0.0
-                if share > alpha:
-                    gain = n * (share * log(share / alpha) + (1.0 - share) * log((1.0 - share) / (1.0 - alpha)))
-                gains[item, step] = gain - log_tests if step <= widest[family] else -INFINITY
+            write_gains(
+                counts[item],
+                total,
+                background[item],
+                sizes[family],
+                densities[family],
+                widest[family],
+                annulus_steps,
+                min_annulus_weight,
+                log_tests,
+                gains[item],
+            )
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_gains(
+    counts: cython.double[::1],
+    total: cython.double,
+    background: cython.double[::1],
+    size: cython.double,
+    density: cython.double,
+    widest: cython.Py_ssize_t,
+    annulus_steps: cython.Py_ssize_t,
+    min_annulus_weight: cython.double,
+    log_tests: cython.double,
+    gains: cython.double[::1],
+) -> cython.void:
+    """Write -ln NFA (n_radii,) of a model."""
+    step: cython.Py_ssize_t
+    n = total - size
+    n = n if n > 1e-9 else 1e-9
+    within, around = -size, 0.0
+    for step in range(annulus_steps):
+        around += counts[step]
+    for step in range(gains.shape[0]):
+        within += counts[step]
+        around += counts[step + annulus_steps] - counts[step]
+        dense = density * (around if around > min_annulus_weight else min_annulus_weight)
+        alpha = background[step] if background[step] > dense else dense
+        alpha = alpha if alpha < 1.0 - 1e-9 else 1.0 - 1e-9
+        share = within / n if within / n < 1.0 - 1e-9 else 1.0 - 1e-9
+        gain = 0.0
+        if share > alpha:
+            gain = n * (share * log(share / alpha) + (1.0 - share) * log((1.0 - share) / (1.0 - alpha)))
+        gains[step] = gain - log_tests if step <= widest else -INFINITY
 
 
 def write_counts(
     indices: cython.uchar[:, ::1],
     weights: cython.double[::1],
     room: cython.Py_ssize_t[:, ::1],
+    changed: cython.Py_ssize_t[::1],
     counts: cython.double[:, ::1],
 ):
-    """Rows that have weight are listed once, and for each model those of them within its annuli, without branches to predict."""
+    """Add weights (n,) to the counts (m, n_indices) of the radii that hold matches, but for those beyond all.
+
+    Overwrites `room` (2, n) and `changed` (m,).
+    """
+    with cython.nogil:
+        add_counts(indices, weights, 1.0, room, counts, changed)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def add_counts(
+    indices: cython.uchar[:, ::1],
+    weights: cython.double[::1],
+    sign: cython.double,
+    room: cython.Py_ssize_t[:, ::1],
+    counts: cython.double[:, ::1],
+    changed: cython.Py_ssize_t[::1],
+) -> cython.void:
+    """Rows that have weight are listed once, and for each model those of them within its annuli, without branches to predict.
+
+    Of models whose counts change, `changed` (m,) becomes -1.
+    """
     item: cython.Py_ssize_t
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t
     n_near: cython.Py_ssize_t
     n_weighted: cython.Py_ssize_t = 0
     last: cython.Py_ssize_t = counts.shape[1] - 1
-    with cython.nogil:
-        for row in range(weights.shape[0]):
-            room[0, n_weighted] = row
-            n_weighted += weights[row] != 0.0
-        for item in range(indices.shape[0]):
-            n_near = 0
-            for at in range(n_weighted):
-                room[1, n_near] = room[0, at]
-                n_near += indices[item, room[0, at]] < last
-            for at in range(n_near):
-                counts[item, indices[item, room[1, at]]] += weights[room[1, at]]
+    for row in range(weights.shape[0]):
+        room[0, n_weighted] = row
+        n_weighted += weights[row] != 0.0
+    for item in range(indices.shape[0]):
+        n_near = 0
+        for at in range(n_weighted):
+            room[1, n_near] = room[0, at]
+            n_near += indices[item, room[0, at]] < last
+        for at in range(n_near):
+            counts[item, indices[item, room[1, at]]] += sign * weights[room[1, at]]
+        if n_near > 0:
+            changed[item] = -1
 
 
-def write_preferences(
-    squared: cython.double[:, ::1],
-    limit: cython.double,
-    falloff: cython.double,
-    n_scales: cython.Py_ssize_t,
-    groups: cython.Py_ssize_t[::1],
-    sample_groups: cython.Py_ssize_t[:, ::1],
-    weights: cython.double[::1],
-    near: cython.Py_ssize_t[::1],
-    room: cython.double[:, ::1],
-    preferences: cython.float[:, ::1],
-    sums: cython.double[::1],
-    n_decoys: cython.double[::1],
-):
-    """Write preferences, their sums, and the counts of decoys.
+def choose_structures(
+    indices: cython.uchar[:, ::1],
+    background: cython.double[:, ::1],
+    family_ids: cython.uchar[::1],
+    total: cython.double,
+    sizes: cython.double[::1],
+    densities: cython.double[::1],
+    widest: cython.Py_ssize_t[::1],
+    annulus_steps: cython.Py_ssize_t,
+    min_annulus_weight: cython.double,
+    log_tests: cython.double,
+    n_radii: cython.Py_ssize_t,
+    tolerance_steps: cython.Py_ssize_t,
+    room: cython.Py_ssize_t[:, ::1],
+    counts: cython.double[:, ::1],
+    gains: cython.double[::1],
+    tops: cython.double[::1],
+    radii: cython.Py_ssize_t[::1],
+    taken: cython.double[::1],
+    left: cython.double[::1],
+    chosen: cython.double[:, ::1],
+) -> cython.Py_ssize_t:
+    """Write the evidence, candidate, radius and support (4,) of structures, chosen greedily by evidence, and return how many there are.
 
-    Each noise scale is a third of the one before, from a limit of squared residuals and 1 / (2 s^2) of the widest scale s on.
-    Residuals within the limit are gathered without a branch first: they are few, and exponentials take most of the time.
+    The weights `left` (n,) of the matches that each explains become 0. Radii are the first `n_radii`. Overwrites `room` (2, n),
+    `counts` (m, n_indices), which are 0, `gains` (all radii,), `tops` and `radii` (m,), and `taken` (n,).
     """
     item: cython.Py_ssize_t
     row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    member: cython.Py_ssize_t
-    n_near: cython.Py_ssize_t
-    n_made: cython.Py_ssize_t
-    beyond: cython.Py_ssize_t
-    n: cython.Py_ssize_t = weights.shape[0]
-    values: cython.p_double = cython.address(room[0, 0])
-    terms: cython.p_double = cython.address(room[1, 0])
-    with cython.nogil:
-        for item in range(squared.shape[0]):
-            n_near, beyond, total = 0, 0, 0.0
-            for row in range(n):
-                preferences[item, row] = 0.0
-                near[n_near], values[n_near] = row, squared[item, row]
-                n_near += squared[item, row] <= limit
-            for row in range(n, squared.shape[1]):
-                beyond += squared[item, row] <= limit
-            for at in range(n_near):
-                # exp(x), x <= 0, to eight digits, by plain arithmetic, which the compiler makes vectors of: the sixteenth power of
-                # exp(x / 16), the first eight terms of its series.
-                z = -falloff / 16.0 * values[at]
-                z = 1.0 + z * (1.0 + z / 2 * (1.0 + z / 3 * (1.0 + z / 4 * (1.0 + z / 5 * (1.0 + z / 6 * (1.0 + z / 7))))))
-                z = z * z * (z * z)
-                values[at] = terms[at] = z * z * (z * z)
-            for _ in range(n_scales - 1):
-                for at in range(n_near):
-                    # Each scale's term is the ninth power of the one before: one exponential for all.
-                    cubed = terms[at] * terms[at] * terms[at]
-                    terms[at] = cubed * cubed * cubed
-                    values[at] += terms[at]
-            for at in range(n_near):
-                row, n_made = near[at], 0
-                for member in range(sample_groups.shape[1]):
-                    n_made += groups[row] == sample_groups[item, member]
-                if n_made == 0:
-                    preferences[item, row] = values[at] / n_scales
-                    total += weights[row] * preferences[item, row]
-            sums[item], n_decoys[item] = total, beyond
-
-
-def cover(
-    preferences: cython.float[:, ::1],
-    weights: cython.double[::1],
-    left: cython.double[::1],
-    bounds: cython.double[::1],
-    computed: cython.Py_ssize_t[::1],
-    heap: cython.Py_ssize_t[::1],
-    chosen: cython.Py_ssize_t[::1],
-) -> cython.Py_ssize_t:
-    """A model's sum only ever falls: what was last known of it bounds it, and only the largest bounds are summed again.
-
-    The queue is the bounds, after how many choices each was computed, and a heap of models by these.
-    """
-    row: cython.Py_ssize_t
+    step: cython.Py_ssize_t
     best: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    child: cython.Py_ssize_t
-    one: cython.Py_ssize_t
-    other: cython.Py_ssize_t
+    family: cython.Py_ssize_t
     n_chosen: cython.Py_ssize_t = 0
-    n: cython.Py_ssize_t = left.shape[0]
+    m: cython.Py_ssize_t = indices.shape[0]
     with cython.nogil:
-        while n_chosen < chosen.shape[0] and bounds[heap[0]] > 0.0:
-            best = heap[0]
-            if computed[best] == n_chosen:
-                chosen[n_chosen], bounds[best] = best, -1.0
-                n_chosen += 1
-                for row in range(n):
-                    left[row] /= 1.0 + preferences[best, row]
-            else:
-                # Four sums, none of which waits for the others.
-                a = b = c = d = 0.0
-                for row in range(0, n - 3, 4):
-                    a += left[row] * preferences[best, row]
-                    b += left[row + 1] * preferences[best, row + 1]
-                    c += left[row + 2] * preferences[best, row + 2]
-                    d += left[row + 3] * preferences[best, row + 3]
-                for row in range(n // 4 * 4, n):
-                    a += left[row] * preferences[best, row]
-                bounds[best], computed[best] = ((a + b) + (c + d)) * weights[best], n_chosen
-            at, child = 0, 1
-            while child < heap.shape[0]:
-                one = heap[child]
-                if child + 1 < heap.shape[0]:
-                    other = heap[child + 1]
-                    if bounds[other] > bounds[one] or (bounds[other] == bounds[one] and other < one):
-                        child, one = child + 1, other
-                if bounds[one] < bounds[best] or (bounds[one] == bounds[best] and best < one):
-                    break
-                heap[at], at, child = one, child, 2 * child + 1
-            heap[at] = best
+        add_counts(indices, left, 1.0, room, counts, radii)
+        while n_chosen < chosen.shape[0] and m > 0:
+            best = 0
+            for item in range(m):
+                # Only where counts have changed.
+                if radii[item] < 0 or n_chosen == 0:
+                    family, tops[item], radii[item] = family_ids[item], 0.0, 0
+                    write_gains(
+                        counts[item],
+                        total,
+                        background[item],
+                        sizes[family],
+                        densities[family],
+                        widest[family],
+                        annulus_steps,
+                        min_annulus_weight,
+                        log_tests,
+                        gains,
+                    )
+                    for step in range(n_radii):
+                        if gains[step] > tops[item]:
+                            radii[item], tops[item] = step, gains[step]
+                if tops[item] > tops[best]:
+                    best = item
+            if not tops[best] > 0.0:
+                break
+            support = 0.0
+            for row in range(left.shape[0]):
+                taken[row] = 0.0
+                if indices[best, row] <= radii[best] + tolerance_steps:
+                    support += left[row]
+                    taken[row], left[row] = left[row], 0.0
+            chosen[n_chosen, 0], chosen[n_chosen, 1] = tops[best], best
+            chosen[n_chosen, 2], chosen[n_chosen, 3] = radii[best], support
+            n_chosen += 1
+            add_counts(indices, taken, -1.0, room, counts, radii)
     return n_chosen
 
 
-def write_densities(
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def density(
+    distances: cython.p_double,
+    structure: cython.Py_ssize_t,
+    motion: cython.Py_ssize_t,
+    across: cython.double,
+    along: cython.double,
+) -> cython.double:
+    """Return the density of a component at distances (k,) of a match, as a multiple of its density at distance 0."""
+    distance = distances[structure]
+    ratio = distance / along
+    square = ratio * ratio
+    if motion >= 0:
+        off = distances[motion]
+        square = distance * distance - off * off
+        ratio = off / across
+        square = ratio * ratio + (square if square > 0.0 else 0.0) / (along * along)
+    return exp(-0.5 * square) if square < NEGLIGIBLE else 0.0
+
+
+def estimate_shares(
+    distances: cython.double[:, ::1],
+    weights: cython.double[::1],
+    structures: cython.Py_ssize_t[::1],
+    motions: cython.Py_ssize_t[::1],
+    across: cython.double[::1],
+    along: cython.double[::1],
+    heights: cython.double[::1],
+    n_steps: cython.Py_ssize_t,
+    prior: cython.double,
+    ends: cython.Py_ssize_t[::1],
+    items: cython.Py_ssize_t[:, ::1],
+    ratios: cython.double[:, ::1],
+    sums: cython.double[::1],
+    shares: cython.double[::1],
+):
+    """Improve shares (m + 1,) of components, the last that of mismatches anywhere, by steps of EM; matches have distances (n, k).
+
+    Ratios of densities to that of mismatches anywhere are computed once; most are 0, and not kept. Overwrites `ends` (n,), `items` and
+    `ratios` (n, m), and `sums` (m + 1,).
+    """
+    row: cython.Py_ssize_t
+    item: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    m: cython.Py_ssize_t = structures.shape[0]
+    with cython.nogil:
+        for row in range(distances.shape[0]):
+            ends[row] = 0
+            for item in range(m):
+                given = cython.address(distances[row, 0])
+                ratio = density(given, structures[item], motions[item], across[item], along[item])
+                if ratio > 0.0:
+                    items[row, ends[row]], ratios[row, ends[row]] = item, heights[item] * ratio
+                    ends[row] += 1
+        for _ in range(n_steps):
+            for item in range(m + 1):
+                sums[item] = 0.0
+            for row in range(distances.shape[0]):
+                total = shares[m]
+                for at in range(ends[row]):
+                    total += shares[items[row, at]] * ratios[row, at]
+                total = weights[row] / total
+                sums[m] += total
+                for at in range(ends[row]):
+                    sums[items[row, at]] += ratios[row, at] * total
+            total = 0.0
+            for item in range(m + 1):
+                shares[item] = shares[item] * sums[item] + prior
+                total += shares[item]
+            for item in range(m + 1):
+                shares[item] /= total
+
+
+def write_probabilities(
     distances: cython.double[:, ::1],
     structures: cython.Py_ssize_t[::1],
     motions: cython.Py_ssize_t[::1],
     across: cython.double[::1],
     along: cython.double[::1],
     heights: cython.double[::1],
-    ratios: cython.double[:, ::1],
+    of_matches: cython.uchar[::1],
+    shares: cython.double[::1],
+    probabilities: cython.double[:, ::1],
 ):
-    """Write the ratios (m, n) of densities of components to that of mismatches anywhere, from distances (n, k)."""
-    structure: cython.Py_ssize_t
-    motion: cython.Py_ssize_t
-    item: cython.Py_ssize_t
+    """Write the probabilities (n, k) of structures for matches with distances (n, k), by Bayes' rule from shares (m + 1,)."""
     row: cython.Py_ssize_t
+    item: cython.Py_ssize_t
+    m: cython.Py_ssize_t = structures.shape[0]
     with cython.nogil:
-        for item in range(structures.shape[0]):
-            structure, motion = structures[item], motions[item]
-            for row in range(distances.shape[0]):
-                distance = distances[row, structure]
-                ratio = distance / along[item]
-                square = ratio * ratio
-                if motion >= 0:
-                    off = distances[row, motion]
-                    square = distance * distance - off * off
-                    ratio = off / across[item]
-                    square = ratio * ratio + (square if square > 0.0 else 0.0) / (along[item] * along[item])
-                ratios[item, row] = heights[item] * exp(-0.5 * square) if square < NEGLIGIBLE else 0.0
+        for row in range(distances.shape[0]):
+            for item in range(probabilities.shape[1]):
+                probabilities[row, item] = 0.0
+            total = 0.0
+            for item in range(m):
+                given = cython.address(distances[row, 0])
+                ratio = density(given, structures[item], motions[item], across[item], along[item])
+                term = shares[item] * (heights[item] * ratio)
+                total += term
+                if of_matches[item]:
+                    probabilities[row, structures[item]] += term
+            total += shares[m]
+            for item in range(probabilities.shape[1]):
+                probabilities[row, item] /= total
 
 
 def write_likelihoods(

@@ -11,15 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv.kernels.draw import nearest_apart
 from ruzhash_cv.method.evidence import held_by
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.sampling import Problem, decoys_of_unexplained
 from ruzhash_cv.method.scores import Scores, score
 from ruzhash_cv.models.base import Models
-
-#: A guard on the time: neighbours of which the first that is no duplicate is the nearest.
-_MOST_ASKED = 4
 
 
 def find_repetitions(
@@ -94,16 +92,11 @@ def own_share(points: Array, members: Mask, around: Mask, same: float) -> float:
 
     A neighbour no further than `same` is the same keypoint.
     """
-    among = np.flatnonzero(around)
-    # More neighbours than are needed: some are the same keypoint.
-    wanted = min(_MOST_ASKED, len(among))
-    from scipy.spatial import cKDTree  # an import of .2 s
-
-    apart, which = cKDTree(points[among]).query(points[members], wanted)
-    apart, which = (np.asarray(part).reshape(-1, wanted) for part in (apart, which))
-    others = apart > same
-    others &= np.cumsum(others, axis=1) == 1
-    return float(members[among[which[others]]].mean()) if others.any() else 1.0
+    asked = np.flatnonzero(members)
+    nearest = np.empty_like(asked)
+    nearest_apart(np.ascontiguousarray(points.T), asked, np.flatnonzero(around), same, nearest)
+    nearest = nearest[nearest >= 0]
+    return float(members[nearest].mean()) if len(nearest) else 1.0
 
 
 def drop_repetitions(

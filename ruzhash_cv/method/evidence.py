@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.kernels.weigh import index_radii, write_counts, write_evidence
+from ruzhash_cv.kernels.fit import write_candidates
+from ruzhash_cv.kernels.weigh import choose_structures, write_counts, write_evidence
 from ruzhash_cv.method.fits import refit
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
@@ -63,33 +64,26 @@ def _least_square(unit: float, parameters: Parameters) -> float:
     return radius * unit * (radius * unit) * (1.0 + 1e-12)
 
 
+@lru_cache(64)
+def _laws(codimensions: tuple[int, ...], parameters: Parameters) -> Array:
+    """Return the shares (k, n_radii) of the decoys within the largest radius that are within each, for families."""
+    return np.asarray((parameters.radii / parameters.radii[-1]) ** np.array(codimensions)[:, None])
+
+
 def candidates(models: Models, data: Array, problem: Problem) -> Models:
-    """Return models of one family with the radii that hold correspondences (n, 4) and the shares of decoys within these.
+    """Return models with the radii that hold correspondences (n, 4) and the shares of decoys within these.
 
     Within the largest radius decoys are counted; within smaller ones they are as many as the law of the family says, or as are
     there for sure: keypoints on a grid or on lines agree with some models exactly.
     """
     matches, decoys, families, parameters = problem
-    n, radii, family = len(data), parameters.radii, families[models.family_ids[0] if len(models) else 0]
-    squared = family.squared_residuals(np.vstack([data, decoys]), models.matrices)
-    indices = radius_indices(squared, matches.unit, parameters)
-    of_matches, of_decoys = np.ascontiguousarray(indices[:, :n]), np.ascontiguousarray(indices[:, n:])
-    counts = count_weights(of_decoys, np.ones(len(decoys)), parameters.n_radius_indices)
-    within = counts[:, : len(radii)].cumsum(axis=1)
-    # One decoy more, so that the share is never 0.
-    law = (1.0 + within[:, -1:]) * (radii / radii[-1]) ** family.codimension
-    sure = within - parameters.background_errors * np.sqrt(within)
-    background = np.maximum(law, sure) / (len(decoys) + 1.0)
-    return Models(models.matrices, models.family_ids, radius_indices=of_matches, background=background)
-
-
-def radius_indices(squared: Array, unit: float, parameters: Parameters) -> NDArray[np.uint8]:
-    """Return the index of the smallest radius that holds each residual; residuals beyond all annuli have the last."""
-    indices = np.empty(squared.shape, np.uint8)
-    with np.errstate(over="ignore"):
-        ratios = squared / _least_square(unit, parameters)
-    index_radii(ratios.view(np.int64), parameters.n_radius_indices - 1, indices)
-    return indices
+    (m, n), n_all = (len(models), len(data)), len(data) + len(decoys)
+    indices, background = np.empty((m, n), np.uint8), np.empty((m, len(parameters.radii)))
+    rules = _least_square(matches.unit, parameters), _laws(tuple(families.codimensions.tolist()), parameters)
+    room = np.empty((2, n_all), np.int64), np.empty(n_all), np.empty(parameters.n_radius_indices)
+    given = *rules, models.family_ids, parameters.background_errors, *room
+    write_candidates(*families.residuals(models, np.vstack([data, decoys])), *given, indices, background)
+    return Models(models.matrices, models.family_ids, radius_indices=indices, background=background)
 
 
 def evidence(models: Models, counts: Array, total: float, rules: Rules, n_tried: int) -> Array:
@@ -97,10 +91,18 @@ def evidence(models: Models, counts: Array, total: float, rules: Rules, n_tried:
 
     `counts` (m, n_radius_indices) are the weights between one radius and the next, `total` is the sum of all weights.
     """
-    gains, log_tests = np.empty(models.background.shape), math.log(max(total, 1.0) * max(n_tried, 1))
-    rules = rules[0], rules[1] / max(total, 1e-300), *rules[2:]
-    write_evidence(counts, total, models.background, models.family_ids, *rules, log_tests, gains)
+    gains, given = np.empty(models.background.shape), (models.background, models.family_ids)
+    write_evidence(counts, total, *given, *_by_total(rules, total), _log_tests(total, n_tried), gains)
     return gains
+
+
+def _by_total(rules: Rules, total: float) -> Rules:
+    """Return rules with densities as multiples of the weight in an annulus, of all weights."""
+    return rules[0], rules[1] / max(total, 1e-300), *rules[2:]
+
+
+def _log_tests(total: float, n_tried: int) -> float:
+    return math.log(max(total, 1.0) * max(n_tried, 1))
 
 
 def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: int) -> Array:
@@ -109,7 +111,7 @@ def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: 
     Correspondences beyond all annuli are not counted: most are, for any model.
     """
     counts = np.zeros((len(indices), n_radius_indices))
-    write_counts(indices, weights, np.empty((2, len(weights)), np.int64), counts)
+    write_counts(indices, weights, np.empty((2, len(weights)), np.int64), np.empty(len(indices), np.int64), counts)
     return counts
 
 
@@ -140,24 +142,20 @@ def extract(
     the next one is chosen among the others, while the expected number of false alarms is below one. `total` is the weight of all
     matches, if not all are to be explained, `widest` the index of the largest radius.
     """
-    parameters = problem.parameters
-    left, n_indices, rules = weights.copy(), parameters.n_radius_indices, _rules(problem)
-    total = float(weights.sum()) if total is None else total
-    counts = count_weights(models.radius_indices, left, n_indices)
-    chosen: list[tuple[float, int, int, float]] = []
-    while len(chosen) < min(MAX_STRUCTURES, len(models)):
-        gains = evidence(models, counts, total, rules, n_tried)[:, : None if widest is None else widest + 1]
-        best, step = divmod(int(np.argmax(gains)), gains.shape[1])
-        if not gains[best, step] > 0.0:
-            break
-        taken = models.radius_indices[best] <= step + parameters.tolerance_steps
-        chosen.append((float(gains[best, step]), best, step, float(left[taken].sum())))
-        counts -= count_weights(models.radius_indices, np.where(taken, left, 0.0), n_indices)
-        left[taken] = 0.0
+    parameters, m = problem.parameters, len(models)
+    left, total = weights.copy(), float(weights.sum()) if total is None else total
+    n_radii = len(parameters.radii) if widest is None else widest + 1
+    counts, gains = np.zeros((m, parameters.n_radius_indices)), np.empty(len(parameters.radii))
+    room = np.empty((2, len(left)), np.int64), counts, gains, np.empty(m), np.empty(m, np.int64), np.empty(len(left))
+    chosen, n_chosen = np.empty((MAX_STRUCTURES, 4)), 0
+    if m > 0:
+        given = models.radius_indices, models.background, models.family_ids, total, *_by_total(_rules(problem), total)
+        steps = _log_tests(total, n_tried), n_radii, parameters.tolerance_steps
+        n_chosen = choose_structures(*given, *steps, *room, left, chosen)
     # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
-    chosen.sort(key=lambda item: -item[0])
-    evidences, rows, steps, support = np.array(chosen, np.float64).reshape(-1, 4).T
-    indices, taken = steps.astype(np.int64), rows.astype(np.int64)
+    chosen = chosen[np.argsort(-chosen[:n_chosen, 0], kind="stable")]
+    evidences, support = np.ascontiguousarray(chosen.T[[0, 3]])
+    taken, indices = chosen.T[1:3].astype(np.int64)
     structures = Models(
         models.matrices[taken],
         models.family_ids[taken],

@@ -21,6 +21,7 @@ together, see `motions.off_surface`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -28,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.kernels.weigh import write_densities
+from ruzhash_cv.kernels.weigh import estimate_shares, write_probabilities
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.sampling import Problem
@@ -118,8 +119,7 @@ def probabilities_of(scene: Models, matches: MatchSet, decoys: Array, holding: M
     of_matches, of_decoys = (distances_to(scene, data, families) for data in (matches.data, decoys))
     of_searched = of_matches if searched is matches else distances_to(scene, searched.data, families)
     components = components_of(scene, of_decoys, holding, searched.unit, families, parameters)
-    shares = estimate_shares(densities(of_searched, components), searched.weights)
-    return by_shares(densities(of_matches, components), shares, components, len(scene))
+    return by_shares(of_matches, components, shares_of(of_searched, components, searched.weights))
 
 
 def distances_to(scene: Models, data: Array, families: Families) -> Array:
@@ -142,9 +142,9 @@ def components_of(
         along = max(float(scene.noise[item]), least)
         across = max(float(scene.noise[motion]), least) if motion >= 0 else along
         along = max(along, across)
-        crowd = max(9.0 * np.sqrt(across * along), parameters.widest_scale * unit)
+        crowd = max(9.0 * math.sqrt(across * along), parameters.widest_scale * unit)
         widest = max(3.0 * crowd, unit * parameters.widest_tolerance(codimension))
-        volume = 2.0 * widest if codimension == 1 else np.pi * widest**2
+        volume = 2.0 * widest if codimension == 1 else math.pi * widest**2
         # One decoy more, so that the share is never 0.
         anywhere = (1.0 + np.count_nonzero(decoys[:, item] <= widest)) / (1.0 + len(decoys)) / volume
         # Matches of a structure as wide as the widest noise scale are not wider.
@@ -158,38 +158,29 @@ def components_of(
             (False, *scales) for scales in of_mismatches
         ]
         for true, one, other in laws:
-            peak = 1.0 / (2.0 * np.pi * one * other) if codimension == 2 else 1.0 / (np.sqrt(2.0 * np.pi) * other)
+            peak = 1.0 / (2.0 * math.pi * one * other) if codimension == 2 else 1.0 / (math.sqrt(2.0 * math.pi) * other)
             components.append((item, motion if true else -1, one, other, peak / anywhere, true))
     table = np.array(components, np.float64).reshape(-1, 6).T.copy()
     return table[0].astype(np.int64), table[1].astype(np.int64), table[2], table[3], table[4], table[5] > 0.0
 
 
-def densities(distances: Array, components: Components) -> Array:
-    """Return the ratios (m, n) of densities to that of mismatches anywhere, from distances (n, k)."""
-    ratios = np.empty((len(components[0]), len(distances)))
-    write_densities(distances, *components[:-1], ratios)
-    return ratios
-
-
-def estimate_shares(ratios: Array, weights: Array) -> Array:
-    """Return the shares (m + 1,) of components among matches with ratios (m, n), the last that of mismatches anywhere."""
-    n = len(ratios)
-    shares = np.full(n + 1, 0.7 / max(n, 1))
+def shares_of(distances: Array, components: Components, weights: Array) -> Array:
+    """Return the shares (m + 1,) of components among matches with distances (n, k), the last that of mismatches anywhere."""
+    n, m = len(distances), len(components[0])
+    shares, room = (
+        np.full(m + 1, 0.7 / max(m, 1)),
+        (np.empty(n, np.int64), np.empty((n, m), np.int64), np.empty((n, m))),
+    )
     shares[-1] = 0.3
-    for _ in range(_N_STEPS):
-        by_density = weights / (shares[-1] + shares[:-1] @ ratios)
-        shares *= np.append(ratios @ by_density, by_density.sum())
-        shares += _PRIOR
-        shares /= shares.sum()
+    estimate_shares(distances, weights, *components[:-1], _N_STEPS, _PRIOR, *room, np.empty(m + 1), shares)
     return shares
 
 
-def by_shares(ratios: Array, shares: Array, components: Components, n_structures: int) -> Array:
-    """Return the probabilities (n, k) of structures for matches with ratios (m, n), by Bayes' rule."""
-    terms, probabilities = shares[:-1, None] * ratios, np.zeros((ratios.shape[1], n_structures))
-    for component in np.flatnonzero(components[-1]):
-        probabilities[:, components[0][component]] += terms[component]
-    return np.asarray(probabilities / (shares[-1] + terms.sum(axis=0))[:, None])
+def by_shares(distances: Array, components: Components, shares: Array) -> Array:
+    """Return the probabilities (n, k) of structures for matches with distances (n, k), by Bayes' rule."""
+    probabilities = np.empty(distances.shape)
+    write_probabilities(distances, *components[:-1], components[-1].view(np.uint8), shares, probabilities)
+    return probabilities
 
 
 def tail_shares(scores: Array, ranked: Array) -> Array:

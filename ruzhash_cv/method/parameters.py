@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -116,6 +116,14 @@ class Parameters:
     tolerance_scales: float = _number(6.0, "tolerance of a structure in the result, in noise scales")
     least_noise: float = _number(0.1, "least noise scale of the law of residuals, in units")
     student_degrees: float = _number(4.0, "degrees of freedom of the Student distribution in the last fits")
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, number.name) for number in fields(self)))
+
+    def __hash__(self) -> int:
+        # It is asked for at each look-up of what follows from the numbers.
+        return self._hash
 
     @cached_property
     def scales(self) -> Array:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, POINT2, RAYS2, Array, Rows
-from ruzhash_cv.kernels.draw import draw
+from ruzhash_cv.kernels.draw import draw, nearest_of_rows
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.models.base import Families, TwoViewFamily
@@ -48,26 +48,19 @@ def draw_samples(
     Returns the samples (m, sample_size), fewer where draws are degenerate too often, and how many draws (3,) were degenerate, for each
     of `REJECTIONS` but the last.
     """
-    sizes_wanted = parameters.neighbourhoods if neighbourhoods is None else neighbourhoods
-    rows, size, verdicts = np.flatnonzero(weights > 0.0), family.sample_size, np.zeros(4, np.int64)
-    if len(rows) < size or n_samples == 0:
-        return np.zeros((0, size), np.int64), verdicts[:3]
-    coordinates, shares = np.ascontiguousarray(data[rows, COORDINATES]), weights[rows]
-    cumulative, nearest = np.cumsum(shares), np.zeros((1, 1), np.int64)
-    if max(sizes_wanted) > 0:
-        n_seeds = -(-n_samples // len(sizes_wanted))
-        # Stratified: as many seeds from each part of the matches as its weight asks for.
-        at = (np.arange(n_seeds) + rng.random(n_seeds)) / n_seeds
-        seeds = np.minimum(np.searchsorted(cumulative, at * cumulative[-1], side="right"), len(rows) - 1)
-        nearest = nearest_rows(coordinates, seeds, max(sizes_wanted) + 1)
-    sizes = np.array([min(wanted, nearest.shape[1] - 1) for wanted in sizes_wanted], np.int64)
-    starts = np.searchsorted(cumulative, np.arange(len(rows)) * (cumulative[-1] / len(rows)), side="right")
-    starts, key = np.minimum(starts, len(rows) - 1), rng.integers(0, 1 << 64, dtype=np.uint64)
+    sizes, size = parameters.neighbourhoods if neighbourhoods is None else neighbourhoods, family.sample_size
+    samples, verdicts = np.empty((n_samples, size), np.int64), np.zeros(4, np.int64)
+    if n_samples == 0 or np.count_nonzero(weights > 0.0) < size:
+        return samples[:0], verdicts[:3]
+    n, k = len(data), max(sizes) + 1
+    # Stratified: as many seeds from each part of the matches as its weight asks for.
+    offsets = rng.random(-(-n_samples // len(sizes)) if k > 1 else 0)
+    room = np.empty((3, n), np.int64), np.empty((3, n + k)), np.empty((n + size, 4))
+    nearest = np.empty((max(len(offsets), 1), k), np.int64)
     n_candidates = parameters.n_candidates if family.is_plane else 1
-    samples, given = np.empty((n_samples, size), np.int64), (coordinates, shares, cumulative, starts, nearest, sizes)
-    rules = float(min_spread), parameters.min_height * min_spread, n_candidates, family.is_plane
-    n_drawn = draw(*given, *rules, key, np.empty(size, np.int64), np.empty((size, 4)), samples, verdicts)
-    return rows[samples[:n_drawn]], verdicts[:3]
+    rules = float(min_spread), parameters.min_height * min_spread, n_candidates, family.is_plane, rng.integers(0, 1 << 64, dtype=np.uint64)
+    n_drawn = draw(data, weights, offsets, np.array(sizes), *rules, *room, nearest, samples, verdicts)
+    return samples[:n_drawn], verdicts[:3]
 
 
 def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Generator) -> Array:
@@ -125,10 +118,6 @@ def drawn_alike(labels: Rows, most: int, rng: np.random.Generator) -> Rows:
 def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:
     """Return the k nearest of some rows, shape (len(rows), k), nearest first: first itself, or one equal to it."""
     k = min(k, len(data))
-    from scipy.spatial import cKDTree  # an import of .2 s
-
-    # Medians of a few thousand points take longer than the search saves.
-    tree = cKDTree(data, balanced_tree=False, compact_nodes=False)
-    neighbours = np.asarray(tree.query(data[rows], k)[1], np.int64).reshape(len(rows), k)
-    # Itself stands for a neighbour whose squared distance overflows.
-    return np.where(neighbours < len(data), neighbours, rows[:, None])
+    nearest = np.empty((len(rows), k), np.int64)
+    nearest_of_rows(data, rows, np.empty(len(data) + k), nearest)
+    return nearest

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.forests.ruzhash import RuzHashForest
+from ruzhash_cv.kernels.fit import count_within
 from ruzhash_cv.method.matches import MatchSet
-from ruzhash_cv.method.preferences import as_rows, embed, expected_preference, significance
+from ruzhash_cv.method.preferences import as_rows, chances_of, embed, limit_of
 from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models.base import Models
 
@@ -20,45 +21,55 @@ _NO_GROUP = -2
 
 @dataclass(frozen=True)
 class Scores:
-    """Anomaly scores of matches (n,), decoys (N, 4) and their scores (N,), and what scores more matches.
-
-    Models were not weighed against these decoys.
-    """
+    """Anomaly scores of matches (n,), and what scores more matches, and decoys (N, 4) that models were not weighed against."""
 
     of_matches: Array
     decoys: Array
-    of_decoys: Array
     columns: Models  # models that the forest's rows are made of, without structures
-    structures: Models  # those that the other columns are made of
+    all_columns: Models
     forest: RuzHashForest
     largest: float  # sum of a match's weighted preferences
+    problem: Problem
 
-    def of_all(self, matches: MatchSet, rows: Rows, problem: Problem) -> Array:
+    @cached_property
+    def of_decoys(self) -> Array:
+        """Scores of decoys (N,), which not every round of a search needs."""
+        return self.of_others(self.decoys, np.full(len(self.decoys), _NO_GROUP))
+
+    def of_all(self, matches: MatchSet, rows: Rows, _: Problem) -> Array:
         """Return anomaly scores of all matches, of which the forest was grown on some `rows`."""
         if len(rows) == len(matches):
             return self.of_matches
-        others, columns = np.setdiff1d(np.arange(len(matches)), rows), Models.join([self.columns, self.structures])
-        data, groups = matches.data[others], matches.groups[others]
-        agreement = weighted_preferences(columns, data, groups, problem)
-        scores = np.empty(len(matches))
-        scores[rows] = self.of_matches
-        scores[others] = self.forest.anomaly_scores(as_rows(agreement, self.largest, problem.parameters.saturation))
+        others, scores = np.setdiff1d(np.arange(len(matches)), rows), np.empty(len(matches))
+        scores[rows], scores[others] = self.of_matches, self.of_others(matches.data[others], matches.groups[others])
         return scores
+
+    def of_others(self, data: Array, groups: Rows) -> Array:
+        """Return anomaly scores of correspondences (n, 4), of duplicate groups (n,), that the forest was not grown on."""
+        matches, _, families, parameters = self.problem
+        residuals, no_weights = families.residuals(self.all_columns, data), np.zeros(len(data))
+        given = matches.unit, parameters, groups, self.all_columns.samples, no_weights
+        preferences = embed(residuals, *given)[0]
+        rows, _ = as_rows(preferences, self.all_columns.weights, parameters.saturation, self.largest)
+        return self.forest.anomaly_scores(rows)
 
 
 def score(columns: Models, structures: Models, decoys: Array, problem: Problem, rng: np.random.Generator) -> Scores:
-    """Return anomaly scores 2^(-h / c) of matches and of decoys by a RuzHash forest of the most significant columns and structures.
+    """Return anomaly scores 2^(-h / c) of matches by a RuzHash forest of the most significant columns and structures.
 
-    The forest scores `decoys` (N, 4) that no model was weighed against.
+    They are to be compared with `decoys` (N, 4) that no model was weighed against.
     """
-    matches, _, _, parameters = problem
+    matches, _, families, parameters = problem
     columns = columns.take(np.sort(np.argsort(-columns.weights, kind="stable")[: parameters.n_columns]))
-    structures = as_columns(structures, problem)
-    groups = np.append(matches.groups, np.full(len(decoys), _NO_GROUP))
-    data, n = np.vstack([matches.data, decoys]), len(matches)
-    agreement = weighted_preferences(Models.join([columns, structures]), data, groups, problem)
-    largest = max(float(agreement[:, :n].sum(axis=0).max(initial=0.0)), 1e-30)
-    rows = as_rows(agreement, largest, parameters.saturation)
+    # Structures have no samples, as they were fitted to many matches.
+    no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
+    given = Models(structures.matrices, structures.family_ids, np.zeros(len(structures)), no_samples)
+    every = Models.join([columns, given])
+    residuals, groups = families.residuals(every, matches.data), matches.groups
+    preferences, sums = embed(residuals, matches.unit, parameters, groups, every.samples, matches.weights)
+    of_structures = weights_of_structures(structures, sums[len(columns) :], problem)
+    every = replace(every, weights=np.concatenate([columns.weights, of_structures]))
+    rows, largest = as_rows(preferences, every.weights, parameters.saturation)
     forest = RuzHashForest(
         n_trees=parameters.n_trees,
         subsample_size=parameters.subsample_size,
@@ -66,25 +77,17 @@ def score(columns: Models, structures: Models, decoys: Array, problem: Problem, 
         rng=rng,
         n_jobs=1,
     )
-    scores, decoy_scores = forest.fit_anomaly_scores(rows[:n], rows[n:])
-    return Scores(scores, decoys, decoy_scores, columns, structures, forest, largest)
+    return Scores(forest.fit_anomaly_scores(rows), decoys, columns, every, forest, largest, problem)
 
 
-def as_columns(structures: Models, problem: Problem) -> Models:
-    """Return structures as columns; they have no samples, as they were fitted to many matches."""
+def weights_of_structures(structures: Models, sums: Array, problem: Problem) -> Array:
+    """Return the weights (k,) of structures as columns, by their sums (k,) of preferences: their significances, `structure_weight` times.
+
+    The matches of a sample have preferences too: a sample's size is subtracted from a sum.
+    """
     matches, decoys, families, parameters = problem
-    no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
-    squared = families.squared_residuals(structures, np.vstack([matches.data, decoys]))
-    _, sums, n_decoys = embed(squared, matches.unit, parameters, matches.groups, no_samples, matches.weights)
-    expected = np.array([expected_preference(family.codimension, parameters) for family in families])
-    sizes, family_ids = families.sample_sizes.astype(np.float64), structures.family_ids
-    weights = significance(sums, n_decoys, expected[family_ids], matches, len(decoys), sizes[family_ids])
-    return Models(structures.matrices, family_ids, parameters.structure_weight * weights, no_samples)
-
-
-def weighted_preferences(columns: Models, data: Array, groups: Rows, problem: Problem) -> NDArray[np.float32]:
-    """Return the weighted preferences (m, n) of correspondences (n, 4) for columns."""
-    squared, unit = problem.families.squared_residuals(columns, data), problem.matches.unit
-    preferences, _, _ = embed(squared, unit, problem.parameters, groups, columns.samples, np.zeros(len(data)))
-    weighted: NDArray[np.float32] = preferences * columns.weights.astype(np.float32)[:, None]
-    return weighted
+    n_near, room = np.empty(len(structures), np.int64), np.empty(len(decoys))
+    count_within(*families.residuals(structures, decoys), limit_of(matches.unit, parameters), room, n_near)
+    shares = (sums - families.sample_sizes[structures.family_ids]) / matches.weights.sum()
+    chance = chances_of(structures, len(decoys), problem) * (1.0 + n_near)
+    return parameters.structure_weight * np.maximum(0.0, 1.0 - chance / np.maximum(shares, 1e-12))

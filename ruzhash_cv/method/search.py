@@ -9,6 +9,7 @@ It ends early if nothing has evidence and scores are chance, or if a round expla
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,10 +17,13 @@ from ruzhash_cv._arrays import COORDINATES, Array, Rows
 from ruzhash_cv.method.evidence import candidates, extract, meaningful, select, strongest_first
 from ruzhash_cv.method.fits import refits
 from ruzhash_cv.method.parameters import Parameters
-from ruzhash_cv.method.preferences import greedy_cover, weigh
+from ruzhash_cv.method.preferences import best_models
 from ruzhash_cv.method.sampling import Problem, decoys_of_unexplained, draw_samples
 from ruzhash_cv.method.scores import Scores, score
 from ruzhash_cv.models.base import Models
+
+#: Samples (m, s) of a family, by its number; how many draws (3,) were degenerate; and the proposal weights (n,) they were drawn by.
+Drawn: TypeAlias = tuple[int, Rows, Rows, Array]
 
 
 @dataclass
@@ -37,26 +41,27 @@ class Tried:
         """How many models could have become structures: each sampled one, and its refits."""
         return self.n_models * (1 + len(self.parameters.refit_radii))
 
-    def add(self, samples: Rows, degenerate: Rows, family_id: int, proposal: Array, problem: Problem) -> None:
-        """Add the best models of samples (m, s) that were drawn by `proposal` weights (n,), and refits of these."""
-        matches, decoys, families, parameters = problem
-        family = families[family_id]
-        models, owner = family.solve(matches.data[samples])
-        self.n_models += len(models)
-        n_unsolved = np.count_nonzero(np.bincount(owner, minlength=len(samples)) == 0)
-        self.rejected = self.rejected + np.append(degenerate, n_unsolved)
-        groups = matches.groups[samples[owner]]
-        preferences, sums, weights = weigh(models, groups, family, matches, decoys, parameters)
-        left = np.where(proposal > 0.0, matches.weights, 0.0)
-        best = greedy_cover(preferences, sums, weights, left, parameters.n_refits)
-        # Filled up to the size of the largest samples.
-        padded = np.full((len(best), int(families.sample_sizes.max())), -1)
-        padded[:, : groups.shape[1]] = groups[best]
-        family_ids = np.full(len(best), family_id, np.uint8)
-        self.columns = Models.join([self.columns, Models(models[best], family_ids, weights[best], padded)])
-        if families.structural[family_id]:
-            fitted = Models.of_family(refits(family, matches, models[best], parameters), family_id)
-            given = meaningful(candidates(fitted, matches.data, problem), problem, self.n)
+    def add(self, drawn: list[Drawn], problem: Problem) -> None:
+        """Add the best models of all samples that a round has drawn, and refits of these."""
+        matches, _, families, parameters = problem
+        best, fitted = list[Models](), list[Models]()
+        for family_id, samples, degenerate, proposal in drawn:
+            matrices, owner = families[family_id].solve(matches.data[samples])
+            n_unsolved = len(samples) - np.count_nonzero(np.bincount(owner, minlength=1))
+            self.n_models += len(matrices)
+            self.rejected = self.rejected + [*degenerate, n_unsolved]
+            # Filled up to the size of the largest samples.
+            groups = np.full((len(matrices), int(families.sample_sizes.max())), -1)
+            groups[:, : samples.shape[1]] = matches.groups[samples[owner]]
+            models = replace(Models.of_family(matrices, family_id), samples=groups)
+            best.append(best_models(models, proposal, parameters.n_refits, problem))
+        self.columns = Models.join([self.columns, *best])
+        for family_id in {family_id for family_id, *_ in drawn if families.structural[family_id]}:
+            chosen = [models.matrices for models, (of, *_) in zip(best, drawn, strict=True) if of == family_id]
+            refitted = refits(families[family_id], matches, np.concatenate(chosen), parameters)
+            fitted.append(Models.of_family(refitted, family_id))
+        if fitted:
+            given = meaningful(candidates(Models.join(fitted), matches.data, problem), problem, self.n)
             self.candidates = Models.join([self.candidates, given])
 
 
@@ -72,12 +77,14 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
     tried = Tried(parameters)
     for round_number in range(parameters.max_rounds):
         first_only = round_number == 0 and len(families) > 1 and families.structural[0]
+        drawn = list[Drawn]()
         for family_id, family in enumerate(families.members[:1] if first_only else families):
             proposals = proposal_weights(family_id == 0, matches.weights, unexplained, leading)
             n_samples = samples_wanted(problem, family_id, round_number) // len(proposals)
             for proposal in proposals:
                 given = matches.data, proposal, n_samples, family, matches.unit, parameters, rng
-                tried.add(*draw_samples(*given), family_id, proposal, problem)
+                drawn.append((family_id, *draw_samples(*given), proposal))
+        tried.add(drawn, problem)
         structures, unexplained, tried.candidates = select(tried.candidates, weights, problem, tried.n)
         structures = strongest_first(Models.join([structures, still]))
         decoys = decoys_of_unexplained(matches, unexplained, parameters, rng)
@@ -148,11 +155,12 @@ def converged(structures: Models, unexplained: Array, scores: Scores, problem: P
     The unexplained matches must score as decoys do, and each structure must have more evidence than matches. With the first family
     alone structures need an evidence of `evidence_per_match` for each match explained.
     """
-    explained, parameters = structures.support.sum(), problem.parameters
-    looks_random = surplus(unexplained, scores, problem) < 1.0
+    explained = float(structures.support.sum())
     if first_only:
-        return bool(looks_random and structures.evidences.sum() > parameters.evidence_per_match * explained)
-    return bool(looks_random and explained > 0.0 and (structures.evidences > structures.support).all())
+        evident = float(structures.evidences.sum()) > problem.parameters.evidence_per_match * explained
+    else:
+        evident = explained > 0.0 and bool((structures.evidences > structures.support).all())
+    return evident and surplus(unexplained, scores, problem) < 1.0
 
 
 def hopeless(explained: float, unexplained: Array, scores: Scores, problem: Problem) -> bool:

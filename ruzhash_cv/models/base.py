@@ -6,15 +6,22 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv.kernels.fit import squared_residuals
+from ruzhash_cv.models.linear import has_rays, homogeneous
 from ruzhash_cv.models.weighting import Law, reweighted
 
 FamilyIds = NDArray[np.uint8]
+#: What kernels compute squared residuals from: a kind of each model, points (4, n) or rays (6, n), and models (m, 9). Of the kind
+#: `GIVEN` the residuals (m, n) take the place of the points.
+Residuals: TypeAlias = tuple[Rows, Array, Array]
+#: Kinds of residuals; for rays there are `OF_RAYS` more.
+GIVEN, OF_PLANE, OF_MOTION, OF_RAYS = -1, 0, 1, 2
 
 
 class ModelFamily(Protocol):
@@ -108,6 +115,7 @@ class CheckedFamily:
     """A user's family whose arrays are made what kernels take: float64 or int64, C-contiguous, writable."""
 
     family: TwoViewFamily
+    kernel: ClassVar[int] = GIVEN
 
     def __getattr__(self, name: str) -> Any:
         if name == "family":  # while it is unpickled
@@ -266,6 +274,11 @@ class Families:
         return np.array([family.sample_size for family in self])
 
     @cached_property
+    def _kinds(self) -> Rows:
+        # Families that no kernel knows are alone.
+        return np.array([getattr(family, "kernel", GIVEN) for family in self])
+
+    @cached_property
     def _planes(self) -> Mask:
         return np.array([family.is_plane for family in self])
 
@@ -285,16 +298,19 @@ class Families:
 
     def squared_residuals(self, models: Models, data: Array) -> Array:
         """Return squared residuals (m, n) of correspondences (n, 4), infinite if a family has none."""
-        if len(self.members) == 1:
-            return self.members[0].squared_residuals(data, models.matrices)
+        residuals = self.residuals(models, data)
         squared = np.empty((len(models), len(data)))
-        for family_id, family in enumerate(self.members):
-            rows = models.family_ids == family_id
-            if rows.all():
-                return family.squared_residuals(data, models.matrices)
-            if rows.any():
-                squared[rows] = family.squared_residuals(data, models.matrices[rows])
+        squared_residuals(*residuals, squared)
         return squared
+
+    def residuals(self, models: Models, data: Array) -> Residuals:
+        """Return what kernels compute squared residuals of correspondences (n, d) from."""
+        kinds, matrices = self._kinds[models.family_ids], np.ascontiguousarray(models.matrices)
+        if self._kinds[0] == GIVEN:
+            return kinds, np.ascontiguousarray(self[0].squared_residuals(data, matrices)), matrices
+        if has_rays(data):
+            return kinds + OF_RAYS, homogeneous(data), matrices
+        return kinds, np.ascontiguousarray(data.T), matrices
 
     def in_tolerances(self, models: Models, tolerances: Array, data: Array) -> Array:
         """Return distances (m, n) of correspondences (n, 4) to models, as multiples of their tolerances (m,)."""

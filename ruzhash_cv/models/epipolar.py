@@ -11,6 +11,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Rows
 from ruzhash_cv.kernels.fit import refine_essential, squared_distances, squared_ray_distances, write_rank_two
+from ruzhash_cv.models.base import OF_MOTION
 from ruzhash_cv.models.five_points import through_five
 from ruzhash_cv.models.linear import (
     carried,
@@ -56,6 +57,7 @@ class FundamentalMatrices:
     sample_size: int = 7
     codimension: int = 1
     is_plane: bool = False
+    kernel: int = OF_MOTION
     parallax_size: int = PARALLAX_SIZE
 
     def solve(self, samples: Array) -> tuple[Array, Rows]:

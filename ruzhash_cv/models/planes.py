@@ -9,6 +9,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.kernels.fit import squared_errors, squared_turns
+from ruzhash_cv.models.base import OF_PLANE
 from ruzhash_cv.models.linear import (
     carried,
     divided_by_gradients,
@@ -45,6 +46,7 @@ class Homographies:
     sample_size: int = 4
     codimension: int = 2
     is_plane: bool = True
+    kernel: int = OF_PLANE
 
     def solve(self, samples: Array) -> tuple[Array, Rows]:
         """Return homographies (k, 9) of unit norm of samples (s, 4, d) near the unit square, and the sample (k,) of each."""

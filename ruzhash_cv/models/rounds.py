@@ -24,7 +24,12 @@ def reweighted_in_pixels(
     """Return what `TwoViewFamily.reweighted` does; `weights` are (n,), or (m, n) for each model."""
     (m, _), (n, _) = models.shape, data.shape
     fitted, noise = np.array(models, order="C"), np.zeros(m)
-    given = np.ascontiguousarray(data.T), np.array(weights, ndmin=2, order="C", copy=None), excluded.view(np.uint8), limits
+    given = (
+        np.ascontiguousarray(data.T),
+        np.array(weights, ndmin=2, order="C", copy=None),
+        excluded.view(np.uint8),
+        limits,
+    )
     least = 5.0 if kind == TRANSFORM else 8.0  # a sample and one more
     space = np.empty(n, np.int64), np.empty((3, n)), np.empty((2, 10, 9))
     fit_in_rounds(kind, *given, law.width, law.median, n_rounds, least, *space, fitted, noise)

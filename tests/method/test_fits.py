@@ -8,7 +8,7 @@ from dataclasses import replace
 import naive
 import numpy as np
 import pytest
-from scipy.stats import chi2
+from scipy.stats import chi2, f
 from stage_cases import in_pixels
 from two_views import MAKE, H, beside, motion, plane
 
@@ -130,6 +130,16 @@ def test_models_are_refined_each_as_alone(family: TwoViewFamily) -> None:
         alone, scale = refined(family, models[one], data, ones, tolerances[item : item + 1], excluded[one])
         np.testing.assert_array_equal(together[one], alone)
         assert noise[item] == scale[0]
+
+
+@both
+@pytest.mark.parametrize("degrees", [1.0, 3.0, 4.0, 30.0])
+def test_medians_of_student_s_law_are_scipy_s(family: TwoViewFamily, degrees: float) -> None:
+    codimension = family.codimension
+    law = student(codimension, degrees)
+    assert law.median == pytest.approx(chi2.ppf(0.5, codimension), rel=1e-12)
+    expected = degrees * law.median / (codimension * f.ppf(0.5, codimension, degrees))
+    assert law.width == pytest.approx(expected, rel=1e-12)
 
 
 @both

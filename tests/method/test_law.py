@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import naive
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +19,17 @@ from two_views import plane
 
 from ruzhash_cv import FilterResult, filter_points
 from ruzhash_cv.filtering import families_of
-from ruzhash_cv.method.law import MORE_THAN_HALF, Labels, components_of, most_probable, probabilities_of, tail_shares
+from ruzhash_cv.method import law
+from ruzhash_cv.method.law import (
+    MORE_THAN_HALF,
+    Labels,
+    by_shares,
+    components_of,
+    most_probable,
+    probabilities_of,
+    shares_of,
+    tail_shares,
+)
 from ruzhash_cv.method.parameters import PARAMETERS
 from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models.base import Models
@@ -136,6 +147,21 @@ def test_a_surface_of_a_motion_has_a_component_of_relief_along_its_epipolar_line
     without = components_of(scene, decoys, np.array([False, True, True]), PARAMETERS.unit, families, PARAMETERS)
     assert not without[5][without[0] == 0].any()
     assert (without[0] == 0).sum() == 2
+
+
+@pytest.mark.parametrize("n", [0, 1, 40])
+def test_shares_and_probabilities_equal_their_twins(n: int) -> None:
+    """Of distances some of which are 0 and some infinite."""
+    rng = np.random.default_rng(n)
+    distances = rng.exponential(4.0, (n, 3)) * rng.choice([0.0, 1.0, np.inf], (n, 3), p=[0.1, 0.8, 0.1])
+    scales, weights = 3.0 ** rng.integers(-2, 3, (2, 5)), rng.random(n)
+    owners, heights, true = rng.choice([-1, 0], 5), rng.exponential(100.0, 5), rng.random(5) < 0.6
+    components = rng.integers(1, 3, 5), owners, *scales, heights, true
+    ratios, start = naive.densities(distances, *components), np.append(np.full(5, 0.7 / 5), 0.3)
+    shares = shares_of(distances, components, weights)
+    np.testing.assert_allclose(shares, naive.shares(ratios, weights, law._N_STEPS, law._PRIOR, start), rtol=1e-7)
+    expected = naive.probabilities(ratios, shares, components[0], true, 3)
+    np.testing.assert_allclose(by_shares(distances, components, shares), expected, rtol=1e-7, atol=1e-300)
 
 
 def test_single_precision_tells_a_kept_match_from_one_half() -> None:

@@ -14,6 +14,7 @@ from paper.algebraic import AlgebraicFundamentalMatrices, AlgebraicHomographies
 from paper.problems import AlgebraicCircles, normalise_pairs
 from two_views import motion, plane
 
+from ruzhash_cv.kernels.fit import costs_at_reaches
 from ruzhash_cv.method.matches import Frame
 from ruzhash_cv.models import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily, TwoViewFamily
 from ruzhash_cv.models.base import Families, Models
@@ -232,3 +233,14 @@ def test_models_are_taken_and_joined_row_by_row() -> None:
     assert len(joined) == 4
     for name in ("matrices", "family_ids"):
         np.testing.assert_array_equal(getattr(joined, name), getattr(models, name)[[2, 0, 1, 3]])
+
+
+def test_truncated_costs_at_reaches_equal_their_twin() -> None:
+    rng = np.random.default_rng(5)
+    data, weights, reaches = rng.random((43, 4)), rng.random(43), np.array([0.3, 0.1, 0.01])
+    models = Models(rng.normal(size=(6, 9)), np.array([0, 1, 1, 0, 1, 0], np.uint8))
+    costs = np.empty((6, 3))
+    costs_at_reaches(*TABLE.residuals(models, data), weights, reaches, np.empty(43), costs)
+    squared = TABLE.squared_residuals(models, data)
+    expected = np.stack([np.minimum(squared / reach**2, 1.0) @ weights for reach in reaches], axis=1)
+    np.testing.assert_allclose(costs, expected)
