@@ -27,6 +27,8 @@ _CROSSED = np.array(
 _NO_MATRICES = np.zeros((0, 3))
 #: A root whose imaginary part is larger, as a share of its size, is none.
 _REAL = 1e-9
+#: A homography of rays whose squared singular values differ by a smaller share is a rotation.
+_TURN = 1e-3
 #: Steps of an essential matrix without a start.
 _STEPS = 3
 
@@ -161,17 +163,20 @@ class EssentialMatrices(FundamentalMatrices):
         return reweighted_in_rounds(TURNS, data, weights, models, limits, law, n_rounds, excluded)
 
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
-        """Return the essential matrices of the two poses that a plane's homography (9,) of rays has, none of a rotation.
+        """Return the essential matrices [t]x H of the two baselines t that a plane's homography H (9,) of rays has, none of a rotation.
 
-        See Malis and Vargas, "Deeper understanding of the homography decomposition for vision-based control", INRIA 2007.
+        Of left singular vectors a, b, c and singular values A, B, C: t = sqrt(A^2 - B^2) a +- sqrt(B^2 - C^2) c, because [t]x t n' is 0
+        and what is across t keeps its length by R. See Malis and Vargas, "Deeper understanding of the homography decomposition for
+        vision-based control", INRIA 2007.
         """
-        homography = plane.reshape(3, 3) * np.sign(np.linalg.det(plane.reshape(3, 3)))
-        _, rotations, translations, _ = cv2.decomposeHomographyMat(homography, np.eye(3))
-        # Each twice, for the two directions of the normal.
-        poses = zip(rotations[::2], translations[::2], strict=True)
-        models = [np.cross(np.ravel(translation), np.asarray(rotation).T).T.ravel() for rotation, translation in poses]
-        essentials = unit_norm(np.array(models).reshape(-1, 9))
-        return essentials[np.isfinite(essentials).all(axis=1)]
+        homography = plane.reshape(3, 3)
+        vectors, values, _ = np.linalg.svd(homography)
+        a, b, c = values * values
+        if not a - c > _TURN * b:
+            return np.zeros((0, 9))
+        along, across = np.sqrt(a - b) * vectors[:, 0], np.sqrt(b - c) * vectors[:, 2]
+        baselines = np.array([along + across, along - across])[:, None]
+        return unit_norm(np.cross(baselines, homography.T).swapaxes(1, 2).reshape(2, 9))
 
     def from_planes(self, planes: Array) -> Array:
         """Return the essential matrices (m, 9) nearest to the fundamental ones of every two homographies (k, 9) of rays."""
