@@ -9,7 +9,7 @@ from Cython.Build import cythonize
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from setuptools import Distribution, Extension
 
-MODULES = ("draw", "fit", "five_points", "rays", "weigh")
+MODULES = ("draw", "fit", "five_points", "lenses", "rays", "weigh")
 # No contraction: a sum of products is rounded twice on every processor. The others change no number.
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-g0"]
 SMALL = ["/O1"] if sys.platform == "win32" else ["-O1", "-g0"]
