@@ -459,59 +459,64 @@ def place(
     rays: cython.double[:, ::1],
     weights: cython.double[::1],
     squared: cython.double[:, ::1],
-    bounds: cython.double[::1],
+    bound: cython.double,
     models: cython.double[:, ::1],
     space: cython.double[:, ::1],
-    rotations: cython.double[:, :, ::1],
+    rotations: cython.double[:, ::1],
     translations: cython.double[:, ::1],
-    costs: cython.double[:, ::1],
+    in_front: cython.uchar[:, ::1],
 ):
-    """Write both rotations (m, 2, 9) and a translation (m, 3) of essential matrices of unit norm, and the costs (m, 4) of four poses.
+    """Write the rotation (m, 9) and the translation (m, 3) of the best of four poses, and which rows (m, n) lie in front of both cameras.
 
-    Poses are the first rotation with the translation and its opposite, then the second one with both. A cost is the sum of weights
-    times min(r^2 / b, 1) of squared residuals r^2 over all bounds b; a row that is not in front of both cameras is beyond them all.
+    Of an essential matrix of unit norm it is the pose of the largest sum of weights times 1 - r^2 / b over those in front whose squared
+    residuals r^2 are below the bound b. Overwrites `space` (7, n).
     """
     item: cython.Py_ssize_t
     row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
     side: cython.Py_ssize_t
+    best: cython.Py_ssize_t
+    k: cython.Py_ssize_t
     n: cython.Py_ssize_t = rays.shape[1]
+    both: cython.double[18]
+    t: cython.double[3]
+    gains: cython.double[4]
     with cython.nogil:
         for row in range(n):
             x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
             space[0, row], space[1, row] = x1 * x1 + y1 * y1 + z1 * z1, x2 * x2 + y2 * y2 + z2 * z2
         for item in range(models.shape[0]):
-            t = cython.address(translations[item, 0])
-            write_poses(cython.address(models[item, 0]), t, cython.address(rotations[item, 0, 0]))
-            total = 0.0
-            for row in range(n):
-                gain = 0.0
-                for at in range(bounds.shape[0]):
-                    ratio = squared[item, row] / bounds[at]
-                    gain += 1.0 - ratio if ratio < 1.0 else 0.0
-                space[2, row] = weights[row] * gain
-                total += weights[row] * bounds.shape[0]
+            write_poses(cython.address(models[item, 0]), t, both)
             for side in range(2):
-                r = cython.address(rotations[item, side, 0])
+                r = both + 9 * side
                 for row in range(n):
                     x1, y1, z1 = rays[0, row], rays[1, row], rays[2, row]
                     x2, y2, z2 = rays[3, row], rays[4, row], rays[5, row]
-                    x, y, z = (
-                        r[0] * x1 + r[1] * y1 + r[2] * z1,
-                        r[3] * x1 + r[4] * y1 + r[5] * z1,
-                        r[6] * x1 + r[7] * y1 + r[8] * z1,
-                    )
+                    x, y = r[0] * x1 + r[1] * y1 + r[2] * z1, r[3] * x1 + r[4] * y1 + r[5] * z1
+                    z = r[6] * x1 + r[7] * y1 + r[8] * z1
                     along1, along2 = x * t[0] + y * t[1] + z * t[2], x2 * t[0] + y2 * t[1] + z2 * t[2]
                     cosine = x * x2 + y * y2 + z * z2
+                    # Depths along both rays, but for positive factors.
                     depth1 = along2 * cosine - along1 * space[1, row]
                     depth2 = along2 * space[0, row] - along1 * cosine
-                    space[3, row] = space[2, row] if (depth1 > 0.0) & (depth2 > 0.0) else 0.0
-                    space[4, row] = space[2, row] if (depth1 < 0.0) & (depth2 < 0.0) else 0.0
-                before = behind = 0.0
-                for row in range(n):
-                    before += space[3, row]
-                    behind += space[4, row]
-                costs[item, 2 * side], costs[item, 2 * side + 1] = total - before, total - behind
+                    space[3 + 2 * side, row] = 1.0 if (depth1 > 0.0) & (depth2 > 0.0) else 0.0
+                    space[4 + 2 * side, row] = 1.0 if (depth1 < 0.0) & (depth2 < 0.0) else 0.0
+            for k in range(4):
+                gains[k] = 0.0
+            for row in range(n):
+                gain = weights[row] * (1.0 - squared[item, row] / bound)
+                if gain > 0.0:
+                    for k in range(4):
+                        gains[k] += gain * space[3 + k, row]
+            best = 0
+            for k in range(4):
+                if gains[k] > gains[best]:
+                    best = k
+            for k in range(9):
+                rotations[item, k] = both[9 * (best // 2) + k]
+            for k in range(3):
+                translations[item, k] = t[k] if best % 2 == 0 else -t[k]
+            for row in range(n):
+                in_front[item, row] = space[3 + best, row] > 0.0
 
 
 @cython.cfunc

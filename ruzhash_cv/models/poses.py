@@ -1,24 +1,22 @@
-"""The four poses of essential matrices, and how many matches lie in front of both cameras of each."""
+"""The best of the four poses of essential matrices."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
+from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.kernels.rays import place
 from ruzhash_cv.models.linear import homogeneous
 
 
-def placed(
-    essentials: Array, data: Array, weights: Array, squared: Array, reaches: Array
-) -> tuple[Array, Array, Array]:
-    """Return both rotations (m, 2, 3, 3) and a unit translation (m, 3) of essential matrices (m, 9), and costs (m, 2, 2) of four poses.
+def placed(essentials: Array, data: Array, weights: Array, squared: Array, reach: float) -> tuple[Array, Array, Mask]:
+    """Return rotations (m, 3, 3), unit translations (m, 3), and which rows (m, n) lie in front of both cameras.
 
-    Poses are either rotation with the translation or its opposite. The cost of a pose is the sum of weights (n,) of rows (n, 10) times
-    min(r^2 / reach^2, 1) over all `reaches`, r^2 being squared residuals (m, n). A row behind a camera is beyond all reaches.
+    Of the four poses of an essential matrix (m, 9) of unit norm it is the one with the largest sum of weights (n,) times
+    1 - r^2 / reach^2 over the rows (n, 10) in front whose squared residuals r^2 (m, n) are within the reach.
     """
     m, n = squared.shape
-    rotations, translations, costs = np.empty((m, 2, 9)), np.empty((m, 3)), np.empty((m, 4))
-    given = homogeneous(data), weights, squared, np.square(reaches), np.ascontiguousarray(essentials)
-    place(*given, np.empty((5, n)), rotations, translations, costs)
-    return rotations.reshape(m, 2, 3, 3), translations, costs.reshape(m, 2, 2)
+    rotations, translations, in_front = np.empty((m, 9)), np.empty((m, 3)), np.empty((m, n), np.uint8)
+    given = homogeneous(data), weights, squared, reach * reach, np.ascontiguousarray(essentials)
+    place(*given, np.empty((7, n)), rotations, translations, in_front)
+    return rotations.reshape(m, 3, 3), translations, in_front.view(bool)

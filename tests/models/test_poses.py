@@ -1,4 +1,4 @@
-"""The four poses of essential matrices beside those by singular vectors, and costs beside depths of triangulated points."""
+"""The best pose of essential matrices beside those by singular vectors, and depths of triangulated points."""
 
 from __future__ import annotations
 
@@ -41,28 +41,23 @@ def drawn(n: int, seed: int) -> tuple[Array, ...]:
     return np.hstack([rng.random((n, 4)), first, second]), rng.random(n), squared, as_essential(essentials)
 
 
-def test_costs_are_those_of_rows_in_front_of_both_cameras_of_each_pose() -> None:
-    reaches = np.array([3.0, 1.0, 1.0 / 3.0])
-    for seed in range(5):
+def test_the_pose_is_that_of_most_weight_in_front_of_both_cameras() -> None:
+    for seed in range(10):
         data, weights, squared, essentials = drawn(40, seed)
-        rotations, translations, costs = placed(essentials, data, weights, squared, reaches)
+        rotations, translations, before = placed(essentials, data, weights, squared, 2.0)
+        gains = weights * np.maximum(0.0, 1.0 - squared / 4.0)
         for item, essential in enumerate(essentials):
-            bounded = np.minimum(squared[item] / reaches[:, None] ** 2, 1.0).sum(axis=0)
-            for pose, (rotation, translation) in enumerate(poses_of(essential)):
-                mine = [
-                    (turn, sign)
-                    for turn in range(2)
-                    for sign in range(2)
-                    if np.allclose(rotations[item, turn], rotation, atol=1e-9)
-                    and np.allclose((1 - 2 * sign) * translations[item], translation, atol=1e-9)
-                ]
-                assert len(mine) == 1, pose
-                before = in_front(rotation, translation, data[:, 4:7], data[:, 7:10])
-                np.testing.assert_allclose(costs[item][mine[0]], weights @ np.where(before, bounded, 3.0), rtol=1e-12)
+            poses = poses_of(essential)
+            masks = [in_front(*pose, data[:, 4:7], data[:, 7:10]) for pose in poses]
+            best = int(np.argmax([mask @ gains[item] for mask in masks]))
+            np.testing.assert_allclose(rotations[item], poses[best][0], atol=1e-9)
+            np.testing.assert_allclose(translations[item], poses[best][1], atol=1e-9)
+            np.testing.assert_array_equal(before[item], masks[best])
 
 
-def test_of_no_matrix_and_of_no_rows_there_are_no_costs() -> None:
+def test_without_matrices_or_rows_there_are_poses_of_none() -> None:
     data, weights, squared, essentials = drawn(10, 0)
-    reaches = np.ones(1)
-    assert placed(essentials[:0], data, weights, squared[:0], reaches)[2].shape == (0, 2, 2)
-    assert not placed(essentials, data[:0], weights[:0], squared[:, :0], reaches)[2].any()
+    assert len(placed(essentials[:0], data, weights, squared[:0], 1.0)[0]) == 0
+    rotations, _, before = placed(essentials, data[:0], weights[:0], squared[:, :0], 1.0)
+    np.testing.assert_allclose(np.linalg.det(rotations), 1.0)
+    assert before.shape == (8, 0)
