@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import cv2
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -24,6 +23,7 @@ from ruzhash_cv._validation import (
     check_int,
     check_real,
 )
+from ruzhash_cv.kernels.lenses import distort, undistort
 
 Cameras: TypeAlias = "tuple[Camera | None, Camera | None]"
 
@@ -240,7 +240,10 @@ class Camera(Record):
 
     def pixels_per_radian(self, rays: Any) -> Array:
         """Return pixels per radian (n,) at rays (n, 3): the square root of pixels per solid angle."""
-        rays, area = as_rays(rays, "rays"), self.matrix[0, 0] * self.matrix[1, 1]
+        return self._pixels_per_radian(as_rays(rays, "rays"))
+
+    def _pixels_per_radian(self, rays: Array) -> Array:
+        area = self.matrix[0, 0] * self.matrix[1, 1]
         across, z = np.hypot(rays[:, 0], rays[:, 1]), rays[:, 2]
         if self._spherical:  # the same all over: what stretches near the poles is no detail
             return np.full(len(rays), np.sqrt(area))
@@ -268,35 +271,30 @@ class Camera(Record):
 
     def _jacobian(self, plane: Array) -> tuple[Array, Array]:
         """Return distorted plane coordinates (n, 2) and their derivatives (n, 2, 2)."""
-        if len(plane) == 0 or not self.distortion.any():
+        if not self.distortion.any():
             return plane, np.tile(np.eye(2), (len(plane), 1, 1))
-        still, points = np.zeros(3), _homogeneous(plane)[:, None]
-        projected: tuple[Any, ...] = cv2.projectPoints(points, still, still, np.eye(3), self.distortion)
-        derivatives = np.asarray(projected[1], np.float64)[:, 3:5].reshape(-1, 2, 2)
-        return np.array(projected[0], np.float64).reshape(-1, 2), derivatives
+        distorted, slopes = np.empty_like(plane), np.empty((len(plane), 2, 2))
+        distort(np.ascontiguousarray(plane), *self._lens(), distorted, slopes)
+        return distorted, slopes
 
     def _undistorted(self, plane: Array) -> Array:
-        """Return plane coordinates without distortion, NaN if there are none.
-
-        Newton steps from OpenCV's answer, which show if its iterations did not arrive.
-        """
-        if not self.distortion.any() or len(plane) == 0:
+        """Return plane coordinates without distortion, NaN if there are none."""
+        if not self.distortion.any():
             return plane
-        usable = np.asarray(np.isfinite(plane).all(axis=1))
-        wanted = np.where(usable[:, None], plane, 0.0)
-        start: Any = cv2.undistortPoints(wanted[:, None], np.eye(3), self.distortion)
-        undistorted: Array = np.asarray(start, np.float64).reshape(-1, 2)
-        for _ in range(_STEPS):
-            distorted, slopes = self._jacobian(undistorted)
-            errors = wanted - distorted
-            if not (np.abs(errors) > _EXACT).any():
-                break
-            inverses = slopes[:, ::-1, ::-1].transpose(0, 2, 1) * [[1.0, -1.0], [-1.0, 1.0]]
-            steps = np.einsum("nij,nj->ni", inverses, errors) / np.linalg.det(slopes)[:, None]
-            undistorted = undistorted + np.clip(steps, -0.5, 0.5)
-        distorted, slopes = self._jacobian(undistorted)
-        good = usable & (np.abs(wanted - distorted).max(axis=1) < _LARGEST_ERROR) & _unfolded(slopes)
-        return np.where(good[:, None], undistorted, np.nan)
+        (numbers, tilt), undistorted = self._lens(), np.empty_like(plane)
+        level = np.linalg.inv(tilt.reshape(3, 3)).ravel()
+        undistort(np.ascontiguousarray(plane), numbers, tilt, level, _STEPS, _EXACT, _LARGEST_ERROR, undistorted)
+        return undistorted
+
+    def _lens(self) -> tuple[Array, Array]:
+        """Return twelve numbers of distortion, and the homography (9,) of a sensor tilted by two more."""
+        numbers = np.zeros(14)
+        numbers[: len(self.distortion)] = self.distortion
+        (cos_x, cos_y), (sin_x, sin_y) = np.cos(numbers[12:]), np.sin(numbers[12:])
+        about_x = np.array([[1.0, 0.0, 0.0], [0.0, cos_x, sin_x], [0.0, -sin_x, cos_x]])
+        turned = np.array([[cos_y, 0.0, -sin_y], [0.0, 1.0, 0.0], [sin_y, 0.0, cos_y]]) @ about_x
+        x, y, z = turned[:, 2]
+        return numbers[:12].copy(), (np.array([[z, 0.0, -x], [0.0, z, -y], [0.0, 0.0, 1.0]]) @ turned).ravel()
 
     def _distorted_angles(self, theta: Array) -> tuple[Array, Array]:
         """Return theta_d = theta (1 + k1 theta^2 + ...) of a fisheye, and its derivative."""
@@ -341,7 +339,7 @@ class Sight:
             directions = known.rays(points)
             _check_folds(directions, points, f"points{number}")
             with np.errstate(all="ignore"):
-                rays.append(directions * known.pixels_per_radian(directions)[:, None])
+                rays.append(directions * known._pixels_per_radian(directions)[:, None])
             into.append(np.eye(3) if known.is_spherical else np.asarray(np.linalg.inv(known.matrix), np.float64))
         return cls(rays[0], rays[1], into[0], into[1], None not in cameras)
 

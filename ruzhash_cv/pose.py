@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 
@@ -17,9 +16,8 @@ from ruzhash_cv.method.motions import log_likelihoods, refined_samples
 from ruzhash_cv.method.sampling import drawn_alike
 from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
 from ruzhash_cv.models.linear import directions
+from ruzhash_cv.models.poses import placed
 
-#: Essential matrices, the likeliest ones, whose poses are compared.
-_N_POSED = 6
 #: Steps of the fit of a rotation.
 _N_STEPS = 6
 #: Reach of a likelihood, in noise scales of the motion, and the least one, in units. Precise matches decide between poses.
@@ -64,13 +62,16 @@ class CameraPose(Record):
 
 @dataclass(frozen=True)
 class Placed:
-    """A pose, which of the rows (n,) lie in front of both cameras, their depths (n, 2) along both rays, and its log-likelihood."""
+    """A pose, and depths (n, 2) of rows along both rays."""
 
     rotation: Array
     translation: Array
-    in_front: Mask
     depths: Array
-    likelihood: float
+
+    @property
+    def in_front(self) -> Mask:
+        """Which of the rows (n,) lie in front of both cameras."""
+        return np.asarray((self.depths > 0.0).all(axis=1))
 
     @property
     def essential(self) -> Array:
@@ -89,7 +90,7 @@ def pose_of_motion(
     matches, scene, n = estimate.matches, estimate.scene, len(distinct)
     data, into = (matches.data, matches.into) if cameras is None else _with_rays(matches, cameras)
     members = np.flatnonzero(scene.owners == motion)
-    given = np.vstack([_essentials_of(estimate, item, into) for item in members.tolist()])
+    given = _essentials_of(estimate, members, into)
     if estimate.matches.calibrated:
         given = np.vstack([given, estimate.pool])
     rows = np.unique(distinct[own])
@@ -99,22 +100,22 @@ def pose_of_motion(
     others = np.flatnonzero((scene.owners >= motion) & ~(scene.stationary & (scene.owners != motion)))
     for models in (others, members):
         weighted = replace(matches, data=data, weights=_weights(estimate, models))
-        placed = best_pose(given, weighted, float(scene.noise[motion]), estimate, models)
-        squared = _FAMILY.squared_residuals(data, placed.essential)[0]
+        pose = best_pose(given, weighted, float(scene.noise[motion]), estimate, models)
+        squared = _FAMILY.squared_residuals(data, pose.essential)[0]
         if 2 * np.count_nonzero(squared[rows] <= limit**2) > len(rows):
             break
-    rotation = best_rotation(placed.rotation, data[rows], noise)
-    has_baseline = shows_baseline(placed, rotation, data[rows], noise)
-    agree = (squared <= limit**2) & placed.in_front
+    rotation = best_rotation(pose.rotation, data[rows], noise)
+    has_baseline = shows_baseline(pose, rotation, data[rows], noise)
+    agree = (squared <= limit**2) & pose.in_front
     if not has_baseline:  # in front of or behind such cameras is chance
-        placed, agree = replace(placed, rotation=rotation), squared_turns(data, rotation) <= limit**2
+        pose, agree = replace(pose, rotation=rotation), squared_turns(data, rotation) <= limit**2
     inliers = own & agree[distinct]
     points3d, rays = np.full((n, 3), np.nan), (directions(data[:, RAYS1]), directions(data[:, RAYS2]))
     agreeing = distinct[inliers]
     if has_baseline:
-        points3d[inliers] = midpoints(placed, *rays)[agreeing]
-    angle = float(np.median(_angles(placed, *rays)[agreeing])) if len(agreeing) > 0 else float("nan")
-    return CameraPose(placed.rotation, placed.translation, has_baseline, inliers, points3d, angle)
+        points3d[inliers] = midpoints(pose, *rays)[agreeing]
+    angle = float(np.median(_angles(pose, *rays)[agreeing])) if len(agreeing) > 0 else float("nan")
+    return CameraPose(pose.rotation, pose.translation, has_baseline, inliers, points3d, angle)
 
 
 def _weights(estimate: Estimate, models: Rows) -> Array:
@@ -132,17 +133,20 @@ def _with_rays(matches: MatchSet, cameras: tuple[Camera, Camera]) -> tuple[Array
     return np.hstack([matches.coordinates, np.nan_to_num(rays, nan=1.0)]), (sight.into1, sight.into2)
 
 
-def _essentials_of(estimate: Estimate, item: int, into: tuple[Array, Array]) -> Array:
-    """Return the essential matrices (m, 9) that the matrix of a model of the scene makes."""
-    matrix: Array = estimate.families.to_pixels(estimate.scene.take(np.array([item])), estimate.matches.into)[0]
-    kind = estimate.families[estimate.scene.family_ids[item]].name
+def _essentials_of(estimate: Estimate, members: Rows, into: tuple[Array, Array]) -> Array:
+    """Return the essential matrices (m, 9) that the matrices of some models of the scene make."""
+    scene, families, found = estimate.scene.take(members), estimate.families, [np.zeros((0, 9))]
     to_rays1, to_rays2 = (np.linalg.inv(each) for each in into)
-    if kind == "homography":
-        plane = np.linalg.inv(to_rays2) @ matrix @ to_rays1
-        return _FAMILY.from_plane(plane.ravel(), np.zeros((0, 10)), 0, np.random.default_rng(_SEED))
-    if kind == "essential":
-        return matrix.reshape(1, 9)
-    return as_essential((to_rays2.T @ matrix @ to_rays1).reshape(1, 9))
+    matrices = families.to_pixels(scene, estimate.matches.into)
+    for matrix, kind in zip(matrices, (families[number].name for number in scene.family_ids), strict=True):
+        if kind == "homography":
+            plane = (into[1] @ matrix @ to_rays1).ravel()
+            found.append(_FAMILY.from_plane(plane, np.zeros((0, 10)), 0, np.random.default_rng(_SEED)))
+        elif kind == "essential":
+            found.append(matrix.reshape(1, 9))
+        else:
+            found.append(as_essential((to_rays2.T @ matrix @ to_rays1).reshape(1, 9)))
+    return np.vstack(found)
 
 
 def _angles(placed: Placed, first: Array, second: Array) -> Array:
@@ -172,36 +176,29 @@ def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate,
         limits = np.full(len(essentials), matches.unit)
         essentials, _ = refine(_FAMILY, essentials, matches, limits, parameters)
         squared = _FAMILY.squared_residuals(matches.data, essentials)
-    likelihoods = log_likelihoods(squared, matches.weights, reach, 1)
-    best = None
-    for item in np.argsort(-likelihoods, kind="stable")[:_N_POSED].tolist():
-        if best is None or likelihoods[item] > best.likelihood:  # less is left if some are behind a camera
-            placed = _placed(essentials[item], squared[item], matches, reach)
-            best = placed if best is None or placed.likelihood > best.likelihood else best
-    return cast(Placed, best)
+    rotations, translations, in_front = placed(essentials, matches.data, matches.weights, squared, reach)
+    likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
+    best = int(np.argmax(likelihoods))
+    return _with_depths(rotations[best], translations[best], squared[best], matches, reach)
 
 
-def _placed(essential: Array, squared: Array, matches: MatchSet, reach: float) -> Placed:
-    """Return the likeliest of the four poses of an essential matrix.
+def _with_depths(rotation: Array, translation: Array, squared: Array, matches: MatchSet, reach: float) -> Placed:
+    """Return a pose with depths.
 
     Of a camera that did not move all points are infinitely far, on either side by rounding alone. Then it is the one of the two
     rotations, half a turn about the baseline apart, that leaves the cameras looking at the same points.
     """
     first, second = directions(matches.data[:, RAYS1]), directions(matches.data[:, RAYS2])
-    left, _, right = np.linalg.svd(essential.reshape(3, 3))
-    left, right = left * np.sign(np.linalg.det(left)), right * np.sign(np.linalg.det(right))
-    quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    rotations, translation = (left @ quarter @ right, left @ quarter.T @ right), left[:, 2]
-    poses = [(rotation, sign * translation) for rotation in rotations for sign in (1.0, -1.0)]
-    depths = [depths_along(*pose, first, second) for pose in poses]
-    in_front = np.array([(each > 0.0).all(axis=1) for each in depths])
-    likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
-    best, near = int(np.argmax(likelihoods)), matches.weights * (squared <= matches.unit**2)
-    if 2.0 * (in_front[best] @ near) < near.sum():
-        cosines = [near @ (first @ rotation.T * second).sum(axis=1) for rotation in rotations]
-        turn = 2 * int(np.argmax(cosines))
-        best = turn + int(likelihoods[turn + 1] > likelihoods[turn])
-    return Placed(*poses[best], in_front[best], depths[best], float(likelihoods[best]))
+    depths, near = depths_along(rotation, translation, first, second), matches.weights * (squared <= matches.unit**2)
+    if 2.0 * ((depths > 0.0).all(axis=1) @ near) < near.sum():
+        other = (2.0 * np.outer(translation, translation) - np.eye(3)) @ rotation
+        rotation = max(rotation, other, key=lambda turn: float(near @ (first @ turn.T * second).sum(axis=1)))
+        depths = depths_along(rotation, translation, first, second)
+        in_front = np.array([(sign * depths > 0.0).all(axis=1) for sign in (1.0, -1.0)])
+        likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
+        if likelihoods[1] > likelihoods[0]:
+            translation, depths = -translation, -depths
+    return Placed(rotation, translation, depths)
 
 
 def depths_along(rotation: Array, translation: Array, first: Array, second: Array) -> Array:

@@ -240,15 +240,28 @@ def fit_fundamental_matrix(data: Array, weights: Array) -> Array:
     return of_unit_norm(T2.T @ (u * [s[0], s[1], 0.0]) @ v @ T1)
 
 
-def whitened_form(data: Array, weights: Array) -> Array:
-    """The quadratic form of (X2' F X1)^2 in coordinates in which both of its parts have equal moments in every direction."""
+def fit_rays(name: str, data: Array, weights: Array, matrix: Array) -> Array:
+    """The least squares of X2 x HX1 or X2' F X1, over gradients of a matrix, in coordinates of equal moments in every direction."""
     first, second = data[:, 4:7], data[:, 7:10]
-    outer = [
-        np.einsum("n,n,ni,nj->ij", weights, (b**2).sum(axis=1), a, a) for a, b in ((first, second), (second, first))
-    ]
-    into1, into2 = (np.linalg.inv(np.linalg.cholesky(moments)) for moments in outer)
-    equations = np.einsum("ni,nj->nij", second @ into2.T, first @ into1.T).reshape(-1, 9)
-    return equations.T @ (weights[:, None] * equations)
+    square = np.square(first @ matrix.T).sum(axis=1)
+    parts = np.einsum("ni,nj->nij", second, second)
+    if name == "homography":
+        parts = np.square(second).sum(axis=1)[:, None, None] * np.eye(3) - parts
+    else:
+        square = square + np.square(second @ matrix).sum(axis=1)
+    weights = weights / square
+    moments1 = np.einsum("n,nkk,ni,nj->ij", weights, parts, first, first)
+    moments2 = np.einsum("n,nij,nk->ij", weights, parts, first**2)
+    into1, into2 = (np.linalg.inv(np.linalg.cholesky(moments)) for moments in (moments1, moments2))
+    form = sum(
+        weight * np.kron(into2 @ part @ into2.T, np.outer(into1 @ x, into1 @ x))
+        for weight, part, x in zip(weights, parts, first, strict=True)
+    )
+    fitted = np.linalg.eigh(form)[1][:, 0]
+    if name != "homography":
+        u, s, v = np.linalg.svd(of_rank_two(fitted, form))
+        fitted = (u * [s[0], s[1], 0.0]) @ v
+    return of_unit_norm(into2.T @ fitted.reshape(3, 3) @ into1)
 
 
 def step_essential_matrix(data: Array, weights: Array, E: Array, damping: float) -> Array:

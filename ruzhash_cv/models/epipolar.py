@@ -10,21 +10,12 @@ import cv2
 import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Rows
-from ruzhash_cv.kernels.fit import refine_essential, squared_distances, squared_ray_distances, write_rank_two
+from ruzhash_cv.kernels.fit import squared_distances, squared_ray_distances
 from ruzhash_cv.models.base import OF_MOTION
 from ruzhash_cv.models.five_points import through_five
-from ruzhash_cv.models.linear import (
-    carried,
-    directions,
-    divided_by_gradients,
-    has_rays,
-    homogeneous,
-    least_vectors,
-    quadratic_forms,
-    unit_norm,
-)
-from ruzhash_cv.models.rounds import DISTANCES, EQUATIONS, STEP, fits, reweighted_in_pixels
-from ruzhash_cv.models.weighting import Law, reweighted
+from ruzhash_cv.models.linear import carried, directions, has_rays, homogeneous, unit_norm
+from ruzhash_cv.models.rounds import DISTANCES, EQUATIONS, STEP, TURNS, fits, reweighted_in_rounds
+from ruzhash_cv.models.weighting import Law
 
 #: Matches off a plane that fix the epipole, and with it the matrix of a motion: these fit it whatever they are.
 PARALLAX_SIZE = 2
@@ -36,6 +27,8 @@ _CROSSED = np.array(
 _NO_MATRICES = np.zeros((0, 3))
 #: A root whose imaginary part is larger, as a share of its size, is none.
 _REAL = 1e-9
+#: A homography of rays whose squared singular values differ by a smaller share is a rotation.
+_TURN = 1e-3
 #: Steps of an essential matrix without a start.
 _STEPS = 3
 
@@ -90,19 +83,12 @@ class FundamentalMatrices:
 
         With `models`, equations are weighted by the gradients at the points, so that the error is the Sampson distance.
         """
-        if not has_rays(data):
-            kind, start = (EQUATIONS, np.ones((len(weights), 9))) if models is None else (DISTANCES, models)
-            return fits(kind, data, weights, start)
-        rays = homogeneous(data)
-        with np.errstate(all="ignore"):
-            if models is not None:
-                weights = divided_by_gradients(rays, models, weights, of_both=True)
-            forms, into1, into2 = quadratic_forms(rays, weights, np.eye(6))
-            return carried(_of_rank_two(least_vectors(forms), forms), into1, into2)
+        kind, start = (EQUATIONS, np.ones((len(weights), 9))) if models is None else (DISTANCES, models)
+        return fits(kind, data, weights, start)
 
     def step(self, data: Array, weights: Array, models: Array) -> Array:
         """Return rank 2 matrices after a Gauss-Newton step on the Sampson distances from `models`; for rays, as `fit`."""
-        return self.fit(data, weights, models) if has_rays(data) else fits(STEP, data, weights, models)
+        return fits(DISTANCES if has_rays(data) else STEP, data, weights, models)
 
     def reweighted(
         self, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
@@ -111,9 +97,8 @@ class FundamentalMatrices:
 
         With Tukey's weights the 8-point algorithm is used: a sample's model may be too far from the minimum for Gauss-Newton steps.
         """
-        given = data, weights, models, limits, law, n_rounds, excluded
-        kind = STEP if law.width else DISTANCES
-        return reweighted(self, *given) if has_rays(data) else reweighted_in_pixels(kind, *given)
+        kind = STEP if law.width and not has_rays(data) else DISTANCES
+        return reweighted_in_rounds(kind, data, weights, models, limits, law, n_rounds, excluded)
 
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
         """Return matrices [e]_x H (n, 9) of a plane's homography H (9,), each from two random off-plane correspondences (k, d).
@@ -156,30 +141,42 @@ class EssentialMatrices(FundamentalMatrices):
 
     def solve(self, samples: Array) -> tuple[Array, Rows]:
         """Return up to ten essential matrices (k, 9) of each sample (s, 5, 10), and the sample (k,) of each."""
-        return through_five(*(directions(samples[..., rays]) for rays in (RAYS1, RAYS2)))
+        return through_five(samples[..., RAYS1.start : RAYS2.stop])
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return essential matrices of least Sampson distances: those of the 8-point algorithm after some steps, `models` after one."""
-        rays, n_steps = homogeneous(data), 1
+        n_steps = 1
         if models is None:
-            forms, into1, into2 = quadratic_forms(rays, weights, np.eye(6))
-            models, n_steps = as_essential(carried(least_vectors(forms), into1, into2)), _STEPS
-        fitted = np.array(models, order="C")
-        refine_essential(rays, np.ascontiguousarray(weights), n_steps, np.empty(rays.shape[1]), fitted)
-        return fitted
+            models, n_steps = as_essential(super().fit(data, weights)), _STEPS
+        for _ in range(n_steps):
+            models = fits(TURNS, data, weights, models)
+        return models
+
+    def step(self, data: Array, weights: Array, models: Array) -> Array:
+        """Return essential matrices after a Levenberg-Marquardt step on the Sampson distances from `models`."""
+        return fits(TURNS, data, weights, models)
+
+    def reweighted(
+        self, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
+    ) -> tuple[Array, Array]:
+        """See `TwoViewFamily`."""
+        return reweighted_in_rounds(TURNS, data, weights, models, limits, law, n_rounds, excluded)
 
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
-        """Return the essential matrices of the two poses that a plane's homography (9,) of rays has, none of a rotation.
+        """Return the essential matrices [t]x H of the two baselines t that a plane's homography H (9,) of rays has, none of a rotation.
 
-        See Malis and Vargas, "Deeper understanding of the homography decomposition for vision-based control", INRIA 2007.
+        Of left singular vectors a, b, c and singular values A, B, C: t = sqrt(A^2 - B^2) a +- sqrt(B^2 - C^2) c, because [t]x t n' is 0
+        and what is across t keeps its length by R. See Malis and Vargas, "Deeper understanding of the homography decomposition for
+        vision-based control", INRIA 2007.
         """
-        homography = plane.reshape(3, 3) * np.sign(np.linalg.det(plane.reshape(3, 3)))
-        _, rotations, translations, _ = cv2.decomposeHomographyMat(homography, np.eye(3))
-        # Each twice, for the two directions of the normal.
-        poses = zip(rotations[::2], translations[::2], strict=True)
-        models = [np.cross(np.ravel(translation), np.asarray(rotation).T).T.ravel() for rotation, translation in poses]
-        essentials = unit_norm(np.array(models).reshape(-1, 9))
-        return essentials[np.isfinite(essentials).all(axis=1)]
+        homography = plane.reshape(3, 3)
+        vectors, values, _ = np.linalg.svd(homography)
+        a, b, c = values * values
+        if not a - c > _TURN * b:
+            return np.zeros((0, 9))
+        along, across = np.sqrt(a - b) * vectors[:, 0], np.sqrt(b - c) * vectors[:, 2]
+        baselines = np.array([along + across, along - across])[:, None]
+        return unit_norm(np.cross(baselines, homography.T).swapaxes(1, 2).reshape(2, 9))
 
     def from_planes(self, planes: Array) -> Array:
         """Return the essential matrices (m, 9) nearest to the fundamental ones of every two homographies (k, 9) of rays."""
@@ -224,10 +221,3 @@ def _through_seven(first: Array, second: Array) -> tuple[Array, Rows]:
     sample, which = np.nonzero(np.abs(roots.imag) <= _REAL * (1.0 + np.abs(roots)))
     owner, w = usable[sample], roots[sample, which].real[:, None]
     return unit_norm(w * null_space[owner, 0] + null_space[owner, 1]), owner
-
-
-def _of_rank_two(models: Array, grams: Array) -> Array:
-    """Return the matrices of rank 2 whose error f'Gf is least, near the least vectors f (m, 9) of forms G (m, 9, 9)."""
-    fitted = np.array(models, order="C")
-    write_rank_two(fitted, np.ascontiguousarray(grams), np.empty((10, 9)))
-    return fitted

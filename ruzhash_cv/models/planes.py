@@ -10,22 +10,12 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.kernels.fit import squared_errors, squared_turns
 from ruzhash_cv.models.base import OF_PLANE
-from ruzhash_cv.models.linear import (
-    carried,
-    divided_by_gradients,
-    has_rays,
-    homogeneous,
-    least_vectors,
-    quadratic_forms,
-    unit_norm,
-)
-from ruzhash_cv.models.rounds import TRANSFORM, fits, reweighted_in_pixels
-from ruzhash_cv.models.weighting import Law, reweighted
+from ruzhash_cv.models.linear import has_rays, homogeneous, unit_norm
+from ruzhash_cv.models.rounds import TRANSFORM, fits, reweighted_in_rounds
+from ruzhash_cv.models.weighting import Law
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
 _SINGULAR = 1e-9
-#: Products of the coefficients of X2 x H X1 = 0 by products of second points.
-_RAYS = np.array([[1.0, 0, 1, 0, 0, 1]] * 6) * np.array([1.0, 0, 1, 0, 0, 1])[:, None] - np.eye(6)
 
 
 @dataclass(frozen=True)
@@ -76,15 +66,8 @@ class Homographies:
 
         With `models`, equations are weighted by the points' depths, so that the algebraic error becomes geometric.
         """
-        if models is None:
-            models = np.tile(np.identity(3).ravel(), (len(weights), 1))
-        if not has_rays(data):
-            return fits(TRANSFORM, data, weights, models)
-        rays = homogeneous(data)
-        weights = divided_by_gradients(rays, models, weights, of_both=False)
-        forms, into1, into2 = quadratic_forms(rays, weights, _RAYS)
-        with np.errstate(all="ignore"):
-            return carried(least_vectors(forms), into1, into2)
+        start = np.tile(np.identity(3).ravel(), (len(weights), 1)) if models is None else models
+        return fits(TRANSFORM, data, weights, start)
 
     def step(self, data: Array, weights: Array, models: Array) -> Array:
         """Return the direct linear transform with equations weighted by the points' depths under `models`."""
@@ -94,8 +77,7 @@ class Homographies:
         self, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
     ) -> tuple[Array, Array]:
         """See `TwoViewFamily`."""
-        given = data, weights, models, limits, law, n_rounds, excluded
-        return reweighted(self, *given) if has_rays(data) else reweighted_in_pixels(TRANSFORM, *given)
+        return reweighted_in_rounds(TRANSFORM, data, weights, models, limits, law, n_rounds, excluded)
 
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return homographies (m, 9) of undistorted pixels from homographies of the coordinates that `into1`, `into2` map to."""

@@ -59,7 +59,7 @@ def apart(models: Array, others: Array) -> Array:
 @pytest.mark.parametrize("width", [0.05, 0.5, 2.0])
 def test_solutions_are_those_of_eigenvectors_and_the_truth_is_among_them(width: float) -> None:
     first, second, truth = drawn(100, 0, width)
-    models, owner = through_five(first, second)
+    models, owner = through_five(np.concatenate([first, second], axis=2))
     assert np.linalg.norm(models, axis=1) == pytest.approx(1.0)
     n_missed, errors = 0, []
     for sample in range(100):
@@ -76,7 +76,7 @@ def test_solutions_are_those_of_eigenvectors_and_the_truth_is_among_them(width: 
 
 def test_solutions_are_essential_and_pass_through_the_rays() -> None:
     first, second, _ = drawn(100, 1)
-    models, owner = through_five(first, second)
+    models, owner = through_five(np.concatenate([first, second], axis=2))
     sizes = np.linalg.svd(models.reshape(-1, 3, 3))[1]
     assert np.quantile(np.abs(sizes - np.sqrt(0.5) * np.array([1.0, 1.0, 0.0])).max(axis=1), 0.98) < 1e-8
     assert np.abs(np.einsum("kri,kij,krj->kr", second[owner], models.reshape(-1, 3, 3), first[owner])).max() < 1e-12
@@ -95,7 +95,7 @@ def test_of_degenerate_samples_there_are_no_wrong_solutions(kind: str) -> None:
         second[:, 3] = np.nan
     if kind == "none":
         first, second = first[:0], second[:0]
-    models, owner = through_five(first, second)
+    models, owner = through_five(np.concatenate([first, second], axis=2))
     assert models.shape == (len(owner), 9)
     assert np.isfinite(models).all()
     if len(models) > 0:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import cv2
+import naive
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
 from ruzhash_cv.models.distances import RAY_FAMILIES
 from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
+from ruzhash_cv.models.weighting import TUKEY, reweighted, student
 
 Array = np.ndarray
 ROTATION = np.asarray(cv2.Rodrigues(np.array([0.1, -0.3, 0.2]))[0])
@@ -85,6 +87,42 @@ def test_fits_to_exact_rays_are_the_truth(name: str, spread: float) -> None:
     assert apart(model, truth) < 1e-5
     assert family.squared_residuals(data, model).max() < 1e-9
     assert apart(family.step(data, weights, model), truth) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["fundamental", "homography"])
+def test_fits_are_least_squares_in_whitened_coordinates(name: str) -> None:
+    family, truth = RAY_FAMILIES[name], (PLANE if name == "homography" else ESSENTIAL)
+    data = moved((on_plane if name == "homography" else space)(40), 3.0)
+    rng = np.random.default_rng(1)
+    weights = rng.uniform(0.0, 1.0, (3, 40)) * (rng.random((3, 40)) < 0.8)
+    models = truth.ravel() / np.linalg.norm(truth) + 0.01 * rng.normal(size=(3, 9))
+    for model, each, fitted in zip(models, weights, family.fit(data, weights, models), strict=True):
+        twin = naive.fit_rays(name, data, each, model.reshape(3, 3))
+        assert apart(fitted[None], twin)[0] < 1e-6
+
+
+@pytest.mark.parametrize("law", ["tukey", "student"])
+@pytest.mark.parametrize("name", ["essential", "fundamental", "homography"])
+def test_rounds_of_fits_are_those_of_single_fits(name: str, law: str) -> None:
+    """A third of the rows are wrong, and others are excluded; one of the models is not finite, and one holds too little."""
+    family, rng = RAY_FAMILIES[name], np.random.default_rng(2)
+    truth = PLANE if name == "homography" else ESSENTIAL
+    data = moved((on_plane if name == "homography" else space)(90), 2.0)
+    data[::3, 7:] = data[np.roll(np.arange(0, 90, 3), 7), 7:]
+    models = truth.ravel() / np.linalg.norm(truth) + 0.01 * rng.normal(size=(6, 9))
+    models = as_essential(models) if name == "essential" else models
+    models[4] = np.nan
+    limits, excluded = rng.uniform(10.0, 60.0, 6), rng.random((6, 90)) < 0.1
+    limits[5] = 1e-9
+    given = data, rng.random(90), models, limits
+    rest = (TUKEY, 1, excluded) if law == "tukey" else (student(family.codimension, 4.0), 3, excluded)
+    fitted, noise = family.reweighted(*given, *rest)
+    single, single_noise = reweighted(family, *given, *rest)
+    np.testing.assert_allclose(noise, single_noise, rtol=1e-6)
+    np.testing.assert_array_equal(fitted[4:], models[4:])
+    assert (apart(fitted[:4], truth) < apart(models[:4], truth)).any()
+    for one, other in zip(fitted[:4], single[:4], strict=True):
+        assert apart(one[None], other)[0] < 1e-7
 
 
 @pytest.mark.parametrize("field", ["all around", "tele"])
