@@ -77,12 +77,30 @@ class Motion(Record):
     fundamental: Array | None = None
 
 
+class NoMotions(tuple[Motion, ...]):
+    """The empty tuple of motions; a number as its index raises the `reason`."""
+
+    reason: str | None
+
+    @classmethod
+    def because(cls, reason: str | None) -> NoMotions:
+        """Return no motions, for a reason."""
+        motions = cls()
+        motions.reason = reason
+        return motions
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return super().__getitem__(index)
+        raise IndexError(f"there are no motions: {self.reason or 'none was found'}")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FilterResult(Record):
     """The result of `filter_points`; every array has one entry per match, or per query row of knnMatch output.
 
     `print` shows counts and a row for each motion and each plane. `select_matches` and `draw_matches` accept a result in place of the
-    mask. Two results are equal if everything but `seconds` is equal.
+    mask. A result is true if any match is kept. Two results are equal if everything but `seconds` is equal.
 
     Attributes
     ----------
@@ -98,7 +116,8 @@ class FilterResult(Record):
         coordinate is not finite or beyond 1e9 pixels. Such a row is not kept, not counted and not drawn. Its score is 1, its
         probability 0.
     motions : tuple of Motion
-        Rigid motions, and planes without a motion; the one with the most matches first.
+        Rigid motions, and planes without a motion; the one with the most matches first. If there are none, ``motions[0]`` raises an
+        IndexError with the `reason`.
     reason : str or None
         Why there are no motions, or why no match is kept; otherwise None.
     seconds : dict of str to float
@@ -125,6 +144,13 @@ class FilterResult(Record):
     #: What `camera_pose` reads of the estimate, None without motions.
     _estimate: Estimate | None = field(default=None, compare=False)
 
+    def __post_init__(self) -> None:
+        if not self.motions:
+            object.__setattr__(self, "motions", NoMotions.because(self.reason))
+
+    def __bool__(self) -> bool:
+        return bool(self.inlier_mask.any())
+
     @property
     def motion_labels(self) -> Rows:
         """Index into `motions` of each kept match, shape (n,); -1 = none (also if the probability is below 1/2)."""
@@ -148,7 +174,8 @@ class FilterResult(Record):
         Parameters
         ----------
         camera1, camera2 : Camera, array_like of shape (3, 3), or anything else that `Camera.of` takes; optional
-            The two cameras, in the unit of the points. None: the cameras given to `filter_points`.
+            The two cameras, in the unit of the points. Without `camera2`, `camera1` took both images. Without either, the cameras
+            given to `filter_points` are used.
         motion : int
             Index into `motions`. If its kind is ``"homography"``, two poses fit the plane, and the one with the higher likelihood is
             returned.
