@@ -308,7 +308,11 @@ def test_a_bad_argument_is_named(
     [
         ((CAMERA1, [1.0, 2.0, 3.0]), V, r"`camera2` is no camera: `matrix` must have shape \(3, 3\), got \(3,\)"),
         ((None, CAMERA1), T, "`camera1` is no camera: `matrix`"),
-        ((), T, "`camera1` and `camera2` must be given: the matches were filtered without two known cameras"),
+        (
+            (),
+            T,
+            "`camera1` and `camera2` must be given, or `image_size`: the matches were filtered without two known cameras",
+        ),
         ((np.zeros((3, 3)), CAMERA2), V, "`camera1` is no camera: `matrix` must be finite and have an inverse"),
         ((1e300 * CAMERA1, CAMERA2), V, "`camera1` is no camera: .* of a size from 1e-100 to 1e100, got"),
         ((CAMERA1, CAMERA2, 1), INDEX, "`motion` must be an index into 1 motions, got 1"),
@@ -319,6 +323,29 @@ def test_a_bad_argument_of_a_pose_is_named(arguments: Any, error: type[Exception
     result = filtered(WALL_SEEN)
     with pytest.raises(error, match=message):
         result.camera_pose(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("cameras", "arguments", "size", "error", "message"),
+    [
+        (None, (), 640, V, r"`image_size` must be \(width, height\), got shape \(\)"),
+        (None, (), (640, 0), V, "`image_size` must be at least 1, got 0"),
+        (
+            None,
+            (CAMERA1,),
+            (640, 480),
+            T,
+            "`image_size` is for a camera whose focal length is not known, got cameras as well",
+        ),
+        ((CAMERA1, CAMERA2), (), (640, 480), T, "`image_size` is for a camera whose focal length is not known"),
+    ],
+)
+def test_image_size_that_is_no_size_or_comes_with_cameras_is_rejected(
+    cameras: Any, arguments: Any, size: Any, error: type[Exception], message: str
+) -> None:
+    result = filtered(WALL_SEEN, cameras=cameras)
+    with pytest.raises(error, match=message):
+        result.camera_pose(*arguments, image_size=size)
 
 
 def test_every_public_function_is_in_the_table() -> None:
