@@ -311,6 +311,26 @@ def calibrated_pycolmap(problem: Problem, seed: int) -> Answer:
     return Answer(mask, pose=(matrix[:, :3], matrix[:, 3]))
 
 
+def image_size(problem: Problem) -> tuple[int, int]:
+    """The size of the image whose middle is the principal point."""
+    width, height = np.round(2.0 * problem.cameras.K1[:2, 2] + 1.0).astype(int).tolist()
+    return width, height
+
+
+def without_focal_length(problem: Problem, seed: int, guessed: bool = False) -> Answer:
+    """`filter_points`, and the pose with the focal length that it estimates, or with COLMAP's guess."""
+    result, size = filter_points(problem.points1, problem.points2, rng=seed), image_size(problem)
+    given = {"camera1": Camera.from_focal_length(None, size)} if guessed else {"image_size": size}
+    return Answer(result.inlier_mask, pose=tuple(result.camera_pose(**given)) if result.motions else None)
+
+
+def focal_poselib(threshold: float, problem: Problem, seed: int) -> Answer:
+    """PoseLib's relative pose with one unknown focal length."""
+    centre, options = problem.cameras.K1[:2, 2], {"max_epipolar_error": threshold, "seed": seed}
+    found, info = poselib.estimate_shared_focal_relative_pose(problem.points1, problem.points2, centre, options)
+    return Answer(np.asarray(info["inliers"], bool), pose=(found.pose.R, found.pose.t))
+
+
 # --- Methods without a model.
 
 
@@ -408,6 +428,17 @@ def pose_methods() -> dict[str, Method]:
         methods |= {f"PoseLib after {name}": partial(after, method) for name, method in masks.items()}
     if pycolmap is not None:
         methods["pycolmap, cameras given"] = calibrated_pycolmap
+    return methods
+
+
+def focal_methods() -> dict[str, Method]:
+    """Ways to a pose of one camera whose focal length is not known."""
+    methods: dict[str, Method] = {
+        OURS: without_focal_length, f"{OURS}, focal length guessed": partial(without_focal_length, guessed=True),
+        f"{OURS}, cameras given": with_cameras,
+    }  # fmt: skip
+    if poselib is not None:
+        methods |= {f"PoseLib {each:g} px": partial(focal_poselib, each) for each in (1.0, 2.0, 3.0, 5.0, 12.0)}
     return methods
 
 

@@ -41,6 +41,8 @@ def as_plain(value: Any) -> Any:
     """
     if isinstance(value, np.generic):
         return value
+    if isinstance(value, cv2.UMat):
+        return value.get()
     if isinstance(value, np.ma.MaskedArray):
         return _filled(value)
     if isinstance(value, np.ndarray):  # jax's short floats have no kind in NumPy

@@ -198,7 +198,12 @@ class Camera(Record):
     @property
     def is_pinhole(self) -> bool:
         """Whether straight lines stay straight in its images: it has no distortion and is no fisheye or 360 degree camera."""
-        return not (self.distortion.any() or self.fisheye or self._spherical or self._colmap is not None)
+        return not (self.distortion.any() or self.is_wide)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it may see 180 degrees and more: a fisheye, a 360 degree camera or a lens of pycolmap's other models."""
+        return self.fisheye or self._spherical or self._colmap is not None
 
     def rays(self, points: Any) -> Array:
         """Return the unit rays (n, 3) of pixels (n, 2); NaN if a point has no ray, for example beyond the valid radius."""
@@ -345,11 +350,9 @@ class Sight:
 
 
 def as_cameras(value: Any) -> Cameras:
-    """Return two cameras, None for the one of them that is not known."""
-    if not isinstance(value, (tuple, list)):
-        raise TypeError(f"`cameras` must be a pair, one of each image, got {type(value).__name__}")
-    if len(value) != 2:
-        raise TypeError(f"`cameras` must be a pair, one of each image, got {type(value).__name__} of {len(value)}")
+    """Return two cameras, None for the one of them that is not known; what is not a pair is the camera of both images."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        return (Camera.of(value, "cameras"),) * 2
     first, second = (None if each is None else Camera.of(each, f"cameras[{at}]") for at, each in enumerate(value))
     if first is None and second is None:
         raise ValueError("`cameras` must hold a camera, got None for both images")
@@ -357,8 +360,9 @@ def as_cameras(value: Any) -> Cameras:
 
 
 def as_both_cameras(camera1: Any, camera2: Any) -> tuple[Camera, Camera]:
-    """Return two cameras that both have to be given."""
-    return Camera.of(camera1, "camera1"), Camera.of(camera2, "camera2")
+    """Return two cameras of which the first has to be given; it is the second one's too if that is None."""
+    first = Camera.of(camera1, "camera1")
+    return first, first if camera2 is None else Camera.of(camera2, "camera2")
 
 
 def as_wide_as(points: Array, largest: float) -> Camera:

@@ -30,7 +30,15 @@ from ruzhash_cv.method.motions import fundamental_matrix
 from ruzhash_cv.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.models.base import CheckedFamily, Families, Models, TwoViewFamily
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
-from ruzhash_cv.reasons import MIN_MATCHES, why_nothing, why_nothing_is_kept, why_too_few
+from ruzhash_cv.reasons import (
+    MIN_MATCHES,
+    sign_of_exchanged_axes,
+    sign_of_focal_length,
+    warn,
+    why_nothing,
+    why_nothing_is_kept,
+    why_too_few,
+)
 from ruzhash_cv.result import FilterResult, Motion, Plane
 
 T = TypeVar("T", bound=np.generic)
@@ -155,10 +163,10 @@ def filter_points(
         False drops overlays of any size: watermarks, time stamps, black borders, the bonnet of a car. Static matches are an overlay
         if another structure moved and they are not its inliers, or if they are fewer than half of all matches. It is a separate
         motion, marked `stationary`. Other static matches are the scene of a camera that did not move; they are always kept.
-    cameras : pair, optional
-        The cameras of both images, each a `Camera`, a matrix (3, 3), (matrix, distortion) or a `pycolmap.Camera`, or None if unknown.
-        Points and lengths stay in pixels of the images, with their distortion. Points of a 360 degree camera may be rays (n, 3). With
-        both cameras, rigid motions have essential matrices.
+    cameras : camera or pair, optional
+        One camera for both images, or a pair with one for each: a `Camera`, a matrix (3, 3) or a `pycolmap.Camera`; in a pair also
+        (matrix, distortion), or None if unknown. Points and lengths stay in pixels of the images, with their distortion. Points of a
+        360 degree camera may be rays (n, 3). If both cameras are known, rigid motions have essential matrices.
     rng : int, numpy.random.Generator or None
         The same int gives the same result.
 
@@ -202,7 +210,17 @@ def filter_points(
         threshold, false_discovery_rate, as_pixels(pixel), check_bool(keep_stationary, "keep_stationary"), seen
     )
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        return run(first, second, families, PARAMETERS, options, as_generator(rng))
+        result = run(first, second, families, PARAMETERS, options, as_generator(rng))
+    _warn_of_signs(result, first, second, seen)
+    return result
+
+
+def _warn_of_signs(result: FilterResult, points1: Array, points2: Array, cameras: Cameras | None) -> None:
+    """Warn of focal lengths of no lens, and of a first motion that is mirrored."""
+    if cameras is not None:
+        warn(sign_of_focal_length(cameras, points1, points2))
+    for motion in result.motions[:1]:
+        warn(sign_of_exchanged_axes(points1[motion.mask], points2[motion.mask]))
 
 
 def run(

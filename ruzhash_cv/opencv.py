@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 from numbers import Real
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._interrupts import uninterrupted
-from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, check_real
+from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, as_reals, check_real
 from ruzhash_cv.cameras import Camera, Sight, as_seen
 from ruzhash_cv.filtering import Model, families_of, scaled
 from ruzhash_cv.method.estimate import Estimate, estimate
@@ -22,7 +23,7 @@ from ruzhash_cv.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.models.linear import homogeneous
-from ruzhash_cv.reasons import MIN_MATCHES
+from ruzhash_cv.reasons import MIN_MATCHES, sign_of_exchanged_axes, sign_of_focal_length, sign_of_units, warn
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.
 ROBUST_METHODS = (4, 8, 16, *range(32, 39))
@@ -67,7 +68,8 @@ def find_homography(
         Largest distance of an inlier in the second image, in the unit of the second points. Both names mean the same. 3 pixels by
         default, as in OpenCV.
     method, mask, maxIters, confidence
-        Ignored. `method` may be any of OpenCV's robust methods (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...).
+        Ignored; `mask` is not written into. `method` may be any of OpenCV's robust methods (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...), and
+        is robust by default. ``method=0``, a fit to all points, is refused: call ``cv2.findHomography``.
     pixel, rng
         See `filter_points`. Normalised coordinates need `pixel`, 1 / focal length.
 
@@ -99,7 +101,7 @@ def find_homography(
     first = _one_of(points1, srcPoints, "points1", "srcPoints")
     second = _one_of(points2, dstPoints, "points2", "dstPoints")
     pixels = as_pixels(pixel)
-    limit = _one_threshold(method, ransacReprojThreshold, threshold, pixels[1])
+    limit = _one_threshold(method, "cv2.findHomography", ransacReprojThreshold, threshold, pixels[1])
     return _find("homography", first, second, limit, pixels, rng)
 
 
@@ -126,7 +128,7 @@ def find_fundamental_matrix(
     Parameters
     ----------
     points1, points2, method, confidence, maxIters, mask, pixel, rng
-        See `find_homography`. `method` may also be `cv2.FM_RANSAC` or `cv2.FM_LMEDS`.
+        See `find_homography`. `method` may also be `cv2.FM_RANSAC` or `cv2.FM_LMEDS`, not `cv2.FM_8POINT` or `cv2.FM_7POINT`.
     ransacReprojThreshold, threshold : float, optional
         Largest Sampson distance of an inlier, otherwise as for `find_homography`.
 
@@ -149,7 +151,7 @@ def find_fundamental_matrix(
     ((3, 3), (80, 1), 80)
     """
     pixels = as_pixels(pixel)
-    limit = _one_threshold(method, ransacReprojThreshold, threshold, pixels[1])
+    limit = _one_threshold(method, "cv2.findFundamentalMat", ransacReprojThreshold, threshold, pixels[1])
     return _find("fundamental", points1, points2, limit, pixels, rng)
 
 
@@ -163,11 +165,13 @@ def find_essential_matrix(
     rng: RNG = 0,
     **kwargs: Any,
 ) -> Found:
-    """Estimate one essential matrix; replaces ``cv2.findEssentialMat`` in both call forms.
+    """Estimate one essential matrix; replaces ``cv2.findEssentialMat`` in its three call forms.
 
-    ``find_essential_matrix(points1, points2, K, cv2.RANSAC, 0.999, 1.0)`` is for one camera, and
-    ``find_essential_matrix(points1, points2, K1, distortion1, K2, distortion2, cv2.RANSAC, 0.999, 1.0)`` for two. The estimate is made
-    as in `find_fundamental_matrix`. ``cv2.recoverPose`` accepts both results; `FilterResult.camera_pose` is more accurate.
+    ``find_essential_matrix(points1, points2, K, cv2.RANSAC, 0.999, 1.0)`` is for one camera,
+    ``find_essential_matrix(points1, points2, K1, distortion1, K2, distortion2, cv2.RANSAC, 0.999, 1.0)`` for two, and
+    ``find_essential_matrix(points1, points2, 700.0, (320, 240), cv2.RANSAC, 0.999, 1.0)`` for a focal length and a principal point.
+    The estimate is made as in `find_fundamental_matrix`. ``cv2.recoverPose`` accepts both results; `FilterResult.camera_pose` is more
+    accurate.
 
     Parameters
     ----------
@@ -175,9 +179,10 @@ def find_essential_matrix(
         See `find_homography`. Pixels as detected, with the images' distortion. Points of a 360 degree camera may be rays (n, 3).
     args, kwargs
         ``cameraMatrix, method, prob, threshold, maxIters, mask`` or
-        ``cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2, method, prob, threshold, mask``, by position or by name, as in
-        OpenCV. Any camera that `Camera.of` takes may replace a matrix, with None for its distortion. `method`, `prob`, `maxIters` and
-        `mask` are ignored.
+        ``cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2, method, prob, threshold, mask`` or
+        ``focal, pp, method, prob, threshold, maxIters, mask``, by position or by name, as in OpenCV. Any camera that `Camera.of` takes
+        may replace a matrix, with None for its distortion. Without a camera the focal length is 1: the points are normalised.
+        `method`, `prob`, `maxIters` and `mask` are ignored.
     threshold : float, optional
         Largest Sampson distance of an inlier, in the unit of the points; by default 1 pixel, as in OpenCV.
     pixel : float, optional
@@ -213,17 +218,20 @@ def find_essential_matrix(
     """
     cameras, limit, pixel = _essential_arguments(args, kwargs, threshold, pixel)
     first, second = as_pairs(as_seen(points1, cameras[0], "points1"), as_seen(points2, cameras[1], "points2"))
+    warn(sign_of_focal_length(cameras, first, second))
     generator = as_generator(rng)
     sight = Sight.of(first, second, cameras)
     with np.errstate(under="ignore"):  # whatever the caller's settings
         matches = MatchSet.of(first, second, PARAMETERS.unit * pixel, sight, (pixel, pixel))
         matrix = find_matrix("essential", matches, limit, PARAMETERS, generator)
+    warn(sign_of_units(matches, (pixel, pixel)))
     mask = np.zeros((len(first), 1), np.uint8)
     if matrix is not None:
         with np.errstate(all="ignore"):
             rows = np.hstack([first, second, sight.rays1, sight.rays2])
             squared = RAY_FAMILIES["essential"].squared_residuals(rows, matrix.reshape(1, 9))[0]
         mask[:, 0] = np.sqrt(squared) <= limit
+    warn(sign_of_exchanged_axes(first[mask[:, 0] > 0], second[mask[:, 0] > 0]))
     return matrix, mask
 
 
@@ -246,22 +254,34 @@ def _two_cameras(
     return (first, second), method, threshold
 
 
-for _form in (_one_camera, _two_cameras):
+def _focal_length(
+    focal: Any = 1.0, pp: Any = (0.0, 0.0),
+    method: Any = None, prob: Any = None, threshold: Any = None, maxIters: Any = None, mask: Any = None,
+) -> tuple[tuple[Camera, Camera], Any, Any]:  # fmt: skip
+    """The same of a focal length and a principal point."""
+    f, centre = check_real(focal, "focal"), as_reals(pp, "pp", "(2,)")
+    if centre.shape != (2,):
+        raise ValueError(f"`pp` must have shape (2,), got {centre.shape}")
+    return (Camera([[f, 0.0, centre[0]], [0.0, f, centre[1]], [0.0, 0.0, 1.0]]),) * 2, method, threshold
+
+
+for _form in (_one_camera, _two_cameras, _focal_length):
     _form.__qualname__ = "find_essential_matrix"  # Python's errors of arguments name what was called
 
 
 def _essential_arguments(
     args: tuple[Any, ...], kwargs: dict[str, Any], threshold: float | None, pixel: float | None
 ) -> tuple[tuple[Camera, Camera], float, float]:
-    """Return cameras, threshold and pixel of a call in one of OpenCV's forms: the second has a third argument that is a matrix."""
-    two = (
-        "cameraMatrix1" in kwargs
-        or "cameraMatrix2" in kwargs
-        or (len(args) > 2 and not isinstance(args[2], Real | None))
-    )
-    cameras, method, limit = (_two_cameras if two else _one_camera)(*args, **kwargs)
+    """Return cameras, threshold and pixel of a call in one of OpenCV's forms, which the first or the third argument tells."""
+    if not kwargs.keys().isdisjoint(("cameraMatrix1", "cameraMatrix2")):
+        form: Callable[..., tuple[tuple[Camera, Camera], Any, Any]] = _two_cameras
+    elif isinstance(args[0], Real) if args else "cameraMatrix" not in kwargs:
+        form = _focal_length
+    else:
+        form = _two_cameras if len(args) > 2 and not isinstance(args[2], Real | None) else _one_camera
+    cameras, method, limit = form(*args, **kwargs)
     if method is not None:
-        _check_method(method)
+        _check_method(method, "cv2.findEssentialMat")
     if threshold is not None and limit is not None:
         raise TypeError(f"`threshold` is given twice, as {limit!r} and as {threshold!r}")
     limit = limit if threshold is None else threshold
@@ -284,7 +304,10 @@ def _find(
     with np.errstate(under="ignore"):  # whatever the caller's settings
         matches = MatchSet.of(first, second, PARAMETERS.unit * pixels[1], pixels=pixels)
         matrix = find_matrix(kind, matches, threshold, PARAMETERS, generator)
-    return _as_opencv(kind, matrix, first, second, threshold, pixels)
+    model, mask = _as_opencv(kind, matrix, first, second, threshold, pixels)
+    warn(sign_of_units(matches, pixels))
+    warn(sign_of_exchanged_axes(first[mask[:, 0] > 0], second[mask[:, 0] > 0]))
+    return model, mask
 
 
 def find_matrix(
@@ -372,9 +395,9 @@ def _one_of(ours: ArrayLike | None, theirs: ArrayLike | None, name: str, other: 
     return theirs if ours is None else ours  # type: ignore[return-value]
 
 
-def _one_threshold(method: Any, reprojection: float | None, ours: float | None, pixel: float) -> float:
+def _one_threshold(method: Any, theirs: str, reprojection: float | None, ours: float | None, pixel: float) -> float:
     if method is not None:
-        _check_method(method)
+        _check_method(method, theirs)
     if reprojection is not None and ours is not None:
         raise TypeError(f"`threshold` and `ransacReprojThreshold` are one, got both: {ours!r} and {reprojection!r}")
     for name, value in (("ransacReprojThreshold", reprojection), ("threshold", ours)):
@@ -401,9 +424,10 @@ def _as_opencv(
     return scaled(matrix), (np.sqrt(squared) <= threshold).astype(np.uint8)[:, None]
 
 
-def _check_method(method: Any) -> None:
+def _check_method(method: Any, theirs: str) -> None:
+    """Raise unless a method of OpenCV's function `theirs` is robust."""
     message = f"`method` must be one of OpenCV's robust methods, such as cv2.RANSAC, or None, got {method!r}"
     if isinstance(method, (bool, np.bool_)) or not isinstance(method, (int, np.integer)):
         raise TypeError(f"{message}; a threshold is the fourth argument, or `threshold=`")
     if method not in ROBUST_METHODS:
-        raise ValueError(f"{message}; this is a robust estimator and has no other method")
+        raise ValueError(f"{message}; for a fit to all points or to a minimal sample call {theirs}")

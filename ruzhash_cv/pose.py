@@ -47,6 +47,8 @@ class CameraPose(Record):
         Points of the inliers, in the first camera's frame and in units of the baseline. NaN for other matches, or without a baseline.
     median_angle : float
         Median angle in degrees between the two rays of an inlier. If it is small, depths are inaccurate. NaN without inliers.
+    camera : Camera or None
+        The camera whose focal length was estimated with the pose; None if cameras were given.
     """
 
     rotation: Array
@@ -55,6 +57,7 @@ class CameraPose(Record):
     inliers: Mask
     points3d: Array
     median_angle: float
+    camera: Camera | None = None
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.rotation, self.translation))
@@ -88,9 +91,9 @@ def pose_of_motion(
     the distinct match of each.
     """
     matches, scene, n = estimate.matches, estimate.scene, len(distinct)
-    data, into = (matches.data, matches.into) if cameras is None else _with_rays(matches, cameras)
+    data, into = (matches.data, matches.into) if cameras is None else with_rays(matches, cameras)
     members = np.flatnonzero(scene.owners == motion)
-    given = _essentials_of(estimate, members, into)
+    given = essentials_of(estimate, members, into)
     if estimate.matches.calibrated:
         given = np.vstack([given, estimate.pool])
     rows = np.unique(distinct[own])
@@ -99,7 +102,7 @@ def pose_of_motion(
     # A weaker motion may be a part of this one, which a mover bent, and of stronger ones the matches agree with many poses.
     others = np.flatnonzero((scene.owners >= motion) & ~(scene.stationary & (scene.owners != motion)))
     for models in (others, members):
-        weighted = replace(matches, data=data, weights=_weights(estimate, models))
+        weighted = replace(matches, data=data, weights=weights_of(estimate, models))
         pose = best_pose(given, weighted, float(scene.noise[motion]), estimate, models)
         squared = _FAMILY.squared_residuals(data, pose.essential)[0]
         if 2 * np.count_nonzero(squared[rows] <= limit**2) > len(rows):
@@ -118,7 +121,7 @@ def pose_of_motion(
     return CameraPose(pose.rotation, pose.translation, has_baseline, inliers, points3d, angle)
 
 
-def _weights(estimate: Estimate, models: Rows) -> Array:
+def weights_of(estimate: Estimate, models: Rows) -> Array:
     """Return the weights (n,) of matches: their probabilities of belonging to some models, not to the others of the scene."""
     others = np.setdiff1d(np.arange(len(estimate.scene)), models)
     of_models, of_others = (estimate.probabilities[:, rows].sum(axis=1) for rows in (models, others))
@@ -126,14 +129,14 @@ def _weights(estimate: Estimate, models: Rows) -> Array:
     return np.asarray(estimate.matches.weights * np.clip(of_models, least, 1.0))
 
 
-def _with_rays(matches: MatchSet, cameras: tuple[Camera, Camera]) -> tuple[Array, tuple[Array, Array]]:
+def with_rays(matches: MatchSet, cameras: tuple[Camera, Camera]) -> tuple[Array, tuple[Array, Array]]:
     """Return rows with rays of cameras that the search did not know, and what brings pixels without distortion to rays."""
     sight = Sight.of(*matches.frame.leave(matches.coordinates), cameras)
     rays = np.hstack([sight.rays1, sight.rays2]) * np.repeat(matches.frame.scales, 3)
     return np.hstack([matches.coordinates, np.nan_to_num(rays, nan=1.0)]), (sight.into1, sight.into2)
 
 
-def _essentials_of(estimate: Estimate, members: Rows, into: tuple[Array, Array]) -> Array:
+def essentials_of(estimate: Estimate, members: Rows, into: tuple[Array, Array]) -> Array:
     """Return the essential matrices (m, 9) that the matrices of some models of the scene make."""
     scene, families, found = estimate.scene.take(members), estimate.families, [np.zeros((0, 9))]
     to_rays1, to_rays2 = (np.linalg.inv(each) for each in into)

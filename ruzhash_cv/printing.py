@@ -20,7 +20,7 @@ TITLES = ("structure", "kind", "matches", "share", "tolerance", "noise", "eviden
 class Row(NamedTuple):
     """A row of the table: a motion, or a plane of the motion above it.
 
-    `name` is "motion i" for `motions[i]` of the result, "plane i.j" for its `planes[j]`. `share` is the share of all kept matches,
+    `name` is "motion i" for `motions[i]` of the result, "plane i:j" for its `planes[j]`. `share` is the share of all kept matches,
     `alone` (n,) the mask of the matches that are on none of its planes: each kept match is in one row's.
     """
 
@@ -57,7 +57,7 @@ def table(result: Any) -> list[Row]:
         alone = motion.mask & ~np.any([plane.mask for plane in motion.planes], axis=0)
         rows.append(Row(f"motion {number}", motion, motion.kind, motion.mask.sum() / kept, alone, False))
         for item, plane in enumerate(motion.planes):
-            name = f"plane {number}.{item}"
+            name = f"plane {number}:{item}"
             rows.append(Row(name, plane, "homography", plane.mask.sum() / kept, plane.mask, True))
     return rows
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import check_int
 from ruzhash_cv.cameras import as_both_cameras
+from ruzhash_cv.focal import camera_of_motion
 from ruzhash_cv.method.estimate import Estimate
 from ruzhash_cv.pose import CameraPose, pose_of_motion
 
@@ -77,12 +78,30 @@ class Motion(Record):
     fundamental: Array | None = None
 
 
+class NoMotions(tuple[Motion, ...]):
+    """The empty tuple of motions; a number as its index raises the `reason`."""
+
+    reason: str | None
+
+    @classmethod
+    def because(cls, reason: str | None) -> NoMotions:
+        """Return no motions, for a reason."""
+        motions = cls()
+        motions.reason = reason
+        return motions
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return super().__getitem__(index)
+        raise IndexError(f"there are no motions: {self.reason or 'none was found'}")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FilterResult(Record):
     """The result of `filter_points`; every array has one entry per match, or per query row of knnMatch output.
 
     `print` shows counts and a row for each motion and each plane. `select_matches` and `draw_matches` accept a result in place of the
-    mask. Two results are equal if everything but `seconds` is equal.
+    mask. A result is true if any match is kept. Two results are equal if everything but `seconds` is equal.
 
     Attributes
     ----------
@@ -98,7 +117,8 @@ class FilterResult(Record):
         coordinate is not finite or beyond 1e9 pixels. Such a row is not kept, not counted and not drawn. Its score is 1, its
         probability 0.
     motions : tuple of Motion
-        Rigid motions, and planes without a motion; the one with the most matches first.
+        Rigid motions, and planes without a motion; the one with the most matches first. If there are none, ``motions[0]`` raises an
+        IndexError with the `reason`.
     reason : str or None
         Why there are no motions, or why no match is kept; otherwise None.
     seconds : dict of str to float
@@ -125,6 +145,13 @@ class FilterResult(Record):
     #: What `camera_pose` reads of the estimate, None without motions.
     _estimate: Estimate | None = field(default=None, compare=False)
 
+    def __post_init__(self) -> None:
+        if not self.motions:
+            object.__setattr__(self, "motions", NoMotions.because(self.reason))
+
+    def __bool__(self) -> bool:
+        return bool(self.inlier_mask.any())
+
     @property
     def motion_labels(self) -> Rows:
         """Index into `motions` of each kept match, shape (n,); -1 = none (also if the probability is below 1/2)."""
@@ -142,21 +169,27 @@ class FilterResult(Record):
         return max((motion.evidence for motion in self.motions if not motion.stationary), default=0.0)
 
     @uninterrupted
-    def camera_pose(self, camera1: Any = None, camera2: Any = None, motion: int = 0) -> CameraPose:
+    def camera_pose(
+        self, camera1: Any = None, camera2: Any = None, motion: int = 0, *, image_size: Any = None
+    ) -> CameraPose:
         """Return the pose of the second camera, estimated from one motion: X2 = R X1 + t for points in the cameras' frames.
 
         Parameters
         ----------
         camera1, camera2 : Camera, array_like of shape (3, 3), or anything else that `Camera.of` takes; optional
-            The two cameras, in the unit of the points. None: the cameras given to `filter_points`.
+            The two cameras, in the unit of the points. Without `camera2`, `camera1` took both images. Without either, the cameras
+            given to `filter_points` are used.
         motion : int
             Index into `motions`. If its kind is ``"homography"``, two poses fit the plane, and the one with the higher likelihood is
             returned.
+        image_size : sequence of two ints, optional
+            Width and height in pixels of both images, of one camera whose focal length is not known. It is estimated with the pose,
+            from .4 to 4 image diagonals, without distortion and with the principal point in the middle. Not with cameras.
 
         Returns
         -------
         CameraPose
-            Unpacks as rotation, translation.
+            Unpacks as rotation, translation. `CameraPose.camera` is the camera estimated from `image_size`.
 
         Raises
         ------
@@ -178,20 +211,25 @@ class FilterResult(Record):
         """
         estimate, motions = self._estimate, self.motions
         cameras = None if camera1 is None and camera2 is None else as_both_cameras(camera1, camera2)
+        is_known = cameras is not None or (estimate is not None and estimate.matches.calibrated)
+        if image_size is not None and is_known:
+            raise TypeError("`image_size` is for a camera whose focal length is not known, got cameras as well")
         if estimate is None or not motions:
             raise IndexError(f"there is no motion whose pose could be estimated: {printing.headline(self)}")
         if not -len(motions) <= check_int(motion, "motion", at_least=-sys.maxsize) < len(motions):
             raise IndexError(f"`motion` must be an index into {len(motions)} motions, got {motion}")
-        if cameras is None and not estimate.matches.calibrated:
+        if image_size is None and not is_known:
             raise TypeError(
-                "`camera1` and `camera2` must be given: the matches were filtered without two known cameras"
+                "`camera1` and `camera2` must be given, or `image_size`: the matches were filtered without two known cameras"
             )
         # The scene lists the motions in this order, each before its planes.
-        items = np.flatnonzero(estimate.scene.owners == np.arange(len(estimate.scene)))
+        item = int(np.flatnonzero(estimate.scene.owners == np.arange(len(estimate.scene)))[motion])
         distinct = np.full(len(self.inlier_mask), -1)
         distinct[self.has_match] = estimate.matches.where
         distinct[~self.inlier_mask] = -1
-        return pose_of_motion(estimate, int(items[motion]), motions[motion].mask, distinct, cameras)
+        camera = None if image_size is None else camera_of_motion(estimate, item, image_size)
+        cameras = cameras if camera is None else (camera, camera)
+        return replace(pose_of_motion(estimate, item, motions[motion].mask, distinct, cameras), camera=camera)
 
     def __repr__(self) -> str:
         return f"<FilterResult: {printing.headline(self)}>"

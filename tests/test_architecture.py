@@ -22,6 +22,7 @@ ORDER = (
     "forests",
     "method",
     "pose",
+    "focal",
     "printing",
     "reasons",
     "result",
@@ -83,7 +84,7 @@ MOST_LINES = {
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {
     *("__init__", "_api", "_arrays", "_extras", "_interrupts", "_validation", "__main__"),
-    *("cameras", "correspondences", "opencv", "pose", "printing", "result", "structures"),
+    *("cameras", "correspondences", "focal", "opencv", "pose", "printing", "result", "structures"),
     *("cli", "datasets", "drawing", "paper", "pipelines", "report", "sklearn"),
 }
 MODELS_AROUND_THE_CORE = ("curves.py", "distances.py", "__init__.py")

@@ -103,8 +103,9 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(filter_matches, SOME, SOME, np.array(3)), T, "`matches` must be a sequence"),
     (partial(filter_matches, SOME, SOME, [[1, 2], [3]]), V, "`matches` must have shape"),
     # Cameras
-    (partial(seen, cameras=CAMERA1), T, "`cameras` must be a pair, one of each image, got ndarray"),
-    (partial(seen, cameras=[CAMERA1] * 3), T, "`cameras` must be a pair, one of each image, got list of 3"),
+    (partial(seen, cameras=CAMERA1[:2]), V, r"`cameras` is no camera: `matrix` must have shape \(3, 3\), got \(2, 3\)"),
+    (partial(seen, cameras=[CAMERA1] * 3), V, r"`cameras` is no camera: `matrix` must have shape \(3, 3\), got \(3, 3, 3\)"),
+    (partial(seen, cameras=(CAMERA1, np.zeros(5))), V, r"`cameras\[1\]` is no camera: `matrix` must have shape \(3, 3\), got \(5,\)"),
     (partial(seen, cameras=(None, None)), V, "`cameras` must hold a camera, got None for both images"),
     (partial(seen, cameras=(CAMERA1, np.zeros((3, 3)))), V, r"`cameras\[1\]` is no camera: `matrix` must be finite"),
     (partial(seen, cameras=(CAMERA1, "x")), T, r"`cameras\[1\]` is no camera: `matrix` must be an array of real numbers"),
@@ -173,21 +174,27 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     # Single models, and all structures
     *((partial(find, SOME, SOME, method), T, r"`method` must be one of OpenCV's robust methods.*`threshold=`")
       for find in (find_homography, find_fundamental_matrix) for method in (3.0, "RANSAC", True, cv2.UsacParams())),
-    *((partial(find, SOME, SOME, method), V, f"`method` must be one of OpenCV's robust methods.*got {method}")
-      for find in (find_homography, find_fundamental_matrix) for method in (0, cv2.FM_7POINT, cv2.FM_8POINT, 5, -1)),
+    *((partial(find, SOME, SOME, method), V, f"`method` must be one of OpenCV's robust methods.*got {method}; for a fit .* {theirs}$")
+      for find, theirs in ((find_homography, "cv2.findHomography"), (find_fundamental_matrix, "cv2.findFundamentalMat"))
+      for method in (0, cv2.FM_7POINT, cv2.FM_8POINT, 5, -1)),
+    (partial(essential, CAMERA1, 0), V, "`method` must be one of OpenCV's robust methods.* call cv2.findEssentialMat$"),
     *((partial(find, SOME, SOME, cv2.RANSAC, 3.0, threshold=2.0), T, "`threshold` and `ransacReprojThreshold` are one, got both")
       for find in (find_homography, find_fundamental_matrix)),
     *((partial(find_homography, **dict.fromkeys(names, SOME)), T, r"`points\d` must be given, or `(src|dst)Points`, .* and not both")
       for names in ((), ("points1",), ("srcPoints",), ("points1", "srcPoints"), ("points1", "srcPoints", "dstPoints"))),
-    (essential, T, "missing .* 'cameraMatrix'"),
+    (partial(essential, focal="700"), T, "`focal` must be a number, got '700'"),
+    (partial(essential, 0.0), V, "`focal` must be a finite number above 0, got 0"),
+    (partial(essential, 700.0, 320.0), V, r"`pp` must have shape \(2,\), got \(\)"),
+    (partial(essential, 700.0, (1.0, 2.0), 0.999), T, "`method` must be one of OpenCV's robust methods"),
     (partial(essential, CAMERA1, None, None, None, cameraMatrix2=None), T, "multiple values for argument 'cameraMatrix2'"),
     (partial(essential, cameraMatrix1=CAMERA1), T, "missing .* 'cameraMatrix2'"),
     (partial(essential, CAMERA1, focal=1.0), T, r"find_essential_matrix\(\) got an unexpected keyword argument 'focal'"),
+    (partial(essential, focal=1.0, cameraMatrix=CAMERA1), T, r"find_essential_matrix\(\) got an unexpected keyword argument 'focal'"),
     (partial(essential, CAMERA1, cv2.RANSAC, 0.9, 1.0, threshold=1.0), T, "`threshold` is given twice"),
     (partial(essential, CAMERA1, 0.999), T, "`method` must be one of OpenCV's robust methods"),
     (partial(essential, CAMERA1, cv2.RANSAC, 0.9, 1.0, 10, None, None), T, "from 1 to 6 positional arguments but 7"),
     (partial(essential, CAMERA1, pixel=0.0), V, "`pixel` must be a finite number above 0, got 0"),
-    (partial(essential, 1.0), V, r"`cameraMatrix` is no camera: `matrix` must have shape \(3, 3\)"),
+    (partial(essential, [1.0]), V, r"`cameraMatrix` is no camera: `matrix` must have shape \(3, 3\)"),
     (partial(find_essential_matrix, RAYS, RAYS, CAMERA1), V, r"`points1` must have shape \(n, 2\), got \(10, 3\)"),
     (partial(find_structures, np.zeros(5), Lines()), V, r"`data` must have shape \(n, d\), got \(5,\)"),
     (partial(find_structures, [["a", "b"]], Lines()), T, "`data` must be an array of real numbers"),
@@ -300,8 +307,12 @@ def test_a_bad_argument_is_named(
     ("arguments", "error", "message"),
     [
         ((CAMERA1, [1.0, 2.0, 3.0]), V, r"`camera2` is no camera: `matrix` must have shape \(3, 3\), got \(3,\)"),
-        ((CAMERA1,), T, "`camera2` is no camera: `matrix`"),
-        ((), T, "`camera1` and `camera2` must be given: the matches were filtered without two known cameras"),
+        ((None, CAMERA1), T, "`camera1` is no camera: `matrix`"),
+        (
+            (),
+            T,
+            "`camera1` and `camera2` must be given, or `image_size`: the matches were filtered without two known cameras",
+        ),
         ((np.zeros((3, 3)), CAMERA2), V, "`camera1` is no camera: `matrix` must be finite and have an inverse"),
         ((1e300 * CAMERA1, CAMERA2), V, "`camera1` is no camera: .* of a size from 1e-100 to 1e100, got"),
         ((CAMERA1, CAMERA2, 1), INDEX, "`motion` must be an index into 1 motions, got 1"),
@@ -312,6 +323,29 @@ def test_a_bad_argument_of_a_pose_is_named(arguments: Any, error: type[Exception
     result = filtered(WALL_SEEN)
     with pytest.raises(error, match=message):
         result.camera_pose(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("cameras", "arguments", "size", "error", "message"),
+    [
+        (None, (), 640, V, r"`image_size` must be \(width, height\), got shape \(\)"),
+        (None, (), (640, 0), V, "`image_size` must be at least 1, got 0"),
+        (
+            None,
+            (CAMERA1,),
+            (640, 480),
+            T,
+            "`image_size` is for a camera whose focal length is not known, got cameras as well",
+        ),
+        ((CAMERA1, CAMERA2), (), (640, 480), T, "`image_size` is for a camera whose focal length is not known"),
+    ],
+)
+def test_image_size_that_is_no_size_or_comes_with_cameras_is_rejected(
+    cameras: Any, arguments: Any, size: Any, error: type[Exception], message: str
+) -> None:
+    result = filtered(WALL_SEEN, cameras=cameras)
+    with pytest.raises(error, match=message):
+        result.camera_pose(*arguments, image_size=size)
 
 
 def test_every_public_function_is_in_the_table() -> None:

@@ -192,6 +192,7 @@ def test_one_known_camera_straightens_its_image(seed: int) -> None:
     assert max(angles(result.camera_pose(*cameras), POSE)) < 2.0
 
 
+@pytest.mark.filterwarnings("ignore:the second camera sees more than 147 degrees")
 @pytest.mark.parametrize(("centre", "width"), [(300.0, 1e-13), (0.0, 1e-300), (9e8, 600.0), (9e8, 0.0), (1e59, 1e57)])
 def test_unknown_camera_of_points_of_any_spread_is_no_error(centre: float, width: float) -> None:
     points = centre + width * np.random.default_rng(0).uniform(size=(60, 2))
@@ -210,6 +211,44 @@ def test_a_focal_length_that_is_only_guessed_tells_the_same_matches(focal: float
     result = filter_points(*pixels, cameras=tuple(centred))
     assert result.inlier_mask[:200].mean() > 0.93
     assert result.inlier_mask[200:].mean() < 0.08
+
+
+def test_one_camera_may_have_taken_both_images() -> None:
+    camera = Camera(CAMERA1)
+    pixels = with_mismatches(pixels_of(depth(200, 0), (camera, camera)), 100)
+    expected = filter_points(*pixels, cameras=(camera, camera))
+    assert filter_points(*pixels, cameras=camera) == filter_points(*pixels, cameras=CAMERA1.tolist()) == expected
+    alone = filter_points(*pixels)
+    assert alone.camera_pose(CAMERA1) == alone.camera_pose(CAMERA1, CAMERA1)
+
+
+@pytest.mark.parametrize(
+    ("factor", "angle"), [(0.1, "more than 147"), (10.0, "less than 9.5"), (1e-3, "more than 147")]
+)
+def test_a_focal_length_of_another_unit_is_warned_of(factor: float, angle: str) -> None:
+    wrong = CAMERA1 * [[factor, 1.0, 1.0], [1.0, factor, 1.0], [1.0, 1.0, 1.0]]
+    pixels = views(depth(200, 0))
+    message = f"the first camera sees {angle} degrees: is its focal length, {wrong[0, 0]:g}, in pixels"
+    for call in (
+        lambda: filter_points(*pixels, cameras=(wrong, CAMERA2)),
+        lambda: filter_points(*pixels, cameras=(wrong, None)),
+        lambda: find_essential_matrix(*pixels, wrong, None, CAMERA2, None),
+    ):
+        with pytest.warns(UserWarning, match=message):
+            call()
+
+
+@pytest.mark.parametrize("cameras", [(FISHEYE, FISHEYE), (ROUND, ROUND)], ids=["fisheye", "round"])
+def test_a_fisheye_sees_as_much_as_it_does(cameras: tuple[Camera, Camera]) -> None:
+    filter_points(*pixels_of(all_around(100, np.random.default_rng(0)), cameras), cameras=cameras)
+
+
+@pytest.mark.parametrize("cameras", [None, (CAMERA1, CAMERA2)])
+def test_rows_and_columns_exchanged_in_one_image_are_warned_of(cameras: Any) -> None:
+    for points in (on_plane(WALL, 100, np.random.default_rng(0)), depth(200, 0)):
+        first, second = views(points)
+        with pytest.warns(UserWarning, match=r"the second image mirrors the first: .*\(row, column\)"):
+            filter_points(first, second[:, ::-1], cameras=cameras)
 
 
 def test_a_watermark_of_one_camera_is_stationary() -> None:
@@ -277,6 +316,20 @@ def test_distortions_are_taken_into_account_in_opencv_s_form(seed: int) -> None:
     assert mask[:200].mean() > max(0.9, other[:200].mean() + 0.05)
 
 
+def test_a_focal_length_and_a_principal_point_are_a_camera() -> None:
+    camera = Camera([[650.0, 0.0, 330.0], [0.0, 650.0, 250.0], [0.0, 0.0, 1.0]])
+    pixels = with_mismatches(pixels_of(depth(200, 0), (camera, camera)), 100)
+    expected = find_essential_matrix(*pixels, camera.matrix, cv2.RANSAC, 0.999, 1.0)
+    assert expected[1][:200].mean() > 0.9
+    for found in (
+        find_essential_matrix(*pixels, 650.0, (330.0, 250.0), cv2.RANSAC, 0.999, 1.0),
+        find_essential_matrix(*pixels, focal=650, pp=(330, 250), method=cv2.LMEDS, prob=0.999, threshold=1.0),
+        find_essential_matrix(*map(cv2.UMat, pixels), pp=np.array([330.0, 250.0]), focal=650.0),
+    ):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 F = 1.0 / 700.0
 
 
@@ -286,6 +339,7 @@ F = 1.0 / 700.0
     [
         ((np.eye(3), cv2.RANSAC, 0.999, F), {}),
         ((np.eye(3),), {"pixel": F}),
+        ((), {"method": cv2.RANSAC, "prob": 0.999, "threshold": F}),
         ((np.eye(3), None, np.eye(3), None, cv2.RANSAC, 0.999, F), {}),
         ((np.eye(3), cv2.RANSAC, 0.999, F), {"pixel": F}),
     ],

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
+import pickle
+import re
 from collections.abc import Callable
 
 import cv2
@@ -289,6 +292,9 @@ def test_a_result_without_structures_says_why() -> None:
     ):
         result = filter_points(first, second)
         assert reason in str(result.reason)
+        with pytest.raises(IndexError, match=re.escape(f"there are no motions: {result.reason}")):
+            result.motions[0]
+        assert not result
         assert not result.inlier_mask.any()
 
 
@@ -318,6 +324,23 @@ def test_with_a_pixel_of_any_size_squares_do_not_overflow() -> None:
         result = filter_points(1e50 * points, 1e50 * points + 3e50, pixel=pixel)
         assert (result.reason is None) == bool(result.motions) == (pixel == 1e50)
         assert not filter_points(1e200 * points, 1e200 * points, pixel=pixel).has_match.any()
+
+
+def test_no_motions_are_an_empty_tuple_with_a_reason() -> None:
+    nothing = filter_points(np.zeros((5, 2)), np.zeros((5, 2)))
+    for motions in (nothing.motions, pickle.loads(pickle.dumps(nothing)).motions, copy.deepcopy(nothing).motions):
+        assert motions == motions[:1] == ()
+        assert list(motions) == []
+        with pytest.raises(IndexError, match="there are no motions: 1 distinct matches, at least 8 are needed"):
+            motions[-1]
+    assert pickle.loads(pickle.dumps(nothing)) == copy.deepcopy(nothing) == nothing
+
+
+def test_a_result_is_true_if_any_match_is_kept() -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    assert filter_points(points, points + [5.0, 3.0])
+    rotated = 3.0 * np.random.default_rng(1).permutation(points)
+    assert not filter_points(points, rotated)
 
 
 def test_structures_that_hold_no_match_are_left_out() -> None:

@@ -34,7 +34,12 @@ hostile = settings(
     max_examples=EXAMPLES, deadline=None, derandomize=EXAMPLES < 100, suppress_health_check=list(HealthCheck)
 )
 MODELS = "auto", "homography", "fundamental"
-pytestmark = pytest.mark.timeout(0 if EXAMPLES > 100 else 300)
+pytestmark = [
+    pytest.mark.timeout(0 if EXAMPLES > 100 else 300),
+    pytest.mark.filterwarnings(
+        "ignore:.*(if the unit is not the pixel|is its focal length|mirrors the first):UserWarning"
+    ),
+]
 
 
 def length(points: Any) -> int:

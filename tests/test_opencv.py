@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -200,7 +201,8 @@ def test_a_homography_that_sends_the_origin_to_infinity_keeps_unit_norm() -> Non
     rng = np.random.default_rng(0)
     points1 = rng.uniform(100, 500, (100, 2))
     points2 = 3e4 / points1[:, :1] * np.column_stack([np.ones(100), points1[:, 1] / 100])
-    model, mask = find_homography(points1, points2)
+    with pytest.warns(UserWarning, match="the second image mirrors the first"):
+        model, mask = find_homography(points1, points2)
     assert mask.all()
     assert np.linalg.norm(model) == pytest.approx(1.0)
     assert transfer_error(points1, points2, model).max() < 1e-3
@@ -309,6 +311,32 @@ def test_points_may_have_opencv_s_names() -> None:
         model, mask = find_homography(**named)
         np.testing.assert_array_equal(model, expected)
         np.testing.assert_array_equal(mask, expected_mask)
+
+
+@each_finder
+def test_points_may_be_a_umat(find: Finder) -> None:
+    pair = drawn(find)
+    points = pair.points1.astype(np.float32), pair.points2.astype(np.float32)
+    for held, array in zip(find(*map(cv2.UMat, points)), find(*points), strict=True):
+        np.testing.assert_array_equal(held, array)
+
+
+@each_finder
+def test_points_without_their_unit_are_warned_of(find: Finder) -> None:
+    pair, pixel = drawn(find), 1.0 / 700.0
+    points = pixel * pair.points1, pixel * pair.points2
+    message = r"all points of the \w+ image lie within \d\.\d+ units; if the unit is not the pixel, give `pixel`"
+    with pytest.warns(UserWarning, match=message) as warned:
+        assert find(*points)[0] is None
+    assert [Path(each.filename) for each in warned] == [Path(__file__)]
+
+
+@each_finder
+def test_an_image_of_rows_and_columns_is_warned_of(find: Finder) -> None:
+    pair = drawn(find)
+    with pytest.warns(UserWarning, match=r"mirrors the first: are the points of one image \(row, column\)"):
+        _, mask = find(pair.points1, pair.points2[:, ::-1])
+    assert mask.mean() > 0.5
 
 
 # Where there is no answer

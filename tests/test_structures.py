@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from ruzhash_cv.models import Circles, Lines
 from ruzhash_cv.structures import POINT_PARAMETERS, draw_point_samples
 
 Array = np.ndarray
-Planes = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "models" / "plane_in_space.py"))["Planes"]
+EXAMPLE = str(Path(__file__).parents[1] / "examples" / "models" / "plane_in_space.py")
+Planes = runpy.run_path(EXAMPLE)["Planes"]
 
 
 @pytest.mark.parametrize(
@@ -55,6 +57,16 @@ def test_box_of_random_points_has_no_line(height: float) -> None:
     assert [len(find_structures(each, Lines())) for each in points] == [0] * 4
     # A noise scale as large as the box widens no box beyond a square.
     assert height < 1.0 or len(find_structures(points[0], Lines(), noise_scale=0.3)) == 0
+
+
+def test_the_example_of_a_family_finds_three_walls(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(EXAMPLE, run_name="__main__")
+    first, *walls, strays = capsys.readouterr().out.splitlines()
+    assert first.startswith("<FoundStructures: 3 structures, ")
+    assert [min(int(number) for number in re.findall(r"(\d+) (?:points|of one)", wall)) >= 190 for wall in walls] == [
+        True
+    ] * 3
+    assert int(strays.split()[0]) > 160
 
 
 def test_a_family_of_the_user_finds_planes_in_space() -> None:

@@ -26,9 +26,8 @@ KEPT: Colour = (140, 230, 100)
 FLAGGED: Colour = (40, 30, 255)
 #: Colours of scores: plasma without its darkest end, which is lost on a dark photograph.
 PLASMA = cv2.applyColorMap(np.arange(38, 256, dtype=np.uint8)[None], cv2.COLORMAP_PLASMA)[0]
-#: BGR of motions and planes in the order of the result's table, from the first again after the last. Any two of these and the
-#: colours below are apart by a CIE76 difference of 25 in the eyes of the colour-blind, as simulated by Machado, Oliveira and Fernandes
-#: (2009).
+#: BGR of motions and planes in the order of the result's table. Any two of the first seven and the colours below are apart by a CIE76
+#: difference of 25 in the eyes of the colour-blind, as simulated by Machado, Oliveira and Fernandes (2009); of all, by 13.
 STRUCTURES: tuple[Colour, ...] = (
     (255, 186, 76),
     (0, 129, 228),
@@ -37,7 +36,12 @@ STRUCTURES: tuple[Colour, ...] = (
     (0, 216, 255),
     (60, 1, 232),
     (255, 84, 110),
+    *((153, 204, 153), (68, 0, 170), (187, 68, 102), (0, 102, 0), (204, 153, 238), (102, 34, 153), (187, 255, 204)),
+    *((255, 136, 102), (102, 136, 170), (68, 204, 51), (255, 204, 255), (204, 17, 119), (221, 102, 255), (238, 0, 102)),
+    *((119, 187, 187), (170, 102, 204), (102, 255, 153)),
 )
+#: Brightness of the colours after the last one, in which all of them return.
+DARKER = 0.8
 NO_MOTION: Colour = (235, 235, 235)
 MISMATCH: Colour = (140, 140, 140)
 #: Markers of the planes of a motion; matches off the planes have discs.
@@ -209,7 +213,7 @@ def draw_structures(
     """Draw each motion and each of its planes in a separate colour, and flagged matches in grey.
 
     The caption has the kind, the number of matches and the tolerance of each, with the numbers of the printed result: motion 0 is
-    `motions[0]`, plane 0.1 is its `planes[1]`.
+    `motions[0]`, plane 0:1 is its `planes[1]`.
 
     Parameters
     ----------
@@ -240,6 +244,13 @@ def draw_structures(
     return draw(canvas, [mismatches, *kept], caption(canvas, [*kept, mismatches]), markers_last=True)
 
 
+def colour_of(number: int) -> Colour:
+    """Return the colour of the motion or plane of a number; no other number has it."""
+    turn, place = divmod(number, len(STRUCTURES))
+    blue, green, red = (round(DARKER**turn * channel) for channel in STRUCTURES[place])
+    return blue, green, red
+
+
 def groups_of(result: FilterResult, drawn: Mask) -> Iterator[Group]:
     """Yield the kept matches in no motion, then those of each row of the table of motions and planes; only `drawn` matches.
 
@@ -249,7 +260,7 @@ def groups_of(result: FilterResult, drawn: Mask) -> Iterator[Group]:
     rows = np.flatnonzero(kept & ~np.any([row.alone for row in table], axis=0))
     if len(rows):
         yield Group(rows, NO_MOTION, "dot", f"kept, in no motion: {len(rows)}", opacity(len(rows)))
-    colours, markers = itertools.cycle(STRUCTURES), itertools.cycle(PLANE_MARKERS)
+    colours, markers = map(colour_of, itertools.count()), itertools.cycle(PLANE_MARKERS)
     for row in table:
         if not row.is_plane:
             markers = itertools.cycle(PLANE_MARKERS)

@@ -16,11 +16,11 @@ RESULT_COLUMNS = "matches", "kept", "motions", "planes", "evidence", "tolerance"
 
 
 def row_of(result: FilterResult) -> Row:
-    """Return the cells of `RESULT_COLUMNS`."""
+    """Return the cells of `RESULT_COLUMNS`, rounded to what they are exact to."""
     n_planes = sum(len(motion.planes) for motion in result.motions)
     counts = len(result.inlier_mask), int(result.inlier_mask.sum()), len(result.motions), n_planes
-    tolerance = result.motions[0].tolerance if result.motions else None
-    rest = result.evidence, tolerance, result.reason, sum(result.seconds.values())
+    tolerance = round(result.motions[0].tolerance, 2) if result.motions else None
+    rest = round(result.evidence, 1), tolerance, result.reason, round(sum(result.seconds.values()), 4)
     return dict(zip(RESULT_COLUMNS, (*counts, *rest), strict=True))
 
 

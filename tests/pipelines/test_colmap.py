@@ -165,9 +165,16 @@ def test_pairs_of_few_inliers_or_little_evidence_are_left_out(database: Path, tm
     assert geometries(database) == {}
     report = rows_of(tmp_path / "report.csv")
     rows = [(float(row["evidence"]), int(row["image_id1"]), int(row["image_id2"])) for row in report]
-    least = sorted(rows)[len(rows) // 2][0]
+    least = np.mean([row[0] for row in sorted(rows)[len(rows) // 2 :][:2]])  # the report rounds
     verify(database, n_jobs=1, least_evidence=least, overwrite=True)
     assert set(geometries(database)) == {(one, two) for evidence, one, two in rows if evidence >= least}
+
+
+def test_numbers_of_a_report_are_rounded(database: Path, tmp_path: Path) -> None:
+    verify(database, n_jobs=1, report=tmp_path / "report.csv")
+    rows = rows_of(tmp_path / "report.csv")
+    for name, digits in (("evidence", 1), ("tolerance", 2), ("seconds", 4)):
+        assert max(len(row[name].partition(".")[2]) for row in rows) == digits
 
 
 def with_keypoints(database: Path, images: list[Array]) -> None:

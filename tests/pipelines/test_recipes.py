@@ -17,6 +17,8 @@ from paper.problems import make_shape
 from stand_ins import Tensor
 from two_views import motion
 
+from ruzhash_cv.datasets import data_folder
+
 RECIPES = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
 N, TRUE = 60, 40
 
@@ -65,6 +67,31 @@ def test_opencv() -> None:
     exec(recipe("has_baseline"), held)
     step = -held["R"].T @ held["t"]
     np.testing.assert_allclose(held["position"], step + held["R"].T @ step)
+
+
+def test_video() -> None:
+    frames = [cv2.imread(str(data_folder() / f"clip{number}.jpg"), cv2.IMREAD_GRAYSCALE) for number in (1, 2, 3)]
+    held: dict[str, Any] = {"frames": frames}
+    exec(recipe("calcOpticalFlowPyrLK"), held)
+    assert len(held["followed"]) > 150
+    assert len(held["result"].motions) >= 2
+    assert held["result"].inlier_mask.mean() > 0.8
+
+
+def test_copies_of_one_object() -> None:
+    rng = np.random.default_rng(0)
+    label = rng.uniform(0, 300, (120, 2))
+    places = [(scale * np.eye(2), [10.0 + 200 * number, 50.0]) for number, scale in enumerate((0.5, 0.45, 0.55, 0.5))]
+    chosen = [rng.choice(120, 40, replace=False) for _ in places]
+    points1 = np.vstack([*(label[rows] for rows in chosen), label[:60]])
+    seen = [label[rows] @ A + t for (A, t), rows in zip(places, chosen, strict=True)]
+    points2 = np.vstack([*seen, rng.uniform(0, 800, (60, 2))]) + rng.normal(0, 0.5, (220, 2))
+    held: dict[str, Any] = {"points1": points1, "points2": points2, "width": 300, "height": 300}
+    exec(recipe("copies.models"), held)
+    found = [np.bincount(np.repeat(np.arange(5), [40, 40, 40, 40, 60])[mask]) for mask in held["copies"].masks]
+    assert sorted(int(counts.argmax()) for counts in found) == [0, 1, 2, 3]
+    assert min(counts.max() for counts in found) >= 38
+    assert np.ptp(held["corners"], axis=0).max() == pytest.approx(150, abs=20)
 
 
 def test_lightglue(tensor: Any) -> None:
@@ -151,6 +178,17 @@ def test_roma(tensor: Any) -> None:
 def test_circles(capsys: pytest.CaptureFixture[str]) -> None:
     exec(recipe("Circles"), {"points": make_shape("circle5").points})
     assert len(capsys.readouterr().out.splitlines()) == 5
+
+
+def test_a_family_of_ones_own() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, 160)
+    y = np.where(np.arange(160) < 80, x**2 - 1, 0.5 - 0.7 * x**2 + x)
+    drawn = np.vstack([np.column_stack([x, y + rng.normal(0, 0.01, 160)]), rng.uniform(-3, 3, (80, 2))])
+    held: dict[str, Any] = {"points": drawn}
+    exec(recipe("class Parabolas"), held)
+    found = held["curves"].models[np.argsort(held["curves"].models[:, 0])]
+    np.testing.assert_allclose(found, [[-0.7, 1.0, 0.5], [1.0, 0.0, -1.0]], atol=0.02)
 
 
 def test_scikit_learn() -> None:

@@ -1,0 +1,53 @@
+"""The focal length of one camera that took both images, and the pose with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from posed_views import WALL, angles, on_plane, seen, towards, turned
+
+from ruzhash_cv import Camera, CameraPose, FilterResult, filter_points
+
+SIZE = 641, 481
+#: A turn about an axis of its own, so that the optical axes do not meet: the matches show the focal length.
+WIDE = turned(0.15, 0.3, 0.2), towards(-0.9, 0.4, 0.1)
+
+
+def filtered(focal_length: float, pose: tuple[np.ndarray, np.ndarray] = WIDE, seed: int = 0) -> FilterResult:
+    """Return the result for 300 matches of one camera, with noise of .3 px, and 60 mismatches."""
+    rng, camera = np.random.default_rng(seed), np.array([[focal_length, 0, 320], [0, focal_length, 240], [0, 0, 1.0]])
+    rays = np.column_stack([rng.uniform([-320, -240], [320, 240], (300, 2)) / focal_length, np.ones(300)])
+    points = rays * rng.uniform(3.0, 8.0, (300, 1))
+    views = [seen(points, camera, *each) + rng.normal(0, 0.3, (300, 2)) for each in ((np.eye(3), np.zeros(3)), pose)]
+    return filter_points(*(np.vstack([view, rng.uniform(0, 600, (60, 2))]) for view in views))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("focal_length", [400.0, 700.0, 1400.0])
+def test_the_focal_length_is_found_with_the_pose(focal_length: float, seed: int) -> None:
+    pose = filtered(focal_length, seed=seed).camera_pose(image_size=SIZE)
+    assert isinstance(pose.camera, Camera)
+    assert pose.camera.matrix[0, 0] == pytest.approx(focal_length, rel=0.1)
+    assert pose.camera.matrix[:2, 2].tolist() == [320.0, 240.0]
+    assert max(angles(pose, WIDE)) < 3.0
+    assert pose.inliers[:300].mean() > 0.95
+
+
+def test_the_pose_is_that_of_the_estimated_camera() -> None:
+    result = filtered(700.0)
+    pose = result.camera_pose(image_size=SIZE)
+    given = result.camera_pose(pose.camera)
+    assert isinstance(pose, CameraPose)
+    assert given.camera is None
+    for one, other in zip((*pose, pose.inliers, pose.points3d), (*given, given.inliers, given.points3d), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_plane_leaves_the_focal_length_near_the_guess() -> None:
+    points = on_plane(WALL, 150, np.random.default_rng(0))
+    camera = np.array([[800.0, 0, 320], [0, 800, 240], [0, 0, 1]])
+    pose = np.eye(3), towards(1.0, 0.0, 0.0)
+    views = [seen(points, camera, *each) for each in ((np.eye(3), np.zeros(3)), pose)]
+    found = filter_points(*views).camera_pose(image_size=SIZE)
+    assert found.camera is not None
+    assert found.camera.matrix[0, 0] == pytest.approx(1.2 * SIZE[0], rel=0.3)
