@@ -14,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from setuptools import Distribution, Extension
 from setuptools.command.build_ext import build_ext
 
-MODULES = ("draw", "fit", "five_points", "lenses", "rays", "weigh")
+MODULES = sorted(path.stem for path in Path("ruzhash_cv/kernels").glob("[a-z]*.py"))
 PACKAGE = "ruzhash_cv.kernels"
 MODE = os.environ.get("RUZHASH_CV_BUILD", "")
 #: What typed arrays are made of, compiled once for all modules.
