@@ -43,6 +43,9 @@ def calls() -> dict[str, Callable[[], Any]]:
         "filter_points, homography": lambda: rc.filter_points(*pair, model="homography", pixel=2.0),
         "filter_points, fundamental": lambda: rc.filter_points(*pair, model="fundamental", false_discovery_rate=0.05),
         "filter_points, cameras": lambda: rc.filter_points(*pair, cameras=(camera, camera)),
+        "filter_points, one camera": lambda: rc.filter_points(
+            *pair, cameras=(rc.Camera(camera, [0.1, 0.01, 0.0, 0.0]), None)
+        ),
         "filter_matches": lambda: rc.filter_matches(*pair, matches, threshold=3.0),
         "motions": motions,
         "find_homography": lambda: rc.find_homography(*pair),

@@ -1,4 +1,4 @@
-"""Kernels without a compiler: ``load("fit")`` returns a module of kernels as plain Python, `sources` has the package use such ones.
+"""Kernels without a compiler: ``load("fit")`` returns a module of kernels as plain Python, and `recorded` what kernels are called with.
 
 What C does and Python does not is written out: unsigned numbers wrap, x / 0 is infinite, arrays have a size, addresses move. An index
 through an address is checked. Debuggers stop in the source: its lines are those of the file.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import functools
-import importlib.util
+import importlib
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from unittest import mock
 import numpy as np
 
 PACKAGE = "ruzhash_cv.kernels"
+FOLDER = Path(importlib.import_module(PACKAGE).__file__ or "").parent
 
 
 class Pointer:
@@ -101,6 +103,7 @@ def guarded(function: Callable[[float], float], otherwise: Callable[[float], flo
 
 MATHS: dict[str, Any] = {
     "INFINITY": np.inf,
+    "NAN": np.nan,
     "fabs": abs,
     "sqrt": guarded(math.sqrt, lambda x: math.nan),
     "exp": guarded(math.exp, lambda x: math.inf),
@@ -114,8 +117,15 @@ class AsPython(ast.NodeTransformer):
     def __init__(self) -> None:
         self.types: dict[str, str] = {}
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        assert node.module == "cython.cimports.libc.math"
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+        if node.module == "cython.cimports.libc.math":
+            return None
+        assert str(node.module).startswith(f"cython.cimports.{PACKAGE}.")
+        room = ast.Constant(str(node.module).rpartition(".")[2])
+        return [
+            ast.Assign([ast.Name(each.name, ast.Store())], ast.Attribute(call("load", room), each.name, ast.Load()))
+            for each in node.names
+        ]
 
     def visit_Import(self, node: ast.Import) -> None:
         pass
@@ -148,6 +158,10 @@ class AsPython(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         value = ast.BinOp(as_load(node.target), node.op, node.value)
         return self.visit(ast.copy_location(ast.Assign([node.target], value), node))
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        # A double, also beside a number of single precision.
+        return call("as_double", node) if isinstance(node.value, float) else node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
@@ -222,38 +236,65 @@ def new_array(shape: tuple[int, ...]) -> Any:
 @functools.cache
 def load(name: str) -> ModuleType:
     """Return a module of kernels that runs as plain Python."""
-    spec = importlib.util.find_spec(PACKAGE)
-    assert spec is not None
-    assert spec.origin is not None
-    path = Path(spec.origin).with_name(f"{name}.py")
+    path = FOLDER / f"{name}.py"
     tree = ast.fix_missing_locations(AsPython().visit(ast.parse(path.read_text(encoding="utf-8"))))
     module = ModuleType(f"uncompiled_{name}")
     known = {f"as_{kind}": conversion for kind, conversion in CONVERSIONS.items()}
-    known |= {each.__name__: each for each in (Pointer, as_pointer, divided, new_array)}
+    known |= {each.__name__: each for each in (Pointer, as_pointer, divided, new_array, load)}
     vars(module).update(MATHS | known, cython=Anything())
     exec(compile(tree, str(path), "exec"), vars(module))
     return module
 
 
+@functools.cache
+def kernels() -> dict[str, Any]:
+    """Return the kernels that Python can call, compiled, by their modules and names."""
+    modules = [importlib.import_module(f"{PACKAGE}.{path.stem}") for path in sorted(FOLDER.glob("[a-z]*.py"))]
+    return {
+        f"{module.__name__.rpartition('.')[2]}.{name}": item
+        for module in modules
+        for name, item in vars(module).items()
+        if getattr(item, "__module__", "") == module.__name__
+    }
+
+
+Calls = dict[str, list[tuple[Any, ...]]]
+
+
 @contextlib.contextmanager
-def sources() -> Iterator[list[str]]:
-    """Run the package with its kernels' sources in their places, and give the names of those that ran."""
-    ran: list[str] = []
+def recorded(n_calls: int, most: int) -> Iterator[Calls]:
+    """Keep copies of what kernels are called with: calls with large arrays, of no more numbers than `most` if there are such."""
+    recorded_calls: Calls = {}
 
-    def source_of(kernel: Any) -> Callable[..., Any]:
-        room = kernel.__module__.rpartition(".")[2]
-        source = getattr(load(room), kernel.__name__)
+    def rank(arguments: tuple[Any, ...]) -> int:
+        size = sum(each.size for each in arguments if isinstance(each, np.ndarray))
+        return -size if size <= most else size
 
-        def run(*arguments: Any) -> Any:
-            ran.append(f"{room}.{kernel.__name__}")
-            with np.errstate(all="ignore"):
-                return source(*arguments)
+    def watched(name: str, kernel: Any) -> Callable[..., Any]:
+        kept = recorded_calls.setdefault(name, [])
 
-        return run
+        def call(*arguments: Any) -> Any:
+            if len(kept) < n_calls or rank(arguments) < rank(kept[-1]):
+                kept.append(copy.deepcopy(arguments))
+                kept.sort(key=rank)
+                del kept[n_calls:]
+            return kernel(*arguments)
 
+        return call
+
+    wrappers = {id(kernel): watched(name, kernel) for name, kernel in kernels().items()}
     with contextlib.ExitStack() as stack:
         for module in [each for name, each in sys.modules.items() if name.startswith("ruzhash_cv.")]:
             for name, item in list(vars(module).items()):
-                if callable(item) and str(getattr(item, "__module__", "")).startswith(f"{PACKAGE}."):
-                    stack.enter_context(mock.patch.object(module, name, source_of(item)))
-        yield ran
+                if id(item) in wrappers:
+                    stack.enter_context(mock.patch.object(module, name, wrappers[id(item)]))
+        yield recorded_calls
+
+
+def run(name: str, arguments: tuple[Any, ...], compiled: bool) -> tuple[Any, ...]:
+    """Return a kernel's result, and what it makes of its arguments."""
+    room, _, function = name.partition(".")
+    given = copy.deepcopy(arguments)
+    kernel = kernels()[name] if compiled else getattr(load(room), function)
+    with np.errstate(all="ignore"):
+        return kernel(*given), *given
