@@ -17,8 +17,6 @@ Rows = NDArray[np.int64]
 WORD = 1 << 64
 #: The hash of a row that no component passes in.
 SINK = -1
-#: Columns in the order of Laplace's expansion.
-CYCLES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 
 
 # Matches
@@ -320,25 +318,6 @@ def of_rank_two(f: Array, gram: Array) -> Array:
 
 def of_unit_norm(matrix: Array) -> Array:
     return matrix / np.linalg.norm(matrix)
-
-
-def determinant_of(linear: Array) -> np.polynomial.Polynomial:
-    """Return the determinant of equations (3, 3, 5) with polynomials of z as coefficients."""
-    entries = [[np.polynomial.Polynomial(coefficients) for coefficients in row] for row in linear]
-    return sum(
-        (entries[0][i] * (entries[1][j] * entries[2][k] - entries[1][k] * entries[2][j]) for i, j, k in CYCLES),
-        np.polynomial.Polynomial([0.0]),
-    )
-
-
-def five_point_solutions(linear: Array) -> Array:
-    """Return the real solutions (k, 3) of equations (3, 3, 5) in (x, y, 1), in the order of z."""
-    roots = determinant_of(linear).roots()
-    found = []
-    for z in np.sort(roots[np.isreal(roots)].real):
-        system = linear @ z ** np.arange(5)
-        found.append([*np.linalg.lstsq(system[:, :2], -system[:, 2], rcond=None)[0], z])
-    return np.array(found).reshape(-1, 3)
 
 
 FITS = {"homography": fit_homography, "fundamental": fit_fundamental_matrix}

@@ -105,6 +105,7 @@ MATHS: dict[str, Any] = {
     "INFINITY": np.inf,
     "NAN": np.nan,
     "fabs": abs,
+    "floor": np.floor,
     "sqrt": guarded(math.sqrt, lambda x: math.nan),
     "exp": guarded(math.exp, lambda x: math.inf),
     "log": guarded(math.log, lambda x: -math.inf if x == 0.0 else math.nan),
