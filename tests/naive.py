@@ -320,6 +320,16 @@ def of_unit_norm(matrix: Array) -> Array:
     return matrix / np.linalg.norm(matrix)
 
 
+def nearest_apart(points: Array, asked: Rows, among: Rows) -> list[int]:
+    """The nearest of the points (2, n) among some to each that is asked for, further away than 2; -1 if there is none."""
+    nearest = []
+    for row in asked:
+        distances = np.linalg.norm(points[:, among] - points[:, [row]], axis=0)
+        distances[distances <= 2.0] = np.inf
+        nearest.append(int(among[distances.argmin()]) if (distances < np.inf).any() else -1)
+    return nearest
+
+
 FITS = {"homography": fit_homography, "fundamental": fit_fundamental_matrix}
 RESIDUALS = {"homography": transfer_error, "fundamental": sampson_distance}
 

@@ -50,6 +50,7 @@ def calls() -> dict[str, Callable[[], Any]]:
         "motions": motions,
         "find_homography": lambda: rc.find_homography(*pair),
         "find_fundamental_matrix": lambda: rc.find_fundamental_matrix(*pair),
+        "find_essential_matrix": lambda: rc.find_essential_matrix(*pair, camera),
         "transfer_error": lambda: models.transfer_error(*pair, np.eye(3)),
         "sampson_distance": lambda: models.sampson_distance(*pair, camera),
         "find_structures": lambda: rc.find_structures(rows[:, :2], Lines()),

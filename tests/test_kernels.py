@@ -23,8 +23,10 @@ from public_calls import calls
 from scipy.stats import chi2
 from two_views import MAKE, random_fundamental_matrices, random_homographies
 
-from ruzhash_cv.kernels import draw
+from ruzhash_cv import paper
+from ruzhash_cv.kernels import draw, fit
 from ruzhash_cv.method import motions
+from ruzhash_cv.models.base import GIVEN
 from ruzhash_cv.models.distances import FAMILIES as PIXELS
 from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
 from ruzhash_cv.models.weighting import TUKEY, noise_scales, student
@@ -155,6 +157,18 @@ def branches_of(rows: np.ndarray, key: np.uint64, n_branches: int) -> np.ndarray
     return branches
 
 
+def truncated_costs(squared: np.ndarray, weights: np.ndarray, reaches: np.ndarray) -> np.ndarray:
+    (m, n), costs = squared.shape, np.empty((len(squared), len(reaches)))
+    fit.costs_at_reaches(np.full(m, GIVEN), squared, np.zeros((m, 9)), weights, reaches, np.empty(n), costs)
+    return costs
+
+
+def nearest_apart(points: np.ndarray, asked: np.ndarray, among: np.ndarray) -> np.ndarray:
+    nearest = np.empty(len(asked), np.int64)
+    draw.nearest_apart(points, asked, among, 2.0, nearest)
+    return nearest
+
+
 TABLE = (
     Row(
         "fit.squared_errors",
@@ -247,6 +261,19 @@ TABLE = (
         ),
         rtol=1e-7,
     ),
+    Row(
+        "fit.costs_at_reaches",
+        lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n), np.array([1.0, 3.0])),
+        truncated_costs,
+        lambda squared, weights, reaches: np.minimum(squared[:, None] / reaches[:, None] ** 2, 1.0) @ weights,
+        rtol=1e-12,
+    ),
+    Row(
+        "draw.nearest_apart",
+        lambda rng, n: (rng.integers(0, 9, (2, n)).astype(float), np.arange(n), np.flatnonzero(rng.random(n) < 0.6)),
+        nearest_apart,
+        naive.nearest_apart,
+    ),
     Row("draw.mix", words, each(lambda *given: draw.mix(*given)), each(lambda key, at: np.uint64(naive.mix(key, at)))),
     Row(
         "draw.uniform",
@@ -273,13 +300,11 @@ TABLE = (
 TWINS_ELSEWHERE = {
     "draw.draw": "method/test_sampling.py",
     "draw.nearest_of_rows": "method/test_sampling.py",
-    "draw.nearest_apart": "method/test_competition.py",
     "draw.hash_rows": "forests/test_ruzhash.py",
     "draw.grow_or_route": "forests/test_ruzhash.py",
     "draw.grow_cells": "paper/test_voronoi.py",
     "draw.route_cells": "paper/test_voronoi.py",
     "fit.squared_residuals": "models/test_base.py",
-    "fit.costs_at_reaches": "models/test_base.py",
     "fit.write_preferences": "method/test_preferences.py",
     "fit.write_rows": "method/test_preferences.py",
     "fit.choose_models": "method/test_preferences.py",
@@ -326,6 +351,9 @@ def recorded() -> uncompiled.Calls:
     with uncompiled.recorded(n_calls=3, most=3000) as kernel_calls:
         for call in calls().values():
             call()
+        rows = np.random.default_rng(0).random((40, 15))
+        for forest in (paper.VoronoiForest(n_trees=3), paper.RuzHashForest(n_trees=3)):
+            forest.fit(rows).anomaly_scores(rows)
         for row in TABLE:
             row.call(*row.draw(np.random.default_rng(0), 12))
     return kernel_calls

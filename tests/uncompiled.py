@@ -231,7 +231,8 @@ def divided(x: Any, y: Any) -> Any:
 
 
 def new_array(shape: tuple[int, ...]) -> Any:
-    return np.full(shape, np.nan)
+    array = np.full(shape, np.nan)
+    return array if len(shape) > 1 else Pointer(array, 0)
 
 
 @functools.cache
