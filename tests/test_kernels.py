@@ -348,12 +348,13 @@ def test_every_kernel_has_a_twin() -> None:
 @pytest.fixture(scope="module")
 def recorded() -> uncompiled.Calls:
     """Calls of every kernel, by public functions and by the table."""
-    with uncompiled.recorded(n_calls=3, most=3000) as kernel_calls:
+    with uncompiled.recorded(n_calls=2, most=3000) as kernel_calls:
         for call in calls().values():
             call()
-        rows = np.random.default_rng(0).random((40, 15))
-        for forest in (paper.VoronoiForest(n_trees=3), paper.RuzHashForest(n_trees=3)):
-            forest.fit(rows).anomaly_scores(rows)
+        for n in (30, 40):
+            rows = np.random.default_rng(n).random((n, 15))
+            for forest in (paper.VoronoiForest(n_trees=3), paper.RuzHashForest(n_trees=3)):
+                forest.fit(rows).anomaly_scores(rows)
         for row in TABLE:
             row.call(*row.draw(np.random.default_rng(0), 12))
     return kernel_calls
