@@ -235,7 +235,7 @@ def _search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores]
         for proposal in proposals:
             rows = np.flatnonzero(proposal > 0.0)
             indices = draw_point_samples(points.data[rows], proposal[rows], n_samples, size, sizes, rng)
-            tried.add(rows[indices], np.zeros(3, np.int64), 0, proposal, problem)
+            tried.add([(0, rows[indices], np.zeros(3, np.int64), proposal)], problem)
         structures, unexplained, tried.candidates = select(tried.candidates, points.weights, problem, tried.n)
         scores = score(tried.columns, structures, uniform_decoys(points, parameters, rng), problem, rng)
         leading = scores.of_matches
