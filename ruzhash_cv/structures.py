@@ -23,7 +23,7 @@ from ruzhash_cv.method.matches import Frame, MatchSet, match_weights
 from ruzhash_cv.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.method.scores import Scores, score
-from ruzhash_cv.method.search import Drawn, Tried, proposal_weights, samples_wanted
+from ruzhash_cv.method.search import Tried, proposal_weights, samples_wanted
 from ruzhash_cv.models.base import CheckedFamily, Families, ModelFamily, Models, TwoViewFamily
 
 #: A model of points is sampled as often as a plane of matches, and its noise is known as badly as that of planes.
@@ -231,12 +231,11 @@ def _search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores]
     size, sizes = families[0].sample_size, parameters.neighbourhoods
     for round_number in range(parameters.max_rounds):
         proposals = proposal_weights(True, points.weights, unexplained, leading)
-        n_samples, drawn = samples_wanted(problem, 0, round_number) // len(proposals), list[Drawn]()
+        n_samples = samples_wanted(problem, 0, round_number) // len(proposals)
         for proposal in proposals:
             rows = np.flatnonzero(proposal > 0.0)
             indices = draw_point_samples(points.data[rows], proposal[rows], n_samples, size, sizes, rng)
-            drawn.append((0, rows[indices], np.zeros(3, np.int64), proposal))
-        tried.add(drawn, problem)
+            tried.add([(0, rows[indices], np.zeros(3, np.int64), proposal)], problem)
         structures, unexplained, tried.candidates = select(tried.candidates, points.weights, problem, tried.n)
         scores = score(tried.columns, structures, uniform_decoys(points, parameters, rng), problem, rng)
         leading = scores.of_matches
