@@ -145,8 +145,8 @@ def residuals(twin: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def some_preferences(rng: Rng, n: int) -> np.ndarray:
-    """Return rows (20, n - 1) of preferences, most of them 0."""
-    shape = 20, n - 1
+    """Return rows (20, n) of preferences, most of them 0."""
+    shape = 20, n
     return (rng.random(shape) * (rng.random(shape) < 0.4)).astype(np.float32)
 
 

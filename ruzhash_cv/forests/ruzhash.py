@@ -53,7 +53,7 @@ def ruzhash(preferences: Preferences, *, n_hashes: int = 1, rng: RNG = 0) -> Row
     array([[ 1],
            [-1]])
     """
-    rows = as_preferences(preferences)
+    rows = _as_rows(preferences)
     n, m = rows.shape
     keys = as_generator(rng).integers(0, 1 << 64, check_int(n_hashes, "n_hashes"), dtype=np.uint64)
     hashes = np.empty((n, len(keys)), np.int64)
@@ -92,7 +92,7 @@ class RuzHashForest(PreferenceForest):
     sink_credit: bool = False
 
     def _as_rows(self, preferences: Any) -> NDArray[np.float32]:
-        return as_preferences(preferences)
+        return _as_rows(preferences)
 
     def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], growth: Growth) -> Trees:
         trees = empty_trees(len(keys), len(rows), growth)
@@ -116,6 +116,12 @@ class RuzHashForest(PreferenceForest):
                 rows[block], _NO_KEYS, *order, *self._growth, *_drawn(rows), space, *trees[:3], of_block, into
             )
         return sums / self.n_trees
+
+
+def _as_rows(preferences: Preferences) -> NDArray[np.float32]:
+    """Return checked rows; without any column they get one of zeros, so that there is one for the kernels to look at."""
+    rows = as_preferences(preferences)
+    return rows if rows.shape[1] else np.zeros((len(rows), 1), np.float32)
 
 
 def _drawn(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.uint32]]:

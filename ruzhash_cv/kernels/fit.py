@@ -28,7 +28,7 @@ def squared_errors(points: cython.double[:, ::1], models: cython.double[:, ::1],
     """Write squared symmetric transfer errors (m, n) of points (4, n) by homographies (m, 9)."""
     item: cython.Py_ssize_t
     with cython.nogil:
-        for item in range(models.shape[0]):
+        for item in range(models.shape[0] if points.shape[1] > 0 else 0):
             write_squared_errors(points, cython.address(models[item, 0]), cython.address(squared[item, 0]))
 
 
@@ -63,7 +63,7 @@ def squared_distances(points: cython.double[:, ::1], models: cython.double[:, ::
     """Write squared Sampson distances (m, n) of points (4, n) by fundamental matrices (m, 9)."""
     item: cython.Py_ssize_t
     with cython.nogil:
-        for item in range(models.shape[0]):
+        for item in range(models.shape[0] if points.shape[1] > 0 else 0):
             write_squared_distances(points, cython.address(models[item, 0]), cython.address(squared[item, 0]))
 
 
@@ -384,6 +384,8 @@ def choose_models(
     n_chosen: cython.Py_ssize_t = 0
     n: cython.Py_ssize_t = left.shape[0]
     m: cython.Py_ssize_t = models.shape[0]
+    if m == 0:
+        return 0
     # Models in a heap by the bounds of their weighted sums, after how many choices each was computed, and whether with decoys.
     heap: cython.p_Py_ssize_t = cython.address(places[0, 0])
     computed: cython.p_Py_ssize_t = cython.address(places[1, 0])

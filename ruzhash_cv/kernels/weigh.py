@@ -329,7 +329,7 @@ def estimate_shares(
     with cython.nogil:
         for row in range(n):
             ends[row] = 0
-        for item in range(m):
+        for item in range(m if n > 0 else 0):
             write_densities(
                 cython.address(squares[structures[item], 0]),
                 cython.address(squares[motions[item], 0]),

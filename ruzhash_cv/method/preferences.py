@@ -32,7 +32,7 @@ def embed(
     `samples` (m, s), where -1 is no group.
     """
     m, n, sigma = len(residuals[0]), len(weights), parameters.widest_scale * unit
-    preferences, sums, room = np.empty((m, n), np.float32), np.empty(m), (np.empty(n, np.int64), np.empty((2, n)))
+    preferences, sums, room = np.empty((m, n), np.float32), np.empty(m), (np.empty(n, np.int64), np.empty((2, n + 1)))
     kernel = limit_of(unit, parameters), 0.5 / (sigma * sigma), parameters.n_scales
     write_preferences(*residuals, *kernel, groups, samples, weights, *room, preferences, sums)
     return preferences, sums

@@ -27,6 +27,8 @@ def reweighted_in_rounds(
     kind: int, data: Array, weights: Array, models: Array, limits: Array, law: Law, n_rounds: int, excluded: Mask
 ) -> tuple[Array, Array]:
     """Return what `TwoViewFamily.reweighted` does; `weights` are (n,), or (m, n) for each model."""
+    if len(data) == 0:  # as of a match without weight, so that there is one for the kernels to look at
+        data, weights, excluded = np.zeros((1, data.shape[1])), np.zeros(1), _NOTHING
     (m, _), (n, _) = models.shape, data.shape
     fitted, noise = np.array(models, order="C"), np.zeros(m)
     given = np.array(weights, ndmin=2, order="C", copy=None), excluded.view(np.uint8), limits, law.width, law.median

@@ -36,7 +36,7 @@ def test_expected_depths_of_tiny_nodes() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(key=st.integers(0, 2**64 - 1), n=st.integers(0, 40), share=st.floats(0, 1))
+@given(key=st.integers(0, 2**64 - 1), n=st.integers(1, 40), share=st.floats(0, 1))
 def test_rows_of_a_tree_equal_their_twin(key: int, n: int, share: float) -> None:
     psi, rows = int(share * n), np.empty(n, np.int64)
     assert draw_rows(np.uint64(key), rows, psi).tolist() == naive.draw_rows(key, n, psi)
