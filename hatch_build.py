@@ -17,8 +17,8 @@ from setuptools.command.build_ext import build_ext
 MODULES = sorted(path.stem for path in Path("ruzhash_cv/kernels").glob("[a-z]*.py"))
 PACKAGE = "ruzhash_cv.kernels"
 MODE = os.environ.get("RUZHASH_CV_BUILD", "")
-#: What typed arrays are made of, compiled once for all modules.
-SHARED = f"{PACKAGE}._shared"
+#: What typed arrays are made of, compiled once for all modules. Cython puts it into `sys.modules` without its package too.
+SHARED = f"{PACKAGE}._ruzhash_shared"
 # No contraction: a sum of products is rounded twice on every processor. The others change no number.
 FLAGS = ["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-g0"]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
@@ -68,7 +68,7 @@ class Build(build_ext):
 def build_extensions(force: bool = False) -> list[str]:
     """Build the extensions beside their sources, all of them if forced to, else those that changed, and return their paths."""
     given = [Extension(f"{PACKAGE}.{name}", [f"ruzhash_cv/kernels/{name}.py"]) for name in MODULES]
-    given.append(Extension(SHARED, ["build/_shared.c"], extra_compile_args=["-O1"]))
+    given.append(Extension(SHARED, ["build/_ruzhash_shared.c"], extra_compile_args=["-O1"]))
     modules = cythonize(
         given,
         compiler_directives=DIRECTIVES,

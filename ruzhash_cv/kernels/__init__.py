@@ -7,7 +7,7 @@ import contextlib as _contextlib
 import pathlib as _pathlib
 
 try:
-    import ruzhash_cv.kernels._shared as _shared  # noqa: F401
+    import ruzhash_cv.kernels._ruzhash_shared as _shared  # noqa: F401
 except ImportError as _error:
     raise ImportError(
         "the kernels are not compiled: run `pip install .`, or in a checkout `pip install -e .`"

@@ -90,7 +90,7 @@ def squared_ray_distances(rays: cython.double[:, ::1], models: cython.double[:, 
     """Write squared Sampson distances (m, n) of rays (6, n) by epipolar matrices (m, 9)."""
     item: cython.Py_ssize_t
     with cython.nogil:
-        for item in range(models.shape[0]):
+        for item in range(models.shape[0] if squared.shape[1] > 0 else 0):
             write_squared_ray_distances(rays, cython.address(models[item, 0]), cython.address(squared[item, 0]))
 
 
@@ -115,7 +115,7 @@ def squared_turns(rays: cython.double[:, ::1], models: cython.double[:, ::1], sq
     """Write the larger of the squared errors across the rays (6, n) of both images by homographies (m, 9)."""
     item: cython.Py_ssize_t
     with cython.nogil:
-        for item in range(models.shape[0]):
+        for item in range(models.shape[0] if squared.shape[1] > 0 else 0):
             write_squared_turns(rays, cython.address(models[item, 0]), cython.address(squared[item, 0]))
 
 
@@ -178,7 +178,7 @@ def squared_residuals(
     """Write the squared residuals (m, n) of models of several kinds."""
     item: cython.Py_ssize_t
     with cython.nogil:
-        for item in range(models.shape[0]):
+        for item in range(models.shape[0] if squared.shape[1] > 0 else 0):
             write_residuals(kinds[item], points, models, item, cython.address(squared[item, 0]))
 
 
