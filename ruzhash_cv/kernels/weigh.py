@@ -234,27 +234,21 @@ def choose_structures(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
+@cython.inline
 def density(
-    distances: cython.p_double,
-    structure: cython.Py_ssize_t,
-    motion: cython.Py_ssize_t,
-    across: cython.double,
-    along: cython.double,
+    square: cython.double, off: cython.double, across: cython.double, along: cython.double
 ) -> cython.double:
-    """Return the density of a component at distances (k,) of a match, as a multiple of its density at distance 0."""
-    distance = distances[structure]
-    ratio = distance / along
-    square = ratio * ratio
-    if motion >= 0:
-        off = distances[motion]
-        square = distance * distance - off * off
-        ratio = off / across
-        square = ratio * ratio + (square if square > 0.0 else 0.0) / (along * along)
+    """Return exp(-d^2 / 2) of a squared distance from a structure, of which `off` is across the epipolar line of its motion.
+
+    `across` and `along` are inverse squares of scales.
+    """
+    beside = square - off if square > off else 0.0
+    square = off * across + beside * along
     return exp(-0.5 * square) if square < NEGLIGIBLE else 0.0
 
 
 def estimate_shares(
-    distances: cython.double[:, ::1],
+    squares: cython.double[:, ::1],
     weights: cython.double[::1],
     structures: cython.Py_ssize_t[::1],
     motions: cython.Py_ssize_t[::1],
@@ -269,28 +263,29 @@ def estimate_shares(
     sums: cython.double[::1],
     shares: cython.double[::1],
 ):
-    """Improve shares (m + 1,) of components, the last that of mismatches anywhere, by steps of EM; matches have distances (n, k).
+    """Improve shares (m + 1,) of components, the last that of mismatches anywhere, by steps of EM, from squared distances (k, n).
 
-    Ratios of densities to that of mismatches anywhere are computed once; most are 0, and not kept. Overwrites `ends` (n,), `items` and
-    `ratios` (n, m), and `sums` (m + 1,).
+    Ratios of densities to that of mismatches anywhere are computed once; most are 0, and not kept. Scales `across` and `along` are
+    inverse squares, of a motion of -1 the first is not used. Overwrites `ends` (n,), `items` and `ratios` (n, m), and `sums` (m + 1,).
     """
     row: cython.Py_ssize_t
     item: cython.Py_ssize_t
     at: cython.Py_ssize_t
+    motion: cython.Py_ssize_t
     m: cython.Py_ssize_t = structures.shape[0]
     with cython.nogil:
-        for row in range(distances.shape[0]):
+        for row in range(weights.shape[0]):
             ends[row] = 0
             for item in range(m):
-                given = cython.address(distances[row, 0])
-                ratio = density(given, structures[item], motions[item], across[item], along[item])
+                motion, square = motions[item], squares[structures[item], row]
+                ratio = density(square, squares[motion, row] if motion >= 0 else 0.0, across[item], along[item])
                 if ratio > 0.0:
                     items[row, ends[row]], ratios[row, ends[row]] = item, heights[item] * ratio
                     ends[row] += 1
         for _ in range(n_steps):
             for item in range(m + 1):
                 sums[item] = 0.0
-            for row in range(distances.shape[0]):
+            for row in range(weights.shape[0]):
                 total = shares[m]
                 for at in range(ends[row]):
                     total += shares[items[row, at]] * ratios[row, at]
@@ -307,7 +302,7 @@ def estimate_shares(
 
 
 def write_probabilities(
-    distances: cython.double[:, ::1],
+    squares: cython.double[:, ::1],
     structures: cython.Py_ssize_t[::1],
     motions: cython.Py_ssize_t[::1],
     across: cython.double[::1],
@@ -317,23 +312,23 @@ def write_probabilities(
     shares: cython.double[::1],
     probabilities: cython.double[:, ::1],
 ):
-    """Write the probabilities (n, k) of structures for matches with distances (n, k), by Bayes' rule from shares (m + 1,)."""
+    """Write the probabilities (n, k) of structures for matches with squared distances (k, n), by Bayes' rule from shares (m + 1,)."""
     row: cython.Py_ssize_t
     item: cython.Py_ssize_t
+    motion: cython.Py_ssize_t
     m: cython.Py_ssize_t = structures.shape[0]
     with cython.nogil:
-        for row in range(distances.shape[0]):
+        for row in range(probabilities.shape[0]):
             for item in range(probabilities.shape[1]):
                 probabilities[row, item] = 0.0
-            total = 0.0
+            total = shares[m]
             for item in range(m):
-                given = cython.address(distances[row, 0])
-                ratio = density(given, structures[item], motions[item], across[item], along[item])
+                motion, square = motions[item], squares[structures[item], row]
+                ratio = density(square, squares[motion, row] if motion >= 0 else 0.0, across[item], along[item])
                 term = shares[item] * (heights[item] * ratio)
                 total += term
                 if of_matches[item]:
                     probabilities[row, structures[item]] += term
-            total += shares[m]
             for item in range(probabilities.shape[1]):
                 probabilities[row, item] /= total
 

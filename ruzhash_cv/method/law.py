@@ -116,21 +116,16 @@ def probabilities_of(scene: Models, matches: MatchSet, decoys: Array, holding: M
     `holding` (k,) says which models may hold matches. Shares are estimated among the matches of the `problem`, which were searched.
     """
     searched, _, families, parameters = problem
-    of_matches, of_decoys = (distances_to(scene, data, families) for data in (matches.data, decoys))
-    of_searched = of_matches if searched is matches else distances_to(scene, searched.data, families)
+    of_matches, of_decoys = (families.squared_residuals(scene, data) for data in (matches.data, decoys))
+    of_searched = of_matches if searched is matches else families.squared_residuals(scene, searched.data)
     components = components_of(scene, of_decoys, holding, searched.unit, families, parameters)
     return by_shares(of_matches, components, shares_of(of_searched, components, searched.weights))
-
-
-def distances_to(scene: Models, data: Array, families: Families) -> Array:
-    """Return residuals (n, k) of rows (n, d) to the models of a scene."""
-    return np.sqrt(families.squared_residuals(scene, data).T, order="C")
 
 
 def components_of(
     scene: Models, decoys: Array, holding: Mask, unit: float, families: Families, parameters: Parameters
 ) -> Components:
-    """Return the components (m,) of the mixture but mismatches anywhere, from distances (N, k) of decoys.
+    """Return the components (m,) of the mixture but mismatches anywhere, from squared distances (k, N) of decoys.
 
     Of each: its structure, the motion of this (-1 for none), the scales across and along, the ratio of its density at distance 0 to
     the density of mismatches anywhere, and whether it is one of matches.
@@ -146,7 +141,7 @@ def components_of(
         widest = max(3.0 * crowd, unit * parameters.widest_tolerance(codimension))
         volume = 2.0 * widest if codimension == 1 else math.pi * widest**2
         # One decoy more, so that the share is never 0.
-        anywhere = (1.0 + np.count_nonzero(decoys[:, item] <= widest)) / (1.0 + len(decoys)) / volume
+        anywhere = (1.0 + np.count_nonzero(decoys[item] <= widest**2)) / (1.0 + decoys.shape[1]) / volume
         # Matches of a structure as wide as the widest noise scale are not wider.
         ratios, widest_scale = (1.0, 3.0, parameters.tail_scale), max(along, parameters.widest_scale * unit)
         wide = [min(ratio * along, widest_scale) for ratio in ratios]
@@ -164,23 +159,26 @@ def components_of(
     return table[0].astype(np.int64), table[1].astype(np.int64), table[2], table[3], table[4], table[5] > 0.0
 
 
-def shares_of(distances: Array, components: Components, weights: Array) -> Array:
-    """Return the shares (m + 1,) of components among matches with distances (n, k), the last that of mismatches anywhere."""
-    n, m = len(distances), len(components[0])
-    shares, room = (
-        np.full(m + 1, 0.7 / max(m, 1)),
-        (np.empty(n, np.int64), np.empty((n, m), np.int64), np.empty((n, m))),
-    )
-    shares[-1] = 0.3
-    estimate_shares(distances, weights, *components[:-1], _N_STEPS, _PRIOR, *room, np.empty(m + 1), shares)
+def shares_of(squares: Array, components: Components, weights: Array) -> Array:
+    """Return the shares (m + 1,) of components among matches with squared distances (k, n), the last that of mismatches anywhere."""
+    n, m = len(weights), len(components[0])
+    shares = np.append(np.full(m, 0.7 / max(m, 1)), 0.3)
+    room = np.empty(n, np.int64), np.empty((n, m), np.int64), np.empty((n, m)), np.empty(m + 1)
+    estimate_shares(squares, weights, *_inverse(components), _N_STEPS, _PRIOR, *room, shares)
     return shares
 
 
-def by_shares(distances: Array, components: Components, shares: Array) -> Array:
-    """Return the probabilities (n, k) of structures for matches with distances (n, k), by Bayes' rule."""
-    probabilities = np.empty(distances.shape)
-    write_probabilities(distances, *components[:-1], components[-1].view(np.uint8), shares, probabilities)
+def by_shares(squares: Array, components: Components, shares: Array) -> Array:
+    """Return the probabilities (n, k) of structures for matches with squared distances (k, n), by Bayes' rule."""
+    probabilities = np.empty(squares.shape[::-1])
+    write_probabilities(squares, *_inverse(components), components[-1].view(np.uint8), shares, probabilities)
     return probabilities
+
+
+def _inverse(components: Components) -> tuple[Rows, Rows, Array, Array, Array]:
+    """Return what kernels take of components: inverse squares for scales."""
+    structures, motions, across, along, heights, _ = components
+    return structures, motions, 1.0 / np.square(across), 1.0 / np.square(along), heights
 
 
 def tail_shares(scores: Array, ranked: Array) -> Array:

@@ -90,4 +90,4 @@ def weights_of_structures(structures: Models, sums: Array, problem: Problem) -> 
     count_within(*families.residuals(structures, decoys), limit_of(matches.unit, parameters), room, n_near)
     shares = (sums - families.sample_sizes[structures.family_ids]) / matches.weights.sum()
     chance = chances_of(structures, len(decoys), problem) * (1.0 + n_near)
-    return parameters.structure_weight * np.maximum(0.0, 1.0 - chance / np.maximum(shares, 1e-12))
+    return np.asarray(parameters.structure_weight * np.maximum(0.0, 1.0 - chance / np.maximum(shares, 1e-12)))
