@@ -40,6 +40,9 @@ MORE_THAN_HALF = 0.5 + 2.0**-20
 #: A guard: steps of EM, after which shares hardly change, and the pseudo-count of each share, in matches, so that none is 0.
 _N_STEPS, _PRIOR = 20, 0.1
 
+#: Matches whose probabilities are computed together: few enough to stay in the processor's cache.
+_BLOCK = 512
+
 #: Of each component of the mixture: structure, motion, scales across and along, height, and whether it is one of matches.
 Components: TypeAlias = tuple[Rows, Rows, Array, Array, Array, Mask]
 
@@ -163,7 +166,7 @@ def shares_of(squares: Array, components: Components, weights: Array) -> Array:
     """Return the shares (m + 1,) of components among matches with squared distances (k, n), the last that of mismatches anywhere."""
     n, m = len(weights), len(components[0])
     shares = np.append(np.full(m, 0.7 / max(m, 1)), 0.3)
-    room = np.empty(n, np.int64), np.empty((n, m), np.int64), np.empty((n, m)), np.empty(m + 1)
+    room = np.empty(n, np.int64), np.empty((n, m + 1), np.int64), np.empty((n, m + 1)), np.empty(n), np.empty(m + 1)
     estimate_shares(squares, weights, *_inverse(components), _N_STEPS, _PRIOR, *room, shares)
     return shares
 
@@ -171,13 +174,15 @@ def shares_of(squares: Array, components: Components, weights: Array) -> Array:
 def by_shares(squares: Array, components: Components, shares: Array) -> Array:
     """Return the probabilities (n, k) of structures for matches with squared distances (k, n), by Bayes' rule."""
     probabilities = np.empty(squares.shape[::-1])
-    write_probabilities(squares, *_inverse(components), components[-1].view(np.uint8), shares, probabilities)
+    given, room = (components[-1].view(np.uint8), shares), np.empty((2, _BLOCK))
+    write_probabilities(squares, *_inverse(components), *given, room, probabilities)
     return probabilities
 
 
 def _inverse(components: Components) -> tuple[Rows, Rows, Array, Array, Array]:
-    """Return what kernels take of components: inverse squares for scales."""
+    """Return what kernels take of components: inverse squares for scales, and a structure for its motion if it has none."""
     structures, motions, across, along, heights, _ = components
+    motions, across = np.where(motions >= 0, motions, structures), np.where(motions >= 0, across, along)
     return structures, motions, 1.0 / np.square(across), 1.0 / np.square(along), heights
 
 

@@ -139,7 +139,9 @@ class MatchSet:
         # A shorter or longer one is nothing or everything, and squares and quotients must not overflow.
         unit = min(max(frame.scale * unit, 1e-12), 1e12)
         groups = duplicate_groups(data, unit)
-        keypoints = np.array([_distinct(data[:, image : image + 2])[1] for image in (0, 2)]).reshape(2, len(data))
+        # The rows are sorted by the first points.
+        new = (data[1:, :2] != data[:-1, :2]).any(axis=1)
+        keypoints = np.array([np.append(0, np.cumsum(new))[: len(data)], _distinct(data[:, 2:4])[1]])
         into, calibrated = frame.transforms(), False
         if sight is not None:
             data = np.hstack([data, rows[:, RAYS1.start :] * np.repeat(frame.scales, 3)])
