@@ -1,7 +1,7 @@
 """What weighs models: evidence, densities, likelihoods; and groups of duplicates."""
 
 import cython
-from cython.cimports.libc.math import INFINITY, exp, fabs, log
+from cython.cimports.libc.math import INFINITY, exp, fabs, floor, log
 
 #: Squared scales beyond which a density is 0: exp(-40) is less than rounding.
 NEGLIGIBLE = cython.declare(cython.double, 81.0)
@@ -10,33 +10,68 @@ NEGLIGIBLE = cython.declare(cython.double, 81.0)
 def follow_leaders(
     data: cython.double[:, ::1],
     radius: cython.double,
-    rows: cython.Py_ssize_t[::1],
-    spans: cython.Py_ssize_t[:, :, ::1],
+    one: cython.Py_ssize_t,
+    two: cython.Py_ssize_t,
+    leaders: cython.Py_ssize_t[::1],
+    following: cython.Py_ssize_t[::1],
     groups: cython.Py_ssize_t[::1],
 ):
-    """Group rows around leaders; all neighbours of a row are among `rows` in its `spans`, or before it."""
+    """Write groups (n,) of rows (n, d) around leaders: a row joins the first leader within the radius in four coordinates, or leads.
+
+    Leaders are looked up in cells of two coordinates, `one` and `two`, by a hash table: `leaders`, of a power of two of -1s, has the
+    last leader of a cell, and `following` (n,), which is overwritten, the one before each.
+    """
     row: cython.Py_ssize_t
-    leader: cython.Py_ssize_t
-    span: cython.Py_ssize_t
-    at: cython.Py_ssize_t
     item: cython.Py_ssize_t
+    slot: cython.Py_ssize_t
+    leader: cython.Py_ssize_t
+    first: cython.Py_ssize_t
+    beside: cython.Py_ssize_t
+    above: cython.Py_ssize_t
     near: cython.bint
+    last: cython.ulonglong = leaders.shape[0] - 1
     n_groups: cython.Py_ssize_t = 0
+    # A little more, so that by rounding too all within the radius are in neighbouring cells.
+    size: cython.double = radius * (1.0 + 1e-9)
     with cython.nogil:
-        for leader in range(groups.shape[0]):
-            if groups[leader] >= 0:
-                continue
-            groups[leader] = n_groups
-            for span in range(spans.shape[0]):
-                for at in range(spans[span, 0, leader], spans[span, 1, leader]):
-                    row = rows[at]
-                    if groups[row] < 0:
-                        near = True
+        for row in range(groups.shape[0]):
+            first = groups.shape[0]
+            x, y = cell_of(data[row, one] / size), cell_of(data[row, two] / size)
+            for beside in range(-1, 2):
+                for above in range(-1, 2):
+                    leader = leaders[slot_of(x + beside, y + above, last)]
+                    while leader >= 0:
+                        near = leader < first
                         for item in range(4):
                             near = near and fabs(data[row, item] - data[leader, item]) <= radius
                         if near:
-                            groups[row] = n_groups
-            n_groups += 1
+                            first = leader
+                        leader = following[leader]
+            if first < groups.shape[0]:
+                groups[row] = groups[first]
+            else:
+                groups[row], slot = n_groups, slot_of(x, y, last)
+                following[row], leaders[slot] = leaders[slot], row
+                n_groups += 1
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.inline
+def cell_of(place: cython.double) -> cython.longlong:
+    """Return the number of a cell; places where numbers have no digits behind the point share one."""
+    return cython.cast(cython.longlong, floor(place)) if fabs(place) < 1e15 else 0
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.inline
+def slot_of(x: cython.longlong, y: cython.longlong, last: cython.ulonglong) -> cython.Py_ssize_t:
+    key: cython.ulonglong = cython.cast(cython.ulonglong, x) * cython.cast(cython.ulonglong, 0x9E3779B97F4A7C15)
+    key = (key ^ (key >> 29) ^ cython.cast(cython.ulonglong, y)) * cython.cast(cython.ulonglong, 0xBF58476D1CE4E5B9)
+    return (key ^ (key >> 32)) & last
 
 
 def write_evidence(
@@ -254,7 +289,9 @@ def write_densities(
         # exp(-square / 2) to ten digits, by plain arithmetic, which the compiler makes vectors of: the 256th power of
         # exp(-square / 512), the first nine terms of its series.
         z = -square / 512.0
-        z = 1.0 + z * (1.0 + z / 2 * (1.0 + z / 3 * (1.0 + z / 4 * (1.0 + z / 5 * (1.0 + z / 6 * (1.0 + z / 7 * (1.0 + z / 8)))))))
+        z = 1.0 + z * (
+            1.0 + z / 2 * (1.0 + z / 3 * (1.0 + z / 4 * (1.0 + z / 5 * (1.0 + z / 6 * (1.0 + z / 7 * (1.0 + z / 8))))))
+        )
         z = z * z * (z * z)
         z = z * z * (z * z)
         z = z * z * (z * z)

@@ -14,8 +14,8 @@ from ruzhash_cv._validation import largest_coordinate
 from ruzhash_cv.cameras import Sight
 from ruzhash_cv.kernels.weigh import follow_leaders
 
-#: Where half of the matches have more than so many near them in one coordinate, neighbours are searched in cells of two.
-_CROWDED = 200
+#: Matches by which coordinates are compared.
+_SOME = 500
 #: Images are of unlike scale if the points of one are spread over more than so many times as many pixels.
 _UNLIKE = 2.2
 
@@ -140,8 +140,9 @@ class MatchSet:
         unit = min(max(frame.scale * unit, 1e-12), 1e12)
         groups = duplicate_groups(data, unit)
         # The rows are sorted by the first points.
-        new = (data[1:, :2] != data[:-1, :2]).any(axis=1)
-        keypoints = np.array([np.append(0, np.cumsum(new))[: len(data)], _distinct(data[:, 2:4])[1]])
+        x, y = data.T[:2]
+        new = np.append(False, (x[1:] != x[:-1]) | (y[1:] != y[:-1]))[: len(data)]
+        keypoints = np.array([np.cumsum(new), _distinct(data[:, 2:4])[1]])
         into, calibrated = frame.transforms(), False
         if sight is not None:
             data = np.hstack([data, rows[:, RAYS1.start :] * np.repeat(frame.scales, 3)])
@@ -187,51 +188,19 @@ class MatchSet:
 def duplicate_groups(data: Array, radius: float) -> Rows:
     """Return the duplicate group of each correspondence: those within `radius` of the same leader, in both images, share one.
 
-    Rows are sorted by their first coordinate. The first row in no group leads a new one. Rows near a member that is not the leader do
-    not join, so that groups are no chains. Neighbours are searched along the first coordinate, or, where many are near in it, in cells
-    of two coordinates.
+    The first row in no group leads a new one. Rows near a member that is not the leader do not join, so that groups are no chains.
     """
-    groups, first = np.full(len(data), -1, np.int64), data[:, 0]
-    # A little more, so that by rounding too no neighbour is left out.
-    reach = radius * (1.0 + 1e-9)
-    if (first[_CROWDED:] - first[:-_CROWDED] <= radius).sum() > len(data) // 2:
-        rows, spans = _neighbours_in_cells(data, reach)
-    else:
-        rows = np.arange(len(data))
-        spans = np.array([[rows + 1, np.searchsorted(first, first + reach, side="right")]])
-    follow_leaders(data, radius, rows, spans, groups)
+    groups, leaders = np.empty(len(data), np.int64), np.full(2 << len(data).bit_length(), -1)
+    follow_leaders(data, radius, *_least_crowded(data, radius), leaders, np.empty_like(groups), groups)
     return groups
 
 
-def _neighbours_in_cells(data: Array, reach: float) -> tuple[Rows, Rows]:
-    """Return rows sorted by cells of two coordinates, and spans (3, 2, n) of these that hold whatever is within `reach` of each row.
-
-    The two are those in which the fewest are near each other.
-    """
-    crowds = [_mean_neighbours(np.sort(column), reach) for column in data.T]
-    one, two = (_cell_numbers(data[:, column], reach) for column in np.argsort(crowds, kind="stable")[:2])
-    width = int(two.max()) + 2
-    cells = one * width + two
-    rows = np.argsort(cells, kind="stable")
-    ranked = cells[rows]
-    spans = np.empty((3, 2, len(data)), np.int64)
-    for span, beside in zip(spans, (-width, 0, width), strict=True):
-        # Looked up in ascending order, which takes a tenth of the time.
-        span[0, rows] = np.searchsorted(ranked, ranked + (beside - 1), side="left")
-        span[1, rows] = np.searchsorted(ranked, ranked + (beside + 1), side="right")
-    return rows, spans
-
-
-def _cell_numbers(values: Array, size: float) -> Rows:
-    """Return the number from 1 on of the cell that holds each value; only cells side by side have consecutive numbers."""
-    held, where = np.unique(np.floor(values / size), return_inverse=True)
-    numbers = 1 + np.cumsum(np.minimum(np.diff(held, prepend=held[:1]), 2.0)).astype(np.int64)
-    return np.asarray(numbers[where.reshape(-1)])
-
-
-def _mean_neighbours(ranked: Array, radius: float) -> float:
-    """Return how many of the numbers, in ascending order, lie within `radius` above one, in the mean."""
-    return float((np.searchsorted(ranked, ranked + radius, side="right") - np.arange(len(ranked))).mean())
+def _least_crowded(data: Array, radius: float) -> tuple[int, int]:
+    """Return the two of four coordinates in which the fewest of some correspondences are within `radius` of each other."""
+    some = np.sort(data[:: max(1, len(data) // _SOME), :4], axis=0)
+    crowds = [int(np.searchsorted(column, column + radius, side="right").sum()) for column in some.T]
+    one, two, *_ = np.argsort(crowds, kind="stable").tolist()
+    return one, two
 
 
 def _distinct(rows: Array) -> tuple[Array, Rows]:

@@ -32,8 +32,8 @@ STAGES = (
 #: What is no tuned number: guards against overflow and rounding, sizes that follow from algebra, codes, and what costs only time.
 NOT_TUNED = {
     "LARGEST_COORDINATE", "MAX_STRUCTURES", "MIN_MATCHES", "EXACT", "PARALLAX_SIZE", "N_FIVES", "_N_REFINED", "_N_STEPS", "_SEED",
-    "_CROWDED", "_FEW_ROWS", "_MODELS_AT_ONCE", "_WIDTH", "_NO_GROUP", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD",
-    "_MOST_SEARCHED", "_MOST_ASKED", "_MOST_DEGENERATE", "_PRIOR", "_NEGLIGIBLE", "_REACH", "_LEAST_REACH", "_WIDEST", "MORE_THAN_HALF",
+    "_SOME", "_BLOCK", "_FEW_ROWS", "_WIDTH", "_NO_GROUP", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD",
+    "_MOST_SEARCHED", "_MOST_DEGENERATE", "_PRIOR", "_NEGLIGIBLE", "_REACH", "_LEAST_REACH", "_WIDEST", "MORE_THAN_HALF",
     "MAX_MOTIONS", "MAX_PLANES", "_N_FITS", "_N_PLANES", "_N_POSED", "_LEAST_PROBABILITY", "_UNLIKE",
     "_FEW", "_ONE", "_TWO", "_NOTHING", "_ZERO", "ZERO", "ROBUST_METHODS", "THRESHOLD", "ESSENTIAL_THRESHOLD",
 }  # fmt: skip
