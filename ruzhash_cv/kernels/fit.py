@@ -518,6 +518,91 @@ def write_candidates(
                 background[item, step] = (by_law if by_law > sure else sure) / (points.shape[1] - n + 1.0)
 
 
+# Planes of a motion
+
+
+def write_plane_equations(
+    points: cython.double[:, ::1],
+    n_parts: cython.Py_ssize_t,
+    matrix: cython.double[::1],
+    epipole: cython.double[::1],
+    equations: cython.double[:, ::1],
+):
+    """Write beta and weight of the equations x1 . v = beta (2, n) of matches for planes A - e v', from A (9,) and e (3,).
+
+    Points are six coordinates (6, n). The weight is the squared distance that the second point moves by for a unit of x1 . v, in the
+    first `n_parts` coordinates of it.
+    """
+    row: cython.Py_ssize_t
+    a, b, c, d, e, f = matrix[0], matrix[1], matrix[2], matrix[3], matrix[4], matrix[5]
+    g, h, i, p, q, r = matrix[6], matrix[7], matrix[8], epipole[0], epipole[1], epipole[2]
+    with cython.nogil:
+        for row in range(points.shape[1]):
+            x1, y1, z1 = points[0, row], points[1, row], points[2, row]
+            x2, y2, z2 = points[3, row], points[4, row], points[5, row]
+            u, v, w = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
+            # Crossed with the second point: what moves along its line, and where the plane's number would move it.
+            dx, dy, dz = y2 * r - z2 * q, z2 * p - x2 * r, x2 * q - y2 * p
+            along = (y2 * w - z2 * v) * dx + (z2 * u - x2 * w) * dy + (x2 * v - y2 * u) * dz
+            square = dx * dx + dy * dy + dz * dz
+            beta = along / (square if square > 1e-300 else 1e-300)
+            u, v, w = u - beta * p, v - beta * q, w - beta * r
+            depth = w * w if n_parts == 2 else u * u + v * v + w * w
+            moved = dx * dx + dy * dy if n_parts == 2 else square
+            equations[0, row], equations[1, row] = beta, moved / (depth if depth > 1e-300 else 1e-300)
+
+
+def fit_planes(
+    points: cython.double[:, ::1],
+    equations: cython.double[:, ::1],
+    own: cython.uchar[:, ::1],
+    matrix: cython.double[::1],
+    epipole: cython.double[::1],
+    planes: cython.double[:, ::1],
+):
+    """Write planes (k, 9) of unit norm, A - e v', each of least squares of the equations (2, n) of the matches that it owns, (k, n)."""
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    v: cython.double[3]
+    with cython.nogil:
+        for item in range(planes.shape[0]):
+            xx = xy = yy = xz = yz = zz = bx = by = bz = norm = 0.0
+            for row in range(points.shape[1]):
+                if own[item, row]:
+                    x, y, z, weight = points[0, row], points[1, row], points[2, row], equations[1, row]
+                    xx += weight * x * x
+                    xy += weight * x * y
+                    yy += weight * y * y
+                    xz += weight * x * z
+                    yz += weight * y * z
+                    zz += weight * z * z
+                    weight *= equations[0, row]
+                    bx += weight * x
+                    by += weight * y
+                    bz += weight * z
+            shift = 1e-12 * (xx + yy + zz)
+            # Cholesky's factor, and the two triangular systems.
+            a = sqrt(xx + shift)
+            b, c = xy / a, xz / a
+            d = sqrt(yy + shift - b * b)
+            e = (yz - b * c) / d
+            f = sqrt(zz + shift - c * c - e * e)
+            bx = bx / a
+            by = (by - b * bx) / d
+            bz = (bz - c * bx - e * by) / f
+            v[2] = bz / f
+            v[1] = (by - e * v[2]) / d
+            v[0] = (bx - b * v[1] - c * v[2]) / a
+            for i in range(3):
+                for j in range(3):
+                    planes[item, 3 * i + j] = matrix[3 * i + j] - epipole[i] * v[j]
+                    norm += planes[item, 3 * i + j] * planes[item, 3 * i + j]
+            for j in range(9):
+                planes[item, j] /= sqrt(norm)
+
+
 # Linear algebra of fits
 
 
