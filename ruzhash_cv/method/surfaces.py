@@ -140,7 +140,9 @@ class PlaneEquations:
     def fitted(self, own: Mask) -> Array:
         """Return the planes (k, 9) of least squares in the second image through the matches of each, `own` (k, n)."""
         planes = np.empty((len(own), 9))
-        fit_planes(self.points, self.numbers, np.ascontiguousarray(own).view(np.uint8), self.matrix, self.epipole, planes)
+        fit_planes(
+            self.points, self.numbers, np.ascontiguousarray(own).view(np.uint8), self.matrix, self.epipole, planes
+        )
         return planes
 
 
