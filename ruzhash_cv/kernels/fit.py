@@ -846,13 +846,22 @@ def write_matrix(
         gradient[3], gradient[4], gradient[5] = y2 * u - dy * x1, y2 * v - dy * y1, y2 - dy
         gradient[6], gradient[7], gradient[8] = u, v, 1.0
         if fabs(weight) < INFINITY:
-            for j in range(9):
+            # Of a symmetric matrix only the lower triangle is read.
+            for j in range(4):
                 scaled = weight * gradient[j]
                 slope[j] += scaled * error
-                for k in range(12):
+                for k in range(4):
                     sums[j][k] += scaled * gradient[k]
+            for j in range(4, 8):
+                scaled = weight * gradient[j]
+                slope[j] += scaled * error
+                for k in range(8):
+                    sums[j][k] += scaled * gradient[k]
+            slope[8] += weight * error
+            for k in range(12):
+                sums[8][k] += weight * gradient[k]
     for j in range(9):
-        for k in range(9):
+        for k in range(j + 1):
             gram[j, k] = sums[j][k]
     norm = 0.0
     if kind == STEP:
