@@ -298,9 +298,9 @@ def count_own_neighbours(
     same: cython.double,
     counts: cython.Py_ssize_t[::1],
 ):
-    """Add to `counts` (2,) how many of a structure's own points have a nearest point further away than `same`, and of how many it is own.
+    """Add to `counts` (2,) how many of a structure's own points have a nearest point, and of how many it is own.
 
-    Points are sorted by x.
+    A point no further away than `same` is none. Points are sorted by x.
     """
     at: cython.Py_ssize_t
     other: cython.Py_ssize_t

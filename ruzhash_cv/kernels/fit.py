@@ -1,7 +1,7 @@
 """Residuals of models of two views, what is summed over them, and fits of pixels: homographies and fundamental matrices.
 
 Where a kernel takes `kinds` (m,), `points` and `models` (m, 9), it computes the residuals of each model by its kind and keeps none of
-them: transfer errors or Sampson distances of points (4, n), or of rays (6, n). Of the kind `GIVEN` they are the rows of `points` (m, n).
+them: transfer errors or Sampson distances of points (4, n), or of rays (6, n). Of the kind `GIVEN` they are rows of `points` (m, n).
 """
 
 import cython
@@ -480,7 +480,7 @@ def write_candidates(
     n: cython.Py_ssize_t = indices.shape[1]
     last: cython.Py_ssize_t = counts.shape[0] - 1
     widest: cython.double = least
-    for step in range(last - 1):
+    for _ in range(last - 1):
         widest *= 2.0
     with cython.nogil:
         for item in range(models.shape[0]):
@@ -492,7 +492,7 @@ def write_candidates(
                 near[0, n_near], near[1, n_near], squared[n_near] = row, 0, value
                 n_near += value < widest
             bound = least
-            for step in range(last):
+            for _ in range(last):
                 for at in range(n_near):
                     near[1, at] += squared[at] >= bound
                 bound = 2.0 * bound
@@ -516,6 +516,66 @@ def write_candidates(
                 by_law = (1.0 + largest) * laws[family_ids[item], step]
                 sure = within - n_errors * sqrt(within)
                 background[item, step] = (by_law if by_law > sure else sure) / (points.shape[1] - n + 1.0)
+
+
+# Motions of a plane
+
+
+def write_unit_norm(models: cython.double[:, ::1], scaled: cython.double[:, ::1]):
+    """Write models (m, 9) divided by their Euclidean norms; a zero model becomes NaN."""
+    item: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            divide_by_norm(cython.address(models[item, 0]), cython.address(scaled[item, 0]))
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def divide_by_norm(model: cython.p_double, scaled: cython.p_double) -> cython.void:
+    k: cython.Py_ssize_t
+    norm = 0.0
+    for k in range(9):
+        norm += model[k] * model[k]
+    norm = sqrt(norm)
+    for k in range(9):
+        scaled[k] = model[k] / norm
+
+
+def write_through_two(
+    points: cython.double[:, ::1],
+    plane: cython.double[::1],
+    pairs: cython.longlong[:, ::1],
+    models: cython.double[:, ::1],
+):
+    """Write [e]_x H (n, 9), of unit norm, of a homography H (9,) and epipoles e: there the lines H x1, x2 of a pair of matches meet.
+
+    Pairs (2, n) are of points of six coordinates (6, k).
+    """
+    item: cython.Py_ssize_t
+    side: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    line: cython.double[3][2]
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            for side in range(2):
+                row = pairs[side, item]
+                x, y, z = points[0, row], points[1, row], points[2, row]
+                u = plane[0] * x + plane[1] * y + plane[2] * z
+                v = plane[3] * x + plane[4] * y + plane[5] * z
+                w = plane[6] * x + plane[7] * y + plane[8] * z
+                x, y, z = points[3, row], points[4, row], points[5, row]
+                line[side][0], line[side][1], line[side][2] = v * z - w * y, w * x - u * z, u * y - v * x
+            x = line[0][1] * line[1][2] - line[0][2] * line[1][1]
+            y = line[0][2] * line[1][0] - line[0][0] * line[1][2]
+            z = line[0][0] * line[1][1] - line[0][1] * line[1][0]
+            model = cython.address(models[item, 0])
+            for k in range(3):
+                model[k] = y * plane[6 + k] - z * plane[3 + k]
+                model[3 + k] = z * plane[k] - x * plane[6 + k]
+                model[6 + k] = x * plane[3 + k] - y * plane[k]
+            divide_by_norm(model, model)
 
 
 # Planes of a motion
@@ -1117,3 +1177,68 @@ def write_medians(squared: cython.double[:, ::1], work: cython.double[::1], medi
                 n += squared[item, row] < INFINITY
             if n > 0:
                 medians[item] = nth_smallest(cython.address(work[0]), n, n // 2)
+
+
+def write_medians_by_label(
+    squared: cython.double[:, ::1],
+    labels: cython.Py_ssize_t[::1],
+    rows: cython.Py_ssize_t[::1],
+    work: cython.double[::1],
+    medians: cython.double[:, ::1],
+):
+    """Write the upper medians (m, k) of the finite squared residuals (m, n) of each label's matches.
+
+    It is infinite if there is none. Overwrites `rows` and `work` (n,).
+    """
+    label: cython.Py_ssize_t
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    n: cython.Py_ssize_t
+    n_labelled: cython.Py_ssize_t
+    with cython.nogil:
+        for label in range(medians.shape[1]):
+            n_labelled = 0
+            for row in range(labels.shape[0]):
+                if labels[row] == label:
+                    rows[n_labelled] = row
+                    n_labelled += 1
+            for item in range(squared.shape[0]):
+                n = 0
+                for at in range(n_labelled):
+                    work[n] = squared[item, rows[at]]
+                    n += work[n] < INFINITY
+                medians[item, label] = nth_smallest(cython.address(work[0]), n, n // 2) if n > 0 else INFINITY
+
+
+def lower_least_medians(
+    squared: cython.double[:, ::1],
+    labels: cython.Py_ssize_t[::1],
+    rows: cython.Py_ssize_t[::1],
+    work: cython.double[::1],
+    least: cython.double[::1],
+):
+    """Lower the least upper medians (k,) of any model's squared residuals (m, n) of each label's matches.
+
+    A median is computed only where more than half of the residuals are below the least. Overwrites `rows` and `work` (n,).
+    """
+    label: cython.Py_ssize_t
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    n: cython.Py_ssize_t
+    n_below: cython.Py_ssize_t
+    with cython.nogil:
+        for label in range(least.shape[0]):
+            n = 0
+            for row in range(labels.shape[0]):
+                if labels[row] == label:
+                    rows[n] = row
+                    n += 1
+            for item in range(squared.shape[0]):
+                n_below = 0
+                for at in range(n):
+                    work[at] = squared[item, rows[at]]
+                    n_below += work[at] < least[label]
+                if n_below > n // 2:
+                    least[label] = nth_smallest(cython.address(work[0]), n, n // 2)
