@@ -252,8 +252,11 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
         threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
         given = estimate.probabilities, scene, matches, families, threshold
         # A low rate may leave a structure without a match, which is there all the same.
-        order = listing(scene, label(*given, None).labels)
-        labels = label(*given, options.false_discovery_rate).renumbered(order, len(scene))
+        labels = label(*given, None)
+        order = listing(scene, labels.labels)
+        if options.false_discovery_rate is not None:
+            labels = label(*given, options.false_discovery_rate)
+        labels = labels.renumbered(order, len(scene))
         estimate = replace(estimate, scene=renumbered(scene, order), probabilities=estimate.probabilities[:, order])
         overlays = is_overlay(estimate.scene, labels.labels, matches.weights)
         if not options.keep_stationary:
@@ -348,8 +351,12 @@ def _motions(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float 
 
     support = np.bincount(labels + 1, minlength=n + 1)[1:]
 
+    of_given = _of_given(labels, matches, -1)
+
     def mask(items: list[int]) -> Mask:
-        return _of_given(np.isin(labels, items), matches, False)
+        held = np.zeros(n + 1, bool)  # -1, for none, is the last
+        held[items] = True
+        return np.asarray(held[of_given])
 
     motions = []
     for item in np.flatnonzero(scene.owners == np.arange(n)).tolist():

@@ -291,25 +291,37 @@ def write_nearest(
         kept = kept + 1 if kept < k else k
 
 
-def nearest_apart(
-    points: cython.double[:, ::1],
-    asked: cython.Py_ssize_t[::1],
-    among: cython.Py_ssize_t[::1],
+def count_own_neighbours(
+    x: cython.double[::1],
+    y: cython.double[::1],
+    own: cython.uchar[::1],
     same: cython.double,
-    nearest: cython.Py_ssize_t[::1],
+    counts: cython.Py_ssize_t[::1],
 ):
-    """Write the nearest of the points (2, n) `among` some to each that is `asked` for, further away than `same`; -1 if there is none."""
-    item: cython.Py_ssize_t
+    """Add to `counts` (2,) how many of a structure's own points have a nearest point, and of how many it is own.
+
+    A point no further away than `same` is none. Points are sorted by x.
+    """
     at: cython.Py_ssize_t
+    other: cython.Py_ssize_t
+    nearest: cython.Py_ssize_t
+    step: cython.Py_ssize_t
     with cython.nogil:
-        for item in range(asked.shape[0]):
-            nearest[item], least = -1, INFINITY
-            x, y = points[0, asked[item]], points[1, asked[item]]
-            for at in range(among.shape[0]):
-                dx, dy = points[0, among[at]] - x, points[1, among[at]] - y
-                square = dx * dx + dy * dy
-                if square < least and square > same * same:
-                    nearest[item], least = among[at], square
+        for at in range(x.shape[0]):
+            if not own[at]:
+                continue
+            nearest, least = -1, INFINITY
+            for step in range(-1, 2, 2):
+                other = at + step
+                while 0 <= other < x.shape[0] and (x[other] - x[at]) * (x[other] - x[at]) < least:
+                    dx, dy = x[other] - x[at], y[other] - y[at]
+                    square = dx * dx + dy * dy
+                    if square < least and square > same * same:
+                        nearest, least = other, square
+                    other += step
+            if nearest >= 0:
+                counts[0] += 1
+                counts[1] += own[nearest]
 
 
 @cython.cfunc

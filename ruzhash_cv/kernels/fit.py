@@ -1,7 +1,7 @@
 """Residuals of models of two views, what is summed over them, and fits of pixels: homographies and fundamental matrices.
 
 Where a kernel takes `kinds` (m,), `points` and `models` (m, 9), it computes the residuals of each model by its kind and keeps none of
-them: transfer errors or Sampson distances of points (4, n), or of rays (6, n). Of the kind `GIVEN` they are the rows of `points` (m, n).
+them: transfer errors or Sampson distances of points (4, n), or of rays (6, n). Of the kind `GIVEN` they are rows of `points` (m, n).
 """
 
 import cython
@@ -482,7 +482,7 @@ def write_candidates(
     n: cython.Py_ssize_t = indices.shape[1]
     last: cython.Py_ssize_t = counts.shape[0] - 1
     widest: cython.double = least
-    for step in range(last - 1):
+    for _ in range(last - 1):
         widest *= 2.0
     with cython.nogil:
         for item in range(models.shape[0]):
@@ -494,7 +494,7 @@ def write_candidates(
                 near[0, n_near], near[1, n_near], squared[n_near] = row, 0, value
                 n_near += value < widest
             bound = least
-            for step in range(last):
+            for _ in range(last):
                 for at in range(n_near):
                     near[1, at] += squared[at] >= bound
                 bound = 2.0 * bound
@@ -518,6 +518,151 @@ def write_candidates(
                 by_law = (1.0 + largest) * laws[family_ids[item], step]
                 sure = within - n_errors * sqrt(within)
                 background[item, step] = (by_law if by_law > sure else sure) / (points.shape[1] - n + 1.0)
+
+
+# Motions of a plane
+
+
+def write_unit_norm(models: cython.double[:, ::1], scaled: cython.double[:, ::1]):
+    """Write models (m, 9) divided by their Euclidean norms; a zero model becomes NaN."""
+    item: cython.Py_ssize_t
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            divide_by_norm(cython.address(models[item, 0]), cython.address(scaled[item, 0]))
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def divide_by_norm(model: cython.p_double, scaled: cython.p_double) -> cython.void:
+    k: cython.Py_ssize_t
+    norm = 0.0
+    for k in range(9):
+        norm += model[k] * model[k]
+    norm = sqrt(norm)
+    for k in range(9):
+        scaled[k] = model[k] / norm
+
+
+def write_through_two(
+    points: cython.double[:, ::1],
+    plane: cython.double[::1],
+    pairs: cython.longlong[:, ::1],
+    models: cython.double[:, ::1],
+):
+    """Write [e]_x H (n, 9), of unit norm, of a homography H (9,) and epipoles e: there the lines H x1, x2 of a pair of matches meet.
+
+    Pairs (2, n) are of points of six coordinates (6, k).
+    """
+    item: cython.Py_ssize_t
+    side: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    line: cython.double[3][2]
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            for side in range(2):
+                row = pairs[side, item]
+                x, y, z = points[0, row], points[1, row], points[2, row]
+                u = plane[0] * x + plane[1] * y + plane[2] * z
+                v = plane[3] * x + plane[4] * y + plane[5] * z
+                w = plane[6] * x + plane[7] * y + plane[8] * z
+                x, y, z = points[3, row], points[4, row], points[5, row]
+                line[side][0], line[side][1], line[side][2] = v * z - w * y, w * x - u * z, u * y - v * x
+            x = line[0][1] * line[1][2] - line[0][2] * line[1][1]
+            y = line[0][2] * line[1][0] - line[0][0] * line[1][2]
+            z = line[0][0] * line[1][1] - line[0][1] * line[1][0]
+            model = cython.address(models[item, 0])
+            for k in range(3):
+                model[k] = y * plane[6 + k] - z * plane[3 + k]
+                model[3 + k] = z * plane[k] - x * plane[6 + k]
+                model[6 + k] = x * plane[3 + k] - y * plane[k]
+            divide_by_norm(model, model)
+
+
+# Planes of a motion
+
+
+def write_plane_equations(
+    points: cython.double[:, ::1],
+    n_parts: cython.Py_ssize_t,
+    matrix: cython.double[::1],
+    epipole: cython.double[::1],
+    equations: cython.double[:, ::1],
+):
+    """Write beta and weight of the equations x1 . v = beta (2, n) of matches for planes A - e v', from A (9,) and e (3,).
+
+    Points are six coordinates (6, n). The weight is the squared distance that the second point moves by for a unit of x1 . v, in the
+    first `n_parts` coordinates of it.
+    """
+    row: cython.Py_ssize_t
+    a, b, c, d, e, f = matrix[0], matrix[1], matrix[2], matrix[3], matrix[4], matrix[5]
+    g, h, i, p, q, r = matrix[6], matrix[7], matrix[8], epipole[0], epipole[1], epipole[2]
+    with cython.nogil:
+        for row in range(points.shape[1]):
+            x1, y1, z1 = points[0, row], points[1, row], points[2, row]
+            x2, y2, z2 = points[3, row], points[4, row], points[5, row]
+            u, v, w = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
+            # Crossed with the second point: what moves along its line, and where the plane's number would move it.
+            dx, dy, dz = y2 * r - z2 * q, z2 * p - x2 * r, x2 * q - y2 * p
+            along = (y2 * w - z2 * v) * dx + (z2 * u - x2 * w) * dy + (x2 * v - y2 * u) * dz
+            square = dx * dx + dy * dy + dz * dz
+            beta = along / (square if square > 1e-300 else 1e-300)
+            u, v, w = u - beta * p, v - beta * q, w - beta * r
+            depth = w * w if n_parts == 2 else u * u + v * v + w * w
+            moved = dx * dx + dy * dy if n_parts == 2 else square
+            equations[0, row], equations[1, row] = beta, moved / (depth if depth > 1e-300 else 1e-300)
+
+
+def fit_planes(
+    points: cython.double[:, ::1],
+    equations: cython.double[:, ::1],
+    own: cython.uchar[:, ::1],
+    matrix: cython.double[::1],
+    epipole: cython.double[::1],
+    planes: cython.double[:, ::1],
+):
+    """Write planes (k, 9) of unit norm, A - e v', each of least squares of the equations (2, n) of the matches that it owns, (k, n)."""
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    v: cython.double[3]
+    with cython.nogil:
+        for item in range(planes.shape[0]):
+            xx = xy = yy = xz = yz = zz = bx = by = bz = norm = 0.0
+            for row in range(points.shape[1]):
+                if own[item, row]:
+                    x, y, z, weight = points[0, row], points[1, row], points[2, row], equations[1, row]
+                    xx += weight * x * x
+                    xy += weight * x * y
+                    yy += weight * y * y
+                    xz += weight * x * z
+                    yz += weight * y * z
+                    zz += weight * z * z
+                    weight *= equations[0, row]
+                    bx += weight * x
+                    by += weight * y
+                    bz += weight * z
+            shift = 1e-12 * (xx + yy + zz)
+            # Cholesky's factor, and the two triangular systems.
+            a = sqrt(xx + shift)
+            b, c = xy / a, xz / a
+            d = sqrt(yy + shift - b * b)
+            e = (yz - b * c) / d
+            f = sqrt(zz + shift - c * c - e * e)
+            bx = bx / a
+            by = (by - b * bx) / d
+            bz = (bz - c * bx - e * by) / f
+            v[2] = bz / f
+            v[1] = (by - e * v[2]) / d
+            v[0] = (bx - b * v[1] - c * v[2]) / a
+            for i in range(3):
+                for j in range(3):
+                    planes[item, 3 * i + j] = matrix[3 * i + j] - epipole[i] * v[j]
+                    norm += planes[item, 3 * i + j] * planes[item, 3 * i + j]
+            for j in range(9):
+                planes[item, j] /= sqrt(norm)
 
 
 # Linear algebra of fits
@@ -763,13 +908,22 @@ def write_matrix(
         gradient[3], gradient[4], gradient[5] = y2 * u - dy * x1, y2 * v - dy * y1, y2 - dy
         gradient[6], gradient[7], gradient[8] = u, v, 1.0
         if fabs(weight) < INFINITY:
-            for j in range(9):
+            # Of a symmetric matrix only the lower triangle is read.
+            for j in range(4):
                 scaled = weight * gradient[j]
                 slope[j] += scaled * error
-                for k in range(12):
+                for k in range(4):
                     sums[j][k] += scaled * gradient[k]
+            for j in range(4, 8):
+                scaled = weight * gradient[j]
+                slope[j] += scaled * error
+                for k in range(8):
+                    sums[j][k] += scaled * gradient[k]
+            slope[8] += weight * error
+            for k in range(12):
+                sums[8][k] += weight * gradient[k]
     for j in range(9):
-        for k in range(9):
+        for k in range(j + 1):
             gram[j, k] = sums[j][k]
     norm = 0.0
     if kind == STEP:
@@ -1025,3 +1179,68 @@ def write_medians(squared: cython.double[:, ::1], work: cython.double[::1], medi
                 n += squared[item, row] < INFINITY
             if n > 0:
                 medians[item] = nth_smallest(cython.address(work[0]), n, n // 2)
+
+
+def write_medians_by_label(
+    squared: cython.double[:, ::1],
+    labels: cython.Py_ssize_t[::1],
+    rows: cython.Py_ssize_t[::1],
+    work: cython.double[::1],
+    medians: cython.double[:, ::1],
+):
+    """Write the upper medians (m, k) of the finite squared residuals (m, n) of each label's matches.
+
+    It is infinite if there is none. Overwrites `rows` and `work` (n,).
+    """
+    label: cython.Py_ssize_t
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    n: cython.Py_ssize_t
+    n_labelled: cython.Py_ssize_t
+    with cython.nogil:
+        for label in range(medians.shape[1]):
+            n_labelled = 0
+            for row in range(labels.shape[0]):
+                if labels[row] == label:
+                    rows[n_labelled] = row
+                    n_labelled += 1
+            for item in range(squared.shape[0]):
+                n = 0
+                for at in range(n_labelled):
+                    work[n] = squared[item, rows[at]]
+                    n += work[n] < INFINITY
+                medians[item, label] = nth_smallest(cython.address(work[0]), n, n // 2) if n > 0 else INFINITY
+
+
+def lower_least_medians(
+    squared: cython.double[:, ::1],
+    labels: cython.Py_ssize_t[::1],
+    rows: cython.Py_ssize_t[::1],
+    work: cython.double[::1],
+    least: cython.double[::1],
+):
+    """Lower the least upper medians (k,) of any model's squared residuals (m, n) of each label's matches.
+
+    A median is computed only where more than half of the residuals are below the least. Overwrites `rows` and `work` (n,).
+    """
+    label: cython.Py_ssize_t
+    item: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    n: cython.Py_ssize_t
+    n_below: cython.Py_ssize_t
+    with cython.nogil:
+        for label in range(least.shape[0]):
+            n = 0
+            for row in range(labels.shape[0]):
+                if labels[row] == label:
+                    rows[n] = row
+                    n += 1
+            for item in range(squared.shape[0]):
+                n_below = 0
+                for at in range(n):
+                    work[at] = squared[item, rows[at]]
+                    n_below += work[at] < least[label]
+                if n_below > n // 2:
+                    least[label] = nth_smallest(cython.address(work[0]), n, n // 2)

@@ -310,26 +310,25 @@ def estimate_shares(
     n_steps: cython.Py_ssize_t,
     prior: cython.double,
     ends: cython.Py_ssize_t[::1],
-    items: cython.Py_ssize_t[:, ::1],
-    ratios: cython.double[:, ::1],
-    densities: cython.double[::1],
-    sums: cython.double[::1],
+    rows: cython.Py_ssize_t[::1],
+    ratios: cython.double[::1],
+    room: cython.double[:, ::1],
     shares: cython.double[::1],
 ):
     """Improve shares (m + 1,) of components, the last that of mismatches anywhere, by steps of EM, from squared distances (k, n).
 
     Ratios of densities to that of mismatches anywhere are computed once; most are 0, and not kept. Scales `across` and `along` are
-    inverse squares. Overwrites `ends` (n,), `items` and `ratios` (n, m + 1), `densities` (n,) and `sums` (m + 1,).
+    inverse squares. Overwrites `ends` (m,), `rows` and `ratios` (n m + 1,) and `room` (2, n).
     """
     row: cython.Py_ssize_t
     item: cython.Py_ssize_t
     at: cython.Py_ssize_t
+    begin: cython.Py_ssize_t
+    end: cython.Py_ssize_t = 0
     n: cython.Py_ssize_t = weights.shape[0]
     m: cython.Py_ssize_t = structures.shape[0]
     with cython.nogil:
-        for row in range(n):
-            ends[row] = 0
-        for item in range(m if n > 0 else 0):
+        for item in range(m):
             write_densities(
                 cython.address(squares[structures[item], 0]),
                 cython.address(squares[motions[item], 0]),
@@ -337,26 +336,35 @@ def estimate_shares(
                 along[item],
                 heights[item],
                 n,
-                cython.address(densities[0]),
+                cython.address(room[0, 0]),
             )
             for row in range(n):
-                items[row, ends[row]], ratios[row, ends[row]] = item, densities[row]
-                ends[row] += densities[row] > 0.0
+                rows[end], ratios[end] = row, room[0, row]
+                end += room[0, row] > 0.0
+            ends[item] = end
         for _ in range(n_steps):
-            for item in range(m + 1):
-                sums[item] = 0.0
             for row in range(n):
-                total = shares[m]
-                for at in range(ends[row]):
-                    total += shares[items[row, at]] * ratios[row, at]
-                total = weights[row] / total
-                sums[m] += total
-                for at in range(ends[row]):
-                    sums[items[row, at]] += ratios[row, at] * total
-            total = 0.0
-            for item in range(m + 1):
-                shares[item] = shares[item] * sums[item] + prior
+                room[0, row] = shares[m]
+            begin = 0
+            for item in range(m):
+                for at in range(begin, ends[item]):
+                    room[0, rows[at]] += shares[item] * ratios[at]
+                begin = ends[item]
+            anywhere = 0.0
+            for row in range(n):
+                room[1, row] = weights[row] / room[0, row]
+            for row in range(n):
+                anywhere += room[1, row]
+            begin, total = 0, 0.0
+            for item in range(m):
+                of_item = 0.0
+                for at in range(begin, ends[item]):
+                    of_item += ratios[at] * room[1, rows[at]]
+                begin = ends[item]
+                shares[item] = shares[item] * of_item + prior
                 total += shares[item]
+            shares[m] = shares[m] * anywhere + prior
+            total += shares[m]
             for item in range(m + 1):
                 shares[item] /= total
 

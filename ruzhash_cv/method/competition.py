@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.kernels.draw import nearest_apart
+from ruzhash_cv.kernels.draw import count_own_neighbours
 from ruzhash_cv.method.evidence import held_by
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
@@ -92,11 +92,12 @@ def own_share(points: Array, members: Mask, around: Mask, same: float) -> float:
 
     A neighbour no further than `same` is the same keypoint.
     """
-    asked = np.flatnonzero(members)
-    nearest = np.empty_like(asked)
-    nearest_apart(np.ascontiguousarray(points.T), asked, np.flatnonzero(around), same, nearest)
-    nearest = nearest[nearest >= 0]
-    return float(members[nearest].mean()) if len(nearest) else 1.0
+    among, counts = np.flatnonzero(around), np.zeros(2, np.int64)
+    order = among[np.argsort(points[among, 0])]
+    x, y = np.ascontiguousarray(points[order].T)
+    count_own_neighbours(x, y, members[order].view(np.uint8), same, counts)
+    asked, own = counts.tolist()
+    return own / asked if asked else 1.0
 
 
 def drop_repetitions(

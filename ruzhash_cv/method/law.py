@@ -166,8 +166,9 @@ def shares_of(squares: Array, components: Components, weights: Array) -> Array:
     """Return the shares (m + 1,) of components among matches with squared distances (k, n), the last that of mismatches anywhere."""
     n, m = len(weights), len(components[0])
     shares = np.append(np.full(m, 0.7 / max(m, 1)), 0.3)
-    room = np.empty(n, np.int64), np.empty((n, m + 1), np.int64), np.empty((n, m + 1)), np.empty(n), np.empty(m + 1)
-    estimate_shares(squares, weights, *_inverse(components), _N_STEPS, _PRIOR, *room, shares)
+    room = np.empty(m, np.int64), np.empty(n * m + 1, np.int64), np.empty(n * m + 1), np.empty((2, n))
+    if n > 0:
+        estimate_shares(squares, weights, *_inverse(components), _N_STEPS, _PRIOR, *room, shares)
     return shares
 
 

@@ -25,6 +25,7 @@ from typing import cast
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv.kernels.fit import lower_least_medians, write_medians_by_label
 from ruzhash_cv.kernels.weigh import write_likelihoods
 from ruzhash_cv.method.competition import interleaved
 from ruzhash_cv.method.evidence import candidates, count_weights, evidence, held_by, rules_of
@@ -162,16 +163,20 @@ def least_noise(refined: Array, squared: Array, labels: Rows, n_surfaces: int, f
     It is estimated from squared residuals (m, n) of `refined` matrices and of all. Of the latter only those can have less noise that
     have more than half of their residuals below the least noise of the former.
     """
-    least, median = np.full(n_surfaces, np.inf), student(family.codimension, 1.0).median
-    for surface in np.unique(labels[labels >= 0]).tolist():
-        mine = labels == surface
-        of_surface = squared[:, mine]
-        n = of_surface.shape[1]
-        noise = noise_scales(refined[:, mine], family.codimension).min()
-        below = np.count_nonzero(of_surface < median * noise**2, axis=1)
-        lower = noise_scales(of_surface[below > n // 2], family.codimension)
-        least[surface] = lower.min(initial=noise) * np.sqrt(n / max(n - family.sample_size, 1))
-    return least
+    counts, least, room = (
+        np.bincount(labels + 1, minlength=n_surfaces + 1)[1:],
+        np.full(n_surfaces, np.inf),
+        rooms(labels),
+    )
+    for residuals in (refined, squared):
+        lower_least_medians(residuals, labels, *room, least)
+    freedom = np.maximum(counts, 1) / np.maximum(counts - family.sample_size, 1)
+    return np.asarray(np.sqrt(least / student(family.codimension, 1.0).median * freedom))
+
+
+def rooms(labels: Rows) -> tuple[Rows, Array]:
+    """Return what kernels list the matches of each label (n,) in, and their residuals."""
+    return np.empty_like(labels), np.empty(len(labels))
 
 
 def held_by_motions(squared: Array, labels: Rows, least: Array, unit: float, parameters: Parameters) -> Mask:
@@ -180,12 +185,10 @@ def held_by_motions(squared: Array, labels: Rows, least: Array, unit: float, par
     That is with at most `held_ratio` times the noise. Noise below `exact_noise` is the same: a lens that is not undistorted bends the
     lines of each plane differently.
     """
-    holds, floor = np.zeros((len(squared), len(least)), bool), parameters.exact_noise * unit
-    for surface in np.unique(labels[labels >= 0]).tolist():
-        of_surface = squared[:, labels == surface]
-        noise, best = np.maximum(noise_scales(of_surface, 1), floor), max(least[surface], floor)
-        holds[:, surface] = noise <= parameters.held_ratio * best
-    return holds
+    floor, medians = parameters.exact_noise * unit, np.empty((len(squared), len(least)))
+    write_medians_by_label(squared, labels, *rooms(labels), medians)
+    noise = np.maximum(np.sqrt(medians / student(1, 1.0).median), floor)
+    return np.asarray((noise <= parameters.held_ratio * np.maximum(least, floor)) & (medians < np.inf))
 
 
 def with_evidence(

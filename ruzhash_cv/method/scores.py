@@ -81,7 +81,7 @@ def score(columns: Models, structures: Models, decoys: Array, problem: Problem, 
 
 
 def weights_of_structures(structures: Models, sums: Array, problem: Problem) -> Array:
-    """Return the weights (k,) of structures as columns, by their sums (k,) of preferences: their significances, `structure_weight` times.
+    """Return the weights (k,) of structures as columns, by sums (k,) of preferences: significances, `structure_weight` times.
 
     The matches of a sample have preferences too: a sample's size is subtracted from a sum.
     """

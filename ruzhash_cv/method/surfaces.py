@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv.kernels.fit import fit_planes, write_plane_equations
 from ruzhash_cv.method.fits import noise_scales
 from ruzhash_cv.method.motions import assign
 from ruzhash_cv.method.sampling import Problem, nearest_rows
@@ -113,46 +114,36 @@ def nearest_planes(planes: Array, data: Array, limit: float, problem: Problem) -
 class PlaneEquations:
     """The equations x1 . v = beta of matches (n,) for the planes A - e v' of a motion."""
 
-    points: Array  # (n, 3): x1
-    beta: Array
-    weights: Array  # squared distance that the second point moves by for a unit of x1 . v
-    products: Array  # (n, 9): x1 x1'
-    matrix: Array  # (3, 3): A
+    points: Array  # (6, n): x1 and x2
+    numbers: Array  # (2, n): beta, and the squared distance that the second point moves by for a unit of x1 . v
+    matrix: Array  # (9,): A
     epipole: Array
 
     @classmethod
     def of(cls, motion: Array, data: Array) -> PlaneEquations:
         """Return the equations of rows (n, d) for a motion (9,)."""
-        first, second = homogeneous(data).reshape(2, 3, -1).swapaxes(1, 2)
-        fundamental = motion.reshape(3, 3)
-        epipole = np.linalg.svd(fundamental.T)[2][-1]
-        matrix = np.cross(epipole, fundamental.T).T
-        moved, across = first @ matrix.T, np.cross(second, epipole)
-        beta = (np.cross(second, moved) * across).sum(axis=1) / np.maximum(np.square(across).sum(axis=1), 1e-300)
-        mapped = moved - beta[:, None] * epipole
-        parts = slice(None) if has_rays(data) else slice(2)
-        depths = np.square(mapped).sum(axis=1) if has_rays(data) else mapped[:, 2] ** 2
-        weights = np.square(across[:, parts]).sum(axis=1) / np.maximum(depths, 1e-300)
-        products = (first[:, :, None] * first[:, None, :]).reshape(-1, 9)
-        return cls(first, beta, weights, products, matrix, epipole)
+        points, fundamental = homogeneous(data), motion.reshape(3, 3)
+        x, y, z = epipole = np.linalg.svd(fundamental.T)[2][-1].copy()
+        matrix = (np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]) @ fundamental).reshape(9)
+        numbers = np.empty((2, len(data)))
+        write_plane_equations(points, 3 if has_rays(data) else 2, matrix, epipole, numbers)
+        return cls(points, numbers, matrix, epipole)
 
     def through(self, triples: Rows, unit: float) -> Array:
         """Return the planes (m, 9) through three matches (m, 3) each; triples smaller than a unit make none."""
-        points = self.points[triples]
+        points = self.points[:3].T[triples]
         usable = np.abs(np.linalg.det(points)) > unit**2
-        numbers = np.linalg.solve(points[usable], self.beta[triples[usable]][:, :, None])[:, :, 0]
-        return self._planes(np.asarray(numbers, np.float64))
+        numbers = np.linalg.solve(points[usable], self.numbers[0][triples[usable]][:, :, None])[:, :, 0]
+        planes = self.matrix.reshape(3, 3) - self.epipole[:, None] * numbers[:, None, :]
+        return unit_norm(np.asarray(planes, np.float64).reshape(-1, 9))
 
     def fitted(self, own: Mask) -> Array:
         """Return the planes (k, 9) of least squares in the second image through the matches of each, `own` (k, n)."""
-        weights = own * self.weights
-        moments = weights @ self.products
-        moments[:, ::4] += 1e-12 * moments[:, ::4].sum(axis=1, keepdims=True)
-        numbers = np.linalg.solve(moments.reshape(-1, 3, 3), ((weights * self.beta) @ self.points)[:, :, None])[:, :, 0]
-        return self._planes(np.asarray(numbers, np.float64))
-
-    def _planes(self, numbers: Array) -> Array:
-        return unit_norm((self.matrix - self.epipole[:, None] * numbers[:, None, :]).reshape(-1, 9))
+        planes = np.empty((len(own), 9))
+        fit_planes(
+            self.points, self.numbers, np.ascontiguousarray(own).view(np.uint8), self.matrix, self.epipole, planes
+        )
+        return planes
 
 
 def neighbouring_triples(data: Array, n: int, rng: np.random.Generator) -> Rows:

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Rows
-from ruzhash_cv.kernels.fit import squared_distances, squared_ray_distances
+from ruzhash_cv.kernels.fit import squared_distances, squared_ray_distances, write_through_two
 from ruzhash_cv.models.base import OF_MOTION
 from ruzhash_cv.models.five_points import through_five
 from ruzhash_cv.models.linear import carried, directions, has_rays, homogeneous, unit_norm
@@ -107,12 +107,9 @@ class FundamentalMatrices:
         """
         if len(data) < PARALLAX_SIZE:
             return np.zeros((0, 9))
-        matrix, (first, second) = plane.reshape(3, 3), homogeneous(data).reshape(2, 3, -1).transpose(0, 2, 1).copy()
-        lines = np.cross(first @ matrix.T, second)
-        i, j = rng.integers(len(data), size=(2, n))
-        epipoles = np.cross(lines[i], lines[j])
-        # Row r of [e]_x H is the cross product of e and H's columns.
-        return unit_norm(np.cross(epipoles[:, None], matrix.T[None]).transpose(0, 2, 1).reshape(-1, 9))
+        models = np.empty((n, 9))
+        write_through_two(homogeneous(data), plane.copy(), rng.integers(len(data), size=(2, n)), models)
+        return models
 
     def from_planes(self, planes: Array) -> Array:
         """Return [e]_x H (m, 9) of every two of the homographies H (k, 9): the epipole e is an eigenvector of H2 H1^-1."""

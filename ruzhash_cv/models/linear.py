@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, RAYS1, RAYS2, Array
+from ruzhash_cv.kernels.fit import write_unit_norm
 
 _N_COORDINATES: int = COORDINATES.stop
 
@@ -36,8 +37,9 @@ def directions(rays: Array) -> Array:
 
 def unit_norm(models: Array) -> Array:
     """Return models (m, 9) divided by their Euclidean norms; a zero model becomes NaN."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scaled: Array = models / np.sqrt(np.einsum("mi,mi->m", models, models))[:, None]
+    models = np.ascontiguousarray(models)
+    scaled = np.empty(models.shape)
+    write_unit_norm(models, scaled)
     return scaled
 
 
