@@ -65,11 +65,12 @@ class CameraPose(Record):
 
 @dataclass(frozen=True)
 class Placed:
-    """A pose, and depths (2, n) of rows along both rays."""
+    """A pose, depths (2, n) of rows along both rays, and its log-likelihood."""
 
     rotation: Array
     translation: Array
     depths: Array
+    likelihood: float
 
     @property
     def in_front(self) -> Mask:
@@ -193,10 +194,13 @@ def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate,
     rotations, translations, in_front = placed(essentials, matches.data, matches.weights, squared, reach)
     likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
     best = int(np.argmax(likelihoods))
-    return _with_depths(rotations[best], translations[best], squared[best], matches, reach)
+    pose = rotations[best], translations[best], float(likelihoods[best])
+    return _with_depths(*pose, squared[best], matches, reach)
 
 
-def _with_depths(rotation: Array, translation: Array, squared: Array, matches: MatchSet, reach: float) -> Placed:
+def _with_depths(
+    rotation: Array, translation: Array, likelihood: float, squared: Array, matches: MatchSet, reach: float
+) -> Placed:
     """Return a pose with depths.
 
     Of a camera that did not move all points are infinitely far, on either side by rounding alone. Then it is the one of the two
@@ -204,15 +208,15 @@ def _with_depths(rotation: Array, translation: Array, squared: Array, matches: M
     """
     first, second = unit_rays(matches.data)
     depths, near = depths_along(rotation, translation, first, second), matches.weights * (squared <= matches.unit**2)
-    if 2.0 * ((depths > 0.0).all(axis=0) @ near) < near.sum():
-        other = (2.0 * np.outer(translation, translation) - np.eye(3)) @ rotation
-        rotation = max(rotation, other, key=lambda turn: float(near @ (turn @ first * second).sum(axis=0)))
-        depths = depths_along(rotation, translation, first, second)
-        in_front = np.array([(sign * depths > 0.0).all(axis=0) for sign in (1.0, -1.0)])
-        likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
-        if likelihoods[1] > likelihoods[0]:
-            translation, depths = -translation, -depths
-    return Placed(rotation, translation, depths)
+    if 2.0 * ((depths > 0.0).all(axis=0) @ near) >= near.sum():
+        return Placed(rotation, translation, depths, likelihood)
+    other = (2.0 * np.outer(translation, translation) - np.eye(3)) @ rotation
+    rotation = max(rotation, other, key=lambda turn: float(near @ (turn @ first * second).sum(axis=0)))
+    depths = depths_along(rotation, translation, first, second)
+    in_front = np.array([(sign * depths > 0.0).all(axis=0) for sign in (1.0, -1.0)])
+    likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
+    sign = -1.0 if likelihoods[1] > likelihoods[0] else 1.0
+    return Placed(rotation, sign * translation, sign * depths, float(likelihoods.max()))
 
 
 def depths_along(rotation: Array, translation: Array, first: Array, second: Array) -> Array:
