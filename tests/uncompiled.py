@@ -11,6 +11,7 @@ import contextlib
 import functools
 import importlib.util
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -101,6 +102,7 @@ def guarded(function: Callable[[float], float], otherwise: Callable[[float], flo
 
 MATHS: dict[str, Any] = {
     "INFINITY": np.inf,
+    "NAN": np.nan,
     "fabs": abs,
     "sqrt": guarded(math.sqrt, lambda x: math.nan),
     "exp": guarded(math.exp, lambda x: math.inf),
@@ -114,8 +116,15 @@ class AsPython(ast.NodeTransformer):
     def __init__(self) -> None:
         self.types: dict[str, str] = {}
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        assert node.module == "cython.cimports.libc.math"
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        assert node.module is not None
+        if node.module == "cython.cimports.libc.math":
+            return None
+        # Of another module of kernels.
+        (room,) = re.findall(rf"^cython\.cimports\.{PACKAGE}\.(\w+)$", node.module)
+        names = [ast.Name(each.name, ast.Store()) for each in node.names]
+        values = [ast.Attribute(call("load", ast.Constant(room)), each.name, ast.Load()) for each in node.names]
+        return ast.Assign([ast.Tuple(names, ast.Store())], ast.Tuple(values, ast.Load()))
 
     def visit_Import(self, node: ast.Import) -> None:
         pass
@@ -229,7 +238,7 @@ def load(name: str) -> ModuleType:
     tree = ast.fix_missing_locations(AsPython().visit(ast.parse(path.read_text(encoding="utf-8"))))
     module = ModuleType(f"uncompiled_{name}")
     known = {f"as_{kind}": conversion for kind, conversion in CONVERSIONS.items()}
-    known |= {each.__name__: each for each in (Pointer, as_pointer, divided, new_array)}
+    known |= {each.__name__: each for each in (Pointer, as_pointer, divided, new_array, load)}
     vars(module).update(MATHS | known, cython=Anything())
     exec(compile(tree, str(path), "exec"), vars(module))
     return module

@@ -487,7 +487,7 @@ def place(
         for item in range(models.shape[0]):
             write_poses(cython.address(models[item, 0]), t, both)
             for side in range(2):
-                r = both + 9 * side
+                r = cython.address(both[9 * side])
                 for row in range(n):
                     x1, y1, z1 = rays[0, row], rays[1, row], rays[2, row]
                     x2, y2, z2 = rays[3, row], rays[4, row], rays[5, row]
