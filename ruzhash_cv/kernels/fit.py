@@ -971,7 +971,7 @@ def weigh(
     for at in range(n):
         row = rows[at]
         if width > 0.0:
-            weights[at] = given[row] / (1.0 + squared[row] / spread)
+            weights[at] = given[row] * spread / (spread + squared[row])
             support += given[row]
         else:
             share = 1.0 - squared[row] / bound
