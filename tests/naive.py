@@ -376,6 +376,13 @@ def five_points(rays: Array) -> Array:
     return np.asarray(models / np.linalg.norm(models, axis=1, keepdims=True))
 
 
+def plane_through(first: Array, second: Array) -> Array:
+    """Return the homography (9,), of unit norm, with X2 x H X1 = 0."""
+    return last_right_vector(
+        np.vstack([np.kron(crossed(x2), x1) for x1, x2 in zip(first, second, strict=True)])
+    ).ravel()
+
+
 def best_pose(
     essential: Array, data: Array, weights: Array, squared: Array, reach: float
 ) -> tuple[Array, Array, NDArray[np.bool_]]:

@@ -302,6 +302,15 @@ TABLE = (
         for name, family in PIXELS.items()
     ),
     Row(
+        "rays.solve_four",
+        lambda rng, n: (rng.normal(size=(n, 4, 10)),),
+        lambda samples: squares_of(PIXELS["homography"].solve(samples)[0]),
+        lambda samples: squares_of(
+            np.array([naive.plane_through(*np.split(each[:, 4:], 2, axis=1)) for each in samples])
+        ),
+        atol=1e-7,
+    ),
+    Row(
         "five_points.solve_five",
         five_of_a_motion,
         lambda rays: in_order(through_five(rays)[0]),
