@@ -156,6 +156,13 @@ def five_of_a_motion(rng: Rng, n: int) -> tuple[np.ndarray]:
             return (rays[None],)
 
 
+def homographies_of(samples: np.ndarray) -> np.ndarray:
+    """Return products (s, 9, 9) of the entries of homographies, singular ones too, of samples (s, 4, 6)."""
+    models = np.empty((len(samples), 9))
+    rays.solve_four(samples, models)
+    return squares_of(models)
+
+
 def in_order(models: np.ndarray) -> np.ndarray:
     """Return products of the entries of models (m, 9), in the order of the first."""
     products = squares_of(models)
@@ -303,11 +310,9 @@ TABLE = (
     ),
     Row(
         "rays.solve_four",
-        lambda rng, n: (rng.normal(size=(n, 4, 10)),),
-        lambda samples: squares_of(PIXELS["homography"].solve(samples)[0]),
-        lambda samples: squares_of(
-            np.array([naive.plane_through(*np.split(each[:, 4:], 2, axis=1)) for each in samples])
-        ),
+        lambda rng, n: (rng.normal(size=(n, 4, 6)),),
+        homographies_of,
+        lambda samples: squares_of(np.array([naive.plane_through(each[:, :3], each[:, 3:]) for each in samples])),
         atol=1e-7,
     ),
     Row(
