@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Record, Rows
+from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv.cameras import Camera, Sight
 from ruzhash_cv.method.estimate import Estimate
 from ruzhash_cv.method.fits import refine
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.motions import log_likelihoods, refined_samples
 from ruzhash_cv.method.sampling import drawn_alike
-from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
-from ruzhash_cv.models.linear import directions
+from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential, essentials_of_planes
+from ruzhash_cv.models.linear import homogeneous
 from ruzhash_cv.models.poses import placed
 
 #: Steps of the fit of a rotation.
@@ -65,16 +65,17 @@ class CameraPose(Record):
 
 @dataclass(frozen=True)
 class Placed:
-    """A pose, and depths (n, 2) of rows along both rays."""
+    """A pose, depths (2, n) of rows along both rays, and its log-likelihood."""
 
     rotation: Array
     translation: Array
     depths: Array
+    likelihood: float
 
     @property
     def in_front(self) -> Mask:
         """Which of the rows (n,) lie in front of both cameras."""
-        return np.asarray((self.depths > 0.0).all(axis=1))
+        return np.asarray((self.depths > 0.0).all(axis=0))
 
     @property
     def essential(self) -> Array:
@@ -113,10 +114,10 @@ def pose_of_motion(
     if not has_baseline:  # in front of or behind such cameras is chance
         pose, agree = replace(pose, rotation=rotation), squared_turns(data, rotation) <= limit**2
     inliers = own & agree[distinct]
-    points3d, rays = np.full((n, 3), np.nan), (directions(data[:, RAYS1]), directions(data[:, RAYS2]))
+    points3d, rays = np.full((n, 3), np.nan), unit_rays(data)
     agreeing = distinct[inliers]
     if has_baseline:
-        points3d[inliers] = midpoints(pose, *rays)[agreeing]
+        points3d[inliers] = midpoints(pose, *rays).T[agreeing]
     angle = float(np.median(_angles(pose, *rays)[agreeing])) if len(agreeing) > 0 else float("nan")
     return CameraPose(pose.rotation, pose.translation, has_baseline, inliers, points3d, angle)
 
@@ -138,26 +139,37 @@ def with_rays(matches: MatchSet, cameras: tuple[Camera, Camera]) -> tuple[Array,
 
 def essentials_of(estimate: Estimate, members: Rows, into: tuple[Array, Array]) -> Array:
     """Return the essential matrices (m, 9) that the matrices of some models of the scene make."""
-    scene, families, found = estimate.scene.take(members), estimate.families, [np.zeros((0, 9))]
-    to_rays1, to_rays2 = (np.linalg.inv(each) for each in into)
-    matrices = families.to_pixels(scene, estimate.matches.into)
-    for matrix, kind in zip(matrices, (families[number].name for number in scene.family_ids), strict=True):
-        if kind == "homography":
-            plane = (into[1] @ matrix @ to_rays1).ravel()
-            found.append(_FAMILY.from_plane(plane, np.zeros((0, 10)), 0, np.random.default_rng(_SEED)))
-        elif kind == "essential":
-            found.append(matrix.reshape(1, 9))
-        else:
-            found.append(as_essential((to_rays2.T @ matrix @ to_rays1).reshape(1, 9)))
-    return np.vstack(found)
+    scene, families = estimate.scene.take(members), estimate.families
+    planes, of_rays = families.is_plane(scene), np.array([family.name == "essential" for family in families])
+    matrices, (from_rays1, from_rays2) = families.to_pixels(scene, estimate.matches.into), map(np.linalg.inv, into)
+    bent = ~(planes | of_rays[scene.family_ids])
+    return np.vstack(
+        [
+            essentials_of_planes(into[1] @ matrices[planes] @ from_rays1),
+            as_essential((from_rays2.T @ matrices[bent] @ from_rays1).reshape(-1, 9)),
+            matrices[~(planes | bent)].reshape(-1, 9),
+        ]
+    )
+
+
+def unit_rays(data: Array) -> tuple[Array, Array]:
+    """Return the rays (3, n) of rows (n, 10) in both images, of length 1."""
+    rays = homogeneous(data)
+    first, second = (side / np.sqrt(np.square(side).sum(axis=0)) for side in (rays[:3], rays[3:]))
+    return first, second
+
+
+def crossed(first: Array, second: Array) -> Array:
+    """Return cross products (3, n)."""
+    (x, y, z), (u, v, w) = first, second
+    return np.array([y * w - z * v, z * u - x * w, x * v - y * u])
 
 
 def _angles(placed: Placed, first: Array, second: Array) -> Array:
-    """Return degrees between the two rays (n, 3) of each match."""
-    turned = first @ placed.rotation.T
-    return np.asarray(
-        np.degrees(np.arctan2(np.linalg.norm(np.cross(turned, second), axis=1), (turned * second).sum(axis=1)))
-    )
+    """Return degrees between the two rays (3, n) of each match."""
+    turned = placed.rotation @ first
+    sines = np.sqrt(np.square(crossed(turned, second)).sum(axis=0))
+    return np.asarray(np.degrees(np.arctan2(sines, (turned * second).sum(axis=0))))
 
 
 def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate, models: Rows) -> Placed:
@@ -182,41 +194,44 @@ def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate,
     rotations, translations, in_front = placed(essentials, matches.data, matches.weights, squared, reach)
     likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
     best = int(np.argmax(likelihoods))
-    return _with_depths(rotations[best], translations[best], squared[best], matches, reach)
+    pose = rotations[best], translations[best], float(likelihoods[best])
+    return _with_depths(*pose, squared[best], matches, reach)
 
 
-def _with_depths(rotation: Array, translation: Array, squared: Array, matches: MatchSet, reach: float) -> Placed:
+def _with_depths(
+    rotation: Array, translation: Array, likelihood: float, squared: Array, matches: MatchSet, reach: float
+) -> Placed:
     """Return a pose with depths.
 
     Of a camera that did not move all points are infinitely far, on either side by rounding alone. Then it is the one of the two
     rotations, half a turn about the baseline apart, that leaves the cameras looking at the same points.
     """
-    first, second = directions(matches.data[:, RAYS1]), directions(matches.data[:, RAYS2])
+    first, second = unit_rays(matches.data)
     depths, near = depths_along(rotation, translation, first, second), matches.weights * (squared <= matches.unit**2)
-    if 2.0 * ((depths > 0.0).all(axis=1) @ near) < near.sum():
-        other = (2.0 * np.outer(translation, translation) - np.eye(3)) @ rotation
-        rotation = max(rotation, other, key=lambda turn: float(near @ (first @ turn.T * second).sum(axis=1)))
-        depths = depths_along(rotation, translation, first, second)
-        in_front = np.array([(sign * depths > 0.0).all(axis=1) for sign in (1.0, -1.0)])
-        likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
-        if likelihoods[1] > likelihoods[0]:
-            translation, depths = -translation, -depths
-    return Placed(rotation, translation, depths)
+    if 2.0 * ((depths > 0.0).all(axis=0) @ near) >= near.sum():
+        return Placed(rotation, translation, depths, likelihood)
+    other = (2.0 * np.outer(translation, translation) - np.eye(3)) @ rotation
+    rotation = max(rotation, other, key=lambda turn: float(near @ (turn @ first * second).sum(axis=0)))
+    depths = depths_along(rotation, translation, first, second)
+    in_front = np.array([(sign * depths > 0.0).all(axis=0) for sign in (1.0, -1.0)])
+    likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
+    sign = -1.0 if likelihoods[1] > likelihoods[0] else 1.0
+    return Placed(rotation, sign * translation, sign * depths, float(likelihoods.max()))
 
 
 def depths_along(rotation: Array, translation: Array, first: Array, second: Array) -> Array:
-    """Return how far along both unit rays (n, 3) their closest points are, (n, 2), in baselines."""
-    turned = first @ rotation.T
-    cosines, along1, along2 = (turned * second).sum(axis=1), turned @ translation, second @ translation
+    """Return how far along both unit rays (3, n) their closest points are, (2, n), in baselines."""
+    turned = rotation @ first
+    cosines, along1, along2 = (turned * second).sum(axis=0), translation @ turned, translation @ second
     # 1 - cos^2 of nearly parallel rays would be rounding.
-    sines = np.square(np.cross(turned, second)).sum(axis=1) + 1e-300
-    return np.asarray(np.column_stack([along2 * cosines - along1, along2 - along1 * cosines]) / sines[:, None])
+    sines = np.square(crossed(turned, second)).sum(axis=0) + 1e-300
+    return np.asarray(np.array([along2 * cosines - along1, along2 - along1 * cosines]) / sines)
 
 
 def midpoints(placed: Placed, first: Array, second: Array) -> Array:
-    """Return the points (n, 3) midway between unit rays where these are closest, in the first camera's frame."""
-    one = first * placed.depths[:, :1]
-    other = (second * placed.depths[:, 1:] - placed.translation) @ placed.rotation
+    """Return the points (3, n) midway between unit rays where these are closest, in the first camera's frame."""
+    one = first * placed.depths[0]
+    other = placed.rotation.T @ (second * placed.depths[1] - placed.translation[:, None])
     return np.asarray(0.5 * (one + other))
 
 
@@ -238,10 +253,10 @@ def best_rotation(rotation: Array, data: Array, noise: float) -> Array:
 
     Of weighted rays it is the polar factor of the sum of x2 x1' (Umeyama, PAMI 1991).
     """
-    first, second = directions(data[:, RAYS1]), directions(data[:, RAYS2])
+    first, second = unit_rays(data)
     for _ in range(_N_STEPS):
         weights = 1.0 / (1.0 + squared_turns(data, rotation) / noise**2)
-        left, _, right = np.linalg.svd((second * weights[:, None]).T @ first)
+        left, _, right = np.linalg.svd(second * weights @ first.T)
         rotation = left @ np.diag([1.0, 1.0, np.linalg.det(left @ right)]) @ right
     return rotation
 
@@ -251,7 +266,7 @@ def squared_turns(data: Array, rotation: Array) -> Array:
 
     Of the angle between a first ray turned and the second one, each ray has its share, which is less of a camera that zoomed in.
     """
-    turned, second = data[:, RAYS1] @ rotation.T, data[:, RAYS2]
-    across = np.square(np.cross(turned, second)).sum(axis=1)
-    squared = across / (np.square(turned).sum(axis=1) + np.square(second).sum(axis=1))
-    return np.where((turned * second).sum(axis=1) > 0.0, squared, np.inf)
+    rays = homogeneous(data)
+    turned, second = rotation @ rays[:3], rays[3:]
+    squared = np.square(crossed(turned, second)).sum(axis=0) / np.square(rays).sum(axis=0)
+    return np.where((turned * second).sum(axis=0) > 0.0, squared, np.inf)

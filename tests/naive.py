@@ -330,6 +330,90 @@ def nearest_apart(points: Array, asked: Rows, among: Rows) -> list[int]:
     return nearest
 
 
+def determinant_of(linear: Array) -> np.polynomial.Polynomial:
+    """Return the determinant of equations (3, 3, 5) with polynomials of z as coefficients."""
+    entries = [[np.polynomial.Polynomial(coefficients) for coefficients in row] for row in linear]
+    return sum(
+        (entries[0][i] * (entries[1][j] * entries[2][k] - entries[1][k] * entries[2][j]) for i, j, k in CYCLES),
+        np.polynomial.Polynomial([0.0]),
+    )
+
+
+#: Exponents of the monomials of x, y, z up to the third degree: first those that are eliminated.
+EXPONENTS = np.array(
+    [[3, 0, 0], [0, 3, 0], [2, 1, 0], [1, 2, 0], [2, 0, 1], [2, 0, 0], [0, 2, 1], [0, 2, 0], [1, 1, 1], [1, 1, 0]]
+    + [[1, 0, 2], [1, 0, 1], [1, 0, 0], [0, 1, 2], [0, 1, 1], [0, 1, 0], [0, 0, 3], [0, 0, 2], [0, 0, 1], [0, 0, 0]]
+)
+
+
+def five_point_solutions(linear: Array) -> Array:
+    """Return the real solutions (k, 3) of equations (3, 3, 5) in (x, y, 1), in the order of z."""
+    roots = determinant_of(linear).roots()
+    found = []
+    for z in np.sort(roots[np.isreal(roots)].real):
+        system = linear @ z ** np.arange(5)
+        found.append([*np.linalg.lstsq(system[:, :2], -system[:, 2], rcond=None)[0], z])
+    return np.array(found).reshape(-1, 3)
+
+
+def five_point_equations(rays: Array) -> tuple[Array, Array]:
+    """Return the equations (3, 3, 5) of five pairs of rays (5, 6), and the basis (4, 9) of E = x A + y B + z C + D."""
+    equations = np.einsum("ri,rj->rij", rays[:, 3:], rays[:, :3]).reshape(5, 9)
+    basis = np.linalg.qr(equations.T, mode="complete")[0][:, 5:].T
+    nodes = np.column_stack([np.random.default_rng(5).normal(size=(20, 3)), np.ones(20)])
+    matrices = (nodes @ basis).reshape(-1, 3, 3)
+    squares = matrices @ matrices.transpose(0, 2, 1)
+    cubics = squares @ matrices - 0.5 * np.trace(squares, axis1=1, axis2=2)[:, None, None] * matrices
+    values = np.column_stack([cubics.reshape(20, 9), np.linalg.det(matrices)])
+    monomials = (nodes[:, None, :3] ** EXPONENTS).prod(axis=2)
+    coefficients = np.linalg.solve(monomials, values).T
+    reduced = np.linalg.solve(coefficients[:, :10], coefficients[:, 10:])
+    linear = np.zeros((3, 3, 5))
+    for unknown, powers in enumerate((slice(2, None, -1), slice(5, 2, -1), slice(9, 5, -1))):
+        high, low = reduced[4::2, powers], reduced[5::2, powers]
+        linear[:, unknown, : high.shape[1]] += high
+        linear[:, unknown, 1 : high.shape[1] + 1] -= low
+    return linear, basis
+
+
+def five_points(rays: Array) -> Array:
+    """Return the essential matrices (k, 9), of unit norm, of five pairs of rays."""
+    linear, basis = five_point_equations(rays)
+    solutions = five_point_solutions(linear)
+    models = np.column_stack([solutions, np.ones(len(solutions))]) @ basis
+    return np.asarray(models / np.linalg.norm(models, axis=1, keepdims=True))
+
+
+def plane_through(first: Array, second: Array) -> Array:
+    """Return the homography (9,), of unit norm, with X2 x H X1 = 0."""
+    return last_right_vector(
+        np.vstack([np.kron(crossed(x2), x1) for x1, x2 in zip(first, second, strict=True)])
+    ).ravel()
+
+
+def best_pose(
+    essential: Array, data: Array, weights: Array, squared: Array, reach: float
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return the one of four poses of most weight in front of both cameras (Hartley and Zisserman, 9.6.2), and which rows are there."""
+    left, _, right = np.linalg.svd(essential.reshape(3, 3))
+    left, right = left * np.sign(np.linalg.det(left)), right * np.sign(np.linalg.det(right))
+    quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    poses = [(left @ turn @ right, sign * left[:, 2]) for turn in (quarter, quarter.T) for sign in (1.0, -1.0)]
+    fronts = [in_front(*pose, data[:, 4:7], data[:, 7:10]) for pose in poses]
+    gains = weights * np.maximum(0.0, 1.0 - squared / reach**2)
+    best = int(np.argmax([front @ gains for front in fronts]))
+    return *poses[best], fronts[best]
+
+
+def in_front(rotation: Array, translation: Array, first: Array, second: Array) -> NDArray[np.bool_]:
+    """Return whether depths along both rays, by least squares, are above 0."""
+    depths = [
+        np.linalg.lstsq(np.column_stack([rotation @ x1, -x2]), -translation, rcond=None)[0]
+        for x1, x2 in zip(first, second, strict=True)
+    ]
+    return np.asarray((np.array(depths).reshape(-1, 2) > 0.0).all(axis=1))
+
+
 FITS = {"homography": fit_homography, "fundamental": fit_fundamental_matrix}
 RESIDUALS = {"homography": transfer_error, "fundamental": sampson_distance}
 

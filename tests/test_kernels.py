@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import cv2
 import naive
 import numpy as np
 import pytest
@@ -23,19 +24,21 @@ from public_calls import calls
 from scipy.stats import chi2
 from two_views import MAKE, random_fundamental_matrices, random_homographies
 
-from ruzhash_cv import paper
-from ruzhash_cv.kernels import draw, fit
+from ruzhash_cv import Camera, paper
+from ruzhash_cv.kernels import draw, fit, rays
 from ruzhash_cv.method import motions
 from ruzhash_cv.models.base import GIVEN
 from ruzhash_cv.models.distances import FAMILIES as PIXELS
 from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
+from ruzhash_cv.models.five_points import through_five
+from ruzhash_cv.models.poses import placed
 from ruzhash_cv.models.weighting import TUKEY, noise_scales, student
 
 Rng = np.random.Generator
 #: Of each row; more of them for a build that checks its indices, see .ci/run.
 EXAMPLES = int(os.environ.get("KERNEL_EXAMPLES", 40))
 RAYS = EssentialMatrices()
-#: Of a step of `fit.refine_essential`, as a share of the mean eigenvalue.
+#: Of a step of an essential matrix, as a share of the mean eigenvalue.
 DAMPING = 1e-9
 
 
@@ -144,6 +147,56 @@ def residuals(twin: Callable[..., Any]) -> Callable[..., Any]:
     return lambda data, models: np.array([twin(data, model.reshape(3, 3)) ** 2 for model in models])
 
 
+def five_of_a_motion(rng: Rng, n: int) -> tuple[np.ndarray]:
+    """Return five pairs of rays (1, 5, 6) of a motion, whose solutions are well apart."""
+    while True:
+        rays = moved_rays(rng, n)[0][:5, 4:]
+        roots = naive.determinant_of(naive.five_point_equations(rays)[0]).roots()
+        apart = np.abs(roots - roots[:, None]) + np.eye(len(roots))
+        if apart.min() > 1e-2 and np.abs(np.abs(roots) - 1.0).min() > 1e-3:
+            return (rays[None],)
+
+
+def homographies_of(samples: np.ndarray) -> np.ndarray:
+    """Return products (s, 9, 9) of the entries of homographies, singular ones too, of samples (s, 4, 6)."""
+    models = np.empty((len(samples), 9))
+    rays.solve_four(samples, models)
+    return squares_of(models)
+
+
+def in_order(models: np.ndarray) -> np.ndarray:
+    """Return products of the entries of models (m, 9), in the order of the first."""
+    products = squares_of(models)
+    return products[np.argsort(products[:, 0, 0])]
+
+
+def placed_matrices(rng: Rng, n: int) -> tuple[Any, ...]:
+    """Return rows with rays of a motion, weights, squared residuals, some infinite, and three essential matrices near its."""
+    data, weights, model = moved_rays(rng, n)
+    squared = rng.exponential(4.0, (3, n + 20)) * rng.choice([0.0, 1.0, np.inf], (3, n + 20), p=[0.1, 0.8, 0.1])
+    return data, weights[0], np.fmin(squared, np.inf), as_essential(model + 0.1 * rng.normal(size=(3, 9)))
+
+
+def naive_placed(data: Any, weights: Any, squared: Any, models: Any) -> tuple[np.ndarray, ...]:
+    poses = [naive.best_pose(model, data, weights, row, 3.0) for model, row in zip(models, squared, strict=True)]
+    rotations, translations, in_front = zip(*poses, strict=True)
+    return np.array(rotations), np.array(translations), np.array(in_front)
+
+
+def seen_through_a_lens(rng: Rng, n: int) -> tuple[np.ndarray, Camera]:
+    """Return points (n, 2) and a camera of one of OpenCV's models."""
+    size, tilted = rng.choice([4, 5, 8, 12, 14]), np.array([1.0] * 12 + [0.1] * 2)
+    numbers = 0.02 * rng.normal(size=14)[:size] * tilted[:size]
+    return rng.uniform(-0.6, 0.6, (n, 2)), Camera(np.eye(3), numbers)
+
+
+def distorted_by_opencv(points: np.ndarray, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
+    """Return distorted points (n, 2) and their derivatives (n, 2, 2)."""
+    still, rays = np.zeros(3), np.column_stack([points, np.ones(len(points))])
+    projected = cv2.projectPoints(rays[:, None], still, still, np.eye(3), camera.distortion)
+    return projected[0].reshape(-1, 2), np.asarray(projected[1], np.float64)[:, 3:5].reshape(-1, 2, 2)
+
+
 def some_preferences(rng: Rng, n: int) -> np.ndarray:
     """Return rows (20, n) of preferences, most of them 0."""
     shape = 20, n
@@ -233,6 +286,53 @@ TABLE = (
             data, weights[0], models.reshape(3, 3), DAMPING
         ).reshape(1, 9),
         atol=5e-6,
+    ),
+    *(
+        Row(
+            "rays.fit_rays_in_rounds",
+            moved_rays,
+            lambda data, weights, models, family=family: squares_of(family.fit(data, weights, models)),
+            lambda data, weights, models, name=name: squares_of(
+                naive.fit_rays(name, data, weights[0], models.reshape(3, 3)).reshape(1, 9)
+            ),
+            atol=1e-5,
+        )
+        for name, family in PIXELS.items()
+    ),
+    Row(
+        "rays.solve_four",
+        lambda rng, n: (rng.normal(size=(n, 4, 6)),),
+        homographies_of,
+        lambda samples: squares_of(np.array([naive.plane_through(each[:, :3], each[:, 3:]) for each in samples])),
+        atol=1e-7,
+    ),
+    Row(
+        "five_points.solve_five",
+        five_of_a_motion,
+        lambda rays: in_order(through_five(rays)[0]),
+        lambda rays: in_order(naive.five_points(rays[0])),
+        atol=1e-5,
+    ),
+    Row(
+        "rays.place",
+        placed_matrices,
+        lambda data, weights, squared, models: placed(models, data, weights, squared, 3.0),
+        naive_placed,
+        atol=1e-9,
+    ),
+    Row(
+        "lenses.distort",
+        seen_through_a_lens,
+        lambda points, camera: camera._jacobian(points),
+        distorted_by_opencv,
+        atol=1e-12,
+    ),
+    Row(
+        "lenses.undistort",
+        seen_through_a_lens,
+        lambda points, camera: camera._undistorted(distorted_by_opencv(points, camera)[0]),
+        lambda points, camera: points,
+        atol=1e-9,
     ),
     *(
         Row(

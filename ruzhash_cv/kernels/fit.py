@@ -1127,7 +1127,7 @@ def weigh(
     for at in range(n):
         row = rows[at]
         if width > 0.0:
-            weights[at] = given[row] / (1.0 + squared[row] / spread)
+            weights[at] = given[row] * spread / (spread + squared[row])
             support += given[row]
         else:
             share = 1.0 - squared[row] / bound
@@ -1140,29 +1140,30 @@ def weigh(
 @cython.exceptval(check=False)
 @cython.nogil
 def nth_smallest(values: cython.p_double, n: cython.Py_ssize_t, nth: cython.Py_ssize_t) -> cython.double:
-    """Return the number of that rank among the first n, which are reordered (Hoare, "Algorithm 65: find", CACM 1961)."""
+    """Return the number of that rank among the first n, which are reordered (Hoare, "Algorithm 65: find", CACM 1961).
+
+    Those below a pivot are gathered without a branch; where the rank is above them, those equal to it as well.
+    """
     low: cython.Py_ssize_t = 0
-    high: cython.Py_ssize_t = n - 1
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    while low < high:
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while pivot < values[j]:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if nth <= j:
-            high = j
-        elif nth >= i:
-            low = i
-        else:
-            break
+    high: cython.Py_ssize_t = n
+    at: cython.Py_ssize_t
+    middle: cython.Py_ssize_t
+    while high - low > 1:
+        pivot, middle = values[(low + high) // 2], low
+        for at in range(low, high):
+            value = values[at]
+            values[at], values[middle] = values[middle], value
+            middle += value < pivot
+        if nth < middle:
+            high = middle
+            continue
+        low = middle
+        for at in range(low, high):
+            value = values[at]
+            values[at], values[low] = values[low], value
+            low += value <= pivot
+        if nth < low:
+            return pivot
     return values[nth]
 
 

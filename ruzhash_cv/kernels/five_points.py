@@ -3,9 +3,11 @@
 import cython
 from cython.cimports.libc.math import INFINITY, fabs, sqrt
 
-#: Newton steps of a root, at most, and the last of them, whose square is less than rounding; real solutions of a sample, at most.
+#: Newton steps of a root, at most, and the last of them, whose square is less than rounding; the last to a root of a derivative, which
+#: only lies between roots; real solutions of a sample, at most.
 ROOT_STEPS = cython.declare(cython.Py_ssize_t, 60)
 ROOT_EXACT = cython.declare(cython.double, 1e-8)
+END_EXACT = cython.declare(cython.double, 1e-4)
 MOST = cython.declare(cython.Py_ssize_t, 10)
 
 
@@ -281,7 +283,7 @@ def roots_within_one(polynomial: cython.p_double, roots: cython.p_double) -> cyt
             # By their factorials, lest they grow.
             derivatives[order][k] = derivatives[order - 1][k + 1] * (k + 1.0) / order
     for back in range(10):
-        own = derivatives[9 - back]
+        own, exact = derivatives[9 - back], ROOT_EXACT if back == 9 else END_EXACT
         ends[0] = -1.0
         for k in range(n):
             ends[1 + k] = roots[k]
@@ -291,7 +293,7 @@ def roots_within_one(polynomial: cython.p_double, roots: cython.p_double) -> cyt
         for k in range(1, n_ends):
             after = value_of(own, back + 2, ends[k])
             if (before < 0.0) != (after < 0.0):
-                roots[n] = root_between(own, back + 2, ends[k - 1], ends[k], before, after)
+                roots[n] = root_between(own, back + 2, ends[k - 1], ends[k], before, after, exact)
                 n += 1
             before = after
     return n
@@ -318,6 +320,7 @@ def root_between(
     high: cython.double,
     before: cython.double,
     after: cython.double,
+    exact: cython.double,
 ) -> cython.double:
     """Return the root between two places and values by Newton's steps, halving the interval where one would leave it.
 
@@ -341,7 +344,7 @@ def root_between(
         moved = x - value / slope
         if not low < moved < high:
             moved = 0.5 * (low + high)
-        if fabs(moved - x) <= ROOT_EXACT:
+        if fabs(moved - x) <= exact:
             return moved
         x = moved
     return x

@@ -20,6 +20,40 @@ LARGEST_TURN = cython.declare(cython.double, 0.5)
 DAMPING = cython.declare(cython.double, 1e-9)
 
 
+def solve_four(rays: cython.double[:, :, ::1], models: cython.double[:, ::1]):
+    """Write the homographies (s, 9) of unit norm of samples (s, 4, 6), NaN if there is none.
+
+    H = sum of w_i q_i l_i' over three rays p_i and their partners q_i: l_i is the line through the other two, so that p_i goes to q_i.
+    The fourth p goes to the fourth q if w_i is the ratio of what such lines in the second and in the first image are there.
+    """
+    sample: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    lines: cython.double[3][3]
+    first: cython.double[3]
+    second: cython.double[3]
+    with cython.nogil:
+        for sample in range(rays.shape[0]):
+            p = cython.address(rays[sample, 0, 0])
+            for i in range(3):
+                a, b = p + 6 * ((i + 1) % 3), p + 6 * ((i + 2) % 3)
+                x, y, z = a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+                lines[i][0], lines[i][1], lines[i][2] = x, y, z
+                first[i] = x * p[18] + y * p[19] + z * p[20]
+                x, y, z = a[4] * b[5] - a[5] * b[4], a[5] * b[3] - a[3] * b[5], a[3] * b[4] - a[4] * b[3]
+                second[i] = x * p[21] + y * p[22] + z * p[23]
+            norm = 0.0
+            for k in range(9):
+                total = 0.0
+                for i in range(3):
+                    weight = second[i] * first[(i + 1) % 3] * first[(i + 2) % 3]
+                    total += weight * p[6 * i + 3 + k // 3] * lines[i][k % 3]
+                models[sample, k] = total
+                norm += total * total
+            for k in range(9):
+                models[sample, k] /= sqrt(norm)
+
+
 # Rounds of reweighted least squares
 
 
@@ -487,7 +521,7 @@ def place(
         for item in range(models.shape[0]):
             write_poses(cython.address(models[item, 0]), t, both)
             for side in range(2):
-                r = both + 9 * side
+                r = cython.address(both[9 * side])
                 for row in range(n):
                     x1, y1, z1 = rays[0, row], rays[1, row], rays[2, row]
                     x2, y2, z2 = rays[3, row], rays[4, row], rays[5, row]

@@ -160,20 +160,8 @@ class EssentialMatrices(FundamentalMatrices):
         return reweighted_in_rounds(TURNS, data, weights, models, limits, law, n_rounds, excluded)
 
     def from_plane(self, plane: Array, data: Array, n: int, rng: np.random.Generator) -> Array:
-        """Return the essential matrices [t]x H of the two baselines t that a plane's homography H (9,) of rays has, none of a rotation.
-
-        Of left singular vectors a, b, c and singular values A, B, C: t = sqrt(A^2 - B^2) a +- sqrt(B^2 - C^2) c, because [t]x t n' is 0
-        and what is across t keeps its length by R. See Malis and Vargas, "Deeper understanding of the homography decomposition for
-        vision-based control", INRIA 2007.
-        """
-        homography = plane.reshape(3, 3)
-        vectors, values, _ = np.linalg.svd(homography)
-        a, b, c = values * values
-        if not a - c > _TURN * b:
-            return np.zeros((0, 9))
-        along, across = np.sqrt(a - b) * vectors[:, 0], np.sqrt(b - c) * vectors[:, 2]
-        baselines = np.array([along + across, along - across])[:, None]
-        return unit_norm(np.cross(baselines, homography.T).swapaxes(1, 2).reshape(2, 9))
+        """Return the two essential matrices of a plane's homography (9,) of rays, none of a rotation."""
+        return essentials_of_planes(plane)
 
     def from_planes(self, planes: Array) -> Array:
         """Return the essential matrices (m, 9) nearest to the fundamental ones of every two homographies (k, 9) of rays."""
@@ -188,6 +176,22 @@ def _cofactors(models: Array) -> Array:
     """Return the cofactors (m, 9) of matrices (m, 9)."""
     a, b, c, d = (models.take(entries, axis=1) for entries in _CROSSED)
     return np.asarray(a * b - c * d)
+
+
+def essentials_of_planes(planes: Array) -> Array:
+    """Return the essential matrices [t]x H (k, 9) of both baselines t that each homography H of rays has, of rotations none.
+
+    With left singular vectors a, b, c and singular values A, B, C of H: t = sqrt(A^2 - B^2) a +- sqrt(B^2 - C^2) c, because [t]x t n'
+    is 0 and R keeps the lengths of vectors across t. See Malis and Vargas, "Deeper understanding of the homography decomposition for
+    vision-based control", INRIA 2007.
+    """
+    homographies = planes.reshape(-1, 3, 3)
+    vectors, values, _ = np.linalg.svd(homographies)
+    a, b, c = np.square(values).T
+    along, across = np.sqrt(a - b)[:, None] * vectors[:, :, 0], np.sqrt(b - c)[:, None] * vectors[:, :, 2]
+    baselines, moved = np.stack([along + across, along - across], axis=1), a - c > _TURN * b
+    crossed = np.cross(baselines[moved][:, :, None], homographies[moved].swapaxes(1, 2)[:, None])
+    return unit_norm(crossed.swapaxes(2, 3).reshape(-1, 9))
 
 
 def as_essential(models: Array) -> Array:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Rows
 from ruzhash_cv.kernels.fit import squared_errors, squared_turns
+from ruzhash_cv.kernels.rays import solve_four
 from ruzhash_cv.models.base import OF_PLANE
 from ruzhash_cv.models.linear import has_rays, homogeneous, unit_norm
 from ruzhash_cv.models.rounds import TRANSFORM, fits, reweighted_in_rounds
@@ -41,7 +42,9 @@ class Homographies:
     def solve(self, samples: Array) -> tuple[Array, Rows]:
         """Return homographies (k, 9) of unit norm of samples (s, 4, d) near the unit square, and the sample (k,) of each."""
         if has_rays(samples):
-            models = _through_four_rays(homogeneous(samples))
+            # OpenCV does not solve these: a fisheye's have no image plane.
+            models = np.empty((len(samples), 9))
+            solve_four(np.ascontiguousarray(samples[..., RAYS1.start : RAYS2.stop]), models)
         else:
             first, second = (np.ascontiguousarray(samples[..., at : at + 2], np.float32) for at in (0, 2))
             # With nothing to solve there would be nothing to join.
@@ -82,22 +85,3 @@ class Homographies:
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return homographies (m, 9) of undistorted pixels from homographies of the coordinates that `into1`, `into2` map to."""
         return unit_norm((np.linalg.inv(into2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
-
-
-def _through_four_rays(points: Array) -> Array:
-    """Return the homographies (s, 9) of samples of rays (6, 4, s), which OpenCV does not solve: a fisheye's have no image plane.
-
-    H = sum of w_i q_i l_i' over three points p_i and their partners q_i: l_i is the line through the other two, so that p_i goes to
-    q_i. The fourth p goes to the fourth q if w_i is the ratio of what such lines in the second and in the first image are there.
-    """
-    with np.errstate(all="ignore"):
-        (lines, own), (_, other) = _opposite_lines(*points[:3]), _opposite_lines(*points[3:])
-        weights = other * own[[1, 2, 0]] * own[[2, 0, 1]]
-        return unit_norm(np.einsum("uis,vis->suv", weights * points[3:, :3], lines).reshape(-1, 9))
-
-
-def _opposite_lines(x: Array, y: Array, z: Array) -> tuple[Array, Array]:
-    """Return the lines (3, 3, s) opposite to each of the first three of points (4, s), and what they are at the fourth, (3, s)."""
-    j, k = [1, 2, 0], [2, 0, 1]
-    lines = np.array([y[j] * z[k] - z[j] * y[k], z[j] * x[k] - x[j] * z[k], x[j] * y[k] - y[j] * x[k]])
-    return lines, lines[0] * x[3] + lines[1] * y[3] + lines[2] * z[3]

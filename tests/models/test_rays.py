@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cv2
-import naive
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
@@ -87,18 +86,6 @@ def test_fits_to_exact_rays_are_the_truth(name: str, spread: float) -> None:
     assert apart(model, truth) < 1e-5
     assert family.squared_residuals(data, model).max() < 1e-9
     assert apart(family.step(data, weights, model), truth) < 1e-5
-
-
-@pytest.mark.parametrize("name", ["fundamental", "homography"])
-def test_fits_are_least_squares_in_whitened_coordinates(name: str) -> None:
-    family, truth = RAY_FAMILIES[name], (PLANE if name == "homography" else ESSENTIAL)
-    data = moved((on_plane if name == "homography" else space)(40), 3.0)
-    rng = np.random.default_rng(1)
-    weights = rng.uniform(0.0, 1.0, (3, 40)) * (rng.random((3, 40)) < 0.8)
-    models = truth.ravel() / np.linalg.norm(truth) + 0.01 * rng.normal(size=(3, 9))
-    for model, each, fitted in zip(models, weights, family.fit(data, weights, models), strict=True):
-        twin = naive.fit_rays(name, data, each, model.reshape(3, 3))
-        assert apart(fitted[None], twin)[0] < 1e-6
 
 
 @pytest.mark.parametrize("law", ["tukey", "student"])
