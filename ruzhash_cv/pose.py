@@ -65,11 +65,12 @@ class CameraPose(Record):
 
 @dataclass(frozen=True)
 class Placed:
-    """A pose, and depths (n, 2) of rows along both rays."""
+    """A pose, depths (n, 2) of rows along both rays, and the log-likelihood of the matches."""
 
     rotation: Array
     translation: Array
     depths: Array
+    likelihood: float
 
     @property
     def in_front(self) -> Mask:
@@ -182,10 +183,12 @@ def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate,
     rotations, translations, in_front = placed(essentials, matches.data, matches.weights, squared, reach)
     likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
     best = int(np.argmax(likelihoods))
-    return _with_depths(rotations[best], translations[best], squared[best], matches, reach)
+    return _with_depths(rotations[best], translations[best], squared[best], matches, reach, float(likelihoods[best]))
 
 
-def _with_depths(rotation: Array, translation: Array, squared: Array, matches: MatchSet, reach: float) -> Placed:
+def _with_depths(
+    rotation: Array, translation: Array, squared: Array, matches: MatchSet, reach: float, likelihood: float
+) -> Placed:
     """Return a pose with depths.
 
     Of a camera that did not move all points are infinitely far, on either side by rounding alone. Then it is the one of the two
@@ -201,7 +204,7 @@ def _with_depths(rotation: Array, translation: Array, squared: Array, matches: M
         likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
         if likelihoods[1] > likelihoods[0]:
             translation, depths = -translation, -depths
-    return Placed(rotation, translation, depths)
+    return Placed(rotation, translation, depths, likelihood)
 
 
 def depths_along(rotation: Array, translation: Array, first: Array, second: Array) -> Array:
