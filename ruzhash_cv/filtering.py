@@ -18,6 +18,7 @@ from ruzhash_cv._validation import (
     as_pixels,
     check_bool,
     check_choice,
+    check_int,
     check_real,
     largest_coordinate,
 )
@@ -39,9 +40,13 @@ from ruzhash_cv.reasons import (
     why_nothing_is_kept,
     why_too_few,
 )
-from ruzhash_cv.result import FilterResult, Motion, Plane
+from ruzhash_cv.result import FilterResult, Motion, Plane, Search
 
 T = TypeVar("T", bound=np.generic)
+#: What the bounds of the search are called.
+_EFFORT = "confidence", "max_iters"
+#: Samples of a family at most if a confidence is given alone.
+MOST_SAMPLES = 100_000
 #: What is searched for, by name.
 Model: TypeAlias = Literal["auto", "homography", "fundamental", "essential"]
 
@@ -68,6 +73,8 @@ def filter_matches(
     false_discovery_rate: float | None = None,
     keep_stationary: bool = True,
     cameras: Any = None,
+    confidence: float | None = None,
+    max_iters: int | None = None,
     rng: RNG = 0,
 ) -> Mask:
     """Return the inlier mask of keypoint matches: True = keep.
@@ -82,7 +89,7 @@ def filter_matches(
         See `as_correspondences`.
     ratio : float in (0, 1], optional
         Apply Lowe's ratio test to knnMatch output first. Rows that fail it are not kept.
-    model, threshold, false_discovery_rate, keep_stationary, cameras, rng
+    model, threshold, false_discovery_rate, keep_stationary, cameras, confidence, max_iters, rng
         See `filter_points`.
 
     Returns
@@ -115,6 +122,8 @@ def filter_matches(
         false_discovery_rate=false_discovery_rate,
         keep_stationary=keep_stationary,
         cameras=cameras,
+        confidence=confidence,
+        max_iters=max_iters,
         rng=rng,
     ).inlier_mask
 
@@ -132,6 +141,8 @@ def filter_points(
     pixel: float | tuple[float, float] = 1.0,
     keep_stationary: bool = True,
     cameras: Any = None,
+    confidence: float | None = None,
+    max_iters: int | None = None,
     rng: RNG = 0,
 ) -> FilterResult:
     """Separate true correspondences from mismatches, for any number of planes and moving objects.
@@ -167,6 +178,12 @@ def filter_points(
         One camera for both images, or a pair with one for each: a `Camera`, a matrix (3, 3) or a `pycolmap.Camera`; in a pair also
         (matrix, distortion), or None if unknown. Points and lengths stay in pixels of the images, with their distortion. Points of a
         360 degree camera may be rays (n, 3). If both cameras are known, rigid motions have essential matrices.
+    confidence : float in (0, 1), optional
+        Look harder: the search does not give up before a minimal sample of the smallest structure that has evidence would have been
+        drawn with this confidence, or `max_iters` are drawn, 100,000 by default. It ends earlier if the unexplained matches look like
+        mismatches. None: it also ends if a round brings little.
+    max_iters : int, optional
+        Most minimal samples of each family, homographies and matrices of motions. `FilterResult.search` shows what was tried.
     rng : int, numpy.random.Generator or None
         The same int gives the same result.
 
@@ -210,9 +227,19 @@ def filter_points(
         threshold, false_discovery_rate, as_pixels(pixel), check_bool(keep_stationary, "keep_stationary"), seen
     )
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        result = run(first, second, families, PARAMETERS, options, as_generator(rng))
+        result = run(first, second, families, with_effort(confidence, max_iters), options, as_generator(rng))
     _warn_of_signs(result, first, second, seen)
     return result
+
+
+def with_effort(confidence: float | None, max_iters: int | None, names: tuple[str, str] = _EFFORT) -> Parameters:
+    """Return the numbers of the method with the caller's bounds of the search, which may have other names."""
+    if confidence is None and max_iters is None:
+        return PARAMETERS
+    if confidence is not None:
+        confidence = check_real(confidence, names[0], above=0.0, below=1.0)
+    most = MOST_SAMPLES if max_iters is None else check_int(max_iters, names[1])
+    return replace(PARAMETERS, confidence=confidence, max_samples=most)
 
 
 def _warn_of_signs(result: FilterResult, points1: Array, points2: Array, cameras: Cameras | None) -> None:
@@ -264,6 +291,7 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
         motions = _motions(estimate, overlays, labels.labels, options.threshold)
         kept = for_poses(estimate) if motions else None
         reason = why_nothing_is_kept(labels.keep, len(motions), options.false_discovery_rate)
+    tried = estimate.tried
     return FilterResult(
         _of_given(labels.keep, matches, False),
         _of_given(estimate.scores, matches, 1.0),
@@ -271,6 +299,7 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
         matches.finite,
         motions=motions,
         reason=reason,
+        search=Search() if tried is None else Search(tried.n_rounds, tried.n_models, str(tried.ended)),
         _estimate=kept,
     )
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ruzhash_cv._arrays import Array
 from ruzhash_cv.cameras import Camera
 from ruzhash_cv.method.estimate import Estimate
 from ruzhash_cv.pose import best_pose, essentials_of, weights_of, with_rays
 
-#: Focal lengths that are tried, in diagonals of the image, and their number.
-_SHORTEST, _LONGEST, _N_TRIED = 0.4, 4.0, 16
+#: Focal lengths that are tried, in diagonals of the image, and their number. Then steps are halved about the best so many times.
+_SHORTEST, _LONGEST, _N_TRIED, _N_HALVED = 0.4, 4.0, 16, 3
 #: Standard deviation of the logarithm of a focal length about COLMAP's guess: it decides if the matches do not.
 _SPREAD = 0.5
 
@@ -20,26 +21,37 @@ _SPREAD = 0.5
 def camera_of_motion(estimate: Estimate, motion: int, image_size: Any) -> Camera:
     """Return the camera without distortion, its principal point in the middle of the image, that explains a motion of the scene best.
 
-    At each of a row of focal lengths the likeliest pose is found as `pose.best_pose` does, from the pose before as well. A parabola
-    through the highest likelihood and its neighbours has its peak at the focal length that is returned.
+    At each of a row of focal lengths the likeliest pose is found as `pose.best_pose` does, from the pose before as well. Then it is
+    found on both sides of the best one, nearer and nearer. A parabola through the highest likelihood and its neighbours has its peak
+    at the focal length that is returned.
     """
     guess = Camera.from_focal_length(None, image_size)
-    tried = float(np.hypot(*(2.0 * guess.matrix[:2, 2] + 1.0))) * np.geomspace(_SHORTEST, _LONGEST, _N_TRIED)
-    likelihoods = -0.5 * np.square(np.log(tried / guess.matrix[0, 0]) / _SPREAD)
+    middle = float(np.log(guess.matrix[0, 0]))
+    diagonal = float(np.hypot(*(2.0 * guess.matrix[:2, 2] + 1.0)))
     matches, scene = estimate.matches, estimate.scene
     members, others = np.flatnonzero(scene.owners == motion), np.flatnonzero(scene.owners >= motion)
     others = others[~scene.stationary[others] | (scene.owners[others] == motion)]
-    weights, before = weights_of(estimate, others), np.zeros((0, 9))
-    for number, focal_length in enumerate(tried.tolist()):
-        camera = Camera.from_focal_length(focal_length, image_size)
+    weights = weights_of(estimate, others)
+
+    def tried(logarithm: float, before: Array) -> tuple[float, float, Array]:
+        """Return the logarithm of a focal length, its log-likelihood and its pose's essential matrix (1, 9)."""
+        camera = Camera.from_focal_length(float(np.exp(logarithm)), image_size)
         data, into = with_rays(matches, (camera, camera))
-        given = np.vstack([before, essentials_of(estimate, members, into)])
         weighted = replace(matches, data=data, weights=weights)
+        given = np.vstack([before, essentials_of(estimate, members, into)])
         placed = best_pose(given, weighted, float(scene.noise[motion]), estimate, others)
-        likelihoods[number] += placed.likelihood
-        before = placed.essential
-    best = int(np.clip(likelihoods.argmax(), 1, _N_TRIED - 2))
-    left, middle, right = likelihoods[best - 1 : best + 2]
-    bend = left - 2.0 * middle + right
-    offset = np.clip(0.5 * (left - right) / bend, -1.0, 1.0) if bend < 0.0 else 0.0
-    return Camera.from_focal_length(float(tried[best] * (tried[1] / tried[0]) ** offset), image_size)
+        return logarithm, placed.likelihood - 0.5 * ((logarithm - middle) / _SPREAD) ** 2, placed.essential
+
+    row, before = list[tuple[float, float, Array]](), np.zeros((0, 9))
+    for logarithm in np.log(diagonal * np.geomspace(_SHORTEST, _LONGEST, _N_TRIED)).tolist():
+        row.append(tried(logarithm, before))
+        before = row[-1][2]
+    for halved in range(_N_HALVED + 1):
+        best = int(np.clip(np.argmax([likelihood for _, likelihood, _ in row]), 1, len(row) - 2))
+        left, top, right = row = row[best - 1 : best + 2]
+        if halved < _N_HALVED:
+            between = [tried(0.5 * (side[0] + top[0]), np.vstack([side[2], top[2]])) for side in (left, right)]
+            row = [left, between[0], top, between[1], right]
+    bend = left[1] - 2.0 * top[1] + right[1]
+    offset = float(np.clip(0.5 * (left[1] - right[1]) / bend, -1.0, 1.0)) if bend < 0.0 else 0.0
+    return Camera.from_focal_length(float(np.exp(top[0] + offset * (right[0] - top[0]))), image_size)

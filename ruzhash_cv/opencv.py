@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Real
 from typing import Any, TypeAlias
 
+import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,11 +16,11 @@ from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, as_reals, check_real
 from ruzhash_cv.cameras import Camera, Sight, as_seen
-from ruzhash_cv.filtering import Model, families_of, scaled
+from ruzhash_cv.filtering import Model, families_of, scaled, with_effort
 from ruzhash_cv.method.estimate import Estimate, estimate
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.motions import log_likelihoods, refined_samples
-from ruzhash_cv.method.parameters import PARAMETERS, Parameters
+from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.models.linear import homogeneous
@@ -36,13 +37,15 @@ _FEW = 10
 _N_PLANES = 4
 
 Found: TypeAlias = tuple[Array | None, NDArray[np.uint8]]
+#: Cameras and settings of a call of `find_essential_matrix`.
+Form: TypeAlias = "tuple[tuple[Camera, Camera], _Settings]"
 
 
 @uninterrupted
 def find_homography(
     points1: ArrayLike | None = None,
     points2: ArrayLike | None = None,
-    method: int | None = None,
+    method: Any = None,
     ransacReprojThreshold: float | None = None,
     mask: Any = None,
     maxIters: int | None = None,
@@ -67,9 +70,14 @@ def find_homography(
     ransacReprojThreshold, threshold : float, optional
         Largest distance of an inlier in the second image, in the unit of the second points. Both names mean the same. 3 pixels by
         default, as in OpenCV.
-    method, mask, maxIters, confidence
-        Ignored; `mask` is not written into. `method` may be any of OpenCV's robust methods (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...), and
-        is robust by default. ``method=0``, a fit to all points, is refused: call ``cv2.findHomography``.
+    method : int or cv2.UsacParams, optional
+        Any of OpenCV's robust methods (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...), which are all the same here and the default.
+        ``method=0``, a fit to all points, is refused: call ``cv2.findHomography``. Of `cv2.UsacParams`, `threshold`, `confidence` and
+        `maxIterations` are read.
+    mask
+        Ignored, and not written into.
+    maxIters, confidence
+        `max_iters` and `confidence` of `filter_points`.
     pixel, rng
         See `filter_points`. Normalised coordinates need `pixel`, 1 / focal length.
 
@@ -101,15 +109,15 @@ def find_homography(
     first = _one_of(points1, srcPoints, "points1", "srcPoints")
     second = _one_of(points2, dstPoints, "points2", "dstPoints")
     pixels = as_pixels(pixel)
-    limit = _one_threshold(method, "cv2.findHomography", ransacReprojThreshold, threshold, pixels[1])
-    return _find("homography", first, second, limit, pixels, rng)
+    given = _Settings(ransacReprojThreshold, confidence, maxIters).checked(method, "cv2.findHomography")
+    return _find("homography", first, second, given.limit(threshold, pixels[1]), given.parameters(), pixels, rng)
 
 
 @uninterrupted
 def find_fundamental_matrix(
     points1: ArrayLike,
     points2: ArrayLike,
-    method: int | None = None,
+    method: Any = None,
     ransacReprojThreshold: float | None = None,
     confidence: float | None = None,
     maxIters: int | None = None,
@@ -151,8 +159,8 @@ def find_fundamental_matrix(
     ((3, 3), (80, 1), 80)
     """
     pixels = as_pixels(pixel)
-    limit = _one_threshold(method, "cv2.findFundamentalMat", ransacReprojThreshold, threshold, pixels[1])
-    return _find("fundamental", points1, points2, limit, pixels, rng)
+    given = _Settings(ransacReprojThreshold, confidence, maxIters).checked(method, "cv2.findFundamentalMat")
+    return _find("fundamental", points1, points2, given.limit(threshold, pixels[1]), given.parameters(), pixels, rng)
 
 
 @uninterrupted
@@ -180,9 +188,10 @@ def find_essential_matrix(
     args, kwargs
         ``cameraMatrix, method, prob, threshold, maxIters, mask`` or
         ``cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2, method, prob, threshold, mask`` or
-        ``focal, pp, method, prob, threshold, maxIters, mask``, by position or by name, as in OpenCV. Any camera that `Camera.of` takes
-        may replace a matrix, with None for its distortion. Without a camera the focal length is 1: the points are normalised.
-        `method`, `prob`, `maxIters` and `mask` are ignored.
+        ``focal, pp, method, prob, threshold, maxIters, mask`` or
+        ``cameraMatrix1, cameraMatrix2, dist_coeff1, dist_coeff2, params, mask`` with `cv2.UsacParams`, by position or by name, as in
+        OpenCV. Any camera that `Camera.of` takes may replace a matrix, with None for its distortion. Without a camera the focal length
+        is 1: the points are normalised. `prob` is a confidence; for `method`, `maxIters` and `mask` see `find_homography`.
     threshold : float, optional
         Largest Sampson distance of an inlier, in the unit of the points; by default 1 pixel, as in OpenCV.
     pixel : float, optional
@@ -216,14 +225,14 @@ def find_essential_matrix(
     >>> t.ravel().round(3) + 0.0
     array([1., 0., 0.])
     """
-    cameras, limit, pixel = _essential_arguments(args, kwargs, threshold, pixel)
+    cameras, limit, pixel, parameters = _essential_arguments(args, kwargs, threshold, pixel)
     first, second = as_pairs(as_seen(points1, cameras[0], "points1"), as_seen(points2, cameras[1], "points2"))
     warn(sign_of_focal_length(cameras, first, second))
     generator = as_generator(rng)
     sight = Sight.of(first, second, cameras)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        matches = MatchSet.of(first, second, PARAMETERS.unit * pixel, sight, (pixel, pixel))
-        matrix = find_matrix("essential", matches, limit, PARAMETERS, generator)
+        matches = MatchSet.of(first, second, parameters.unit * pixel, sight, (pixel, pixel))
+        matrix = find_matrix("essential", matches, limit, parameters, generator)
     warn(sign_of_units(matches, (pixel, pixel)))
     mask = np.zeros((len(first), 1), np.uint8)
     if matrix is not None:
@@ -235,75 +244,131 @@ def find_essential_matrix(
     return matrix, mask
 
 
+@dataclass(frozen=True)
+class _Settings:
+    """What OpenCV's arguments or `cv2.UsacParams` set, None for what they do not, and the names that errors give them."""
+
+    threshold: Any = None
+    confidence: Any = None
+    max_iters: Any = None
+    name: str = "ransacReprojThreshold"
+    effort: tuple[str, str] = ("confidence", "maxIters")
+
+    def checked(self, method: Any, theirs: str) -> _Settings:
+        """Return the settings after checking the `method` of OpenCV's function `theirs`, those of `cv2.UsacParams` if it is that."""
+        if isinstance(method, cv2.UsacParams):
+            names = "params.threshold", ("params.confidence", "params.maxIterations")
+            return _Settings(method.threshold, method.confidence, method.maxIterations, *names)
+        if method is not None:
+            _check_method(method, theirs)
+        return self
+
+    def limit(self, ours: Any, pixel: float, default: float = THRESHOLD) -> float:
+        """Return the threshold, which may have a second name: `ours`."""
+        if self.threshold is not None and ours is not None:
+            raise TypeError(f"`threshold` is given twice, as {ours!r} and as `{self.name}` {self.threshold!r}")
+        for name, value in ((self.name, self.threshold), ("threshold", ours)):
+            if value is not None:
+                return check_real(value, name)
+        return default * pixel
+
+    def parameters(self) -> Parameters:
+        """Return the numbers of the method with these bounds of the search."""
+        return with_effort(self.confidence, self.max_iters, self.effort)
+
+
+def _settings(method: Any, prob: Any, threshold: Any, max_iters: Any = None) -> _Settings:
+    given = _Settings(threshold, prob, max_iters, "threshold", ("prob", "maxIters"))
+    return given.checked(method, "cv2.findEssentialMat")
+
+
 def _one_camera(
     cameraMatrix: Any, method: Any = None, prob: Any = None, threshold: Any = None, maxIters: Any = None, mask: Any = None
-) -> tuple[tuple[Camera, Camera], Any, Any]:  # fmt: skip
-    """OpenCV's arguments after the points: the camera of both images, the method and the threshold."""
-    return (Camera.of(cameraMatrix, "cameraMatrix"),) * 2, method, threshold
+) -> Form:  # fmt: skip
+    """OpenCV's arguments after the points: the camera of both images, and the settings."""
+    return (Camera.of(cameraMatrix, "cameraMatrix"),) * 2, _settings(method, prob, threshold, maxIters)
 
 
 def _two_cameras(
     cameraMatrix1: Any, distCoeffs1: Any, cameraMatrix2: Any, distCoeffs2: Any = None,
     method: Any = None, prob: Any = None, threshold: Any = None, mask: Any = None,
-) -> tuple[tuple[Camera, Camera], Any, Any]:  # fmt: skip
+) -> Form:  # fmt: skip
     """The same of two cameras."""
     given = (cameraMatrix1, distCoeffs1, "cameraMatrix1"), (cameraMatrix2, distCoeffs2, "cameraMatrix2")
     first, second = (
         Camera.of(matrix if distortion is None else (matrix, distortion), name) for matrix, distortion, name in given
     )
-    return (first, second), method, threshold
+    return (first, second), _settings(method, prob, threshold)
 
 
 def _focal_length(
     focal: Any = 1.0, pp: Any = (0.0, 0.0),
     method: Any = None, prob: Any = None, threshold: Any = None, maxIters: Any = None, mask: Any = None,
-) -> tuple[tuple[Camera, Camera], Any, Any]:  # fmt: skip
+) -> Form:  # fmt: skip
     """The same of a focal length and a principal point."""
     f, centre = check_real(focal, "focal"), as_reals(pp, "pp", "(2,)")
     if centre.shape != (2,):
         raise ValueError(f"`pp` must have shape (2,), got {centre.shape}")
-    return (Camera([[f, 0.0, centre[0]], [0.0, f, centre[1]], [0.0, 0.0, 1.0]]),) * 2, method, threshold
+    camera = Camera([[f, 0.0, centre[0]], [0.0, f, centre[1]], [0.0, 0.0, 1.0]])
+    return (camera, camera), _settings(method, prob, threshold, maxIters)
 
 
-for _form in (_one_camera, _two_cameras, _focal_length):
+def _usac(
+    cameraMatrix1: Any, cameraMatrix2: Any, dist_coeff1: Any, dist_coeff2: Any, params: Any, mask: Any = None
+) -> Form:
+    """The same of two cameras and `cv2.UsacParams`."""
+    return _two_cameras(cameraMatrix1, dist_coeff1, cameraMatrix2, dist_coeff2, params)
+
+
+for _form in (_one_camera, _two_cameras, _focal_length, _usac):
     _form.__qualname__ = "find_essential_matrix"  # Python's errors of arguments name what was called
+
+
+def _form_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Form]:
+    """Return which of OpenCV's forms a call has."""
+    if "params" in kwargs or any(isinstance(each, cv2.UsacParams) for each in args[4:]):
+        return _usac
+    if not kwargs.keys().isdisjoint(("cameraMatrix1", "cameraMatrix2")):
+        return _two_cameras
+    if isinstance(args[0], Real) if args else "cameraMatrix" not in kwargs:
+        return _focal_length
+    is_matrix = len(args) > 2 and not isinstance(args[2], Real | None)
+    return _two_cameras if is_matrix else _one_camera
 
 
 def _essential_arguments(
     args: tuple[Any, ...], kwargs: dict[str, Any], threshold: float | None, pixel: float | None
-) -> tuple[tuple[Camera, Camera], float, float]:
-    """Return cameras, threshold and pixel of a call in one of OpenCV's forms, which the first or the third argument tells."""
-    if not kwargs.keys().isdisjoint(("cameraMatrix1", "cameraMatrix2")):
-        form: Callable[..., tuple[tuple[Camera, Camera], Any, Any]] = _two_cameras
-    elif isinstance(args[0], Real) if args else "cameraMatrix" not in kwargs:
-        form = _focal_length
-    else:
-        form = _two_cameras if len(args) > 2 and not isinstance(args[2], Real | None) else _one_camera
-    cameras, method, limit = form(*args, **kwargs)
-    if method is not None:
-        _check_method(method, "cv2.findEssentialMat")
-    if threshold is not None and limit is not None:
-        raise TypeError(f"`threshold` is given twice, as {limit!r} and as {threshold!r}")
-    limit = limit if threshold is None else threshold
-    limit = None if limit is None else check_real(limit, "threshold")
-    size = _pixel_of(cameras, limit) if pixel is None else check_real(pixel, "pixel")
-    return cameras, ESSENTIAL_THRESHOLD * size if limit is None else limit, size
+) -> tuple[tuple[Camera, Camera], float, float, Parameters]:
+    """Return cameras, threshold, pixel and the numbers of the method of a call in one of OpenCV's forms."""
+    cameras, given = _form_of(args, kwargs)(*args, **kwargs)
+    asked = given.threshold is not None or threshold is not None
+    size = 1.0 if pixel is None else check_real(pixel, "pixel")
+    limit = given.limit(threshold, size, ESSENTIAL_THRESHOLD)
+    if pixel is None and asked:
+        size = _pixel_of(cameras, limit)
+    return cameras, limit, size, given.parameters()
 
 
-def _pixel_of(cameras: tuple[Camera, Camera], threshold: float | None) -> float:
+def _pixel_of(cameras: tuple[Camera, Camera], threshold: float) -> float:
     """Return the size of a pixel if it is not given: for normalised points only the threshold determines it."""
     normalised = all(camera.is_pinhole and np.array_equal(camera.matrix, np.eye(3)) for camera in cameras)
-    return threshold / ESSENTIAL_THRESHOLD if normalised and threshold is not None else 1.0
+    return threshold / ESSENTIAL_THRESHOLD if normalised else 1.0
 
 
 def _find(
-    kind: Model, points1: ArrayLike, points2: ArrayLike, threshold: float, pixels: tuple[float, float], rng: RNG
+    kind: Model,
+    points1: ArrayLike,
+    points2: ArrayLike,
+    threshold: float,
+    parameters: Parameters,
+    pixels: tuple[float, float],
+    rng: RNG,
 ) -> Found:
     """Return the best model of a kind, and the mask of its inliers."""
     (first, second), generator = as_pairs(points1, points2), as_generator(rng)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        matches = MatchSet.of(first, second, PARAMETERS.unit * pixels[1], pixels=pixels)
-        matrix = find_matrix(kind, matches, threshold, PARAMETERS, generator)
+        matches = MatchSet.of(first, second, parameters.unit * pixels[1], pixels=pixels)
+        matrix = find_matrix(kind, matches, threshold, parameters, generator)
     model, mask = _as_opencv(kind, matrix, first, second, threshold, pixels)
     warn(sign_of_units(matches, pixels))
     warn(sign_of_exchanged_axes(first[mask[:, 0] > 0], second[mask[:, 0] > 0]))
@@ -393,17 +458,6 @@ def _one_of(ours: ArrayLike | None, theirs: ArrayLike | None, name: str, other: 
     if (ours is None) == (theirs is None):
         raise TypeError(f"`{name}` must be given, or `{other}`, OpenCV's name of it, and not both")
     return theirs if ours is None else ours  # type: ignore[return-value]
-
-
-def _one_threshold(method: Any, theirs: str, reprojection: float | None, ours: float | None, pixel: float) -> float:
-    if method is not None:
-        _check_method(method, theirs)
-    if reprojection is not None and ours is not None:
-        raise TypeError(f"`threshold` and `ransacReprojThreshold` are one, got both: {ours!r} and {reprojection!r}")
-    for name, value in (("ransacReprojThreshold", reprojection), ("threshold", ours)):
-        if value is not None:
-            return check_real(value, name)
-    return THRESHOLD * pixel
 
 
 def _as_opencv(

@@ -90,6 +90,8 @@ def as_text(result: Any) -> str:
         lines.insert(0, f"rows    {len(result.has_match)}")
     if result.reason is not None:
         lines.append(f"reason  {result.reason}")
+    if result.search.rounds > 0:
+        lines.append(f"search  {result.search}")
     if result.motions:
         lines.append(f"evidence {as_number(result.evidence)}")
         rows = [TITLES, *(row.cells() for row in table(result))]
@@ -130,6 +132,7 @@ def as_dict(result: Any) -> dict[str, Any]:
         "kept": kept,
         "flagged": n - kept,
         "reason": result.reason,
+        "search": vars(result.search),
         "seconds": result.seconds,
         "evidence": result.evidence,
         "motions": [motion_as_dict(motion) for motion in result.motions],

@@ -96,6 +96,26 @@ class NoMotions(tuple[Motion, ...]):
         raise IndexError(f"there are no motions: {self.reason or 'none was found'}")
 
 
+@dataclass(frozen=True)
+class Search:
+    """What the search for motions and planes did; prints in one line.
+
+    Attributes
+    ----------
+    rounds, models : int
+        Rounds of sampling, and models of minimal samples.
+    ended : str
+        Why it ended.
+    """
+
+    rounds: int = 0
+    models: int = 0
+    ended: str = "too few matches"
+
+    def __str__(self) -> str:
+        return f"{self.rounds} {'round' if self.rounds == 1 else 'rounds'}, {self.models} models: {self.ended}"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FilterResult(Record):
     """The result of `filter_points`; every array has one entry per match, or per query row of knnMatch output.
@@ -121,6 +141,8 @@ class FilterResult(Record):
         IndexError with the `reason`.
     reason : str or None
         Why there are no motions, or why no match is kept; otherwise None.
+    search : Search
+        What the search tried and why it ended: `rounds`, `models`, `ended`; prints in one line.
     seconds : dict of str to float
         Time of the call, ``"total"``.
 
@@ -141,6 +163,7 @@ class FilterResult(Record):
     has_match: Mask
     motions: tuple[Motion, ...] = ()
     reason: str | None = None
+    search: Search = field(default_factory=Search)
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
     #: What `camera_pose` reads of the estimate, None without motions.
     _estimate: Estimate | None = field(default=None, compare=False)

@@ -96,6 +96,10 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(points, keep_stationary="False"), T, "`keep_stationary` must be True or False, got 'False'"),
     (partial(points, keep_stationary=None), T, "`keep_stationary` must be True or False, got None"),
     (partial(points, false_discovery_rate=1.5), V, "between 0 and 1, got 1.5"),
+    (partial(points, confidence=0), V, "`confidence` must lie between 0 and 1, got 0"),
+    (partial(points, confidence="0.9"), T, "`confidence` must be a number, got '0.9'"),
+    (partial(points, max_iters=0), V, "`max_iters` must be at least 1, got 0"),
+    (partial(points, max_iters=1e4), T, "`max_iters` must be an integer, got 10000.0"),
     (partial(filter_matches, SOME, SOME, SQUARE[:0], keep_stationary="False"), T, "`keep_stationary` must be True or False"),
     (partial(filter_matches, {"x": 1}, SOME, SQUARE), T, "`kp1` must be a sequence"),
     (partial(filter_matches, csr_array(SOME), SOME, SQUARE), T, "`kp1` must be an array of real"),
@@ -173,15 +177,26 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(select_matches, [(), ()], [0.5, 1.0]), T, "`inlier_mask` must be a FilterResult or a mask of bool"),
     # Single models, and all structures
     *((partial(find, SOME, SOME, method), T, r"`method` must be one of OpenCV's robust methods.*`threshold=`")
-      for find in (find_homography, find_fundamental_matrix) for method in (3.0, "RANSAC", True, cv2.UsacParams())),
+      for find in (find_homography, find_fundamental_matrix) for method in (3.0, "RANSAC", True)),
     *((partial(find, SOME, SOME, method), V, f"`method` must be one of OpenCV's robust methods.*got {method}; for a fit .* {theirs}$")
       for find, theirs in ((find_homography, "cv2.findHomography"), (find_fundamental_matrix, "cv2.findFundamentalMat"))
       for method in (0, cv2.FM_7POINT, cv2.FM_8POINT, 5, -1)),
     (partial(essential, CAMERA1, 0), V, "`method` must be one of OpenCV's robust methods.* call cv2.findEssentialMat$"),
-    *((partial(find, SOME, SOME, cv2.RANSAC, 3.0, threshold=2.0), T, "`threshold` and `ransacReprojThreshold` are one, got both")
+    *((partial(find, SOME, SOME, cv2.RANSAC, 3.0, threshold=2.0), T, "`threshold` is given twice, .* `ransacReprojThreshold` 3.0")
       for find in (find_homography, find_fundamental_matrix)),
     *((partial(find_homography, **dict.fromkeys(names, SOME)), T, r"`points\d` must be given, or `(src|dst)Points`, .* and not both")
       for names in ((), ("points1",), ("srcPoints",), ("points1", "srcPoints"), ("points1", "srcPoints", "dstPoints"))),
+    *((partial(find, SOME, SOME, cv2.UsacParams(), threshold=2.0), T, r"`threshold` is given twice, .* `params.threshold` 1\.5")
+      for find in (find_homography, find_fundamental_matrix)),
+    *((partial(find, SOME, SOME, **named), error, message)
+      for find in (find_homography, find_fundamental_matrix)
+      for named, error, message in (
+          ({"confidence": 1.0}, V, "`confidence` must lie between 0 and 1, got 1.0"),
+          ({"confidence": "high"}, T, "`confidence` must be a number, got 'high'"),
+          ({"maxIters": 0}, V, "`maxIters` must be at least 1, got 0"),
+          ({"maxIters": 1e5}, T, "`maxIters` must be an integer, got 100000.0"))),
+    (partial(essential, CAMERA1, cv2.RANSAC, 0.0), V, "`prob` must lie between 0 and 1, got 0.0"),
+    (partial(essential, CAMERA1, cv2.RANSAC, 0.9, 1.0, 0), V, "`maxIters` must be at least 1, got 0"),
     (partial(essential, focal="700"), T, "`focal` must be a number, got '700'"),
     (partial(essential, 0.0), V, "`focal` must be a finite number above 0, got 0"),
     (partial(essential, 700.0, 320.0), V, r"`pp` must have shape \(2,\), got \(\)"),

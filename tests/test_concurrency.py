@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import multiprocessing
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from many_pairs import digest, problem
 
+import ruzhash_cv
 from ruzhash_cv import filter_points
+
+PACKAGE = Path(ruzhash_cv.__path__[0])
 
 # Python warns of forking a process that has threads.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -45,3 +50,15 @@ def test_a_process_forked_in_the_midst_of_a_call_gives_the_same_bits(expected: l
         forked = list(pool.map(digests_in_threads, [2, 3]))
     busy.join()
     assert forked == [expected[:2], expected[:3]]
+
+
+def test_kernels_that_the_package_calls_release_the_lock() -> None:
+    kept, called = set(), set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ruzhash_cv.kernels"):
+                called |= {alias.name for alias in node.names}
+            elif path.parent.name == "kernels" and isinstance(node, ast.FunctionDef):
+                kept |= {node.name} if "cython.nogil" not in ast.unparse(node) else set()
+    assert len(called) > 20
+    assert called & kept == set()

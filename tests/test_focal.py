@@ -27,9 +27,9 @@ def filtered(focal_length: float, pose: tuple[np.ndarray, np.ndarray] = WIDE, se
 def test_the_focal_length_is_found_with_the_pose(focal_length: float, seed: int) -> None:
     pose = filtered(focal_length, seed=seed).camera_pose(image_size=SIZE)
     assert isinstance(pose.camera, Camera)
-    assert pose.camera.matrix[0, 0] == pytest.approx(focal_length, rel=0.1)
+    assert pose.camera.matrix[0, 0] == pytest.approx(focal_length, rel=0.05)
     assert pose.camera.matrix[:2, 2].tolist() == [320.0, 240.0]
-    assert max(angles(pose, WIDE)) < 3.0
+    assert max(angles(pose, WIDE)) < 1.5
     assert pose.inliers[:300].mean() > 0.95
 
 

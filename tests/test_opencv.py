@@ -14,7 +14,8 @@ from naive import apply
 from rendering import Correspondences, draw_correspondences
 from two_views import motion, plane
 
-from ruzhash_cv import filter_points, find_fundamental_matrix, find_homography
+from ruzhash_cv import filter_points, find_essential_matrix, find_fundamental_matrix, find_homography
+from ruzhash_cv.filtering import MOST_SAMPLES
 from ruzhash_cv.models import sampson_distance, transfer_error
 from ruzhash_cv.opencv import ROBUST_METHODS
 
@@ -291,6 +292,39 @@ def test_the_arguments_of_an_opencv_call_need_no_change(find: Finder) -> None:
     ):
         np.testing.assert_array_equal(model, expected[0])
         np.testing.assert_array_equal(inliers, expected[1])
+
+
+USAC = cv2.UsacParams()
+USAC.threshold, USAC.confidence, USAC.maxIterations = 2.5, 0.9, 700
+CAMERA = np.array([[700.0, 0.0, 320.0], [0.0, 700.0, 240.0], [0.0, 0.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("find", "arguments", "named", "expected"),
+    [
+        (find_homography, (cv2.RANSAC, 3.0, None, 2000, 0.995), {}, (3.0, 0.995, 2000)),
+        (find_homography, (), {"confidence": 0.9}, (3.0, 0.9, MOST_SAMPLES)),
+        (find_homography, (USAC,), {}, (2.5, 0.9, 700)),
+        (find_fundamental_matrix, (cv2.FM_RANSAC, 2.0, 0.99, 500), {}, (2.0, 0.99, 500)),
+        (find_fundamental_matrix, (), {"maxIters": 500}, (3.0, None, 500)),
+        (find_fundamental_matrix, (USAC,), {}, (2.5, 0.9, 700)),
+        (find_essential_matrix, (CAMERA, cv2.RANSAC, 0.99, 2.0, 500), {}, (2.0, 0.99, 500)),
+        (find_essential_matrix, (CAMERA, None, CAMERA, None, cv2.RANSAC, 0.99, 2.0), {}, (2.0, 0.99, MOST_SAMPLES)),
+        (find_essential_matrix, (700.0, (320, 240)), {"prob": 0.9, "maxIters": 9}, (1.0, 0.9, 9)),
+        (find_essential_matrix, (CAMERA, CAMERA, None, None, USAC), {}, (2.5, 0.9, 700)),
+        (find_essential_matrix, (CAMERA, CAMERA, None, None), {"params": USAC}, (2.5, 0.9, 700)),
+        (find_essential_matrix, (CAMERA,), {}, (1.0, None, None)),
+    ],
+)
+def test_threshold_confidence_and_iterations_are_read(
+    find: Finder, arguments: Any, named: dict[str, Any], expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    monkeypatch.setattr("ruzhash_cv.opencv.find_matrix", lambda kind, matches, *given: read.append(given[:2]))
+    points = np.random.default_rng(0).uniform(0, 500, (20, 2))
+    assert find(points, points, *arguments, **named)[0] is None
+    ((threshold, parameters),) = read
+    assert (threshold, parameters.confidence, parameters.max_samples) == expected
 
 
 def test_the_robust_methods_are_opencv_s() -> None:

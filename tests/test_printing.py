@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ruzhash_cv import FilterResult, Motion, Plane, printing
+from ruzhash_cv import FilterResult, Motion, Plane, filter_points, printing
 
 POINTS = np.random.default_rng(0).uniform(0, 500, (60, 2))
 
@@ -56,6 +56,19 @@ def test_a_result_prints_counts_and_the_table_of_motions_and_planes() -> None:
         "motion 1     homography        90    30 %   0.500 px  0.100 px      10.0",
         "motion 2     homography        10  3.33 %    3.25 px  0.800 px      90.0  stationary",
     ]
+
+
+def test_the_search_prints_in_one_line() -> None:
+    points = POINTS + [5.0, 3.0]
+    found = filter_points(POINTS, points, max_iters=300)
+    assert str(found).splitlines()[3] == f"search  {found.search}"
+    assert str(found.search) == f"1 round, {found.search.models} models: unexplained matches score as mismatches do"
+    assert printing.as_dict(found)["search"] == {
+        "rounds": 1,
+        "models": found.search.models,
+        "ended": found.search.ended,
+    }
+    assert str(filter_points(POINTS[:5], POINTS[:5]).search) == "0 rounds, 0 models: too few matches"
 
 
 def test_labels_are_those_of_motions_and_each_row_holds_what_is_on_none_of_its_planes() -> None:

@@ -125,6 +125,10 @@ class Parameters:
         # It is asked for at each look-up of what follows from the numbers.
         return self._hash
 
+    #: The caller's: most samples of a family, and the confidence that the smallest structure was sampled. None: the rules above.
+    max_samples: int | None = None
+    confidence: float | None = None
+
     @cached_property
     def scales(self) -> Array:
         """Noise scales of a preference, in units, the widest first."""

@@ -3,11 +3,15 @@
 samples -> models -> preferences, weighed against decoys -> structures by evidence -> RuzHash forest -> scores
         -> unexplained matches that score best are sampled in the next round
 
-It ends early if nothing has evidence and scores are chance, or if a round explains little more than the one before.
+It ends early if nothing has evidence and scores are chance, or if a round explains little more than the one before. With the caller's
+`confidence`, neither ends it: the smallest structure that has evidence must have been sampled with that confidence.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -28,12 +32,17 @@ Drawn: TypeAlias = tuple[int, Rows, Rows, Array]
 
 @dataclass
 class Tried:
-    """What a search has tried so far: columns, candidates, how many models, and how many samples (4,) were rejected, by reason."""
+    """What a search has tried so far: columns, candidates, how many rounds, models and samples (a family's number -> their number), and
+    how many samples (4,) were rejected, by reason. `ended` says why it ended.
+    """
 
     parameters: Parameters
     columns: Models = field(default_factory=Models.none)
     candidates: Models = field(default_factory=Models.none)
+    n_rounds: int = 0
     n_models: int = 0
+    n_samples: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    ended: str | None = None
     rejected: Rows = field(default_factory=lambda: np.zeros(4, np.int64))
 
     @property
@@ -44,6 +53,7 @@ class Tried:
     def add(self, drawn: list[Drawn], problem: Problem) -> None:
         """Add the best models of all samples that a round has drawn, and refits of these."""
         matches, _, families, parameters = problem
+        self.n_rounds += 1
         best, fitted = list[Models](), list[Models]()
         for family_id, samples, degenerate, proposal in drawn:
             matrices, owner = families[family_id].solve(matches.data[samples])
@@ -66,7 +76,7 @@ class Tried:
 
 
 def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, Tried]:
-    """Sample in rounds until what no structure explains looks like decoys, or `max_rounds`.
+    """Sample in rounds until what no structure explains looks like decoys, or another rule of `why_ended` holds.
 
     The first round samples only the first family, of the most specific models: if it explains everything, others could only add
     mismatches. Returns structures, strongest first, scores, and what was tried.
@@ -75,14 +85,17 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
     still, weights = find_stationary(problem)
     unexplained, leading, explained = matches.weights, None, 0.0
     tried = Tried(parameters)
-    for round_number in range(parameters.max_rounds):
+    for round_number in itertools.count():
         first_only = round_number == 0 and len(families) > 1 and families.structural[0]
         drawn = list[Drawn]()
         for family_id, family in enumerate(families.members[:1] if first_only else families):
             proposals = proposal_weights(family_id == 0, matches.weights, unexplained, leading)
-            n_samples = samples_wanted(problem, family_id, round_number) // len(proposals)
+            n_wanted = samples_wanted(problem, family_id, round_number)
+            if parameters.max_samples is not None:
+                n_wanted = min(n_wanted, parameters.max_samples - tried.n_samples[family_id])
+            tried.n_samples[family_id] += n_wanted
             for proposal in proposals:
-                given = matches.data, proposal, n_samples, family, matches.unit, parameters, rng
+                given = matches.data, proposal, n_wanted // len(proposals), family, matches.unit, parameters, rng
                 drawn.append((family_id, *draw_samples(*given), proposal))
         tried.add(drawn, problem)
         structures, unexplained, tried.candidates = select(tried.candidates, weights, problem, tried.n)
@@ -91,13 +104,53 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
         scores = score(tried.columns, structures, decoys, problem, rng)
         before, explained = explained, float(structures.support.sum())
         if converged(structures, unexplained, scores, problem, first_only):
-            break
-        if round_number > 0 and settled(explained, before, problem):
-            break
-        if round_number > 1 and hopeless(explained, unexplained, scores, problem):
+            tried.ended = "unexplained matches score as mismatches do"
+        elif parameters.confidence is None and round_number > 0 and settled(explained, before, problem):
+            tried.ended = "the last round explained little more"
+        elif parameters.confidence is None and round_number > 1 and hopeless(explained, unexplained, scores, problem):
+            tried.ended = "nothing is found, and matches score as mismatches do"
+        else:
+            tried.ended = why_enough(tried, problem)
+        if tried.ended is not None:
             break
         leading = scores.of_matches
     return structures, scores, tried
+
+
+def why_enough(tried: Tried, problem: Problem) -> str | None:
+    """Return why no more samples are drawn, None if more are: rounds or samples are used up, or the smallest structure was sampled."""
+    parameters, structural = problem.parameters, problem.families.structural.index(True)
+    if parameters.max_samples is None:
+        return f"{tried.n_rounds} rounds are the most" if tried.n_rounds >= parameters.max_rounds else None
+    if len(tried.n_samples) < len(problem.families):  # the first round draws from one alone
+        return None
+    if max(tried.n_samples.values()) >= parameters.max_samples:
+        return f"{parameters.max_samples} samples of a family are the most"
+    if parameters.confidence is None:
+        return None
+    size, total = smallest_structure(tried, problem, structural), float(problem.matches.weights.sum())
+    hit = (size / total) ** problem.families[structural].sample_size
+    if tried.n_samples[structural] * math.log1p(-min(hit, 1.0 - 1e-12)) > math.log1p(-parameters.confidence):
+        return None
+    return f"{size:.0f} matches of one structure were sampled with confidence {parameters.confidence:g}"
+
+
+def smallest_structure(tried: Tried, problem: Problem, family_id: int) -> float:
+    """Return the least number of matches within the widest radius of a family that is no false alarm, where decoys lie as usual."""
+    matches, decoys, families, parameters = problem
+    family, size = families[family_id], float(families[family_id].sample_size)
+    models = tried.columns.matrices[tried.columns.family_ids == family_id]
+    reach = parameters.widest_tolerance(family.codimension) / parameters.tolerance_ratio * matches.unit
+    n_within = np.count_nonzero(family.squared_residuals(decoys, models) <= reach**2, axis=1)
+    share = (1.0 + np.median(n_within)) / (1.0 + len(decoys)) if len(models) else 1.0
+    others = float(matches.weights.sum()) - size
+    counts = np.arange(1.0, others)
+    with np.errstate(divide="ignore"):
+        divergence = counts * np.log(counts / others / share) + (others - counts) * np.log(
+            (1.0 - counts / others) / (1.0 - share)
+        )
+    enough = (counts > share * others) & (divergence > math.log(max(others * tried.n, 1.0)))
+    return size + float(counts[enough.argmax()]) if enough.any() else others + size
 
 
 def find_stationary(problem: Problem) -> tuple[Models, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from ruzhash_cv.filtering import Options, families_of, run
 from ruzhash_cv.method.evidence import MAX_STRUCTURES
 from ruzhash_cv.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.method.sampling import REJECTIONS, Problem, decoys_of_matches
-from ruzhash_cv.method.search import Tried, best_first, search
+from ruzhash_cv.method.search import Tried, best_first, search, smallest_structure
 
 MODELS = "auto", "homography", "fundamental"
 each_model = pytest.mark.parametrize("model", MODELS)
@@ -31,10 +32,15 @@ def filtered(data: np.ndarray, model: str = "auto", parameters: Parameters = PAR
     return run(data[:, :2], data[:, 2:], families_of(model), parameters, Options(), np.random.default_rng(seed))
 
 
-def tried(data: np.ndarray, model: str) -> Tried:
+def tried(data: np.ndarray, model: str, **changed: Any) -> Tried:
     """Return what the search tries on matches (n, 4)."""
-    rng, matches = np.random.default_rng(0), matches_of(data)
-    return search(Problem(matches, decoys_of_matches(matches, PARAMETERS, rng), families_of(model), PARAMETERS), rng)[2]
+    rng, problem = np.random.default_rng(0), problem_of(data, model, **changed)
+    return search(problem, rng)[2]
+
+
+def problem_of(data: np.ndarray, model: str, **changed: Any) -> Problem:
+    rng, matches, parameters = np.random.default_rng(0), matches_of(data), replace(PARAMETERS, **changed)
+    return Problem(matches, decoys_of_matches(matches, parameters, rng), families_of(model), parameters)
 
 
 # What is found
@@ -123,6 +129,65 @@ def test_hard_matches_cost_no_more_models_than_all_rounds_have(make: Callable, n
     n_first = min(PARAMETERS.plane_samples, n) + 3 * min(PARAMETERS.motion_samples, n)
     assert 0 < tried(data, model).n_models <= n_first * 2 ** (PARAMETERS.max_rounds - 1)
     assert len(structures(filtered(data, model))) <= MAX_STRUCTURES
+
+
+# The caller's bounds
+
+
+@each_model
+@pytest.mark.parametrize("confidence", [None, 0.99])
+@pytest.mark.parametrize("most", [1, 150, 1000])
+def test_no_family_has_more_samples_than_asked(most: int, confidence: float | None, model: str) -> None:
+    done = tried(mismatches(200), model, max_samples=most, confidence=confidence)
+    assert max(done.n_samples.values()) <= most
+    assert len(done.n_samples) == len(families_of(model))
+    if confidence is not None:
+        assert done.ended == f"{most} samples of a family are the most"
+
+
+def test_with_a_confidence_the_search_does_not_give_up() -> None:
+    data = mismatches(300)
+    gave_up, went_on = tried(data, "auto"), tried(data, "auto", max_samples=20_000, confidence=0.9)
+    assert gave_up.ended == "nothing is found, and matches score as mismatches do"
+    assert went_on.n_rounds > gave_up.n_rounds
+
+
+@pytest.mark.parametrize("confidence", [0.1, 0.5, 0.99])
+def test_the_search_ends_when_the_smallest_structure_was_sampled(confidence: float) -> None:
+    """A round draws as many samples as all before it, and with more models tried the smallest structure is larger."""
+    data = mismatches(60)
+    done = tried(data, "homography", max_samples=10**6, confidence=confidence)
+    problem = problem_of(data, "homography")
+    share = smallest_structure(done, problem, 0) / problem.matches.weights.sum()
+    wanted = np.log1p(-confidence) / np.log1p(-(share**4))
+    assert "matches of one structure were sampled with confidence" in str(done.ended)
+    assert wanted <= done.n_samples[0] <= 4 * wanted
+
+
+def test_the_smallest_structure_is_the_least_that_chance_does_not_explain() -> None:
+    data = mismatches(200)
+    problem, done = problem_of(data, "homography"), tried(data, "homography")
+    smallest = smallest_structure(done, problem, 0)
+    family, n = problem.families[0], 200 - 4.0
+    radius = problem.parameters.radii[problem.parameters.plane_widest_radius - problem.parameters.finest_radius]
+    squared = family.squared_residuals(problem.decoys, done.columns.matrices)
+    share = (1 + np.median((squared <= (radius * problem.matches.unit) ** 2).sum(axis=1))) / (1 + len(problem.decoys))
+
+    def evidence(c: float) -> float:
+        return float(c * np.log(c / n / share) + (n - c) * np.log((1 - c / n) / (1 - share)) - np.log(n * done.n))
+
+    assert evidence(smallest - 4) > 0.0 >= evidence(smallest - 5)
+
+
+@pytest.mark.slow
+def test_a_confidence_finds_planes_that_the_rounds_miss() -> None:
+    drawn = [draw_correspondences(plane_scene(rng=at), 300, mismatch_rate=0.95, noise=0.7, rng=at) for at in range(12)]
+    found = {}
+    for confidence in (None, 0.99):
+        results = [filter_points(each.points1, each.points2, confidence=confidence) for each in drawn]
+        shares = [of.inlier_mask[each.labels > 0].mean() for of, each in zip(results, drawn, strict=True)]
+        found[confidence] = np.mean(np.array(shares) > 0.6)
+    assert found[0.99] >= max(0.9, found[None])
 
 
 # If there is nothing to find

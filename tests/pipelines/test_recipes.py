@@ -91,7 +91,7 @@ def test_copies_of_one_object() -> None:
     found = [np.bincount(np.repeat(np.arange(5), [40, 40, 40, 40, 60])[mask]) for mask in held["copies"].masks]
     assert sorted(int(counts.argmax()) for counts in found) == [0, 1, 2, 3]
     assert min(counts.max() for counts in found) >= 38
-    assert np.ptp(held["corners"], axis=0).max() == pytest.approx(150, abs=20)
+    assert np.ptp(held["outline"], axis=0).max() == pytest.approx(150, abs=20)
 
 
 def test_lightglue(tensor: Any) -> None:
