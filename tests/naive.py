@@ -17,6 +17,8 @@ Rows = NDArray[np.int64]
 WORD = 1 << 64
 #: The hash of a row that no component passes in.
 SINK = -1
+#: Columns in the order of Laplace's expansion.
+CYCLES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 
 
 # Matches
@@ -318,16 +320,6 @@ def of_rank_two(f: Array, gram: Array) -> Array:
 
 def of_unit_norm(matrix: Array) -> Array:
     return matrix / np.linalg.norm(matrix)
-
-
-def nearest_apart(points: Array, asked: Rows, among: Rows) -> list[int]:
-    """The nearest of the points (2, n) among some to each that is asked for, further away than 2; -1 if there is none."""
-    nearest = []
-    for row in asked:
-        distances = np.linalg.norm(points[:, among] - points[:, [row]], axis=0)
-        distances[distances <= 2.0] = np.inf
-        nearest.append(int(among[distances.argmin()]) if (distances < np.inf).any() else -1)
-    return nearest
 
 
 def determinant_of(linear: Array) -> np.polynomial.Polynomial:

@@ -75,10 +75,10 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 14_800,
-    "core": 7_420,
-    "tests": 13_600,
-    "benchmarks": 7_110,
+    "package": 15_256,
+    "core": 7_767,
+    "tests": 13_880,
+    "benchmarks": 7_166,
     "tests of benchmarks": 1_194,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.

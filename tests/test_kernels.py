@@ -26,7 +26,7 @@ from two_views import MAKE, random_fundamental_matrices, random_homographies
 
 from ruzhash_cv import Camera, paper
 from ruzhash_cv.kernels import draw, fit, rays
-from ruzhash_cv.method import motions
+from ruzhash_cv.method import competition, motions
 from ruzhash_cv.models.base import GIVEN
 from ruzhash_cv.models.distances import FAMILIES as PIXELS
 from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential
@@ -216,12 +216,6 @@ def truncated_costs(squared: np.ndarray, weights: np.ndarray, reaches: np.ndarra
     return costs
 
 
-def nearest_apart(points: np.ndarray, asked: np.ndarray, among: np.ndarray) -> np.ndarray:
-    nearest = np.empty(len(asked), np.int64)
-    draw.nearest_apart(points, asked, among, 2.0, nearest)
-    return nearest
-
-
 TABLE = (
     Row(
         "fit.squared_errors",
@@ -368,12 +362,6 @@ TABLE = (
         lambda squared, weights, reaches: np.minimum(squared[:, None] / reaches[:, None] ** 2, 1.0) @ weights,
         rtol=1e-12,
     ),
-    Row(
-        "draw.nearest_apart",
-        lambda rng, n: (rng.integers(0, 9, (2, n)).astype(float), np.arange(n), np.flatnonzero(rng.random(n) < 0.6)),
-        nearest_apart,
-        naive.nearest_apart,
-    ),
     Row("draw.mix", words, each(lambda *given: draw.mix(*given)), each(lambda key, at: np.uint64(naive.mix(key, at)))),
     Row(
         "draw.uniform",
@@ -398,6 +386,13 @@ TABLE = (
 )
 #: Kernels that no row names, and the tests of stages that compare them with their twins.
 TWINS_ELSEWHERE = {
+    "draw.count_own_neighbours": "method/test_competition.py",
+    "fit.fit_planes": "method/test_surfaces.py",
+    "fit.write_plane_equations": "method/test_surfaces.py",
+    "fit.write_through_two": "models/test_fundamental.py",
+    "fit.write_unit_norm": "models/test_linear.py",
+    "fit.lower_least_medians": "models/test_base.py",
+    "fit.write_medians_by_label": "models/test_base.py",
     "draw.draw": "method/test_sampling.py",
     "draw.nearest_of_rows": "method/test_sampling.py",
     "draw.hash_rows": "forests/test_ruzhash.py",
@@ -455,6 +450,11 @@ def recorded() -> uncompiled.Calls:
             rows = np.random.default_rng(n).random((n, 15))
             for forest in (paper.VoronoiForest(n_trees=3), paper.RuzHashForest(n_trees=3)):
                 forest.fit(rows).anomaly_scores(rows)
+        # What few scenes need.
+        rng = np.random.default_rng(0)
+        data, mine = rng.uniform(0.0, 100.0, (40, 4)), rng.random(40) < 0.5
+        competition.own_share(data[:, :2], mine, np.ones(40, bool), 1.0)
+        PIXELS["fundamental"].from_plane(np.eye(3).ravel(), data, 5, rng)
         for row in TABLE:
             row.call(*row.draw(np.random.default_rng(0), 12))
     return kernel_calls

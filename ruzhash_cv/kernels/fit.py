@@ -1,7 +1,7 @@
 """Residuals of models of two views, what is summed over them, and fits of pixels: homographies and fundamental matrices.
 
 Where a kernel takes `kinds` (m,), `points` and `models` (m, 9), it computes the residuals of each model by its kind and keeps none of
-them: transfer errors or Sampson distances of points (4, n), or of rays (6, n). Of the kind `GIVEN` they are rows of `points` (m, n).
+them: transfer errors or Sampson distances of points (4, n) or rays (6, n). Of the kind `GIVEN` they are rows of `points` (m, n).
 """
 
 import cython
