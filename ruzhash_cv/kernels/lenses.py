@@ -1,6 +1,7 @@
 """Distortion of lenses as OpenCV has it, and its inverse.
 
-`numbers` are k1, k2, p1, p2, k3, k4, k5, k6, s1, s2, s3, s4; `tilt` is the homography (9,) of a tilted sensor. Points are x / z and y / z.
+`numbers` are k1, k2, p1, p2, k3, k4, k5, k6, s1, s2, s3, s4; `tilt` is the homography (9,) of a tilted sensor.
+Points are x / z and y / z.
 """
 
 import cython
@@ -44,7 +45,8 @@ def undistort(
 ):
     """Write the points (n, 2) that are distorted to those wanted, NaN if there are none or the image has folded over there.
 
-    `level` is the inverse of `tilt`. Newton's steps end at errors of `exact` at most; where they do not arrive, errors are above `largest_error`.
+    `level` is the inverse of `tilt`. Newton's steps end at errors of `exact` at most; if they do
+    not arrive, errors are above `largest_error`.
     """
     row: cython.Py_ssize_t
     step: cython.Py_ssize_t
@@ -58,7 +60,7 @@ def undistort(
             w = 1.0 / (level[6] * u + level[7] * v + level[8])
             u0, v0 = (level[0] * u + level[1] * v + level[2]) * w, (level[3] * u + level[4] * v + level[5]) * w
             x, y, dx, dy, determinant = u0, v0, 0.0, 0.0, 0.0
-            for step in range(FIRST_STEPS):
+            for _ in range(FIRST_STEPS):
                 r = x * x + y * y
                 inverse = (1.0 + r * (k[5] + r * (k[6] + r * k[7]))) / (1.0 + r * (k[0] + r * (k[1] + r * k[4])))
                 if not inverse > 0.0:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.kernels.fit import choose_models, write_preferences, write_rows
-from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.sampling import Problem
 from ruzhash_cv.models.base import Models, Residuals
