@@ -15,6 +15,8 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 WORD = 1 << 64
+#: The three even permutations.
+CYCLES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 #: The hash of a row that no component passes in.
 SINK = -1
 #: Columns in the order of Laplace's expansion.

@@ -1,7 +1,7 @@
 """Distortion of lenses as OpenCV has it, and its inverse.
 
-`numbers` are k1, k2, p1, p2, k3, k4, k5, k6, s1, s2, s3, s4; `tilt` is the homography (9,) of a tilted sensor. Points are x / z and
-y / z.
+`numbers` are k1, k2, p1, p2, k3, k4, k5, k6, s1, s2, s3, s4; `tilt` is the homography (9,) of a tilted sensor.
+Points are x / z and y / z.
 """
 
 import cython
@@ -45,8 +45,8 @@ def undistort(
 ):
     """Write the points (n, 2) that are distorted to those wanted, NaN if there are none or the image has folded over there.
 
-    `level` is the inverse of `tilt`. Newton's steps end at errors of `exact` at most; where they do not arrive, errors are above
-    `largest_error`.
+    `level` is the inverse of `tilt`. Newton's steps end at errors of `exact` at most; if they do
+    not arrive, errors are above `largest_error`.
     """
     row: cython.Py_ssize_t
     step: cython.Py_ssize_t

@@ -416,7 +416,7 @@ def gather(
     n: cython.Py_ssize_t,
     near: cython.double[8][7],
 ) -> cython.void:
-    """Write rays of eight of n rows and their weights side by side, as the compiler makes vectors of sums; beyond n weights are 0."""
+    """Write rays of eight of n rows and their weights side by side, so that sums become vectors; beyond n weights are 0."""
     lane: cython.Py_ssize_t
     at: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -500,7 +500,7 @@ def place(
     translations: cython.double[:, ::1],
     in_front: cython.uchar[:, ::1],
 ):
-    """Write the rotation (m, 9) and the translation (m, 3) of the best of four poses, and the rows (m, n) in front of both cameras.
+    """Write the rotation (m, 9) and translation (m, 3) of the best of four poses, and which rows (m, n) are in front of both cameras.
 
     Of an essential matrix of unit norm it is the pose of the largest sum of weights times 1 - r^2 / b over those in front whose squared
     residuals r^2 are below the bound b. Overwrites `space` (7, n).

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from ruzhash_cv.models.base import Models
 _NO_GROUP = -2
 
 
-@dataclass(frozen=True)
+@dataclass
 class Scores:
     """Anomaly scores of matches (n,), and what scores more matches, and decoys (N, 4) that models were not weighed against."""
 
@@ -30,11 +29,17 @@ class Scores:
     forest: RuzHashForest
     largest: float  # sum of a match's weighted preferences
     problem: Problem
+    _of_decoys: Array | None = None
 
-    @cached_property
+    @property
     def of_decoys(self) -> Array:
-        """Scores of decoys (N,), which not every round of a search needs."""
-        return self.of_others(self.decoys, np.full(len(self.decoys), _NO_GROUP))
+        """Scores of decoys (N,), computed when asked for: not every round of a search does.
+
+        `functools.cached_property` has one lock for all threads before Python 3.12, which a fork copies locked.
+        """
+        if self._of_decoys is None:
+            self._of_decoys = self.of_others(self.decoys, np.full(len(self.decoys), _NO_GROUP))
+        return self._of_decoys
 
     def of_all(self, matches: MatchSet, rows: Rows, _: Problem) -> Array:
         """Return anomaly scores of all matches, of which the forest was grown on some `rows`."""
