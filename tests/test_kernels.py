@@ -289,7 +289,8 @@ TABLE = (
             lambda data, weights, models, name=name: squares_of(
                 naive.fit_rays(name, data, weights[0], models.reshape(3, 3)).reshape(1, 9)
             ),
-            atol=1e-5,
+            # No homography fits points in space: its two smallest eigenvalues may be near each other.
+            atol=1e-3 if name == "homography" else 1e-5,
         )
         for name, family in PIXELS.items()
     ),
