@@ -77,14 +77,15 @@ def repeated_beside(
 
 
 def interleaved(data: Array, members: Mask, others: Mask, unit: float, parameters: Parameters) -> bool:
-    """Return whether in one of the images `others` are the nearest neighbours of matches `members` (n,) nearly as often as by chance.
+    """Return whether in both images `others` are the nearest neighbours of matches `members` (n,) nearly as often as by chance.
 
-    Points within a `unit` of each other are the same keypoint. With fewer than two matches the answer is no.
+    In one image alone they are so if several copies of one object are matched to it: these are separate structures. Points within a
+    `unit` of each other are the same keypoint. With fewer than two matches the answer is no.
     """
     around = members | others
     least = parameters.interleaved_share * others.sum() / max(around.sum(), 1)
-    images = (data[:, :2], data[:, 2:]) if members.sum() > 1 else ()
-    return any(1.0 - own_share(points, members, around, unit) > least for points in images)
+    images = data[:, :2], data[:, 2:]
+    return members.sum() > 1 and all(1.0 - own_share(points, members, around, unit) > least for points in images)
 
 
 def own_share(points: Array, members: Mask, around: Mask, same: float) -> float:
