@@ -22,7 +22,7 @@ from ruzhash_cv.method.evidence import candidates, extract, meaningful, select, 
 from ruzhash_cv.method.fits import refits
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.preferences import best_models
-from ruzhash_cv.method.sampling import Problem, decoys_of_unexplained, draw_samples
+from ruzhash_cv.method.sampling import Problem, decoys_of_unexplained, draw_samples, nearest_rows
 from ruzhash_cv.method.scores import Scores, score
 from ruzhash_cv.models.base import Models
 
@@ -103,7 +103,9 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
         decoys = decoys_of_unexplained(matches, unexplained, parameters, rng)
         scores = score(tried.columns, structures, decoys, problem, rng)
         before, explained = explained, float(structures.support.sum())
-        if converged(structures, unexplained, scores, problem, first_only):
+        if converged(structures, unexplained, scores, problem, first_only) and not has_more(
+            tried, explained, unexplained, weights, problem, rng
+        ):
             tried.ended = "unexplained matches score as mismatches do"
         elif parameters.confidence is None and round_number > 0 and settled(explained, before, problem):
             tried.ended = "the last round explained little more"
@@ -115,6 +117,38 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
             break
         leading = scores.of_matches
     return structures, scores, tried
+
+
+def has_more(
+    tried: Tried, explained: float, unexplained: Array, weights: Array, problem: Problem, rng: np.random.Generator
+) -> bool:
+    """Return whether structures explain more matches with samples of the unexplained ones alone, the most crowded of them first.
+
+    Scores cannot tell: a match scores as a mismatch does unless some sampled model agrees with it.
+    """
+    matches, _, families, parameters = problem
+    distances = distances_to_neighbours(matches.data, unexplained, int(families.sample_sizes.max()))
+    proposal, drawn = best_first(unexplained, distances), list[Drawn]()
+    for family_id, family in enumerate(families):
+        n_samples = samples_wanted(problem, family_id, 0) // 2
+        if parameters.max_samples is not None:
+            n_samples = max(min(n_samples, parameters.max_samples - tried.n_samples[family_id]), 0)
+        tried.n_samples[family_id] += n_samples
+        samples = draw_samples(matches.data, proposal, n_samples, family, matches.unit, parameters, rng)
+        drawn.append((family_id, *samples, unexplained))
+    tried.add(drawn, problem)
+    structures, _, tried.candidates = select(tried.candidates, weights, problem, tried.n)
+    return float(structures.support.sum()) > explained + 1.0
+
+
+def distances_to_neighbours(data: Array, weights: Array, k: int) -> Array:
+    """Return how far (n,) in (x1, y1, x2, y2) each match that has weight is from its k-th nearest such match; others infinitely."""
+    rows, distances = np.flatnonzero(weights > 0.0), np.full(len(weights), np.inf)
+    if len(rows) > 0:
+        coordinates = np.ascontiguousarray(data[rows, COORDINATES])
+        last = nearest_rows(coordinates, np.arange(len(rows)), 1 + k)[:, -1]
+        distances[rows] = np.linalg.norm(coordinates - coordinates[last], axis=1)
+    return distances
 
 
 def why_enough(tried: Tried, problem: Problem) -> str | None:
