@@ -18,7 +18,7 @@ from ruzhash_cv.method.evidence import held_by
 from ruzhash_cv.method.fits import refine, refine_structures
 from ruzhash_cv.method.law import probabilities_of, tail_shares
 from ruzhash_cv.method.matches import MatchSet
-from ruzhash_cv.method.motions import off_surface, ranked_weights, with_best_matrices, with_motions
+from ruzhash_cv.method.motions import off_surface, with_best_matrices, with_motions
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.sampling import Problem, decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.method.scores import score
@@ -61,8 +61,8 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     surfaces, overlapping, scores = drop_repetitions(surfaces, scores, problem, rng)
     if overlapping.any():
         fitted = refine_structures(surfaces, searched, families, parameters)
-        scene, _ = with_motions(fitted, scores.of_matches, problem, tried.n, rng)
-        false = overlapped(scene, surfaces, overlapping, scores.of_matches, searched, families)
+        scene, _ = with_motions(fitted, problem, tried.n, rng)
+        false = overlapped(scene, surfaces, overlapping, searched, families)
         if false.any():
             removed = np.asarray(held_by(surfaces, searched, families).any(axis=0))
             surfaces = surfaces.take(np.flatnonzero(~false))
@@ -71,15 +71,15 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         anomaly_scores = scores.of_all(matches, rows, problem)
         return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
     surfaces = refine_structures(surfaces, matches, families, parameters)
-    scene, pool = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
+    scene, pool = with_motions(surfaces, problem, tried.n, rng)
     moved = moves_as_others(surfaces, scene, problem)
     if moved.any() and not moved.all():  # motions are looked for among surfaces: one at least is left
         surfaces = surfaces.take(np.flatnonzero(~moved))
-        scene, pool = with_motions(surfaces, scores.of_matches, problem, tried.n, rng)
+        scene, pool = with_motions(surfaces, problem, tried.n, rng)
     if not families.is_plane(scene).all():
         probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
         scene, pool = with_best_matrices(scene, pool, probabilities, problem, rng)
-        scene = with_surfaces(scene, problem, rng)
+        scene = with_surfaces(scene, tried.n, problem, rng)
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
         decoys = decoys_of_unexplained(searched, unexplained, parameters, rng)
         scores = score(scores.columns, scene, decoys, problem, rng)
@@ -92,17 +92,14 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     return Estimate(scene, probabilities, anomaly_scores, significant, matches, families, parameters, tried, pool)
 
 
-def overlapped(
-    scene: Models, surfaces: Models, overlapping: Mask, scores: Array, matches: MatchSet, families: Families
-) -> Mask:
+def overlapped(scene: Models, surfaces: Models, overlapping: Mask, matches: MatchSet, families: Families) -> Mask:
     """Return which surfaces (k,) are planes that overlap with those of stronger motions.
 
     Repeated windows need not compete for keypoints. Hundreds of them, matched one window off, are a plane as large as the true one. The
     true one is the one whose motion holds more matches: a wall moves as the things before it do.
     """
-    weights = ranked_weights(surfaces, scores, matches, families)[0]
     held = held_by(scene, matches, families)
-    strengths = np.array([held[scene.owners == owner].any(axis=0) @ weights for owner in scene.owners.tolist()])
+    strengths = np.array([held[scene.owners == owner].any(axis=0) @ matches.weights for owner in scene.owners.tolist()])
     planes = np.flatnonzero(families.is_plane(surfaces))
     rank, false = np.full(len(surfaces), np.inf), np.zeros(len(surfaces), bool)
     rank[planes] = -strengths[families.is_plane(scene)]
@@ -121,10 +118,13 @@ def moves_as_others(surfaces: Models, scene: Models, problem: Problem) -> Mask:
     if not moved.any() or scene.stationary.all():
         return moved & False
     others = scene.take(np.flatnonzero(~scene.stationary))
-    tolerances = parameters.tolerance_scales * np.maximum(others.noise, parameters.least_noise * matches.unit)
+    least = parameters.least_noise * matches.unit
+    tolerances = parameters.tolerance_scales * np.maximum(others.noise, least)
     narrow = replace(others, tolerances=np.minimum(tolerances, others.tolerances))
     held = held_by(surfaces, matches, families) * matches.weights
     both = held @ held_by(narrow, matches, families).T
+    # A wide structure predicts whatever moved little.
+    both *= others.noise <= parameters.scales[-1] * matches.unit
     moved &= both.max(axis=1) >= 0.5 * held.sum(axis=1)
     return moved
 

@@ -167,8 +167,9 @@ def shares_of(squares: Array, components: Components, weights: Array) -> Array:
     n, m = len(weights), len(components[0])
     shares = np.append(np.full(m, 0.7 / max(m, 1)), 0.3)
     room = np.empty(m, np.int64), np.empty(n * m + 1, np.int64), np.empty(n * m + 1), np.empty((2, n))
-    if n > 0:
-        estimate_shares(squares, weights, *_inverse(components), _N_STEPS, _PRIOR, *room, shares)
+    if n == 0:
+        return np.full(m + 1, 1.0 / (m + 1))
+    estimate_shares(squares, weights, *_inverse(components), _N_STEPS, _PRIOR, *room, shares)
     return shares
 
 

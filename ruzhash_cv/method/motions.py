@@ -28,21 +28,19 @@ from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.kernels.fit import lower_least_medians, write_medians_by_label
 from ruzhash_cv.kernels.weigh import write_likelihoods
 from ruzhash_cv.method.competition import interleaved
-from ruzhash_cv.method.evidence import candidates, count_weights, evidence, held_by, rules_of
-from ruzhash_cv.method.fits import noise_scales, refine
+from ruzhash_cv.method.evidence import candidates, count_weights, evidence, rules_of
+from ruzhash_cv.method.fits import noise_scales, ranking_costs, refine
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.sampling import Problem, draw_samples
 from ruzhash_cv.models.base import Families, Models, MotionFamily, TwoViewFamily
-from ruzhash_cv.models.linear import homogeneous
+from ruzhash_cv.models.epipolar import PARALLAX_SIZE
 from ruzhash_cv.models.weighting import student
 
 #: A guard: no more motions are looked for.
 MAX_MOTIONS = 8
 #: Steps of EM for the shares of noise scales in a likelihood, and the pseudo-count of each share, in matches.
 _N_STEPS, _PRIOR = 4, 0.5
-#: Matrices that hold so many of the matches of the one that holds most compete for being the likeliest.
-_AS_MANY = 0.99
 #: Planes that candidates are made of, the strongest ones.
 _N_PLANES = 4
 
@@ -57,19 +55,32 @@ def assign(surfaces: Models, matches: MatchSet, families: Families) -> Rows:
     return np.where(within.any(axis=0), order[first], -1)
 
 
-def ranked_weights(surfaces: Models, scores: Array | None, matches: MatchSet, families: Families) -> tuple[Array, Rows]:
-    """Return weights (n,) of matches, and the surface of each; one of none counts by the share of these that score no better."""
-    labels = assign(surfaces, matches, families)
-    if scores is None:
-        return matches.weights, labels
-    ranked = np.sort(scores[labels < 0])
-    better = np.searchsorted(ranked, scores, side="left") / max(1, len(ranked))
-    return matches.weights * np.where(labels >= 0, 1.0, 1.0 - better), labels
+def taken_keypoints(labels: Rows, matches: MatchSet) -> Mask:
+    """Return which matches (n,) of no surface end at a keypoint of a match on one: at most one match of a keypoint is right."""
+    held, taken = labels >= 0, np.zeros(len(labels), bool)
+    for numbers in matches.keypoints:
+        taken |= (np.bincount(numbers, held) > 0.0)[numbers]
+    return taken & ~held
 
 
-def with_motions(
-    surfaces: Models, scores: Array | None, problem: Problem, n_tried: int, rng: np.random.Generator
-) -> tuple[Models, Array]:
+def are_slips(squared: Array, labels: Rows, taken: Mask, reach: float, parameters: Parameters) -> Mask:
+    """Return for which models (m,) the matches of no surface repeat the texture of surfaces, from squared residuals (m, n).
+
+    Windows matched some windows off lie on the epipolar lines of a matrix whose epipole is the vanishing point of their rows. Other
+    than matches off the surfaces, many of them end at keypoints that are `taken` (n,).
+    """
+    off = (squared <= reach**2) & (labels < 0)
+    n_taken = (off & taken).sum(axis=1)
+    return np.asarray((n_taken > PARALLAX_SIZE) & (n_taken >= parameters.taken_share * off.sum(axis=1)))
+
+
+def without_slips(squared: Array, labels: Rows, taken: Mask, reach: float, parameters: Parameters) -> Array:
+    """Return squared residuals (m, n) of models, infinite for matches of no surface where these are slips."""
+    slipped = are_slips(squared, labels, taken, reach, parameters)
+    return np.where(slipped[:, None] & (labels < 0), np.inf, squared) if slipped.any() else squared
+
+
+def with_motions(surfaces: Models, problem: Problem, n_tried: int, rng: np.random.Generator) -> tuple[Models, Array]:
     """Return the scene, of `n_tried` models that could have become surfaces, and matrices (m, 9) that its last ones are chosen among.
 
     The scene is rigid motions and surfaces, `owners` (k,) being the motion each belongs to, itself for a motion. Structures that are
@@ -78,7 +89,7 @@ def with_motions(
     families = problem.families
     planes, motions, pool = families.is_plane(surfaces), list[Models](), np.zeros((0, 9))
     if families.motion_id is not None and len(families) > 1 and len(surfaces) > 0:
-        motions, pool = find_motions(surfaces, scores, problem, n_tried, rng)
+        motions, pool = find_motions(surfaces, problem, n_tried, rng)
     held = np.any([motion.holds[0] for motion in motions], axis=0) & np.ones(len(surfaces), bool)
     alone = surfaces.take(np.flatnonzero(planes | ~held))
     numbers = np.full(len(surfaces), -1)
@@ -91,7 +102,7 @@ def with_motions(
 
 
 def find_motions(
-    surfaces: Models, scores: Array | None, problem: Problem, n_tried: int, rng: np.random.Generator
+    surfaces: Models, problem: Problem, n_tried: int, rng: np.random.Generator
 ) -> tuple[list[Models], Array]:
     """Return rigid motions, one after the other, among the surfaces that move and the matches of these and of none.
 
@@ -99,9 +110,11 @@ def find_motions(
     """
     matches, _, families, parameters = problem
     family_id, free = cast(int, families.motion_id), ~surfaces.stationary
-    weights, labels = ranked_weights(surfaces, scores, matches, families)
+    labels = assign(surfaces, matches, families)
     family, data, unit = cast(MotionFamily, families[family_id]), matches.data, matches.unit
     left, least = np.append(free, True)[labels], None
+    taken = taken_keypoints(np.where(np.append(families.is_plane(surfaces), False)[labels], labels, -1), matches)
+    weights = np.where(taken, 0.0, matches.weights)
     pool = plane_candidates(surfaces, left, problem, rng)
     motions, compared = list[Models](), list[Array]()
     while len(motions) < MAX_MOTIONS:
@@ -113,24 +126,31 @@ def find_motions(
         models = np.vstack([pool, family.solve(remaining.data[samples])[0]])
         if len(models) == 0:
             break
-        of_all = family.squared_residuals(remaining.data, models)
-        order = np.argsort(np.minimum(of_all, unit * unit) @ drawing, kind="stable")
+        of_all = without_slips(
+            family.squared_residuals(remaining.data, models), labels[rows], taken[rows], unit, parameters
+        )
+        order = np.argsort(ranking_costs(of_all, drawing, unit, parameters), kind="stable")
         best = models[order[: parameters.n_refits // 2]]
         refined, noise = refine(family, best, remaining, np.full(len(best), unit), parameters)
         compared.append(refined)
-        squared = family.squared_residuals(remaining.data, refined)
+        squared = without_slips(
+            family.squared_residuals(remaining.data, refined), labels[rows], taken[rows], unit, parameters
+        )
         if least is None:
             least = least_noise(squared, of_all, labels[rows], len(surfaces), family)
         holds = held_by_motions(squared, labels[rows], least, unit, parameters) & free
         likelihoods = log_likelihoods(squared, matches.weights[rows], unit, family.codimension)
         order = np.argsort(-likelihoods, kind="stable")
         given = replace(Models.of_family(refined, family_id), noise=noise, holds=holds)
-        given = with_evidence(given, rows, labels, (n_tried, len(models)), surfaces, weights, problem)
+        slipped = are_slips(
+            family.squared_residuals(remaining.data, refined), labels[rows], taken[rows], unit, parameters
+        )
+        given = with_evidence(given, rows, labels, (n_tried, len(models)), surfaces, weights, slipped, problem)
         others = ~left & (labels >= 0) & np.append(~surfaces.stationary, False)[labels]
         for item in order[given.evidences[order] > 0.0].tolist():
             mine = np.zeros(len(data), bool)
             mine[rows] = squared[item] <= given.tolerances[item] ** 2
-            mine &= (weights > 0.3 * matches.weights) & np.append(holds[item], True)[labels]
+            mine &= ~taken & np.append(holds[item], True)[labels]
             if not motions or not interleaved(matches.coordinates, mine, others, unit, parameters):
                 break
         else:
@@ -198,6 +218,7 @@ def with_evidence(
     counts: tuple[int, int],
     surfaces: Models,
     weights: Array,
+    slipped: Mask,
     problem: Problem,
 ) -> Models:
     """Return motions with evidences and tolerances, from some `rows` of the matches, with `labels` (n,) of surfaces.
@@ -227,7 +248,7 @@ def with_evidence(
         # Surfaces are connected: matches near a plane are used first, those further off only if the first show no motion.
         for reach in (parameters.preference_limit, np.inf):
             off = (distances > 1.0) & (distances <= reach)
-            if off.any() and not (gains > 0.0).any():
+            if off.any() and not (gains > parameters.motion_cost).any():
                 ratios = np.minimum(1.0, np.sqrt(2.0) * parameters.radii[:, None] / distances[off])
                 share = 2.0 / np.pi * np.arcsin(ratios) @ weights[rows[off]] / max(weights[rows[off]].sum(), 1e-300)
                 some = motions.take(seeded)
@@ -242,43 +263,30 @@ def with_evidence(
 
 
 def off_surface(scene: Models, n_tried: int, problem: Problem) -> Mask:
-    """Return which models (k,) of a scene hold matches: planes, and motions with evidence among the matches off all surfaces."""
+    """Return which models (k,) of a scene hold matches: planes, and motions with evidence among the matches off all surfaces.
+
+    Without any the strongest model does: the search has proven a structure.
+    """
     matches, _, families, _ = problem
     holding, planes = np.ones(len(scene), bool), families.is_plane(scene)
     if planes.all() or not families.has_both:
         return holding
-    rows = np.flatnonzero(assign(scene.take(np.flatnonzero(planes)), matches, families) < 0)
-    family = cast(MotionFamily, families[cast(int, families.motion_id)])
+    labels = assign(scene.take(np.flatnonzero(planes)), matches, families)
     for motion in np.flatnonzero(~planes).tolist():
-        has_planes = np.count_nonzero(scene.owners == motion) > 1
-        given = family.parallax_size if has_planes else family.sample_size, n_tried, matches.weights, problem
-        evident = motion_evidence(scene.take(np.array([motion])), rows, *given).max() > 0.0
-        holding[motion] = evident and not (has_planes and slipped(scene, motion, rows, problem))
+        has_planes = bool(np.count_nonzero(scene.owners == motion) > 1)
+        holding[motion] = is_evident(scene.take(np.array([motion])), labels, has_planes, n_tried, problem)
+    holding[scene.evidences.argmax()] |= not holding.any()
     return holding
 
 
-def slipped(scene: Models, motion: int, rows: Rows, problem: Problem) -> bool:
-    """Return whether the matches of a motion off all surfaces, among some `rows`, repeat the texture of a dominant plane.
-
-    The plane holds more than half of the motion's matches. Repetitions lie among these, and slip both ways along the epipolar lines.
-    Things before a plane are displaced one way.
-    """
-    matches, _, families, parameters = problem
-    members = np.flatnonzero((scene.owners == motion) & families.is_plane(scene))
-    held = held_by(scene.take(members), matches, families)
-    plane, off = int(held.sum(axis=1).argmax()), np.zeros(len(matches), bool)
-    reach = parameters.preference_cut * max(float(scene.noise[motion]), parameters.exact_noise * matches.unit)
-    squared = families.squared_residuals(scene.take(np.array([motion])), matches.data[rows])[0]
-    off[rows] = squared <= reach**2
-    on = held[plane] & ~off
-    if np.count_nonzero(off) < 2 or 2 * np.count_nonzero(on) <= np.count_nonzero(held.any(axis=0) | off):
-        return False
-    first, second = homogeneous(matches.data[off]).reshape(2, 3, -1).swapaxes(1, 2)
-    epipole = np.linalg.svd(scene.matrices[motion].reshape(3, 3).T)[2][-1]
-    mapped = first @ scene.matrices[members[plane]].reshape(3, 3).T
-    ahead = float(((np.cross(second, mapped) * np.cross(second, epipole)).sum(axis=1) > 0.0).mean())
-    both_ways = max(ahead, 1.0 - ahead) < parameters.one_way_share
-    return both_ways and interleaved(matches.coordinates, off, on, matches.unit, parameters)
+def is_evident(motion: Models, labels: Rows, has_planes: bool, n_tried: int, problem: Problem) -> bool:
+    """Return whether a motion has evidence among the matches of no surface, -1 in `labels` (n,), and these are no slips."""
+    matches, _, families, _ = problem
+    family, taken = cast(MotionFamily, families[motion.family_ids[0]]), taken_keypoints(labels, matches)
+    given = family.parallax_size if has_planes else family.sample_size, n_tried, matches.weights, problem
+    squared = families.squared_residuals(motion, matches.data)
+    slipped = bool(are_slips(squared, labels, taken, matches.unit, problem.parameters)[0])
+    return not slipped and bool(motion_evidence(motion, np.flatnonzero(labels < 0), *given).max() > 0.0)
 
 
 def relief_gains(motions: Models, plane: Models, rows: Rows, weights: Array, problem: Problem) -> Array:
@@ -333,13 +341,15 @@ def motion_evidence(
 def with_best_matrices(
     scene: Models, pool: Array, probabilities: Array, problem: Problem, rng: np.random.Generator
 ) -> tuple[Models, Array]:
-    """Return the scene with the best matrix of each rigid motion: the likeliest of those that hold nearly as many matches as any.
+    """Return the scene with the best matrix of each rigid motion: the likeliest one.
 
     They are refined from a pool (m, 9) and from samples. A match counts by its probability (n, k) of each model. Returns the refined
     ones (m, 9) too.
     """
     matches, _, families, parameters = problem
     matrices, noise, compared = scene.matrices.copy(), scene.noise.copy(), [pool[:0]]
+    surfaces = assign(scene.take(np.flatnonzero(families.is_plane(scene))), matches, families)
+    taken = taken_keypoints(surfaces, matches)
     for item in np.flatnonzero(~families.is_plane(scene)).tolist():
         shares = probabilities[:, scene.owners == item]
         weights = matches.weights * np.minimum(shares.sum(axis=1), 1.0)
@@ -347,11 +357,9 @@ def with_best_matrices(
         family, weighted = families[scene.family_ids[item]], replace(matches, weights=weights)
         given = np.vstack([scene.matrices[[item]], pool])
         models, scales, squared = refined_samples(given, labels, weighted, family, parameters, rng)
+        squared = without_slips(squared, surfaces, taken, matches.unit, parameters)
         compared.append(models)
-        limit = parameters.tolerance_scales * max(scales.min(), parameters.exact_noise * matches.unit)
-        held = (squared <= limit**2) @ weights
-        likelihoods = log_likelihoods(squared, weights, matches.unit, family.codimension)
-        best = np.where(held >= _AS_MANY * held.max(), likelihoods, -np.inf).argmax()
+        best = log_likelihoods(squared, weights, matches.unit, family.codimension).argmax()
         matrices[item], noise[item] = models[best], scales[best]
     scene = replace(scene, matrices=matrices, noise=noise)
     return replace(scene, owners=owners_of_planes(scene, probabilities, problem)), np.vstack(compared)
@@ -387,18 +395,21 @@ def refined_samples(
 ) -> tuple[Array, Array, Array]:
     """Return matrices (m, 9) refined to matches by their weights, their noise scales (m,) and squared residuals (m, n).
 
-    They are those of least squares, truncated at `reach`, among the ones given and samples drawn by the weights, as often from a small
-    label as from a large one. They are refined to the matches within `reach` in the frame, by default a unit.
+    They are the best ranked among those given and among samples drawn by the weights, as often from a small label as from a large one.
+    They are refined to the matches within `reach` in the frame, by default a unit.
     """
     reach, weights = matches.unit if reach is None else reach, matches.weights
     # Few of the samples of static matches make a matrix.
     n_samples = parameters.last_samples if len(given) > 0 else 2 * parameters.motion_samples
     drawing = balanced(weights, labels), n_samples, family, matches.unit, parameters, rng, (0,)
     samples, _ = draw_samples(matches.data, *drawing)
-    tried = np.vstack([given, family.solve(matches.data[samples])[0]])
-    tried = tried[np.isfinite(tried).all(axis=1)]
-    costs = np.minimum(family.squared_residuals(matches.data, tried), reach * reach) @ weights
-    tried = tried[np.argsort(costs, kind="stable")[: parameters.n_refits]]
+    groups = list[Array]()
+    # Half of those refined are samples: matrices that a mover has bent would take all places.
+    for models in (given, family.solve(matches.data[samples])[0]):
+        usable = models[np.isfinite(models).all(axis=1)]
+        costs = ranking_costs(family.squared_residuals(matches.data, usable), weights, reach, parameters)
+        groups.append(usable[np.argsort(costs, kind="stable")[: parameters.n_refits // 2]])
+    tried = np.vstack(groups)
     refined, noise = refine(family, tried, matches, np.full(len(tried), reach), parameters)
     return refined, noise, family.squared_residuals(matches.data, refined)
 

@@ -105,9 +105,9 @@ class Parameters:
     held_ratio: float = _number(
         1.4, "most noise of a surface's matches in its motion, as a multiple of the least noise in any"
     )
-    one_way_share: float = _number(
-        0.75,
-        "least share of off-plane matches that are displaced the same way along epipolar lines, unless a texture repeats",
+    taken_share: float = _number(
+        0.15,
+        "least share of a motion's off-plane matches that end at keypoints of matches on planes if these repeat their texture",
         "share",
     )
     motion_cost: float = _number(10.0, "evidence, in nats, that a motion needs beyond its strongest plane's")

@@ -17,8 +17,9 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.kernels.fit import fit_planes, write_plane_equations
+from ruzhash_cv.method.evidence import held_by
 from ruzhash_cv.method.fits import noise_scales
-from ruzhash_cv.method.motions import assign
+from ruzhash_cv.method.motions import assign, is_evident
 from ruzhash_cv.method.sampling import Problem, nearest_rows
 from ruzhash_cv.models.base import Models
 from ruzhash_cv.models.linear import has_rays, homogeneous, unit_norm
@@ -31,36 +32,62 @@ _N_FITS = 3
 _N_NEAR = 12
 
 
-def with_surfaces(scene: Models, problem: Problem, rng: np.random.Generator) -> Models:
+def with_surfaces(scene: Models, n_tried: int, problem: Problem, rng: np.random.Generator) -> Models:
     """Return the scene with planes of each motion fitted given its matrix, in place of the planes that led to it.
 
-    A motion takes its planes among the matches of these and of no surface. A plane of no motion keeps its homography.
+    A motion takes its planes among the matches of these and of no surface. A plane of no motion keeps its homography. So does a plane
+    whose matches are on no plane of its motion, unless these are evidence of the motion: it was proven. A motion that loses all its
+    planes so leaves.
     """
     matches, _, families, parameters = problem
     planes = families.is_plane(scene)
     motions = np.flatnonzero(~planes)
     if len(motions) == 0 or not families.has_both:
         return scene
-    alone = np.flatnonzero(planes & (scene.owners == np.arange(len(scene))))
     labels = assign(scene.take(np.flatnonzero(planes)), matches, families)
     owners = np.append(scene.owners[planes], -1)[labels]
-    kept = replace(scene.take(np.append(motions, alone)), owners=np.zeros(0, np.int64))
-    parts, part_owners, free = [kept], [*range(len(kept))], np.ones(len(matches), bool)
+    alone = scene.take(np.flatnonzero(planes & (scene.owners == np.arange(len(scene)))))
+    parts, numbers, free = [alone], [*range(len(alone))], np.ones(len(matches), bool)
     squared = families.squared_residuals(scene.take(motions), matches.data)
     for place, motion in enumerate(motions.tolist()):
         noise = max(float(scene.noise[motion]), parameters.exact_noise * matches.unit)
         near = squared[place] <= (parameters.tolerance_scales * noise) ** 2
         rows = np.flatnonzero(near & free & ((owners == motion) | (owners < 0)))
-        free[rows] = False
-        parts.append(planes_of_motion(scene.matrices[motion], matches.data[rows], noise, problem, rng))
-        part_owners += [place] * len(parts[-1])
-    return replace(Models.join(parts), owners=np.array(part_owners))
+        members = np.flatnonzero(planes & (scene.owners == motion))
+        proven = held_by(scene.take(members), matches, families)[:, rows]
+        fitted = planes_of_motion(scene.matrices[motion], matches.data[rows], noise, proven, problem, rng)
+        again: Mask = np.asarray(held_by(fitted, matches, families).any(axis=0))
+        if is_evident(
+            scene.take(np.array([motion])), assign(fitted, matches, families), len(fitted) > 0, n_tried, problem
+        ):
+            again |= squared[place] <= (parameters.preference_cut * noise) ** 2
+        lost = are_lost(scene.take(members), again, problem)
+        parts.append(scene.take(members[lost]))
+        numbers += range(len(numbers), len(numbers) + len(parts[-1]))
+        if len(members) == 0 or not lost.all():
+            free[rows] = False
+            kept = scene.take(np.array([motion]))
+            evidence = scene.evidences[[motion, *members[~lost]]].max()
+            parts += [replace(kept, evidences=np.array([evidence])), fitted]
+            numbers += [len(numbers)] * (1 + len(fitted))
+    parts = [replace(part, owners=np.zeros(0, np.int64)) for part in parts]
+    return replace(Models.join(parts), owners=np.array(numbers))
 
 
-def planes_of_motion(motion: Array, data: Array, noise: float, problem: Problem, rng: np.random.Generator) -> Models:
+def are_lost(planes: Models, again: Mask, problem: Problem) -> Mask:
+    """Return which planes (k,) hold matches of which less than half are held `again` (n,)."""
+    matches, _, families, _ = problem
+    held = held_by(planes, matches, families)
+    return np.asarray((held & again) @ matches.weights < 0.5 * (held @ matches.weights))
+
+
+def planes_of_motion(
+    motion: Array, data: Array, noise: float, proven: Mask, problem: Problem, rng: np.random.Generator
+) -> Models:
     """Return the planes among rows (n, d) of a motion (9,) with a noise scale, those of most matches first.
 
-    Candidates are planes through three neighbours. The one that most matches agree with, which no plane explains yet, is the next.
+    Candidates are planes through the matches of `proven` ones (k, n), and through three neighbours. The one that most matches agree
+    with, which no plane explains yet, is the next.
     Then each match goes to its nearest plane, and planes are fitted to theirs, in turn. A plane has as many matches as the smallest
     neighbourhood, at least.
     """
@@ -70,7 +97,9 @@ def planes_of_motion(motion: Array, data: Array, noise: float, problem: Problem,
     planes, left = np.zeros((0, 9)), np.ones(len(data), bool)
     if len(data) >= fewest:
         equations = PlaneEquations.of(motion, data)
-        tried = equations.through(neighbouring_triples(data, parameters.plane_samples // 2, rng), matches.unit)
+        triples = neighbouring_triples(data, parameters.plane_samples // 2, rng)
+        tried = equations.fitted(proven[proven.sum(axis=1) >= fewest])
+        tried = np.vstack([tried, equations.through(triples, matches.unit)])
         agreement = np.maximum(0.0, 1.0 - family.squared_residuals(data, tried) / limit**2)
     while len(planes) < MAX_PLANES and left.sum() >= fewest and len(tried) > 0:
         best = int((agreement @ left.astype(np.float64)).argmax())

@@ -49,7 +49,8 @@ def found(points: Array, calibrated: bool) -> tuple[Array, Problem, Array]:
     """Return the planes (k, 9) among points, their problem, and the matrix of their motion."""
     problem, motion = problem_of(points, calibrated)
     noise = 0.1 * problem.matches.unit
-    planes = planes_of_motion(motion, problem.matches.data, noise, problem, np.random.default_rng(0))
+    data = problem.matches.data
+    planes = planes_of_motion(motion, data, noise, np.zeros((0, len(data)), bool), problem, np.random.default_rng(0))
     return planes.matrices, problem, motion
 
 
