@@ -18,13 +18,14 @@ from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, as_re
 from ruzhash_cv.cameras import Camera, Sight, as_seen
 from ruzhash_cv.filtering import Model, families_of, scaled, with_effort
 from ruzhash_cv.method.estimate import Estimate, estimate
+from ruzhash_cv.method.fits import refine
 from ruzhash_cv.method.matches import MatchSet
-from ruzhash_cv.method.motions import log_likelihoods, refined_samples
+from ruzhash_cv.method.motions import assign, log_likelihoods, refined_samples, taken_keypoints, without_slips
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.models.base import Families, Models
 from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.models.linear import homogeneous
-from ruzhash_cv.reasons import MIN_MATCHES, sign_of_exchanged_axes, sign_of_focal_length, sign_of_units, warn
+from ruzhash_cv.reasons import sign_of_exchanged_axes, sign_of_focal_length, sign_of_units, warn
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.
 ROBUST_METHODS = (4, 8, 16, *range(32, 39))
@@ -231,7 +232,7 @@ def find_essential_matrix(
     generator = as_generator(rng)
     sight = Sight.of(first, second, cameras)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        matches = MatchSet.of(first, second, parameters.unit * pixel, sight, (pixel, pixel))
+        matches = MatchSet.of(first, second, max(parameters.unit * pixel, limit), sight, (pixel, pixel))
         matrix = find_matrix("essential", matches, limit, parameters, generator)
     warn(sign_of_units(matches, (pixel, pixel)))
     mask = np.zeros((len(first), 1), np.uint8)
@@ -367,7 +368,7 @@ def _find(
     """Return the best model of a kind, and the mask of its inliers."""
     (first, second), generator = as_pairs(points1, points2), as_generator(rng)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        matches = MatchSet.of(first, second, parameters.unit * pixels[1], pixels=pixels)
+        matches = MatchSet.of(first, second, max(parameters.unit * pixels[1], threshold), pixels=pixels)
         matrix = find_matrix(kind, matches, threshold, parameters, generator)
     model, mask = _as_opencv(kind, matrix, first, second, threshold, pixels)
     warn(sign_of_units(matches, pixels))
@@ -383,12 +384,10 @@ def find_matrix(
     family_id = len(families) - 1
     # Squares must not overflow.
     reach = min(max(threshold * matches.frame.scale, 1e-300), 1e100)
-    given = matches, families, family_id
-    matrix = None
-    if matches.n_groups >= MIN_MATCHES:
+    if matches.n_groups < _FEW:
+        matrix = of_all_samples(matches, families, family_id, reach, parameters)
+    else:
         matrix = _of_estimate(estimate(matches, families, parameters, rng), family_id, reach, rng)
-    if matrix is None and matches.n_groups < _FEW:
-        matrix = of_all_samples(*given, reach)
     if matrix is None:
         return None
     return np.asarray(families.to_pixels(Models.of_family(matrix[None], family_id), matches.into)[0])
@@ -407,6 +406,10 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
     if not families[family_id].is_plane:
         candidates = np.vstack([scene.matrices[scene.family_ids == family_id], estimated.pool])
         refined, _, squared = refined_samples(candidates, labels, replace(matches, weights=weights), *given)
+        surfaces = assign(scene.take(np.flatnonzero(families.is_plane(scene))), matches, families)
+        squared = without_slips(
+            squared, surfaces, taken_keypoints(surfaces, matches), matches.unit, estimated.parameters
+        )
         likelihoods = log_likelihoods(squared, weights, reach, families[family_id].codimension)
         return refined[likelihoods.argmax()] if len(refined) > 0 else None
     # Samples of several planes are none: each has separate ones, and all compete for all matches.
@@ -423,8 +426,10 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
     return np.asarray(np.vstack(models)[costs.argmin()]) if np.isfinite(costs).any() else None
 
 
-def of_all_samples(matches: MatchSet, families: Families, family_id: int, reach: float) -> Array | None:
-    """Return the likeliest matrix (9,) through minimal samples of a few distinct matches, which decide nothing else."""
+def of_all_samples(
+    matches: MatchSet, families: Families, family_id: int, reach: float, parameters: Parameters
+) -> Array | None:
+    """Return the best matrix (9,) of all minimal samples of a few distinct matches and of their refits, which decide nothing else."""
     data = matches.data[np.unique(matches.groups, return_index=True)[1]]
     family = families[family_id]
     samples = np.array(list(combinations(range(len(data)), family.sample_size)), np.int64)
@@ -433,6 +438,7 @@ def of_all_samples(matches: MatchSet, families: Families, family_id: int, reach:
     models, _ = family.solve(data[samples])
     if len(models) == 0:
         return None
+    models = np.vstack([models, refine(family, models, matches, np.full(len(models), reach), parameters)[0]])
     squared = family.squared_residuals(data, models)
     if family.is_plane:
         models, squared = (each[~_across_horizon(models, squared <= reach**2, data)] for each in (models, squared))

@@ -216,7 +216,7 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(find_structures, np.zeros((60, 3)), Lines()), V, r"`family` \(line\) fails on points of 3 coordinates"),
     (partial(find_structures, np.zeros((9, 2)), Homographies()), V, r"`family` \(homography\) fails on points of 2 coordinates"),
     (partial(find_structures, np.zeros((9, 5)), Homographies()), V, r"`family` \(homography\) fails on points of 5 coordinates"),
-    (partial(find_structures, np.zeros((9, 2)), FundamentalMatrices()), V, r"\(fundamental\) fails on points of 2 .*sets\Z"),
+    (partial(find_structures, np.zeros((9, 2)), FundamentalMatrices()), V, r"\(fundamental\) fails on points of 2 .*got 2\Z"),
     (partial(find_structures, np.zeros((0, 1)), Lines()), V, r"`family` \(line\) fails on points of 1 coordinates"),
     (partial(structures, Lines), T, "`family` must be a ModelFamily, such as .*, got the class Lines"),
     (partial(structures, "line"), T, "`family` must be a ModelFamily, .*, got 'line' without `name`"),
