@@ -18,6 +18,8 @@ _N_COORDINATES: int = COORDINATES.stop
 def has_rays(data: Array) -> bool:
     """Return whether rows (..., 10) hold rays, beside the four coordinates."""
     n_columns: int = data.shape[-1]
+    if n_columns not in (_N_COORDINATES, RAYS2.stop):  # kernels do not check their indices
+        raise ValueError(f"correspondences have 4 columns, or 10 with rays, got {n_columns}")
     return n_columns > _N_COORDINATES
 
 
