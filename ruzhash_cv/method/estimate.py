@@ -15,7 +15,7 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.method.competition import drop_repetitions, scored_without
 from ruzhash_cv.method.evidence import held_by
-from ruzhash_cv.method.fits import refine, refine_structures
+from ruzhash_cv.method.fits import noise_scales, refine, refine_structures
 from ruzhash_cv.method.law import probabilities_of, tail_shares
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.motions import off_surface, with_best_matrices, with_motions
@@ -121,10 +121,13 @@ def moves_as_others(surfaces: Models, scene: Models, problem: Problem) -> Mask:
     least = parameters.least_noise * matches.unit
     tolerances = parameters.tolerance_scales * np.maximum(others.noise, least)
     narrow = replace(others, tolerances=np.minimum(tolerances, others.tolerances))
+    of_others = held_by(narrow, matches, families)
+    # A wide structure predicts whatever moved little, unless it is a plane that itself moved by less than its noise.
+    displaced = np.where(of_others, families.squared_residuals(others, matches.unmoved()), np.inf)
+    hardly_moved = families.is_plane(others) & (noise_scales(displaced, 2) <= np.maximum(others.noise, least))
+    precise = others.noise <= parameters.held_ratio * np.maximum(surfaces.noise, least)[:, None]
     held = held_by(surfaces, matches, families) * matches.weights
-    both = held @ held_by(narrow, matches, families).T
-    # A wide structure predicts whatever moved little.
-    both *= others.noise <= parameters.scales[-1] * matches.unit
+    both = (held @ of_others.T) * (precise | hardly_moved)
     moved &= both.max(axis=1) >= 0.5 * held.sum(axis=1)
     return moved
 

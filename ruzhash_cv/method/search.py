@@ -53,7 +53,6 @@ class Tried:
     def add(self, drawn: list[Drawn], problem: Problem) -> None:
         """Add the best models of all samples that a round has drawn, and refits of these."""
         matches, _, families, parameters = problem
-        self.n_rounds += 1
         best, fitted = list[Models](), list[Models]()
         for family_id, samples, degenerate, proposal in drawn:
             matrices, owner = families[family_id].solve(matches.data[samples])
@@ -97,6 +96,7 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
             for proposal in proposals:
                 given = matches.data, proposal, n_wanted // len(proposals), family, matches.unit, parameters, rng
                 drawn.append((family_id, *draw_samples(*given), proposal))
+        tried.n_rounds += 1
         tried.add(drawn, problem)
         structures, unexplained, tried.candidates = select(tried.candidates, weights, problem, tried.n)
         structures = strongest_first(Models.join([structures, still]))
@@ -127,6 +127,8 @@ def has_more(
     Scores cannot tell: a match scores as a mismatch does unless some sampled model agrees with it.
     """
     matches, _, families, parameters = problem
+    if unexplained.sum() <= families.sample_sizes.min():
+        return False
     distances = distances_to_neighbours(matches.data, unexplained, int(families.sample_sizes.max()))
     proposal, drawn = best_first(unexplained, distances), list[Drawn]()
     for family_id, family in enumerate(families):
