@@ -35,8 +35,8 @@ from ruzhash_cv.models.poses import placed
 from ruzhash_cv.models.weighting import TUKEY, noise_scales, student
 
 Rng = np.random.Generator
-#: Of each row; more of them for a build that checks its indices, see .ci/run.
-EXAMPLES = int(os.environ.get("KERNEL_EXAMPLES", 40))
+#: Of each row; many for a build that checks its indices, see .ci/run.
+CALLS = int(os.environ.get("KERNEL_CALLS", 5))
 RAYS = EssentialMatrices()
 #: Of a step of an essential matrix, as a share of the mean eigenvalue.
 DAMPING = 1e-9
@@ -420,7 +420,7 @@ TWINS_ELSEWHERE = {
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.kernels.partition(" ")[0])
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40))
 def test_kernel_equals_its_twin(row: Row, seed: int, n: int) -> None:
     arguments = row.draw(np.random.default_rng(seed), n)
@@ -429,6 +429,13 @@ def test_kernel_equals_its_twin(row: Row, seed: int, n: int) -> None:
         actual, expected = (actual,), (expected,)
     for one, other in zip(actual, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=row.rtol, atol=row.atol, err_msg=row.kernels)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.kernels.partition(" ")[0])
+def test_calls_end_well(row: Row) -> None:
+    """In a build that checks them, no index is out of bounds."""
+    for seed in range(CALLS):
+        row.call(*row.draw(np.random.default_rng(seed), 1 + seed % 40))
 
 
 def test_every_kernel_has_a_twin() -> None:

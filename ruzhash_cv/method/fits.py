@@ -59,7 +59,7 @@ def ranking_costs(squared: Array, weights: Array, reach: float, parameters: Para
     (m, n), reaches = squared.shape, reach / 3.0 ** np.arange(parameters.n_scales)
     costs, no_models = np.empty((m, len(reaches))), np.empty((m, 9))
     # NumPy would make a matrix for each reach, which takes forty times as long.
-    costs_at_reaches(np.full(m, GIVEN), squared, no_models, weights, reaches, np.empty(n), costs)
+    costs_at_reaches(np.full(m, GIVEN), squared, no_models, weights, reaches, np.empty(n + 1), costs)
     return np.asarray(costs.sum(axis=1))
 
 
