@@ -99,7 +99,7 @@ def sign_of_focal_length(cameras: Cameras, points1: Array, points2: Array) -> st
             continue
         focal, centre = camera.matrix[0, 0], camera.matrix[:2, 2]
         reach = max(np.quantile(np.abs(given - centre).max(axis=1), _MOST), *np.abs(centre))
-        if not _SHORTEST < focal / (2.0 * reach) < _LONGEST:
+        if not _SHORTEST < 0.5 * focal / reach < _LONGEST:
             degrees, than = ("9.5", "less") if focal > reach else ("147", "more")
             return f"the {name} camera sees {than} than {degrees} degrees: is its focal length, {focal:g}, in pixels?"
     return None
