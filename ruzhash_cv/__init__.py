@@ -6,7 +6,7 @@ from importlib.util import find_spec as _find_spec
 
 from ruzhash_cv._interrupts import interrupts_held as _interrupts_held
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 if _typing.TYPE_CHECKING:
     from ruzhash_cv._api import *  # noqa: F403

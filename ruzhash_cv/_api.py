@@ -14,6 +14,8 @@ from ruzhash_cv.opencv import find_fundamental_matrix as find_fundamental_matrix
 from ruzhash_cv.opencv import find_homography as find_homography
 from ruzhash_cv.pose import CameraPose as CameraPose
 from ruzhash_cv.report import write_html as write_html
+from ruzhash_cv.result import DO_NOT_RECONSTRUCT as DO_NOT_RECONSTRUCT
+from ruzhash_cv.result import NOTHING_SHARED as NOTHING_SHARED
 from ruzhash_cv.result import FilterResult as FilterResult
 from ruzhash_cv.result import Motion as Motion
 from ruzhash_cv.result import Plane as Plane

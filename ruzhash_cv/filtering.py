@@ -158,8 +158,8 @@ def filter_points(
         Planes, rigid motions, both ("auto"), or models of your family. If both cameras are given, "auto" takes essential matrices for
         rigid motions.
     threshold : float, optional
-        As for RANSAC, in the unit of the second points. Every match within the threshold of a rigid motion (Sampson distance), or of a
-        plane without a motion (symmetric transfer error), is kept, even several matches of one keypoint. Other matches get probability
+        As for RANSAC, in the unit of the second points. Every match within the threshold of a rigid motion (Sampson distance) or of a
+        lone plane (symmetric transfer error) is kept, even several matches of one keypoint. Other matches get probability
         0. The models do not change, so a larger threshold keeps no fewer matches. If the points of one image spread over more than 2.2
         times as many pixels, distances are measured in the other image. None: matches with a probability above 1/2 are kept.
     ratio : float in (0, 1], optional

@@ -32,7 +32,7 @@ ROBUST_METHODS = (4, 8, 16, *range(32, 39))
 #: Pixels: OpenCV's own threshold where none is given.
 THRESHOLD = 3.0
 ESSENTIAL_THRESHOLD = 1.0
-#: Of fewer distinct matches all minimal samples are tried if none has evidence: chance explains most of so few.
+#: Of fewer distinct matches all minimal samples are tried: chance explains most of so few.
 _FEW = 10
 #: Planes whose homographies compete, the strongest ones.
 _N_PLANES = 4
@@ -60,9 +60,9 @@ def find_homography(
 ) -> Found:
     """Estimate one homography; replaces ``cv2.findHomography``.
 
-    Matches are first filtered as by `filter_points`, which finds every plane. Candidates are the homographies of the strongest planes
-    and of samples of their matches, refitted to the matches within the threshold. The one with the lowest sum of squared distances in
-    the second image, truncated at the threshold and weighted by the matches' probabilities, is returned.
+    Motions and planes are first estimated as by `filter_points`. Candidates are the homographies of the strongest planes and of samples
+    of their matches, refined within the threshold. The one with the lowest sum of squared distances in the second image, truncated at
+    the threshold and weighted by the matches' probabilities, is returned.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def find_homography(
         Corresponding points, pixels. `srcPoints` and `dstPoints` are OpenCV's names.
     ransacReprojThreshold, threshold : float, optional
         Largest distance of an inlier in the second image, in the unit of the second points. Both names mean the same. 3 pixels by
-        default, as in OpenCV.
+        default, as in OpenCV. A larger one is also the scale of the search: planes with more noise are found.
     method : int or cv2.UsacParams, optional
         Any of OpenCV's robust methods (`cv2.RANSAC`, `cv2.USAC_MAGSAC`, ...), which are all the same here and the default.
         ``method=0``, a fit to all points, is refused: call ``cv2.findHomography``. Of `cv2.UsacParams`, `threshold`, `confidence` and
@@ -85,9 +85,9 @@ def find_homography(
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2 ~ H x1 with H[2, 2] = 1, or of unit norm if H[2, 2] is 0. None if there is no model. If `filter_points` finds no model among
-        fewer than 10 distinct matches, all samples of four are tried, and the best homography is returned without a test against
-        chance. Homographies whose line mapped to infinity separates their inliers are left out.
+        x2 ~ H x1 with H[2, 2] = 1, or of unit norm if H[2, 2] is 0. None if there is no model. With fewer than 10 distinct
+        matches, all samples of four are tried and refined, and the best homography is returned without a test against chance.
+        Homographies whose line mapped to infinity separates their inliers are left out.
     mask : ndarray of uint8, shape (n, 1)
         1 for every match within the threshold of `model`. All 0 if there is no model.
 
@@ -130,8 +130,8 @@ def find_fundamental_matrix(
 ) -> Found:
     """Estimate one fundamental matrix; replaces ``cv2.findFundamentalMat``.
 
-    Matches are first filtered as by `filter_points`, whose `FilterResult.motions` has every motion. Candidates are its fundamental
-    matrices and the matrices of samples of its matches, refitted to the matches within the threshold. The candidate with the highest
+    Motions and planes are first estimated as by `filter_points`, whose `FilterResult.motions` lists all. Candidates are the matrices
+    that this estimate refined and those of samples of its matches, refined within the threshold. The candidate with the highest
     likelihood, weighted by the matches' probabilities, is returned. If the scene is one plane, many matrices fit equally well.
 
     Parameters
@@ -144,9 +144,9 @@ def find_fundamental_matrix(
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2^T F x1 = 0, of rank 2, with F[2, 2] = 1; always a single matrix. None if there is no model. If `filter_points` finds no
-        model among fewer than 10 distinct matches, all samples of seven are tried. A matrix does not prove that the images share
-        anything: `FilterResult.evidence` measures that.
+        x2^T F x1 = 0, of rank 2, with F[2, 2] = 1; always a single matrix. None if there is no model. With fewer than 10
+        distinct matches, all samples of seven are tried and refined. A matrix does not prove that the images share anything:
+        `FilterResult.evidence` measures that.
     mask : ndarray of uint8, shape (n, 1)
         As from `find_homography`.
 
@@ -204,8 +204,8 @@ def find_essential_matrix(
     Returns
     -------
     model : ndarray of float64, shape (3, 3), or None
-        x2^T E x1 = 0 for rays, of unit norm; always a single matrix. None if there is no model. If `filter_points` finds no model
-        among fewer than 10 distinct matches, all samples of five are tried.
+        x2^T E x1 = 0 for rays, of unit norm; always a single matrix. None if there is no model. With fewer than 10 distinct
+        matches, all samples of five are tried and refined.
     mask : ndarray of uint8, shape (n, 1)
         As from `find_homography`.
 

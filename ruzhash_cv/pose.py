@@ -191,11 +191,15 @@ def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate,
         limits = np.full(len(essentials), matches.unit)
         essentials, _ = refine(_FAMILY, essentials, matches, limits, parameters)
         squared = _FAMILY.squared_residuals(matches.data, essentials)
-    rotations, translations, in_front = placed(essentials, matches.data, matches.weights, squared, reach)
+    in_front = placed(essentials, matches.data, matches.weights, squared, reach)[2]
     likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
     best = int(np.argmax(likelihoods))
-    pose = rotations[best], translations[best], float(likelihoods[best])
-    return _with_depths(*pose, squared[best], matches, reach)
+    # The narrow reach that tells poses apart leaves out the tails of the noise, which the last fit needs.
+    limit = np.full(1, max(reach, parameters.preference_cut * noise))
+    essential, _ = refine(_FAMILY, essentials[[best]], matches, limit, parameters)
+    squared = _FAMILY.squared_residuals(matches.data, essential)
+    rotations, translations, _ = placed(essential, matches.data, matches.weights, squared, reach)
+    return _with_depths(rotations[0], translations[0], float(likelihoods[best]), squared[0], matches, reach)
 
 
 def _with_depths(

@@ -35,12 +35,17 @@ class Row(NamedTuple):
     def n_matches(self) -> int:
         return int(self.structure.mask.sum())
 
+    @property
+    def words(self) -> str:
+        """The kind in words: "lone plane" for a plane that no rigid motion owns."""
+        return "lone plane" if self.kind == "homography" and not self.is_plane else self.kind
+
     def cells(self) -> tuple[str, ...]:
         """Return a text for each of `TITLES`, numbers with at most three significant digits."""
         structure = self.structure
         return (
             "  " * self.is_plane + self.name,
-            self.kind,
+            self.words,
             str(self.n_matches),
             f"{100 * self.share:.3g} %",
             as_length(structure.tolerance),

@@ -17,6 +17,11 @@ from ruzhash_cv.focal import camera_of_motion
 from ruzhash_cv.method.estimate import Estimate
 from ruzhash_cv.pose import CameraPose, pose_of_motion
 
+#: Evidence below which the images may share nothing: chance gives it to one of 1,000 unrelated pairs, -ln .001.
+NOTHING_SHARED = 7.0
+#: Evidence below which nothing should be reconstructed from a pair. Facades that look alike may exceed it.
+DO_NOT_RECONSTRUCT = 50.0
+
 
 @dataclass(frozen=True, eq=False)
 class Plane(Record):
@@ -40,7 +45,7 @@ class Plane(Record):
 
 @dataclass(frozen=True, eq=False)
 class Motion(Record):
-    """One rigid motion of the kept matches, or one plane without a motion, whose kind is ``"homography"``.
+    """One rigid motion of the kept matches, or one lone plane: a plane of no rigid motion, whose kind is ``"homography"``.
 
     Attributes
     ----------
@@ -55,7 +60,8 @@ class Motion(Record):
     noise_scale : float
         Standard deviation of the noise of each coordinate, from the median residual, in the unit of the second points.
     tolerance : float
-        The `threshold`, else six noise scales, at least 1.8 pixels. Matches with larger residuals rarely belong to it.
+        The `threshold`, else six noise scales, at least 1.8 pixels. A description, which decides nothing without a `threshold`: the
+        mask follows from the probabilities.
     evidence : float
         -ln NFA of the motion or of its strongest plane, the larger one. NFA is the number of equally strong structures expected by
         chance.
@@ -137,7 +143,7 @@ class FilterResult(Record):
         coordinate is not finite or beyond 1e9 pixels. Such a row is not kept, not counted and not drawn. Its score is 1, its
         probability 0.
     motions : tuple of Motion
-        Rigid motions, and planes without a motion; the one with the most matches first. If there are none, ``motions[0]`` raises an
+        Rigid motions and lone planes, the one with the most matches first. If there are none, ``motions[0]`` raises an
         IndexError with the `reason`.
     reason : str or None
         Why there are no motions, or why no match is kept; otherwise None.
@@ -187,7 +193,8 @@ class FilterResult(Record):
     def evidence(self) -> float:
         """Evidence that the images overlap: the evidence of the strongest motion that is not an overlay, 0 without one.
 
-        It is -ln NFA, see `Motion`. Unrelated pairs rarely reach 50, the limit of the commands (docs/benchmarks_geometry.md).
+        It is -ln NFA, see `Motion`. Below `ruzhash_cv.NOTHING_SHARED`, 7, the images may share nothing. Below
+        `ruzhash_cv.DO_NOT_RECONSTRUCT`, 50, do not reconstruct from them.
         """
         return max((motion.evidence for motion in self.motions if not motion.stationary), default=0.0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import types
@@ -59,3 +60,16 @@ def test_page_of_numbers_lists_every_number() -> None:
         values = field.default if isinstance(field.default, tuple) else (field.default,)
         numbers.append((field.name, ", ".join(f"{value:g}" for value in values), field.metadata["meaning"]))
     assert rows == numbers
+
+
+def test_page_of_numbers_has_the_values_of_constants_of_modules() -> None:
+    """Compiled kernels do not show theirs."""
+    text = (DOCS / "numbers.md").read_text(encoding="utf-8").partition("## Constants")[2]
+    rows = re.findall(r"^\| `(\w+(?:\.\w+)*)\.(\w+)`(?:, `(\w+)`)? \| (.*?) \|", text, re.MULTILINE)
+    assert len(rows) > 15
+    for module, *names, values in rows:
+        if module.startswith("kernels"):
+            continue
+        room = f"ruzhash_cv.{'' if module.startswith(('models', 'opencv', 'filtering', 'pose')) else 'method.'}{module}"
+        constants = [getattr(importlib.import_module(room), name) for name in names if name]
+        assert constants == [float(value) for value in re.findall(r"[\d.]+", values.replace("100,000", "100000"))], room

@@ -32,10 +32,8 @@ from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, Features, Image, detect, match, read_image
 from ruzhash_cv.pipelines.files import as_unusable, check_writable, write_arrays, written_beside
 from ruzhash_cv.report import write_html
-from ruzhash_cv.result import FilterResult, Motion, Plane
+from ruzhash_cv.result import NOTHING_SHARED, FilterResult, Motion, Plane
 
-#: A warning comes below this: chance makes a structure as strong in one of 1,000 unrelated pairs.
-LEAST_EVIDENCE = -np.log(1e-3)
 LIMITS = ", ".join(f"{most} of {name.upper()}" for name, most in MOST_KEYPOINTS.items())
 
 # fmt: off
@@ -93,8 +91,8 @@ def run(options: argparse.Namespace) -> None:
         keep_stationary=options.keep_stationary, rng=options.rng,
     )  # fmt: skip
     _print(result, images, options)
-    if result.motions and result.evidence < LEAST_EVIDENCE:
-        say(f"evidence below {LEAST_EVIDENCE:.3g}: the images may show nothing in common")
+    if result.motions and result.evidence < NOTHING_SHARED:
+        say(f"evidence below {NOTHING_SHARED:g}: the images may share nothing")
     _write(images, points, matches, result, options)
 
 

@@ -23,7 +23,7 @@ from ruzhash_cv.cli.common import (
 )
 from ruzhash_cv.pipelines.colmap import verify
 from ruzhash_cv.pipelines.hloc import filter_matches
-from ruzhash_cv.pipelines.runs import LEAST_EVIDENCE
+from ruzhash_cv.result import DO_NOT_RECONSTRUCT
 
 #: Pairs whose reasons are printed if some could not be filtered.
 MOST_SHOWN = 20
@@ -51,8 +51,8 @@ BOTH: Options = (
     ("--all-structures", "keep all motions; default: the strongest, as mapping needs",
      {"action": "store_false", "dest": "strongest_motion"}),
     ("--least-evidence",
-     f"leave out pairs with less evidence, default {LEAST_EVIDENCE:g}; 100 also leaves out many that only look alike",
-     {"type": number("a number from 0 on", least=0), "default": LEAST_EVIDENCE, "metavar": "E"}),
+     f"leave out pairs with less evidence, default {DO_NOT_RECONSTRUCT:g}; 100 also leaves out many that only look alike",
+     {"type": number("a number from 0 on", least=0), "default": DO_NOT_RECONSTRUCT, "metavar": "E"}),
     ("--overwrite", "replace what is there already", {"action": "store_true"}),
     ("--report", "write a row for every pair, e.g. report.csv", {"type": file, "metavar": "FILE"}),
     ("--html", "write DIR/index.html, a table of the pairs with a page for each, for any browser; needs the extra html",

@@ -266,6 +266,6 @@ def groups_of(result: FilterResult, drawn: Mask) -> Iterator[Group]:
             markers = itertools.cycle(PLANE_MARKERS)
         stationary = not row.is_plane and row.structure.stationary
         tolerance = printing.as_length(row.structure.tolerance)
-        text = f"{row.name} {'stationary ' * stationary}{row.kind}: {row.n_matches}, tolerance {tolerance}"
+        text = f"{row.name} {'stationary ' * stationary}{row.words}: {row.n_matches}, tolerance {tolerance}"
         colour, marker = NO_MOTION if stationary else next(colours), next(markers) if row.is_plane else "disc"
         yield Group(np.flatnonzero(kept & row.alone), colour, marker, text, LINE_OPACITY)

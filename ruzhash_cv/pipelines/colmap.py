@@ -13,7 +13,8 @@ from ruzhash_cv.pipelines.colmap_database import two_view_geometry as two_view_g
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.pages import open_pages
 from ruzhash_cv.pipelines.report import Report
-from ruzhash_cv.pipelines.runs import LEAST_EVIDENCE, Summary, run
+from ruzhash_cv.pipelines.runs import Summary, run
+from ruzhash_cv.result import DO_NOT_RECONSTRUCT
 
 
 def verify(
@@ -22,7 +23,7 @@ def verify(
     model: Model = "auto",
     threshold: float | None = None,
     min_inliers: int = 15,
-    least_evidence: float = LEAST_EVIDENCE,
+    least_evidence: float = DO_NOT_RECONSTRUCT,
     strongest_motion: bool = True,
     keep_stationary: bool = True,
     calibrated: bool | None = None,
@@ -49,8 +50,9 @@ def verify(
     min_inliers : int
         Pairs with fewer inliers are not written, and COLMAP treats them as pairs without overlap.
     least_evidence : float
-        Pairs with a lower `FilterResult.evidence` are not written. The default leaves out nearly all pairs of images that share
-        nothing, and few others. Different facades that look similar have more evidence: 100 leaves out a third of such pairs.
+        Pairs with a lower `FilterResult.evidence` are not written. The default, `ruzhash_cv.DO_NOT_RECONSTRUCT`, leaves out nearly all
+        pairs of images that share nothing, and few others. Different facades that look similar have more evidence: 100 leaves out a
+        third of such pairs.
     strongest_motion : bool
         Keep the matches of the strongest rigid motion, as mapping needs; False: the matches of all structures.
     keep_stationary : bool

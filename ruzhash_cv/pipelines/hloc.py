@@ -12,7 +12,8 @@ from ruzhash_cv.pipelines.files import UnusableFile, check_writable
 from ruzhash_cv.pipelines.hloc_files import COLUMNS, Files, cameras_of, new_hdf5, read_hdf5
 from ruzhash_cv.pipelines.pages import open_pages
 from ruzhash_cv.pipelines.report import Report
-from ruzhash_cv.pipelines.runs import LEAST_EVIDENCE, Names, Summary, run
+from ruzhash_cv.pipelines.runs import Names, Summary, run
+from ruzhash_cv.result import DO_NOT_RECONSTRUCT
 
 
 def filter_matches(
@@ -23,7 +24,7 @@ def filter_matches(
     *,
     model: Model = "auto",
     threshold: float | None = None,
-    least_evidence: float = LEAST_EVIDENCE,
+    least_evidence: float = DO_NOT_RECONSTRUCT,
     strongest_motion: bool = True,
     keep_stationary: bool = True,
     reconstruction: str | PathLike[str] | None = None,

@@ -22,9 +22,6 @@ from ruzhash_cv.result import FilterResult
 Item = TypeVar("Item")
 Names: TypeAlias = tuple[str, str]
 
-#: Evidence from which a pair counts as showing one scene. Unrelated images reach far less; fronts that look alike reach it too.
-LEAST_EVIDENCE = 50.0
-
 
 @dataclass(frozen=True)
 class Summary:

@@ -60,7 +60,8 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
         "columns": columns,
         "parts": [{"text": part.text, "colour": css(part.colour)} for part in parts],
         "structures": [
-            {"name": row.name, "kind": row.kind, "matrix": row.structure.matrix.ravel().tolist()} for row in rows
+            {"name": row.name, "kind": row.kind, "words": row.words, "matrix": row.structure.matrix.ravel().tolist()}
+            for row in rows
         ],
     }
 

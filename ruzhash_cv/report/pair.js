@@ -234,7 +234,7 @@ function show_facts(i) {
     mask: columns.kept[i] ? "kept" : "flagged",
     [probability]: columns.probability[i].toFixed(3),
     residual: Number.isFinite(columns.residual[i]) ? `${columns.residual[i].toPrecision(3)} px` : "unknown",
-    [columns.kept[i] ? "structure" : "nearest structure"]: nearest ? `${nearest.name}, ${nearest.kind}` : "none",
+    [columns.kept[i] ? "structure" : "nearest structure"]: nearest ? `${nearest.name}, ${nearest.words}` : "none",
     positions: `${sides.map((side) => `(${in_pixels(i, side).map((value) => value.toFixed(1)).join(", ")})`).join(" – ")} px`,
   };
   document.querySelector("#facts dl").replaceChildren(
