@@ -104,7 +104,7 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
         scores = score(tried.columns, structures, decoys, problem, rng)
         before, explained = explained, float(structures.support.sum())
         if converged(structures, unexplained, scores, problem, first_only) and not has_more(
-            tried, explained, unexplained, weights, problem, rng
+            tried, structures, unexplained, weights, problem, rng
         ):
             tried.ended = "unexplained matches score as mismatches do"
         elif parameters.confidence is None and round_number > 0 and settled(explained, before, problem):
@@ -120,7 +120,7 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
 
 
 def has_more(
-    tried: Tried, explained: float, unexplained: Array, weights: Array, problem: Problem, rng: np.random.Generator
+    tried: Tried, structures: Models, unexplained: Array, weights: Array, problem: Problem, rng: np.random.Generator
 ) -> bool:
     """Return whether structures explain more matches with samples of the unexplained ones alone, the most crowded of them first.
 
@@ -139,8 +139,10 @@ def has_more(
         samples = draw_samples(matches.data, proposal, n_samples, family, matches.unit, parameters, rng)
         drawn.append((family_id, *samples, unexplained))
     tried.add(drawn, problem)
-    structures, _, tried.candidates = select(tried.candidates, weights, problem, tried.n)
-    return float(structures.support.sum()) > explained + 1.0
+    with_more, _, tried.candidates = select(tried.candidates, weights, problem, tried.n)
+    # The most crowded mismatches have a little evidence.
+    before, after = (each.support[each.evidences > parameters.motion_cost].sum() for each in (structures, with_more))
+    return bool(after > before + 1.0)
 
 
 def distances_to_neighbours(data: Array, weights: Array, k: int) -> Array:
