@@ -50,7 +50,7 @@ def _units(matches: MatchSet) -> str:
 
 
 def why_nothing(matches: MatchSet, pixels: tuple[float, float]) -> str:
-    """Say why there are no structures: points are the same, on a line or not in pixels, or no model is better than chance."""
+    """Say why there are no structures: points are the same, on a line or not in pixels, or no model has evidence."""
     given = zip(_IMAGES, matches.frame.leave(matches.coordinates), pixels, strict=True)
     for name, points, pixel in given:
         along, off = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) / np.sqrt(len(points))
@@ -59,7 +59,7 @@ def why_nothing(matches: MatchSet, pixels: tuple[float, float]) -> str:
             return f"the points of the {name} image are all the same" if is_one else _units(matches)
         if off < pixel:
             return f"the points of the {name} image lie on a line"
-    return "no model found that more matches agree with than chance would give"
+    return "no model has more inliers than chance allows"
 
 
 def why_nothing_is_kept(keep: Mask, n_structures: int, false_discovery_rate: float | None) -> str | None:

@@ -73,7 +73,7 @@ Options: TypeAlias = tuple[tuple[str, str, dict[str, Any]], ...]
 FILTERING: Options = (
     ("--model", "models to search for: planes (homography), rigid motions (fundamental), or both (auto, the default)",
      {"choices": ("auto", "homography", "fundamental"), "default": "auto"}),
-    ("--threshold", "as RANSAC's: largest distance of a kept match from its structure; default: estimated for each structure",
+    ("--threshold", "as RANSAC's: largest distance of a kept match from a rigid motion or a lone plane; default: keep probable matches",
      {"type": number("a number above 0"), "metavar": "PIXELS"}),
     ("--drop-stationary", "flag static matches if others moved: watermarks, time stamps, borders, the bonnet of a car",
      {"action": "store_false", "dest": "keep_stationary"}),

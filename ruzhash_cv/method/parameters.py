@@ -100,10 +100,10 @@ class Parameters:
     )
     exact_noise: float = _number(
         1.0 / 15.0,
-        "noise, in units, below which two matrices fit a surface equally well; least noise of a motion's planes",
+        "noise, in units, below which two matrices fit a plane equally well; least noise of a motion's planes",
     )
     held_ratio: float = _number(
-        1.4, "most noise of a surface's matches in its motion, as a multiple of the least noise in any"
+        1.4, "most noise of a plane's matches in its motion, as a multiple of the least noise in any"
     )
     taken_share: float = _number(
         0.15,
@@ -112,7 +112,7 @@ class Parameters:
     )
     motion_cost: float = _number(10.0, "evidence, in nats, that a motion needs beyond its strongest plane's")
     tail_scale: float = _number(6.0, "widest scale of the distances of a structure's matches, in noise scales")
-    relief_scale: float = _number(3.0, "relief of a motion's surfaces along epipolar lines, in units")
+    relief_scale: float = _number(3.0, "relief of a motion's planes along epipolar lines, in units")
     tolerance_scales: float = _number(6.0, "tolerance of a structure in the result, in noise scales")
     least_noise: float = _number(0.1, "least noise scale of the law of residuals, in units")
     student_degrees: float = _number(4.0, "degrees of freedom of the Student distribution in the last fits")

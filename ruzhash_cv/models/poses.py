@@ -17,6 +17,6 @@ def placed(essentials: Array, data: Array, weights: Array, squared: Array, reach
     """
     m, n = squared.shape
     rotations, translations, in_front = np.empty((m, 9)), np.empty((m, 3)), np.empty((m, n), np.uint8)
-    given = homogeneous(data), weights, squared, reach * reach, np.ascontiguousarray(essentials)
-    place(*given, np.empty((7, n)), rotations, translations, in_front)
+    matrices, work = np.ascontiguousarray(essentials), np.empty((7, n))
+    place(homogeneous(data), weights, squared, reach * reach, matrices, work, rotations, translations, in_front)
     return rotations.reshape(m, 3, 3), translations, in_front.view(bool)

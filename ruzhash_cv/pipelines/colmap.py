@@ -54,7 +54,7 @@ def verify(
         pairs of images that share nothing, and few others. Different facades that look similar have more evidence: 100 leaves out a
         third of such pairs.
     strongest_motion : bool
-        Keep the matches of the strongest rigid motion, as mapping needs; False: the matches of all structures.
+        Keep the matches of the strongest rigid motion, as mapping needs; False: the matches of all motions.
     keep_stationary : bool
         As for `filter_points`. With `strongest_motion` it makes no difference, because overlays such as watermarks are never
         written.

@@ -53,7 +53,7 @@ def filter_matches(
     least_evidence : float
         A pair whose `FilterResult.evidence` is below this is written without a match; 0 keeps every pair.
     strongest_motion : bool
-        Keep the matches of the strongest rigid motion, as mapping and localisation need; False: the matches of all structures.
+        Keep the matches of the strongest rigid motion, as mapping and localisation need; False: the matches of all motions.
     reconstruction : path, optional
         A folder with a COLMAP model, read by pycolmap: the cameras of its images are known, and their points are undistorted.
     overwrite : bool
