@@ -119,7 +119,7 @@ class AsPython(ast.NodeTransformer):
         self.types: dict[str, str] = {}
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
-        if node.module == "cython.cimports.libc.math":
+        if node.module in ("cython", "cython.cimports.libc.math"):
             return None
         assert str(node.module).startswith(f"cython.cimports.{PACKAGE}.")
         room = ast.Constant(str(node.module).rpartition(".")[2])
@@ -174,13 +174,13 @@ class AsPython(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        name = ast.unparse(node.func)
-        if name == "cython.address":
+        name = ast.unparse(node.func).removeprefix("cython.")
+        if name == "address":
             (item,) = node.args
             assert isinstance(item, ast.Subscript)
             place = item.slice.elts if isinstance(item.slice, ast.Tuple) else [item.slice]
             return call("Pointer", item.value, *place)
-        if name in ("cython.cast", "cython.declare") and len(node.args) == 2:
+        if name in ("cast", "declare") and len(node.args) == 2:
             kind = kind_of(node.args[0])
             return call(f"as_{kind}", node.args[1]) if kind else node.args[1]
         return node

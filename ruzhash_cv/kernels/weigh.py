@@ -1,38 +1,32 @@
 """What weighs models: evidence, densities, likelihoods; and groups of duplicates."""
 
 import cython
+from cython import Py_ssize_t, address, cast, double, p_double, uchar, ulonglong
 from cython.cimports.libc.math import INFINITY, exp, fabs, floor, log
 
 #: Squared scales beyond which a density is 0: exp(-40) is less than rounding.
-NEGLIGIBLE = cython.declare(cython.double, 81.0)
+NEGLIGIBLE = cython.declare(double, 81.0)
 
 
 def follow_leaders(
-    data: cython.double[:, ::1],
-    radius: cython.double,
-    one: cython.Py_ssize_t,
-    two: cython.Py_ssize_t,
-    leaders: cython.Py_ssize_t[::1],
-    following: cython.Py_ssize_t[::1],
-    groups: cython.Py_ssize_t[::1],
+    data: double[:, ::1],
+    radius: double,
+    one: Py_ssize_t,
+    two: Py_ssize_t,
+    leaders: Py_ssize_t[::1],
+    following: Py_ssize_t[::1],
+    groups: Py_ssize_t[::1],
 ):
     """Write groups (n,) of rows (n, d) around leaders: a row joins the first leader within the radius in four coordinates, or leads.
 
     Leaders are looked up in cells of two coordinates, `one` and `two`, by a hash table: `leaders`, of a power of two of -1s, has the
     last leader of a cell, and `following` (n,), which is overwritten, the one before each.
     """
-    row: cython.Py_ssize_t
-    item: cython.Py_ssize_t
-    slot: cython.Py_ssize_t
-    leader: cython.Py_ssize_t
-    first: cython.Py_ssize_t
-    beside: cython.Py_ssize_t
-    above: cython.Py_ssize_t
     near: cython.bint
-    last: cython.ulonglong = leaders.shape[0] - 1
-    n_groups: cython.Py_ssize_t = 0
+    last: ulonglong = leaders.shape[0] - 1
+    n_groups: Py_ssize_t = 0
     # A little more, so that by rounding too all within the radius are in neighbouring cells.
-    size: cython.double = radius * (1.0 + 1e-9)
+    size: double = radius * (1.0 + 1e-9)
     with cython.nogil:
         for row in range(groups.shape[0]):
             first = groups.shape[0]
@@ -59,37 +53,35 @@ def follow_leaders(
 @cython.exceptval(check=False)
 @cython.nogil
 @cython.inline
-def cell_of(place: cython.double) -> cython.longlong:
+def cell_of(place: double) -> cython.longlong:
     """Return the number of a cell; places where numbers have no digits behind the point share one."""
-    return cython.cast(cython.longlong, floor(place)) if fabs(place) < 1e15 else 0
+    return cast(cython.longlong, floor(place)) if fabs(place) < 1e15 else 0
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
 @cython.inline
-def slot_of(x: cython.longlong, y: cython.longlong, last: cython.ulonglong) -> cython.Py_ssize_t:
-    key: cython.ulonglong = cython.cast(cython.ulonglong, x) * cython.cast(cython.ulonglong, 0x9E3779B97F4A7C15)
-    key = (key ^ (key >> 29) ^ cython.cast(cython.ulonglong, y)) * cython.cast(cython.ulonglong, 0xBF58476D1CE4E5B9)
+def slot_of(x: cython.longlong, y: cython.longlong, last: ulonglong) -> Py_ssize_t:
+    key: ulonglong = cast(ulonglong, x) * cast(ulonglong, 0x9E3779B97F4A7C15)
+    key = (key ^ (key >> 29) ^ cast(ulonglong, y)) * cast(ulonglong, 0xBF58476D1CE4E5B9)
     return (key ^ (key >> 32)) & last
 
 
 def write_evidence(
-    counts: cython.double[:, ::1],
-    total: cython.double,
-    background: cython.double[:, ::1],
-    family_ids: cython.uchar[::1],
-    sizes: cython.double[::1],
-    densities: cython.double[::1],
-    widest: cython.Py_ssize_t[::1],
-    annulus_steps: cython.Py_ssize_t,
-    min_annulus_weight: cython.double,
-    log_tests: cython.double,
-    gains: cython.double[:, ::1],
+    counts: double[:, ::1],
+    total: double,
+    background: double[:, ::1],
+    family_ids: uchar[::1],
+    sizes: double[::1],
+    densities: double[::1],
+    widest: Py_ssize_t[::1],
+    annulus_steps: Py_ssize_t,
+    min_annulus_weight: double,
+    log_tests: double,
+    gains: double[:, ::1],
 ):
     """Write -ln NFA (m, n_radii)."""
-    item: cython.Py_ssize_t
-    family: cython.Py_ssize_t
     with cython.nogil:
         for item in range(counts.shape[0]):
             family = family_ids[item]
@@ -111,19 +103,18 @@ def write_evidence(
 @cython.exceptval(check=False)
 @cython.nogil
 def write_gains(
-    counts: cython.double[::1],
-    total: cython.double,
-    background: cython.double[::1],
-    size: cython.double,
-    density: cython.double,
-    widest: cython.Py_ssize_t,
-    annulus_steps: cython.Py_ssize_t,
-    min_annulus_weight: cython.double,
-    log_tests: cython.double,
-    gains: cython.double[::1],
+    counts: double[::1],
+    total: double,
+    background: double[::1],
+    size: double,
+    density: double,
+    widest: Py_ssize_t,
+    annulus_steps: Py_ssize_t,
+    min_annulus_weight: double,
+    log_tests: double,
+    gains: double[::1],
 ) -> cython.void:
     """Write -ln NFA (n_radii,) of a model."""
-    step: cython.Py_ssize_t
     n = total - size
     n = n if n > 1e-9 else 1e-9
     within, around = -size, 0.0
@@ -143,11 +134,11 @@ def write_gains(
 
 
 def write_counts(
-    indices: cython.uchar[:, ::1],
-    weights: cython.double[::1],
-    room: cython.Py_ssize_t[:, ::1],
-    changed: cython.Py_ssize_t[::1],
-    counts: cython.double[:, ::1],
+    indices: uchar[:, ::1],
+    weights: double[::1],
+    room: Py_ssize_t[:, ::1],
+    changed: Py_ssize_t[::1],
+    counts: double[:, ::1],
 ):
     """Add weights (n,) to the counts (m, n_indices) of the radii that hold matches, but for those beyond all.
 
@@ -161,23 +152,20 @@ def write_counts(
 @cython.exceptval(check=False)
 @cython.nogil
 def add_counts(
-    indices: cython.uchar[:, ::1],
-    weights: cython.double[::1],
-    sign: cython.double,
-    room: cython.Py_ssize_t[:, ::1],
-    counts: cython.double[:, ::1],
-    changed: cython.Py_ssize_t[::1],
+    indices: uchar[:, ::1],
+    weights: double[::1],
+    sign: double,
+    room: Py_ssize_t[:, ::1],
+    counts: double[:, ::1],
+    changed: Py_ssize_t[::1],
 ) -> cython.void:
     """Rows that have weight are listed once, and for each model those of them within its annuli, without branches to predict.
 
     Of models whose counts change, `changed` (m,) becomes -1.
     """
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    n_near: cython.Py_ssize_t
-    n_weighted: cython.Py_ssize_t = 0
-    last: cython.Py_ssize_t = counts.shape[1] - 1
+    n_near: Py_ssize_t
+    n_weighted: Py_ssize_t = 0
+    last: Py_ssize_t = counts.shape[1] - 1
     for row in range(weights.shape[0]):
         room[0, n_weighted] = row
         n_weighted += weights[row] != 0.0
@@ -193,39 +181,34 @@ def add_counts(
 
 
 def choose_structures(
-    indices: cython.uchar[:, ::1],
-    background: cython.double[:, ::1],
-    family_ids: cython.uchar[::1],
-    total: cython.double,
-    sizes: cython.double[::1],
-    densities: cython.double[::1],
-    widest: cython.Py_ssize_t[::1],
-    annulus_steps: cython.Py_ssize_t,
-    min_annulus_weight: cython.double,
-    log_tests: cython.double,
-    n_radii: cython.Py_ssize_t,
-    tolerance_steps: cython.Py_ssize_t,
-    room: cython.Py_ssize_t[:, ::1],
-    counts: cython.double[:, ::1],
-    gains: cython.double[::1],
-    tops: cython.double[::1],
-    radii: cython.Py_ssize_t[::1],
-    taken: cython.double[::1],
-    left: cython.double[::1],
-    chosen: cython.double[:, ::1],
-) -> cython.Py_ssize_t:
+    indices: uchar[:, ::1],
+    background: double[:, ::1],
+    family_ids: uchar[::1],
+    total: double,
+    sizes: double[::1],
+    densities: double[::1],
+    widest: Py_ssize_t[::1],
+    annulus_steps: Py_ssize_t,
+    min_annulus_weight: double,
+    log_tests: double,
+    n_radii: Py_ssize_t,
+    tolerance_steps: Py_ssize_t,
+    room: Py_ssize_t[:, ::1],
+    counts: double[:, ::1],
+    gains: double[::1],
+    tops: double[::1],
+    radii: Py_ssize_t[::1],
+    taken: double[::1],
+    left: double[::1],
+    chosen: double[:, ::1],
+) -> Py_ssize_t:
     """Write the evidence, candidate, radius and support (4,) of structures, chosen greedily by evidence, and return how many there are.
 
     The weights `left` (n,) of the matches that each explains become 0. Radii are the first `n_radii`. Overwrites `room` (2, n),
     `counts` (m, n_indices), which are 0, `gains` (all radii,), `tops` and `radii` (m,), and `taken` (n,).
     """
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    step: cython.Py_ssize_t
-    best: cython.Py_ssize_t
-    family: cython.Py_ssize_t
-    n_chosen: cython.Py_ssize_t = 0
-    m: cython.Py_ssize_t = indices.shape[0]
+    n_chosen: Py_ssize_t = 0
+    m: Py_ssize_t = indices.shape[0]
     with cython.nogil:
         add_counts(indices, left, 1.0, room, counts, radii)
         while n_chosen < chosen.shape[0] and m > 0:
@@ -270,19 +253,12 @@ def choose_structures(
 @cython.exceptval(check=False)
 @cython.nogil
 def write_densities(
-    squares: cython.p_double,
-    offs: cython.p_double,
-    across: cython.double,
-    along: cython.double,
-    height: cython.double,
-    n: cython.Py_ssize_t,
-    densities: cython.p_double,
+    squares: p_double, offs: p_double, across: double, along: double, height: double, n: Py_ssize_t, densities: p_double
 ) -> cython.void:
     """Write a component's densities at squared distances from a structure, of which `offs` are across its motion's lines.
 
     `across` and `along` are inverse squares of scales, `height` is the density at distance 0.
     """
-    row: cython.Py_ssize_t
     for row in range(n):
         beside = squares[row] - offs[row] if squares[row] > offs[row] else 0.0
         square = offs[row] * across + beside * along
@@ -300,43 +276,41 @@ def write_densities(
 
 
 def estimate_shares(
-    squares: cython.double[:, ::1],
-    weights: cython.double[::1],
-    structures: cython.Py_ssize_t[::1],
-    motions: cython.Py_ssize_t[::1],
-    across: cython.double[::1],
-    along: cython.double[::1],
-    heights: cython.double[::1],
-    n_steps: cython.Py_ssize_t,
-    prior: cython.double,
-    ends: cython.Py_ssize_t[::1],
-    rows: cython.Py_ssize_t[::1],
-    ratios: cython.double[::1],
-    room: cython.double[:, ::1],
-    shares: cython.double[::1],
+    squares: double[:, ::1],
+    weights: double[::1],
+    structures: Py_ssize_t[::1],
+    motions: Py_ssize_t[::1],
+    across: double[::1],
+    along: double[::1],
+    heights: double[::1],
+    n_steps: Py_ssize_t,
+    prior: double,
+    ends: Py_ssize_t[::1],
+    rows: Py_ssize_t[::1],
+    ratios: double[::1],
+    room: double[:, ::1],
+    shares: double[::1],
 ):
     """Improve shares (m + 1,) of components, the last that of mismatches anywhere, by steps of EM, from squared distances (k, n).
 
     Ratios of densities to that of mismatches anywhere are computed once; most are 0, and not kept. Scales `across` and `along` are
     inverse squares. Overwrites `ends` (m,), `rows` and `ratios` (n m + 1,) and `room` (2, n).
     """
-    row: cython.Py_ssize_t
-    item: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    begin: cython.Py_ssize_t
-    end: cython.Py_ssize_t = 0
-    n: cython.Py_ssize_t = weights.shape[0]
-    m: cython.Py_ssize_t = structures.shape[0]
+    row: Py_ssize_t
+    at: Py_ssize_t
+    end: Py_ssize_t = 0
+    n: Py_ssize_t = weights.shape[0]
+    m: Py_ssize_t = structures.shape[0]
     with cython.nogil:
         for item in range(m):
             write_densities(
-                cython.address(squares[structures[item], 0]),
-                cython.address(squares[motions[item], 0]),
+                address(squares[structures[item], 0]),
+                address(squares[motions[item], 0]),
                 across[item],
                 along[item],
                 heights[item],
                 n,
-                cython.address(room[0, 0]),
+                address(room[0, 0]),
             )
             for row in range(n):
                 rows[end], ratios[end] = row, room[0, row]
@@ -370,27 +344,22 @@ def estimate_shares(
 
 
 def write_probabilities(
-    squares: cython.double[:, ::1],
-    structures: cython.Py_ssize_t[::1],
-    motions: cython.Py_ssize_t[::1],
-    across: cython.double[::1],
-    along: cython.double[::1],
-    heights: cython.double[::1],
-    of_matches: cython.uchar[::1],
-    shares: cython.double[::1],
-    room: cython.double[:, ::1],
-    probabilities: cython.double[:, ::1],
+    squares: double[:, ::1],
+    structures: Py_ssize_t[::1],
+    motions: Py_ssize_t[::1],
+    across: double[::1],
+    along: double[::1],
+    heights: double[::1],
+    of_matches: uchar[::1],
+    shares: double[::1],
+    room: double[:, ::1],
+    probabilities: double[:, ::1],
 ):
     """Write the probabilities (n, k) of structures for matches with squared distances (k, n), by Bayes' rule from shares (m + 1,).
 
     Scales are inverse squares. Matches are taken in blocks of the size of `room` (2, block), which is overwritten.
     """
-    row: cython.Py_ssize_t
-    item: cython.Py_ssize_t
-    block: cython.Py_ssize_t
-    begin: cython.Py_ssize_t
-    n: cython.Py_ssize_t
-    m: cython.Py_ssize_t = structures.shape[0]
+    m: Py_ssize_t = structures.shape[0]
     with cython.nogil:
         for block in range((probabilities.shape[0] + room.shape[1] - 1) // room.shape[1]):
             begin = block * room.shape[1]
@@ -401,13 +370,13 @@ def write_probabilities(
                     probabilities[begin + row, item] = 0.0
             for item in range(m):
                 write_densities(
-                    cython.address(squares[structures[item], begin]),
-                    cython.address(squares[motions[item], begin]),
+                    address(squares[structures[item], begin]),
+                    address(squares[motions[item], begin]),
                     across[item],
                     along[item],
                     shares[item] * heights[item],
                     n,
-                    cython.address(room[0, 0]),
+                    address(room[0, 0]),
                 )
                 for row in range(n):
                     room[1, row] += room[0, row]
@@ -420,21 +389,18 @@ def write_probabilities(
 
 
 def write_likelihoods(
-    squared: cython.double[:, ::1],
-    weights: cython.double[::1],
-    widest: cython.double,
-    codimension: cython.Py_ssize_t,
-    n_steps: cython.Py_ssize_t,
-    prior: cython.double,
-    near: cython.Py_ssize_t[::1],
-    terms: cython.double[:, ::1],
-    likelihoods: cython.double[::1],
+    squared: double[:, ::1],
+    weights: double[::1],
+    widest: double,
+    codimension: Py_ssize_t,
+    n_steps: Py_ssize_t,
+    prior: double,
+    near: Py_ssize_t[::1],
+    terms: double[:, ::1],
+    likelihoods: double[::1],
 ):
     """Write log-likelihoods (m,) of models with three noise scales, whose shares EM estimates for each model."""
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    n_near: cython.Py_ssize_t
+    at: Py_ssize_t
     height = 3.0 if codimension == 1 else 9.0
     with cython.nogil:
         for item in range(squared.shape[0]):
