@@ -119,12 +119,14 @@ class AsPython(ast.NodeTransformer):
         self.types: dict[str, str] = {}
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
-        if node.module in ("cython", "cython.cimports.libc.math"):
+        if node.module == "cython.cimports.libc.math":
             return None
-        assert str(node.module).startswith(f"cython.cimports.{PACKAGE}.")
-        room = ast.Constant(str(node.module).rpartition(".")[2])
+        source: ast.expr = ast.Name("cython", ast.Load())
+        if node.module != "cython":
+            assert str(node.module).startswith(f"cython.cimports.{PACKAGE}.")
+            source = call("load", ast.Constant(str(node.module).rpartition(".")[2]))
         return [
-            ast.Assign([ast.Name(each.name, ast.Store())], ast.Attribute(call("load", room), each.name, ast.Load()))
+            ast.Assign([ast.Name(each.name, ast.Store())], ast.Attribute(source, each.name, ast.Load()))
             for each in node.names
         ]
 

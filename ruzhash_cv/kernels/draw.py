@@ -6,41 +6,42 @@ key, so that any draw can be made without those before it.
 """
 
 import cython
+from cython import Py_ssize_t, address, cast, double, p_double, p_Py_ssize_t, uchar, ulonglong
 from cython.cimports.libc.math import INFINITY, fabs, sqrt
 
 #: A guard on the time: degenerate draws after which a sample is given up.
-MOST_DEGENERATE = cython.declare(cython.Py_ssize_t, 20)
+MOST_DEGENERATE = cython.declare(Py_ssize_t, 20)
 # What the kernels' workspace holds: rows sorted by node, those of a node before they are sorted and their branches, how many rows
 # take each branch, where nodes begin and end in the order, and how deep they are.
-ORDER = cython.declare(cython.Py_ssize_t, 0)
-BEFORE = cython.declare(cython.Py_ssize_t, 1)
-BRANCH = cython.declare(cython.Py_ssize_t, 2)
-COUNT = cython.declare(cython.Py_ssize_t, 3)
-BEGIN = cython.declare(cython.Py_ssize_t, 4)
-END = cython.declare(cython.Py_ssize_t, 5)
-DEPTH = cython.declare(cython.Py_ssize_t, 6)
+ORDER = cython.declare(Py_ssize_t, 0)
+BEFORE = cython.declare(Py_ssize_t, 1)
+BRANCH = cython.declare(Py_ssize_t, 2)
+COUNT = cython.declare(Py_ssize_t, 3)
+BEGIN = cython.declare(Py_ssize_t, 4)
+END = cython.declare(Py_ssize_t, 5)
+DEPTH = cython.declare(Py_ssize_t, 6)
 #: Numbers that a tree's key gives the keys of its root, and of the draw of its rows.
-OF_ROOT = cython.declare(cython.ulonglong, 0)
-OF_ROWS = cython.declare(cython.ulonglong, 1)
+OF_ROOT = cython.declare(ulonglong, 0)
+OF_ROWS = cython.declare(ulonglong, 1)
 # Streams of a node's key: for drawing centres, and for breaking ties of training rows and of new ones.
-CENTRES = cython.declare(cython.ulonglong, 1 << 40)
-OLD_TIES = cython.declare(cython.ulonglong, 2 << 40)
-NEW_TIES = cython.declare(cython.ulonglong, 3 << 40)
-TANIMOTO = cython.declare(cython.Py_ssize_t, 0)
-PRECOMPUTED = cython.declare(cython.Py_ssize_t, 3)
+CENTRES = cython.declare(ulonglong, 1 << 40)
+OLD_TIES = cython.declare(ulonglong, 2 << 40)
+NEW_TIES = cython.declare(ulonglong, 3 << 40)
+TANIMOTO = cython.declare(Py_ssize_t, 0)
+PRECOMPUTED = cython.declare(Py_ssize_t, 3)
 
-Rank = cython.fused_type(cython.uint, cython.ulonglong)
+Rank = cython.fused_type(cython.uint, ulonglong)
 
 
 @cython.ccall
 @cython.exceptval(check=False)
 @cython.nogil
 @cython.inline
-def mix(key: cython.ulonglong, counter: cython.ulonglong) -> cython.ulonglong:
+def mix(key: ulonglong, counter: ulonglong) -> ulonglong:
     """Return 64 pseudorandom bits for the pair (key, counter)."""
-    z: cython.ulonglong = key + (counter + 1) * cython.cast(cython.ulonglong, 0x9E3779B97F4A7C15)
-    z = (z ^ (z >> 30)) * cython.cast(cython.ulonglong, 0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> 27)) * cython.cast(cython.ulonglong, 0x94D049BB133111EB)
+    z: ulonglong = key + (counter + 1) * cast(ulonglong, 0x9E3779B97F4A7C15)
+    z = (z ^ (z >> 30)) * cast(ulonglong, 0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> 27)) * cast(ulonglong, 0x94D049BB133111EB)
     return z ^ (z >> 31)
 
 
@@ -48,7 +49,7 @@ def mix(key: cython.ulonglong, counter: cython.ulonglong) -> cython.ulonglong:
 @cython.exceptval(check=False)
 @cython.nogil
 @cython.inline
-def uniform(key: cython.ulonglong, counter: cython.ulonglong) -> cython.double:
+def uniform(key: ulonglong, counter: ulonglong) -> double:
     """Return a number in [0, 1) for the pair (key, counter); n times it, rounded too, is less than n."""
     return (mix(key, counter) >> 11) * (1.0 / 9007199254740992.0)
 
@@ -57,41 +58,38 @@ def uniform(key: cython.ulonglong, counter: cython.ulonglong) -> cython.double:
 
 
 def draw(
-    data: cython.double[:, ::1],
-    weights: cython.double[::1],
-    offsets: cython.double[::1],
-    wanted: cython.Py_ssize_t[::1],
-    min_spread: cython.double,
-    height: cython.double,
-    n_candidates: cython.Py_ssize_t,
+    data: double[:, ::1],
+    weights: double[::1],
+    offsets: double[::1],
+    wanted: Py_ssize_t[::1],
+    min_spread: double,
+    height: double,
+    n_candidates: Py_ssize_t,
     affine: cython.bint,
-    key: cython.ulonglong,
-    places: cython.Py_ssize_t[:, ::1],
-    room: cython.double[:, ::1],
-    coordinates: cython.double[:, ::1],
-    nearest: cython.Py_ssize_t[:, ::1],
-    samples: cython.Py_ssize_t[:, ::1],
-    verdicts: cython.Py_ssize_t[::1],
-) -> cython.Py_ssize_t:
+    key: ulonglong,
+    places: Py_ssize_t[:, ::1],
+    room: double[:, ::1],
+    coordinates: double[:, ::1],
+    nearest: Py_ssize_t[:, ::1],
+    samples: Py_ssize_t[:, ::1],
+    verdicts: Py_ssize_t[::1],
+) -> Py_ssize_t:
     """Write samples of rows of data (n, d) that have weight, count verdicts, and return how many samples there are.
 
     As many are drawn from each size of neighbourhood, `wanted`. Seeds are as many as `offsets` in [0, 1), from as many equal parts of
     the weights. Each is used with all sizes, and the next one where a draw fails. Overwrites `places` (3, n), `room` (3, n + k),
     `coordinates` (n + size, 4) and `nearest` (n_seeds, k), k being the largest neighbourhood and one more.
     """
-    row: cython.Py_ssize_t
-    part: cython.Py_ssize_t
-    seed: cython.Py_ssize_t
-    item: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    n_drawn: cython.Py_ssize_t
-    n: cython.Py_ssize_t = 0
-    n_seeds: cython.Py_ssize_t = offsets.shape[0]
+    row: Py_ssize_t
+    seed: Py_ssize_t
+    k: Py_ssize_t
+    n: Py_ssize_t = 0
+    n_seeds: Py_ssize_t = offsets.shape[0]
     # Rows that have weight, where to look for a share of their cumulative weight, and this.
-    rows: cython.p_Py_ssize_t = cython.address(places[0, 0])
-    starts: cython.p_Py_ssize_t = cython.address(places[1, 0])
-    shares: cython.p_double = cython.address(room[0, 0])
-    cumulative: cython.p_double = cython.address(room[1, 0])
+    rows: p_Py_ssize_t = address(places[0, 0])
+    starts: p_Py_ssize_t = address(places[1, 0])
+    shares: p_double = address(room[0, 0])
+    cumulative: p_double = address(room[1, 0])
     with cython.nogil:
         total = 0.0
         for row in range(weights.shape[0]):
@@ -111,14 +109,14 @@ def draw(
         for seed in range(n_seeds):
             while row < n - 1 and cumulative[row] <= (seed + offsets[seed]) / n_seeds * total:
                 row += 1
-            write_nearest(coordinates, n, row, k, cython.address(room[2, 0]), cython.address(nearest[seed, 0]))
+            write_nearest(coordinates, n, row, k, address(room[2, 0]), address(nearest[seed, 0]))
         n_drawn = draw_among(
             coordinates,
             n,
             shares,
             cumulative,
             starts,
-            cython.address(places[2, 0]),
+            address(places[2, 0]),
             nearest,
             k - 1,
             wanted,
@@ -140,39 +138,30 @@ def draw(
 @cython.exceptval(check=False)
 @cython.nogil
 def draw_among(
-    coordinates: cython.double[:, ::1],
-    n: cython.Py_ssize_t,
-    weights: cython.p_double,
-    cumulative: cython.p_double,
-    starts: cython.p_Py_ssize_t,
-    taken: cython.p_Py_ssize_t,
-    nearest: cython.Py_ssize_t[:, ::1],
-    most: cython.Py_ssize_t,
-    wanted: cython.Py_ssize_t[::1],
-    min_spread: cython.double,
-    height: cython.double,
-    n_candidates: cython.Py_ssize_t,
+    coordinates: double[:, ::1],
+    n: Py_ssize_t,
+    weights: p_double,
+    cumulative: p_double,
+    starts: p_Py_ssize_t,
+    taken: p_Py_ssize_t,
+    nearest: Py_ssize_t[:, ::1],
+    most: Py_ssize_t,
+    wanted: Py_ssize_t[::1],
+    min_spread: double,
+    height: double,
+    n_candidates: Py_ssize_t,
     affine: cython.bint,
-    key: cython.ulonglong,
-    samples: cython.Py_ssize_t[:, ::1],
-    verdicts: cython.Py_ssize_t[::1],
-) -> cython.Py_ssize_t:
+    key: ulonglong,
+    samples: Py_ssize_t[:, ::1],
+    verdicts: Py_ssize_t[::1],
+) -> Py_ssize_t:
     """Write samples of n rows, each from at most so many of the nearest rows of a seed. Overwrites `taken` (size,)."""
-    k: cython.Py_ssize_t
-    slot: cython.Py_ssize_t
-    item: cython.Py_ssize_t
-    part: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    earlier: cython.Py_ssize_t
-    n_good: cython.Py_ssize_t
-    n_failed: cython.Py_ssize_t
-    filled: cython.Py_ssize_t
-    seed: cython.Py_ssize_t
+    counter: ulonglong
+    row: Py_ssize_t
     accept: cython.bint
-    counter: cython.ulonglong
-    size: cython.Py_ssize_t = samples.shape[1]
-    last: cython.Py_ssize_t = n - 1
-    n_drawn: cython.Py_ssize_t = 0
+    size: Py_ssize_t = samples.shape[1]
+    last: Py_ssize_t = n - 1
+    n_drawn: Py_ssize_t = 0
     for slot in range(samples.shape[0]):
         stream = mix(key, slot)
         counter = 0
@@ -191,13 +180,13 @@ def draw_among(
                     break
                 accept = True
                 if k > 0:
-                    row = nearest[seed, 1 + cython.cast(cython.Py_ssize_t, uniform(stream, counter) * k)]
+                    row = nearest[seed, 1 + cast(Py_ssize_t, uniform(stream, counter) * k)]
                     # Of the largest weight any is accepted, whatever is drawn.
                     accept = weights[row] == largest or uniform(stream, counter + 1) * largest < weights[row]
                 else:
                     drawn = uniform(stream, counter)
                     reached = drawn * cumulative[last]
-                    row = starts[cython.cast(cython.Py_ssize_t, drawn * n)]
+                    row = starts[cast(Py_ssize_t, drawn * n)]
                     while row > 0 and cumulative[row - 1] > reached:
                         row -= 1
                     while row < last and cumulative[row] <= reached:
@@ -215,7 +204,7 @@ def draw_among(
                         coordinates[n + item, part] = coordinates[taken[item], part]
                 deviation = deviation_of(coordinates[n : n + size], affine, min_spread, height)
             if deviation < 0.0:
-                verdicts[cython.cast(cython.Py_ssize_t, -1.0 - deviation)] += 1
+                verdicts[cast(Py_ssize_t, -1.0 - deviation)] += 1
                 n_failed += 1
                 continue
             verdicts[3] += 1
@@ -229,23 +218,12 @@ def draw_among(
     return n_drawn
 
 
-def nearest_of_rows(
-    data: cython.double[:, ::1],
-    rows: cython.Py_ssize_t[::1],
-    squares: cython.double[::1],
-    nearest: cython.Py_ssize_t[:, ::1],
-):
+def nearest_of_rows(data: double[:, ::1], rows: Py_ssize_t[::1], squares: double[::1], nearest: Py_ssize_t[:, ::1]):
     """Write the nearest rows of data (n, d) to some of them, nearest first: (len(rows), k). Overwrites `squares` (n + k,)."""
-    item: cython.Py_ssize_t
     with cython.nogil:
         for item in range(rows.shape[0]):
             write_nearest(
-                data,
-                data.shape[0],
-                rows[item],
-                nearest.shape[1],
-                cython.address(squares[0]),
-                cython.address(nearest[item, 0]),
+                data, data.shape[0], rows[item], nearest.shape[1], address(squares[0]), address(nearest[item, 0])
             )
 
 
@@ -253,23 +231,14 @@ def nearest_of_rows(
 @cython.exceptval(check=False)
 @cython.nogil
 def write_nearest(
-    data: cython.double[:, ::1],
-    n: cython.Py_ssize_t,
-    own: cython.Py_ssize_t,
-    k: cython.Py_ssize_t,
-    squares: cython.p_double,
-    nearest: cython.p_Py_ssize_t,
+    data: double[:, ::1], n: Py_ssize_t, own: Py_ssize_t, k: Py_ssize_t, squares: p_double, nearest: p_Py_ssize_t
 ) -> cython.void:
     """Write the k of the first n rows that are nearest to a row, nearest first.
 
     Of rows that are as near, itself comes first. A row whose squared distance overflows is as far as any. Data that are sorted take the
     least time: what is near is seen first.
     """
-    seen: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    part: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    kept: cython.Py_ssize_t = 0
+    kept: Py_ssize_t = 0
     for row in range(n):
         squares[row] = 0.0
     for part in range(data.shape[1]):
@@ -291,21 +260,15 @@ def write_nearest(
         kept = kept + 1 if kept < k else k
 
 
-def count_own_neighbours(
-    x: cython.double[::1],
-    y: cython.double[::1],
-    own: cython.uchar[::1],
-    same: cython.double,
-    counts: cython.Py_ssize_t[::1],
-):
+def count_own_neighbours(x: double[::1], y: double[::1], own: uchar[::1], same: double, counts: Py_ssize_t[::1]):
     """Add to `counts` (2,) how many of a structure's own points have a nearest point, and of how many it is own.
 
     A point no further away than `same` is none. Points are sorted by x.
     """
-    at: cython.Py_ssize_t
-    other: cython.Py_ssize_t
-    nearest: cython.Py_ssize_t
-    step: cython.Py_ssize_t
+    at: Py_ssize_t
+    other: Py_ssize_t
+    nearest: Py_ssize_t
+    step: Py_ssize_t
     with cython.nogil:
         for at in range(x.shape[0]):
             if not own[at]:
@@ -327,25 +290,23 @@ def count_own_neighbours(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def deviation_of(
-    points: cython.double[:, ::1], affine: cython.bint, min_spread: cython.double, height: cython.double
-) -> cython.double:
+def deviation_of(points: double[:, ::1], affine: cython.bint, min_spread: double, height: double) -> double:
     """Return how far a sample is from affine, 1 if it need not be, or a verdict v as -1 - v: 0 repeated, 1 collinear, 2 flipped.
 
     It is the largest ratio of a triangle's areas in both images over the smallest. Then no triangle may be lower than `height`, and
     every one turns the same way in both images, or every one the other way. Two points may not be too close in an image, nor all of
     more than four too close to a line.
     """
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    x: cython.Py_ssize_t
-    image: cython.Py_ssize_t
-    a: cython.Py_ssize_t
-    b: cython.Py_ssize_t
-    c: cython.Py_ssize_t
-    n: cython.Py_ssize_t = 0
-    n_turned: cython.Py_ssize_t = 0
-    size: cython.Py_ssize_t = points.shape[0]
+    i: Py_ssize_t
+    j: Py_ssize_t
+    x: Py_ssize_t
+    image: Py_ssize_t
+    a: Py_ssize_t
+    b: Py_ssize_t
+    c: Py_ssize_t
+    n: Py_ssize_t = 0
+    n_turned: Py_ssize_t = 0
+    size: Py_ssize_t = points.shape[0]
     for i in range(size):
         for j in range(i):
             for x in range(0, 4, 2):
@@ -398,32 +359,20 @@ def deviation_of(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def draw_rows(
-    key: cython.ulonglong, rows: cython.p_Py_ssize_t, n: cython.Py_ssize_t, psi: cython.Py_ssize_t
-) -> cython.void:
+def draw_rows(key: ulonglong, rows: p_Py_ssize_t, n: Py_ssize_t, psi: Py_ssize_t) -> cython.void:
     """Write n row numbers, of which the first psi are drawn without replacement (the first steps of a Fisher-Yates shuffle)."""
-    other: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
     for row in range(n):
         rows[row] = row
     for at in range(psi):
-        other = at + cython.cast(cython.Py_ssize_t, uniform(key, at) * (n - at))
+        other = at + cast(Py_ssize_t, uniform(key, at) * (n - at))
         rows[at], rows[other] = rows[other], rows[at]
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def sort_rows(
-    space: cython.Py_ssize_t[:, ::1], node: cython.Py_ssize_t, child: cython.Py_ssize_t, n_children: cython.Py_ssize_t
-) -> cython.void:
+def sort_rows(space: Py_ssize_t[:, ::1], node: Py_ssize_t, child: Py_ssize_t, n_children: Py_ssize_t) -> cython.void:
     """Sort a node's rows by branch, and write where its children, from `child` on, begin and end."""
-    begin: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    taken: cython.Py_ssize_t
-    branch: cython.Py_ssize_t
-    at: cython.Py_ssize_t
     begin, end = space[BEGIN, node], space[END, node]
     for branch in range(n_children + 1):
         space[COUNT, branch] = 0
@@ -444,24 +393,20 @@ def sort_rows(
 @cython.exceptval(check=False)
 @cython.nogil
 def add_children(
-    tree: cython.Py_ssize_t,
-    node: cython.Py_ssize_t,
-    child: cython.Py_ssize_t,
-    n_branches: cython.Py_ssize_t,
-    n_children: cython.Py_ssize_t,
-    limit: cython.Py_ssize_t,
+    tree: Py_ssize_t,
+    node: Py_ssize_t,
+    child: Py_ssize_t,
+    n_branches: Py_ssize_t,
+    n_children: Py_ssize_t,
+    limit: Py_ssize_t,
     sink_credit: cython.bint,
-    credit: cython.const[cython.double][::1],
-    space: cython.Py_ssize_t[:, ::1],
-    keys: cython.ulonglong[:, ::1],
+    credit: cython.const[double][::1],
+    space: Py_ssize_t[:, ::1],
+    keys: ulonglong[:, ::1],
     children: cython.int[:, ::1],
-    lengths: cython.double[:, :, ::1],
+    lengths: double[:, :, ::1],
 ) -> cython.void:
     """Write the children of a node of a tree, from `child` on."""
-    at: cython.Py_ssize_t
-    held: cython.Py_ssize_t
-    reached: cython.Py_ssize_t
-    branch: cython.Py_ssize_t
     ended: cython.bint
     is_sink: cython.bint
     children[tree, node] = child
@@ -482,14 +427,12 @@ def add_children(
 @cython.nogil
 @cython.inline
 def smallest_rank(
-    row: cython.p_float, thresholds: cython.p_float, ranks: cython.pointer[Rank], n: cython.Py_ssize_t, nothing: Rank
+    row: cython.p_float, thresholds: cython.p_float, ranks: cython.pointer[Rank], n: Py_ssize_t, nothing: Rank
 ) -> Rank:
     """Return the smallest rank among a row's components above their thresholds, or `nothing`.
 
     That has all bits. The compiler makes vectors of this loop: it has no branch, and the least of integers may be taken in any order.
     """
-    i: cython.Py_ssize_t
-    below: cython.int
     none: Rank
     rank: Rank
     best: Rank = nothing
@@ -503,52 +446,47 @@ def smallest_rank(
 
 def hash_rows(
     rows: cython.float[:, ::1],
-    keys: cython.ulonglong[::1],
+    keys: ulonglong[::1],
     thresholds: cython.float[::1],
-    ranks: cython.ulonglong[::1],
+    ranks: ulonglong[::1],
     hashes: cython.longlong[:, ::1],
 ):
     """Write hashes: 24 bits are a component's threshold, 32 its rank; of equal ranks the lower component wins."""
-    item: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    n: cython.Py_ssize_t = thresholds.shape[0]
-    low: cython.ulonglong = 0xFFFFFFFF
-    nothing: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
+    n: Py_ssize_t = thresholds.shape[0]
+    low: ulonglong = 0xFFFFFFFF
+    nothing: ulonglong = 0xFFFFFFFFFFFFFFFF
     unit: cython.float = 2.0**-24
     with cython.nogil:
         for item in range(keys.shape[0]):
             for i in range(n):
                 bits = mix(keys[item], i)
-                thresholds[i] = cython.cast(cython.float, bits >> 40) * unit
+                thresholds[i] = cast(cython.float, bits >> 40) * unit
                 ranks[i] = (bits << 32) | i
             for row in range(rows.shape[0]):
-                best = smallest_rank(
-                    cython.address(rows[row, 0]), cython.address(thresholds[0]), cython.address(ranks[0]), n, nothing
-                )
-                hashes[row, item] = -1 if best == nothing else cython.cast(cython.longlong, best & low)
+                best = smallest_rank(address(rows[row, 0]), address(thresholds[0]), address(ranks[0]), n, nothing)
+                hashes[row, item] = -1 if best == nothing else cast(cython.longlong, best & low)
 
 
 def branches_of(
     rows: cython.float[:, ::1],
-    key: cython.ulonglong,
-    n_branches: cython.Py_ssize_t,
-    order: cython.Py_ssize_t[::1],
+    key: ulonglong,
+    n_branches: Py_ssize_t,
+    order: Py_ssize_t[::1],
     thresholds: cython.float[::1],
     ranks: cython.uint[::1],
-    branches: cython.Py_ssize_t[::1],
+    branches: Py_ssize_t[::1],
 ):
     """Write the branches that some rows take at a node."""
     write_branches(
         rows,
         key,
         n_branches,
-        cython.address(order[0]),
+        address(order[0]),
         order.shape[0],
-        cython.address(thresholds[0]),
-        cython.address(ranks[0]),
+        address(thresholds[0]),
+        address(ranks[0]),
         thresholds.shape[0],
-        cython.address(branches[0]),
+        address(branches[0]),
     )
 
 
@@ -557,82 +495,75 @@ def branches_of(
 @cython.nogil
 def write_branches(
     rows: cython.float[:, ::1],
-    key: cython.ulonglong,
-    n_branches: cython.Py_ssize_t,
-    order: cython.p_Py_ssize_t,
-    n_rows: cython.Py_ssize_t,
+    key: ulonglong,
+    n_branches: Py_ssize_t,
+    order: p_Py_ssize_t,
+    n_rows: Py_ssize_t,
     thresholds: cython.p_float,
     ranks: cython.p_uint,
-    n: cython.Py_ssize_t,
-    branches: cython.p_Py_ssize_t,
+    n: Py_ssize_t,
+    branches: p_Py_ssize_t,
 ) -> cython.void:
     """Write the branches that some rows, `order`, take at a node; that of the sink is the last.
 
     Of a component's 64 bits 24 are its threshold. A number below 2^32 times b is the branch, drawn evenly, in its high half, and in its
     low half what remains. In the rank, which this is, the last bits are the branch.
     """
-    i: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    branch: cython.Py_ssize_t
-    low: cython.ulonglong = 0xFFFFFFFF
+    at: Py_ssize_t
+    low: ulonglong = 0xFFFFFFFF
     nothing: cython.uint = 0xFFFFFFFF
     unit: cython.float = 2.0**-24
-    mask: cython.Py_ssize_t = 1
+    mask: Py_ssize_t = 1
     # No branch has the mask's number, unless it is the sink's.
     while mask < n_branches:
         mask = 2 * mask + 1
     for i in range(n):
         bits = mix(key, i)
-        product = (bits & low) * cython.cast(cython.ulonglong, n_branches)
-        thresholds[i] = cython.cast(cython.float, bits >> 40) * unit
-        ranks[i] = cython.cast(cython.uint, (product & (low ^ cython.cast(cython.ulonglong, mask))) | (product >> 32))
+        product = (bits & low) * cast(ulonglong, n_branches)
+        thresholds[i] = cast(cython.float, bits >> 40) * unit
+        ranks[i] = cast(cython.uint, (product & (low ^ cast(ulonglong, mask))) | (product >> 32))
     for at in range(n_rows):
-        branch = smallest_rank(cython.address(rows[order[at], 0]), thresholds, ranks, n, nothing) & mask
+        branch = smallest_rank(address(rows[order[at], 0]), thresholds, ranks, n, nothing) & mask
         branches[at] = branch if branch < n_branches else n_branches
 
 
 def grow_or_route(
     rows: cython.float[:, ::1],
-    tree_keys: cython.ulonglong[::1],
-    in_order: cython.Py_ssize_t[::1],
-    n_occupied: cython.Py_ssize_t,
-    psi: cython.Py_ssize_t,
-    n_branches: cython.Py_ssize_t,
-    n_children: cython.Py_ssize_t,
-    limit: cython.Py_ssize_t,
-    credit: cython.const[cython.double][::1],
+    tree_keys: ulonglong[::1],
+    in_order: Py_ssize_t[::1],
+    n_occupied: Py_ssize_t,
+    psi: Py_ssize_t,
+    n_branches: Py_ssize_t,
+    n_children: Py_ssize_t,
+    limit: Py_ssize_t,
+    credit: cython.const[double][::1],
     sink_credit: cython.bint,
     thresholds: cython.float[::1],
     ranks: cython.uint[::1],
-    space: cython.Py_ssize_t[:, ::1],
-    keys: cython.ulonglong[:, ::1],
+    space: Py_ssize_t[:, ::1],
+    keys: ulonglong[:, ::1],
     children: cython.int[:, ::1],
-    lengths: cython.double[:, :, ::1],
-    trained: cython.uchar[:, ::1],
-    sums: cython.double[::1],
+    lengths: double[:, :, ::1],
+    trained: uchar[:, ::1],
+    sums: double[::1],
 ):
     """Grow trees breadth first, one for each of `tree_keys`; without any, add up rows' path lengths over the trees.
 
     Rows are routed `in_order`: those of nothing but zeros come last, after `n_occupied` others. A row that trained a tree does not
     count itself there.
     """
-    begin: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    tree: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    node: cython.Py_ssize_t
-    n_nodes: cython.Py_ssize_t
-    child: cython.Py_ssize_t
+    node: Py_ssize_t
+    child: Py_ssize_t
+    n_nodes: Py_ssize_t
     grows: cython.bint = tree_keys.shape[0] > 0
     trained_it: cython.bint
-    drawn: cython.p_float = cython.address(thresholds[0])
-    ranked: cython.p_uint = cython.address(ranks[0])
+    drawn: cython.p_float = address(thresholds[0])
+    ranked: cython.p_uint = address(ranks[0])
     with cython.nogil:
         for tree in range(keys.shape[0]):
             if grows:
                 keys[tree, 0] = mix(tree_keys[tree], OF_ROOT)
-                draw_rows(mix(tree_keys[tree], OF_ROWS), cython.address(space[ORDER, 0]), rows.shape[0], psi)
+                draw_rows(mix(tree_keys[tree], OF_ROWS), address(space[ORDER, 0]), rows.shape[0], psi)
                 for at in range(psi):
                     trained[tree, space[ORDER, at]] = True
             for at in range(in_order.shape[0]):
@@ -650,12 +581,12 @@ def grow_or_route(
                             rows,
                             keys[tree, node],
                             n_branches,
-                            cython.address(space[ORDER, begin]),
+                            address(space[ORDER, begin]),
                             end - begin,
                             drawn,
                             ranked,
                             thresholds.shape[0],
-                            cython.address(space[BRANCH, begin]),
+                            address(space[BRANCH, begin]),
                         )
                     sort_rows(space, node, child, n_children)
                     n_nodes = child + n_children
@@ -691,15 +622,14 @@ def grow_or_route(
 @cython.exceptval(check=False)
 @cython.nogil
 def shared(
-    metric: cython.Py_ssize_t,
+    metric: Py_ssize_t,
     dense: cython.p_float,
     columns: cython.int[::1],
     values: cython.float[::1],
-    begin: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-) -> cython.double:
+    begin: Py_ssize_t,
+    end: Py_ssize_t,
+) -> double:
     """Return the sum of minima, of products for Tanimoto, of a dense row and a sparse training row."""
-    at: cython.Py_ssize_t
     total: cython.float = 0.0
     for at in range(begin, end):
         x, y = dense[columns[at]], values[at]
@@ -714,31 +644,29 @@ def shared(
 @cython.exceptval(check=False)
 @cython.nogil
 def nearest_centre(
-    metric: cython.Py_ssize_t,
+    metric: Py_ssize_t,
     table: cython.float[:, ::1],
-    sizes: cython.double[::1],
-    row: cython.Py_ssize_t,
+    sizes: double[::1],
+    row: Py_ssize_t,
     indptr: cython.int[::1],
     columns: cython.int[::1],
     values: cython.float[::1],
-    of_training: cython.double[::1],
+    of_training: double[::1],
     centres: cython.p_int,
-    n_centres: cython.Py_ssize_t,
-    ties: cython.ulonglong,
-) -> cython.Py_ssize_t:
+    n_centres: Py_ssize_t,
+    ties: ulonglong,
+) -> Py_ssize_t:
     """Return the number of the centre nearest to a row. Ties are drawn with the key `ties`."""
-    branch: cython.Py_ssize_t
-    centre: cython.Py_ssize_t
-    chosen: cython.Py_ssize_t = 0
-    n_equal: cython.Py_ssize_t = 1
-    likeness: cython.double
-    best: cython.double = -INFINITY
+    centre: Py_ssize_t
+    chosen: Py_ssize_t = 0
+    n_equal: Py_ssize_t = 1
+    best: double = -INFINITY
     for branch in range(n_centres):
         centre = centres[branch]
         if metric == PRECOMPUTED:
             likeness = -table[row, centre]
         else:
-            both = shared(metric, cython.address(table[row, 0]), columns, values, indptr[centre], indptr[centre + 1])
+            both = shared(metric, address(table[row, 0]), columns, values, indptr[centre], indptr[centre + 1])
             # Rows that share nothing are at distance 1, two rows of zeros too.
             likeness = both / (sizes[row] + of_training[centre] - both) if both > 0.0 else 0.0
         if likeness > best:
@@ -755,36 +683,28 @@ def grow_cells(
     indptr: cython.int[::1],
     columns: cython.int[::1],
     values: cython.float[::1],
-    sizes: cython.double[::1],
-    metric: cython.Py_ssize_t,
-    tree_keys: cython.ulonglong[::1],
-    psi: cython.Py_ssize_t,
-    n_branches: cython.Py_ssize_t,
-    n_children: cython.Py_ssize_t,
-    limit: cython.Py_ssize_t,
-    credit: cython.const[cython.double][::1],
+    sizes: double[::1],
+    metric: Py_ssize_t,
+    tree_keys: ulonglong[::1],
+    psi: Py_ssize_t,
+    n_branches: Py_ssize_t,
+    n_children: Py_ssize_t,
+    limit: Py_ssize_t,
+    credit: cython.const[double][::1],
     sink_credit: cython.bint,
-    space: cython.Py_ssize_t[:, ::1],
-    keys: cython.ulonglong[:, ::1],
+    space: Py_ssize_t[:, ::1],
+    keys: ulonglong[:, ::1],
     children: cython.int[:, ::1],
-    lengths: cython.double[:, :, ::1],
-    trained: cython.uchar[:, ::1],
+    lengths: double[:, :, ::1],
+    trained: uchar[:, ::1],
     centres: cython.int[:, ::1],
-    room: cython.Py_ssize_t[::1],
+    room: Py_ssize_t[::1],
 ):
     """Grow trees breadth first."""
-    begin: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    tree: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    branch: cython.Py_ssize_t
-    node: cython.Py_ssize_t
-    n_nodes: cython.Py_ssize_t
     with cython.nogil:
         for tree in range(tree_keys.shape[0]):
             keys[tree, 0] = mix(tree_keys[tree], OF_ROOT)
-            draw_rows(mix(tree_keys[tree], OF_ROWS), cython.address(space[ORDER, 0]), trained.shape[1], psi)
+            draw_rows(mix(tree_keys[tree], OF_ROWS), address(space[ORDER, 0]), trained.shape[1], psi)
             for at in range(psi):
                 trained[tree, space[ORDER, at]] = True
             space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, psi, 0
@@ -792,8 +712,8 @@ def grow_cells(
             while node < n_nodes:
                 begin, end = space[BEGIN, node], space[END, node]
                 if space[DEPTH, node] < limit and end - begin >= n_branches:
-                    key, drawn = keys[tree, node], cython.address(centres[tree, n_nodes])
-                    draw_rows(mix(key, CENTRES), cython.address(room[0]), end - begin, n_branches)
+                    key, drawn = keys[tree, node], address(centres[tree, n_nodes])
+                    draw_rows(mix(key, CENTRES), address(room[0]), end - begin, n_branches)
                     for branch in range(n_branches):
                         drawn[branch] = space[ORDER, begin + room[branch]]
                     for at in range(begin, end):
@@ -823,27 +743,25 @@ def grow_cells(
 
 def route_cells(
     table: cython.float[:, ::1],
-    sizes: cython.double[::1],
+    sizes: double[::1],
     indptr: cython.int[::1],
     columns: cython.int[::1],
     values: cython.float[::1],
-    of_training: cython.double[::1],
-    metric: cython.Py_ssize_t,
-    n_branches: cython.Py_ssize_t,
-    start: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    keys: cython.ulonglong[:, ::1],
+    of_training: double[::1],
+    metric: Py_ssize_t,
+    n_branches: Py_ssize_t,
+    start: Py_ssize_t,
+    stop: Py_ssize_t,
+    keys: ulonglong[:, ::1],
     children: cython.int[:, ::1],
-    lengths: cython.double[:, :, ::1],
-    trained: cython.uchar[:, ::1],
+    lengths: double[:, :, ::1],
+    trained: uchar[:, ::1],
     centres: cython.int[:, ::1],
-    sums: cython.double[::1],
+    sums: double[::1],
 ):
     """Add up path lengths of rows start .. stop over the trees; `trained` marks the rows that do not count themselves."""
-    row: cython.Py_ssize_t
-    tree: cython.Py_ssize_t
-    node: cython.Py_ssize_t
-    child: cython.Py_ssize_t
+    child: Py_ssize_t
+    node: Py_ssize_t
     own: cython.bint
     with cython.nogil:
         for row in range(start, stop):
@@ -864,14 +782,14 @@ def route_cells(
                         columns,
                         values,
                         of_training,
-                        cython.address(centres[tree, child]),
+                        address(centres[tree, child]),
                         n_branches,
                         ties,
                     )
                 sums[row - start] += lengths[tree, node, 1 if own else 0]
 
 
-def first_rows(key: cython.ulonglong, rows: cython.Py_ssize_t[::1], psi: cython.Py_ssize_t):
+def first_rows(key: ulonglong, rows: Py_ssize_t[::1], psi: Py_ssize_t):
     """Write all row numbers, and return the first psi, drawn without replacement."""
-    draw_rows(key, cython.address(rows[0]), rows.shape[0], psi)
+    draw_rows(key, address(rows[0]), rows.shape[0], psi)
     return rows.base[:psi]

@@ -5,41 +5,40 @@ them: transfer errors or Sampson distances of points (4, n) or rays (6, n). Of t
 """
 
 import cython
+from cython import Py_ssize_t, address, double, p_double, p_Py_ssize_t, uchar
 from cython.cimports.libc.math import INFINITY, fabs, sqrt
 
 #: What residuals are.
-GIVEN = cython.declare(cython.Py_ssize_t, -1)
-OF_PLANE = cython.declare(cython.Py_ssize_t, 0)
-OF_MOTION = cython.declare(cython.Py_ssize_t, 1)
-RAYS_OF_PLANE = cython.declare(cython.Py_ssize_t, 2)
-RAYS_OF_MOTION = cython.declare(cython.Py_ssize_t, 3)
+GIVEN = cython.declare(Py_ssize_t, -1)
+OF_PLANE = cython.declare(Py_ssize_t, 0)
+OF_MOTION = cython.declare(Py_ssize_t, 1)
+RAYS_OF_PLANE = cython.declare(Py_ssize_t, 2)
+RAYS_OF_MOTION = cython.declare(Py_ssize_t, 3)
 #: What a fit is: of a homography; of the equations x2' F x1 = 0, of these divided by gradients, or a step of Gauss and Newton.
-TRANSFORM = cython.declare(cython.Py_ssize_t, 0)
-EQUATIONS = cython.declare(cython.Py_ssize_t, 1)
-DISTANCES = cython.declare(cython.Py_ssize_t, 2)
-STEP = cython.declare(cython.Py_ssize_t, 3)
+TRANSFORM = cython.declare(Py_ssize_t, 0)
+EQUATIONS = cython.declare(Py_ssize_t, 1)
+DISTANCES = cython.declare(Py_ssize_t, 2)
+STEP = cython.declare(Py_ssize_t, 3)
 #: Inverse iteration stops here at the latest; on degenerate data any vector of a null space will do.
-MOST_ITERATIONS = cython.declare(cython.Py_ssize_t, 40)
+MOST_ITERATIONS = cython.declare(Py_ssize_t, 40)
 #: Noise that is less, in units or tolerances, is the rounding of exact matches.
-EXACT = cython.declare(cython.double, 1e-6)
+EXACT = cython.declare(double, 1e-6)
 
 
-def squared_errors(points: cython.double[:, ::1], models: cython.double[:, ::1], squared: cython.double[:, ::1]):
+def squared_errors(points: double[:, ::1], models: double[:, ::1], squared: double[:, ::1]):
     """Write squared symmetric transfer errors (m, n) of points (4, n) by homographies (m, 9)."""
-    item: cython.Py_ssize_t
+    item: Py_ssize_t
     with cython.nogil:
         for item in range(models.shape[0] if points.shape[1] > 0 else 0):
-            write_squared_errors(points, cython.address(models[item, 0]), cython.address(squared[item, 0]))
+            write_squared_errors(points, address(models[item, 0]), address(squared[item, 0]))
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_squared_errors(
-    points: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double
-) -> cython.void:
+def write_squared_errors(points: double[:, ::1], model: p_double, squared: p_double) -> cython.void:
     """Write the larger of the squared errors in both images; loops without branches over (4, n) compile to vector instructions."""
-    row: cython.Py_ssize_t
+    row: Py_ssize_t
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
     # The inverse up to scale, which exists for a singular one too.
     j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
@@ -59,21 +58,17 @@ def write_squared_errors(
         squared[row] = back if back > there else there
 
 
-def squared_distances(points: cython.double[:, ::1], models: cython.double[:, ::1], squared: cython.double[:, ::1]):
+def squared_distances(points: double[:, ::1], models: double[:, ::1], squared: double[:, ::1]):
     """Write squared Sampson distances (m, n) of points (4, n) by fundamental matrices (m, 9)."""
-    item: cython.Py_ssize_t
     with cython.nogil:
         for item in range(models.shape[0] if points.shape[1] > 0 else 0):
-            write_squared_distances(points, cython.address(models[item, 0]), cython.address(squared[item, 0]))
+            write_squared_distances(points, address(models[item, 0]), address(squared[item, 0]))
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_squared_distances(
-    points: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double
-) -> cython.void:
-    row: cython.Py_ssize_t
+def write_squared_distances(points: double[:, ::1], model: p_double, squared: p_double) -> cython.void:
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
     for row in range(points.shape[1]):
         x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
@@ -86,21 +81,17 @@ def write_squared_distances(
         squared[row] = error if error < INFINITY else INFINITY
 
 
-def squared_ray_distances(rays: cython.double[:, ::1], models: cython.double[:, ::1], squared: cython.double[:, ::1]):
+def squared_ray_distances(rays: double[:, ::1], models: double[:, ::1], squared: double[:, ::1]):
     """Write squared Sampson distances (m, n) of rays (6, n) by epipolar matrices (m, 9)."""
-    item: cython.Py_ssize_t
     with cython.nogil:
         for item in range(models.shape[0] if squared.shape[1] > 0 else 0):
-            write_squared_ray_distances(rays, cython.address(models[item, 0]), cython.address(squared[item, 0]))
+            write_squared_ray_distances(rays, address(models[item, 0]), address(squared[item, 0]))
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_squared_ray_distances(
-    rays: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double
-) -> cython.void:
-    row: cython.Py_ssize_t
+def write_squared_ray_distances(rays: double[:, ::1], model: p_double, squared: p_double) -> cython.void:
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
     for row in range(rays.shape[1]):
         x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
@@ -111,19 +102,19 @@ def write_squared_ray_distances(
         squared[row] = error if error < INFINITY else INFINITY
 
 
-def squared_turns(rays: cython.double[:, ::1], models: cython.double[:, ::1], squared: cython.double[:, ::1]):
+def squared_turns(rays: double[:, ::1], models: double[:, ::1], squared: double[:, ::1]):
     """Write the larger of the squared errors across the rays (6, n) of both images by homographies (m, 9)."""
-    item: cython.Py_ssize_t
+    item: Py_ssize_t
     with cython.nogil:
         for item in range(models.shape[0] if squared.shape[1] > 0 else 0):
-            write_squared_turns(rays, cython.address(models[item, 0]), cython.address(squared[item, 0]))
+            write_squared_turns(rays, address(models[item, 0]), address(squared[item, 0]))
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_squared_turns(rays: cython.double[:, ::1], model: cython.p_double, squared: cython.p_double) -> cython.void:
-    row: cython.Py_ssize_t
+def write_squared_turns(rays: double[:, ::1], model: p_double, squared: p_double) -> cython.void:
+    row: Py_ssize_t
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
     j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
     n, o, p = f * g - d * i, a * i - c * g, c * d - a * f
@@ -148,59 +139,45 @@ def write_squared_turns(rays: cython.double[:, ::1], model: cython.p_double, squ
 @cython.exceptval(check=False)
 @cython.nogil
 def write_residuals(
-    kind: cython.Py_ssize_t,
-    points: cython.double[:, ::1],
-    models: cython.double[:, ::1],
-    item: cython.Py_ssize_t,
-    squared: cython.p_double,
+    kind: Py_ssize_t, points: double[:, ::1], models: double[:, ::1], item: Py_ssize_t, squared: p_double
 ) -> cython.void:
     """Write the squared residuals of a model of a kind."""
-    row: cython.Py_ssize_t
     if kind == OF_PLANE:
-        write_squared_errors(points, cython.address(models[item, 0]), squared)
+        write_squared_errors(points, address(models[item, 0]), squared)
     elif kind == OF_MOTION:
-        write_squared_distances(points, cython.address(models[item, 0]), squared)
+        write_squared_distances(points, address(models[item, 0]), squared)
     elif kind == RAYS_OF_PLANE:
-        write_squared_turns(points, cython.address(models[item, 0]), squared)
+        write_squared_turns(points, address(models[item, 0]), squared)
     elif kind == RAYS_OF_MOTION:
-        write_squared_ray_distances(points, cython.address(models[item, 0]), squared)
+        write_squared_ray_distances(points, address(models[item, 0]), squared)
     else:
         for row in range(points.shape[1]):
             squared[row] = points[item, row]
 
 
-def squared_residuals(
-    kinds: cython.Py_ssize_t[::1],
-    points: cython.double[:, ::1],
-    models: cython.double[:, ::1],
-    squared: cython.double[:, ::1],
-):
+def squared_residuals(kinds: Py_ssize_t[::1], points: double[:, ::1], models: double[:, ::1], squared: double[:, ::1]):
     """Write the squared residuals (m, n) of models of several kinds."""
-    item: cython.Py_ssize_t
     with cython.nogil:
         for item in range(models.shape[0] if squared.shape[1] > 0 else 0):
-            write_residuals(kinds[item], points, models, item, cython.address(squared[item, 0]))
+            write_residuals(kinds[item], points, models, item, address(squared[item, 0]))
 
 
 # What is summed over residuals
 
 
 def costs_at_reaches(
-    kinds: cython.Py_ssize_t[::1],
-    points: cython.double[:, ::1],
-    models: cython.double[:, ::1],
-    weights: cython.double[::1],
-    reaches: cython.double[::1],
-    squared: cython.double[::1],
-    costs: cython.double[:, ::1],
+    kinds: Py_ssize_t[::1],
+    points: double[:, ::1],
+    models: double[:, ::1],
+    weights: double[::1],
+    reaches: double[::1],
+    squared: double[::1],
+    costs: double[:, ::1],
 ):
     """Write truncated costs (m, k): the weighted sums of min(r^2 / reach^2, 1) for each of some reaches (k,)."""
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
     with cython.nogil:
         for item in range(models.shape[0]):
-            write_residuals(kinds[item], points, models, item, cython.address(squared[0]))
+            write_residuals(kinds[item], points, models, item, address(squared[0]))
             for at in range(reaches.shape[0]):
                 square = reaches[at] * reaches[at]
                 # Four sums, none of which waits for the others.
@@ -216,19 +193,19 @@ def costs_at_reaches(
 
 
 def write_preferences(
-    kinds: cython.Py_ssize_t[::1],
-    points: cython.double[:, ::1],
-    models: cython.double[:, ::1],
-    limit: cython.double,
-    falloff: cython.double,
-    n_scales: cython.Py_ssize_t,
-    groups: cython.Py_ssize_t[::1],
-    sample_groups: cython.Py_ssize_t[:, ::1],
-    weights: cython.double[::1],
-    near: cython.Py_ssize_t[::1],
-    room: cython.double[:, ::1],
+    kinds: Py_ssize_t[::1],
+    points: double[:, ::1],
+    models: double[:, ::1],
+    limit: double,
+    falloff: double,
+    n_scales: Py_ssize_t,
+    groups: Py_ssize_t[::1],
+    sample_groups: Py_ssize_t[:, ::1],
+    weights: double[::1],
+    near: Py_ssize_t[::1],
+    room: double[:, ::1],
     preferences: cython.float[:, ::1],
-    sums: cython.double[::1],
+    sums: double[::1],
 ):
     """Write preferences (m, n), and their sums (m,) by weights (n,).
 
@@ -236,16 +213,14 @@ def write_preferences(
     Residuals within the limit are gathered without a branch first: they are few, and exponentials take most of the time. Overwrites
     `near` (n,) and `room` (2, n).
     """
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    member: cython.Py_ssize_t
-    n_near: cython.Py_ssize_t
-    n_made: cython.Py_ssize_t
-    n: cython.Py_ssize_t = weights.shape[0]
+    item: Py_ssize_t
+    row: Py_ssize_t
+    n_near: Py_ssize_t
+    n_made: Py_ssize_t
+    n: Py_ssize_t = weights.shape[0]
     # Those within the limit take the places of those before them.
-    values: cython.p_double = cython.address(room[0, 0])
-    terms: cython.p_double = cython.address(room[1, 0])
+    values: p_double = address(room[0, 0])
+    terms: p_double = address(room[1, 0])
     with cython.nogil:
         for item in range(models.shape[0]):
             write_residuals(kinds[item], points, models, item, values)
@@ -281,33 +256,26 @@ def write_preferences(
 
 
 def count_within(
-    kinds: cython.Py_ssize_t[::1],
-    points: cython.double[:, ::1],
-    models: cython.double[:, ::1],
-    limit: cython.double,
-    squared: cython.double[::1],
-    counts: cython.Py_ssize_t[::1],
+    kinds: Py_ssize_t[::1],
+    points: double[:, ::1],
+    models: double[:, ::1],
+    limit: double,
+    squared: double[::1],
+    counts: Py_ssize_t[::1],
 ):
     """Count the squared residuals of each model (m,) that are within a limit. Overwrites `squared` (n,)."""
-    item: cython.Py_ssize_t
     with cython.nogil:
         for item in range(models.shape[0]):
-            counts[item] = n_within(kinds[item], points, models, item, limit, cython.address(squared[0]))
+            counts[item] = n_within(kinds[item], points, models, item, limit, address(squared[0]))
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
 def n_within(
-    kind: cython.Py_ssize_t,
-    points: cython.double[:, ::1],
-    models: cython.double[:, ::1],
-    item: cython.Py_ssize_t,
-    limit: cython.double,
-    squared: cython.p_double,
-) -> cython.Py_ssize_t:
-    row: cython.Py_ssize_t
-    n: cython.Py_ssize_t = 0
+    kind: Py_ssize_t, points: double[:, ::1], models: double[:, ::1], item: Py_ssize_t, limit: double, squared: p_double
+) -> Py_ssize_t:
+    n: Py_ssize_t = 0
     write_residuals(kind, points, models, item, squared)
     for row in range(points.shape[1]):
         n += squared[row] <= limit
@@ -316,19 +284,19 @@ def n_within(
 
 def write_rows(
     preferences: cython.float[:, ::1],
-    weights: cython.double[::1],
-    saturation: cython.double,
-    largest: cython.double,
-    sums: cython.double[::1],
+    weights: double[::1],
+    saturation: double,
+    largest: double,
+    sums: double[::1],
     rows: cython.float[:, ::1],
-) -> cython.double:
+) -> double:
     """Write rows (n, m) of a forest, 1 - exp(-s w p / L) of preferences p (m, n) and weights w (m,), and return L.
 
     That is the largest weighted sum of a row, unless `largest` is given. Overwrites `sums` (n,). Further columns stay as they are.
     """
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    n: cython.Py_ssize_t = rows.shape[0]
+    item: Py_ssize_t
+    row: Py_ssize_t
+    n: Py_ssize_t = rows.shape[0]
     with cython.nogil:
         if not largest > 0.0:
             largest = 1e-30
@@ -355,21 +323,21 @@ def write_rows(
 
 
 def choose_models(
-    kinds: cython.Py_ssize_t[::1],
-    decoys: cython.double[:, ::1],
-    models: cython.double[:, ::1],
-    limit: cython.double,
-    chances: cython.double[::1],
-    total: cython.double,
+    kinds: Py_ssize_t[::1],
+    decoys: double[:, ::1],
+    models: double[:, ::1],
+    limit: double,
+    chances: double[::1],
+    total: double,
     preferences: cython.float[:, ::1],
-    sums: cython.double[::1],
-    left: cython.double[::1],
-    squared: cython.double[::1],
-    room: cython.double[:, ::1],
-    places: cython.Py_ssize_t[:, ::1],
-    weights: cython.double[::1],
-    chosen: cython.Py_ssize_t[::1],
-) -> cython.Py_ssize_t:
+    sums: double[::1],
+    left: double[::1],
+    squared: double[::1],
+    room: double[:, ::1],
+    places: Py_ssize_t[:, ::1],
+    weights: double[::1],
+    chosen: Py_ssize_t[::1],
+) -> Py_ssize_t:
     """Choose models greedily by their weighted sums of preferences (m, n), write their weights, and return how many there are.
 
     A model's weight is 1 - c (1 + D) / S with c of its `chances` (m,), D of the decoys within the limit, and S, the mean preference of
@@ -377,21 +345,19 @@ def choose_models(
     ever falls, and decoys only lower a weight: what was last known of both is a bound, and only the largest are computed again.
     Overwrites `sums`, `left`, `squared` (N,), `room` (2, m) and `places` (3, m).
     """
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    best: cython.Py_ssize_t
-    n_near: cython.Py_ssize_t
-    n_chosen: cython.Py_ssize_t = 0
-    n: cython.Py_ssize_t = left.shape[0]
-    m: cython.Py_ssize_t = models.shape[0]
+    row: Py_ssize_t
+    best: Py_ssize_t
+    n_chosen: Py_ssize_t = 0
+    n: Py_ssize_t = left.shape[0]
+    m: Py_ssize_t = models.shape[0]
     if m == 0:
         return 0
     # Models in a heap by the bounds of their weighted sums, after how many choices each was computed, and whether with decoys.
-    heap: cython.p_Py_ssize_t = cython.address(places[0, 0])
-    computed: cython.p_Py_ssize_t = cython.address(places[1, 0])
-    compared: cython.p_Py_ssize_t = cython.address(places[2, 0])
-    bounds: cython.p_double = cython.address(room[0, 0])
-    shares: cython.p_double = cython.address(room[1, 0])
+    heap: p_Py_ssize_t = address(places[0, 0])
+    computed: p_Py_ssize_t = address(places[1, 0])
+    compared: p_Py_ssize_t = address(places[2, 0])
+    bounds: p_double = address(room[0, 0])
+    shares: p_double = address(room[1, 0])
     with cython.nogil:
         for item in range(m):
             heap[item], computed[item], compared[item] = item, -1, False
@@ -417,7 +383,7 @@ def choose_models(
                 sums[best] = (a + b) + (c + d)
                 bounds[best], computed[best] = sums[best] * weights[best], n_chosen
             elif not compared[best]:
-                n_near = n_within(kinds[best], decoys, models, best, limit, cython.address(squared[0]))
+                n_near = n_within(kinds[best], decoys, models, best, limit, address(squared[0]))
                 weight = 1.0 - chances[best] * (1.0 + n_near) / shares[best]
                 weights[best], compared[best] = weight if weight > 0.0 else 0.0, True
                 bounds[best] = sums[best] * weights[best]
@@ -433,14 +399,10 @@ def choose_models(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def sift(
-    heap: cython.p_Py_ssize_t, bounds: cython.p_double, at: cython.Py_ssize_t, m: cython.Py_ssize_t
-) -> cython.void:
+def sift(heap: p_Py_ssize_t, bounds: p_double, at: Py_ssize_t, m: Py_ssize_t) -> cython.void:
     """Move an item down a heap of m to its place: the largest bound is first, of equal ones the lower number."""
-    one: cython.Py_ssize_t
-    other: cython.Py_ssize_t
-    item: cython.Py_ssize_t = heap[at]
-    child: cython.Py_ssize_t = 2 * at + 1
+    item: Py_ssize_t = heap[at]
+    child: Py_ssize_t = 2 * at + 1
     while child < m:
         one = heap[child]
         if child + 1 < m:
@@ -454,18 +416,18 @@ def sift(
 
 
 def write_candidates(
-    kinds: cython.Py_ssize_t[::1],
-    points: cython.double[:, ::1],
-    models: cython.double[:, ::1],
-    least: cython.double,
-    laws: cython.double[:, ::1],
-    family_ids: cython.uchar[::1],
-    n_errors: cython.double,
-    near: cython.Py_ssize_t[:, ::1],
-    squared: cython.double[::1],
-    counts: cython.double[::1],
-    indices: cython.uchar[:, ::1],
-    background: cython.double[:, ::1],
+    kinds: Py_ssize_t[::1],
+    points: double[:, ::1],
+    models: double[:, ::1],
+    least: double,
+    laws: double[:, ::1],
+    family_ids: uchar[::1],
+    n_errors: double,
+    near: Py_ssize_t[:, ::1],
+    squared: double[::1],
+    counts: double[::1],
+    indices: uchar[:, ::1],
+    background: double[:, ::1],
 ):
     """Write the index (m, n) of the smallest radius that holds each match, and the shares (m, n_radii) of decoys within radii.
 
@@ -473,20 +435,15 @@ def write_candidates(
     largest radius they are counted. Within smaller ones they are as many as the law (n_radii,) of the model's family says, or as are
     there for sure, by `n_errors` standard errors. Overwrites `near` (2, n + N), `squared` (n + N,) and `counts` (n_indices,).
     """
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    step: cython.Py_ssize_t
-    index: cython.Py_ssize_t
-    n_near: cython.Py_ssize_t
-    n: cython.Py_ssize_t = indices.shape[1]
-    last: cython.Py_ssize_t = counts.shape[0] - 1
-    widest: cython.double = least
+    n_near: Py_ssize_t
+    n: Py_ssize_t = indices.shape[1]
+    last: Py_ssize_t = counts.shape[0] - 1
+    widest: double = least
     for _ in range(last - 1):
         widest *= 2.0
     with cython.nogil:
         for item in range(models.shape[0]):
-            write_residuals(kinds[item], points, models, item, cython.address(squared[0]))
+            write_residuals(kinds[item], points, models, item, address(squared[0]))
             n_near = 0
             for row in range(points.shape[1]):
                 # Those within take the places of those before them.
@@ -523,19 +480,17 @@ def write_candidates(
 # Motions of a plane
 
 
-def write_unit_norm(models: cython.double[:, ::1], scaled: cython.double[:, ::1]):
+def write_unit_norm(models: double[:, ::1], scaled: double[:, ::1]):
     """Write models (m, 9) divided by their Euclidean norms; a zero model becomes NaN."""
-    item: cython.Py_ssize_t
     with cython.nogil:
         for item in range(models.shape[0]):
-            divide_by_norm(cython.address(models[item, 0]), cython.address(scaled[item, 0]))
+            divide_by_norm(address(models[item, 0]), address(scaled[item, 0]))
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def divide_by_norm(model: cython.p_double, scaled: cython.p_double) -> cython.void:
-    k: cython.Py_ssize_t
+def divide_by_norm(model: p_double, scaled: p_double) -> cython.void:
     norm = 0.0
     for k in range(9):
         norm += model[k] * model[k]
@@ -545,20 +500,13 @@ def divide_by_norm(model: cython.p_double, scaled: cython.p_double) -> cython.vo
 
 
 def write_through_two(
-    points: cython.double[:, ::1],
-    plane: cython.double[::1],
-    pairs: cython.longlong[:, ::1],
-    models: cython.double[:, ::1],
+    points: double[:, ::1], plane: double[::1], pairs: cython.longlong[:, ::1], models: double[:, ::1]
 ):
     """Write [e]_x H (n, 9), of unit norm, of a homography H (9,) and epipoles e: there the lines H x1, x2 of a pair of matches meet.
 
     Pairs (2, n) are of points of six coordinates (6, k).
     """
-    item: cython.Py_ssize_t
-    side: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    line: cython.double[3][2]
+    line: double[3][2]
     with cython.nogil:
         for item in range(models.shape[0]):
             for side in range(2):
@@ -572,7 +520,7 @@ def write_through_two(
             x = line[0][1] * line[1][2] - line[0][2] * line[1][1]
             y = line[0][2] * line[1][0] - line[0][0] * line[1][2]
             z = line[0][0] * line[1][1] - line[0][1] * line[1][0]
-            model = cython.address(models[item, 0])
+            model = address(models[item, 0])
             for k in range(3):
                 model[k] = y * plane[6 + k] - z * plane[3 + k]
                 model[3 + k] = z * plane[k] - x * plane[6 + k]
@@ -584,18 +532,14 @@ def write_through_two(
 
 
 def write_plane_equations(
-    points: cython.double[:, ::1],
-    n_parts: cython.Py_ssize_t,
-    matrix: cython.double[::1],
-    epipole: cython.double[::1],
-    equations: cython.double[:, ::1],
+    points: double[:, ::1], n_parts: Py_ssize_t, matrix: double[::1], epipole: double[::1], equations: double[:, ::1]
 ):
     """Write beta and weight of the equations x1 . v = beta (2, n) of matches for planes A - e v', from A (9,) and e (3,).
 
     Points are six coordinates (6, n). The weight is the squared distance that the second point moves by for a unit of x1 . v, in the
     first `n_parts` coordinates of it.
     """
-    row: cython.Py_ssize_t
+    row: Py_ssize_t
     a, b, c, d, e, f = matrix[0], matrix[1], matrix[2], matrix[3], matrix[4], matrix[5]
     g, h, i, p, q, r = matrix[6], matrix[7], matrix[8], epipole[0], epipole[1], epipole[2]
     with cython.nogil:
@@ -615,19 +559,19 @@ def write_plane_equations(
 
 
 def fit_planes(
-    points: cython.double[:, ::1],
-    equations: cython.double[:, ::1],
-    own: cython.uchar[:, ::1],
-    matrix: cython.double[::1],
-    epipole: cython.double[::1],
-    planes: cython.double[:, ::1],
+    points: double[:, ::1],
+    equations: double[:, ::1],
+    own: uchar[:, ::1],
+    matrix: double[::1],
+    epipole: double[::1],
+    planes: double[:, ::1],
 ):
     """Write planes (k, 9) of unit norm, A - e v', each of least squares of the equations (2, n) of the matches that it owns, (k, n)."""
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    v: cython.double[3]
+    item: Py_ssize_t
+    row: Py_ssize_t
+    i: Py_ssize_t
+    j: Py_ssize_t
+    v: double[3]
     with cython.nogil:
         for item in range(planes.shape[0]):
             xx = xy = yy = xz = yz = zz = bx = by = bz = norm = 0.0
@@ -672,12 +616,12 @@ def fit_planes(
 @cython.exceptval(check=False)
 @cython.nogil
 def solve(
-    gram: cython.double[:, ::1],
-    model: cython.p_double,
-    vector: cython.p_double,
-    factor: cython.double[:, ::1],
-    n: cython.Py_ssize_t,
-    n_iterations: cython.Py_ssize_t,
+    gram: double[:, ::1],
+    model: p_double,
+    vector: p_double,
+    factor: double[:, ::1],
+    n: Py_ssize_t,
+    n_iterations: Py_ssize_t,
 ) -> cython.void:
     """Overwrite a vector b with the solution x of (G + tr(G) f f') x = b, by Cholesky's factor.
 
@@ -685,10 +629,9 @@ def solve(
     as well, so that any matrix has one. With iterations the vector becomes a unit eigenvector of the smallest eigenvalue, whatever it
     was, by inverse iteration.
     """
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    iteration: cython.Py_ssize_t
+    i: Py_ssize_t
+    j: Py_ssize_t
+    k: Py_ssize_t
     trace = 0.0
     for i in range(n):
         trace += gram[i, i]
@@ -733,20 +676,13 @@ def solve(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-@cython.returns((cython.double, cython.double, cython.double))
-def similarity(
-    points: cython.double[:, ::1],
-    image: cython.Py_ssize_t,
-    rows: cython.p_Py_ssize_t,
-    weights: cython.p_double,
-    n: cython.Py_ssize_t,
-):
+@cython.returns((double, double, double))
+def similarity(points: double[:, ::1], image: Py_ssize_t, rows: p_Py_ssize_t, weights: p_double, n: Py_ssize_t):
     """Return s, t, u of the similarity (s x + t, s y + u) that normalises n weighted pixels (Hartley and Zisserman, 4.4.4).
 
     It brings the centroid to 0, and the root mean square distance from it to sqrt(2). Rows of `points` from `image` on are x and y.
     """
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
+    row: Py_ssize_t
     total = sum_x = sum_y = sum_squares = 0.0
     for at in range(n):
         row, weight = rows[at], weights[at]
@@ -757,7 +693,7 @@ def similarity(
         sum_squares += weight * (x * x + y * y)
     mean_x, mean_y = sum_x / total, sum_y / total
     spread = sum_squares / total - mean_x * mean_x - mean_y * mean_y
-    s: cython.double = sqrt(2.0 / (spread if spread > 1e-300 else 1e-300))
+    s: double = sqrt(2.0 / (spread if spread > 1e-300 else 1e-300))
     return s, -s * mean_x, -s * mean_y
 
 
@@ -765,27 +701,21 @@ def similarity(
 @cython.exceptval(check=False)
 @cython.nogil
 def write_transform(
-    points: cython.double[:, ::1],
-    rows: cython.p_Py_ssize_t,
-    weights: cython.p_double,
-    n: cython.Py_ssize_t,
-    model: cython.p_double,
-    room: cython.double[:, :, ::1],
-    fitted: cython.p_double,
+    points: double[:, ::1],
+    rows: p_Py_ssize_t,
+    weights: p_double,
+    n: Py_ssize_t,
+    model: p_double,
+    room: double[:, :, ::1],
+    fitted: p_double,
 ) -> cython.void:
     """Write the direct linear transform of n weighted rows, reweighted by the depths that a model gives the first points.
 
     The equations (x2 h3 - h1) x1 = 0 and (y2 h3 - h2) x1 = 0 have sums of products x1 x1' times 1, x2, y2 and x2^2 + y2^2.
     """
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    of: cython.Py_ssize_t
-    products: cython.double[9]
+    products: double[9]
     # Six each of a factor; eight are whole vectors of a processor.
-    sums: cython.double[8][4]
+    sums: double[8][4]
     gram = room[0]
     for at in range(n):
         row = rows[at]
@@ -838,29 +768,25 @@ def write_transform(
 @cython.exceptval(check=False)
 @cython.nogil
 def write_matrix(
-    kind: cython.Py_ssize_t,
-    points: cython.double[:, ::1],
-    rows: cython.p_Py_ssize_t,
-    weights: cython.p_double,
-    n: cython.Py_ssize_t,
-    model: cython.p_double,
-    room: cython.double[:, :, ::1],
-    fitted: cython.p_double,
+    kind: Py_ssize_t,
+    points: double[:, ::1],
+    rows: p_Py_ssize_t,
+    weights: p_double,
+    n: Py_ssize_t,
+    model: p_double,
+    room: double[:, :, ::1],
+    fitted: p_double,
 ) -> cython.void:
     """Write a fit of a kind, of rank 2, to n weighted rows.
 
     Fits by equations do not end at least distances, as gradients change with the model too (Chojnacki et al., "On the fitting of
     surfaces to data with covariances", PAMI 2000). Steps of Gauss and Newton do.
     """
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    started: cython.double[9]
-    slope: cython.double[9]
+    started: double[9]
+    slope: double[9]
     # Nine each; twelve are whole vectors of a processor.
-    gradient: cython.double[12]
-    sums: cython.double[12][9]
+    gradient: double[12]
+    sums: double[12][9]
     gram, factor = room[0], room[1]
     if kind == DISTANCES:
         a, b, c, d, e, f, g, h = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7]
@@ -890,7 +816,7 @@ def write_matrix(
         started[6],
         started[7],
     )
-    i: cython.double = started[8]
+    i: double = started[8]
     square1, square2 = s1 * s1, s2 * s2
     for at in range(n):
         row, weight, share1, share2, error, p, q, r, s = rows[at], weights[at], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -942,17 +868,8 @@ def write_matrix(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def carry(
-    model: cython.p_double,
-    s1: cython.double,
-    t1: cython.double,
-    u1: cython.double,
-    s2: cython.double,
-    t2: cython.double,
-    u2: cython.double,
-) -> cython.void:
+def carry(model: p_double, s1: double, t1: double, u1: double, s2: double, t2: double, u2: double) -> cython.void:
     """Overwrite F with T2' F T1, of unit norm, of similarities (s x + t, s y + u)."""
-    k: cython.Py_ssize_t
     norm = 0.0
     for k in range(0, 9, 3):
         model[k + 2] += model[k] * t1 + model[k + 1] * u1
@@ -969,24 +886,16 @@ def carry(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def make_rank_two(model: cython.p_double, gram: cython.double[:, ::1], factor: cython.double[:, ::1]) -> cython.void:
+def make_rank_two(model: p_double, gram: double[:, ::1], factor: double[:, ::1]) -> cython.void:
     """Overwrite a model f, near the least vector of a form G, with the one of rank 2 whose error f'Gf is least.
 
     A step of least cost to det F = 0 is along G^-1 times the gradient of det F, its cofactors (Kanatani and Sugaya, "Compact
     fundamental matrix computation", IPSJ 2010). What two steps leave goes with the epipole v, F (1 - v v'): the cofactors are
     multiples of v in rows.
     """
-    above: cython.Py_ssize_t
-    below: cython.Py_ssize_t
-    one: cython.Py_ssize_t
-    other: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    n_steps: cython.Py_ssize_t
-    best: cython.Py_ssize_t = 0
-    cofactors: cython.double[9]
-    step: cython.double[9]
+    best: Py_ssize_t = 0
+    cofactors: double[9]
+    step: double[9]
     for n_steps in range(3):
         for k in range(9):
             i, j = k // 3, k % 3
@@ -1023,38 +932,31 @@ def make_rank_two(model: cython.p_double, gram: cython.double[:, ::1], factor: c
 
 
 def fit_in_rounds(
-    kind: cython.Py_ssize_t,
-    points: cython.double[:, ::1],
-    given: cython.double[:, ::1],
-    excluded: cython.uchar[:, ::1],
-    limits: cython.double[::1],
-    width: cython.double,
-    median: cython.double,
-    n_rounds: cython.Py_ssize_t,
-    least: cython.double,
-    rows: cython.Py_ssize_t[::1],
-    space: cython.double[:, ::1],
-    room: cython.double[:, :, ::1],
-    models: cython.double[:, ::1],
-    noise: cython.double[::1],
+    kind: Py_ssize_t,
+    points: double[:, ::1],
+    given: double[:, ::1],
+    excluded: uchar[:, ::1],
+    limits: double[::1],
+    width: double,
+    median: double,
+    n_rounds: Py_ssize_t,
+    least: double,
+    rows: Py_ssize_t[::1],
+    space: double[:, ::1],
+    room: double[:, :, ::1],
+    models: double[:, ::1],
+    noise: double[::1],
 ):
     """Overwrite models with fits by a law's weights, round by round; if a fit by residuals fails, it stays. Write noise scales."""
-    item: cython.Py_ssize_t
-    fit: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    n: cython.Py_ssize_t
-    support: cython.double
-    scale: cython.double
-    fitted: cython.double[9]
-    places: cython.p_Py_ssize_t = cython.address(rows[0])
-    squared: cython.p_double = cython.address(space[0, 0])
-    weights: cython.p_double = cython.address(space[1, 0])
-    work: cython.p_double = cython.address(space[2, 0])
+    fitted: double[9]
+    places: p_Py_ssize_t = address(rows[0])
+    squared: p_double = address(space[0, 0])
+    weights: p_double = address(space[1, 0])
+    work: p_double = address(space[2, 0])
     with cython.nogil:
         for item in range(models.shape[0]):
-            model = cython.address(models[item, 0])
-            of_model = cython.address(given[item if given.shape[0] > 1 else 0, 0])
+            model = address(models[item, 0])
+            of_model = address(given[item if given.shape[0] > 1 else 0, 0])
             for fit in range(n_rounds + 1):
                 if width >= 0.0 and kind == TRANSFORM:
                     write_squared_errors(points, model, squared)
@@ -1087,26 +989,24 @@ def fit_in_rounds(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-@cython.returns((cython.Py_ssize_t, cython.double, cython.double))
+@cython.returns((Py_ssize_t, double, double))
 def weigh(
-    squared: cython.p_double,
-    given: cython.p_double,
-    n_all: cython.Py_ssize_t,
-    limit: cython.double,
-    width: cython.double,
-    median: cython.double,
-    rows: cython.p_Py_ssize_t,
-    weights: cython.p_double,
-    work: cython.p_double,
+    squared: p_double,
+    given: p_double,
+    n_all: Py_ssize_t,
+    limit: double,
+    width: double,
+    median: double,
+    rows: p_Py_ssize_t,
+    weights: p_double,
+    work: p_double,
 ):
     """Write rows and their weights by a law; return how many there are, what weight supports a fit, and the noise scale.
 
     `given` are weights of matches. Of the law `AS_GIVEN` they are the weights, and a fit needs no support. Of others the rows are those
     within the limit, and beyond any limit are infinite residuals. The noise scale is estimated by the upper median.
     """
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    n: cython.Py_ssize_t = 0
+    n: Py_ssize_t = 0
     bound, support, noise = limit * limit, 0.0, 0.0
     if width < 0.0:
         for row in range(n_all):
@@ -1139,15 +1039,14 @@ def weigh(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def nth_smallest(values: cython.p_double, n: cython.Py_ssize_t, nth: cython.Py_ssize_t) -> cython.double:
+def nth_smallest(values: p_double, n: Py_ssize_t, nth: Py_ssize_t) -> double:
     """Return the number of that rank among the first n, which are reordered (Hoare, "Algorithm 65: find", CACM 1961).
 
     Those below a pivot are gathered without a branch; where the rank is above them, those equal to it as well.
     """
-    low: cython.Py_ssize_t = 0
-    high: cython.Py_ssize_t = n
-    at: cython.Py_ssize_t
-    middle: cython.Py_ssize_t
+    low: Py_ssize_t = 0
+    high: Py_ssize_t = n
+    middle: Py_ssize_t
     while high - low > 1:
         pivot, middle = values[(low + high) // 2], low
         for at in range(low, high):
@@ -1167,11 +1066,9 @@ def nth_smallest(values: cython.p_double, n: cython.Py_ssize_t, nth: cython.Py_s
     return values[nth]
 
 
-def write_medians(squared: cython.double[:, ::1], work: cython.double[::1], medians: cython.double[::1]):
+def write_medians(squared: double[:, ::1], work: double[::1], medians: double[::1]):
     """Write the upper medians (m,) of those squared residuals (m, n) that are finite."""
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    n: cython.Py_ssize_t
+    n: Py_ssize_t
     with cython.nogil:
         for item in range(squared.shape[0]):
             n = 0
@@ -1179,26 +1076,17 @@ def write_medians(squared: cython.double[:, ::1], work: cython.double[::1], medi
                 work[n] = squared[item, row]
                 n += squared[item, row] < INFINITY
             if n > 0:
-                medians[item] = nth_smallest(cython.address(work[0]), n, n // 2)
+                medians[item] = nth_smallest(address(work[0]), n, n // 2)
 
 
 def write_medians_by_label(
-    squared: cython.double[:, ::1],
-    labels: cython.Py_ssize_t[::1],
-    rows: cython.Py_ssize_t[::1],
-    work: cython.double[::1],
-    medians: cython.double[:, ::1],
+    squared: double[:, ::1], labels: Py_ssize_t[::1], rows: Py_ssize_t[::1], work: double[::1], medians: double[:, ::1]
 ):
     """Write the upper medians (m, k) of the finite squared residuals (m, n) of each label's matches.
 
     It is infinite if there is none. Overwrites `rows` and `work` (n,).
     """
-    label: cython.Py_ssize_t
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    n: cython.Py_ssize_t
-    n_labelled: cython.Py_ssize_t
+    n: Py_ssize_t
     with cython.nogil:
         for label in range(medians.shape[1]):
             n_labelled = 0
@@ -1211,26 +1099,17 @@ def write_medians_by_label(
                 for at in range(n_labelled):
                     work[n] = squared[item, rows[at]]
                     n += work[n] < INFINITY
-                medians[item, label] = nth_smallest(cython.address(work[0]), n, n // 2) if n > 0 else INFINITY
+                medians[item, label] = nth_smallest(address(work[0]), n, n // 2) if n > 0 else INFINITY
 
 
 def lower_least_medians(
-    squared: cython.double[:, ::1],
-    labels: cython.Py_ssize_t[::1],
-    rows: cython.Py_ssize_t[::1],
-    work: cython.double[::1],
-    least: cython.double[::1],
+    squared: double[:, ::1], labels: Py_ssize_t[::1], rows: Py_ssize_t[::1], work: double[::1], least: double[::1]
 ):
     """Lower the least upper medians (k,) of any model's squared residuals (m, n) of each label's matches.
 
     A median is computed only where more than half of the residuals are below the least. Overwrites `rows` and `work` (n,).
     """
-    label: cython.Py_ssize_t
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    n: cython.Py_ssize_t
-    n_below: cython.Py_ssize_t
+    n_below: Py_ssize_t
     with cython.nogil:
         for label in range(least.shape[0]):
             n = 0
@@ -1244,4 +1123,4 @@ def lower_least_medians(
                     work[at] = squared[item, rows[at]]
                     n_below += work[at] < least[label]
                 if n_below > n // 2:
-                    least[label] = nth_smallest(cython.address(work[0]), n, n // 2)
+                    least[label] = nth_smallest(address(work[0]), n, n // 2)

@@ -1,40 +1,35 @@
 """Essential matrices through five pairs of rays: one sample after the other, see `models.five_points`."""
 
 import cython
+from cython import Py_ssize_t, address, double, p_double
 from cython.cimports.libc.math import INFINITY, fabs, sqrt
 
 #: Newton steps of a root, at most, and the last of them, whose square is less than rounding; the last to a root of a derivative, which
 #: only lies between roots; real solutions of a sample, at most.
-ROOT_STEPS = cython.declare(cython.Py_ssize_t, 60)
-ROOT_EXACT = cython.declare(cython.double, 1e-8)
-END_EXACT = cython.declare(cython.double, 1e-4)
-MOST = cython.declare(cython.Py_ssize_t, 10)
+ROOT_STEPS = cython.declare(Py_ssize_t, 60)
+ROOT_EXACT = cython.declare(double, 1e-8)
+END_EXACT = cython.declare(double, 1e-4)
+MOST = cython.declare(Py_ssize_t, 10)
 
 
 def solve_five(
-    rays: cython.double[:, :, ::1],
-    places: cython.Py_ssize_t[:, ::1],
-    models: cython.double[:, ::1],
-    owners: cython.Py_ssize_t[::1],
-) -> cython.Py_ssize_t:
+    rays: double[:, :, ::1], places: Py_ssize_t[:, ::1], models: double[:, ::1], owners: Py_ssize_t[::1]
+) -> Py_ssize_t:
     """Write essential matrices of unit norm of samples (s, 5, 6), at most ten of each, and their samples; return how many there are.
 
     `places` (10, 4) are those of products of second degree times (x, y, z, 1) among products of the third degree.
     """
-    sample: cython.Py_ssize_t
-    root: cython.Py_ssize_t
-    first: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    n: cython.Py_ssize_t = 0
-    basis: cython.double[9][4]
-    cubics: cython.double[20][10]
-    linear: cython.double[45]
-    determinant: cython.double[11]
-    roots: cython.double[20]
-    solution: cython.double[3]
+    k: Py_ssize_t
+    n: Py_ssize_t = 0
+    basis: double[9][4]
+    cubics: double[20][10]
+    linear: double[45]
+    determinant: double[11]
+    roots: double[20]
+    solution: double[3]
     with cython.nogil:
         for sample in range(rays.shape[0]):
-            write_null_space(cython.address(rays[sample, 0, 0]), basis)
+            write_null_space(address(rays[sample, 0, 0]), basis)
             write_cubics(basis, places, cubics)
             if not eliminated(cubics, linear):
                 continue
@@ -56,12 +51,9 @@ def solve_five(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_null_space(rays: cython.p_double, basis: cython.double[9][4]) -> cython.void:
+def write_null_space(rays: p_double, basis: double[9][4]) -> cython.void:
     """Write unit vectors orthogonal to the five equations x2 x1' and to each other, by Householder's reflections."""
-    row: cython.Py_ssize_t
-    other: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    equations: cython.double[9][5]
+    equations: double[9][5]
     for row in range(5):
         for k in range(9):
             equations[row][k] = rays[6 * row + 3 + k // 3] * rays[6 * row + k % 3]
@@ -86,9 +78,8 @@ def write_null_space(rays: cython.p_double, basis: cython.double[9][4]) -> cytho
 @cython.exceptval(check=False)
 @cython.nogil
 @cython.inline
-def reflect(normal: cython.p_double, vector: cython.p_double) -> cython.void:
+def reflect(normal: p_double, vector: p_double) -> cython.void:
     """Overwrite a vector with its reflection across the plane of a normal."""
-    k: cython.Py_ssize_t
     square = along = 0.0
     for k in range(9):
         square += normal[k] * normal[k]
@@ -101,17 +92,11 @@ def reflect(normal: cython.p_double, vector: cython.p_double) -> cython.void:
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_cubics(
-    basis: cython.double[9][4], places: cython.Py_ssize_t[:, ::1], cubics: cython.double[20][10]
-) -> cython.void:
+def write_cubics(basis: double[9][4], places: Py_ssize_t[:, ::1], cubics: double[20][10]) -> cython.void:
     """Write the coefficients of (E E' - tr(E E') / 2) E and of det E."""
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    entries: cython.double[4][9]
-    squares: cython.double[10][6]
-    minor: cython.double[10]
+    entries: double[4][9]
+    squares: double[10][6]
+    minor: double[10]
     for i in range(9):
         for k in range(4):
             entries[i][k] = basis[k][i]
@@ -148,12 +133,8 @@ def write_cubics(
 @cython.exceptval(check=False)
 @cython.nogil
 @cython.inline
-def add_product(
-    one: cython.p_double, other: cython.p_double, sign: cython.double, sums: cython.p_double
-) -> cython.void:
+def add_product(one: p_double, other: p_double, sign: double, sums: p_double) -> cython.void:
     """Add the product of two polynomials of the first degree: the place of x_i x_j, i <= j, is i (7 - i) / 2 + j."""
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
     for i in range(4):
         sums[i * (9 - i) // 2] += sign * (one[i] * other[i])
         for j in range(i + 1, 4):
@@ -164,11 +145,7 @@ def add_product(
 @cython.exceptval(check=False)
 @cython.nogil
 @cython.inline
-def add_cubic(
-    square: cython.p_double, linear: cython.p_double, places: cython.Py_ssize_t[:, ::1], sums: cython.p_double
-) -> cython.void:
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
+def add_cubic(square: p_double, linear: p_double, places: Py_ssize_t[:, ::1], sums: p_double) -> cython.void:
     for i in range(10):
         for j in range(4):
             sums[places[i, j]] += square[i] * linear[j]
@@ -177,17 +154,11 @@ def add_cubic(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def eliminated(cubics: cython.double[20][10], linear: cython.p_double) -> cython.bint:
+def eliminated(cubics: double[20][10], linear: p_double) -> cython.bint:
     """Write three equations (3, 3, 5) in (x, y, 1), polynomials of z, by elimination with pivots; return whether there are any.
 
     An equation is the row of x^2 z minus z times that of x^2, and so on. Only the last six rows are solved for.
     """
-    column: cython.Py_ssize_t
-    best: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    unknown: cython.Py_ssize_t
-    last: cython.Py_ssize_t
     for column in range(10):
         best = column
         for row in range(column + 1, 10):
@@ -221,11 +192,7 @@ def eliminated(cubics: cython.double[20][10], linear: cython.p_double) -> cython
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_determinant(linear: cython.p_double, determinant: cython.p_double) -> cython.void:
-    third: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
+def write_determinant(linear: p_double, determinant: p_double) -> cython.void:
     for k in range(11):
         determinant[k] = 0.0
     for third in range(3):
@@ -240,12 +207,9 @@ def write_determinant(linear: cython.p_double, determinant: cython.p_double) -> 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def roots_of(polynomial: cython.p_double, roots: cython.p_double) -> cython.Py_ssize_t:
+def roots_of(polynomial: p_double, roots: p_double) -> Py_ssize_t:
     """Write the real roots of a polynomial: those within 1, and the inverses of those of the reversed one."""
-    k: cython.Py_ssize_t
-    n: cython.Py_ssize_t
-    n_within: cython.Py_ssize_t
-    scaled: cython.double[11]
+    scaled: double[11]
     largest = 0.0
     for k in range(11):
         if not fabs(polynomial[k]) <= largest:
@@ -267,15 +231,11 @@ def roots_of(polynomial: cython.p_double, roots: cython.p_double) -> cython.Py_s
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def roots_within_one(polynomial: cython.p_double, roots: cython.p_double) -> cython.Py_ssize_t:
+def roots_within_one(polynomial: p_double, roots: p_double) -> Py_ssize_t:
     """Write the roots from -1 to 1: between two neighbouring roots of a derivative, or an end, there is at most one."""
-    order: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    back: cython.Py_ssize_t
-    n_ends: cython.Py_ssize_t
-    n: cython.Py_ssize_t = 0
-    derivatives: cython.double[11][10]
-    ends: cython.double[12]
+    n: Py_ssize_t = 0
+    derivatives: double[11][10]
+    ends: double[12]
     for k in range(11):
         derivatives[0][k] = polynomial[k]
     for order in range(1, 10):
@@ -302,8 +262,7 @@ def roots_within_one(polynomial: cython.p_double, roots: cython.p_double) -> cyt
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def value_of(polynomial: cython.p_double, n: cython.Py_ssize_t, x: cython.double) -> cython.double:
-    k: cython.Py_ssize_t
+def value_of(polynomial: p_double, n: Py_ssize_t, x: double) -> double:
     value = 0.0
     for k in range(n - 1, -1, -1):
         value = value * x + polynomial[k]
@@ -314,20 +273,13 @@ def value_of(polynomial: cython.p_double, n: cython.Py_ssize_t, x: cython.double
 @cython.exceptval(check=False)
 @cython.nogil
 def root_between(
-    polynomial: cython.p_double,
-    n: cython.Py_ssize_t,
-    low: cython.double,
-    high: cython.double,
-    before: cython.double,
-    after: cython.double,
-    exact: cython.double,
-) -> cython.double:
+    polynomial: p_double, n: Py_ssize_t, low: double, high: double, before: double, after: double, exact: double
+) -> double:
     """Return the root between two places and values by Newton's steps, halving the interval where one would leave it.
 
     At most places the slope is 0. A cubic with slopes of 0 at both has a root at 1/2 - sin(asin(w) / 3), w = (a + b) / (a - b) for
     values b and a; steps begin nearby.
     """
-    k: cython.Py_ssize_t
     rises: cython.bint = before < 0.0
     w = (after + before) / (after - before)
     w2 = w * w
@@ -353,12 +305,9 @@ def root_between(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def solved(linear: cython.p_double, z: cython.double, solution: cython.p_double) -> cython.bint:
+def solved(linear: p_double, z: double, solution: p_double) -> cython.bint:
     """Write (x, y, z): x and y by the two equations that determine them best."""
-    equation: cython.Py_ssize_t
-    unknown: cython.Py_ssize_t
-    third: cython.Py_ssize_t
-    rows: cython.double[3][3]
+    rows: double[3][3]
     best = 0.0
     for equation in range(3):
         for unknown in range(3):

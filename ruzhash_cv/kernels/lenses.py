@@ -5,55 +5,54 @@ Points are x / z and y / z.
 """
 
 import cython
+from cython import Py_ssize_t, address, double, p_double
 from cython.cimports.libc.math import NAN, fabs
 
 #: Steps of OpenCV's own inverse, which Newton's steps begin after, and the largest one of these.
-FIRST_STEPS = cython.declare(cython.Py_ssize_t, 5)
-LARGEST_STEP = cython.declare(cython.double, 0.5)
+FIRST_STEPS = cython.declare(Py_ssize_t, 5)
+LARGEST_STEP = cython.declare(double, 0.5)
 
 
 def distort(
-    points: cython.double[:, ::1],
-    numbers: cython.double[::1],
-    tilt: cython.double[::1],
-    distorted: cython.double[:, ::1],
-    slopes: cython.double[:, :, ::1],
+    points: double[:, ::1],
+    numbers: double[::1],
+    tilt: double[::1],
+    distorted: double[:, ::1],
+    slopes: double[:, :, ::1],
 ):
     """Write distorted points (n, 2) and their derivatives (n, 2, 2)."""
-    row: cython.Py_ssize_t
     with cython.nogil:
         for row in range(points.shape[0]):
             distort_one(
                 points[row, 0],
                 points[row, 1],
-                cython.address(numbers[0]),
-                cython.address(tilt[0]),
-                cython.address(distorted[row, 0]),
-                cython.address(slopes[row, 0, 0]),
+                address(numbers[0]),
+                address(tilt[0]),
+                address(distorted[row, 0]),
+                address(slopes[row, 0, 0]),
             )
 
 
 def undistort(
-    wanted: cython.double[:, ::1],
-    numbers: cython.double[::1],
-    tilt: cython.double[::1],
-    level: cython.double[::1],
-    n_steps: cython.Py_ssize_t,
-    exact: cython.double,
-    largest_error: cython.double,
-    points: cython.double[:, ::1],
+    wanted: double[:, ::1],
+    numbers: double[::1],
+    tilt: double[::1],
+    level: double[::1],
+    n_steps: Py_ssize_t,
+    exact: double,
+    largest_error: double,
+    points: double[:, ::1],
 ):
     """Write the points (n, 2) that are distorted to those wanted, NaN if there are none or the image has folded over there.
 
     `level` is the inverse of `tilt`. Newton's steps end at errors of `exact` at most; if they do
     not arrive, errors are above `largest_error`.
     """
-    row: cython.Py_ssize_t
-    step: cython.Py_ssize_t
+    row: Py_ssize_t
     good: cython.bint
-    distorted: cython.double[2]
-    slopes: cython.double[4]
-    k: cython.p_double = cython.address(numbers[0])
+    distorted: double[2]
+    slopes: double[4]
+    k: p_double = address(numbers[0])
     with cython.nogil:
         for row in range(wanted.shape[0]):
             u, v = wanted[row, 0], wanted[row, 1]
@@ -70,7 +69,7 @@ def undistort(
                 dy = k[2] * (r + 2.0 * y * y) + 2.0 * k[3] * x * y + r * (k[10] + r * k[11])
                 x, y = (u0 - dx) * inverse, (v0 - dy) * inverse
             for step in range(n_steps + 1):
-                distort_one(x, y, k, cython.address(tilt[0]), distorted, slopes)
+                distort_one(x, y, k, address(tilt[0]), distorted, slopes)
                 dx, dy = u - distorted[0], v - distorted[1]
                 determinant = slopes[0] * slopes[3] - slopes[1] * slopes[2]
                 if step == n_steps or not (fabs(dx) > exact or fabs(dy) > exact):
@@ -86,7 +85,7 @@ def undistort(
 @cython.exceptval(check=False)
 @cython.nogil
 @cython.inline
-def clipped(step: cython.double) -> cython.double:
+def clipped(step: double) -> double:
     step = step if step < LARGEST_STEP else LARGEST_STEP
     return step if step > -LARGEST_STEP else -LARGEST_STEP
 
@@ -95,12 +94,7 @@ def clipped(step: cython.double) -> cython.double:
 @cython.exceptval(check=False)
 @cython.nogil
 def distort_one(
-    x: cython.double,
-    y: cython.double,
-    k: cython.p_double,
-    tilt: cython.p_double,
-    distorted: cython.p_double,
-    slopes: cython.p_double,
+    x: double, y: double, k: p_double, tilt: p_double, distorted: p_double, slopes: p_double
 ) -> cython.void:
     r = x * x + y * y
     below = 1.0 / (1.0 + r * (k[5] + r * (k[6] + r * k[7])))

@@ -1,6 +1,7 @@
 """Rays of known cameras: reweighted fits of homographies, of fundamental and of essential matrices, and poses."""
 
 import cython
+from cython import Py_ssize_t, address, double, p_double, p_Py_ssize_t, uchar
 from cython.cimports.libc.math import INFINITY, fabs, sqrt
 from cython.cimports.ruzhash_cv.kernels.fit import (
     MOST_ITERATIONS,
@@ -12,29 +13,27 @@ from cython.cimports.ruzhash_cv.kernels.fit import (
 )
 
 #: What a fit is: a homography; a matrix of rank 2 by its equations, or by these divided by gradients; a step of an essential matrix.
-TRANSFORM = cython.declare(cython.Py_ssize_t, 0)
-EQUATIONS = cython.declare(cython.Py_ssize_t, 1)
-TURNS = cython.declare(cython.Py_ssize_t, 4)
+TRANSFORM = cython.declare(Py_ssize_t, 0)
+EQUATIONS = cython.declare(Py_ssize_t, 1)
+TURNS = cython.declare(Py_ssize_t, 4)
 #: Largest angle of a step, and its damping as a share of the mean eigenvalue.
-LARGEST_TURN = cython.declare(cython.double, 0.5)
-DAMPING = cython.declare(cython.double, 1e-9)
+LARGEST_TURN = cython.declare(double, 0.5)
+DAMPING = cython.declare(double, 1e-9)
 
 
-def solve_four(rays: cython.double[:, :, ::1], models: cython.double[:, ::1]):
+def solve_four(rays: double[:, :, ::1], models: double[:, ::1]):
     """Write the homographies (s, 9) of unit norm of samples (s, 4, 6), NaN if there is none.
 
     H = sum of w_i q_i l_i' over three rays p_i and their partners q_i: l_i is the line through the other two, so that p_i goes to q_i.
     The fourth p goes to the fourth q if w_i is the ratio of what such lines in the second and in the first image are there.
     """
-    sample: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    lines: cython.double[3][3]
-    first: cython.double[3]
-    second: cython.double[3]
+    sample: Py_ssize_t
+    lines: double[3][3]
+    first: double[3]
+    second: double[3]
     with cython.nogil:
         for sample in range(rays.shape[0]):
-            p = cython.address(rays[sample, 0, 0])
+            p = address(rays[sample, 0, 0])
             for i in range(3):
                 a, b = p + 6 * ((i + 1) % 3), p + 6 * ((i + 2) % 3)
                 x, y, z = a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
@@ -58,39 +57,32 @@ def solve_four(rays: cython.double[:, :, ::1], models: cython.double[:, ::1]):
 
 
 def fit_rays_in_rounds(
-    kind: cython.Py_ssize_t,
-    rays: cython.double[:, ::1],
-    given: cython.double[:, ::1],
-    excluded: cython.uchar[:, ::1],
-    limits: cython.double[::1],
-    width: cython.double,
-    median: cython.double,
-    n_rounds: cython.Py_ssize_t,
-    least: cython.double,
-    rows: cython.Py_ssize_t[::1],
-    space: cython.double[:, ::1],
-    room: cython.double[:, :, ::1],
-    models: cython.double[:, ::1],
-    noise: cython.double[::1],
+    kind: Py_ssize_t,
+    rays: double[:, ::1],
+    given: double[:, ::1],
+    excluded: uchar[:, ::1],
+    limits: double[::1],
+    width: double,
+    median: double,
+    n_rounds: Py_ssize_t,
+    least: double,
+    rows: Py_ssize_t[::1],
+    space: double[:, ::1],
+    room: double[:, :, ::1],
+    models: double[:, ::1],
+    noise: double[::1],
 ):
     """Do for rays (6, n) what `fit_in_rounds` does for pixels."""
-    item: cython.Py_ssize_t
-    fit: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    n: cython.Py_ssize_t
-    support: cython.double
-    scale: cython.double
-    accepted: cython.bint
-    fitted: cython.double[9]
-    places: cython.p_Py_ssize_t = cython.address(rows[0])
-    squared: cython.p_double = cython.address(space[0, 0])
-    weights: cython.p_double = cython.address(space[1, 0])
-    work: cython.p_double = cython.address(space[2, 0])
+    scale: double
+    fitted: double[9]
+    places: p_Py_ssize_t = address(rows[0])
+    squared: p_double = address(space[0, 0])
+    weights: p_double = address(space[1, 0])
+    work: p_double = address(space[2, 0])
     with cython.nogil:
         for item in range(models.shape[0]):
-            model = cython.address(models[item, 0])
-            of_model = cython.address(given[item if given.shape[0] > 1 else 0, 0])
+            model = address(models[item, 0])
+            of_model = address(given[item if given.shape[0] > 1 else 0, 0])
             accepted = False
             for fit in range(n_rounds + 1):
                 if width >= 0.0 and kind == TRANSFORM:
@@ -128,37 +120,33 @@ def fit_rays_in_rounds(
 @cython.exceptval(check=False)
 @cython.nogil
 def write_ray_fit(
-    kind: cython.Py_ssize_t,
-    rays: cython.double[:, ::1],
-    rows: cython.p_Py_ssize_t,
-    weights: cython.p_double,
-    n: cython.Py_ssize_t,
-    model: cython.p_double,
-    room: cython.double[:, :, ::1],
-    fitted: cython.p_double,
+    kind: Py_ssize_t,
+    rays: double[:, ::1],
+    rows: p_Py_ssize_t,
+    weights: p_double,
+    n: Py_ssize_t,
+    model: p_double,
+    room: double[:, :, ::1],
+    fitted: p_double,
 ) -> cython.void:
     """Write a homography, or a matrix of rank 2, of least weighted squares of equations, divided by gradients of a model.
 
     The quadratic form of either is made of sums of products of two coordinates of the second ray times two of the first, xx, xy, yy,
     xz, yz, zz. It is of coordinates in which both of its parts have equal moments in every direction.
     """
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    first: cython.double[6]
-    second: cython.double[6]
-    into1: cython.double[9]
-    into2: cython.double[9]
-    start: cython.double[9]
-    sums: cython.double[6][6]
-    lifted1: cython.double[6][6]
-    lifted2: cython.double[6][6]
-    between: cython.double[6][6]
+    row: Py_ssize_t
+    first: double[6]
+    second: double[6]
+    into1: double[9]
+    into2: double[9]
+    start: double[9]
+    sums: double[6][6]
+    lifted1: double[6][6]
+    lifted2: double[6][6]
+    between: double[6][6]
     gram = room[0]
     a, b, c, d, e, f, g, h = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7]
-    last: cython.double = model[8]
+    last: double = model[8]
     for i in range(6):
         for j in range(6):
             sums[i][j] = 0.0
@@ -220,7 +208,7 @@ def write_ray_fit(
 @cython.exceptval(check=False)
 @cython.nogil
 @cython.inline
-def product(i: cython.Py_ssize_t, j: cython.Py_ssize_t) -> cython.Py_ssize_t:
+def product(i: Py_ssize_t, j: Py_ssize_t) -> Py_ssize_t:
     """Return where the product of two coordinates stands."""
     return j * (j + 1) // 2 + i if i < j else i * (i + 1) // 2 + j
 
@@ -228,12 +216,8 @@ def product(i: cython.Py_ssize_t, j: cython.Py_ssize_t) -> cython.Py_ssize_t:
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def whiten(moments: cython.p_double, into: cython.p_double, lifted: cython.double[6][6]) -> cython.void:
+def whiten(moments: p_double, into: p_double, lifted: double[6][6]) -> cython.void:
     """Write the inverse (3, 3) of Cholesky's factor of moments, and what it makes of products of two coordinates."""
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    m: cython.Py_ssize_t
     xx, xy, yy, xz, yz, zz = moments[0], moments[1], moments[2], moments[3], moments[4], moments[5]
     shift = 1e-13 * (xx + yy + zz) + 1e-100
     a = sqrt(xx + shift if xx > 0.0 else shift)
@@ -257,12 +241,9 @@ def whiten(moments: cython.p_double, into: cython.p_double, lifted: cython.doubl
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def carry_rays(model: cython.p_double, into1: cython.p_double, into2: cython.p_double) -> cython.void:
+def carry_rays(model: p_double, into1: p_double, into2: p_double) -> cython.void:
     """Overwrite M with A2' M A1, of unit norm."""
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    between: cython.double[9]
+    between: double[9]
     norm = 0.0
     for i in range(3):
         for j in range(3):
@@ -287,24 +268,22 @@ def carry_rays(model: cython.p_double, into1: cython.p_double, into2: cython.p_d
 @cython.exceptval(check=False)
 @cython.nogil
 def turn(
-    rays: cython.double[:, ::1],
-    rows: cython.p_Py_ssize_t,
-    weights: cython.p_double,
-    n: cython.Py_ssize_t,
-    model: cython.p_double,
-    squared: cython.p_double,
-    turned: cython.p_double,
+    rays: double[:, ::1],
+    rows: p_Py_ssize_t,
+    weights: p_double,
+    n: Py_ssize_t,
+    model: p_double,
+    squared: p_double,
+    turned: p_double,
 ) -> cython.bint:
     """Write an essential matrix after a Levenberg-Marquardt step to the least weighted squares of Sampson distances, and all of these.
 
     E becomes exp([a]) E exp([b]), which keeps its singular values. Of the six numbers a, b one is free: both turn about the baseline.
     Returns False if there is no such step.
     """
-    at: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    gram: cython.double[6][6]
-    slope: cython.double[6]
-    step: cython.double[6]
+    gram: double[6][6]
+    slope: double[6]
+    step: double[6]
     trace, damping = 0.0, DAMPING
     cost = linearise_essential(rays, rows, weights, n, model, gram, slope)
     for k in range(6):
@@ -330,29 +309,24 @@ def turn(
 @cython.exceptval(check=False)
 @cython.nogil
 def linearise_essential(
-    rays: cython.double[:, ::1],
-    rows: cython.p_Py_ssize_t,
-    weights: cython.p_double,
-    n: cython.Py_ssize_t,
-    model: cython.p_double,
-    gram: cython.double[6][6],
-    slope: cython.p_double,
-) -> cython.double:
+    rays: double[:, ::1],
+    rows: p_Py_ssize_t,
+    weights: p_double,
+    n: Py_ssize_t,
+    model: p_double,
+    gram: double[6][6],
+    slope: p_double,
+) -> double:
     """Write sums over gradients J of Sampson distances by a, b: J J' and J d; return the sum of squares.
 
     With y = E X1, z = E' X2, g^2 = |y|^2 + |z|^2 and the error k = X2' y: dk = a (y x X2) + b (X1 x z), and of g dg
     a (E z x X2) + b (X1 x E' y).
     """
-    one: cython.Py_ssize_t
-    other: cython.Py_ssize_t
-    begin: cython.Py_ssize_t
-    lane: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    near: cython.double[8][7]
+    near: double[8][7]
     # Those of an error are the gradient and itself.
-    gradients: cython.double[8][7]
-    scaled: cython.double[8]
-    sums: cython.double[8][28]
+    gradients: double[8][7]
+    scaled: double[8]
+    sums: double[8][28]
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
     for k in range(28):
         for lane in range(8):
@@ -409,17 +383,9 @@ def linearise_essential(
 @cython.nogil
 @cython.inline
 def gather(
-    rays: cython.double[:, ::1],
-    rows: cython.p_Py_ssize_t,
-    weights: cython.p_double,
-    begin: cython.Py_ssize_t,
-    n: cython.Py_ssize_t,
-    near: cython.double[8][7],
+    rays: double[:, ::1], rows: p_Py_ssize_t, weights: p_double, begin: Py_ssize_t, n: Py_ssize_t, near: double[8][7]
 ) -> cython.void:
     """Write rays of eight of n rows and their weights side by side, so that sums become vectors; beyond n weights are 0."""
-    lane: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    k: cython.Py_ssize_t
     for lane in range(8):
         at = begin + lane if begin + lane < n else n - 1
         near[6][lane] = weights[at] if begin + lane < n else 0.0
@@ -430,14 +396,9 @@ def gather(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def solve_six(
-    gram: cython.double[6][6], slope: cython.p_double, damping: cython.double, step: cython.p_double
-) -> cython.void:
+def solve_six(gram: double[6][6], slope: p_double, damping: double, step: p_double) -> cython.void:
     """Write the solution of (gram + damping I) step = -slope by Cholesky; only the lower triangle is read."""
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    lower: cython.double[6][6]
+    lower: double[6][6]
     for i in range(6):
         for j in range(i + 1):
             total = gram[i][j] + (damping if i == j else 0.0)
@@ -464,13 +425,10 @@ def solve_six(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def turn_both(model: cython.p_double, step: cython.p_double, turned: cython.p_double) -> cython.void:
+def turn_both(model: p_double, step: p_double, turned: p_double) -> cython.void:
     """Write exp([a]) E exp([b]): rotations by Cayley's formula, which is the exponential to second order."""
-    side: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    r: cython.double[9][2]
-    between: cython.double[3][3]
+    r: double[9][2]
+    between: double[3][3]
     for side in range(2):
         # The rotation of the quaternion (1, x, y, z).
         x, y, z = 0.5 * step[3 * side], 0.5 * step[3 * side + 1], 0.5 * step[3 * side + 2]
@@ -490,38 +448,33 @@ def turn_both(model: cython.p_double, step: cython.p_double, turned: cython.p_do
 
 
 def place(
-    rays: cython.double[:, ::1],
-    weights: cython.double[::1],
-    squared: cython.double[:, ::1],
-    bound: cython.double,
-    models: cython.double[:, ::1],
-    space: cython.double[:, ::1],
-    rotations: cython.double[:, ::1],
-    translations: cython.double[:, ::1],
-    in_front: cython.uchar[:, ::1],
+    rays: double[:, ::1],
+    weights: double[::1],
+    squared: double[:, ::1],
+    bound: double,
+    models: double[:, ::1],
+    space: double[:, ::1],
+    rotations: double[:, ::1],
+    translations: double[:, ::1],
+    in_front: uchar[:, ::1],
 ):
     """Write the rotation (m, 9) and translation (m, 3) of the best of four poses, and which rows (m, n) are in front of both cameras.
 
     Of an essential matrix of unit norm it is the pose of the largest sum of weights times 1 - r^2 / b over those in front whose squared
     residuals r^2 are below the bound b. Overwrites `space` (7, n).
     """
-    item: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    side: cython.Py_ssize_t
-    best: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    n: cython.Py_ssize_t = rays.shape[1]
-    both: cython.double[18]
-    t: cython.double[3]
-    gains: cython.double[4]
+    n: Py_ssize_t = rays.shape[1]
+    both: double[18]
+    t: double[3]
+    gains: double[4]
     with cython.nogil:
         for row in range(n):
             x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
             space[0, row], space[1, row] = x1 * x1 + y1 * y1 + z1 * z1, x2 * x2 + y2 * y2 + z2 * z2
         for item in range(models.shape[0]):
-            write_poses(cython.address(models[item, 0]), t, both)
+            write_poses(address(models[item, 0]), t, both)
             for side in range(2):
-                r = cython.address(both[9 * side])
+                r = address(both[9 * side])
                 for row in range(n):
                     x1, y1, z1 = rays[0, row], rays[1, row], rays[2, row]
                     x2, y2, z2 = rays[3, row], rays[4, row], rays[5, row]
@@ -556,13 +509,10 @@ def place(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_poses(model: cython.p_double, t: cython.p_double, rotations: cython.p_double) -> cython.void:
+def write_poses(model: p_double, t: p_double, rotations: p_double) -> cython.void:
     """Write the unit baseline t and the rotations of E = [t]x R: R = cof(E) - [t]x E, and with -t, cof(E) + [t]x E (Horn 1990)."""
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    best: cython.Py_ssize_t = 0
-    cofactors: cython.double[9]
+    best: Py_ssize_t = 0
+    cofactors: double[9]
     for k in range(9):
         i, j = k // 3, k % 3
         a, b = 3 * ((i + 1) % 3), 3 * ((i + 2) % 3)
