@@ -120,7 +120,7 @@ def moves_as_others(surfaces: Models, scene: Models, problem: Problem) -> Mask:
     others = scene.take(np.flatnonzero(~scene.stationary))
     least = parameters.least_noise * matches.unit
     tolerances = parameters.tolerance_scales * np.maximum(others.noise, least)
-    narrow = replace(others, tolerances=np.minimum(tolerances, others.tolerances))
+    narrow = others.but(tolerances=np.minimum(tolerances, others.tolerances))
     of_others = held_by(narrow, matches, families)
     # A wide structure predicts whatever moved little, unless it is a plane that itself moved by less than its noise.
     displaced = np.where(of_others, families.squared_residuals(others, matches.unmoved()), np.inf)
@@ -141,7 +141,7 @@ def fitted_to_all(scene: Models, matches: MatchSet, families: Families, paramete
     limits = np.full(len(rigid), matches.unit)
     family = families[scene.family_ids[rigid[0]]]
     matrices[rigid], noise[rigid] = refine(family, matrices[rigid], matches, limits, parameters)
-    return replace(scene, matrices=matrices, noise=noise)
+    return scene.but(matrices=matrices, noise=noise)
 
 
 def without_support(scene: Models, probabilities: Array, matches: MatchSet, families: Families) -> Mask:
