@@ -61,7 +61,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     surfaces, overlapping, scores = drop_repetitions(surfaces, scores, problem, rng)
     if overlapping.any():
         fitted = refine_structures(surfaces, searched, families, parameters)
-        scene, _ = with_motions(fitted, problem, tried.n, rng)
+        scene, _ = with_motions(fitted, problem, tried, rng)
         false = overlapped(scene, surfaces, overlapping, searched, families)
         if false.any():
             removed = np.asarray(held_by(surfaces, searched, families).any(axis=0))
@@ -71,11 +71,11 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         anomaly_scores = scores.of_all(matches, rows, problem)
         return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
     surfaces = refine_structures(surfaces, matches, families, parameters)
-    scene, pool = with_motions(surfaces, problem, tried.n, rng)
+    scene, pool = with_motions(surfaces, problem, tried, rng)
     moved = moves_as_others(surfaces, scene, problem)
     if moved.any() and not moved.all():  # motions are looked for among surfaces: one at least is left
         surfaces = surfaces.take(np.flatnonzero(~moved))
-        scene, pool = with_motions(surfaces, problem, tried.n, rng)
+        scene, pool = with_motions(surfaces, problem, tried, rng)
     if not families.is_plane(scene).all():
         probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
         scene, pool = with_best_matrices(scene, pool, probabilities, problem, rng)

@@ -83,7 +83,9 @@ def candidates(models: Models, data: Array, problem: Problem) -> Models:
     room = np.empty((2, n_all), np.int64), np.empty(n_all), np.empty(parameters.n_radius_indices)
     given = *rules, models.family_ids, parameters.background_errors, *room
     write_candidates(*families.residuals(models, np.vstack([data, decoys])), *given, indices, background)
-    return Models.of(matrices=models.matrices, family_ids=models.family_ids, radius_indices=indices, background=background)
+    return Models.of(
+        matrices=models.matrices, family_ids=models.family_ids, radius_indices=indices, background=background
+    )
 
 
 def evidence(models: Models, counts: Array, total: float, rules: Rules, n_tried: int) -> Array:

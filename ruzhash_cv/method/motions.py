@@ -4,7 +4,8 @@ Candidates are matrices of
 
     a plane's homography H and two matches off it, [e]_x H: the epipole e is where the lines H x1, x2 of the two meet,
     two planes: the epipole is an eigenvector of H2 H1^-1,
-    samples of as many matches as the solver takes, drawn as often from a small surface as from a large one,
+    samples of as many matches as the solver takes, drawn as often from a small surface as from a large one, unless the search has
+    explained all but mismatches,
     and those that the search selected.
 
 A plane is a motion by itself, because nothing else is seen or the camera only turned, unless a matrix has evidence beside it: matches
@@ -33,6 +34,7 @@ from ruzhash_cv.method.fits import noise_scales, ranking_costs, refine
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.sampling import Problem, draw_samples
+from ruzhash_cv.method.search import EXPLAINED, Tried
 from ruzhash_cv.models.base import Families, Models, MotionFamily, TwoViewFamily
 from ruzhash_cv.models.epipolar import PARALLAX_SIZE
 from ruzhash_cv.models.weighting import student
@@ -73,7 +75,7 @@ def are_slips(squared: Array, labels: Rows, taken: Mask, reach: float, parameter
         return np.zeros(len(squared), bool)
     off = squared[:, labels < 0] <= reach**2
     n_taken = np.count_nonzero(off[:, taken[labels < 0]], axis=1)
-    return (n_taken > PARALLAX_SIZE) & (n_taken >= parameters.taken_share * np.count_nonzero(off, axis=1))
+    return np.asarray((n_taken > PARALLAX_SIZE) & (n_taken >= parameters.taken_share * np.count_nonzero(off, axis=1)))
 
 
 def without_slips(squared: Array, labels: Rows, taken: Mask, reach: float, parameters: Parameters) -> Array:
@@ -82,8 +84,8 @@ def without_slips(squared: Array, labels: Rows, taken: Mask, reach: float, param
     return np.where(slipped[:, None] & (labels < 0), np.inf, squared) if slipped.any() else squared
 
 
-def with_motions(surfaces: Models, problem: Problem, n_tried: int, rng: np.random.Generator) -> tuple[Models, Array]:
-    """Return the scene, of `n_tried` models that could have become surfaces, and matrices (m, 9) that its last ones are chosen among.
+def with_motions(surfaces: Models, problem: Problem, tried: Tried, rng: np.random.Generator) -> tuple[Models, Array]:
+    """Return the scene of surfaces that a search has found, and matrices (m, 9) that its last ones are chosen among.
 
     The scene is rigid motions and surfaces, `owners` (k,) being the motion each belongs to, itself for a motion. Structures that are
     not planes are motions already. A surface of no motion is its own owner.
@@ -91,7 +93,7 @@ def with_motions(surfaces: Models, problem: Problem, n_tried: int, rng: np.rando
     families = problem.families
     planes, motions, pool = families.is_plane(surfaces), list[Models](), np.zeros((0, 9))
     if families.motion_id is not None and len(families) > 1 and len(surfaces) > 0:
-        motions, pool = find_motions(surfaces, problem, n_tried, rng)
+        motions, pool = find_motions(surfaces, problem, tried, rng)
     held = np.any([motion.holds[0] for motion in motions], axis=0) & np.ones(len(surfaces), bool)
     alone = surfaces.take(np.flatnonzero(planes | ~held))
     numbers = np.full(len(surfaces), -1)
@@ -104,11 +106,12 @@ def with_motions(surfaces: Models, problem: Problem, n_tried: int, rng: np.rando
 
 
 def find_motions(
-    surfaces: Models, problem: Problem, n_tried: int, rng: np.random.Generator
+    surfaces: Models, problem: Problem, tried: Tried, rng: np.random.Generator
 ) -> tuple[list[Models], Array]:
     """Return rigid motions, one after the other, among the surfaces that move and the matches of these and of none.
 
-    Returns all matrices (m, 9) that were refined, too.
+    Returns all matrices (m, 9) that were refined, too. If the search has explained all but mismatches, no samples are drawn beside the
+    candidates of surfaces, and the motion that holds the last surface is the last one.
     """
     matches, _, families, parameters = problem
     family_id, free = cast(int, families.motion_id), ~surfaces.stationary
@@ -118,12 +121,13 @@ def find_motions(
     taken = taken_keypoints(np.where(np.append(families.is_plane(surfaces), False)[labels], labels, -1), matches)
     weights = np.where(taken, 0.0, matches.weights)
     pool = plane_candidates(surfaces, left, problem, rng)
-    motions, compared = list[Models](), list[Array]()
-    while len(motions) < MAX_MOTIONS:
+    motions, compared, is_explained = list[Models](), list[Array](), tried.ended == EXPLAINED
+    n_samples = 0 if is_explained and len(pool) else parameters.motion_samples
+    while len(motions) < MAX_MOTIONS and not (motions and is_explained and not free.any()):
         rows = np.flatnonzero(left)
         remaining = replace(matches, data=data[rows], weights=weights[rows])
         drawing = balanced(weights[rows], labels[rows])
-        sampling = drawing, parameters.motion_samples, family, unit, parameters, rng, (0,)
+        sampling = drawing, n_samples, family, unit, parameters, rng, (0,)
         samples, _ = draw_samples(remaining.data, *sampling)
         models = np.vstack([pool, family.solve(remaining.data[samples])[0]])
         if len(models) == 0:
@@ -144,7 +148,7 @@ def find_motions(
         likelihoods = log_likelihoods(squared, matches.weights[rows], unit, family.codimension)
         order = np.argsort(-likelihoods, kind="stable")
         given = Models.of_family(refined, family_id).but(noise=noise, holds=holds)
-        given = with_evidence(given, rows, labels, (n_tried, len(models)), surfaces, weights, problem)
+        given = with_evidence(given, rows, labels, (tried.n, len(models)), surfaces, weights, problem)
         others = ~left & (labels >= 0) & np.append(~surfaces.stationary, False)[labels]
         for item in order[given.evidences[order] > 0.0].tolist():
             mine = np.zeros(len(data), bool)
@@ -293,7 +297,9 @@ def is_evident(motion: Models, labels: Rows, has_planes: bool, n_tried: int, pro
     squared = families.squared_residuals(motion, matches.data)
     if are_slips(squared, labels, taken, matches.unit, problem.parameters)[0]:
         return False
-    gains = motion_evidence(candidates(motion, matches.data, problem), np.where(labels < 0, matches.weights, 0.0), *given)
+    gains = motion_evidence(
+        candidates(motion, matches.data, problem), np.where(labels < 0, matches.weights, 0.0), *given
+    )
     return bool(gains.max() > 0.0)
 
 

@@ -68,7 +68,7 @@ def score(columns: Models, structures: Models, decoys: Array, problem: Problem, 
     columns = columns.take(np.sort(np.argsort(-columns.weights, kind="stable")[: parameters.n_columns]))
     # Structures have no samples, as they were fitted to many matches.
     no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
-    given = Models.of(matrices=structures.matrices, family_ids=structures.family_ids, weights=np.zeros(len(structures)), samples=no_samples)
+    given = structures.but(weights=np.zeros(len(structures)), samples=no_samples)
     every = Models.join([columns, given])
     residuals, groups = families.residuals(every, matches.data), matches.groups
     preferences, sums = embed(residuals, matches.unit, parameters, groups, every.samples, matches.weights)

@@ -28,6 +28,8 @@ from ruzhash_cv.models.base import Models
 
 #: Samples (m, s) of a family, by its number; how many draws (3,) were degenerate; and the proposal weights (n,) they were drawn by.
 Drawn: TypeAlias = tuple[int, Rows, Rows, Array]
+#: Why a search ends that has found what there is.
+EXPLAINED = "unexplained matches score as mismatches do"
 
 
 @dataclass
@@ -106,7 +108,7 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
         if converged(structures, unexplained, scores, problem, first_only) and not has_more(
             tried, explained, unexplained, weights, decoys, problem, rng
         ):
-            tried.ended = "unexplained matches score as mismatches do"
+            tried.ended = EXPLAINED
         elif parameters.confidence is None and round_number > 0 and settled(explained, before, problem):
             tried.ended = "the last round explained little more"
         elif parameters.confidence is None and round_number > 1 and hopeless(explained, unexplained, scores, problem):
@@ -130,13 +132,13 @@ def has_more(
 ) -> bool:
     """Return whether structures explain more matches with samples of the unexplained ones alone, the most crowded of them first.
 
-    Scores cannot tell: a match scores as a mismatch does unless some sampled model agrees with it. But what moves together lies together
-    in both images: no samples are drawn if the unexplained matches are no more crowded than as many `decoys` (N, 4) made of them.
+    Scores cannot tell: a match scores as a mismatch does unless some sampled model agrees with it. But what moves together is close
+    together in both images: no samples are drawn if the unexplained matches are no more crowded than as many `decoys` (N, 4) of them.
     """
     matches, _, families, parameters = problem
     if unexplained.sum() <= families.sample_sizes.min():
         return False
-    size, n_left = int(families.sample_sizes.max()), np.count_nonzero(unexplained)
+    size, n_left = int(families.sample_sizes.max()), int(np.count_nonzero(unexplained))
     distances = distances_to_neighbours(matches.data, unexplained, size)
     of_decoys = distances_to_neighbours(decoys[:n_left], np.ones(min(n_left, len(decoys))), size)
     within = np.append(np.sort(of_decoys), np.inf)[int(parameters.significant_share * len(of_decoys))]
