@@ -328,7 +328,7 @@ def renumbered(scene: Models, order: Rows) -> Models:
     """Return some models of a scene in a new `order`."""
     numbers = np.full(len(scene), -1)
     numbers[order] = np.arange(len(order))
-    return replace(scene.take(order), owners=numbers[scene.owners[order]])
+    return scene.take(order).but(owners=numbers[scene.owners[order]])
 
 
 def _as_points(

@@ -61,7 +61,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     surfaces, overlapping, scores = drop_repetitions(surfaces, scores, problem, rng)
     if overlapping.any():
         fitted = refine_structures(surfaces, searched, families, parameters)
-        scene, _ = with_motions(fitted, problem, tried.n, rng)
+        scene, _ = with_motions(fitted, problem, tried, rng)
         false = overlapped(scene, surfaces, overlapping, searched, families)
         if false.any():
             removed = np.asarray(held_by(surfaces, searched, families).any(axis=0))
@@ -71,11 +71,11 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         anomaly_scores = scores.of_all(matches, rows, problem)
         return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
     surfaces = refine_structures(surfaces, matches, families, parameters)
-    scene, pool = with_motions(surfaces, problem, tried.n, rng)
+    scene, pool = with_motions(surfaces, problem, tried, rng)
     moved = moves_as_others(surfaces, scene, problem)
     if moved.any() and not moved.all():  # motions are looked for among surfaces: one at least is left
         surfaces = surfaces.take(np.flatnonzero(~moved))
-        scene, pool = with_motions(surfaces, problem, tried.n, rng)
+        scene, pool = with_motions(surfaces, problem, tried, rng)
     if not families.is_plane(scene).all():
         probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
         scene, pool = with_best_matrices(scene, pool, probabilities, problem, rng)
@@ -120,7 +120,7 @@ def moves_as_others(surfaces: Models, scene: Models, problem: Problem) -> Mask:
     others = scene.take(np.flatnonzero(~scene.stationary))
     least = parameters.least_noise * matches.unit
     tolerances = parameters.tolerance_scales * np.maximum(others.noise, least)
-    narrow = replace(others, tolerances=np.minimum(tolerances, others.tolerances))
+    narrow = others.but(tolerances=np.minimum(tolerances, others.tolerances))
     of_others = held_by(narrow, matches, families)
     # A wide structure predicts whatever moved little, unless it is a plane that itself moved by less than its noise.
     displaced = np.where(of_others, families.squared_residuals(others, matches.unmoved()), np.inf)
@@ -141,7 +141,7 @@ def fitted_to_all(scene: Models, matches: MatchSet, families: Families, paramete
     limits = np.full(len(rigid), matches.unit)
     family = families[scene.family_ids[rigid[0]]]
     matrices[rigid], noise[rigid] = refine(family, matrices[rigid], matches, limits, parameters)
-    return replace(scene, matrices=matrices, noise=noise)
+    return scene.but(matrices=matrices, noise=noise)
 
 
 def without_support(scene: Models, probabilities: Array, matches: MatchSet, families: Families) -> Mask:

@@ -83,7 +83,9 @@ def candidates(models: Models, data: Array, problem: Problem) -> Models:
     room = np.empty((2, n_all), np.int64), np.empty(n_all), np.empty(parameters.n_radius_indices)
     given = *rules, models.family_ids, parameters.background_errors, *room
     write_candidates(*families.residuals(models, np.vstack([data, decoys])), *given, indices, background)
-    return Models(models.matrices, models.family_ids, radius_indices=indices, background=background)
+    return Models.of(
+        matrices=models.matrices, family_ids=models.family_ids, radius_indices=indices, background=background
+    )
 
 
 def evidence(models: Models, counts: Array, total: float, rules: Rules, n_tried: int) -> Array:
@@ -156,9 +158,9 @@ def extract(
     chosen = chosen[np.argsort(-chosen[:n_chosen, 0], kind="stable")]
     evidences, support = np.ascontiguousarray(chosen.T[[0, 3]])
     taken, indices = chosen.T[1:3].astype(np.int64)
-    structures = Models(
-        models.matrices[taken],
-        models.family_ids[taken],
+    structures = Models.of(
+        matrices=models.matrices[taken],
+        family_ids=models.family_ids[taken],
         steps=indices,
         tolerances=parameters.radii[indices] * parameters.tolerance_ratio * problem.matches.unit,
         evidences=evidences,
@@ -185,6 +187,6 @@ def select(tried: Models, weights: Array, problem: Problem, n_tried: int) -> tup
     for family_id in np.unique(first.family_ids):
         chosen = first.take(np.flatnonzero(first.family_ids == family_id))
         fitted = refit(problem.families[family_id], problem.matches, chosen.matrices, chosen.tolerances)
-        given = candidates(Models(fitted, chosen.family_ids), problem.matches.data, problem)
+        given = candidates(chosen.but(matrices=fitted), problem.matches.data, problem)
         tried = Models.join([tried, meaningful(given, problem, n_tried)])
     return *extract(tried, weights, problem, n_tried), tried

@@ -4,7 +4,8 @@ Candidates are matrices of
 
     a plane's homography H and two matches off it, [e]_x H: the epipole e is where the lines H x1, x2 of the two meet,
     two planes: the epipole is an eigenvector of H2 H1^-1,
-    samples of as many matches as the solver takes, drawn as often from a small surface as from a large one,
+    samples of as many matches as the solver takes, drawn as often from a small surface as from a large one, unless the search has
+    explained all but mismatches,
     and those that the search selected.
 
 A plane is a motion by itself, because nothing else is seen or the camera only turned, unless a matrix has evidence beside it: matches
@@ -33,6 +34,7 @@ from ruzhash_cv.method.fits import noise_scales, ranking_costs, refine
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.sampling import Problem, draw_samples
+from ruzhash_cv.method.search import EXPLAINED, Tried
 from ruzhash_cv.models.base import Families, Models, MotionFamily, TwoViewFamily
 from ruzhash_cv.models.epipolar import PARALLAX_SIZE
 from ruzhash_cv.models.weighting import student
@@ -69,9 +71,11 @@ def are_slips(squared: Array, labels: Rows, taken: Mask, reach: float, parameter
     Windows matched some windows off lie on the epipolar lines of a matrix whose epipole is the vanishing point of their rows. Other
     than matches off the surfaces, many of them end at keypoints that are `taken` (n,).
     """
-    off = (squared <= reach**2) & (labels < 0)
-    n_taken = (off & taken).sum(axis=1)
-    return np.asarray((n_taken > PARALLAX_SIZE) & (n_taken >= parameters.taken_share * off.sum(axis=1)))
+    if np.count_nonzero(taken) <= PARALLAX_SIZE:
+        return np.zeros(len(squared), bool)
+    off = squared[:, labels < 0] <= reach**2
+    n_taken = np.count_nonzero(off[:, taken[labels < 0]], axis=1)
+    return np.asarray((n_taken > PARALLAX_SIZE) & (n_taken >= parameters.taken_share * np.count_nonzero(off, axis=1)))
 
 
 def without_slips(squared: Array, labels: Rows, taken: Mask, reach: float, parameters: Parameters) -> Array:
@@ -80,8 +84,8 @@ def without_slips(squared: Array, labels: Rows, taken: Mask, reach: float, param
     return np.where(slipped[:, None] & (labels < 0), np.inf, squared) if slipped.any() else squared
 
 
-def with_motions(surfaces: Models, problem: Problem, n_tried: int, rng: np.random.Generator) -> tuple[Models, Array]:
-    """Return the scene, of `n_tried` models that could have become surfaces, and matrices (m, 9) that its last ones are chosen among.
+def with_motions(surfaces: Models, problem: Problem, tried: Tried, rng: np.random.Generator) -> tuple[Models, Array]:
+    """Return the scene of surfaces that a search has found, and matrices (m, 9) that its last ones are chosen among.
 
     The scene is rigid motions and surfaces, `owners` (k,) being the motion each belongs to, itself for a motion. Structures that are
     not planes are motions already. A surface of no motion is its own owner.
@@ -89,24 +93,25 @@ def with_motions(surfaces: Models, problem: Problem, n_tried: int, rng: np.rando
     families = problem.families
     planes, motions, pool = families.is_plane(surfaces), list[Models](), np.zeros((0, 9))
     if families.motion_id is not None and len(families) > 1 and len(surfaces) > 0:
-        motions, pool = find_motions(surfaces, problem, n_tried, rng)
+        motions, pool = find_motions(surfaces, problem, tried, rng)
     held = np.any([motion.holds[0] for motion in motions], axis=0) & np.ones(len(surfaces), bool)
     alone = surfaces.take(np.flatnonzero(planes | ~held))
     numbers = np.full(len(surfaces), -1)
     numbers[planes | ~held] = len(motions) + np.arange(len(alone))
-    scene = replace(Models.join([*motions, alone]), holds=np.zeros(0, bool))
+    scene = Models.join([*motions, alone]).but(holds=np.zeros(0, bool))
     owners = np.arange(len(scene))
     for item, motion in enumerate(motions):
         owners[numbers[motion.holds[0] & planes]] = item
-    return replace(scene, owners=owners), pool
+    return scene.but(owners=owners), pool
 
 
 def find_motions(
-    surfaces: Models, problem: Problem, n_tried: int, rng: np.random.Generator
+    surfaces: Models, problem: Problem, tried: Tried, rng: np.random.Generator
 ) -> tuple[list[Models], Array]:
     """Return rigid motions, one after the other, among the surfaces that move and the matches of these and of none.
 
-    Returns all matrices (m, 9) that were refined, too.
+    Returns all matrices (m, 9) that were refined, too. If the search has explained all but mismatches, no samples are drawn beside the
+    candidates of surfaces, and the motion that holds the last surface is the last one.
     """
     matches, _, families, parameters = problem
     family_id, free = cast(int, families.motion_id), ~surfaces.stationary
@@ -116,12 +121,13 @@ def find_motions(
     taken = taken_keypoints(np.where(np.append(families.is_plane(surfaces), False)[labels], labels, -1), matches)
     weights = np.where(taken, 0.0, matches.weights)
     pool = plane_candidates(surfaces, left, problem, rng)
-    motions, compared = list[Models](), list[Array]()
-    while len(motions) < MAX_MOTIONS:
+    motions, compared, is_explained = list[Models](), list[Array](), tried.ended == EXPLAINED
+    n_samples = 0 if is_explained and len(pool) else parameters.motion_samples
+    while len(motions) < MAX_MOTIONS and not (motions and is_explained and not free.any()):
         rows = np.flatnonzero(left)
         remaining = replace(matches, data=data[rows], weights=weights[rows])
         drawing = balanced(weights[rows], labels[rows])
-        sampling = drawing, parameters.motion_samples, family, unit, parameters, rng, (0,)
+        sampling = drawing, n_samples, family, unit, parameters, rng, (0,)
         samples, _ = draw_samples(remaining.data, *sampling)
         models = np.vstack([pool, family.solve(remaining.data[samples])[0]])
         if len(models) == 0:
@@ -141,11 +147,8 @@ def find_motions(
         holds = held_by_motions(squared, labels[rows], least, unit, parameters) & free
         likelihoods = log_likelihoods(squared, matches.weights[rows], unit, family.codimension)
         order = np.argsort(-likelihoods, kind="stable")
-        given = replace(Models.of_family(refined, family_id), noise=noise, holds=holds)
-        slipped = are_slips(
-            family.squared_residuals(remaining.data, refined), labels[rows], taken[rows], unit, parameters
-        )
-        given = with_evidence(given, rows, labels, (n_tried, len(models)), surfaces, weights, slipped, problem)
+        given = Models.of_family(refined, family_id).but(noise=noise, holds=holds)
+        given = with_evidence(given, rows, labels, (tried.n, len(models)), surfaces, weights, problem)
         others = ~left & (labels >= 0) & np.append(~surfaces.stationary, False)[labels]
         for item in order[given.evidences[order] > 0.0].tolist():
             mine = np.zeros(len(data), bool)
@@ -218,7 +221,6 @@ def with_evidence(
     counts: tuple[int, int],
     surfaces: Models,
     weights: Array,
-    slipped: Mask,
     problem: Problem,
 ) -> Models:
     """Return motions with evidences and tolerances, from some `rows` of the matches, with `labels` (n,) of surfaces.
@@ -230,15 +232,16 @@ def with_evidence(
     """
     n_searched, n_tried = counts
     matches, _, families, parameters = problem
-    family, given = cast(MotionFamily, families[motions.family_ids[0]]), (weights, problem)
-    every = motion_evidence(motions, rows, family.sample_size, n_tried, *given)
+    family, is_plane = cast(MotionFamily, families[motions.family_ids[0]]), families.is_plane(surfaces)
+    given, size = candidates(motions, matches.data, problem), family.sample_size
+    every = motion_evidence(given, only(weights, rows), size, n_tried, problem)
     steps = every.argmax(axis=1) + parameters.tolerance_steps
-    of_no_plane = rows[~np.append(families.is_plane(surfaces), False)[labels[rows]]]
+    of_no_plane = rows[~np.append(is_plane, False)[labels[rows]]]
     evidences = np.full(len(motions), -np.inf)
     if len(of_no_plane) > 0:
-        every_match = family.sample_size, n_searched + n_tried, matches.weights, problem
-        evidences = motion_evidence(motions, of_no_plane, *every_match).max(axis=1)
-    planes = motions.holds & families.is_plane(surfaces)
+        every = motion_evidence(given, only(matches.weights, of_no_plane), size, n_searched + n_tried, problem)
+        evidences = every.max(axis=1)
+    planes = motions.holds & is_plane
     seeds = np.where(planes.any(axis=1), planes.argmax(axis=1), -1)
     for seed in np.unique(seeds[seeds >= 0]).tolist():
         seeded = np.flatnonzero(seeds == seed)
@@ -251,15 +254,22 @@ def with_evidence(
             if off.any() and not (gains > parameters.motion_cost).any():
                 ratios = np.minimum(1.0, np.sqrt(2.0) * parameters.radii[:, None] / distances[off])
                 share = 2.0 / np.pi * np.arcsin(ratios) @ weights[rows[off]] / max(weights[rows[off]].sum(), 1e-300)
-                some = motions.take(seeded)
-                gains = motion_evidence(some, rows[off], family.parallax_size, n_tried, *given, share).max(axis=1)
+                beside = only(weights, rows[off]), family.parallax_size, n_tried, problem, share
+                gains = motion_evidence(given.take(seeded), *beside).max(axis=1)
         mine = rows[labels[rows] == seed]
         relief = relief_gains(motions.take(seeded), plane, mine, weights, problem) - np.log(n_tried)
         gains = np.maximum(gains, 0.0) + np.maximum(relief, 0.0)
         evidences[seeded] = np.where(gains > parameters.motion_cost, gains + plane.evidences[0], -np.inf)
     tolerances, nothing = parameters.radii[steps] * matches.unit, np.zeros(len(motions))
     columns = {"steps": steps, "tolerances": tolerances, "evidences": evidences, "support": nothing}
-    return replace(motions, **columns, stationary=nothing > 0.0)
+    return motions.but(**columns, stationary=nothing > 0.0)
+
+
+def only(weights: Array, rows: Rows) -> Array:
+    """Return the weights (n,) of some rows, 0 for others."""
+    chosen = np.zeros(len(weights))
+    chosen[rows] = weights[rows]
+    return chosen
 
 
 def off_surface(scene: Models, n_tried: int, problem: Problem) -> Mask:
@@ -283,10 +293,14 @@ def is_evident(motion: Models, labels: Rows, has_planes: bool, n_tried: int, pro
     """Return whether a motion has evidence among the matches of no surface, -1 in `labels` (n,), and these are no slips."""
     matches, _, families, _ = problem
     family, taken = cast(MotionFamily, families[motion.family_ids[0]]), taken_keypoints(labels, matches)
-    given = family.parallax_size if has_planes else family.sample_size, n_tried, matches.weights, problem
+    given = family.parallax_size if has_planes else family.sample_size, n_tried, problem
     squared = families.squared_residuals(motion, matches.data)
-    slipped = bool(are_slips(squared, labels, taken, matches.unit, problem.parameters)[0])
-    return not slipped and bool(motion_evidence(motion, np.flatnonzero(labels < 0), *given).max() > 0.0)
+    if are_slips(squared, labels, taken, matches.unit, problem.parameters)[0]:
+        return False
+    gains = motion_evidence(
+        candidates(motion, matches.data, problem), np.where(labels < 0, matches.weights, 0.0), *given
+    )
+    return bool(gains.max() > 0.0)
 
 
 def relief_gains(motions: Models, plane: Models, rows: Rows, weights: Array, problem: Problem) -> Array:
@@ -316,24 +330,22 @@ def log_of_two_scales(squares: Array) -> Array:
 
 def motion_evidence(
     motions: Models,
-    rows: Rows,
+    weights: Array,
     n_free: int,
     n_tried: int,
-    weights: Array,
     problem: Problem,
     background: Array | float = 0.0,
 ) -> Array:
-    """Return -ln NFA (m, n_radii) of motions among some matches, of which they fit `n_free` in any case, up to a radius of one unit.
+    """Return -ln NFA (m, n_radii) of motions, as `candidates`, among matches by weights (n,), up to a radius of one unit.
 
-    Chance puts at least the share `background` (n_radii,) of matches within the radii.
+    They fit `n_free` matches in any case. Chance puts at least the share `background` (n_radii,) of matches within the radii.
     """
-    matches, _, families, parameters = problem
-    given = candidates(motions, matches.data[rows], problem)
-    background = np.maximum(given.background, background)
-    given = replace(given, background=background, family_ids=np.zeros_like(given.family_ids))
-    rules = rules_of((n_free,), (families[motions.family_ids[0]].codimension,), parameters)
-    counts = count_weights(given.radius_indices, weights[rows], parameters.n_radius_indices)
-    gains = evidence(given, counts, float(weights[rows].sum()), rules, n_tried)
+    parameters, codimension = problem.parameters, problem.families[motions.family_ids[0]].codimension
+    background = np.maximum(motions.background, background)
+    given = motions.but(background=background, family_ids=np.zeros_like(motions.family_ids))
+    rules = rules_of((n_free,), (codimension,), parameters)
+    counts = count_weights(given.radius_indices, weights, parameters.n_radius_indices)
+    gains = evidence(given, counts, float(weights.sum()), rules, n_tried)
     gains[:, parameters.radii > 1.0 + 1e-9] = -np.inf
     return gains
 
@@ -361,8 +373,8 @@ def with_best_matrices(
         compared.append(models)
         best = log_likelihoods(squared, weights, matches.unit, family.codimension).argmax()
         matrices[item], noise[item] = models[best], scales[best]
-    scene = replace(scene, matrices=matrices, noise=noise)
-    return replace(scene, owners=owners_of_planes(scene, probabilities, problem)), np.vstack(compared)
+    scene = scene.but(matrices=matrices, noise=noise)
+    return scene.but(owners=owners_of_planes(scene, probabilities, problem)), np.vstack(compared)
 
 
 def owners_of_planes(scene: Models, probabilities: Array, problem: Problem) -> Rows:

@@ -71,7 +71,7 @@ def best_models(models: Models, proposal: Array, n_wanted: int, problem: Problem
         np.empty(min(n_wanted, m), np.int64),
     )
     best = chosen[: choose_models(*by_decoys, *of_models, left, *room, weights, chosen)]
-    return Models(models.matrices[best], models.family_ids[best], weights[best], models.samples[best])
+    return models.but(weights=weights).take(best)
 
 
 @lru_cache(64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -68,12 +68,12 @@ def score(columns: Models, structures: Models, decoys: Array, problem: Problem, 
     columns = columns.take(np.sort(np.argsort(-columns.weights, kind="stable")[: parameters.n_columns]))
     # Structures have no samples, as they were fitted to many matches.
     no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
-    given = Models(structures.matrices, structures.family_ids, np.zeros(len(structures)), no_samples)
+    given = structures.but(weights=np.zeros(len(structures)), samples=no_samples)
     every = Models.join([columns, given])
     residuals, groups = families.residuals(every, matches.data), matches.groups
     preferences, sums = embed(residuals, matches.unit, parameters, groups, every.samples, matches.weights)
     of_structures = weights_of_structures(structures, sums[len(columns) :], problem)
-    every = replace(every, weights=np.concatenate([columns.weights, of_structures]))
+    every = every.but(weights=np.concatenate([columns.weights, of_structures]))
     rows, largest = as_rows(preferences, every.weights, parameters.saturation)
     forest = RuzHashForest(
         n_trees=parameters.n_trees,

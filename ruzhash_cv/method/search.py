@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -28,6 +28,8 @@ from ruzhash_cv.models.base import Models
 
 #: Samples (m, s) of a family, by its number; how many draws (3,) were degenerate; and the proposal weights (n,) they were drawn by.
 Drawn: TypeAlias = tuple[int, Rows, Rows, Array]
+#: Why a search ends that has found what there is.
+EXPLAINED = "unexplained matches score as mismatches do"
 
 
 @dataclass
@@ -62,7 +64,7 @@ class Tried:
             # Filled up to the size of the largest samples.
             groups = np.full((len(matrices), int(families.sample_sizes.max())), -1)
             groups[:, : samples.shape[1]] = matches.groups[samples[owner]]
-            models = replace(Models.of_family(matrices, family_id), samples=groups)
+            models = Models.of_family(matrices, family_id).but(samples=groups)
             best.append(best_models(models, proposal, parameters.n_refits, problem))
         self.columns = Models.join([self.columns, *best])
         for family_id in {family_id for family_id, *_ in drawn if families.structural[family_id]}:
@@ -104,9 +106,9 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
         scores = score(tried.columns, structures, decoys, problem, rng)
         before, explained = explained, float(structures.support.sum())
         if converged(structures, unexplained, scores, problem, first_only) and not has_more(
-            tried, structures, unexplained, weights, problem, rng
+            tried, structures, unexplained, weights, decoys, problem, rng
         ):
-            tried.ended = "unexplained matches score as mismatches do"
+            tried.ended = EXPLAINED
         elif parameters.confidence is None and round_number > 0 and settled(explained, before, problem):
             tried.ended = "the last round explained little more"
         elif parameters.confidence is None and round_number > 1 and hopeless(explained, unexplained, scores, problem):
@@ -120,16 +122,28 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
 
 
 def has_more(
-    tried: Tried, structures: Models, unexplained: Array, weights: Array, problem: Problem, rng: np.random.Generator
+    tried: Tried,
+    structures: Models,
+    unexplained: Array,
+    weights: Array,
+    decoys: Array,
+    problem: Problem,
+    rng: np.random.Generator,
 ) -> bool:
     """Return whether structures explain more matches with samples of the unexplained ones alone, the most crowded of them first.
 
-    Scores cannot tell: a match scores as a mismatch does unless some sampled model agrees with it.
+    Scores cannot tell: a match scores as a mismatch does unless some sampled model agrees with it. But what moves together is close
+    together in both images: no samples are drawn if the unexplained matches are no more crowded than as many `decoys` (N, 4) of them.
     """
     matches, _, families, parameters = problem
     if unexplained.sum() <= families.sample_sizes.min():
         return False
-    distances = distances_to_neighbours(matches.data, unexplained, int(families.sample_sizes.max()))
+    size, n_left = int(families.sample_sizes.max()), int(np.count_nonzero(unexplained))
+    distances = distances_to_neighbours(matches.data, unexplained, size)
+    of_decoys = distances_to_neighbours(decoys[:n_left], np.ones(min(n_left, len(decoys))), size)
+    within = np.append(np.sort(of_decoys), np.inf)[int(parameters.significant_share * len(of_decoys))]
+    if np.count_nonzero(distances < within) <= 2.0 + parameters.significant_share * n_left:
+        return False
     proposal, drawn = best_first(unexplained, distances), list[Drawn]()
     for family_id, family in enumerate(families):
         n_samples = samples_wanted(problem, family_id, 0) // 2
@@ -205,7 +219,7 @@ def find_stationary(problem: Problem) -> tuple[Models, Array]:
         return Models.none(), matches.weights
     model = Models.of_family(family.fit(unmoved, np.ones((1, len(matches)))), 0)
     still, others = extract(candidates(model, matches.data, problem), matches.weights, problem, 1, widest=widest)
-    return replace(still, stationary=np.ones(len(still), bool)), others
+    return still.but(stationary=np.ones(len(still), bool)), others
 
 
 def samples_wanted(problem: Problem, family_id: int, round_number: int) -> int:

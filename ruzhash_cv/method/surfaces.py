@@ -11,7 +11,7 @@ the same equations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -68,10 +68,10 @@ def with_surfaces(scene: Models, n_tried: int, problem: Problem, rng: np.random.
             free[rows] = False
             kept = scene.take(np.array([motion]))
             evidence = scene.evidences[[motion, *members[~lost]]].max()
-            parts += [replace(kept, evidences=np.array([evidence])), fitted]
+            parts += [kept.but(evidences=np.array([evidence])), fitted]
             numbers += [len(numbers)] * (1 + len(fitted))
-    parts = [replace(part, owners=np.zeros(0, np.int64)) for part in parts]
-    return replace(Models.join(parts), owners=np.array(numbers))
+    parts = [part.but(owners=np.zeros(0, np.int64)) for part in parts]
+    return Models.join(parts).but(owners=np.array(numbers))
 
 
 def are_lost(planes: Models, again: Mask, problem: Problem) -> Mask:
@@ -118,8 +118,7 @@ def planes_of_motion(
         planes = equations.fitted(own[own.sum(axis=1) >= fewest])
     own, squared = nearest_planes(planes, data, limit, problem)
     noises, nothing = noise_scales(np.where(own, squared, np.inf), 2), np.zeros(len(planes))
-    found = replace(
-        Models.of_family(planes, 0),
+    found = Models.of_family(planes, 0).but(
         steps=nothing.astype(np.int64),
         tolerances=parameters.tolerance_scales * noises,
         evidences=nothing,

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from posed_views import CAMERA1 as CAMERA
 from posed_views import CAMERA2, FLOOR, POSE, SIDE, TURN, WALL, filtered, on_plane, pose_error, seen, turned, views
-from stage_cases import in_pixels, mismatches
+from stage_cases import in_pixels, matches_of, mismatches
 from two_views import plane
 
 from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
 from ruzhash_cv.filtering import families_of
+from ruzhash_cv.method import motions
 from ruzhash_cv.method.motions import owners_of_planes
 from ruzhash_cv.method.parameters import PARAMETERS
-from ruzhash_cv.method.sampling import Problem
+from ruzhash_cv.method.sampling import Problem, decoys_of_matches
+from ruzhash_cv.method.search import EXPLAINED, search
 from ruzhash_cv.models import FundamentalMatrices, sampson_distance
 from ruzhash_cv.models.base import Models
 from ruzhash_cv.models.distances import FAMILIES
@@ -166,6 +168,24 @@ def test_objects_that_move_by_themselves_stay_apart() -> None:
         assert (result.motion_labels[120:210] != 0).mean() > 0.9
         found.append((result.motion_labels[120:210] == 1).mean())
     assert np.median(found) > 0.9
+
+
+def test_if_the_search_explained_all_no_motion_is_looked_for_without_a_surface(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = list[int]()
+    draw = motions.draw_samples
+    monkeypatch.setattr(motions, "draw_samples", lambda *given: numbers.append(given[2]) or draw(*given))
+    rng = np.random.default_rng(0)
+    static = views(np.vstack([on_plane(FLOOR, 120, rng), off_wall(120, 60, rng)]), seed=0)
+    for ended, expected in (
+        (EXPLAINED, [0]),
+        ("the last round explained little more", [PARAMETERS.motion_samples] * 2),
+    ):
+        matches = matches_of(np.hstack([*static]))
+        problem = Problem(matches, decoys_of_matches(matches, PARAMETERS, rng), families_of("auto"), PARAMETERS)
+        surfaces, _, tried = search(problem, np.random.default_rng(0))
+        tried.ended, numbers[:] = ended, []
+        scene, _ = motions.with_motions(surfaces, problem, tried, rng)
+        assert [families_of("auto").is_plane(scene)[0], numbers] == [False, expected]
 
 
 def test_of_many_matches_a_part_is_searched_and_what_is_found_is_fitted_to_all() -> None:

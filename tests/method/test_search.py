@@ -21,8 +21,8 @@ from ruzhash_cv import FilterResult, filter_points
 from ruzhash_cv.filtering import Options, families_of, run
 from ruzhash_cv.method.evidence import MAX_STRUCTURES
 from ruzhash_cv.method.parameters import PARAMETERS, Parameters
-from ruzhash_cv.method.sampling import REJECTIONS, Problem, decoys_of_matches
-from ruzhash_cv.method.search import Tried, best_first, search, smallest_structure
+from ruzhash_cv.method.sampling import REJECTIONS, Problem, decoys_of_matches, decoys_of_unexplained
+from ruzhash_cv.method.search import Tried, best_first, has_more, search, smallest_structure
 
 MODELS = "auto", "homography", "fundamental"
 each_model = pytest.mark.parametrize("model", MODELS)
@@ -107,6 +107,18 @@ def test_a_plane_of_one_match_in_twenty_takes_several_rounds() -> None:
 def test_a_plane_without_mismatches_takes_one_round_and_no_motion() -> None:
     for model in ("homography", "auto"):
         assert tried(plane(300, 0.5), model).n_models <= PARAMETERS.plane_samples
+
+
+def test_unexplained_matches_are_sampled_alone_only_if_they_lie_closer_together_than_decoys() -> None:
+    rng = np.random.default_rng(0)
+    first = rng.uniform((100, 700), (220, 800), (25, 2))
+    moved = np.hstack([first, first + [300.0, -80.0] + rng.normal(0, 0.5, (25, 2))])
+    for data, more in ((mismatches(100), False), (np.vstack([mismatches(100), moved]), True)):
+        problem, done = problem_of(data, "homography"), Tried(PARAMETERS)
+        decoys = decoys_of_unexplained(problem.matches, problem.matches.weights, PARAMETERS, rng)
+        given = problem.matches.weights, problem.matches.weights, decoys, problem, rng
+        assert has_more(done, 0.0, *given) == more
+        assert (done.n_samples[0] > 0) == more
 
 
 # What it costs at most
