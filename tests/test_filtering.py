@@ -460,3 +460,27 @@ def test_a_rate_that_keeps_nothing_leaves_structures_and_evidence() -> None:
     assert "`false_discovery_rate` 1e-09" in str(none.reason)
     assert every.reason is None
     assert not (none.motion_labels >= 0).any()
+
+
+# Nothing proven is lost
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.3, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("n_true", [20, 60])
+def test_auto_finds_the_plane_that_homographies_alone_find(scale: float, n_true: int) -> None:
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        first = rng.uniform(100, 400, (n_true, 2))
+        mapped = np.column_stack([first, np.ones(n_true)]) @ [
+            [scale, -0.02, 1e-5],
+            [0.03, scale, 0.0],
+            [60.0, 40.0, 1.0],
+        ]
+        second = mapped[:, :2] / mapped[:, 2:] + rng.normal(0, 0.4 * max(scale, 0.3), first.shape)
+        others = 300 - n_true
+        points1 = np.vstack([first + rng.normal(0, 0.4, first.shape), rng.uniform(0, [640, 480], (others, 2))])
+        points2 = np.vstack([second, rng.uniform(0, np.array([640, 480]) * max(scale, 1.0), (others, 2))])
+        recall = [
+            filter_points(points1, points2, model=model).inlier_mask[:n_true].mean() for model in ("homography", "auto")
+        ]
+        assert recall[1] >= recall[0] - 0.02

@@ -13,7 +13,7 @@ from stage_cases import in_pixels
 from two_views import MAKE, H, beside, motion, plane
 
 from ruzhash_cv import filter_points
-from ruzhash_cv.method.fits import noise_scales, refine, refit
+from ruzhash_cv.method.fits import noise_scales, ranking_costs, refine, refit
 from ruzhash_cv.method.parameters import PARAMETERS
 from ruzhash_cv.models import FundamentalMatrices, Homographies, TwoViewFamily, transfer_error
 from ruzhash_cv.models.weighting import TUKEY, Law, reweighted, student
@@ -220,3 +220,22 @@ def test_a_noisy_plane_stays_one(noise: float) -> None:
     for seed in range(3):
         (model,) = filter_points(*beside(0.0, 0.0, seed, noise)[:2], rng=seed).motions
         assert model.tolerance > 12.0
+
+
+# Ranks
+
+
+def test_costs_are_sums_of_squares_cut_at_three_reaches() -> None:
+    squared, weights = np.random.default_rng(0).exponential(4.0, (3, 20)), np.random.default_rng(1).random(20)
+    squared[0, :3] = np.inf
+    cut = [np.minimum(squared / reach**2, 1.0) @ weights for reach in (3.0, 1.0, 1.0 / 3.0)]
+    np.testing.assert_allclose(ranking_costs(squared, weights, 3.0, PARAMETERS), np.sum(cut, axis=0))
+
+
+def test_a_precise_model_ranks_before_a_wide_one_that_holds_as_many() -> None:
+    precise, wide = np.full(20, 0.01), np.full(20, 0.5)
+    precise[15:] = 100.0
+    wide[15:] = 4.0
+    costs = ranking_costs(np.array([precise, wide]), np.ones(20), 3.0, PARAMETERS)
+    assert costs[0] < costs[1]
+    assert np.minimum(precise, 9.0).sum() > np.minimum(wide, 9.0).sum()  # by squares alone it would not

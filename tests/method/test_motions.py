@@ -15,7 +15,7 @@ from two_views import plane
 from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
 from ruzhash_cv.filtering import families_of
 from ruzhash_cv.method import motions
-from ruzhash_cv.method.motions import owners_of_planes
+from ruzhash_cv.method.motions import are_slips, owners_of_planes, taken_keypoints, without_slips
 from ruzhash_cv.method.parameters import PARAMETERS
 from ruzhash_cv.method.sampling import Problem, decoys_of_matches
 from ruzhash_cv.method.search import EXPLAINED, search
@@ -328,3 +328,44 @@ def test_neither_two_images_from_one_tripod_nor_small_motions_are_overlays() -> 
         result = filtered((first, second + noise), keep_stationary=keep)
         assert result.inlier_mask[:200].mean() > 0.97
         assert not any(motion.stationary for motion in result.motions)
+
+
+# Slips
+
+
+def test_a_match_of_no_surface_at_a_keypoint_of_a_match_on_one_is_taken() -> None:
+    keypoints = np.array([[0, 1, 2, 3, 4], [0, 1, 1, 2, 3]])
+    matches = in_pixels(np.zeros((5, 4)), keypoints=keypoints)
+    assert taken_keypoints(np.array([0, 0, -1, -1, -1]), matches).tolist() == [False, False, True, False, False]
+    assert not taken_keypoints(np.full(5, -1), matches).any()
+
+
+@pytest.mark.parametrize(("n_taken", "slipped"), [(2, False), (3, True)])
+def test_matches_off_surfaces_are_slips_if_three_and_a_share_of_them_are_taken(n_taken: int, slipped: bool) -> None:
+    labels, taken = np.repeat([0, -1], [10, 12]), np.zeros(22, bool)
+    taken[10 : 10 + n_taken] = True
+    near, far = np.full(22, 0.1), np.full(22, 9.0)
+    squared = np.array([near, far])
+    assert are_slips(squared, labels, taken, 1.0, PARAMETERS).tolist() == [slipped, False]
+    left = without_slips(squared, labels, taken, 1.0, PARAMETERS)
+    assert np.isinf(left[0]).tolist() == [slipped and label < 0 for label in labels.tolist()]
+    np.testing.assert_array_equal(left[1], far)
+    few = replace(PARAMETERS, taken_share=0.5)
+    assert not are_slips(squared, labels, taken, 1.0, few).any()
+
+
+def test_windows_some_windows_off_that_share_keypoints_with_true_ones_are_no_parallax() -> None:
+    """One plane of repeated windows: slips go one way along the rows, and a third of them end at keypoints of true matches."""
+    kept = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        first = rng.uniform(0, [640, 480], (300, 2))
+        second = first @ np.array([[1.1, 0.02], [-0.03, 1.05]]) + [30.0, 10.0] + rng.normal(0, 0.4, first.shape)
+        slips = np.flatnonzero(rng.random(300) < 0.25)
+        second[slips] += [66.0, 2.0] * rng.integers(1, 4, (len(slips), 1))
+        partners = rng.choice(np.setdiff1d(np.arange(300), slips), len(slips), replace=False)
+        shared = rng.random(len(slips)) < 0.35
+        first[slips[shared]] = first[partners[shared]] - [60.0, 0.0] * rng.integers(1, 4, (int(shared.sum()), 1))
+        second[slips[shared]] = second[partners[shared]]
+        kept.append(filter_points(first, second).inlier_mask[slips].mean())
+    assert np.mean(kept) < 0.1

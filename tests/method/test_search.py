@@ -23,6 +23,7 @@ from ruzhash_cv.method.evidence import MAX_STRUCTURES
 from ruzhash_cv.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.method.sampling import REJECTIONS, Problem, decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.method.search import Tried, best_first, has_more, search, smallest_structure
+from ruzhash_cv.models.base import Models
 
 MODELS = "auto", "homography", "fundamental"
 each_model = pytest.mark.parametrize("model", MODELS)
@@ -109,6 +110,10 @@ def test_a_plane_without_mismatches_takes_one_round_and_no_motion() -> None:
         assert tried(plane(300, 0.5), model).n_models <= PARAMETERS.plane_samples
 
 
+#: Structures of a search that found none.
+NOTHING = replace(Models.none(), evidences=np.zeros(0), support=np.zeros(0))
+
+
 def test_unexplained_matches_are_sampled_alone_only_if_they_lie_closer_together_than_decoys() -> None:
     rng = np.random.default_rng(0)
     first = rng.uniform((100, 700), (220, 800), (25, 2))
@@ -117,7 +122,7 @@ def test_unexplained_matches_are_sampled_alone_only_if_they_lie_closer_together_
         problem, done = problem_of(data, "homography"), Tried(PARAMETERS)
         decoys = decoys_of_unexplained(problem.matches, problem.matches.weights, PARAMETERS, rng)
         given = problem.matches.weights, problem.matches.weights, decoys, problem, rng
-        assert has_more(done, 0.0, *given) == more
+        assert has_more(done, NOTHING, *given) == more
         assert (done.n_samples[0] > 0) == more
 
 
