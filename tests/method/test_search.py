@@ -23,6 +23,7 @@ from ruzhash_cv.method.evidence import MAX_STRUCTURES
 from ruzhash_cv.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.method.sampling import REJECTIONS, Problem, decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.method.search import Tried, best_first, has_more, search, smallest_structure
+from ruzhash_cv.models.base import Models
 
 MODELS = "auto", "homography", "fundamental"
 each_model = pytest.mark.parametrize("model", MODELS)
@@ -117,7 +118,7 @@ def test_unexplained_matches_are_sampled_alone_only_if_they_lie_closer_together_
         problem, done = problem_of(data, "homography"), Tried(PARAMETERS)
         decoys = decoys_of_unexplained(problem.matches, problem.matches.weights, PARAMETERS, rng)
         given = problem.matches.weights, problem.matches.weights, decoys, problem, rng
-        assert has_more(done, 0.0, *given) == more
+        assert has_more(done, Models.none(), *given) == more
         assert (done.n_samples[0] > 0) == more
 
 
