@@ -378,6 +378,14 @@ def five_points(rays: Array) -> Array:
     return np.asarray(models / np.linalg.norm(models, axis=1, keepdims=True))
 
 
+def paired_up(data: Array, pairs: Array, distance: float, most: int) -> Array:
+    """Return rows of the first point of one correspondence and the second of another, if both are apart from the other's."""
+    one, other = data[pairs[0]], data[pairs[1]]
+    apart = np.abs(one - other) >= distance
+    rows = np.where(np.isin(np.arange(data.shape[1]), [2, 3, 7, 8, 9]), other, one)
+    return rows[apart[:, :2].any(axis=1) & apart[:, 2:4].any(axis=1)][:most]
+
+
 def plane_through(first: Array, second: Array) -> Array:
     """Return the homography (9,), of unit norm, with X2 x H X1 = 0."""
     return last_right_vector(

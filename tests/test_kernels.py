@@ -76,6 +76,12 @@ def geometric(name: str) -> Callable[..., Any]:
     return fits
 
 
+def paired_up(data: np.ndarray, pairs: np.ndarray, distance: float, most: int) -> np.ndarray:
+    """Return what the kernel writes."""
+    decoys = np.empty((most, data.shape[1]))
+    return decoys[: draw.pair_up(data, pairs, distance, decoys)]
+
+
 def squares_of(models: np.ndarray) -> np.ndarray:
     """Return products (m, 9, 9) of the entries of models (m, 9), which have no sign."""
     return np.asarray(np.einsum("mi,mj->mij", models, models))
@@ -217,6 +223,12 @@ def truncated_costs(squared: np.ndarray, weights: np.ndarray, reaches: np.ndarra
 
 
 TABLE = (
+    Row(
+        "draw.pair_up",
+        lambda rng, n: (rng.uniform(0, 9, (n, rng.choice([4, 10]))), rng.integers(n, size=(2, 20)), 4.0, 6),
+        paired_up,
+        naive.paired_up,
+    ),
     Row(
         "fit.squared_errors",
         lambda rng, n: (rng.uniform(0, 600, (n, 4)), random_homographies(rng, 3).reshape(-1, 9)),
@@ -388,6 +400,7 @@ TABLE = (
 #: Kernels that no row names, and the tests of stages that compare them with their twins.
 TWINS_ELSEWHERE = {
     "draw.count_own_neighbours": "method/test_competition.py",
+    "fit.choose_planes": "method/test_surfaces.py",
     "fit.fit_planes": "method/test_surfaces.py",
     "fit.write_plane_equations": "method/test_surfaces.py",
     "fit.write_through_two": "models/test_fundamental.py",

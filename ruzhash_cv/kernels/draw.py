@@ -54,7 +54,36 @@ def uniform(key: ulonglong, counter: ulonglong) -> double:
     return (mix(key, counter) >> 11) * (1.0 / 9007199254740992.0)
 
 
-# Samples
+# Decoys and samples
+
+
+def pair_up(
+    data: double[:, ::1], pairs: cython.longlong[:, ::1], distance: double, decoys: double[:, ::1]
+) -> Py_ssize_t:
+    """Write rows of the first point of one correspondence and the second of another, and return how many.
+
+    Correspondences (n, d) are (x1, y1, x2, y2), after which rays of three numbers may follow. Pairs (2, k) make a row if their points
+    are at least `distance` apart along an axis in both images, as long as there is room.
+    """
+    at: Py_ssize_t
+    one: Py_ssize_t
+    other: Py_ssize_t
+    column: Py_ssize_t
+    n_made: Py_ssize_t = 0
+    with cython.nogil:
+        for at in range(pairs.shape[1]):
+            if n_made == decoys.shape[0]:
+                break
+            one, other = pairs[0, at], pairs[1, at]
+            dx, dy = fabs(data[one, 0] - data[other, 0]), fabs(data[one, 1] - data[other, 1])
+            du, dv = fabs(data[one, 2] - data[other, 2]), fabs(data[one, 3] - data[other, 3])
+            if ((dx >= distance) | (dy >= distance)) & ((du >= distance) | (dv >= distance)):
+                for column in range(data.shape[1]):
+                    decoys[n_made, column] = data[one, column]
+                    if (column == 2) | (column == 3) | (column > 6):
+                        decoys[n_made, column] = data[other, column]
+                n_made += 1
+    return n_made
 
 
 def draw(

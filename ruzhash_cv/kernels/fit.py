@@ -568,45 +568,141 @@ def fit_planes(
 ):
     """Write planes (k, 9) of unit norm, A - e v', each of least squares of the equations (2, n) of the matches that it owns, (k, n)."""
     item: Py_ssize_t
+    with cython.nogil:
+        for item in range(planes.shape[0]):
+            fit_plane(points, equations, own[item], matrix, epipole, address(planes[item, 0]))
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def fit_plane(
+    points: double[:, ::1],
+    equations: double[:, ::1],
+    own: uchar[::1],
+    matrix: double[::1],
+    epipole: double[::1],
+    plane: p_double,
+) -> cython.void:
     row: Py_ssize_t
     i: Py_ssize_t
     j: Py_ssize_t
     v: double[3]
+    xx = xy = yy = xz = yz = zz = bx = by = bz = norm = 0.0
+    for row in range(points.shape[1]):
+        if own[row]:
+            x, y, z, weight = points[0, row], points[1, row], points[2, row], equations[1, row]
+            xx += weight * x * x
+            xy += weight * x * y
+            yy += weight * y * y
+            xz += weight * x * z
+            yz += weight * y * z
+            zz += weight * z * z
+            weight *= equations[0, row]
+            bx += weight * x
+            by += weight * y
+            bz += weight * z
+    shift = 1e-12 * (xx + yy + zz)
+    # Cholesky's factor, and the two triangular systems.
+    a = sqrt(xx + shift)
+    b, c = xy / a, xz / a
+    d = sqrt(yy + shift - b * b)
+    e = (yz - b * c) / d
+    f = sqrt(zz + shift - c * c - e * e)
+    bx = bx / a
+    by = (by - b * bx) / d
+    bz = (bz - c * bx - e * by) / f
+    v[2] = bz / f
+    v[1] = (by - e * v[2]) / d
+    v[0] = (bx - b * v[1] - c * v[2]) / a
+    for i in range(3):
+        for j in range(3):
+            plane[3 * i + j] = matrix[3 * i + j] - epipole[i] * v[j]
+            norm += plane[3 * i + j] * plane[3 * i + j]
+    for j in range(9):
+        plane[j] /= sqrt(norm)
+
+
+def choose_planes(
+    kind: Py_ssize_t,
+    data: double[:, ::1],
+    tried: double[:, ::1],
+    limit: double,
+    cut: double,
+    median: double,
+    fewest: Py_ssize_t,
+    n_fits: Py_ssize_t,
+    points: double[:, ::1],
+    equations: double[:, ::1],
+    matrix: double[::1],
+    epipole: double[::1],
+    agreement: double[:, ::1],
+    totals: double[::1],
+    room: double[:, ::1],
+    left: uchar[::1],
+    near: uchar[::1],
+    planes: double[:, ::1],
+) -> Py_ssize_t:
+    """Write planes (k, 9) chosen greedily, each fitted in rounds to the matches near it that are `left` (n,), and return how many.
+
+    The one of those `tried` (m, 9) with most agreement of the matches left, 1 - (r / limit)^2, is the next. Matches near a fit are
+    within `cut` noise scales of those before, but at least within `limit` and at most within twice that. A plane has the `fewest`
+    matches at least, and takes them away. Residuals are of a kind, of `data`. Overwrites `agreement` (m, n), `totals` (m,), `room`
+    (2, n), `left` and `near` (n,).
+    """
+    item: Py_ssize_t
+    row: Py_ssize_t
+    best: Py_ssize_t
+    n_near: Py_ssize_t
+    n_finite: Py_ssize_t
+    n_planes: Py_ssize_t = 0
+    n: Py_ssize_t = left.shape[0]
+    n_left: Py_ssize_t = n
     with cython.nogil:
-        for item in range(planes.shape[0]):
-            xx = xy = yy = xz = yz = zz = bx = by = bz = norm = 0.0
-            for row in range(points.shape[1]):
-                if own[item, row]:
-                    x, y, z, weight = points[0, row], points[1, row], points[2, row], equations[1, row]
-                    xx += weight * x * x
-                    xy += weight * x * y
-                    yy += weight * y * y
-                    xz += weight * x * z
-                    yz += weight * y * z
-                    zz += weight * z * z
-                    weight *= equations[0, row]
-                    bx += weight * x
-                    by += weight * y
-                    bz += weight * z
-            shift = 1e-12 * (xx + yy + zz)
-            # Cholesky's factor, and the two triangular systems.
-            a = sqrt(xx + shift)
-            b, c = xy / a, xz / a
-            d = sqrt(yy + shift - b * b)
-            e = (yz - b * c) / d
-            f = sqrt(zz + shift - c * c - e * e)
-            bx = bx / a
-            by = (by - b * bx) / d
-            bz = (bz - c * bx - e * by) / f
-            v[2] = bz / f
-            v[1] = (by - e * v[2]) / d
-            v[0] = (bx - b * v[1] - c * v[2]) / a
-            for i in range(3):
-                for j in range(3):
-                    planes[item, 3 * i + j] = matrix[3 * i + j] - epipole[i] * v[j]
-                    norm += planes[item, 3 * i + j] * planes[item, 3 * i + j]
-            for j in range(9):
-                planes[item, j] /= sqrt(norm)
+        for item in range(tried.shape[0]):
+            write_residuals(kind, data, tried, item, address(agreement[item, 0]))
+            totals[item] = 0.0
+            for row in range(n):
+                share = 1.0 - agreement[item, row] / (limit * limit)
+                agreement[item, row] = share if share > 0.0 else 0.0
+                totals[item] += agreement[item, row]
+        for row in range(n):
+            left[row] = True
+        while n_planes < planes.shape[0] and n_left >= fewest and tried.shape[0] > 0:
+            best, n_near = 0, 0
+            for item in range(tried.shape[0]):
+                best = item if totals[item] > totals[best] else best
+            for row in range(n):
+                near[row] = (left[row] != 0) & (agreement[best, row] > 0.0)
+                n_near += near[row]
+            for _ in range(n_fits):
+                if n_near < fewest:
+                    break
+                fit_plane(points, equations, near, matrix, epipole, address(planes[n_planes, 0]))
+                write_residuals(kind, data, planes, n_planes, address(room[0, 0]))
+                n_finite, n_near = 0, 0
+                for row in range(n):
+                    room[1, n_finite] = room[0, row]
+                    n_finite += (near[row] != 0) & (room[0, row] < INFINITY)
+                reach = 0.0
+                if n_finite > 0:
+                    reach = cut * sqrt(nth_smallest(address(room[1, 0]), n_finite, n_finite // 2) / median)
+                reach = limit if reach < limit else reach
+                reach = reach if reach < 2.0 * limit else 2.0 * limit
+                for row in range(n):
+                    near[row] = (left[row] != 0) & (room[0, row] <= reach * reach)
+                    n_near += near[row]
+            if n_near < fewest:
+                break
+            for row in range(n):
+                left[row] -= near[row]
+            for item in range(tried.shape[0]):
+                for row in range(n):
+                    if near[row]:
+                        totals[item] -= agreement[item, row]
+            n_left -= n_near
+            n_planes += 1
+    return n_planes
 
 
 # Linear algebra of fits

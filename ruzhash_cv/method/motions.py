@@ -79,9 +79,10 @@ def are_slips(squared: Array, labels: Rows, taken: Mask, reach: float, parameter
 
 
 def without_slips(squared: Array, labels: Rows, taken: Mask, reach: float, parameters: Parameters) -> Array:
-    """Return squared residuals (m, n) of models, infinite for matches of no surface where these are slips."""
+    """Return squared residuals (m, n) of models, which become infinite for matches of no surface where these are slips."""
     slipped = are_slips(squared, labels, taken, reach, parameters)
-    return np.where(slipped[:, None] & (labels < 0), np.inf, squared) if slipped.any() else squared
+    squared[np.ix_(slipped, labels < 0)] = np.inf
+    return squared
 
 
 def with_motions(surfaces: Models, problem: Problem, tried: Tried, rng: np.random.Generator) -> tuple[Models, Array]:

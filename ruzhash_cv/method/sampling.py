@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ruzhash_cv._arrays import COORDINATES, POINT2, RAYS2, Array, Rows
-from ruzhash_cv.kernels.draw import draw, nearest_of_rows
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv.kernels.draw import draw, nearest_of_rows, pair_up
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.models.base import Families, TwoViewFamily
@@ -77,14 +77,8 @@ def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Gene
     """
     if len(data) == 0:
         return np.zeros((0, data.shape[1]))
-    i, j = rng.integers(len(data), size=(2, 2 * n_decoys))
-    x1, y1, x2, y2 = (np.abs(data.take(i, axis=0) - data.take(j, axis=0)) >= distance).T[COORDINATES]
-    far = np.flatnonzero((x1 | y1) & (x2 | y2))[:n_decoys]
-    decoys: Array = data.take(i[far], axis=0)
-    others = data.take(j[far], axis=0)
-    for second in (POINT2, RAYS2):
-        decoys[:, second] = others[:, second]
-    return decoys
+    decoys = np.empty((n_decoys, data.shape[1]))
+    return decoys[: pair_up(data, rng.integers(len(data), size=(2, 2 * n_decoys)), distance, decoys)]
 
 
 def decoys_of_matches(matches: MatchSet, parameters: Parameters, rng: np.random.Generator) -> Array:

@@ -16,13 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.kernels.fit import fit_planes, write_plane_equations
+from ruzhash_cv.kernels.fit import choose_planes, fit_planes, write_plane_equations
 from ruzhash_cv.method.evidence import held_by
 from ruzhash_cv.method.fits import noise_scales
 from ruzhash_cv.method.motions import assign, is_evident
+from ruzhash_cv.method.parameters import Parameters
 from ruzhash_cv.method.sampling import Problem, nearest_rows
-from ruzhash_cv.models.base import Models
+from ruzhash_cv.models.base import Models, Residuals
 from ruzhash_cv.models.linear import has_rays, homogeneous, unit_norm
+from ruzhash_cv.models.weighting import student
 
 #: A guard: no more planes of a motion are looked for.
 MAX_PLANES = 12
@@ -92,27 +94,15 @@ def planes_of_motion(
     neighbourhood, at least.
     """
     matches, _, families, parameters = problem
-    family, fewest = families[0], parameters.neighbourhoods[0]
+    fewest = parameters.neighbourhoods[0]
     limit = parameters.preference_cut * np.sqrt(2.0) * noise
-    planes, left = np.zeros((0, 9)), np.ones(len(data), bool)
+    planes = np.zeros((0, 9))
     if len(data) >= fewest:
         equations = PlaneEquations.of(motion, data)
         triples = neighbouring_triples(data, parameters.plane_samples // 2, rng)
-        tried = equations.fitted(proven[proven.sum(axis=1) >= fewest])
+        tried = equations.fitted(proven[np.count_nonzero(proven, axis=1) >= fewest])
         tried = np.vstack([tried, equations.through(triples, matches.unit)])
-        agreement = np.maximum(0.0, 1.0 - family.squared_residuals(data, tried) / limit**2)
-    while len(planes) < MAX_PLANES and left.sum() >= fewest and len(tried) > 0:
-        best = int((agreement @ left.astype(np.float64)).argmax())
-        plane, near = tried[best : best + 1], (agreement[best] > 0.0) & left
-        for _ in range(_N_FITS):
-            if near.sum() >= fewest:
-                plane = equations.fitted(near[None])
-                squared = family.squared_residuals(data, plane)
-                reach = parameters.preference_cut * float(noise_scales(squared[:, near], 2)[0])
-                near = (squared[0] <= min(max(limit, reach), 2.0 * limit) ** 2) & left
-        if near.sum() < fewest:
-            break
-        planes, left = np.vstack([planes, plane]), left & ~near
+        planes = equations.chosen(tried, families.residuals(Models.of_family(tried, 0), data), limit, parameters)
     for _ in range(_N_FITS if len(planes) > 1 else 0):
         own = nearest_planes(planes, data, limit, problem)[0]
         planes = equations.fitted(own[own.sum(axis=1) >= fewest])
@@ -172,6 +162,14 @@ class PlaneEquations:
             self.points, self.numbers, np.ascontiguousarray(own).view(np.uint8), self.matrix, self.epipole, planes
         )
         return planes
+
+    def chosen(self, tried: Array, residuals: Residuals, limit: float, parameters: Parameters) -> Array:
+        """Return planes (k, 9) that are chosen among those `tried` (m, 9) and fitted; see the kernel."""
+        (kinds, data, _), (m, n), planes = residuals, (len(tried), self.points.shape[1]), np.empty((MAX_PLANES, 9))
+        rules = limit, parameters.preference_cut, student(2, 1.0).median, parameters.neighbourhoods[0], _N_FITS
+        room = np.empty((m, n)), np.empty(m), np.empty((2, n + 1)), np.empty(n, np.uint8), np.empty(n, np.uint8)
+        given = self.points, self.numbers, self.matrix, self.epipole
+        return planes[: choose_planes(int(kinds[0]), data, tried, *rules, *given, *room, planes) if m else 0]
 
 
 def neighbouring_triples(data: Array, n: int, rng: np.random.Generator) -> Rows:

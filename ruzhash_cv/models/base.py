@@ -236,9 +236,12 @@ class Models:
         parts = [part for part in parts if part.matrices.shape[0]] or parts[-1:]
         if len(parts) == 1:
             return parts[0]
-        given = [vars(part) for part in parts]
-        names = [name for name in given[0] if all(columns[name].shape[0] for columns in given)]
-        return cls.of(**{name: np.concatenate([columns[name] for columns in given]) for name in names})
+        joined = {}
+        for name in vars(parts[0]):
+            columns = [vars(part)[name] for part in parts]
+            if all(map(len, columns)):
+                joined[name] = np.concatenate(columns)
+        return cls.of(**joined)
 
     def take(self, rows: NDArray[Any]) -> Models:
         """Return some of the models."""

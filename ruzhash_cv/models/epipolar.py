@@ -113,6 +113,8 @@ class FundamentalMatrices:
 
     def from_planes(self, planes: Array) -> Array:
         """Return [e]_x H (m, 9) of every two of the homographies H (k, 9): the epipole e is an eigenvector of H2 H1^-1."""
+        if len(planes) < 2:
+            return np.zeros((0, 9))
         first, second = np.where(~np.eye(len(planes), dtype=bool))
         matrices = planes.reshape(-1, 3, 3)[first]
         with np.errstate(all="ignore"):

@@ -110,10 +110,6 @@ def test_a_plane_without_mismatches_takes_one_round_and_no_motion() -> None:
         assert tried(plane(300, 0.5), model).n_models <= PARAMETERS.plane_samples
 
 
-#: Structures of a search that found none.
-NOTHING = replace(Models.none(), evidences=np.zeros(0), support=np.zeros(0))
-
-
 def test_unexplained_matches_are_sampled_alone_only_if_they_lie_closer_together_than_decoys() -> None:
     rng = np.random.default_rng(0)
     first = rng.uniform((100, 700), (220, 800), (25, 2))
@@ -122,7 +118,7 @@ def test_unexplained_matches_are_sampled_alone_only_if_they_lie_closer_together_
         problem, done = problem_of(data, "homography"), Tried(PARAMETERS)
         decoys = decoys_of_unexplained(problem.matches, problem.matches.weights, PARAMETERS, rng)
         given = problem.matches.weights, problem.matches.weights, decoys, problem, rng
-        assert has_more(done, NOTHING, *given) == more
+        assert has_more(done, Models.none(), *given) == more
         assert (done.n_samples[0] > 0) == more
 
 

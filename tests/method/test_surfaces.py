@@ -17,8 +17,10 @@ from ruzhash_cv.filtering import families_of
 from ruzhash_cv.method.matches import MatchSet
 from ruzhash_cv.method.parameters import PARAMETERS
 from ruzhash_cv.method.sampling import Problem, decoys_of_matches
-from ruzhash_cv.method.surfaces import PlaneEquations, planes_of_motion
+from ruzhash_cv.method.surfaces import MAX_PLANES, PlaneEquations, neighbouring_triples, planes_of_motion
 from ruzhash_cv.models import sampson_distance
+from ruzhash_cv.models.base import Models
+from ruzhash_cv.models.weighting import noise_scales
 
 Array = np.ndarray
 UNIT = PARAMETERS.unit
@@ -88,6 +90,39 @@ def test_three_planes_are_found_given_the_matrix(calibrated: bool) -> None:
     of_each = np.sqrt(np.median(squared.reshape(len(planes), 3, 60), axis=2))
     assert (of_each.min(axis=0) < 0.5 * matches.unit).all()
     assert len(set(of_each.argmin(axis=0).tolist())) == 3
+
+
+def chosen(tried: Array, equations: PlaneEquations, data: Array, limit: float, family: Any) -> Array:
+    """Return planes (k, 9) chosen among those `tried`, by NumPy: the twin of a kernel."""
+    planes, left = [np.zeros((0, 9))], np.ones(len(data), bool)
+    agreement = np.maximum(0.0, 1.0 - family.squared_residuals(data, tried) / limit**2)
+    while len(planes) <= MAX_PLANES and left.sum() >= 10 and len(tried) > 0:
+        best = int((agreement @ left).argmax())
+        near = (agreement[best] > 0.0) & left
+        for _ in range(3):
+            if near.sum() >= 10:
+                plane = equations.fitted(near[None])
+                squared = family.squared_residuals(data, plane)
+                reach = PARAMETERS.preference_cut * float(noise_scales(squared[:, near], 2)[0])
+                near = (squared[0] <= np.clip(reach, limit, 2.0 * limit) ** 2) & left
+        if near.sum() < 10:
+            break
+        planes, left = [*planes, plane], left & ~near
+    return np.vstack(planes)
+
+
+@each_kind
+@pytest.mark.parametrize("n", [3, 12, 60])
+def test_chosen_planes_equal_their_twin(n: int, calibrated: bool) -> None:
+    (matches, _, families, _), motion = problem_of(three_planes(n), calibrated)
+    data, equations = matches.data, PlaneEquations.of(motion, matches.data)
+    for seed, limit in ((0, 0.3), (1, 1.0), (2, 3.0)):
+        triples = neighbouring_triples(data, 20 * seed, np.random.default_rng(seed))
+        tried, limit = equations.through(triples, matches.unit), limit * matches.unit
+        residuals = families.residuals(Models.of_family(tried, 0), data)
+        planes = equations.chosen(tried, residuals, limit, PARAMETERS)
+        np.testing.assert_allclose(planes, chosen(tried, equations, data, limit, families[0]), rtol=1e-9)
+        assert len(planes) <= 3 * (seed > 0)
 
 
 def test_fewer_matches_than_the_smallest_neighbourhood_are_no_plane() -> None:
