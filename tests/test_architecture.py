@@ -75,9 +75,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_039,
-    "core": 7_527,
-    "tests": 13_906,
+    "package": 14_994,
+    "core": 7_482,
+    "tests": 13_937,
     "benchmarks": 7_166,
     "tests of benchmarks": 1_194,
 }
