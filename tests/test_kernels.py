@@ -230,7 +230,7 @@ TABLE = (
         naive.paired_up,
     ),
     Row(
-        "fit.squared_errors",
+        "fit.squared_residuals",
         lambda rng, n: (rng.uniform(0, 600, (n, 4)), random_homographies(rng, 3).reshape(-1, 9)),
         PIXELS["homography"].squared_residuals,
         residuals(naive.transfer_error),
@@ -238,7 +238,7 @@ TABLE = (
         atol=1e-9,
     ),
     Row(
-        "fit.squared_distances",
+        "fit.squared_residuals",
         lambda rng, n: (rng.uniform(0, 600, (n, 4)), random_fundamental_matrices(rng, 3).reshape(-1, 9)),
         PIXELS["fundamental"].squared_residuals,
         residuals(naive.sampson_distance),
@@ -246,14 +246,14 @@ TABLE = (
         atol=1e-9,
     ),
     Row(
-        "fit.squared_turns",
+        "fit.squared_residuals",
         lambda rng, n: (rng.normal(size=(n, 10)), rng.normal(size=(3, 9))),
         PIXELS["homography"].squared_residuals,
         residuals(naive.ray_transfer_error),
         rtol=1e-6,
     ),
     Row(
-        "fit.squared_ray_distances",
+        "fit.squared_residuals",
         lambda rng, n: (rng.normal(size=(n, 10)), rng.normal(size=(3, 9))),
         RAYS.squared_residuals,
         residuals(naive.ray_sampson_distance),
@@ -262,7 +262,7 @@ TABLE = (
     ),
     *(
         Row(
-            "fit.fit_in_rounds",
+            "rays.fit_in_rounds",
             matches_of(name),
             lambda data, weights, models, family=family: squares_of(family.fit(data, weights, models)),
             geometric(name),
@@ -271,7 +271,7 @@ TABLE = (
         for name, family in PIXELS.items()
     ),
     Row(
-        "fit.fit_in_rounds",
+        "rays.fit_in_rounds",
         matches_of("fundamental"),
         lambda data, weights, models: squares_of(PIXELS["fundamental"].step(data, weights, models)),
         lambda data, weights, models: squares_of(
@@ -285,7 +285,7 @@ TABLE = (
         atol=1e-5,
     ),
     Row(
-        "rays.fit_rays_in_rounds",
+        "rays.fit_in_rounds",
         moved_rays,
         RAYS.step,
         lambda data, weights, models: naive.step_essential_matrix(
@@ -295,7 +295,7 @@ TABLE = (
     ),
     *(
         Row(
-            "rays.fit_rays_in_rounds",
+            "rays.fit_in_rounds",
             moved_rays,
             lambda data, weights, models, family=family: squares_of(family.fit(data, weights, models)),
             lambda data, weights, models, name=name: squares_of(
@@ -343,7 +343,7 @@ TABLE = (
     ),
     *(
         Row(
-            "fit.fit_in_rounds",
+            "rays.fit_in_rounds",
             near(matches_of(name, 0.3), 30.0),
             all_reweighted(family),
             naive_reweighted(family),
@@ -413,7 +413,6 @@ TWINS_ELSEWHERE = {
     "draw.grow_or_route": "forests/test_ruzhash.py",
     "draw.grow_cells": "paper/test_voronoi.py",
     "draw.route_cells": "paper/test_voronoi.py",
-    "fit.squared_residuals": "models/test_base.py",
     "fit.write_preferences": "method/test_preferences.py",
     "fit.write_rows": "method/test_preferences.py",
     "fit.choose_models": "method/test_preferences.py",

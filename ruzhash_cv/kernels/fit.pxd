@@ -1,9 +1,18 @@
 # What kernels of rays use: see fit.py.
 
-cdef Py_ssize_t MOST_ITERATIONS
+cdef Py_ssize_t EQUATIONS, MOST_ITERATIONS, OF_MOTION, OF_PLANE, RAYS_OF_PLANE, TRANSFORM
 
 cdef void write_squared_ray_distances(double[:, ::1] rays, double* model, double* squared) noexcept nogil
-cdef void write_squared_turns(double[:, ::1] rays, double* model, double* squared) noexcept nogil
+cdef void write_residuals(
+    Py_ssize_t kind, double[:, ::1] points, double[:, ::1] models, Py_ssize_t item, double* squared
+) noexcept nogil
+cdef void write_transform(
+    double[:, ::1] points, Py_ssize_t* rows, double* weights, Py_ssize_t n, double* model, double[:, :, ::1] room, double* fitted
+) noexcept nogil
+cdef void write_matrix(
+    Py_ssize_t kind, double[:, ::1] points, Py_ssize_t* rows, double* weights, Py_ssize_t n, double* model,
+    double[:, :, ::1] room, double* fitted
+) noexcept nogil
 cdef void solve(
     double[:, ::1] gram, double* model, double* vector, double[:, ::1] factor, Py_ssize_t n, Py_ssize_t n_iterations
 ) noexcept nogil

@@ -25,14 +25,6 @@ MOST_ITERATIONS = cython.declare(Py_ssize_t, 40)
 EXACT = cython.declare(double, 1e-6)
 
 
-def squared_errors(points: double[:, ::1], models: double[:, ::1], squared: double[:, ::1]):
-    """Write squared symmetric transfer errors (m, n) of points (4, n) by homographies (m, 9)."""
-    item: Py_ssize_t
-    with cython.nogil:
-        for item in range(models.shape[0] if points.shape[1] > 0 else 0):
-            write_squared_errors(points, address(models[item, 0]), address(squared[item, 0]))
-
-
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
@@ -58,13 +50,6 @@ def write_squared_errors(points: double[:, ::1], model: p_double, squared: p_dou
         squared[row] = back if back > there else there
 
 
-def squared_distances(points: double[:, ::1], models: double[:, ::1], squared: double[:, ::1]):
-    """Write squared Sampson distances (m, n) of points (4, n) by fundamental matrices (m, 9)."""
-    with cython.nogil:
-        for item in range(models.shape[0] if points.shape[1] > 0 else 0):
-            write_squared_distances(points, address(models[item, 0]), address(squared[item, 0]))
-
-
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
@@ -81,13 +66,6 @@ def write_squared_distances(points: double[:, ::1], model: p_double, squared: p_
         squared[row] = error if error < INFINITY else INFINITY
 
 
-def squared_ray_distances(rays: double[:, ::1], models: double[:, ::1], squared: double[:, ::1]):
-    """Write squared Sampson distances (m, n) of rays (6, n) by epipolar matrices (m, 9)."""
-    with cython.nogil:
-        for item in range(models.shape[0] if squared.shape[1] > 0 else 0):
-            write_squared_ray_distances(rays, address(models[item, 0]), address(squared[item, 0]))
-
-
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
@@ -100,14 +78,6 @@ def write_squared_ray_distances(rays: double[:, ::1], model: p_double, squared: 
         numerator = x2 * p + y2 * q + z2 * r
         error = numerator * numerator / (p * p + q * q + r * r + s * s + t * t + u * u + 1e-300)
         squared[row] = error if error < INFINITY else INFINITY
-
-
-def squared_turns(rays: double[:, ::1], models: double[:, ::1], squared: double[:, ::1]):
-    """Write the larger of the squared errors across the rays (6, n) of both images by homographies (m, 9)."""
-    item: Py_ssize_t
-    with cython.nogil:
-        for item in range(models.shape[0] if squared.shape[1] > 0 else 0):
-            write_squared_turns(rays, address(models[item, 0]), address(squared[item, 0]))
 
 
 @cython.cfunc
@@ -1024,62 +994,7 @@ def make_rank_two(model: p_double, gram: double[:, ::1], factor: double[:, ::1])
                 model[k + j] -= along * cofactors[best + j]
 
 
-# Rounds of reweighted least squares
-
-
-def fit_in_rounds(
-    kind: Py_ssize_t,
-    points: double[:, ::1],
-    given: double[:, ::1],
-    excluded: uchar[:, ::1],
-    limits: double[::1],
-    width: double,
-    median: double,
-    n_rounds: Py_ssize_t,
-    least: double,
-    rows: Py_ssize_t[::1],
-    space: double[:, ::1],
-    room: double[:, :, ::1],
-    models: double[:, ::1],
-    noise: double[::1],
-):
-    """Overwrite models with fits by a law's weights, round by round; if a fit by residuals fails, it stays. Write noise scales."""
-    fitted: double[9]
-    places: p_Py_ssize_t = address(rows[0])
-    squared: p_double = address(space[0, 0])
-    weights: p_double = address(space[1, 0])
-    work: p_double = address(space[2, 0])
-    with cython.nogil:
-        for item in range(models.shape[0]):
-            model = address(models[item, 0])
-            of_model = address(given[item if given.shape[0] > 1 else 0, 0])
-            for fit in range(n_rounds + 1):
-                if width >= 0.0 and kind == TRANSFORM:
-                    write_squared_errors(points, model, squared)
-                elif width >= 0.0:
-                    write_squared_distances(points, model, squared)
-                for row in range(excluded.shape[1]):
-                    if excluded[item, row]:
-                        squared[row] = INFINITY
-                n, support, scale = weigh(
-                    squared, of_model, points.shape[1], limits[item], width, median, places, weights, work
-                )
-                noise[item] = scale
-                if fit == n_rounds or not support > least:
-                    break
-                if kind == TRANSFORM:
-                    write_transform(points, places, weights, n, model, room, fitted)
-                else:
-                    write_matrix(kind, points, places, weights, n, model, room, fitted)
-                total = 0.0
-                for k in range(9):
-                    total += fitted[k]
-                if width >= 0.0 and not fabs(total) < INFINITY:
-                    break
-                for k in range(9):
-                    model[k] = fitted[k]
-                if width <= 0.0:
-                    break
+# Weights by residuals
 
 
 @cython.cfunc

@@ -1,20 +1,25 @@
-"""Rays of known cameras: reweighted fits of homographies, of fundamental and of essential matrices, and poses."""
+"""Rays of known cameras: fits of homographies, of fundamental and of essential matrices, and poses; rounds of reweighted fits."""
 
 import cython
 from cython import Py_ssize_t, address, double, p_double, p_Py_ssize_t, uchar
 from cython.cimports.libc.math import INFINITY, fabs, sqrt
 from cython.cimports.ruzhash_cv.kernels.fit import (
+    EQUATIONS,
     MOST_ITERATIONS,
+    OF_MOTION,
+    OF_PLANE,
+    RAYS_OF_PLANE,
+    TRANSFORM,
     make_rank_two,
     solve,
     weigh,
+    write_matrix,
+    write_residuals,
     write_squared_ray_distances,
-    write_squared_turns,
+    write_transform,
 )
 
-#: What a fit is: a homography; a matrix of rank 2 by its equations, or by these divided by gradients; a step of an essential matrix.
-TRANSFORM = cython.declare(Py_ssize_t, 0)
-EQUATIONS = cython.declare(Py_ssize_t, 1)
+#: What a fit is, beside those of `fit.py`: a step of an essential matrix.
 TURNS = cython.declare(Py_ssize_t, 4)
 #: Largest angle of a step, and its damping as a share of the mean eigenvalue.
 LARGEST_TURN = cython.declare(double, 0.5)
@@ -56,9 +61,9 @@ def solve_four(rays: double[:, :, ::1], models: double[:, ::1]):
 # Rounds of reweighted least squares
 
 
-def fit_rays_in_rounds(
+def fit_in_rounds(
     kind: Py_ssize_t,
-    rays: double[:, ::1],
+    points: double[:, ::1],
     given: double[:, ::1],
     excluded: uchar[:, ::1],
     limits: double[::1],
@@ -72,9 +77,15 @@ def fit_rays_in_rounds(
     models: double[:, ::1],
     noise: double[::1],
 ):
-    """Do for rays (6, n) what `fit_in_rounds` does for pixels."""
+    """Overwrite models of points (4, n) or rays (6, n) with fits by a law's weights, round by round; write noise scales.
+
+    If a fit by residuals fails, the model stays.
+    """
     scale: double
     fitted: double[9]
+    has_rays: cython.bint = points.shape[0] == 6
+    of_plane: Py_ssize_t = RAYS_OF_PLANE if has_rays else OF_PLANE
+    of_model: Py_ssize_t = of_plane if kind == TRANSFORM else of_plane + OF_MOTION
     places: p_Py_ssize_t = address(rows[0])
     squared: p_double = address(space[0, 0])
     weights: p_double = address(space[1, 0])
@@ -82,29 +93,31 @@ def fit_rays_in_rounds(
     with cython.nogil:
         for item in range(models.shape[0]):
             model = address(models[item, 0])
-            of_model = address(given[item if given.shape[0] > 1 else 0, 0])
+            own = address(given[item if given.shape[0] > 1 else 0, 0])
             accepted = False
             for fit in range(n_rounds + 1):
-                if width >= 0.0 and kind == TRANSFORM:
-                    write_squared_turns(rays, model, squared)
-                elif width >= 0.0 and not accepted:
-                    write_squared_ray_distances(rays, model, squared)
+                if width >= 0.0 and not accepted:
+                    write_residuals(of_model, points, models, item, squared)
                 for row in range(excluded.shape[1]):
                     if excluded[item, row]:
                         squared[row] = INFINITY
                 n, support, scale = weigh(
-                    squared, of_model, rays.shape[1], limits[item], width, median, places, weights, work
+                    squared, own, points.shape[1], limits[item], width, median, places, weights, work
                 )
                 noise[item] = scale
                 if fit == n_rounds or not support > least:
                     break
                 if kind == TURNS:
                     # The residuals after a step are those before the next one.
-                    accepted = turn(rays, places, weights, n, model, work, fitted)
+                    accepted = turn(points, places, weights, n, model, work, fitted)
                     if accepted:
                         squared, work = work, squared
+                elif has_rays:
+                    write_ray_fit(kind, points, places, weights, n, model, room, fitted)
+                elif kind == TRANSFORM:
+                    write_transform(points, places, weights, n, model, room, fitted)
                 else:
-                    write_ray_fit(kind, rays, places, weights, n, model, room, fitted)
+                    write_matrix(kind, points, places, weights, n, model, room, fitted)
                 total = 0.0
                 for k in range(9):
                     total += fitted[k]

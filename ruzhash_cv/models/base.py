@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.kernels.fit import squared_residuals
-from ruzhash_cv.models.linear import has_rays, homogeneous
+from ruzhash_cv.models.linear import has_rays, in_columns
 from ruzhash_cv.models.weighting import Law, reweighted
 
 FamilyIds = NDArray[np.uint8]
@@ -22,6 +22,13 @@ FamilyIds = NDArray[np.uint8]
 Residuals: TypeAlias = tuple[Rows, Array, Array]
 #: Kinds of residuals; for rays there are `OF_RAYS` more.
 GIVEN, OF_PLANE, OF_MOTION, OF_RAYS = -1, 0, 1, 2
+
+
+def residuals_of_kind(kind: int, data: Array, models: Array) -> Array:
+    """Return squared residuals (m, n) of correspondences (n, d) to models (m, 9) of a kind."""
+    squared, kinds = np.empty((len(models), len(data))), np.full(len(models), kind + OF_RAYS * has_rays(data))
+    squared_residuals(kinds, in_columns(data), np.ascontiguousarray(models), squared)
+    return squared
 
 
 class ModelFamily(Protocol):
@@ -316,9 +323,7 @@ class Families:
         kinds, matrices = self._kinds[models.family_ids], np.ascontiguousarray(models.matrices)
         if self._kinds[0] == GIVEN:
             return kinds, np.ascontiguousarray(self[0].squared_residuals(data, matrices)), matrices
-        if has_rays(data):
-            return kinds + OF_RAYS, homogeneous(data), matrices
-        return kinds, np.ascontiguousarray(data.T), matrices
+        return kinds + OF_RAYS * has_rays(data), in_columns(data), matrices
 
     def in_tolerances(self, models: Models, tolerances: Array, data: Array) -> Array:
         """Return distances (m, n) of correspondences (n, 4) to models, as multiples of their tolerances (m,)."""

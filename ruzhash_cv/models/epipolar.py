@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Rows
-from ruzhash_cv.kernels.fit import squared_distances, squared_ray_distances, write_through_two
-from ruzhash_cv.models.base import OF_MOTION
+from ruzhash_cv.kernels.fit import write_through_two
+from ruzhash_cv.models.base import OF_MOTION, residuals_of_kind
 from ruzhash_cv.models.five_points import through_five
 from ruzhash_cv.models.linear import carried, directions, has_rays, homogeneous, unit_norm
 from ruzhash_cv.models.rounds import DISTANCES, EQUATIONS, STEP, TURNS, fits, reweighted_in_rounds
@@ -71,12 +71,7 @@ class FundamentalMatrices:
         For rays it is ``(X2' M X1)^2 / (|M X1|^2 + |M' X2|^2)``. The denominator approximates the squared gradient for displacements of
         both rays: the part of M X1 along X2 is as small as the error, and is not subtracted.
         """
-        squared = np.empty((models.shape[0], data.shape[0]))
-        if has_rays(data):
-            squared_ray_distances(homogeneous(data), np.ascontiguousarray(models), squared)
-        else:
-            squared_distances(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
-        return squared
+        return residuals_of_kind(OF_MOTION, data, models)
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return the normalised 8-point algorithm's matrices, of rank 2 (Hartley and Zisserman, algorithm 11.1).

@@ -32,6 +32,11 @@ def homogeneous(data: Array) -> Array:
     return points
 
 
+def in_columns(data: Array) -> Array:
+    """Return points (4, n), or rays (6, n), of correspondences (n, 4) or (n, 10)."""
+    return homogeneous(data) if has_rays(data) else np.ascontiguousarray(data.T)
+
+
 def directions(rays: Array) -> Array:
     """Return rays of length 1."""
     return np.asarray(rays / np.linalg.norm(rays, axis=-1, keepdims=True))

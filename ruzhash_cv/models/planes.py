@@ -8,10 +8,9 @@ import cv2
 import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Rows
-from ruzhash_cv.kernels.fit import squared_errors, squared_turns
 from ruzhash_cv.kernels.rays import solve_four
-from ruzhash_cv.models.base import OF_PLANE
-from ruzhash_cv.models.linear import has_rays, homogeneous, unit_norm
+from ruzhash_cv.models.base import OF_PLANE, residuals_of_kind
+from ruzhash_cv.models.linear import has_rays, unit_norm
 from ruzhash_cv.models.rounds import TRANSFORM, fits, reweighted_in_rounds
 from ruzhash_cv.models.weighting import Law
 
@@ -57,12 +56,7 @@ class Homographies:
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared symmetric transfer errors (m, n) of correspondences (n, d); infinite if a point has no image."""
-        squared = np.empty((models.shape[0], data.shape[0]))
-        if has_rays(data):
-            squared_turns(homogeneous(data), np.ascontiguousarray(models), squared)
-        else:
-            squared_errors(np.ascontiguousarray(data.T), np.ascontiguousarray(models), squared)
-        return squared
+        return residuals_of_kind(OF_PLANE, data, models)
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return the normalised direct linear transform of correspondences (Hartley and Zisserman, algorithm 4.2).

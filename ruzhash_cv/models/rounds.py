@@ -1,13 +1,12 @@
-"""Rounds of reweighted least squares: one kernel for all models of pixels, and one for all of rays."""
+"""Rounds of reweighted least squares: one kernel for all models, of pixels and of rays."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.kernels.fit import fit_in_rounds
-from ruzhash_cv.kernels.rays import fit_rays_in_rounds
-from ruzhash_cv.models.linear import has_rays, homogeneous
+from ruzhash_cv.kernels.rays import fit_in_rounds
+from ruzhash_cv.models.linear import in_columns
 from ruzhash_cv.models.weighting import AS_GIVEN, Law
 
 #: What a fit is: of a homography; of the equations x2' F x1 = 0, of these divided by gradients, or a step of Gauss and Newton; a step
@@ -33,8 +32,5 @@ def reweighted_in_rounds(
     fitted, noise = np.array(models, order="C"), np.zeros(m)
     given = np.array(weights, ndmin=2, order="C", copy=None), excluded.view(np.uint8), limits, law.width, law.median
     rest = n_rounds, _LEAST[kind], np.empty(n, np.int64), np.empty((3, n)), np.empty((2, 10, 9)), fitted, noise
-    if has_rays(data):
-        fit_rays_in_rounds(kind, homogeneous(data), *given, *rest)
-    else:
-        fit_in_rounds(kind, np.ascontiguousarray(data.T), *given, *rest)
+    fit_in_rounds(kind, in_columns(data), *given, *rest)
     return fitted, noise
