@@ -106,8 +106,8 @@ def drop_repetitions(
 ) -> tuple[Models, Mask, Scores]:
     """Return structures without repeated texture, which of these are overlapping planes (k, k), and scores without either's columns."""
     matches, _, families, parameters = problem
-    if len(structures) == 0:
-        return structures, np.zeros((0, 0), bool), scores
+    if len(structures) < 2:
+        return structures, np.zeros((len(structures), len(structures)), bool), scores
     within = held_by(structures, matches, families)
     planes = families.is_plane(structures) & ~structures.stationary & (families.motion_id is not None)
     repeated, overlapping = find_repetitions(matches, within, planes, structures.stationary, parameters)
