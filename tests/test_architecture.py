@@ -75,9 +75,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_194,
-    "core": 7_682,
-    "tests": 13_995,
+    "package": 15_363,
+    "core": 7_757,
+    "tests": 14_267,
     "benchmarks": 7_166,
     "tests of benchmarks": 1_194,
 }
