@@ -78,7 +78,7 @@ MOST_LINES = {
     "package": 15_363,
     "core": 7_757,
     "tests": 14_267,
-    "benchmarks": 7_166,
+    "benchmarks": 7_173,
     "tests of benchmarks": 1_194,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
