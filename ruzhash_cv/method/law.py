@@ -10,10 +10,11 @@ and of the structure, the densities are
     mismatch around a structure   N(r; v^2 I_c)
     mismatch anywhere             as many as decoys within the widest v
 
-Scales are s, w and 3 s, 3 w for matches, v and 3 v for mismatches. v is 9 times the geometric mean of w and s, and at least the widest
-noise scale, because repeated corners and edges are some pixels apart, however precise the keypoints are. EM estimates the shares of all
-of these among the matches (Dempster, Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977), and
-Bayes' rule the probability of each for a match.
+Scales are s, w and 3 s, 3 w for matches, v and 3 v for mismatches. Those of a match grow with the size of its keypoints, see
+`matches.noise_factors`; without sizes, matches have a third, `tail_scale`. v is 9 times the geometric mean of w and s, and at least the
+widest noise scale, because repeated corners and edges are some pixels apart, however precise the keypoints are. EM estimates the shares
+of all of these among the matches (Dempster, Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977),
+and Bayes' rule the probability of each for a match.
 
 A line leaves a coordinate of the second point unchecked. So matches off all surfaces belong to a motion only if they have evidence
 together, see `motions.off_surface`.
