@@ -88,7 +88,7 @@ def judge_fresh(
 
 def match_both(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
     """Matches of one pair that pass the ratio test, as `sift1`, `sift2`, `orb1`, `orb2`."""
-    found = {features: matches_of(img1, img2, features)[0] for features in ("sift", "orb")}
+    found = {features: matches_of(img1, img2, features)[0][:, :4] for features in ("sift", "orb")}
     return {f"{features}{side + 1}": rows[:, 2 * side :][:, :2] for features, rows in found.items() for side in (0, 1)}
 
 

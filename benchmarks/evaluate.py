@@ -51,8 +51,10 @@ from methods import (
     ours,
     own_methods,
     pose_methods,
+    sizes_methods,
     video_methods,
 )
+from posed_photos import NEAR_SUITE
 from problems import JUDGE_SEED, Problem
 from report import (
     ABSENT,
@@ -161,6 +163,15 @@ def near_row(problem: Problem, answer: Answer) -> Row:
         "others": answer.mask[true].mean(),
         "probability": probabilities[moved].mean(),
     }
+
+
+def sizes_row(problem: Problem, answer: Answer) -> Row:
+    """Of near misses what `near_row` says, of other problems F1."""
+    if problem.suite == NEAR_SUITE:
+        return near_row(problem, answer) | {"f1": np.nan}
+    judged = problem.judged
+    f1 = mask_quality(answer.mask[judged], problem.labels[judged] > 0)["f1"]
+    return dict.fromkeys(("kept", "others", "probability"), np.nan) | {"f1": f1}
 
 
 def calibration_row(problem: Problem, answer: Answer) -> Row:
@@ -312,6 +323,7 @@ NEAR: tuple[Column, ...] = (
     ("near misses kept", "kept", mean, 3), ("others kept", "others", mean, 3),
     ("probability of near misses", "probability", mean, 3), TIME,
 )  # fmt: skip
+SIZES: tuple[Column, ...] = (F1, *NEAR)
 ONE_MODEL: tuple[Column, ...] = (
     ("below 1 px", "px", partial(share_below, PRECISE), 3), ("median error (px)", "px", median, 3),
     ("95 % of points below 1 px", "px95", partial(share_below, PRECISE), 3), ("F1 of the mask", "f1", mean, 3),
@@ -353,6 +365,7 @@ AT_RATES = {f"at {rate:g}": {"false_discovery_rate": rate} for rate in RATES}
 MEASURE: dict[str, Measure] = {
     "accuracy": Measure(("all",), mask_methods, mask_row, MASKS),
     "near": Measure(("near",), near_methods, near_row, NEAR),
+    "sizes": Measure(("sized",), sizes_methods, sizes_row, SIZES),
     "models": Measure(("one-model",), model_methods, model_row, ONE_MODEL),
     "motions": Measure(("building", "static"), partial(own_methods, at_3_px={"threshold": 3.0}), motion_row, MOTIONS),
     "poses": Measure(POSED, pose_methods, pose_row, POSES),

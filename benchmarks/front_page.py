@@ -31,7 +31,7 @@ FEWEST = 15  # inliers of a homography; fewer keep more of both kinds
 def measure() -> tuple[ImagePair, NDArray[np.float64], NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
     """Return the pair, the first points of its matches, which matches are true, and the mask of each method."""
     pair = load_pair("desk")
-    points1, points2 = np.hsplit(matches_of(pair.img1, pair.img2, "sift")[0], 2)
+    points1, points2 = np.hsplit(matches_of(pair.img1, pair.img2, "sift")[0][:, :4], 2)
     true = pair.labels(points1, points2, tolerance=PIXELS) >= 0
     problem = Problem("desk", "bundled", "homography", points1, points2, true.astype(np.intp), np.ones(len(true), bool))
     magsac = partial(opencv, "homography", "USAC_MAGSAC", PIXELS, **MANY)

@@ -25,11 +25,12 @@ class Neighbours(NamedTuple):
 
 
 def detect(image: Image, features: str, n_features: int = 0) -> Arrays:
-    """Places and descriptors of keypoints, one row each; `n_features` 0: all of SIFT, 2,000 of ORB."""
+    """Places, sizes and descriptors of keypoints, one row each; `n_features` 0: all of SIFT, 2,000 of ORB."""
     detector = cv2.SIFT_create(n_features) if features == "sift" else cv2.ORB_create(nfeatures=n_features or N_ORB)
     keypoints, descriptors = detector.detectAndCompute(image, None)
     rows = np.reshape([] if descriptors is None else descriptors, (-1, WIDTHS[features])).astype(np.uint8)
-    return {"keypoints": np.array([point.pt for point in keypoints], np.float64).reshape(-1, 2), "descriptors": rows}
+    places = np.array([point.pt for point in keypoints], np.float64).reshape(-1, 2)
+    return {"keypoints": places, "sizes": np.array([point.size for point in keypoints]), "descriptors": rows}
 
 
 def nearest(first: Arrays, second: Arrays, features: str) -> Neighbours:
@@ -48,8 +49,9 @@ def nearest(first: Arrays, second: Arrays, features: str) -> Neighbours:
 
 
 def matches_of(img1: Image, img2: Image, features: str, n_features: int = 0) -> tuple[Points, Points]:
-    """Points (n, 4) of what passes the ratio test, and of what chooses each other."""
+    """Points and sizes (n, 6), x1 y1 x2 y2 size1 size2, of what passes the ratio test, and of what chooses each other."""
     sides = [detect(image, features, n_features) for image in (img1, img2)]
     found = nearest(*sides, features)
-    points = np.hstack([side["keypoints"][found.pairs[:, image]] for image, side in enumerate(sides)])
-    return points[found.ratio < RATIO], points[found.mutual]
+    columns = [side[name][found.pairs[:, image]] for name in ("keypoints", "sizes") for image, side in enumerate(sides)]
+    rows = np.column_stack(columns)
+    return rows[found.ratio < RATIO], rows[found.mutual]

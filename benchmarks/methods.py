@@ -396,6 +396,16 @@ def near_methods() -> dict[str, Method]:
     }
 
 
+def sizes_methods() -> dict[str, Method]:
+    """This package with sizes of keypoints and without."""
+    return {
+        OURS: ours,
+        f"{OURS} with sizes": lambda problem, seed: ours(
+            problem, seed, sizes=None if problem.sizes is None else problem.sizes.T
+        ),
+    }
+
+
 def model_methods() -> dict[str, Method]:
     """Estimators of one model of the problem's kind."""
     methods: dict[str, dict[str, Callable[[Problem, int], Found]]] = {}

@@ -35,8 +35,10 @@ def matched(name: str, suite: str, arrays: Arrays, features: str, ratio: float |
     """The mutual nearest neighbours of one pair out of cached arrays, those that pass a ratio test where one is asked for."""
     kept = np.ones(len(arrays[f"{features}_ratio"]), bool) if ratio is None else arrays[f"{features}_ratio"] < ratio
     rows = *points_of(arrays, features), arrays[f"{features}_labels"], arrays[f"{features}_judged"]
+    pairs = arrays[f"{features}_pairs"][kept]
+    sizes = [arrays[f"{features}_sizes{number}"][side] for number, side in enumerate(pairs.T, 1)]
     kind = "homography" if suite.endswith((" H", "plane", "planes")) else "fundamental"
-    return Problem(name, suite, kind, *(row[kept] for row in rows))
+    return Problem(name, suite, kind, *(row[kept] for row in rows), sizes=np.column_stack(sizes))
 
 
 def features_of(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
@@ -109,13 +111,13 @@ def pictured(family: str, structures: int, seed: int, motion: str | None = None)
     return stored(f"{slug}_{version()}_opencv{cv2.__version__}", partial(photograph, family, structures, seed, motion))
 
 
-def posed(half: str, per_cell: int, ratio: float | None) -> Iterator[Problem]:
+def posed(half: str, per_cell: int, ratio: float | None, features: str = "sift") -> Iterator[Problem]:
     """`per_cell` image pairs of each static scene and motion, their matches with or without a ratio test."""
-    suite = "rendered poses, sift" + (" without ratio test" if ratio is None else "")
+    suite = f"rendered poses, {features}" + (" without ratio test" if ratio is None else "")
     for (scene, (family, structures)), motion, index in product(POSED.items(), MOTIONS, range(per_cell)):
         seed = first_seed(half) + index
         arrays = pictured(family, structures, seed, motion)
-        found = matched(f"{scene} {motion} {seed}", suite, arrays, "sift", ratio)
+        found = matched(f"{scene} {motion} {seed}", suite, arrays, features, ratio)
         truth = {"cameras": Cameras(*(arrays[field] for field in ("K1", "K2", "R", "t"))), "models": (arrays["model"],)}
         exact = {"exact1": arrays["exact1"], "exact2": arrays["exact2"], "labels": (found.labels > 0).astype(int)}
         kind = "homography" if motion == "rotation" else "fundamental"
@@ -132,7 +134,7 @@ def unfiltered(features: str, half: str, per_cell: int) -> Iterator[Problem]:
     for name in adelaide.scene_names(half):
         scene = fetch_adelaidermf(name)
         # partial, not a lambda: a closure would see the loop's last scene.
-        arrays = stored(f"mutual_{name}_opencv{cv2.__version__}", partial(features_of, scene.img1, scene.img2))
+        arrays = stored(f"mutual_sizes_{name}_opencv{cv2.__version__}", partial(features_of, scene.img1, scene.img2))
         labels, judged, _ = adelaide.judge_fresh(scene, *points_of(arrays, features))
         arrays |= {f"{features}_labels": labels, f"{features}_judged": judged}
         yield adelaide.fair(

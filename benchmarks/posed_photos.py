@@ -23,6 +23,7 @@ from problems import Cameras, Problem
 from ruzhash_cv.datasets import load_pair
 
 N_FEATURES, FEWEST_MATCHES, RIGID_SHARE = 4000, 50, 0.6
+NEAR_SUITE = "near misses, photographed"
 FEWEST_EXACT = 60  # matches within a pixel of the true epipolar lines, of which a fifth are moved
 STILL = ["facade", "rigid"]  # of the bundled pairs
 
@@ -44,15 +45,18 @@ def posed(half: str, per_cell: int = 1) -> Iterator[Problem]:
                 yield Problem(name, "photographed poses", "fundamental", *points, labels, labels > 0, cameras=cameras)
 
 
-def near_misses(half: str, per_cell: int = 1) -> Iterator[Problem]:
-    """Photographed rigid scenes, SIFT: a fifth of the exact matches, true and within 1 px of a model, is moved by 6 to 20 px."""
-    for problem in photos("rigid", "sift", half):
+def near_misses(half: str, per_cell: int = 1, features: str = "sift") -> Iterator[Problem]:
+    """Photographed rigid scenes: a fifth of the exact matches, true and within 1 px of a model, is moved by 6 to 20 px.
+
+    `features` are those of `photos`.
+    """
+    for problem in photos("rigid", features, half):
         points = problem.points1, problem.points2
         model, mask = opencv("fundamental", "USAC_MAGSAC", 1.0, *points, 0, **MANY)
         exact = mask & (problem.labels > 0)
         if model is not None and exact.sum() >= FEWEST_EXACT:
             labels = np.where(exact, 1, 0)
-            yield replace(problem, suite="near misses, photographed", labels=labels).with_near_misses()
+            yield replace(problem, suite=NEAR_SUITE, labels=labels).with_near_misses()
 
 
 def features_of(image: Image) -> Arrays:

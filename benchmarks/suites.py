@@ -38,6 +38,11 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "mutual-orb": partial(pictured.unfiltered, "orb"),
     "scans": scans,
     "near": posed_photos.near_misses,
+    **{f"near-{features}": partial(posed_photos.near_misses, features=features) for features in ("orb", "mutual")},
+    **{
+        f"rigid-{features}": lambda half, per_cell, of=features: photos("rigid", of, half)
+        for features in ("orb", "mutual-orb")
+    },  # type: ignore[misc]
     "posed": posed_photos.posed,
     "poses": pose_scenes.given,
     "poses-distorted": camera_scenes.distorted,
@@ -72,6 +77,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "poses",
         "poses-sift",
         "building",
+    ),
+    "sized": (
+        *("near", "near-orb", "near-mutual", "rigid-orb", "rigid-mutual-orb"),
+        *(name for name in PHOTOGRAPHED if not name.endswith("given")),
     ),
     "pairs": ("related", "unrelated", "alike"),
     "false-alarms": ("random-points", "unrelated-photographs"),

@@ -128,13 +128,57 @@ def as_points(value: Any, name: str) -> Array:
     return np.ascontiguousarray(points)
 
 
+def as_sizes(sizes: Any, points1: Any, points2: Any, n: tuple[int, int]) -> tuple[Array, Array] | None:
+    """Return the sizes of the keypoints of two images, (n[0],) and (n[1],), from a pair of arrays or else from cv2.KeyPoint.
+
+    None if neither image has any. If one has none, or some that are not above 0, all its sizes are 1.
+    """
+    if sizes is None:
+        found = tuple(_keypoint_sizes(value) for value in (points1, points2))
+        if all(of is None for of in found):
+            return None
+        first, second = (np.ones(number) if of is None else of for of, number in zip(found, n, strict=True))
+        return first, second
+    if isinstance(sizes, str) or not hasattr(sizes, "__len__") or len(sizes) != 2:
+        has_length = hasattr(sizes, "__len__") and not isinstance(sizes, str)
+        got = f"{len(sizes)} entries" if has_length else type(sizes).__name__
+        raise ValueError(f"`sizes` must be a pair with an array for each image, got {got}")
+    first, second = (as_reals(of, f"sizes[{side}]", f"({n[side]},)") for side, of in enumerate(sizes))
+    for side, of in enumerate((first, second)):
+        if of.shape != (n[side],):
+            raise ValueError(
+                f"`sizes[{side}]` must have one entry per row of points, shape ({n[side]},), got {of.shape}"
+            )
+        bad = np.flatnonzero(~(of > 0.0) | ~np.isfinite(of))
+        if len(bad) > 0:
+            raise ValueError(f"`sizes[{side}]` must be finite and above 0, got {of[bad[0]]} in row {bad[0]}")
+    return first, second
+
+
+def _keypoint_sizes(value: Any) -> Array | None:
+    """Return the sizes of a sequence or an array of cv2.KeyPoint, None for anything else and unless all are above 0."""
+    value = _as_listed(value)
+    if not _are_keypoints(value):
+        return None
+    sizes = np.array([keypoint.size for keypoint in value])
+    return sizes if ((sizes > 0.0) & np.isfinite(sizes)).all() else None
+
+
+def _as_listed(value: Any) -> Any:
+    """Return an array of objects as a list, and anything else as it is."""
+    return value.tolist() if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1 else value
+
+
+def _are_keypoints(value: Any) -> bool:
+    """Return whether a value is a sequence that begins with a cv2.KeyPoint."""
+    is_sequence = isinstance(value, Sequence) and not isinstance(value, memoryview)
+    return is_sequence and len(value) > 0 and isinstance(value[0], cv2.KeyPoint)
+
+
 def _positions(value: Any, name: str) -> Any:
     """Return the positions of a sequence or an array of cv2.KeyPoint, and anything else as it is."""
-    if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
-        value = value.tolist()
-    if isinstance(value, memoryview) or not isinstance(value, Sequence) or len(value) == 0:
-        return value
-    if not isinstance(value[0], cv2.KeyPoint):
+    value = _as_listed(value)
+    if not _are_keypoints(value):
         return value
     # OpenCV itself takes None among them for a keypoint at (0, 0).
     if not all(isinstance(keypoint, cv2.KeyPoint) for keypoint in value):

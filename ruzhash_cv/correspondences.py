@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
-from ruzhash_cv._validation import arrived, as_array, as_mask, as_points, check_real, check_same_length
+from ruzhash_cv._validation import arrived, as_array, as_mask, as_points, as_sizes, check_real, check_same_length
 
 Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
 Matches: TypeAlias = Sequence[cv2.DMatch] | Sequence[Sequence[cv2.DMatch]] | ArrayLike
@@ -32,6 +32,8 @@ class Correspondences(Record):
         is masked.
     distances : ndarray of float64, shape (n,), or None
         Descriptor distances; None if the matches were given as indices.
+    sizes : pair of ndarray of float64, shape (n,), or None
+        Sizes of the keypoints in the first and the second image, 1 in rows without a match; None if neither image has cv2.KeyPoint.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Correspondences(Record):
     points1: Array
     points2: Array
     distances: Array | None = None
+    sizes: tuple[Array, Array] | None = None
 
     def __len__(self) -> int:
         return len(self.points1)
@@ -96,25 +99,31 @@ def as_correspondences(
 
 
 def look_up(
-    kp1: Keypoints, kp2: Keypoints, matches: Matches, ratio: float | None, names: tuple[str, str]
+    kp1: Keypoints, kp2: Keypoints, matches: Matches, ratio: float | None, names: tuple[str, str], sizes: Any = None
 ) -> Correspondences:
-    """Return what `as_correspondences` returns; errors name the keypoints as given in `names`."""
+    """Return what `as_correspondences` returns, with `sizes` of the keypoints if given; errors have `names` for the keypoints."""
     positions = as_positions(kp1, names[0]), as_positions(kp2, names[1])
     indices, present, distances = as_indices(matches, ratio, (len(positions[0]), names[0]))
-    sizes = len(positions[0]), len(positions[1])
-    outside = np.argwhere(present[:, None] & ((indices < 0) | (indices >= sizes)))
+    counts = len(positions[0]), len(positions[1])
+    of_keypoints = as_sizes(sizes, kp1, kp2, counts)
+    outside = np.argwhere(present[:, None] & ((indices < 0) | (indices >= counts)))
     if len(outside):
         row, side = min(outside.tolist(), key=lambda place: place[1])
         index = int(indices[row, side])
         arrived, field = "a negative index" if index < 0 else str(index), ("queryIdx", "trainIdx")[side]
-        fits_exchanged = ((indices[present] >= 0) & (indices[present] < sizes[::-1])).all()
+        fits_exchanged = ((indices[present] >= 0) & (indices[present] < counts[::-1])).all()
         hint = "; are the images exchanged?" if fits_exchanged else ""
         raise IndexError(
-            f"`matches[{row}]` has {field} {arrived}, but `{names[side]}` has {sizes[side]} keypoints{hint}"
+            f"`matches[{row}]` has {field} {arrived}, but `{names[side]}` has {counts[side]} keypoints{hint}"
         )
     points1, points2 = np.full((2, len(indices), 2), np.nan)
     points1[present], points2[present] = positions[0][indices[present, 0]], positions[1][indices[present, 1]]
-    return Correspondences(points1, points2, distances)
+    if of_keypoints is None:
+        return Correspondences(points1, points2, distances)
+    of_rows = np.ones((2, len(indices)))
+    for side, each in enumerate(of_keypoints):
+        of_rows[side, present] = each[indices[present, side]]
+    return Correspondences(points1, points2, distances, (of_rows[0], of_rows[1]))
 
 
 def as_positions(keypoints: Keypoints, name: str) -> Array:

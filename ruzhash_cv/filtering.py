@@ -16,6 +16,7 @@ from ruzhash_cv._validation import (
     as_generator,
     as_pairs,
     as_pixels,
+    as_sizes,
     check_bool,
     check_choice,
     check_int,
@@ -23,7 +24,7 @@ from ruzhash_cv._validation import (
     largest_coordinate,
 )
 from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
-from ruzhash_cv.correspondences import Keypoints, Matches, as_correspondences, look_up
+from ruzhash_cv.correspondences import Keypoints, Matches, look_up
 from ruzhash_cv.method.estimate import Estimate, estimate
 from ruzhash_cv.method.law import Labels, is_overlay, label
 from ruzhash_cv.method.matches import MatchSet
@@ -60,6 +61,7 @@ class Options:
     pixel: tuple[float, float] = (1.0, 1.0)
     keep_stationary: bool = True
     cameras: Cameras | None = None
+    sizes: tuple[Array, Array] | None = None
 
 
 def filter_matches(
@@ -73,6 +75,7 @@ def filter_matches(
     false_discovery_rate: float | None = None,
     keep_stationary: bool = True,
     cameras: Any = None,
+    sizes: Any = None,
     confidence: float | None = None,
     max_iters: int | None = None,
     rng: RNG = 0,
@@ -89,7 +92,7 @@ def filter_matches(
         See `as_correspondences`.
     ratio : float in (0, 1], optional
         Apply Lowe's ratio test to knnMatch output first. Rows that fail it are not kept.
-    model, threshold, false_discovery_rate, keep_stationary, cameras, confidence, max_iters, rng
+    model, threshold, false_discovery_rate, keep_stationary, cameras, sizes, confidence, max_iters, rng
         See `filter_points`.
 
     Returns
@@ -113,7 +116,8 @@ def filter_matches(
     (0, 40)
     """
     seen = (None, None) if cameras is None else as_cameras(cameras)
-    pairs = as_correspondences(as_seen(kp1, seen[0], "kp1"), as_seen(kp2, seen[1], "kp2"), matches, ratio=ratio)
+    kp1, kp2 = as_seen(kp1, seen[0], "kp1"), as_seen(kp2, seen[1], "kp2")
+    pairs = look_up(kp1, kp2, matches, ratio, ("kp1", "kp2"), sizes)
     return filter_points(
         pairs.points1,
         pairs.points2,
@@ -122,6 +126,7 @@ def filter_matches(
         false_discovery_rate=false_discovery_rate,
         keep_stationary=keep_stationary,
         cameras=cameras,
+        sizes=pairs.sizes,
         confidence=confidence,
         max_iters=max_iters,
         rng=rng,
@@ -141,6 +146,7 @@ def filter_points(
     pixel: float | tuple[float, float] = 1.0,
     keep_stationary: bool = True,
     cameras: Any = None,
+    sizes: Any = None,
     confidence: float | None = None,
     max_iters: int | None = None,
     rng: RNG = 0,
@@ -178,6 +184,9 @@ def filter_points(
         One camera for both images, or a pair with one for each: a `Camera`, a matrix (3, 3) or a `pycolmap.Camera`; in a pair also
         (matrix, distortion), or None if unknown. Points and lengths stay in pixels of the images, with their distortion. Points of a
         360 degree camera may be rays (n, 3). If both cameras are known, rigid motions have essential matrices.
+    sizes : pair of array_like, optional
+        Sizes of the keypoints of each image, one entry per row of its points, in any unit. Large keypoints are less exact, so their
+        matches may be farther from a model, and matches of small ones only nearer. cv2.KeyPoint have their sizes with them.
     confidence : float in (0, 1), optional
         Look harder: the search does not give up before a minimal sample of the smallest structure that has evidence would have been
         drawn with this confidence, or `max_iters` are drawn, 100,000 by default. It ends earlier if the unexplained matches look like
@@ -217,14 +226,19 @@ def filter_points(
     seen = None if cameras is None else as_cameras(cameras)
     if seen is not None:
         points1, points2 = as_seen(points1, seen[0], "points1"), as_seen(points2, seen[1], "points2")
-    first, second = _as_points(points1, points2, matches, ratio)
+    first, second, of_rows = _as_points(points1, points2, matches, ratio, sizes)
     families = families_of(model, None if seen is None else None not in seen)
     if threshold is not None:
         threshold = check_real(threshold, "threshold")
     if false_discovery_rate is not None:
         false_discovery_rate = check_real(false_discovery_rate, "false_discovery_rate", above=0.0, below=1.0)
     options = Options(
-        threshold, false_discovery_rate, as_pixels(pixel), check_bool(keep_stationary, "keep_stationary"), seen
+        threshold,
+        false_discovery_rate,
+        as_pixels(pixel),
+        check_bool(keep_stationary, "keep_stationary"),
+        seen,
+        of_rows,
     )
     with np.errstate(under="ignore"):  # whatever the caller's settings
         result = run(first, second, families, with_effort(confidence, max_iters), options, as_generator(rng))
@@ -262,7 +276,7 @@ def run(
     started, pixels = time.perf_counter(), options.pixel
     largest = largest_coordinate(min(pixels))
     sight = None if options.cameras is None else Sight.of(points1, points2, options.cameras, largest)
-    matches = MatchSet.of(points1, points2, parameters.unit * pixels[1], sight, pixels)
+    matches = MatchSet.of(points1, points2, parameters.unit * pixels[1], sight, pixels, options.sizes)
     if matches.n_groups < MIN_MATCHES:
         return _result(Estimate.nothing(matches, families, parameters), options, why_too_few(matches, pixels))
     estimated = estimate(matches, families, parameters, rng)
@@ -332,15 +346,16 @@ def renumbered(scene: Models, order: Rows) -> Models:
 
 
 def _as_points(
-    points1: Keypoints, points2: Keypoints, matches: Matches | None, ratio: float | None
-) -> tuple[Array, Array]:
-    """Return corresponding points (n, 2), NaN in rows without a match."""
+    points1: Keypoints, points2: Keypoints, matches: Matches | None, ratio: float | None, sizes: Any
+) -> tuple[Array, Array, tuple[Array, Array] | None]:
+    """Return corresponding points (n, 2), NaN in rows without a match, and sizes (n,) of their keypoints if known."""
     if matches is not None:
-        pairs = look_up(points1, points2, matches, ratio, ("points1", "points2"))
-        return pairs.points1, pairs.points2
+        pairs = look_up(points1, points2, matches, ratio, ("points1", "points2"), sizes)
+        return pairs.points1, pairs.points2, pairs.sizes
     if ratio is not None:
         raise ValueError("`ratio` needs `matches` that are knnMatch output with k >= 2, got None")
-    return as_pairs(points1, points2)
+    first, second = as_pairs(points1, points2)
+    return first, second, as_sizes(sizes, points1, points2, (len(first), len(second)))
 
 
 def families_of(model: Model | TwoViewFamily, calibrated: bool | None = None) -> Families:

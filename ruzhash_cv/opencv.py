@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._interrupts import uninterrupted
-from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, as_reals, check_real
+from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, as_reals, as_sizes, check_real
 from ruzhash_cv.cameras import Camera, Sight, as_seen
 from ruzhash_cv.filtering import Model, families_of, scaled, with_effort
 from ruzhash_cv.method.estimate import Estimate, estimate
@@ -54,6 +54,7 @@ def find_homography(
     *,
     threshold: float | None = None,
     pixel: float | tuple[float, float] = 1.0,
+    sizes: Any = None,
     rng: RNG = 0,
     srcPoints: ArrayLike | None = None,
     dstPoints: ArrayLike | None = None,
@@ -79,7 +80,7 @@ def find_homography(
         Ignored, and not written into.
     maxIters, confidence
         `max_iters` and `confidence` of `filter_points`.
-    pixel, rng
+    pixel, sizes, rng
         See `filter_points`. Normalised coordinates need `pixel`, 1 / focal length.
 
     Returns
@@ -111,7 +112,7 @@ def find_homography(
     second = _one_of(points2, dstPoints, "points2", "dstPoints")
     pixels = as_pixels(pixel)
     given = _Settings(ransacReprojThreshold, confidence, maxIters).checked(method, "cv2.findHomography")
-    return _find("homography", first, second, given.limit(threshold, pixels[1]), given.parameters(), pixels, rng)
+    return _find("homography", first, second, given.limit(threshold, pixels[1]), given.parameters(), pixels, sizes, rng)
 
 
 @uninterrupted
@@ -126,6 +127,7 @@ def find_fundamental_matrix(
     *,
     threshold: float | None = None,
     pixel: float | tuple[float, float] = 1.0,
+    sizes: Any = None,
     rng: RNG = 0,
 ) -> Found:
     """Estimate one fundamental matrix; replaces ``cv2.findFundamentalMat``.
@@ -136,7 +138,7 @@ def find_fundamental_matrix(
 
     Parameters
     ----------
-    points1, points2, method, confidence, maxIters, mask, pixel, rng
+    points1, points2, method, confidence, maxIters, mask, pixel, sizes, rng
         See `find_homography`. `method` may also be `cv2.FM_RANSAC` or `cv2.FM_LMEDS`, not `cv2.FM_8POINT` or `cv2.FM_7POINT`.
     ransacReprojThreshold, threshold : float, optional
         Largest Sampson distance of an inlier, otherwise as for `find_homography`.
@@ -161,7 +163,9 @@ def find_fundamental_matrix(
     """
     pixels = as_pixels(pixel)
     given = _Settings(ransacReprojThreshold, confidence, maxIters).checked(method, "cv2.findFundamentalMat")
-    return _find("fundamental", points1, points2, given.limit(threshold, pixels[1]), given.parameters(), pixels, rng)
+    return _find(
+        "fundamental", points1, points2, given.limit(threshold, pixels[1]), given.parameters(), pixels, sizes, rng
+    )
 
 
 @uninterrupted
@@ -171,6 +175,7 @@ def find_essential_matrix(
     *args: Any,
     threshold: float | None = None,
     pixel: float | None = None,
+    sizes: Any = None,
     rng: RNG = 0,
     **kwargs: Any,
 ) -> Found:
@@ -198,7 +203,7 @@ def find_essential_matrix(
     pixel : float, optional
         Size of a pixel in the unit of the points, see `filter_points`. Default 1; but if all matrices are the identity, the points are
         normalised, and the default is `threshold`, so that ``(points1, points2, np.eye(3), cv2.RANSAC, 0.999, 1 / f)`` needs no change.
-    rng
+    sizes, rng
         See `filter_points`.
 
     Returns
@@ -228,11 +233,12 @@ def find_essential_matrix(
     """
     cameras, limit, pixel, parameters = _essential_arguments(args, kwargs, threshold, pixel)
     first, second = as_pairs(as_seen(points1, cameras[0], "points1"), as_seen(points2, cameras[1], "points2"))
+    sizes = as_sizes(sizes, points1, points2, (len(first), len(second)))
     warn(sign_of_focal_length(cameras, first, second))
     generator = as_generator(rng)
     sight = Sight.of(first, second, cameras)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        matches = MatchSet.of(first, second, max(parameters.unit * pixel, limit), sight, (pixel, pixel))
+        matches = MatchSet.of(first, second, max(parameters.unit * pixel, limit), sight, (pixel, pixel), sizes)
         matrix = find_matrix("essential", matches, limit, parameters, generator)
     warn(sign_of_units(matches, (pixel, pixel)))
     mask = np.zeros((len(first), 1), np.uint8)
@@ -363,12 +369,14 @@ def _find(
     threshold: float,
     parameters: Parameters,
     pixels: tuple[float, float],
+    sizes: Any,
     rng: RNG,
 ) -> Found:
     """Return the best model of a kind, and the mask of its inliers."""
     (first, second), generator = as_pairs(points1, points2), as_generator(rng)
+    sizes = as_sizes(sizes, points1, points2, (len(first), len(second)))
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        matches = MatchSet.of(first, second, max(parameters.unit * pixels[1], threshold), pixels=pixels)
+        matches = MatchSet.of(first, second, max(parameters.unit * pixels[1], threshold), None, pixels, sizes)
         matrix = find_matrix(kind, matches, threshold, parameters, generator)
     model, mask = _as_opencv(kind, matrix, first, second, threshold, pixels)
     warn(sign_of_units(matches, pixels))

@@ -253,7 +253,7 @@ def _as_set(points: Array, groups: Rows, unit: float) -> MatchSet:
     rows, frame = np.arange(n), Frame(np.zeros(d), np.zeros(0), 1.0)
     keypoints = np.tile(rows, (2, 1))  # all different: points do not compete as matches of one keypoint do
     weights = match_weights(groups, keypoints)
-    return MatchSet(points, groups, keypoints, weights, frame, unit, np.ones(n, bool), rows)
+    return MatchSet(points, groups, keypoints, weights, np.ones(n), frame, unit, np.ones(n, bool), rows)
 
 
 def uniform_decoys(points: MatchSet, parameters: Parameters, rng: np.random.Generator) -> Array:

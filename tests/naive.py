@@ -71,17 +71,25 @@ def densities(
     across: Array,
     along: Array,
     heights: Array,
-    _: Array,
+    powers: Rows,
+    noise_factors: Array,
 ) -> Array:
-    """Of each component, Gaussians of the distances to its structure, or across and along the epipolar lines of its motion."""
+    """Of each component, Gaussians of the distances to its structure, or across and along the epipolar lines of its motion.
+
+    Those of matches are wider by each match's factor of noise, and as much lower in each of as many coordinates as `powers` says.
+    """
     rows, distances = [], np.fmin(distances, 1e9)
-    for structure, motion, *scales, height in zip(structures, motions, across, along, heights, strict=True):
+    for structure, motion, *scales, height, power in zip(
+        structures, motions, across, along, heights, powers, strict=True
+    ):
         if motion >= 0:
             off = distances[:, motion]
             along_line = np.sqrt(np.maximum(distances[:, structure] ** 2 - off**2, 0.0))
             away = np.hypot(off / scales[0], along_line / scales[1])
         else:
             away = distances[:, structure] / scales[1]
+        if power > 0:
+            away, height = away / noise_factors, height / noise_factors**power
         rows.append(np.where(away < 9.0, height * np.exp(-(np.fmin(away, 9.0) ** 2) / 2), 0.0))
     return np.array(rows)
 

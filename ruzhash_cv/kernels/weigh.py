@@ -253,15 +253,24 @@ def choose_structures(
 @cython.exceptval(check=False)
 @cython.nogil
 def write_densities(
-    squares: p_double, offs: p_double, across: double, along: double, height: double, n: Py_ssize_t, densities: p_double
+    squares: p_double,
+    offs: p_double,
+    across: double,
+    along: double,
+    height: double,
+    narrowings: p_double,
+    peaks: p_double,
+    n: Py_ssize_t,
+    densities: p_double,
 ) -> cython.void:
     """Write a component's densities at squared distances from a structure, of which `offs` are across its motion's lines.
 
-    `across` and `along` are inverse squares of scales, `height` is the density at distance 0.
+    `across` and `along` are inverse squares of scales, `height` is the density at distance 0. Of each match they are multiplied by
+    `narrowings` and `peaks`.
     """
     for row in range(n):
         beside = squares[row] - offs[row] if squares[row] > offs[row] else 0.0
-        square = offs[row] * across + beside * along
+        square = (offs[row] * across + beside * along) * narrowings[row]
         # exp(-square / 2) to ten digits, by plain arithmetic, which the compiler makes vectors of: the 256th power of
         # exp(-square / 512), the first nine terms of its series.
         z = -square / 512.0
@@ -272,7 +281,7 @@ def write_densities(
         z = z * z * (z * z)
         z = z * z * (z * z)
         z = z * z * (z * z)
-        densities[row] = height * z if square < NEGLIGIBLE else 0.0
+        densities[row] = height * peaks[row] * z if square < NEGLIGIBLE else 0.0
 
 
 def estimate_shares(
@@ -283,6 +292,8 @@ def estimate_shares(
     across: double[::1],
     along: double[::1],
     heights: double[::1],
+    powers: Py_ssize_t[::1],
+    precisions: double[:, ::1],
     n_steps: Py_ssize_t,
     prior: double,
     ends: Py_ssize_t[::1],
@@ -294,7 +305,8 @@ def estimate_shares(
     """Improve shares (m + 1,) of components, the last that of mismatches anywhere, by steps of EM, from squared distances (k, n).
 
     Ratios of densities to that of mismatches anywhere are computed once; most are 0, and not kept. Scales `across` and `along` are
-    inverse squares. Overwrites `ends` (m,), `rows` and `ratios` (n m + 1,) and `room` (2, n).
+    inverse squares; for `precisions` and `powers` see `write_probabilities`. Overwrites `ends` (m,), `rows` and `ratios` (n m + 1,) and
+    `room` (2, n).
     """
     row: Py_ssize_t
     at: Py_ssize_t
@@ -309,6 +321,8 @@ def estimate_shares(
                 across[item],
                 along[item],
                 heights[item],
+                address(precisions[2 if powers[item] > 0 else 0, 0]),
+                address(precisions[powers[item], 0]),
                 n,
                 address(room[0, 0]),
             )
@@ -350,14 +364,17 @@ def write_probabilities(
     across: double[::1],
     along: double[::1],
     heights: double[::1],
-    of_matches: uchar[::1],
+    powers: Py_ssize_t[::1],
+    precisions: double[:, ::1],
     shares: double[::1],
     room: double[:, ::1],
     probabilities: double[:, ::1],
 ):
     """Write the probabilities (n, k) of structures for matches with squared distances (k, n), by Bayes' rule from shares (m + 1,).
 
-    Scales are inverse squares. Matches are taken in blocks of the size of `room` (2, block), which is overwritten.
+    Scales are inverse squares. `precisions` (3, n) are the powers 0 to 2 of how precise each match is. Components of matches have
+    `powers` (m,) of 1 or 2 of it, their number of coordinates; those of mismatches have 0. Matches are taken in blocks of the size of
+    `room` (2, block), which is overwritten.
     """
     m: Py_ssize_t = structures.shape[0]
     with cython.nogil:
@@ -375,12 +392,14 @@ def write_probabilities(
                     across[item],
                     along[item],
                     shares[item] * heights[item],
+                    address(precisions[2 if powers[item] > 0 else 0, begin]),
+                    address(precisions[powers[item], begin]),
                     n,
                     address(room[0, 0]),
                 )
                 for row in range(n):
                     room[1, row] += room[0, row]
-                if of_matches[item]:
+                if powers[item] > 0:
                     for row in range(n):
                         probabilities[begin + row, structures[item]] += room[0, row]
             for row in range(n):

@@ -10,10 +10,11 @@ and of the structure, the densities are
     mismatch around a structure   N(r; v^2 I_c)
     mismatch anywhere             as many as decoys within the widest v
 
-Scales are s, w and 3 s, 3 w for matches, v and 3 v for mismatches. v is 9 times the geometric mean of w and s, and at least the widest
-noise scale, because repeated corners and edges are some pixels apart, however precise the keypoints are. EM estimates the shares of all
-of these among the matches (Dempster, Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977), and
-Bayes' rule the probability of each for a match.
+Scales are s, w and 3 s, 3 w for matches, v and 3 v for mismatches. Those of a match grow with the size of its keypoints, see
+`matches.noise_factors`; without sizes, matches have a third, `tail_scale`. v is 9 times the geometric mean of w and s, and at least the
+widest noise scale, because repeated corners and edges are some pixels apart, however precise the keypoints are. EM estimates the shares
+of all of these among the matches (Dempster, Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977),
+and Bayes' rule the probability of each for a match.
 
 A line leaves a coordinate of the second point unchecked. So matches off all surfaces belong to a motion only if they have evidence
 together, see `motions.off_surface`.
@@ -43,8 +44,8 @@ _N_STEPS, _PRIOR = 20, 0.1
 #: Matches whose probabilities are computed together: few enough to stay in the processor's cache.
 _BLOCK = 512
 
-#: Of each component of the mixture: structure, motion, scales across and along, height, and whether it is one of matches.
-Components: TypeAlias = tuple[Rows, Rows, Array, Array, Array, Mask]
+#: Of each component of the mixture: structure, motion, scales across and along, height, and coordinates: 0 if it is of mismatches.
+Components: TypeAlias = tuple[Rows, Rows, Array, Array, Array, Rows]
 
 
 @dataclass(frozen=True)
@@ -121,19 +122,28 @@ def probabilities_of(scene: Models, matches: MatchSet, decoys: Array, holding: M
     searched, _, families, parameters = problem
     of_matches, of_decoys = (families.squared_residuals(scene, data) for data in (matches.data, decoys))
     of_searched = of_matches if searched is matches else families.squared_residuals(scene, searched.data)
-    components = components_of(scene, of_decoys, holding, searched.unit, families, parameters)
-    return by_shares(of_matches, components, shares_of(of_searched, components, searched.weights))
+    has_tail = bool((matches.noise_factors == 1.0).all())
+    components = components_of(scene, of_decoys, holding, has_tail, searched.unit, families, parameters)
+    shares = shares_of(of_searched, components, searched.weights, searched.noise_factors)
+    return by_shares(of_matches, components, shares, matches.noise_factors)
 
 
 def components_of(
-    scene: Models, decoys: Array, holding: Mask, unit: float, families: Families, parameters: Parameters
+    scene: Models,
+    decoys: Array,
+    holding: Mask,
+    has_tail: bool,
+    unit: float,
+    families: Families,
+    parameters: Parameters,
 ) -> Components:
     """Return the components (m,) of the mixture but mismatches anywhere, from squared distances (k, N) of decoys.
 
     Of each: its structure, the motion of this (-1 for none), the scales across and along, the ratio of its density at distance 0 to
-    the density of mismatches anywhere, and whether it is one of matches.
+    the density of mismatches anywhere, and the number of coordinates of matches, 0 for mismatches. Matches have a tail unless the
+    sizes of their keypoints explain it.
     """
-    components: list[tuple[int, int, float, float, float, bool]] = []
+    components: list[tuple[int, int, float, float, float, int]] = []
     least = parameters.least_noise * unit
     for item, codimension in enumerate(families.codimensions[scene.family_ids].tolist()):
         motion = int(scene.owners[item]) if scene.owners[item] != item else -1
@@ -146,7 +156,8 @@ def components_of(
         # One decoy more, so that the share is never 0.
         anywhere = (1.0 + np.count_nonzero(decoys[item] <= widest**2)) / (1.0 + decoys.shape[1]) / volume
         # Matches of a structure as wide as the widest noise scale are not wider.
-        ratios, widest_scale = (1.0, 3.0, parameters.tail_scale), max(along, parameters.widest_scale * unit)
+        ratios = (1.0, 3.0, parameters.tail_scale) if has_tail else (1.0, 3.0)
+        widest_scale = max(along, parameters.widest_scale * unit)
         wide = [min(ratio * along, widest_scale) for ratio in ratios]
         of_matches = [(ratio * across if motion >= 0 else w, w) for ratio, w in zip(ratios, wide, strict=True)]
         if motion >= 0:
@@ -157,35 +168,42 @@ def components_of(
         ]
         for true, one, other in laws:
             peak = 1.0 / (2.0 * math.pi * one * other) if codimension == 2 else 1.0 / (math.sqrt(2.0 * math.pi) * other)
-            components.append((item, motion if true else -1, one, other, peak / anywhere, true))
+            components.append((item, motion if true else -1, one, other, peak / anywhere, codimension if true else 0))
     table = np.array(components, np.float64).reshape(-1, 6).T.copy()
-    return table[0].astype(np.int64), table[1].astype(np.int64), table[2], table[3], table[4], table[5] > 0.0
+    return table[0].astype(np.int64), table[1].astype(np.int64), table[2], table[3], table[4], table[5].astype(np.int64)
 
 
-def shares_of(squares: Array, components: Components, weights: Array) -> Array:
+def shares_of(squares: Array, components: Components, weights: Array, noise_factors: Array) -> Array:
     """Return the shares (m + 1,) of components among matches with squared distances (k, n), the last that of mismatches anywhere."""
     n, m = len(weights), len(components[0])
     shares = np.append(np.full(m, 0.7 / max(m, 1)), 0.3)
     room = np.empty(m, np.int64), np.empty(n * m + 1, np.int64), np.empty(n * m + 1), np.empty((2, n))
     if n == 0:
         return np.full(m + 1, 1.0 / (m + 1))
-    estimate_shares(squares, weights, *_inverse(components), _N_STEPS, _PRIOR, *room, shares)
+    estimate_shares(
+        squares, weights, *_inverse(components), _precisions(noise_factors), _N_STEPS, _PRIOR, *room, shares
+    )
     return shares
 
 
-def by_shares(squares: Array, components: Components, shares: Array) -> Array:
+def by_shares(squares: Array, components: Components, shares: Array, noise_factors: Array) -> Array:
     """Return the probabilities (n, k) of structures for matches with squared distances (k, n), by Bayes' rule."""
     probabilities = np.empty(squares.shape[::-1])
-    given, room = (components[-1].view(np.uint8), shares), np.empty((2, _BLOCK))
+    given, room = (_precisions(noise_factors), shares), np.empty((2, _BLOCK))
     write_probabilities(squares, *_inverse(components), *given, room, probabilities)
     return probabilities
 
 
-def _inverse(components: Components) -> tuple[Rows, Rows, Array, Array, Array]:
+def _precisions(noise_factors: Array) -> Array:
+    """Return the powers 0 to 2 (3, n) of how precise each match is."""
+    return np.asarray(noise_factors ** -np.arange(3.0)[:, None])
+
+
+def _inverse(components: Components) -> tuple[Rows, Rows, Array, Array, Array, Rows]:
     """Return what kernels take of components: inverse squares for scales, and a structure for its motion if it has none."""
-    structures, motions, across, along, heights, _ = components
+    structures, motions, across, along, heights, powers = components
     motions, across = np.where(motions >= 0, motions, structures), np.where(motions >= 0, across, along)
-    return structures, motions, 1.0 / np.square(across), 1.0 / np.square(along), heights
+    return structures, motions, 1.0 / np.square(across), 1.0 / np.square(along), heights, powers
 
 
 def tail_shares(scores: Array, ranked: Array) -> Array:

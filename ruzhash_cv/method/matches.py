@@ -16,6 +16,10 @@ from ruzhash_cv.kernels.weigh import follow_leaders
 
 #: Matches by which coordinates are compared.
 _SOME = 500
+#: The noise of keypoints of this size, in least sizes of their image, is sqrt 2 of what it would be without their size.
+_NOISY_SIZE = 3.3
+#: The least size of an image is this percentile of its keypoints', as single ones may have any; and a guard against overflow.
+_LEAST_SIZE, _LARGEST_SIZE = 5.0, 1e6
 #: Images are of unlike scale if the points of one are spread over more than so many times as many pixels.
 _UNLIKE = 2.2
 
@@ -106,6 +110,7 @@ class MatchSet:
     groups: Rows  # the duplicate group of each
     keypoints: Rows  # (2, n): of each image, the number of the keypoint that each ends at
     weights: Array  # see `match_weights`
+    noise_factors: Array  # see `noise_factors`
     frame: Frame
     unit: float
     finite: Mask  # (N,): which of the matches given are finite
@@ -122,10 +127,12 @@ class MatchSet:
         unit: float,
         sight: Sight | None = None,
         pixels: tuple[float, float] = (1.0, 1.0),
+        sizes: tuple[Array, Array] | None = None,
     ) -> MatchSet:
         """Return the distinct matches of points; `unit` is the method's unit of length in the unit of the second points.
 
-        `pixels` are the sizes of a pixel in the points' units. Coordinates of at least `largest_coordinate` are none.
+        `pixels` are the sizes of a pixel in the points' units. Coordinates of at least `largest_coordinate` are none. `sizes` are those
+        of the keypoints, if known.
         """
         rows = np.hstack([points1, points2] if sight is None else [points1, points2, sight.rays1, sight.rays2])
         # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
@@ -143,13 +150,18 @@ class MatchSet:
         x, y = data.T[:2]
         new = np.append(False, (x[1:] != x[:-1]) | (y[1:] != y[:-1]))[: len(data)]
         keypoints = np.array([np.cumsum(new), _distinct(data[:, 2:4])[1]])
+        factors = np.ones(len(data))
+        if sizes is not None:
+            least = np.full((2, len(data)), np.inf)
+            for side, of in enumerate(sizes):
+                np.minimum.at(least[side], where, of[finite])
+            factors = noise_factors(least)
         into, calibrated = frame.transforms(), False
         if sight is not None:
             data = np.hstack([data, rows[:, RAYS1.start :] * np.repeat(frame.scales, 3)])
             into, calibrated = (sight.into1, sight.into2), sight.calibrated
-        return cls(
-            data, groups, keypoints, match_weights(groups, keypoints), frame, unit, finite, where, into, calibrated
-        )
+        weights = match_weights(groups, keypoints)
+        return cls(data, groups, keypoints, weights, factors, frame, unit, finite, where, into, calibrated)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -181,8 +193,20 @@ class MatchSet:
     def take(self, rows: Rows) -> MatchSet:
         """Return some of the matches, with the weights that they have among themselves."""
         groups, keypoints = self.groups[rows], self.keypoints[:, rows]
-        weights = match_weights(groups, keypoints)
-        return replace(self, data=self.data[rows], groups=groups, keypoints=keypoints, weights=weights)
+        given = replace(self, data=self.data[rows], weights=match_weights(groups, keypoints))
+        return replace(given, groups=groups, keypoints=keypoints, noise_factors=self.noise_factors[rows])
+
+
+def noise_factors(sizes: Array) -> Array:
+    """Return the noise of matches as multiples of that of the smallest keypoints, from sizes (2, n) of keypoints in both images.
+
+    The variance of a keypoint grows as 1 + (size / 3.3)^2, with its size in least sizes of its image. Those of both images add.
+    """
+    if sizes.shape[1] == 0:
+        return np.ones(0)
+    with np.errstate(over="ignore"):
+        relative = np.clip(sizes / np.percentile(sizes, _LEAST_SIZE, axis=1, keepdims=True), 1.0, _LARGEST_SIZE)
+    return np.asarray(np.sqrt((_NOISY_SIZE**2 + np.square(relative).mean(axis=0)) / (_NOISY_SIZE**2 + 1.0)))
 
 
 def duplicate_groups(data: Array, radius: float) -> Rows:

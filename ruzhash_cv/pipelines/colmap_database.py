@@ -195,13 +195,16 @@ class Database:
 
     def points(self, pair: Pair) -> tuple[Array, Array]:
         """Return the matched keypoints of a pair in COLMAP's pixels, (m, 2) each."""
-        first, second = (self._points_of(*side) for side in zip(pair, self.matches(pair).T, strict=True))
+        first, second = (rows[:, :2] for rows in self._matched(pair))
         return first, second
 
     def task(self, pair: Pair) -> tuple[Any, ...]:
-        """Return the points of a pair and its known cameras."""
-        cameras = tuple(map(self._known_camera, pair))
-        return (pair, *self.points(pair), {} if cameras == (None, None) else {"cameras": cameras})
+        """Return the points of a pair, the sizes of their keypoints, and its known cameras."""
+        cameras, (first, second) = tuple(map(self._known_camera, pair)), self._matched(pair)
+        own: dict[str, Any] = {"sizes": (first[:, 2], second[:, 2])}
+        if cameras != (None, None):
+            own["cameras"] = cameras
+        return pair, first[:, :2], second[:, :2], own
 
     def _known_camera(self, image: int) -> Camera | None:
         camera, known = self._cameras.get(self._camera_ids.get(image)), self._calibrated
@@ -239,7 +242,12 @@ class Database:
                 if geometry is not None:
                     self._database.write_two_view_geometry(*pair, geometry)
 
-    def _points_of(self, image: int, rows: Indices) -> Array:
+    def _matched(self, pair: Pair) -> tuple[Array, Array]:
+        """Return places and sizes of the matched keypoints of a pair, (m, 3) each."""
+        first, second = (self._rows_of(*side) for side in zip(pair, self.matches(pair).T, strict=True))
+        return first, second
+
+    def _rows_of(self, image: int, rows: Indices) -> Array:
         name = self._names.get(image, image)
         if wrong := self._false_keypoints.get(image):
             raise UnusableFile(f"the keypoints of image {name} are {wrong}")
@@ -250,8 +258,19 @@ class Database:
 
     def _read_keypoints(self, image: int) -> NDArray[np.float32]:
         with as_unusable(self._unread, *RAISED):
-            keypoints: NDArray[np.float32] = self._database.read_keypoints(image)[:, :2].copy()
-        return keypoints
+            keypoints: NDArray[np.float32] = self._database.read_keypoints(image)
+        sizes = sizes_of(keypoints.astype(np.float64)).astype(np.float32)
+        return np.column_stack([keypoints[:, :2], sizes])
+
+
+def sizes_of(keypoints: Array) -> Array:
+    """Return the scales (n,) of COLMAP's keypoints: x, y, scale, orientation or x, y and an affine shape. 1 unless all are above 0."""
+    sizes, columns = np.ones(len(keypoints)), keypoints.T
+    if len(columns) == 4:
+        sizes = columns[2]
+    elif len(columns) == 6:
+        sizes = np.sqrt(np.abs(columns[2] * columns[5] - columns[3] * columns[4]))
+    return sizes if ((sizes > 1e-30) & (sizes < 1e30)).all() else np.ones(len(keypoints))
 
 
 def _number(pair: Pair) -> int:

@@ -112,6 +112,7 @@ class Files:
         self._features, self._matches = features, matches
         self._cameras, self._target, self._only_strongest = cameras, target, only_strongest
         self.keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
+        self.sizes = lru_cache(CACHED_IMAGES)(self._read_sizes)
         self.groups = self._find(pairs)
 
     def names_of(self, pair: Names) -> Names:
@@ -124,12 +125,17 @@ class Files:
         return self.keypoints(pair[0])[rows], self.keypoints(pair[1])[partners]
 
     def task(self, pair: Names) -> tuple[Any, ...]:
-        """Return the matched keypoints of a pair, (m, 2) each, and its known cameras."""
+        """Return the matched keypoints of a pair, (m, 2) each, their sizes if known, and its known cameras."""
         first, second = self.points(pair)
         cameras = tuple(map(self._cameras.get, pair))
+        own: dict[str, Any] = {}
+        sizes1, sizes2 = map(self.sizes, pair)
+        if sizes1 is not None and sizes2 is not None:
+            rows, partners = self._matched(pair)
+            own["sizes"] = sizes1[rows], sizes2[partners]
         if cameras == (None, None):
-            return pair, first, second
-        return pair, first + PIXEL_CENTRE, second + PIXEL_CENTRE, {"cameras": cameras}
+            return pair, first, second, own
+        return pair, first + PIXEL_CENTRE, second + PIXEL_CENTRE, own | {"cameras": cameras}
 
     def entry(self, pair: Names, result: FilterResult, related: bool) -> tuple[Any, int, Row]:
         """Return the datasets of a group, its matches with -1 for the rejected and their scores, its inliers, and its cells."""
@@ -220,6 +226,14 @@ class Files:
                 f"{self._features.filename}: keypoints of {name!r} must have shape (n, 2), got {keypoints.shape}"
             )
         return keypoints[:, :2].astype(np.float64)
+
+    def _read_sizes(self, name: str) -> Array | None:
+        """Return the scales of keypoints, None unless there is one above 0 for each."""
+        if not _is_there(self._features, f"{name}/scales"):
+            return None
+        sizes = _dataset(self._features, f"{name}/scales", "iuf", 1).astype(np.float64)
+        is_usable = len(sizes) == len(self.keypoints(name)) and ((sizes > 0.0) & np.isfinite(sizes)).all()
+        return sizes if is_usable else None
 
 
 def _levels(name: str) -> list[str]:

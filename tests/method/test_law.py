@@ -135,18 +135,22 @@ def test_a_surface_of_a_motion_has_a_component_of_relief_along_its_epipolar_line
     models = Models(np.ones((3, 9)), np.array([1, 0, 0], np.uint8))
     scene = replace(models, noise=np.array([0.5, 0.8, 0.8]), owners=np.array([0, 0, 2]))
     decoys = np.random.default_rng(0).uniform(0.0, 500.0, (3, 200)) ** 2
-    components = components_of(scene, decoys, np.ones(3, bool), PARAMETERS.unit, families, PARAMETERS)
-    structures, owners, across, along, _, true = components
+    given = PARAMETERS.unit, families, PARAMETERS
+    structures, owners, across, along, _, coordinates = components_of(scene, decoys, np.ones(3, bool), True, *given)
+    true = coordinates > 0
     of_plane = true & (structures == 1)
+    assert [coordinates[true & (structures == item)].tolist() for item in range(3)] == [[1] * 3, [2] * 4, [2] * 3]
     relief = PARAMETERS.relief_scale * PARAMETERS.unit
     np.testing.assert_allclose(
         np.column_stack([across, along])[of_plane], [[0.5, 0.8], [1.5, 2.4], [3.0, 4.8], [0.5, relief]]
     )
     assert (owners[of_plane] == 0).all()
     assert [int((true & (structures == item)).sum()) for item in range(3)] == [3, 4, 3]
-    without = components_of(scene, decoys, np.array([False, True, True]), PARAMETERS.unit, families, PARAMETERS)
+    without = components_of(scene, decoys, np.array([False, True, True]), True, *given)
     assert not without[5][without[0] == 0].any()
     assert (without[0] == 0).sum() == 2
+    no_tail = components_of(scene, decoys, np.ones(3, bool), False, *given)
+    np.testing.assert_allclose(no_tail[2][(no_tail[0] == 1) & (no_tail[5] > 0)], [0.5, 1.5, 0.5])
 
 
 @pytest.mark.parametrize("n", [0, 1, 40])
@@ -155,14 +159,15 @@ def test_shares_and_probabilities_equal_their_twins(n: int) -> None:
     rng = np.random.default_rng(n)
     distances = rng.exponential(4.0, (n, 3)) * rng.choice([0.0, 1.0, np.inf], (n, 3), p=[0.1, 0.8, 0.1])
     scales, weights = 3.0 ** rng.integers(-2, 3, (2, 5)), rng.random(n)
-    owners, heights, true = rng.choice([-1, 0], 5), rng.exponential(100.0, 5), rng.random(5) < 0.6
-    components = rng.integers(1, 3, 5), owners, *scales, heights, true
-    ratios, start = naive.densities(distances, *components), np.append(np.full(5, 0.7 / 5), 0.3)
+    owners, heights, coordinates = rng.choice([-1, 0], 5), rng.exponential(100.0, 5), rng.integers(0, 3, 5)
+    components, factors = (rng.integers(1, 3, 5), owners, *scales, heights, coordinates), rng.uniform(1.0, 5.0, n)
+    ratios, start = naive.densities(distances, *components, factors), np.append(np.full(5, 0.7 / 5), 0.3)
     squares = np.ascontiguousarray(np.square(distances).T)
-    shares = shares_of(squares, components, weights)
+    shares = shares_of(squares, components, weights, factors)
     np.testing.assert_allclose(shares, naive.shares(ratios, weights, law._N_STEPS, law._PRIOR, start), rtol=1e-7)
-    expected = naive.probabilities(ratios, shares, components[0], true, 3)
-    np.testing.assert_allclose(by_shares(squares, components, shares), expected, rtol=1e-7, atol=1e-300)
+    expected = naive.probabilities(ratios, shares, components[0], coordinates > 0, 3)
+    probabilities = by_shares(squares, components, shares, factors)
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-7, atol=1e-300)
 
 
 def test_single_precision_tells_a_kept_match_from_one_half() -> None:

@@ -35,6 +35,7 @@ NOT_TUNED = {
     "_SOME", "_BLOCK", "_FEW_ROWS", "_WIDTH", "_NO_GROUP", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD",
     "_MOST_SEARCHED", "_MOST_DEGENERATE", "_PRIOR", "_NEGLIGIBLE", "_REACH", "_LEAST_REACH", "_WIDEST", "MORE_THAN_HALF",
     "MAX_MOTIONS", "MAX_PLANES", "_N_FITS", "_N_PLANES", "_N_POSED", "_LEAST_PROBABILITY", "_UNLIKE",
+    "_NOISY_SIZE", "_LEAST_SIZE", "_LARGEST_SIZE",
     "_FEW", "GIVEN", "MOST_SAMPLES", "_NOTHING", "_ZERO", "ZERO", "ROBUST_METHODS", "THRESHOLD", "ESSENTIAL_THRESHOLD",
 }  # fmt: skip
 #: What is tuned, and stands in a module all the same: it should be among the parameters.

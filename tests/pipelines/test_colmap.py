@@ -658,3 +658,29 @@ def test_a_camera_that_cannot_be_one_is_told_for_its_pairs(database: Path) -> No
         for reason in summary.left_out.values()
     )
     assert len(summary.left_out) == summary.pairs
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ([[5.0, 6.0, 2.5, 0.3], [7.0, 8.0, 4.0, 1.0]], [2.5, 4.0]),
+        ([[5.0, 6.0, 3.0, 0.0, 0.0, 3.0], [7.0, 8.0, 0.0, -8.0, 2.0, 0.0]], [3.0, 4.0]),
+        ([[5.0, 6.0], [7.0, 8.0]], [1.0, 1.0]),
+        ([[5.0, 6.0, 2.5, 0.3], [7.0, 8.0, 0.0, 1.0]], [1.0, 1.0]),
+        ([[5.0, 6.0, 2.5, 0.3], [7.0, 8.0, np.nan, 1.0]], [1.0, 1.0]),
+    ],
+)
+def test_sizes_are_the_scales_of_colmap_s_keypoints(columns: Any, expected: Any) -> None:
+    np.testing.assert_allclose(colmap_database.sizes_of(np.array(columns)), expected)
+
+
+def test_a_pair_of_a_database_has_the_sizes_of_its_matched_keypoints(database: Path) -> None:
+    shapes = np.random.default_rng(0).uniform(1.0, 9.0, N_POINTS)
+    rows = np.column_stack([views()[0], shapes, np.zeros((N_POINTS, 2)), shapes]).astype("<f4")
+    execute(database, "UPDATE keypoints SET cols = 6, data = ? WHERE image_id = 1", (rows.tobytes(),))
+    with colmap_database.opened(database) as source:
+        _, first, _, own = source.task((1, 2))
+        matched = source.matches((1, 2))
+    np.testing.assert_allclose(own["sizes"][0], shapes[matched[:, 0]], rtol=1e-5)
+    np.testing.assert_array_equal(own["sizes"][1], np.ones(len(matched)))
+    assert first.shape == (len(matched), 2)

@@ -22,7 +22,7 @@ from two_views import motion
 from ruzhash_cv import Camera, cli, filter_points
 from ruzhash_cv.pipelines import pair_seed
 from ruzhash_cv.pipelines.hloc import Summary, filter_matches
-from ruzhash_cv.pipelines.hloc_files import new_hdf5
+from ruzhash_cv.pipelines.hloc_files import Files, new_hdf5
 
 h5py = pytest.importorskip("h5py")
 
@@ -442,3 +442,33 @@ def test_a_model_that_cannot_be_read_is_named(files: list[Path], capfd: pytest.C
     pytest.importorskip("pycolmap")
     assert "cannot read the cameras of none: " in refused(files, capfd, "--reconstruction", "none")
     assert not files[3].exists()
+
+
+def task_of(files: list[Path]) -> dict[str, Any]:
+    """Return the options that the one pair of some files brings."""
+    with h5py.File(files[0]) as features, h5py.File(files[1]) as matches:
+        source = Files(features, matches, files[2], {}, files[3], True)
+        return dict(source.task(*source.groups)[3])
+
+
+def test_scales_of_features_are_the_sizes_of_keypoints(files: list[Path]) -> None:
+    """Unless an image has none, or one that is not above 0, or not as many as keypoints."""
+    keypoints, pairs, matches = scene()
+    names, rows = pairs[0], np.flatnonzero(matches[0] != -1)
+    scales = np.random.default_rng(0).uniform(1.0, 9.0, (2, N))
+    first, second = keypoints[names[0]][rows], keypoints[names[1]][matches[0][rows]]
+    sized = filter_points(
+        first, second, sizes=(scales[0][rows], scales[1][matches[0][rows]]), rng=pair_seed(names)
+    ).anomaly_scores
+    with h5py.File(files[0], "a") as file:
+        file[f"{names[0]}/scales"] = scales[0]
+    assert "sizes" not in task_of(files)
+    for second_scales, is_known in ((scales[1][:-1], False), (scales[1] * 0.0, False), (scales[1], True)):
+        with h5py.File(files[0], "a") as file:
+            file.pop(f"{names[1]}/scales", None)
+            file[f"{names[1]}/scales"] = second_scales
+        own = task_of(files)
+        assert ("sizes" in own) == is_known
+    found = filter_points(first, second, **own, rng=pair_seed(names))
+    np.testing.assert_array_equal(found.anomaly_scores, sized)
+    np.testing.assert_array_equal(own["sizes"], [scales[0][rows], scales[1][matches[0][rows]]])
