@@ -41,13 +41,13 @@ from measures import (
 )
 from methods import (
     OURS,
-    TUNED,
     Answer,
     Method,
     focal_methods,
     mask_methods,
     model_methods,
     near_methods,
+    one_model_methods,
     ours,
     own_methods,
     pose_methods,
@@ -63,6 +63,7 @@ from report import (
     about_this_run,
     append_row,
     markdown,
+    package_commit,
     package_digest,
     read_rows,
     shown,
@@ -367,6 +368,7 @@ MEASURE: dict[str, Measure] = {
     "near": Measure(("near",), near_methods, near_row, NEAR),
     "sizes": Measure(("sized",), sizes_methods, sizes_row, SIZES),
     "models": Measure(("one-model",), model_methods, model_row, ONE_MODEL),
+    "wrong": Measure(("mostly-wrong",), one_model_methods, mask_row, (F1, TIME)),
     "motions": Measure(("building", "static"), partial(own_methods, at_3_px={"threshold": 3.0}), motion_row, MOTIONS),
     "poses": Measure(POSED, pose_methods, pose_row, POSES),
     "focal": Measure(("posed",), focal_methods, pose_row, POSES),
@@ -452,9 +454,7 @@ def table(rows: pd.DataFrame, columns: tuple[Column, ...]) -> str:
         difference = (
             "" if method == OURS or method not in lead else shown(lead[method][0], first[3], lead[method][1], "+")
         )
-        lines.append(
-            (first[2](of[first[1]]), [f"{method} (tuned)" if method in TUNED else str(method), *cells, difference])
-        )
+        lines.append((first[2](of[first[1]]), [str(method), *cells, difference]))
     falling = first[1] in ("f1", "px", "error", "motion", "evidence")
     order = sorted(lines, key=lambda line: -line[0] if falling else line[0])
     return markdown(
@@ -502,10 +502,10 @@ def means(rows: pd.DataFrame, columns: tuple[Column, ...]) -> pd.DataFrame:
 
 
 def store(name: str, found: pd.DataFrame) -> None:
-    """Put means in the place of the same suites' in `results`."""
-    path = RESULTS / f"{name}.csv"
+    """Put means in the place of the same suites' in `results`, with the package's commit."""
+    path, found = RESULTS / f"{name}.csv", found.assign(commit=package_commit())
     if path.exists():
-        earlier = pd.read_csv(path, index_col=list(found.index.names))
+        earlier = pd.read_csv(path, index_col=list(found.index.names), dtype={"commit": str})
         kept = ~earlier.index.droplevel("method").isin(found.index.droplevel("method"))
         found = pd.concat([earlier[kept], found])
     found.to_csv(path, float_format="%.5g")

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from types import ModuleType
 from typing import Any
 
@@ -21,16 +22,18 @@ from ruzhash_cv import Camera, FilterResult, filter_points, find_fundamental_mat
 from ruzhash_cv.printing import row_labels, table
 
 OURS = "ruzhash_cv"
-#: Settings chosen because they are the best for AdelaideRMF.
-TUNED = ("sequential H USAC_MAGSAC 12 px", "sequential H USAC_MAGSAC 12 px 100k")
-#: The rows of the README's table.
+#: Peers with a threshold are measured with each of these, in pixels.
+THRESHOLDS = (1.0, 2.0, 3.0, 5.0, 12.0)
+#: Masks that are compared beside accuracy, at the best thresholds of the photographs' tuning halves: near misses, poses, times.
 LINES = (
-    OURS, "sequential H PoseLib", "sequential F PoseLib", "sequential H USAC_MAGSAC 12 px", "sequential H USAC_MAGSAC 12 px 100k",
-    "sequential F USAC_MAGSAC 3 px", "sequential F USAC_MAGSAC 3 px 100k", "H PoseLib", "F PoseLib", "F SupeRANSAC",
-    "F USAC_MAGSAC", "F USAC_MAGSAC 100k", "H USAC_MAGSAC", "H USAC_MAGSAC 100k", "AdaLAM", "LPM",
+    OURS, "sequential H PoseLib 12 px", "sequential F PoseLib 5 px", "sequential H USAC_MAGSAC 12 px 100k",
+    "sequential F USAC_MAGSAC 5 px 100k", "H PoseLib 12 px", "F PoseLib 5 px", "F SupeRANSAC", "F USAC_MAGSAC 5 px",
+    "F USAC_MAGSAC 5 px 100k", "H USAC_MAGSAC 12 px", "H USAC_MAGSAC 12 px 100k", "AdaLAM", "LPM",
 )  # fmt: skip
 MODELS = {"H": "homography", "F": "fundamental"}
 FEWEST = {"homography": 4, "fundamental": 8}
+#: Inliers that a model in turn needs. PoseLib's 20,000 iterations are as accurate as 100,000, most of which end a sequence in failure.
+FEWEST_IN_TURN, ITERATIONS_IN_TURN = {"homography": 12, "fundamental": 16}, 20_000
 #: OpenCV's rows stand twice: with its defaults, and with these, under a name that ends in " 100k".
 MANY = {"maxIters": 100_000, "confidence": 0.9999}
 FAR = 1e6  # baselines; OpenCV takes no point beyond 50 for one before the camera by default
@@ -122,12 +125,12 @@ def of_superansac(kind: str, threshold: float | None, points1: Points, points2: 
     return (model, mask) if mask.any() and np.isfinite(model).all() else (None, np.zeros(len(mask), bool))
 
 
-def estimators(kind: str, flags: tuple[str, ...], threshold: float) -> dict[str, Estimator]:
+def estimators(kind: str, threshold: float) -> dict[str, Estimator]:
     """Estimators of one kind of model by name: OpenCV's twice, PoseLib and SupeRANSAC with their defaults and with the threshold."""
-    found: dict[str, Estimator] = {}
-    for flag in flags:
-        found[f"{flag} {threshold:g} px"] = partial(opencv, kind, flag, threshold)
-        found[f"{flag} {threshold:g} px 100k"] = partial(opencv, kind, flag, threshold, **MANY)
+    found: dict[str, Estimator] = {
+        f"USAC_MAGSAC {threshold:g} px": partial(opencv, kind, "USAC_MAGSAC", threshold),
+        f"USAC_MAGSAC {threshold:g} px 100k": partial(opencv, kind, "USAC_MAGSAC", threshold, **MANY),
+    }
     if poselib is not None:
         found |= {
             "PoseLib": partial(of_poselib, kind),
@@ -261,14 +264,14 @@ def colmap_camera(cameras: Cameras, K: Matrix) -> dict[str, Any]:
     return {"model": model, "width": int(2 * K[0, 2]), "height": int(2 * K[1, 2]), "params": parameters}
 
 
-def calibrated_poselib(problem: Problem, seed: int, kept: Mask | None = None) -> Answer:
-    """PoseLib's relative pose at 1 px, with its own camera models; from the matches kept if they are given."""
+def calibrated_poselib(problem: Problem, seed: int, kept: Mask | None = None, threshold: float = 1.0) -> Answer:
+    """PoseLib's relative pose, with its own camera models; from the matches kept if they are given."""
     rows = np.arange(len(problem.labels)) if kept is None else np.flatnonzero(kept)
     mask, cameras = np.zeros(len(problem.labels), bool), problem.cameras
     if len(rows) < 5:
         return Answer(mask)
     models = [colmap_camera(cameras, K) for K in (cameras.K1, cameras.K2)]
-    options = {"max_epipolar_error": 1.0, "seed": seed}
+    options = {"max_epipolar_error": threshold, "seed": seed}
     pose, info = poselib.estimate_relative_pose(problem.points1[rows], problem.points2[rows], *models, options)
     mask[rows] = info["inliers"]
     return Answer(mask, pose=(pose.R, pose.t))
@@ -360,40 +363,29 @@ def mask_methods() -> dict[str, Method]:
     methods: dict[str, Method] = {OURS: ours}
     methods |= {f"{OURS} {kind}": partial(ours, model=kind) for kind in MODELS.values()}
     methods[f"{OURS} 3 px"] = partial(ours, threshold=3.0)
-    flags = "RANSAC", "USAC_MAGSAC", "USAC_ACCURATE"
-    for letter, kind in MODELS.items():
-        # OpenCV's default threshold for homographies and fundamental matrices alike is 3 px.
-        found = {
-            name.replace(" 3 px", "") if name.startswith(flags) else name: one
-            for name, one in estimators(kind, flags, 3.0).items()
-        }
-        methods |= {f"{letter} {name}": partial(single, kind, of_points(one)) for name, one in found.items()}
-        # Most of PoseLib's 100,000 iterations end a sequence in failure; on AdelaideRMF 20,000 are as accurate.
-        wide, few = (12.0, 12) if kind == "homography" else (3.0, 16)
-        if poselib is not None:
-            one = partial(of_poselib, kind, threshold=wide, max_iterations=20_000)
-            methods[f"sequential {letter} PoseLib"] = partial(in_turn, kind, one, 16)
-        for name, options in (("", {}), (" 100k", MANY)):
-            one = partial(opencv, kind, "USAC_MAGSAC", wide, **options)
-            methods[f"sequential {letter} USAC_MAGSAC {wide:g} px{name}"] = partial(in_turn, kind, one, few)
+    for (letter, kind), threshold in product(MODELS.items(), THRESHOLDS):
+        for name, one in estimators(kind, threshold).items():
+            methods[f"{letter} {name}"] = partial(single, kind, of_points(one))
+            if name.endswith("100k"):
+                methods[f"sequential {letter} {name}"] = partial(in_turn, kind, one, FEWEST_IN_TURN[kind])
+            elif name == f"PoseLib {threshold:g} px":
+                repeated = partial(of_poselib, kind, threshold=threshold, max_iterations=ITERATIONS_IN_TURN)
+                methods[f"sequential {letter} {name}"] = partial(in_turn, kind, repeated, 16)
     torch = optional("torch", "AdaLAM")
     if torch and (module := optional("kornia.feature.adalam.adalam", "AdaLAM")):
         methods["AdaLAM"] = partial(adalam, module, torch)
     return methods | {"LPM": lpm}
 
 
-def readme_methods() -> dict[str, Method]:
-    """The methods of the README's table that are here."""
+def line_methods() -> dict[str, Method]:
+    """The methods of `LINES` that are here."""
     methods = mask_methods()
     return {name: methods[name] for name in LINES if name in methods}
 
 
 def near_methods() -> dict[str, Method]:
-    """What filters near misses: the README's rows, and one fundamental matrix at 1 px."""
-    found = estimators("fundamental", ("USAC_MAGSAC",), 1.0)
-    return readme_methods() | {
-        f"F {name}": partial(single, "fundamental", of_points(one)) for name, one in found.items()
-    }
+    """What filters near misses: the rows of `LINES`, and one fundamental matrix at each threshold."""
+    return line_methods() | {name: one for name, one in mask_methods().items() if name.startswith("F ")}
 
 
 def sizes_methods() -> dict[str, Method]:
@@ -411,10 +403,15 @@ def model_methods() -> dict[str, Method]:
     methods: dict[str, dict[str, Callable[[Problem, int], Found]]] = {}
     for threshold, name in ((None, OURS), (3.0, f"{OURS} 3 px")):
         methods[name] = {kind: partial(found_by_cv2_name, kind, threshold) for kind in FEWEST}
-    for kind in FEWEST:
-        for name, one in estimators(kind, ("USAC_MAGSAC",), 3.0).items():
+    for kind, threshold in product(FEWEST, THRESHOLDS):
+        for name, one in estimators(kind, threshold).items():
             methods.setdefault(name, {})[kind] = of_points(one)
     return {name: partial(of_kind, found) for name, found in methods.items()}
+
+
+def one_model_methods() -> dict[str, Method]:
+    """`filter_points`, and peers' estimators of one model of the problem's kind."""
+    return {OURS: ours} | {name: one for name, one in model_methods().items() if not name.startswith(OURS)}
 
 
 def of_kind(found: dict[str, Callable[[Problem, int], Found]], problem: Problem, seed: int) -> Answer:
@@ -429,12 +426,16 @@ def pose_methods() -> dict[str, Method]:
         f"{OURS}, find_fundamental_matrix": partial(single, "fundamental", partial(found_by_cv2_name, "fundamental", None)),
         f"{OURS}, motions[0]": partial(single, "fundamental", first_motion),
     }  # fmt: skip
-    found = estimators("fundamental", ("USAC_MAGSAC",), 1.0)
+    found = estimators("fundamental", 1.0)
     methods |= {f"F {name}": partial(single, "fundamental", of_points(one)) for name, one in found.items()}
     methods |= {"E USAC_MAGSAC 1 px": calibrated_opencv, "E USAC_MAGSAC 1 px 100k": partial(calibrated_opencv, **MANY)}
     if poselib is not None:
-        masks = readme_methods() | {"F USAC_MAGSAC 1 px 100k": methods["F USAC_MAGSAC 1 px 100k"]}
+        masks = line_methods() | {"F USAC_MAGSAC 1 px 100k": methods["F USAC_MAGSAC 1 px 100k"]}
         methods |= {"PoseLib, cameras given": calibrated_poselib}
+        methods |= {
+            f"PoseLib {each:g} px, cameras given": partial(calibrated_poselib, threshold=each)
+            for each in THRESHOLDS[1:]
+        }
         methods |= {f"PoseLib after {name}": partial(after, method) for name, method in masks.items()}
     if pycolmap is not None:
         methods["pycolmap, cameras given"] = calibrated_pycolmap
@@ -448,7 +449,7 @@ def focal_methods() -> dict[str, Method]:
         f"{OURS}, cameras given": with_cameras,
     }  # fmt: skip
     if poselib is not None:
-        methods |= {f"PoseLib {each:g} px": partial(focal_poselib, each) for each in (1.0, 2.0, 3.0, 5.0, 12.0)}
+        methods |= {f"PoseLib {each:g} px": partial(focal_poselib, each) for each in THRESHOLDS}
     return methods
 
 

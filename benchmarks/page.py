@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 import pandas as pd
 import times
 from evaluate import RATES
-from methods import LINES, MODELS, OURS
+from methods import MODELS, OURS, THRESHOLDS
 from report import RESULTS, markdown, shown
 
 matplotlib.use("Agg")
@@ -32,17 +33,20 @@ PICTURES = ROOT / "docs" / "images" / "benchmarks"
 TRUTH = {"one plane": "plane", "planes": "planes", "one rigid": "rigid scene", "motions": "motions"}
 #: A section of the page: its suites as rows name them, and the arguments that measure it.
 SECTIONS: dict[str, tuple[tuple[str, ...], str]] = {
-    "labelled": (("adelaidermf H", "adelaidermf F"), "--suite adelaidermf --half both --seeds 5"),
-    "fresh": (
-        tuple(f"{features} on adelaidermf {kind}" for features in ("sift", "orb") for kind in "HF"),
-        "--suite fresh --half judge --seeds 3",
+    "adelaidermf": (
+        ("adelaidermf H", "adelaidermf F", "sift on adelaidermf H", "sift on adelaidermf F"),
+        "--suite adelaidermf adelaidermf-sift --half both --seeds 1",
+    ),
+    "orb": (
+        tuple(f"orb on adelaidermf {kind}" for kind in "HF"),
+        "--suite adelaidermf-orb --half judge --seeds 3",
     ),
     "photographed": (
         (
             *(f"{features} on photographed planes" for features in ("given", "sift", "mutual", "orb")),
             *(f"{features} on photographed rigid" for features in ("given", "sift", "mutual")),
         ),
-        "--suite photographed --half judge --seeds 5",
+        "--suite photographed --half both --seeds 1",
     ),
     "rendered": (
         (*TRUTH, *(f"repeated texture, {name}" for name in TRUTH)),
@@ -61,43 +65,63 @@ SCENES = {
     **{name: f"drawn {scenes}" for name, scenes in TRUTH.items()},
 }  # fmt: skip
 MADE = {"sift": "SIFT", "orb": "ORB", "given": "given", "mutual": "no ratio test"}
-#: Columns of the overview and of the README's table, and the suites they are means of.
-#: Drawn scenes stand for what no photograph has the truth of.
+#: Columns of the overview, and the suites they are means of.
 COLUMNS = {
-    "AdelaideRMF planes": SECTIONS["labelled"][0][:1],
-    "AdelaideRMF motions": SECTIONS["labelled"][0][1:],
-    "AdelaideRMF planes, SIFT": SECTIONS["fresh"][0][:1],
+    "AdelaideRMF planes": ("adelaidermf H", "sift on adelaidermf H"),
+    "AdelaideRMF motions": ("adelaidermf F", "sift on adelaidermf F"),
     "photographed planes": tuple(f"{features} on photographed planes" for features in ("given", "sift", "orb")),
     "photographed rigid scenes": tuple(f"{features} on photographed rigid" for features in ("given", "sift")),
-    "no ratio test": tuple(f"mutual on photographed {scenes}" for scenes in ("planes", "rigid")),
-    "repeated texture": SECTIONS["rendered"][0][4:],
+    "planes, no ratio test": ("mutual on photographed planes",),
+    "rigid scenes, no ratio test": ("mutual on photographed rigid",),
 }
-#: Rows of the README's table, and columns of the table by suite.
-ROWS = (
-    OURS, "sequential H PoseLib", "sequential H USAC_MAGSAC 12 px 100k", "F USAC_MAGSAC 100k", "H PoseLib", "LPM",
-)  # fmt: skip
-#: Columns of the README's table after the milliseconds, and the suites they are means of.
+#: Columns of the README's table after the milliseconds, and the columns of the overview that they join.
 README_COLUMNS = {
-    "several planes or motions": (*SECTIONS["labelled"][0], *SECTIONS["fresh"][0][:2]),
-    "one plane or rigid scene": (*COLUMNS["photographed planes"], *COLUMNS["photographed rigid scenes"]),
-    "no ratio test": COLUMNS["no ratio test"],
+    "several planes or motions": ("AdelaideRMF planes", "AdelaideRMF motions"),
+    "one plane or rigid scene": ("photographed planes", "photographed rigid scenes"),
+    "no ratio test": ("planes, no ratio test", "rigid scenes, no ratio test"),
 }
+#: What the models are that a scene has, by the beginnings of methods' names.
+SCENE_MODELS = {
+    "adelaidermf H": ("sequential H",), "adelaidermf F": ("sequential H", "sequential F"),
+    "photographed planes": ("H",), "photographed rigid": ("F",),
+}  # fmt: skip
+#: Peers of the tables: which of their models, those of the scene if none are named, and their names with the threshold left open.
+#: Of the models and thresholds the best of the tuning half is shown.
+PEERS: dict[str, tuple[tuple[str, ...], str]] = {
+    "PoseLib, the scene's model": ((), "PoseLib {:g} px"),
+    "OpenCV USAC_MAGSAC 100k, the scene's model": ((), "USAC_MAGSAC {:g} px 100k"),
+    "PoseLib, homographies in turn": (("sequential H",), "PoseLib {:g} px"),
+    "OpenCV USAC_MAGSAC 100k, homographies in turn": (("sequential H",), "USAC_MAGSAC {:g} px 100k"),
+    "OpenCV USAC_MAGSAC 100k, one fundamental matrix": (("F",), "USAC_MAGSAC {:g} px 100k"),
+}
+#: Rows of the tables.
+ROWS = (OURS, *PEERS, "LPM")
+#: Rows of suites of which no threshold was measured.
+EARLIER = (
+    OURS, "sequential H PoseLib 12 px", "sequential H USAC_MAGSAC 12 px 100k", "F USAC_MAGSAC 3 px 100k", "H PoseLib", "LPM",
+)  # fmt: skip
 #: Measures beside the masks' accuracy, and the arguments of the page.
 BESIDE = {
-    "near": "--suite near --half judge --seeds 5", "poses": "--suite posed --half both --seeds 3", "models": "--half judge --seeds 5",
+    "near": "--suite near --half judge --seeds 3", "poses": "--suite posed --half both --seeds 3", "models": "--half both --seeds 1",
+    "wrong": "--half both --seeds 1",
     "video": "--half judge --seeds 1", "calibration": "--half judge --seeds 1",
 }  # fmt: skip
 #: Methods of these measures that the page shows, and columns; the CSVs have all.
 SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "near": (
-        (*ROWS, "F PoseLib", "F SupeRANSAC", "F USAC_MAGSAC 1 px 100k", "LPM"),
+        (
+            OURS, "F PoseLib", *(f"F PoseLib {each:g} px" for each in THRESHOLDS[1:4]),
+            *(f"F USAC_MAGSAC {each:g} px 100k" for each in THRESHOLDS[:4]), "H PoseLib 12 px", "sequential H PoseLib 12 px",
+            "sequential H USAC_MAGSAC 12 px 100k", "LPM",
+        ),
         ("near misses kept", "others kept", "probability of near misses"),
     ),
     "poses": (
         (
-            OURS, f"{OURS}, cameras given", "PoseLib, cameras given", f"PoseLib after {OURS}", "PoseLib after F USAC_MAGSAC 1 px 100k",
-            "PoseLib after LPM", "E USAC_MAGSAC 1 px 100k", "pycolmap, cameras given", f"{OURS}, find_fundamental_matrix",
-            f"{OURS}, motions[0]", "F SupeRANSAC 1 px", "F PoseLib", "F USAC_MAGSAC 1 px 100k",
+            OURS, f"{OURS}, cameras given", "PoseLib, cameras given",
+            *(f"PoseLib {each:g} px, cameras given" for each in THRESHOLDS[1:]), f"PoseLib after {OURS}",
+            "PoseLib after F USAC_MAGSAC 1 px 100k", "E USAC_MAGSAC 1 px 100k",
+            f"{OURS}, find_fundamental_matrix", f"{OURS}, motions[0]", "F PoseLib", "F USAC_MAGSAC 1 px 100k",
         ),
         ("AUC@5°", "AUC@10°", "AUC@20°", "median error (°)"),
     ),
@@ -105,12 +129,9 @@ SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (f"{OURS}, cameras given", OURS, "PoseLib, cameras given", "E USAC_MAGSAC 1 px 100k"),
         ("flips", "median rotation (°)", "median translation (°)", "AUC@10°"),
     ),
-    "models": ((OURS, f"{OURS} 3 px", "PoseLib", "PoseLib 3 px", "USAC_MAGSAC 3 px", "USAC_MAGSAC 3 px 100k"), ("median error (px)",)),
 }  # fmt: skip
-COLOURS = {
-    OURS: "#d1495b", "H USAC_MAGSAC": "#1b6ca8", "F USAC_MAGSAC": "#5aa9d6", "H PoseLib": "#3c8d5a",
-    "sequential H PoseLib": "#8cc63f", "LPM": "#e3a72f",
-}  # fmt: skip
+MODEL_ERROR = "median error (px)"
+COLOURS = dict(zip(ROWS, ("#d1495b", "#3c8d5a", "#1b6ca8", "#8cc63f", "#7d5ba6", "#5aa9d6", "#e3a72f"), strict=True))
 STYLE: dict[str, Any] = {
     "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
     "axes.axisbelow": True, "legend.frameon": False, "legend.fontsize": 9,
@@ -136,19 +157,18 @@ def method_title(method: str) -> str:
         return f"{first} after {method_title(second)}"
     if words[0] == OURS and words[-1] in MODELS.values():
         return f'{OURS}, model="{words[1]}"'
-    if not in_turn and words[0] not in model:
+    if method in PEERS or (not in_turn and words[0] not in model):
         return method
     many = " 100k" * (words[-1] == "100k")
     name = " ".join(words[2 if in_turn else 1 :]).removesuffix(" 100k")
     whose = f"OpenCV {name}" if name.startswith(("RANSAC", "USAC", "LMEDS")) else name
-    tuned = " (tuned)" if name.endswith("12 px") else ""
     several = {"H": "homographies in turn", "F": "fundamental matrices in turn"}
-    return f"{whose}{many}, {several[words[1]] if in_turn else model[words[0]]}{tuned}"
+    return f"{whose}{many}, {several[words[1]] if in_turn else model[words[0]]}"
 
 
 def read(name: str, index: list[str]) -> pd.DataFrame:
     """A CSV of `results`."""
-    return pd.read_csv(RESULTS / f"{name}.csv", index_col=index).sort_index()
+    return pd.read_csv(RESULTS / f"{name}.csv", index_col=index, dtype={"commit": str}).sort_index()
 
 
 def command(section: str) -> str:
@@ -156,32 +176,85 @@ def command(section: str) -> str:
     return f"python benchmarks/evaluate.py accuracy {SECTIONS[section][1]} --store"
 
 
+def short(method: str, models: tuple[str, ...]) -> str:
+    """The threshold of a method, and its model if a row has several."""
+    threshold = re.search(r"\d+ px", method)[0]
+    return threshold if len(models) == 1 else f"{'F' if method.startswith(('F', 'sequential F')) else 'H'} {threshold}"
+
+
+def best(table: pd.DataFrame, peer: str, suites: tuple[str, ...]) -> tuple[str, str]:
+    """The method of a peer that is best on the tuning halves of suites, and its model and threshold; empty if none was measured."""
+    own, name = PEERS[peer]
+    models = own or SCENE_MODELS.get(suites[0].rpartition(" on ")[2], ())
+    names = [f"{model} {name.format(threshold)}" for model in models for threshold in THRESHOLDS]
+    scores = pooled(table, suites, "tune").f1.reindex(names).dropna()
+    return (scores.idxmax(), short(scores.idxmax(), own)) if len(scores) > 1 else ("", "")
+
+
+def with_peers(
+    table: pd.DataFrame, columns: Iterable[tuple[str, ...]]
+) -> tuple[pd.DataFrame, dict[tuple[str, tuple[str, ...]], str]]:
+    """The judge halves of suites with each peer at its best, instead of all thresholds; models and thresholds by peer and suites."""
+    rows, settings = [], {}
+    table = table.sort_index()
+    for suites in columns:
+        own = table[table.index.isin(suites, "suite") & table.index.isin(["judge"], "half")].reset_index()
+        for peer in PEERS:
+            method, settings[peer, suites] = best(table, peer, suites)
+            rows.append(own[own.method == method].assign(method=peer))
+        rows.append(own[~own.method.str.contains(r" px")])
+    return pd.concat(rows).set_index(["suite", "half", "method"]).sort_index(), settings
+
+
 def all_suites() -> list[str]:
     """The suites of accuracy, in the order of the page."""
     return [suite for suites, _ in SECTIONS.values() for suite in suites]
 
 
+def is_anew(table: pd.DataFrame, suite: str) -> bool:
+    """Whether the peers of a suite were measured with all thresholds."""
+    return bool(best(table, next(iter(PEERS)), (suite,))[0])
+
+
 def accuracy_table(table: pd.DataFrame) -> str:
-    """F1 of the judge half, a line for each suite: the default's with its standard error, and of other methods; the CSV has more."""
+    """F1 of the judge half, a line for each suite; peers with what is best on the tuning half."""
+    suites = [suite for suite in all_suites() if is_anew(table, suite)]
+    found, settings = with_peers(table, [(suite,) for suite in suites])
     lines = []
-    for suite in all_suites():
-        own = table.xs((suite, "judge"))
-        scores = (shown(own.f1.get(method, np.nan)) for method in ROWS[1:])
+    for suite in suites:
+        own = found.xs((suite, "judge"))
+        scores = (
+            f"{shown(own.f1.get(row, np.nan))} ({settings[row, (suite,)]})" if row in PEERS else shown(own.f1[row])
+            for row in ROWS[1:]
+        )
         lines.append(
             [suite_title(suite), str(own.problems.iloc[0]), shown(own.f1[OURS], 3, own.f1_error[OURS]), *scores]
         )
-    return markdown(["F1", "pairs", *map(method_title, ROWS)], lines)
+    return markdown(["F1", "pairs", *ROWS], lines)
+
+
+def earlier_table(table: pd.DataFrame) -> str:
+    """F1 of the judge half of the suites whose peers have one threshold, and the commit that was measured."""
+    lines = []
+    for suite in all_suites():
+        if not is_anew(table, suite):
+            own = table.xs((suite, "judge"))
+            scores = (shown(own.f1.get(method, np.nan)) for method in EARLIER[1:])
+            own_score = shown(own.f1[OURS], 3, own.f1_error[OURS])
+            lines.append([suite_title(suite), own.commit[OURS], str(own.problems.iloc[0]), own_score, *scores])
+    return markdown(["F1", "commit", "pairs", *map(method_title, EARLIER)], lines)
 
 
 def unjudged_table(table: pd.DataFrame) -> str:
     """Shares kept of the matches that are not judged: off the labelled planes / shifted on them."""
     lines = []
     for suite in all_suites():
-        own = table.xs((suite, "judge")).reindex(ROWS)
+        found = with_peers(table, [(suite,)])[0] if is_anew(table, suite) else table
+        own = found.xs((suite, "judge")).reindex(ROWS if is_anew(table, suite) else [])
         if own.off_plane.notna().any():
             pairs = (f"{shown(of.off_plane)} / {shown(of.shifted)}".strip(" /") for of in own.itertuples())
             lines.append([suite_title(suite), *pairs])
-    return markdown(["off-plane kept / shifted kept", *map(method_title, ROWS)], lines)
+    return markdown(["off-plane kept / shifted kept", *ROWS], lines)
 
 
 def folded(title: str, text: str) -> str:
@@ -189,16 +262,23 @@ def folded(title: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
 
 
-def stored(name: str) -> pd.DataFrame:
-    """The judge half of a measure beside accuracy; empty if it was not measured."""
+def stored(name: str, half: str = "judge") -> pd.DataFrame:
+    """A half of a measure beside accuracy; empty if it was not measured."""
     path = RESULTS / f"{name}.csv"
-    found = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["suite", "half", "method", "problems"])
-    return found[found.half == "judge"]
+    found = (
+        pd.read_csv(path, dtype={"commit": str})
+        if path.exists()
+        else pd.DataFrame(columns=["suite", "half", "method", "problems"])
+    )
+    return found[found.half == half]
 
 
 def with_command(name: str, table: str) -> str:
-    """A table and what measures it."""
-    return f"{table or 'Not yet measured.'}\n\n`python benchmarks/evaluate.py {name} {BESIDE[name]} --store`"
+    """A table, what measures it, and the commits that were measured."""
+    found = stored(name)
+    commits = ", ".join(found.commit.unique()) if "commit" in found else ""
+    told = f" (commit {commits})" if commits else ""
+    return f"{table or 'Not yet measured.'}\n\n`python benchmarks/evaluate.py {name} {BESIDE[name]} --store`{told}"
 
 
 def measured(name: str) -> str:
@@ -213,15 +293,39 @@ def measured(name: str) -> str:
     return with_command(name, markdown(header, lines) if lines else "")
 
 
-def models_table() -> str:
-    """The median error of models, a line for each suite and a column for each method."""
-    (methods, (title,)), found = SHOWN["models"], stored("models")
-    found = found[found[title].notna()] if title in found else found.iloc[:0]
-    methods, lines = tuple(method for method in methods if method in set(found.method)), []
+def at_best(own: pd.Series, tuned: pd.Series, name: str, smallest: bool = False) -> str:
+    """A peer's number with the threshold that is best on the tuning half; nothing if it was not measured."""
+    scores = tuned.reindex([name.format(threshold) for threshold in THRESHOLDS]).dropna()
+    method = None if scores.empty else scores.idxmin() if smallest else scores.idxmax()
+    return f"{shown(own[method], 2)} ({short(method, ('',))})" if method in own.index else ""
+
+
+def wrong_table() -> str:
+    """F1 where most matches are wrong, a line for each number of matches and share of true ones."""
+    found, tuned, lines = stored("wrong"), stored("wrong", "tune"), []
     for suite, own in found.groupby("suite", sort=False):
-        errors = own.set_index("method")[title].reindex(methods)
-        lines.append([known_title(str(suite)), str(own.problems.max()), *(shown(error, 2) for error in errors)])
-    return with_command("models", markdown([title, "pairs", *methods], lines) if lines else "")
+        f1, before = own.set_index("method")["F1"], tuned[tuned.suite == suite].set_index("method")["F1"]
+        title = str(suite).replace("one rigid", "rigid scene")
+        peers = (at_best(f1, before, name) for _, name in list(PEERS.values())[:2])
+        lines.append([title, str(own.problems.max()), shown(f1[OURS], 2), *peers])
+    return with_command("wrong", markdown(["F1", "pairs", OURS, "PoseLib", "USAC_MAGSAC 100k"], lines) if lines else "")
+
+
+def models_table() -> str:
+    """The median error of models, a line for each suite; peers at the threshold of least error on the tuning half."""
+    found, tuned, lines = stored("models"), stored("models", "tune"), []
+    for suite, own in found.groupby("suite", sort=False):
+        errors, before = (
+            own.set_index("method")[MODEL_ERROR],
+            tuned[tuned.suite == suite].set_index("method")[MODEL_ERROR],
+        )
+        before = before if len(before) else errors  # an earlier commit has one threshold
+        line = [shown(errors.get(name, np.nan), 2) for name in (OURS, f"{OURS} 3 px")]
+        line += [at_best(errors, before, name, smallest=True) for _, name in list(PEERS.values())[:2]]
+        if errors.notna().any():
+            lines.append([known_title(str(suite)), own.commit.iloc[0], str(own.problems.max()), *line])
+    header = [MODEL_ERROR, "commit", "pairs", OURS, f"{OURS} 3 px", "PoseLib", "USAC_MAGSAC 100k"]
+    return with_command("models", markdown(header, lines) if lines else "")
 
 
 def calibration_table() -> str:
@@ -266,16 +370,19 @@ def wins(table: pd.DataFrame) -> str:
     """A row for each suite: the default's F1 on the judge half, and who is ahead of it."""
     rows = []
     for suite in all_suites():
-        own = table.xs((suite, "judge"))
-        rows.append([suite_title(suite), f"{own.f1[OURS]:.3f}", *(text or "none" for text in ahead(own))])
-    header = ["suite", "F1", "better than the default", "better, but not significantly"]
+        found = with_peers(table, [(suite,)])[0] if is_anew(table, suite) else table
+        own = found.xs((suite, "judge"))
+        rows.append(
+            [suite_title(suite), own.commit[OURS], f"{own.f1[OURS]:.3f}", *(text or "none" for text in ahead(own))]
+        )
+    header = ["suite", "commit", "F1", "better than the default", "better, but not significantly"]
     table_of_words = markdown(header, rows).replace("---:", "---")
     return folded("Suite by suite: methods better than the default", table_of_words)
 
 
-def pooled(table: pd.DataFrame, suites: tuple[str, ...]) -> pd.DataFrame:
-    """Means over the problems of several suites' judge halves, for the methods that answered all of them."""
-    own = table[table.index.isin(suites, "suite") & table.index.isin(["judge"], "half")].reset_index()
+def pooled(table: pd.DataFrame, suites: tuple[str, ...], half: str = "judge") -> pd.DataFrame:
+    """Means over the problems of several suites' halves, for the methods that answered all of them."""
+    own = table[table.index.isin(suites, "suite") & table.index.isin([half], "half")].reset_index()
     weight = own.problems / own.drop_duplicates("suite").problems.sum()
     for name in ("f1", "lead"):
         own = own.assign(**{name: own[name] * weight, f"{name}_error": (own[f"{name}_error"] * weight) ** 2})
@@ -285,40 +392,49 @@ def pooled(table: pd.DataFrame, suites: tuple[str, ...]) -> pd.DataFrame:
 
 
 def readme_table(table: pd.DataFrame) -> str:
-    """The README's table, the best of each column in bold, after the methods that are better than the default."""
-    columns = {name: pooled(table, suites) for name, suites in README_COLUMNS.items()}
+    """The README's table, the best of each column in bold, after the rows that are better than the default."""
+    found, settings = with_peers(table, COLUMNS.values())
+    columns = {
+        name: pooled(found, tuple(suite for part in parts for suite in COLUMNS[part]))
+        for name, parts in README_COLUMNS.items()
+    }
     speed, lines = milliseconds(), []
-    for method in ROWS:
-        line = [method_title(method), shown(speed.get(method, np.nan), 0)]
-        for found in columns.values():
-            if method not in found.index:
-                line.append("")
-                continue
-            score, best = found.f1[method], found.f1.reindex(ROWS).max()
-            text = shown(score).removeprefix("0")
-            error = shown(found.f1_error[method]).removeprefix("0")
-            line.append(f"{f'**{text}**' if score >= best - 0.0005 else text} ± {error}")
+    for row in ROWS:
+        line = [row, shown(speed.get(row, np.nan), 0)]
+        for name, of in columns.items():
+            score = of.f1[row]
+            text, error = (shown(value).removeprefix("0") for value in (score, of.f1_error[row]))
+            used = ", ".join(dict.fromkeys(settings.get((row, COLUMNS[part]), "") for part in README_COLUMNS[name]))
+            line.append(
+                f"{f'**{text}**' if score >= of.f1.max() - 0.0005 else text} ± {error}{f' ({used})' if used else ''}"
+            )
         lines.append(line)
-    judge = table.xs("judge", level="half").groupby("suite").problems.max()
-    lines.append(["image pairs", "", *(str(judge[list(suites)].sum()) for suites in README_COLUMNS.values())])
+    pairs = found.xs("judge", level="half").groupby("suite").problems.max()
+    numbers = (str(sum(pairs[suite] for part in parts for suite in COLUMNS[part])) for parts in README_COLUMNS.values())
+    lines.append(["image pairs", "", *numbers])
     leaders = []
-    for name, found in columns.items():
-        better = found[(found.lead < -0.0005) & found.index.isin(LINES)].sort_values("lead")
+    for name, of in columns.items():
+        better = of[(of.lead < -0.0005) & of.index.isin(ROWS)].sort_values("lead")
         rivals = [
-            f"{method_title(str(method))} (+{-row.lead:.3f} ± {row.lead_error:.3f})"
-            for method, row in better.iterrows()
+            f"{row} (+{-own.lead:.3f} ± {own.lead_error:.3f}{', a tie' if -own.lead <= 2 * own.lead_error else ''})"
+            for row, own in better.iterrows()
         ]
         leaders += [f"*{name}*: {'; '.join(rivals)}"] if rivals else []
-    text = "Of all methods measured, it has the highest mean F1 in every column."
+    text = "No other row has a higher mean F1 in any column."
     if leaders:
         text = f"Higher F1 than ruzhash_cv's, ± one standard error of the difference. {'. '.join(leaders)}."
     return f"{text}\n\n{markdown(['mean F1 of the mask', 'ms', *README_COLUMNS], lines)}"
 
 
-def milliseconds() -> pd.Series:
-    """Median milliseconds of each method on the 300 matches that `times.py` gives to all of them."""
+def milliseconds() -> dict[str, float]:
+    """Median milliseconds of each row on the 300 matches of a rigid scene that `times.py` gives to all methods."""
     rows = pd.read_csv(RESULTS / "times.csv")
-    return rows[rows.row == "methods"].set_index("method")["median"]
+    speed, table = (
+        rows[rows.row == "methods"].set_index("method")["median"],
+        read("accuracy", ["suite", "half", "method"]),
+    )
+    methods = {row: best(table, row, COLUMNS["photographed rigid scenes"])[0] if row in PEERS else row for row in ROWS}
+    return {row: float(speed.get(method, np.nan)) for row, method in methods.items()}
 
 
 def latency() -> str:
@@ -341,14 +457,13 @@ def with_titles(rows: pd.DataFrame) -> pd.DataFrame:
 
 def draw_overview(table: pd.DataFrame) -> None:
     """Mean F1 of a few methods on each group of suites: the default's in front."""
-    columns = {name: pooled(table, suites).f1 for name, suites in COLUMNS.items()}
+    found, _ = with_peers(table, COLUMNS.values())
+    columns = {name: pooled(found, suites).f1 for name, suites in COLUMNS.items()}
     figure, axes = plt.subplots(figsize=(WIDTH, 4.6), layout="constrained")
     for method in COLOURS:
         values = [found.get(method, np.nan) for found in columns.values()]
         size, order = (110, 3) if method == OURS else (44, 2)
-        axes.scatter(
-            values, range(len(columns)), s=size, color=COLOURS[method], label=method_title(method), zorder=order
-        )
+        axes.scatter(values, range(len(columns)), s=size, color=COLOURS[method], label=method, zorder=order)
     axes.set_yticks(range(len(columns)), columns)
     axes.invert_yaxis()
     axes.set(xlabel="mean F1 of the mask; 1 is perfect", xlim=(0.4, 1.015))
@@ -375,7 +490,13 @@ def parts() -> dict[str, str]:
     """The text of every part."""
     table = read("accuracy", ["suite", "half", "method"])
     found = {name: measured(name) for name in ("near", "poses", "video")}
-    found |= {"accuracy": accuracy_table(table), "unjudged": unjudged_table(table), "models": models_table()}
+    found |= {
+        "accuracy": accuracy_table(table),
+        "earlier": earlier_table(table),
+        "unjudged": unjudged_table(table),
+        "models": models_table(),
+        "wrong": wrong_table(),
+    }
     found |= {"calibration": calibration_table(), "ablation": ablation_table()}
     found |= {"wins": wins(table), "table": readme_table(table), "latency": latency()}
     found["commands"] = "\n".join(f"    {line}" for line in commands())

@@ -6,6 +6,7 @@ import hashlib
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 
 import cv2
@@ -30,6 +31,8 @@ VARIED = {
     "two motions seen through each other": ("", 0),
 }  # fmt: skip
 N_VARIED, VARIED_RATES, FIRST_VARIED = 300, (0.2, 0.4, 0.6), 700
+CELLS = {"one plane": (0.05, 0.1, 0.2), "one rigid": (0.1, 0.2)}  # shares of true matches
+CELL_SIZES, CELL_SCENES, FIRST_CELL = (300, 1000), 4, 900
 NOISE = (0.3, 3.0)  # pixels, log-uniform
 N_MATCHES = (50, 5000)  # log-uniform, but at least FEWEST true ones for each structure
 FEWEST = 20
@@ -89,6 +92,17 @@ def varied(half: str, per_cell: int) -> Iterator[Problem]:
             else:
                 points, labels = transparent(seed, rate)
             yield Problem(str(seed), kind, "fundamental", *points, labels, np.ones(N_VARIED, bool))
+
+
+def mostly_wrong(half: str, per_cell: int) -> Iterator[Problem]:
+    """Scenes of one plane or rigid motion among mostly mismatches, a suite for each number of matches and share of true ones."""
+    for family, shares in CELLS.items():
+        kind = "homography" if family == "one plane" else "fundamental"
+        for n, share, index in product(CELL_SIZES, shares, range(CELL_SCENES * per_cell)):
+            seed = first_seed(half) + FIRST_CELL + index
+            found = draw_correspondences(build(family, 1, seed), n, mismatch_rate=1 - share, noise=1.0, rng=seed)
+            suite, points = f"{family}, {share:.0%} of {n:,} true", (found.points1, found.points2)
+            yield Problem(str(seed), suite, kind, *points, found.labels, np.ones(n, bool))
 
 
 def transparent(seed: int, rate: float) -> tuple[tuple[Points, Points], NDArray[np.intp]]:

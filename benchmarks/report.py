@@ -7,6 +7,7 @@ import hashlib
 import os
 import platform
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -61,6 +62,12 @@ def package_digest() -> str:
 def truth_digest() -> str:
     """Eight letters that change with what says which matches are true and which of them are judged."""
     return code_digest(TRUTH)
+
+
+def package_commit() -> str:
+    """The last commit that changed the package; nothing without Git."""
+    command = ["git", "-C", str(Path(__file__).parent), "log", "-1", "--format=%h", "--", "../ruzhash_cv"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def about_this_run() -> str:

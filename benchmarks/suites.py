@@ -36,6 +36,7 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "rendered-orb": partial(rendered.pictures, "orb"),
     "mutual-sift": partial(pictured.unfiltered, "sift"),
     "mutual-orb": partial(pictured.unfiltered, "orb"),
+    "mostly-wrong": rendered.mostly_wrong,
     "scans": scans,
     "near": posed_photos.near_misses,
     **{f"near-{features}": partial(posed_photos.near_misses, features=features) for features in ("orb", "mutual")},

@@ -5,7 +5,7 @@
     python benchmarks/times.py --rows colmap                   # needs pycolmap and the photographs beside AdelaideRMF
 
 A line is measured on `--seeds` shuffles of its matches, after one call that is not counted: medians and 95th percentiles. A method
-stops after 20 s of a line. Peers fit the one model that a line's scene has, a pose where cameras are known.
+stops after 20 s of a line. Peers fit the one model that a line's scene has at its best threshold, a pose where cameras are known.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ from ruzhash_cv import filter_points
 from ruzhash_cv.datasets import data_folder, load_pair
 
 PEERS = ("USAC_MAGSAC", "USAC_MAGSAC 100k", "PoseLib")
-PIXELS = 3.0  # USAC_MAGSAC's threshold
+PIXELS = {"homography": 12.0, "fundamental": 5.0}
+"""Thresholds of USAC_MAGSAC and PoseLib: the best of the photographs' tuning halves."""
 LONGEST, FEWEST_RUNS = 20.0, 3
 """Processor seconds of a method on a line, beyond which it is run no more than so many times."""
 POSED_MATCHES, UNRELATED_MATCHES, N_UNRELATED = 926, (300, 1500), 5
@@ -86,10 +87,10 @@ def filtered(problem: Problem, seed: int, **options: str) -> None:
 
 def one_model(kind: str, **options: Any) -> dict[str, Call]:
     """This package, and peers that fit one homography or fundamental matrix."""
-    magsac = partial(opencv, kind, "USAC_MAGSAC", PIXELS)
+    magsac = partial(opencv, kind, "USAC_MAGSAC", PIXELS[kind])
     found: dict[str, Call] = {OURS: partial(filtered, **options)}
     found |= {"USAC_MAGSAC": of_points(magsac), "USAC_MAGSAC 100k": of_points(partial(magsac, **MANY))}
-    return found | ({"PoseLib": of_points(partial(of_poselib, kind))} if poselib else {})
+    return found | ({"PoseLib": of_points(partial(of_poselib, kind, threshold=PIXELS[kind]))} if poselib else {})
 
 
 def relative_pose() -> dict[str, Call]:

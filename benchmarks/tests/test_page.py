@@ -60,13 +60,44 @@ def test_measures_beside_accuracy_show_the_chosen_methods_and_columns(results) -
 
 
 def test_models_and_calibration_have_a_line_for_each_suite(results) -> None:
-    pd.DataFrame([("posed", "judge", OURS, 3, 0.5), ("posed", "judge", "PoseLib", 3, 0.25)],
-                 columns=["suite", "half", "method", "problems", "median error (px)"]).to_csv(results / "models.csv")  # fmt: skip
-    assert "| posed | 3 | 0.50 | 0.25 |" in page.models_table()
+    rows = [
+        ("posed", half, name, 3, error)
+        for half, errors in (("tune", (0.5, 0.4, 0.3)), ("judge", (0.5, 0.2, 0.25)))
+        for name, error in zip((OURS, "PoseLib 1 px", "PoseLib 2 px"), errors, strict=True)
+    ]
+    columns = ["suite", "half", "method", "problems", "median error (px)"]
+    pd.DataFrame(rows, columns=columns).assign(commit="abcdefg").to_csv(results / "models.csv")
+    assert "| posed | abcdefg | 3 | 0.50 |  | 0.25 (2 px) |  |" in page.models_table()
     columns = ["suite", "half", "method", "problems", "calibration error", "wrong among the kept"]
     rows = [("one plane", "judge", name, 3, 0.1, wrong) for name, wrong in ((OURS, 0.2), (f"{OURS} at 0.05", 0.04))]
     pd.DataFrame(rows, columns=columns).to_csv(results / "calibration.csv")
     assert "| drawn plane | 0.100 |  | 0.040 |  |" in page.calibration_table()
+
+
+def halves(tune: dict[str, list[float]], judge: dict[str, list[float]]) -> pd.DataFrame:
+    """Means of a suite of photographed planes."""
+    rows = pd.concat([rows_of(tune).assign(half="tune"), rows_of(judge)])
+    return summary(rows.assign(suite="given on photographed planes")).assign(commit="abcdefg")
+
+
+def test_peers_have_the_threshold_that_is_best_on_the_tuning_half() -> None:
+    names = [OURS, "H PoseLib 1 px", "H PoseLib 3 px", "sequential H PoseLib 5 px"]
+    tune, judge = (
+        {name: [f1] * 2 for name, f1 in zip(names, values, strict=True)}
+        for values in ((0.5, 0.6, 0.7, 0.9), (0.5, 0.8, 0.4, 0.3))
+    )
+    table = halves(tune, judge)
+    suites = ("given on photographed planes",)
+    assert page.best(table, "PoseLib, the scene's model", suites) == ("H PoseLib 3 px", "H 3 px")
+    found, settings = page.with_peers(table, [suites])
+    assert found.f1.droplevel([0, 1]).to_dict() == {OURS: 0.5, "PoseLib, the scene's model": 0.4}
+    assert settings["PoseLib, the scene's model", suites] == "H 3 px"
+    assert "fundamental" not in " ".join(found.index.get_level_values("method"))
+
+
+def test_a_model_that_was_chosen_is_named_beside_its_threshold() -> None:
+    assert page.short("sequential F USAC_MAGSAC 3 px 100k", ("sequential H", "sequential F")) == "F 3 px"
+    assert page.short("H PoseLib 12 px", ("H",)) == "12 px"
 
 
 def test_shares_of_unjudged_matches_have_their_table() -> None:
@@ -76,12 +107,13 @@ def test_shares_of_unjudged_matches_have_their_table() -> None:
     assert page.unjudged_table(table).splitlines()[2].startswith("| photographed planes, given | 0.500 / 0.020 |")
 
 
-def test_the_readme_has_six_rows_and_the_time_second() -> None:
+def test_the_readme_has_its_rows_and_the_time_second() -> None:
     lines = page.readme_table(page.read("accuracy", ["suite", "half", "method"])).splitlines()[2:]
     assert lines[0].startswith("| mean F1 of the mask | ms |")
     assert lines[0].count("|") == 6
-    assert len(lines) == 9  # with the header and the numbers of pairs
+    assert len(lines) == len(page.ROWS) + 3  # with the header and the numbers of pairs
     assert lines[2].split(" | ")[2].count(" ± ") == 1
+    assert all(" px)" in line.split(" | ")[2] for line in lines[3:-2])
 
 
 def test_the_page_of_details_stays_short() -> None:
@@ -113,9 +145,7 @@ def test_suites_and_methods_are_called_the_same_everywhere() -> None:
     assert suites[0] == "AdelaideRMF planes, labelled"
     assert {"photographed planes, no ratio test", "drawn rigid scene", "drawn motions, repeated texture"} < set(suites)
     assert len(set(suites)) == len(suites)
-    assert (
-        page.method_title("sequential H USAC_MAGSAC 12 px") == "OpenCV USAC_MAGSAC 12 px, homographies in turn (tuned)"
-    )
+    assert page.method_title("sequential H USAC_MAGSAC 12 px") == "OpenCV USAC_MAGSAC 12 px, homographies in turn"
     assert page.method_title("F USAC_MAGSAC 100k") == "OpenCV USAC_MAGSAC 100k, one fundamental matrix"
     assert page.method_title("F PoseLib") == "PoseLib, one fundamental matrix"
     assert page.method_title("ruzhash_cv homography") == 'ruzhash_cv, model="homography"'
