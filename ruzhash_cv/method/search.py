@@ -154,9 +154,9 @@ def has_more(
         drawn.append((family_id, *samples, unexplained))
     tried.add(drawn, problem)
     with_more, _, tried.candidates = select(tried.candidates, weights, problem, tried.n)
-    # The most crowded mismatches have a little evidence.
+    # The most crowded mismatches have a little evidence, and what had little of it may join a strong structure: neither is more.
     before, after = (each.support[each.evidences > parameters.motion_cost].sum() for each in (structures, with_more))
-    return bool(after > before + 1.0)
+    return bool(after > before + 1.0 and with_more.support.sum() > structures.support.sum() + 1.0)
 
 
 def distances_to_neighbours(data: Array, weights: Array, k: int) -> Array:
