@@ -75,11 +75,11 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_364,
-    "core": 7_758,
-    "tests": 14_324,
-    "benchmarks": 7_209,
-    "tests of benchmarks": 1_194,
+    "package": 15_287,
+    "core": 7_681,
+    "tests": 14_322,
+    "benchmarks": 7_354,
+    "tests of benchmarks": 1_224,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {
