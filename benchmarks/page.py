@@ -31,30 +31,31 @@ DOCUMENTS = tuple(ROOT / name for name in ("docs/benchmarks.md", "docs/benchmark
 PICTURES = ROOT / "docs" / "images" / "benchmarks"
 
 TRUTH = {"one plane": "plane", "planes": "planes", "one rigid": "rigid scene", "motions": "motions"}
+HALVES = ("--half tune --seeds 1", "--half judge --seeds 3")
 #: A section of the page: its suites as rows name them, and the arguments that measure it.
-SECTIONS: dict[str, tuple[tuple[str, ...], str]] = {
+SECTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "adelaidermf": (
         ("adelaidermf H", "adelaidermf F", "sift on adelaidermf H", "sift on adelaidermf F"),
-        "--suite adelaidermf adelaidermf-sift --half both --seeds 1",
+        tuple(f"--suite adelaidermf adelaidermf-sift {half}" for half in HALVES),
     ),
     "orb": (
         tuple(f"orb on adelaidermf {kind}" for kind in "HF"),
-        "--suite adelaidermf-orb --half judge --seeds 3",
+        ("--suite adelaidermf-orb --half judge --seeds 3",),
     ),
     "photographed": (
         (
             *(f"{features} on photographed planes" for features in ("given", "sift", "mutual", "orb")),
             *(f"{features} on photographed rigid" for features in ("given", "sift", "mutual")),
         ),
-        "--suite photographed --half both --seeds 1",
+        tuple(f"--suite photographed {half}" for half in HALVES),
     ),
     "rendered": (
         (*TRUTH, *(f"repeated texture, {name}" for name in TRUTH)),
-        "--suite rendered --half judge --seeds 1 --per-cell 2",
+        ("--suite rendered --half judge --seeds 1 --per-cell 2",),
     ),
     "pictures": (
         tuple(f"{features} on rendered {name}" for features in ("sift", "orb") for name in TRUTH),
-        "--suite pictures --half judge --seeds 1 --per-cell 1",
+        ("--suite pictures --half judge --seeds 1 --per-cell 1",),
     ),
 }
 #: What suites are called in documents and plots: where the matches come from, then how they were made.
@@ -82,7 +83,7 @@ README_COLUMNS = {
 }
 #: What the models are that a scene has, by the beginnings of methods' names.
 SCENE_MODELS = {
-    "adelaidermf H": ("sequential H",), "adelaidermf F": ("sequential H", "sequential F"),
+    "adelaidermf H": ("sequential H", "F"), "adelaidermf F": ("sequential H", "sequential F"),
     "photographed planes": ("H",), "photographed rigid": ("F",),
 }  # fmt: skip
 #: Peers of the tables: which of their models, those of the scene if none are named, and their names with the threshold left open.
@@ -171,13 +172,13 @@ def read(name: str, index: list[str]) -> pd.DataFrame:
     return pd.read_csv(RESULTS / f"{name}.csv", index_col=index, dtype={"commit": str}).sort_index()
 
 
-def command(section: str) -> str:
-    """What measures a section anew; methods that are missing on the machine are left out."""
-    return f"python benchmarks/evaluate.py accuracy {SECTIONS[section][1]} --store"
+def accuracy_commands() -> list[str]:
+    """What measures the sections anew; methods that are missing on the machine are left out."""
+    return [f"python benchmarks/evaluate.py accuracy {of} --store" for _, each in SECTIONS.values() for of in each]
 
 
 def short(method: str, models: tuple[str, ...]) -> str:
-    """The threshold of a method, and its model if a row has several."""
+    """The threshold of a method, and its model if a row has several; in turn or not follows from the scene."""
     threshold = re.search(r"\d+ px", method)[0]
     return threshold if len(models) == 1 else f"{'F' if method.startswith(('F', 'sequential F')) else 'H'} {threshold}"
 
@@ -406,7 +407,7 @@ def readme_table(table: pd.DataFrame) -> str:
             text, error = (shown(value).removeprefix("0") for value in (score, of.f1_error[row]))
             used = ", ".join(dict.fromkeys(settings.get((row, COLUMNS[part]), "") for part in README_COLUMNS[name]))
             line.append(
-                f"{f'**{text}**' if score >= of.f1.max() - 0.0005 else text} ± {error}{f' ({used})' if used else ''}"
+                f"{f'**{text}**' if score >= of.f1.reindex(ROWS).max() - 0.0005 else text} ± {error}{f' ({used})' if used else ''}"
             )
         lines.append(line)
     pairs = found.xs("judge", level="half").groupby("suite").problems.max()
@@ -508,9 +509,9 @@ def commands() -> list[str]:
     """What measures all CSVs of `results` anew."""
     return [
         *(f"python benchmarks/evaluate.py {name} {told} --store" for name, told in BESIDE.items()),
-        *map(command, SECTIONS),
+        *accuracy_commands(),
         "python benchmarks/times.py --store",
-        "python benchmarks/evaluate_ablation.py",
+        "python benchmarks/evaluate_ablation.py --variants rules --suites photographed adelaidermf",
     ]
 
 
