@@ -446,7 +446,8 @@ def latency() -> str:
     return (
         f"**Latency**, processor time: {one['plane']:.0f} ms for a plane and {one['rigid']:.0f} ms for a rigid scene of 300 matches, "
         f"{one['unihouse']:.0f} ms for 2,084 matches on several planes, up to {last['unrelated']:.0f} ms for images that share "
-        "nothing. [All times](docs/benchmarks.md#time) beside OpenCV and PoseLib."
+        f"nothing. Import and first call: {one['first']:.1f} s and {one['memory']:.0f} MB of memory. "
+        "[All times](docs/benchmarks.md#time) beside OpenCV and PoseLib."
     )
 
 
@@ -460,15 +461,15 @@ def draw_overview(table: pd.DataFrame) -> None:
     """Mean F1 of a few methods on each group of suites: the default's in front."""
     found, _ = with_peers(table, COLUMNS.values())
     columns = {name: pooled(found, suites).f1 for name, suites in COLUMNS.items()}
-    figure, axes = plt.subplots(figsize=(WIDTH, 4.6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(WIDTH, 5.4), layout="constrained")
     for method in COLOURS:
         values = [found.get(method, np.nan) for found in columns.values()]
-        size, order = (110, 3) if method == OURS else (44, 2)
+        size, order = (150, 1) if method == OURS else (36, 2)
         axes.scatter(values, range(len(columns)), s=size, color=COLOURS[method], label=method, zorder=order)
     axes.set_yticks(range(len(columns)), columns)
     axes.invert_yaxis()
-    axes.set(xlabel="mean F1 of the mask; 1 is perfect", xlim=(0.4, 1.015))
-    figure.legend(loc="outside upper center", ncols=2)
+    axes.set(xlabel="mean F1 of the mask; 1 is perfect", xlim=(0.76, 1.005))
+    figure.legend(loc="outside upper center")
 
 
 def draw(table: pd.DataFrame) -> None:
