@@ -40,7 +40,7 @@ SECTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "orb": (
         tuple(f"orb on adelaidermf {kind}" for kind in "HF"),
-        ("--suite adelaidermf-orb --half judge --seeds 3",),
+        ("--suite adelaidermf-orb --half judge --seeds 1",),
     ),
     "photographed": (
         (
@@ -51,7 +51,7 @@ SECTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "rendered": (
         (*TRUTH, *(f"repeated texture, {name}" for name in TRUTH)),
-        ("--suite rendered --half judge --seeds 1 --per-cell 2",),
+        ("--suite rendered --half judge --seeds 1 --per-cell 1",),
     ),
     "pictures": (
         tuple(f"{features} on rendered {name}" for features in ("sift", "orb") for name in TRUTH),
