@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,27 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+T = TypeVar("T")
 
 #: Columns of correspondences: coordinates of both points; where cameras are known, rays of both too, see `models.linear`.
 COORDINATES, POINT2, RAYS1, RAYS2 = slice(0, 4), slice(2, 4), slice(4, 7), slice(7, 10)
+
+
+class cached(Generic[T]):  # noqa: N801
+    """A property that is computed once. `functools.cached_property` has a lock before Python 3.12, which a fork may copy locked."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self.function, self.__doc__ = function, function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T:
+        if instance is None:  # of the class
+            return self  # type: ignore[return-value]
+        value = self.function(instance)
+        instance.__dict__[self.name] = value
+        return value
 
 
 class Record:

@@ -461,8 +461,8 @@ def _across_horizon(models: Array, near: Mask, data: Array) -> Mask:
 
 def squared_transfer(models: Array, data: Array) -> Array:
     """Return squared distances (m, n) in the second image of homographies (m, 9) to correspondences (n, 4)."""
-    projected = np.column_stack([data[:, :2], np.ones(len(data))]) @ models.reshape(-1, 3, 3).swapaxes(1, 2)
     with np.errstate(all="ignore"):  # what overflows is no coordinate
+        projected = np.column_stack([data[:, :2], np.ones(len(data))]) @ models.reshape(-1, 3, 3).swapaxes(1, 2)
         squared = np.square(projected[..., :2] / projected[..., 2:] - data[:, 2:]).sum(axis=-1)
     return np.where(np.isfinite(squared), squared, np.inf)
 

@@ -75,10 +75,10 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_287,
-    "core": 7_681,
-    "tests": 14_322,
-    "benchmarks": 7_354,
+    "package": 15_312,
+    "core": 7_687,
+    "tests": 14_365,
+    "benchmarks": 7_356,
     "tests of benchmarks": 1_224,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.

@@ -448,3 +448,13 @@ def test_rows_that_are_not_finite_are_no_inliers_and_change_nothing(find: Finder
     assert not mask[300:].any()
     np.testing.assert_array_equal(mask[:300], expected_mask)
     np.testing.assert_allclose(model, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_infinite_points_leak_no_warning() -> None:
+    points = np.random.default_rng(0).uniform(0, 600, (40, 2))
+    moved = points * 1.1 + 3.0
+    points[::3] = np.inf
+    matrix, mask = find_homography(points, moved)
+    assert matrix is not None
+    assert not mask[::3].any()
+    assert mask[1::3].all()

@@ -153,3 +153,14 @@ def test_lengths_of_any_size_get_an_answer(scale: float) -> None:
         assert find_structures(points, Lines(), **options).labels.shape == (60,)
     far = np.vstack([points, [[scale, 0.0]]])
     assert (find_structures(far, Lines()).labels[:60] == find_structures(points, Lines()).labels).all() or scale < 1e60
+
+
+@pytest.mark.parametrize("wrong", [10**6, -1, 0.5, np.nan])
+def test_numbers_of_samples_that_are_none_are_refused(wrong: float) -> None:
+    class Misnumbered(Lines):
+        def solve(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            models, owner = super().solve(samples)
+            return models, owner + wrong
+
+    with pytest.raises(ValueError, match="`solve` of the family 'line' must return numbers of its"):
+        find_structures(np.random.default_rng(0).random((60, 2)), Misnumbered())

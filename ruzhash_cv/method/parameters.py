@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
+from ruzhash_cv._arrays import Array, cached
 
 T = TypeVar("T")
 
@@ -117,7 +116,7 @@ class Parameters:
     least_noise: float = _number(0.1, "least noise scale of the law of residuals, in units")
     student_degrees: float = _number(4.0, "degrees of freedom of the Student distribution in the last fits")
 
-    @cached_property
+    @cached
     def _hash(self) -> int:
         return hash(tuple(getattr(self, number.name) for number in fields(self)))
 
@@ -129,12 +128,12 @@ class Parameters:
     max_samples: int | None = None
     confidence: float | None = None
 
-    @cached_property
+    @cached
     def scales(self) -> Array:
         """Noise scales of a preference, in units, the widest first."""
         return np.asarray(self.widest_scale / 3.0 ** np.arange(self.n_scales))
 
-    @cached_property
+    @cached
     def refit_radii(self) -> tuple[float, ...]:
         """Radii of the refits, in units, one after the other: where preferences by each noise scale end. Last fits are as many."""
         return tuple((self.preference_cut * self.scales).tolist())
@@ -164,27 +163,27 @@ class Parameters:
         """Distance, in units, at which preferences end."""
         return self.preference_cut * self.widest_scale
 
-    @cached_property
+    @cached
     def finest_radius(self) -> int:
         """Exponent of sqrt 2 of the smallest radius tried, in units: as far down as up."""
         return -max(self.plane_widest_radius, self.motion_widest_radius)
 
-    @cached_property
+    @cached
     def n_radii(self) -> int:
         """How many radii are tried."""
         return 1 - 2 * self.finest_radius
 
-    @cached_property
+    @cached
     def n_radius_indices(self) -> int:
         """Indices a residual may have: those of radii, of the annulus around the largest, and one for residuals beyond."""
         return self.n_radii + self.annulus_steps + 1
 
-    @cached_property
+    @cached
     def radii(self) -> Array:
         """Radii tried, in units: powers of sqrt 2."""
         return np.asarray(np.sqrt(2.0) ** np.arange(self.finest_radius, self.finest_radius + self.n_radii))
 
-    @cached_property
+    @cached
     def tolerance_ratio(self) -> float:
         """A structure's tolerance, in radii."""
         return float(np.sqrt(2.0) ** self.tolerance_steps)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv._arrays import Array, Rows, cached
 from ruzhash_cv.forests.ruzhash import RuzHashForest
 from ruzhash_cv.kernels.fit import count_within
 from ruzhash_cv.method.matches import MatchSet
@@ -18,7 +18,7 @@ from ruzhash_cv.models.base import Models
 _NO_GROUP = -2
 
 
-@dataclass
+@dataclass(frozen=True)
 class Scores:
     """Anomaly scores of matches (n,), and what scores more matches, and decoys (N, 4) that models were not weighed against."""
 
@@ -29,17 +29,11 @@ class Scores:
     forest: RuzHashForest
     largest: float  # sum of a match's weighted preferences
     problem: Problem
-    _of_decoys: Array | None = None
 
-    @property
+    @cached
     def of_decoys(self) -> Array:
-        """Scores of decoys (N,), computed when asked for: not every round of a search does.
-
-        `functools.cached_property` has one lock for all threads before Python 3.12, which a fork copies locked.
-        """
-        if self._of_decoys is None:
-            self._of_decoys = self.of_others(self.decoys, np.full(len(self.decoys), _NO_GROUP))
-        return self._of_decoys
+        """Scores of decoys (N,), which not every round of a search needs."""
+        return self.of_others(self.decoys, np.full(len(self.decoys), _NO_GROUP))
 
     def of_all(self, matches: MatchSet, rows: Rows, _: Problem) -> Array:
         """Return anomaly scores of all matches, of which the forest was grown on some `rows`."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._arrays import Array, Mask, Rows, cached
 from ruzhash_cv.kernels.fit import squared_residuals
-from ruzhash_cv.models.linear import has_rays, in_columns
+from ruzhash_cv.models.linear import check_models, has_rays, in_columns
 from ruzhash_cv.models.weighting import Law, reweighted
 
 FamilyIds = NDArray[np.uint8]
@@ -26,6 +25,7 @@ GIVEN, OF_PLANE, OF_MOTION, OF_RAYS = -1, 0, 1, 2
 
 def residuals_of_kind(kind: int, data: Array, models: Array) -> Array:
     """Return squared residuals (m, n) of correspondences (n, d) to models (m, 9) of a kind."""
+    check_models(models)
     squared, kinds = np.empty((len(models), len(data))), np.full(len(models), kind + OF_RAYS * has_rays(data))
     squared_residuals(kinds, in_columns(data), np.ascontiguousarray(models), squared)
     return squared
@@ -133,8 +133,12 @@ class CheckedFamily:
         """See `ModelFamily`; so below."""
         solved: Any = self.family.solve(samples)
         models, owner = solved if isinstance(solved, tuple) and len(solved) == 2 else (solved, None)
-        models = self._array("solve", models, (None, None))
-        return models, self._array("solve", owner, (len(models),)).astype(np.int64)
+        models, owner = self._array("solve", models, (None, None)), self._array("solve", owner, (len(models),))
+        if not ((owner >= 0) & (owner < len(samples)) & (owner == np.floor(owner))).all():
+            raise ValueError(
+                f"`solve` of the family {self.name!r} must return numbers of its {len(samples)} samples, got {owner}"
+            )
+        return models, owner.astype(np.int64)
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         """Return squared residuals (m, n), infinite if there is none."""
@@ -278,26 +282,26 @@ class Families:
     def __getitem__(self, family_id: int) -> TwoViewFamily:
         return self.members[family_id]
 
-    @cached_property
+    @cached
     def codimensions(self) -> Rows:
         """Codimension of each family."""
         return np.array([family.codimension for family in self])
 
-    @cached_property
+    @cached
     def sample_sizes(self) -> Rows:
         """Size of a minimal sample of each family."""
         return np.array([family.sample_size for family in self])
 
-    @cached_property
+    @cached
     def _kinds(self) -> Rows:
         # Families that no kernel knows are alone.
         return np.array([getattr(family, "kernel", GIVEN) for family in self])
 
-    @cached_property
+    @cached
     def _planes(self) -> Mask:
         return np.array([family.is_plane for family in self])
 
-    @cached_property
+    @cached
     def motion_id(self) -> int | None:
         """Number of the family of rigid motions, None if all are planes."""
         return None if self._planes.all() else int(np.argmin(self._planes))

@@ -15,6 +15,12 @@ from ruzhash_cv.kernels.fit import write_unit_norm
 _N_COORDINATES: int = COORDINATES.stop
 
 
+def check_models(models: Array) -> None:
+    """Raise unless models are rows of 9: kernels do not check their indices."""
+    if models.ndim != 2 or models.shape[1] != 9:
+        raise ValueError(f"models must have shape (m, 9), got {models.shape}")
+
+
 def has_rays(data: Array) -> bool:
     """Return whether rows (..., 10) hold rays, beside the four coordinates."""
     n_columns: int = data.shape[-1]

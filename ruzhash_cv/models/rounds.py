@@ -6,7 +6,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.kernels.rays import fit_in_rounds
-from ruzhash_cv.models.linear import in_columns
+from ruzhash_cv.models.linear import check_models, in_columns
 from ruzhash_cv.models.weighting import AS_GIVEN, Law
 
 #: What a fit is: of a homography; of the equations x2' F x1 = 0, of these divided by gradients, or a step of Gauss and Newton; a step
@@ -28,7 +28,10 @@ def reweighted_in_rounds(
     """Return what `TwoViewFamily.reweighted` does; `weights` are (n,), or (m, n) for each model."""
     if len(data) == 0:  # as of a match without weight, so that there is one for the kernels to look at
         data, weights, excluded = np.zeros((1, data.shape[1])), np.zeros(1), _NOTHING
+    check_models(models)
     (m, _), (n, _) = models.shape, data.shape
+    if weights.shape not in ((n,), (1, n), (m, n)):
+        raise ValueError(f"weights must have shape ({n},) or ({m}, {n}), got {weights.shape}")
     fitted, noise = np.array(models, order="C"), np.zeros(m)
     given = np.array(weights, ndmin=2, order="C", copy=None), excluded.view(np.uint8), limits, law.width, law.median
     rest = n_rounds, _LEAST[kind], np.empty(n, np.int64), np.empty((3, n)), np.empty((2, 10, 9)), fitted, noise
