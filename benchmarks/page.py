@@ -98,7 +98,7 @@ PEERS: dict[str, tuple[tuple[str, ...], str]] = {
 #: Rows of the tables.
 ROWS = (OURS, *PEERS, "LPM")
 #: Rows of suites of which no threshold was measured.
-EARLIER = (
+FIXED = (
     OURS, "sequential H PoseLib 12 px", "sequential H USAC_MAGSAC 12 px 100k", "F USAC_MAGSAC 3 px 100k", "H PoseLib", "LPM",
 )  # fmt: skip
 #: Measures beside the masks' accuracy, and the arguments of the page.
@@ -234,16 +234,16 @@ def accuracy_table(table: pd.DataFrame) -> str:
     return markdown(["F1", "pairs", *ROWS], lines)
 
 
-def earlier_table(table: pd.DataFrame) -> str:
+def fixed_table(table: pd.DataFrame) -> str:
     """F1 of the judge half of the suites whose peers have one threshold, and the commit that was measured."""
     lines = []
     for suite in all_suites():
         if not is_anew(table, suite):
             own = table.xs((suite, "judge"))
-            scores = (shown(own.f1.get(method, np.nan)) for method in EARLIER[1:])
+            scores = (shown(own.f1.get(method, np.nan)) for method in FIXED[1:])
             own_score = shown(own.f1[OURS], 3, own.f1_error[OURS])
             lines.append([suite_title(suite), own.commit[OURS], str(own.problems.iloc[0]), own_score, *scores])
-    return markdown(["F1", "commit", "pairs", *map(method_title, EARLIER)], lines)
+    return markdown(["F1", "commit", "pairs", *map(method_title, FIXED)], lines)
 
 
 def unjudged_table(table: pd.DataFrame) -> str:
@@ -494,7 +494,7 @@ def parts() -> dict[str, str]:
     found = {name: measured(name) for name in ("near", "poses", "video")}
     found |= {
         "accuracy": accuracy_table(table),
-        "earlier": earlier_table(table),
+        "fixed": fixed_table(table),
         "unjudged": unjudged_table(table),
         "models": models_table(),
         "wrong": wrong_table(),

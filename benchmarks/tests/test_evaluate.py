@@ -31,6 +31,7 @@ from geometry import apply_homography, residuals, skew
 from matching import nearest
 from measures import direction_angle, model_errors, pose_error, pose_score, rotation_angle
 from methods import (
+    THRESHOLDS,
     Answer,
     Method,
     calibrated_opencv,
@@ -87,6 +88,22 @@ def test_groups_name_suites() -> None:
     assert {suite for group in GROUPS.values() for suite in group} <= SUITES.keys()
     assert {suite for measure in MEASURE.values() for suite in members(list(measure.suites))} <= SUITES.keys()
     assert members(["fresh", "adelaidermf-sift"]) == ["adelaidermf-sift", "adelaidermf-orb"]
+
+
+def test_suites_of_mostly_wrong_matches_are_named_by_their_number_and_share_of_true_ones() -> None:
+    found = {of.suite: of for of in SUITES["mostly-wrong"]("tune", 1)}
+    assert len(found) == 10
+    problem = found["one plane, 5% of 1,000 true"]
+    assert (len(problem.labels), (problem.labels > 0).sum(), problem.kind) == (1000, 50, "homography")
+    assert found["one rigid, 20% of 300 true"].kind == "fundamental"
+
+
+def test_every_peer_is_measured_with_every_threshold() -> None:
+    for family in ("{} USAC_MAGSAC {:g} px 100k", *(["{} PoseLib {:g} px"] if poselib else [])):
+        names = {
+            family.format(model, each) for model in ("H", "F", "sequential H", "sequential F") for each in THRESHOLDS
+        }
+        assert names <= MASKS.keys()
 
 
 def test_differences_are_paired_by_problem() -> None:
