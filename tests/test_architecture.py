@@ -79,7 +79,7 @@ MOST_LINES = {
     "core": 7_687,
     "tests": 14_365,
     "benchmarks": 7_356,
-    "tests of benchmarks": 1_224,
+    "tests of benchmarks": 1_241,
 }
 # What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
 AROUND_THE_CORE = {
