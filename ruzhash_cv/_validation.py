@@ -139,8 +139,8 @@ def as_sizes(sizes: Any, points1: Any, points2: Any, n: tuple[int, int]) -> tupl
             return None
         first, second = (np.ones(number) if of is None else of for of, number in zip(found, n, strict=True))
         return first, second
-    if isinstance(sizes, str) or not hasattr(sizes, "__len__") or len(sizes) != 2:
-        has_length = hasattr(sizes, "__len__") and not isinstance(sizes, str)
+    has_length = hasattr(sizes, "__len__") and not isinstance(sizes, str) and getattr(sizes, "shape", None) != ()
+    if not has_length or len(sizes) != 2:
         got = f"{len(sizes)} entries" if has_length else type(sizes).__name__
         raise ValueError(f"`sizes` must be a pair with an array for each image, got {got}")
     first, second = (as_reals(of, f"sizes[{side}]", f"({n[side]},)") for side, of in enumerate(sizes))

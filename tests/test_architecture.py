@@ -75,9 +75,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_312,
-    "core": 7_687,
-    "tests": 14_365,
+    "package": 15_313,
+    "core": 7_688,
+    "tests": 14_372,
     "benchmarks": 7_356,
     "tests of benchmarks": 1_241,
 }

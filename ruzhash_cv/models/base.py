@@ -144,7 +144,8 @@ class CheckedFamily:
         """Return squared residuals (m, n), infinite if there is none."""
         squared = self.family.squared_residuals(data, models)
         squared = self._array("squared_residuals", squared, (len(models), len(data)))
-        return np.fmin(squared, np.inf)  # of NaN and infinity, the latter
+        # Of NaN and infinity, the latter; and rounding may leave a little less than 0.
+        return np.fmin(np.maximum(squared, 0.0), np.inf)
 
     def fit(self, data: Array, weights: Array, models: Array | None = None) -> Array:
         """Return fits (m, 9)."""
