@@ -15,7 +15,7 @@ distance d, a share 2 / pi asin(sqrt 2 r / d) comes within r (Sampson) of an epi
 
 A motion holds the surfaces whose matches it fits about as well as any matrix does. The matches of a weaker motion are each other's
 neighbours: among those of a stronger one they are mismatches or noise. Matches off all surfaces belong to a motion only if they are
-evidence together, `off_surface`, and do not repeat the texture of a dominant plane, `slipped`.
+evidence together, `off_surface`, and do not repeat the texture of planes, `are_slips`.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def taken_keypoints(labels: Rows, matches: MatchSet) -> Mask:
 def are_slips(squared: Array, labels: Rows, taken: Mask, reach: float, parameters: Parameters) -> Mask:
     """Return for which models (m,) the matches of no surface repeat the texture of surfaces, from squared residuals (m, n).
 
-    Windows matched some windows off lie on the epipolar lines of a matrix whose epipole is the vanishing point of their rows. Other
-    than matches off the surfaces, many of them end at keypoints that are `taken` (n,).
+    Windows matched some windows off lie on the epipolar lines of a matrix whose epipole is the vanishing point of their rows. They
+    differ from true matches off the surfaces: many of them end at keypoints that are `taken` (n,).
     """
     if np.count_nonzero(taken) <= PARALLAX_SIZE:
         return np.zeros(len(squared), bool)
