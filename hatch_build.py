@@ -14,8 +14,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from setuptools import Distribution, Extension
 from setuptools.command.build_ext import build_ext
 
-MODULES = sorted(path.stem for path in Path("ruzhash_cv/kernels").glob("[a-z]*.py"))
-PACKAGE = "ruzhash_cv.kernels"
+MODULES = sorted(path.stem for path in Path("ruzhash_cv/core/kernels").glob("[a-z]*.py"))
+PACKAGE = "ruzhash_cv.core.kernels"
 MODE = os.environ.get("RUZHASH_CV_BUILD", "")
 #: What typed arrays are made of, compiled once for all modules. Cython puts it into `sys.modules` without its package too.
 SHARED = f"{PACKAGE}._ruzhash_shared"
@@ -67,7 +67,7 @@ class Build(build_ext):
 
 def build_extensions(force: bool = False) -> list[str]:
     """Build the extensions beside their sources, all of them if forced to, else those that changed, and return their paths."""
-    given = [Extension(f"{PACKAGE}.{name}", [f"ruzhash_cv/kernels/{name}.py"]) for name in MODULES]
+    given = [Extension(f"{PACKAGE}.{name}", [f"ruzhash_cv/core/kernels/{name}.py"]) for name in MODULES]
     given.append(Extension(SHARED, ["build/_ruzhash_shared.c"], extra_compile_args=["-O1"]))
     modules = cythonize(
         given,
@@ -81,7 +81,7 @@ def build_extensions(force: bool = False) -> list[str]:
     if sysconfig.get_platform().endswith("x86_64") and MODE != "checked":
         for name, module in zip(MODULES, list(modules), strict=False):
             modules.append(Extension(f"{PACKAGE}.avx2.{name}", module.sources, extra_compile_args=["-mavx2"]))
-            Path("ruzhash_cv/kernels/avx2").mkdir(exist_ok=True)
+            Path("ruzhash_cv/core/kernels/avx2").mkdir(exist_ok=True)
     command = Build(Distribution({"ext_modules": modules}))
     command.inplace, command.parallel, command.force = True, len(MODULES), force
     command.ensure_finalized()

@@ -15,15 +15,15 @@ from geometry import Points
 from numpy.typing import NDArray
 
 from ruzhash_cv import FilterResult, filtering
+from ruzhash_cv.core.forests.ruzhash import RuzHashForest
+from ruzhash_cv.core.method.law import probabilities_of
+from ruzhash_cv.core.method.matches import match_weights
+from ruzhash_cv.core.method.parameters import PARAMETERS
+from ruzhash_cv.core.method.preferences import embed
+from ruzhash_cv.core.method.sampling import decoys_of_matches, draw_samples
+from ruzhash_cv.core.method.scores import Scores, score
+from ruzhash_cv.core.method.search import proposal_weights
 from ruzhash_cv.filtering import Options, families_of
-from ruzhash_cv.forests.ruzhash import RuzHashForest
-from ruzhash_cv.method.law import probabilities_of
-from ruzhash_cv.method.matches import match_weights
-from ruzhash_cv.method.parameters import PARAMETERS
-from ruzhash_cv.method.preferences import embed
-from ruzhash_cv.method.sampling import decoys_of_matches, draw_samples
-from ruzhash_cv.method.scores import Scores, score
-from ruzhash_cv.method.search import proposal_weights
 
 DEFAULT = "default"
 FACTORS = {"halved": 0.5, "doubled": 2.0}

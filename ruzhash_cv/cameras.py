@@ -23,7 +23,7 @@ from ruzhash_cv._validation import (
     check_int,
     check_real,
 )
-from ruzhash_cv.kernels.lenses import distort, undistort
+from ruzhash_cv.core.kernels.lenses import distort, undistort
 
 Cameras: TypeAlias = "tuple[Camera | None, Camera | None]"
 

@@ -24,14 +24,14 @@ from ruzhash_cv._validation import (
     largest_coordinate,
 )
 from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
+from ruzhash_cv.core.families import FAMILIES, RAY_FAMILIES
+from ruzhash_cv.core.families.base import CheckedFamily, Families, Models, TwoViewFamily
+from ruzhash_cv.core.method.estimate import Estimate, estimate
+from ruzhash_cv.core.method.law import Labels, is_overlay, label
+from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.motions import fundamental_matrix
+from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.correspondences import Keypoints, Matches, look_up
-from ruzhash_cv.method.estimate import Estimate, estimate
-from ruzhash_cv.method.law import Labels, is_overlay, label
-from ruzhash_cv.method.matches import MatchSet
-from ruzhash_cv.method.motions import fundamental_matrix
-from ruzhash_cv.method.parameters import PARAMETERS, Parameters
-from ruzhash_cv.models.base import CheckedFamily, Families, Models, TwoViewFamily
-from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.reasons import (
     MIN_MATCHES,
     sign_of_exchanged_axes,

@@ -9,7 +9,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array
 from ruzhash_cv.cameras import Camera
-from ruzhash_cv.method.estimate import Estimate
+from ruzhash_cv.core.method.estimate import Estimate
 from ruzhash_cv.pose import best_pose, essentials_of, weights_of, with_rays
 
 #: Focal lengths that are tried, in diagonals of the image, and their number. Then steps are halved about the best so many times.

@@ -16,15 +16,15 @@ from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, as_reals, as_sizes, check_real
 from ruzhash_cv.cameras import Camera, Sight, as_seen
+from ruzhash_cv.core.families import FAMILIES, RAY_FAMILIES
+from ruzhash_cv.core.families.base import Families, Models
+from ruzhash_cv.core.families.linear import homogeneous
+from ruzhash_cv.core.method.estimate import Estimate, estimate
+from ruzhash_cv.core.method.fits import refine
+from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.motions import assign, log_likelihoods, refined_samples, taken_keypoints, without_slips
+from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.filtering import Model, families_of, scaled, with_effort
-from ruzhash_cv.method.estimate import Estimate, estimate
-from ruzhash_cv.method.fits import refine
-from ruzhash_cv.method.matches import MatchSet
-from ruzhash_cv.method.motions import assign, log_likelihoods, refined_samples, taken_keypoints, without_slips
-from ruzhash_cv.method.parameters import Parameters
-from ruzhash_cv.models.base import Families, Models
-from ruzhash_cv.models.distances import FAMILIES, RAY_FAMILIES
-from ruzhash_cv.models.linear import homogeneous
 from ruzhash_cv.reasons import sign_of_exchanged_axes, sign_of_focal_length, sign_of_units, warn
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.

@@ -9,14 +9,14 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv.cameras import Camera, Sight
-from ruzhash_cv.method.estimate import Estimate
-from ruzhash_cv.method.fits import refine
-from ruzhash_cv.method.matches import MatchSet
-from ruzhash_cv.method.motions import log_likelihoods, refined_samples
-from ruzhash_cv.method.sampling import drawn_alike
-from ruzhash_cv.models.epipolar import EssentialMatrices, as_essential, essentials_of_planes
-from ruzhash_cv.models.linear import homogeneous
-from ruzhash_cv.models.poses import placed
+from ruzhash_cv.core.families.epipolar import EssentialMatrices, as_essential, essentials_of_planes
+from ruzhash_cv.core.families.linear import homogeneous
+from ruzhash_cv.core.families.poses import placed
+from ruzhash_cv.core.method.estimate import Estimate
+from ruzhash_cv.core.method.fits import refine
+from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.motions import log_likelihoods, refined_samples
+from ruzhash_cv.core.method.sampling import drawn_alike
 
 #: Steps of the fit of a rotation.
 _N_STEPS = 6

@@ -10,7 +10,7 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._validation import largest_coordinate
 from ruzhash_cv.cameras import Cameras
-from ruzhash_cv.method.matches import MatchSet
+from ruzhash_cv.core.method.matches import MatchSet
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 MIN_MATCHES = 8

@@ -13,8 +13,8 @@ from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import check_int
 from ruzhash_cv.cameras import as_both_cameras
+from ruzhash_cv.core.method.estimate import Estimate
 from ruzhash_cv.focal import camera_of_motion
-from ruzhash_cv.method.estimate import Estimate
 from ruzhash_cv.pose import CameraPose, pose_of_motion
 
 #: Evidence below which the images may share nothing: chance gives it to one of 1,000 unrelated pairs, -ln .001.

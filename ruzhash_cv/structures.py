@@ -17,14 +17,14 @@ from numpy.typing import ArrayLike
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import LARGEST_LENGTH, RNG, as_generator, as_reals, check_real
-from ruzhash_cv.method.evidence import select
-from ruzhash_cv.method.fits import refine_structures
-from ruzhash_cv.method.matches import Frame, MatchSet, match_weights
-from ruzhash_cv.method.parameters import PARAMETERS, Parameters
-from ruzhash_cv.method.sampling import Problem
-from ruzhash_cv.method.scores import Scores, score
-from ruzhash_cv.method.search import Tried, proposal_weights, samples_wanted
-from ruzhash_cv.models.base import CheckedFamily, Families, ModelFamily, Models, TwoViewFamily
+from ruzhash_cv.core.families.base import CheckedFamily, Families, ModelFamily, Models, TwoViewFamily
+from ruzhash_cv.core.method.evidence import select
+from ruzhash_cv.core.method.fits import refine_structures
+from ruzhash_cv.core.method.matches import Frame, MatchSet, match_weights
+from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
+from ruzhash_cv.core.method.sampling import Problem
+from ruzhash_cv.core.method.scores import Scores, score
+from ruzhash_cv.core.method.search import Tried, proposal_weights, samples_wanted
 
 #: A model of points is sampled as often as a plane of matches, and its noise is known as badly as that of planes.
 POINT_PARAMETERS = replace(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv.method.matches import Frame, MatchSet
-from ruzhash_cv.method.parameters import PARAMETERS
-from ruzhash_cv.models.base import GIVEN, CheckedFamily, Residuals
+from ruzhash_cv.core.families.base import GIVEN, CheckedFamily, Residuals
+from ruzhash_cv.core.method.matches import Frame, MatchSet
+from ruzhash_cv.core.method.parameters import PARAMETERS
 
 Array = np.ndarray
 

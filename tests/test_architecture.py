@@ -15,12 +15,13 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 # A room, a module or a folder, may import from the rooms before it and from the foundation (names with a leading underscore).
 # A new room has to be given its place.
 ORDER = (
-    "kernels",
+    "core.kernels",
     "cameras",
     "correspondences",
+    "core.families",
+    "core.forests",
+    "core.method",
     "models",
-    "forests",
-    "method",
     "pose",
     "focal",
     "printing",
@@ -59,14 +60,12 @@ FAMILIES = (
     "weighting",
     "linear",
     "base",
-    "curves",
     "transfer",
     "sampson",
     "rounds",
     "planes",
     "five_points",
     "epipolar",
-    "distances",
 )
 # OpenCV's own robust estimators, which this package replaces. Only the command line calls them, to compare.
 ROBUST_ESTIMATORS = ("RANSAC", "USAC", "LMEDS", "RHO", "MAGSAC", "PROSAC", "findHomography", "estimateAffine")
@@ -75,19 +74,12 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_313,
-    "core": 7_688,
-    "tests": 14_372,
+    "package": 15_318,
+    "core": 7_138,
+    "tests": 14_367,
     "benchmarks": 7_356,
     "tests of benchmarks": 1_241,
 }
-# What is around the core: all other rooms stand between the matches and their mask, and a new one counts there.
-AROUND_THE_CORE = {
-    *("__init__", "_api", "_arrays", "_extras", "_interrupts", "_validation", "__main__"),
-    *("cameras", "correspondences", "focal", "opencv", "pose", "printing", "result", "structures"),
-    *("cli", "datasets", "drawing", "paper", "pipelines", "report", "sklearn"),
-}
-MODELS_AROUND_THE_CORE = ("curves.py", "distances.py", "__init__.py")
 
 
 def modules(root: Path) -> dict[str, ast.Module]:
@@ -119,8 +111,9 @@ def graph(parsed: dict[str, ast.Module]) -> dict[str, set[str]]:
 
 
 def room(module: str) -> str:
-    """Return the first name below the package, "" for the package itself."""
-    return module.partition(".")[2].partition(".")[0]
+    """Return the first name below the package, "" for the package itself; of the core the first two."""
+    _, *names = module.split(".")
+    return ".".join(names[:2] if names[:1] == ["core"] else names[:1])
 
 
 def against_the_order(parsed: dict[str, ast.Module]) -> list[str]:
@@ -149,20 +142,11 @@ def parsed() -> dict[str, ast.Module]:
 
 def lines_of(part: str) -> int:
     """Return how many lines of Python a part of `MOST_LINES` has."""
-    folder = {"tests": "tests", "benchmarks": "benchmarks", "tests of benchmarks": "benchmarks/tests"}.get(
-        part, PACKAGE
-    )
-    count = 0
-    for path in (ROOT.parent / folder).rglob("*.py"):
-        here = path.relative_to(ROOT.parent).parts
-        if part == "core":
-            counts = Path(here[1]).stem not in AROUND_THE_CORE
-            counts = counts and (here[1] != "models" or here[2] not in MODELS_AROUND_THE_CORE)
-        else:
-            counts = part != "benchmarks" or here[1] != "tests"
-        if counts:
-            count += len(path.read_text(encoding="utf-8").splitlines())
-    return count
+    folder = {"package": PACKAGE, "core": f"{PACKAGE}/core", "tests of benchmarks": "benchmarks/tests"}.get(part, part)
+    paths = set((ROOT.parent / folder).rglob("*.py"))
+    if part == "benchmarks":
+        paths -= set((ROOT.parent / "benchmarks" / "tests").rglob("*.py"))
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
 
 
 @pytest.mark.parametrize("part", MOST_LINES)
@@ -171,7 +155,7 @@ def test_no_part_grows_unnoticed(part: str) -> None:
 
 
 def test_every_room_has_its_place_in_the_order(parsed: dict[str, ast.Module]) -> None:
-    rooms = {room(module) for module in parsed if not room(module).startswith("_")} - {""}
+    rooms = {room(module) for module in parsed if not room(module).startswith("_")} - {"", "core"}
     assert rooms | {"__main__"} == set(ORDER)
 
 
@@ -186,18 +170,20 @@ def test_imports_have_no_cycle(parsed: dict[str, ast.Module]) -> None:
 
 def test_families_know_nothing_of_each_other_but_what_they_share(parsed: dict[str, ast.Module]) -> None:
     for module, others in graph(parsed).items():
-        here = module.removeprefix(f"{PACKAGE}.models.")
-        known = [other.removeprefix(f"{PACKAGE}.models.") for other in others if room(other) == "models"]
+        here = module.removeprefix(f"{PACKAGE}.core.families.")
+        known = [other.removeprefix(f"{PACKAGE}.core.families.") for other in others if room(other) == "core.families"]
         if here in FAMILIES:
             assert set(known) <= set(FAMILIES[: FAMILIES.index(here)]), module
-            assert here == "distances" or not {"planes", "epipolar"} & set(known), module
+            assert not {"planes", "epipolar"} & set(known), module
 
 
 def test_stages_know_those_before_them(parsed: dict[str, ast.Module]) -> None:
-    stages = {module.rpartition(".")[2]: others for module, others in graph(parsed).items() if room(module) == "method"}
+    stages = {
+        module.rpartition(".")[2]: others for module, others in graph(parsed).items() if room(module) == "core.method"
+    }
     assert stages.keys() == {"method", *STAGES}
     for here, others in stages.items():
-        known = {other.removeprefix(f"{PACKAGE}.method.") for other in others if room(other) == "method"}
+        known = {other.removeprefix(f"{PACKAGE}.core.method.") for other in others if room(other) == "core.method"}
         assert known <= set(STAGES[: STAGES.index(here)] if here in STAGES else ()), here
 
 
@@ -210,7 +196,7 @@ def test_only_the_detector_of_scikit_learn_imports_scikit_learn(parsed: dict[str
 def test_no_stage_asks_which_family_it_holds(parsed: dict[str, ast.Module]) -> None:
     """Stages know families by their members alone."""
     for name, tree in parsed.items():
-        if room(name) not in ("models", "paper"):
+        if room(name) not in ("core.families", "models", "paper"):
             names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
             assert names & {"Homographies", "FundamentalMatrices"} == set(), name
 
@@ -219,7 +205,7 @@ def test_only_kernels_import_cython(parsed: dict[str, ast.Module]) -> None:
     """And they import nothing else: their sources are compiled."""
     for name, tree in parsed.items():
         outside = {each.partition(".")[0] for each in imported(tree, set())} - {PACKAGE}
-        is_kernel = name.startswith(f"{PACKAGE}.kernels.")
+        is_kernel = name.startswith(f"{PACKAGE}.core.kernels.")
         assert outside == {"cython"} if is_kernel else "cython" not in outside, name
 
 

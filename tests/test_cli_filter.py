@@ -202,7 +202,7 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 class Interrupt:
     def find_spec(self, name, *_):
-        if name == "ruzhash_cv.method.search":
+        if name == "ruzhash_cv.core.method.search":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
 """

@@ -56,7 +56,7 @@ def test_kernels_that_the_package_calls_release_the_lock() -> None:
     kept, called = set(), set()
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ruzhash_cv.kernels"):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ruzhash_cv.core.kernels"):
                 called |= {alias.name for alias in node.names}
             elif path.parent.name == "kernels" and isinstance(node, ast.FunctionDef):
                 kept |= {node.name} if "cython.nogil" not in ast.unparse(node) else set()

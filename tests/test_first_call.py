@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import ruzhash_cv
-from ruzhash_cv import kernels
+from ruzhash_cv.core import kernels
 
 CALLS = """
 import sys
 before = set(sys.modules)
 import numpy as np, ruzhash_cv as rc
-import ruzhash_cv.kernels
+import ruzhash_cv.core.kernels
 {first}
 rng, camera = np.random.default_rng(0), np.array([[800.0, 0, 400], [0, 800, 300], [0, 0, 1]])
 points = rng.uniform(0, 800, (300, 3))
@@ -36,7 +36,7 @@ RESULTS = """
 for array in (result.inlier_mask, result.inlier_probabilities, result.anomaly_scores, *(each for pair in found for each in pair)):
     print(np.asarray(array).tobytes().hex())
 """
-PLAIN = "ruzhash_cv.kernels.__path__[:] = [path for path in ruzhash_cv.kernels.__path__ if not path.endswith('avx2')]"
+PLAIN = "ruzhash_cv.core.kernels.__path__[:] = [path for path in ruzhash_cv.core.kernels.__path__ if not path.endswith('avx2')]"
 
 
 def output_of(first: str, last: str) -> str:

@@ -21,7 +21,7 @@ from unittest import mock
 
 import numpy as np
 
-PACKAGE = "ruzhash_cv.kernels"
+PACKAGE = "ruzhash_cv.core.kernels"
 FOLDER = Path(importlib.import_module(PACKAGE).__file__ or "").parent
 
 

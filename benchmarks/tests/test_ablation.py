@@ -17,7 +17,7 @@ from two_views import one_window_off
 from variants import DEFAULT, NUMBERS, RULES, all_variants, run
 
 from ruzhash_cv import FilterResult, filter_points
-from ruzhash_cv.method.parameters import Parameters
+from ruzhash_cv.core.method.parameters import Parameters
 
 #: Points of four planes of one motion, of a page whose keypoints lie on a grid, nearly all of its matches wrong, and of a wall of
 #: which more matches are one window off.

@@ -7,13 +7,8 @@ from numpy.typing import ArrayLike
 
 from ruzhash_cv._arrays import Array
 from ruzhash_cv._validation import as_pairs, as_reals
-from ruzhash_cv.models.base import TwoViewFamily
-from ruzhash_cv.models.epipolar import EssentialMatrices, FundamentalMatrices
-from ruzhash_cv.models.planes import Homographies
-
-#: The families of two views by name, and those of rows with rays.
-FAMILIES: dict[str, TwoViewFamily] = {"homography": Homographies(), "fundamental": FundamentalMatrices()}
-RAY_FAMILIES: dict[str, TwoViewFamily] = {**FAMILIES, "essential": EssentialMatrices()}
+from ruzhash_cv.core.families import FAMILIES
+from ruzhash_cv.core.families.base import TwoViewFamily
 
 
 def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLike) -> Array:

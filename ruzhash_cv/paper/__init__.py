@@ -3,8 +3,8 @@
 F. Leveni, L. Magri, C. Alippi, G. Boracchi, "Hashing for Structure-based Anomaly Detection", ICIAP 2023.
 """
 
-from ruzhash_cv.forests.ruzhash import RuzHashForest as RuzHashForest
-from ruzhash_cv.forests.ruzhash import ruzhash as ruzhash
+from ruzhash_cv.core.forests.ruzhash import RuzHashForest as RuzHashForest
+from ruzhash_cv.core.forests.ruzhash import ruzhash as ruzhash
 from ruzhash_cv.paper.configuration import BINARY_METHODS as BINARY_METHODS
 from ruzhash_cv.paper.configuration import METHODS as METHODS
 from ruzhash_cv.paper.configuration import paper_forest as paper_forest

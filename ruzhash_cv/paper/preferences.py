@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import RNG, Preferences, as_generator, as_preferences, as_reals, check_int, check_real
-from ruzhash_cv.models.base import ModelFamily
+from ruzhash_cv.core.families.base import ModelFamily
 
 _DRAWS_PER_MODEL = 20
 _RESIDUALS_AT_ONCE = 4_000_000

@@ -15,8 +15,8 @@ from scipy import sparse
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._validation import as_preferences, as_reals, check_choice
-from ruzhash_cv.forests.isolation import Growth, PreferenceForest, empty_trees, workspace
-from ruzhash_cv.kernels.draw import grow_cells, route_cells
+from ruzhash_cv.core.forests.isolation import Growth, PreferenceForest, empty_trees, workspace
+from ruzhash_cv.core.kernels.draw import grow_cells, route_cells
 
 METRICS = ("tanimoto", "ruzicka", "jaccard", "precomputed")
 

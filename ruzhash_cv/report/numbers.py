@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ruzhash_cv import printing
 from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv.core.families import FAMILIES
 from ruzhash_cv.drawing.marks import spread
 from ruzhash_cv.drawing.pictures import groups_of
-from ruzhash_cv.models.distances import FAMILIES
 from ruzhash_cv.report.photos import Photo
 from ruzhash_cv.result import FilterResult
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ruzhash_cv.forests.isolation import depth_limit, expected_depths
-from ruzhash_cv.kernels.draw import first_rows as draw_rows
-from ruzhash_cv.kernels.draw import mix as mix_kernel
-from ruzhash_cv.kernels.draw import uniform
+from ruzhash_cv.core.forests.isolation import depth_limit, expected_depths
+from ruzhash_cv.core.kernels.draw import first_rows as draw_rows
+from ruzhash_cv.core.kernels.draw import mix as mix_kernel
+from ruzhash_cv.core.kernels.draw import uniform
 from ruzhash_cv.paper import VoronoiForest, jaccard_distance, ruzicka_distance, tanimoto_distance
 
 DISTANCES: dict[str, Callable[..., np.ndarray]] = {

@@ -1,0 +1,133 @@
+"""Repeated texture: structures that are interleaved with others and compete with them for keypoints.
+
+A repeated texture yields a second plane interleaved with the true one. Its matches lie among the matches of the surface they are on,
+where of two true surfaces the nearer one hides the other. And they compete with them: some lead to keypoints that already have a
+partner. A structure that does both is dropped. Parallax, window panes and fences are interleaved as well, but their keypoints are their
+own. Overlapping planes that do not compete are decided by their motions, see `estimate`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv.core.families.base import Models
+from ruzhash_cv.core.kernels.draw import count_own_neighbours
+from ruzhash_cv.core.method.evidence import held_by
+from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.parameters import Parameters
+from ruzhash_cv.core.method.sampling import Problem, decoys_of_unexplained
+from ruzhash_cv.core.method.scores import Scores, score
+
+
+def find_repetitions(
+    matches: MatchSet, within: Mask, planes: Mask, stationary: Mask, parameters: Parameters
+) -> tuple[Mask, Mask]:
+    """Return which structures are interleaved with stronger ones and compete with them for keypoints, and which planes overlap.
+
+    `within` (k, n) says which matches structures hold, strongest first, `planes` (k,) which of these may overlap. Returns which
+    structures are repetitions (k,), and which planes overlap (k, k): the smaller of the two is interleaved with the larger. What is
+    small beside `stationary` matches (k,) is no repetition for that: these may be an overlay.
+    """
+    data, stronger = matches.coordinates, np.tri(len(planes), k=-1)
+    members, sizes, near = _within_bounds(data, within)
+    near_others = _are_enough((near * stronger).sum(axis=2), sizes, stronger @ sizes, parameters)
+    repeated, held = np.zeros(len(planes), bool), np.zeros(len(data), bool)
+    for structure in range(len(planes)) if near_others.any() else ():
+        left = within[structure] & ~held
+        if near_others[structure] or repeated.any():
+            moved = held & ~within[:structure][stationary[:structure]].any(axis=0)
+            small = bool(planes[structure] and left.sum() < parameters.small_share * moved.sum())
+            repeated[structure] = repeated_beside(matches, left, held, parameters, small=small).any()
+        held |= left & ~repeated[structure]
+    if repeated.any():
+        members, sizes, near = _within_bounds(data, within & ~repeated[:, None])
+    enough = _are_enough(near, sizes[:, None], sizes, parameters)
+    pairs = enough & (sizes[:, None] <= sizes) & np.outer(planes, planes)
+    overlapping = np.zeros_like(pairs)
+    for smaller, larger in np.argwhere(pairs & ~np.eye(len(planes), dtype=bool)).tolist():
+        overlapping[smaller, larger] = interleaved(data, members[smaller], members[larger], matches.unit, parameters)
+    return repeated, np.asarray(overlapping | overlapping.T)
+
+
+def _within_bounds(data: Array, within: Mask) -> tuple[Mask, Array, Array]:
+    """Return matches (k, n) by the first structure that holds each, how many (k,), and how many (2, k, k) are within others' bounds."""
+    members = within & (np.cumsum(within, axis=0) == 1)
+    places = np.ascontiguousarray(data.T)[:, None]
+    low = np.where(members, places, np.inf).min(axis=2, keepdims=True)
+    high = np.where(members, places, -np.inf).max(axis=2, keepdims=True)
+    inside = ((low <= places) & (places <= high)).reshape(2, 2, *members.shape).all(axis=1)
+    return members, members.sum(axis=1), inside @ members.T.astype(np.float64)
+
+
+def _are_enough(n_near: Array, n_own: Array, n_others: Array, parameters: Parameters) -> Mask:
+    """Return whether in an image so many others are within the bounds of several matches that neighbours decide."""
+    least = parameters.interleaved_share**2 * n_others / np.maximum(n_own + n_others, 1)
+    return np.asarray(((n_own > 1) & (n_near > least * (n_near + n_own))).any(axis=0))
+
+
+def repeated_beside(
+    matches: MatchSet, members: Mask, others: Mask, parameters: Parameters, *, small: bool = False
+) -> Mask:
+    """Return matches `members` (n,) if they are interleaved with `others` and compete with them, or are `small`; else none."""
+    numbered = matches.keypoints
+    shared = (np.bincount(numbers[others], minlength=numbers.max() + 1)[numbers[members]].any() for numbers in numbered)
+    competes = small or any(shared)
+    return members & (competes and interleaved(matches.coordinates, members, others, matches.unit, parameters))
+
+
+def interleaved(data: Array, members: Mask, others: Mask, unit: float, parameters: Parameters) -> bool:
+    """Return whether in both images `others` are the nearest neighbours of matches `members` (n,) nearly as often as by chance.
+
+    In one image alone they are so if several copies of one object are matched to it: these are separate structures. Points within a
+    `unit` of each other are the same keypoint. With fewer than two matches the answer is no.
+    """
+    around = members | others
+    least = parameters.interleaved_share * others.sum() / max(around.sum(), 1)
+    images = data[:, :2], data[:, 2:]
+    return members.sum() > 1 and all(1.0 - own_share(points, members, around, unit) > least for points in images)
+
+
+def own_share(points: Array, members: Mask, around: Mask, same: float) -> float:
+    """Return the share of a structure's `members` matches among the nearest neighbours of these, of the matches `around`.
+
+    A neighbour no further than `same` is the same keypoint.
+    """
+    among, counts = np.flatnonzero(around), np.zeros(2, np.int64)
+    order = among[np.argsort(points[among, 0])]
+    x, y = np.ascontiguousarray(points[order].T)
+    count_own_neighbours(x, y, members[order].view(np.uint8), same, counts)
+    asked, own = counts.tolist()
+    return own / asked if asked else 1.0
+
+
+def drop_repetitions(
+    structures: Models, scores: Scores, problem: Problem, rng: np.random.Generator
+) -> tuple[Models, Mask, Scores]:
+    """Return structures without repeated texture, which of these are overlapping planes (k, k), and scores without either's columns."""
+    matches, _, families, parameters = problem
+    if len(structures) < 2:
+        return structures, np.zeros((len(structures), len(structures)), bool), scores
+    within = held_by(structures, matches, families)
+    planes = families.is_plane(structures) & ~structures.stationary & (families.motion_id is not None)
+    repeated, overlapping = find_repetitions(matches, within, planes, structures.stationary, parameters)
+    if repeated.any():
+        structures = structures.take(np.flatnonzero(~repeated))
+        scores = scored_without(np.asarray(within.any(axis=0)), structures, scores, problem, rng)
+    return structures, overlapping[~repeated][:, ~repeated], scores
+
+
+def scored_without(
+    removed: Mask, structures: Models, scores: Scores, problem: Problem, rng: np.random.Generator
+) -> Scores:
+    """Return scores of `structures`, without the columns that agree with matches `removed` (n,) and not held by these.
+
+    A column agrees with these if the matches near it that are removed weigh more than those that are held.
+    """
+    matches, _, families, parameters = problem
+    held, columns = held_by(structures, matches, families).any(axis=0), scores.columns
+    near = families.squared_residuals(columns, matches.data) <= (parameters.refit_radii[1] * matches.unit) ** 2
+    fair = near @ (matches.weights * held) >= near @ (matches.weights * (removed & ~held))
+    columns = columns.take(np.flatnonzero(fair))
+    decoys = decoys_of_unexplained(matches, np.where(held, 0.0, matches.weights), parameters, rng)
+    return score(columns, structures, decoys, problem, rng)

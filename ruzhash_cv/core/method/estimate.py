@@ -1,0 +1,153 @@
+"""The method on one page: from matches to the scene, and to how probable it is that a match belongs to each of its models.
+
+    search -> repetitions and overlapping planes are dropped -> fits -> motions -> probabilities -> the best matrix of each motion
+           -> its surfaces -> scores -> probabilities
+
+Masks, labels, poses and the models of `find_homography` and its like are views of this estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv.core.families.base import Families, Models
+from ruzhash_cv.core.method.competition import drop_repetitions, scored_without
+from ruzhash_cv.core.method.evidence import held_by
+from ruzhash_cv.core.method.fits import noise_scales, refine, refine_structures
+from ruzhash_cv.core.method.law import probabilities_of, tail_shares
+from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.motions import off_surface, with_best_matrices, with_motions
+from ruzhash_cv.core.method.parameters import Parameters
+from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches, decoys_of_unexplained
+from ruzhash_cv.core.method.scores import score
+from ruzhash_cv.core.method.search import Tried, search
+from ruzhash_cv.core.method.surfaces import with_surfaces
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A scene, the probabilities (n, k) that matches belong to each of its models, anomaly scores (n,), and what was tried.
+
+    A match is `significant` (n,) if at most the share `significant_share` of decoys scores as well.
+    """
+
+    scene: Models
+    probabilities: Array
+    scores: Array
+    significant: Mask
+    matches: MatchSet
+    families: Families
+    parameters: Parameters
+    tried: Tried | None = None
+    pool: Array = field(
+        default_factory=lambda: np.zeros((0, 9))
+    )  # (m, 9): matrices that those of motions were chosen among
+
+    @classmethod
+    def nothing(cls, matches: MatchSet, families: Families, parameters: Parameters) -> Estimate:
+        """Return the estimate of matches that decide nothing."""
+        n = len(matches)
+        return cls(Models.none(), np.zeros((n, 0)), np.ones(n), np.zeros(n, bool), matches, families, parameters)
+
+
+def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng: np.random.Generator) -> Estimate:
+    """Return the estimate for distinct matches; of many a part is searched, and all are scored and fitted."""
+    searched, rows = matches.sample(parameters.max_searched, rng)
+    problem = Problem(searched, decoys_of_matches(searched, parameters, rng), families, parameters)
+    surfaces, scores, tried = search(problem, rng)
+    surfaces, overlapping, scores = drop_repetitions(surfaces, scores, problem, rng)
+    if overlapping.any():
+        fitted = refine_structures(surfaces, searched, families, parameters)
+        scene, _ = with_motions(fitted, problem, tried, rng)
+        false = overlapped(scene, surfaces, overlapping, searched, families)
+        if false.any():
+            removed = np.asarray(held_by(surfaces, searched, families).any(axis=0))
+            surfaces = surfaces.take(np.flatnonzero(~false))
+            scores = scored_without(removed, surfaces, scores, problem, rng)
+    if len(surfaces) == 0:
+        anomaly_scores = scores.of_all(matches, rows, problem)
+        return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
+    surfaces = refine_structures(surfaces, matches, families, parameters)
+    scene, pool = with_motions(surfaces, problem, tried, rng)
+    moved = moves_as_others(surfaces, scene, problem)
+    if moved.any() and not moved.all():  # motions are looked for among surfaces: one at least is left
+        surfaces = surfaces.take(np.flatnonzero(~moved))
+        scene, pool = with_motions(surfaces, problem, tried, rng)
+    if not families.is_plane(scene).all():
+        probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
+        scene, pool = with_best_matrices(scene, pool, probabilities, problem, rng)
+        scene = with_surfaces(scene, tried.n, problem, rng)
+        unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
+        decoys = decoys_of_unexplained(searched, unexplained, parameters, rng)
+        scores = score(scores.columns, scene, decoys, problem, rng)
+    anomaly_scores = scores.of_all(matches, rows, problem)
+    if len(searched) < len(matches):
+        scene = fitted_to_all(scene, matches, families, parameters)
+    probabilities = probabilities_of(scene, matches, scores.decoys, off_surface(scene, tried.n, problem), problem)
+    probabilities[:, without_support(scene, probabilities, matches, families)] = 0.0
+    significant = tail_shares(anomaly_scores, np.sort(scores.of_decoys)) <= parameters.significant_share
+    return Estimate(scene, probabilities, anomaly_scores, significant, matches, families, parameters, tried, pool)
+
+
+def overlapped(scene: Models, surfaces: Models, overlapping: Mask, matches: MatchSet, families: Families) -> Mask:
+    """Return which surfaces (k,) are planes that overlap with those of stronger motions.
+
+    Repeated windows need not compete for keypoints. Hundreds of them, matched one window off, are a plane as large as the true one. The
+    true one is the one whose motion holds more matches: a wall moves as the things before it do.
+    """
+    held = held_by(scene, matches, families)
+    strengths = np.array([held[scene.owners == owner].any(axis=0) @ matches.weights for owner in scene.owners.tolist()])
+    planes = np.flatnonzero(families.is_plane(surfaces))
+    rank, false = np.full(len(surfaces), np.inf), np.zeros(len(surfaces), bool)
+    rank[planes] = -strengths[families.is_plane(scene)]
+    for plane in planes[np.argsort(rank[planes], kind="stable")].tolist():
+        false[plane] = (overlapping[plane] & (rank < rank[plane]) & ~false).any()
+    return false
+
+
+def moves_as_others(surfaces: Models, scene: Models, problem: Problem) -> Mask:
+    """Return which surfaces (k,) of static matches are no overlay, because another structure of the scene predicts most of them.
+
+    Keypoints on whole pixels, of ORB or FAST, stand still where the world moves by less than half a pixel.
+    """
+    matches, _, families, parameters = problem
+    moved = surfaces.stationary.copy()
+    if not moved.any() or scene.stationary.all():
+        return moved & False
+    others = scene.take(np.flatnonzero(~scene.stationary))
+    least = parameters.least_noise * matches.unit
+    tolerances = parameters.tolerance_scales * np.maximum(others.noise, least)
+    narrow = others.but(tolerances=np.minimum(tolerances, others.tolerances))
+    of_others = held_by(narrow, matches, families)
+    # A wide structure predicts whatever moved little, unless it is a plane that itself moved by less than its noise.
+    displaced = np.where(of_others, families.squared_residuals(others, matches.unmoved()), np.inf)
+    hardly_moved = families.is_plane(others) & (noise_scales(displaced, 2) <= np.maximum(others.noise, least))
+    precise = others.noise <= parameters.held_ratio * np.maximum(surfaces.noise, least)[:, None]
+    held = held_by(surfaces, matches, families) * matches.weights
+    both = (held @ of_others.T) * (precise | hardly_moved)
+    moved &= both.max(axis=1) >= 0.5 * held.sum(axis=1)
+    return moved
+
+
+def fitted_to_all(scene: Models, matches: MatchSet, families: Families, parameters: Parameters) -> Models:
+    """Return the scene with rigid motions fitted to all matches within a unit, not only to those that were searched."""
+    rigid = np.flatnonzero(~families.is_plane(scene))
+    if len(rigid) == 0:
+        return scene
+    matrices, noise = scene.matrices.copy(), scene.noise.copy()
+    limits = np.full(len(rigid), matches.unit)
+    family = families[scene.family_ids[rigid[0]]]
+    matrices[rigid], noise[rigid] = refine(family, matrices[rigid], matches, limits, parameters)
+    return scene.but(matrices=matrices, noise=noise)
+
+
+def without_support(scene: Models, probabilities: Array, matches: MatchSet, families: Families) -> Mask:
+    """Return which models belong to a rigid motion with no more matches than its sample: a matrix fits these whatever they are."""
+    labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
+    support = np.bincount(labels + 1, matches.weights, minlength=len(scene) + 1)[1:]
+    of_motion = np.bincount(scene.owners, support, minlength=len(scene))[scene.owners]
+    rigid = ~families.is_plane(scene)[scene.owners]
+    return np.asarray(rigid & (of_motion <= families.sample_sizes[scene.family_ids[scene.owners]]))

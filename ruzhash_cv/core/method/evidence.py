@@ -1,0 +1,192 @@
+"""Evidence: which models are structures, by how unlikely it is that as many mismatches agree with them, -ln NFA.
+
+The a contrario method (Desolneux, Moisan, Morel, "Meaningful alignments", IJCV 2000; Moisan, Moulon, Monasse, "Automatic homographic
+registration of a pair of images, with a contrario elimination of outliers", IPOL 2012). Of n matches c lie within a radius of a model,
+where chance would put a share alpha. The number of false alarms is the number of models tried, times n for the choice of c, times
+the probability of as many by chance, which by Hoeffding's bound is at most exp(-n KL(c / n || alpha)):
+
+    -ln NFA = n KL(c / n || alpha) - ln(n * models tried)
+
+Matches count by their weights. In n KL the size of a minimal sample is subtracted from n and c, because a model always fits its
+sample. alpha is the larger of two shares. Decoys are counted within the largest radius; within smaller ones their share falls as r
+** codimension, unless significantly more are there. The annulus around the radius shows how dense the surroundings are: mismatches
+may crowd around true positions.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv.core.families.base import Families, Models
+from ruzhash_cv.core.kernels.fit import write_candidates
+from ruzhash_cv.core.kernels.weigh import choose_structures, write_counts, write_evidence
+from ruzhash_cv.core.method.fits import refit
+from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.parameters import Parameters
+from ruzhash_cv.core.method.sampling import Problem
+
+#: A guard: no more structures are looked for.
+MAX_STRUCTURES = 32
+
+
+#: What the evidence of a model depends on beside its matches. Entries for each family: sizes of minimal samples, densities (which make
+#: a share of mismatches of the weight in an annulus), and indices of the largest radius; then steps and the least weight of an annulus.
+Rules: TypeAlias = tuple[Array, Array, Rows, int, float]
+
+
+@lru_cache(64)
+def rules_of(sample_sizes: tuple[int, ...], codimensions: tuple[int, ...], parameters: Parameters) -> Rules:
+    """Return the rules for families."""
+    # The annulus is so many times as large as what it surrounds.
+    larger = math.sqrt(2.0) ** (parameters.annulus_steps * np.array(codimensions)) - 1.0
+    exponents = {1: parameters.motion_widest_radius, 2: parameters.plane_widest_radius}
+    widest = np.array([exponents[codimension] - parameters.finest_radius for codimension in codimensions])
+    densities, sizes = np.asarray(parameters.density_ratio / larger), np.array(sample_sizes, np.float64)
+    annulus = parameters.annulus_steps, parameters.min_annulus_weight
+    return sizes, densities, widest, *annulus
+
+
+def _rules(problem: Problem) -> Rules:
+    families = problem.families
+    sizes, codimensions = (tuple(column.tolist()) for column in (families.sample_sizes, families.codimensions))
+    return rules_of(sizes, codimensions, problem.parameters)
+
+
+def _least_square(unit: float, parameters: Parameters) -> float:
+    """Return the square of the smallest radius, a little larger, so that a residual of exactly a radius lies within it."""
+    radius = float(parameters.radii[0])
+    return radius * unit * (radius * unit) * (1.0 + 1e-12)
+
+
+@lru_cache(64)
+def _laws(codimensions: tuple[int, ...], parameters: Parameters) -> Array:
+    """Return the shares (k, n_radii) of the decoys within the largest radius that are within each, for families."""
+    return np.asarray((parameters.radii / parameters.radii[-1]) ** np.array(codimensions)[:, None])
+
+
+def candidates(models: Models, data: Array, problem: Problem) -> Models:
+    """Return models with the radii that hold correspondences (n, 4) and the shares of decoys within these.
+
+    Within the largest radius decoys are counted; within smaller ones they are as many as the law of the family says, or as are
+    there for sure: keypoints on a grid or on lines agree with some models exactly.
+    """
+    matches, decoys, families, parameters = problem
+    (m, n), n_all = (len(models), len(data)), len(data) + len(decoys)
+    indices, background = np.empty((m, n), np.uint8), np.empty((m, len(parameters.radii)))
+    rules = _least_square(matches.unit, parameters), _laws(tuple(families.codimensions.tolist()), parameters)
+    room = np.empty((2, n_all), np.int64), np.empty(n_all), np.empty(parameters.n_radius_indices)
+    given = *rules, models.family_ids, parameters.background_errors, *room
+    write_candidates(*families.residuals(models, np.vstack([data, decoys])), *given, indices, background)
+    return Models.of(
+        matrices=models.matrices, family_ids=models.family_ids, radius_indices=indices, background=background
+    )
+
+
+def evidence(models: Models, counts: Array, total: float, rules: Rules, n_tried: int) -> Array:
+    """Return -ln NFA (m, n_radii) of models, of which `n_tried` were tried to find these.
+
+    `counts` (m, n_radius_indices) are the weights between one radius and the next, `total` is the sum of all weights.
+    """
+    gains, given = np.empty(models.background.shape), (models.background, models.family_ids)
+    write_evidence(counts, total, *given, *_by_total(rules, total), _log_tests(total, n_tried), gains)
+    return gains
+
+
+def _by_total(rules: Rules, total: float) -> Rules:
+    """Return rules with densities as multiples of the weight in an annulus, of all weights."""
+    return rules[0], rules[1] / max(total, 1e-300), *rules[2:]
+
+
+def _log_tests(total: float, n_tried: int) -> float:
+    return math.log(max(total, 1.0) * max(n_tried, 1))
+
+
+def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: int) -> Array:
+    """Return the weights (m, n_radius_indices) of correspondences between one radius and the next.
+
+    Correspondences beyond all annuli are not counted: most are, for any model.
+    """
+    counts = np.zeros((len(indices), n_radius_indices))
+    write_counts(indices, weights, np.empty((2, len(weights)), np.int64), np.empty(len(indices), np.int64), counts)
+    return counts
+
+
+def evidence_of(models: Models, weights: Array, problem: Problem, n_tried: int, total: float) -> Array:
+    """Return -ln NFA (m, n_radii) of candidates among matches with weights (n,); `total` is the weight of all matches."""
+    counts = count_weights(models.radius_indices, weights, problem.parameters.n_radius_indices)
+    return evidence(models, counts, total, _rules(problem), n_tried)
+
+
+def meaningful(models: Models, problem: Problem, n_tried: int) -> Models:
+    """Return the candidates that are no false alarm by themselves; only they can become structures."""
+    weights = problem.matches.weights
+    gains = evidence_of(models, weights, problem, n_tried, float(weights.sum()))
+    return models.take(np.flatnonzero(gains.max(axis=1, initial=-np.inf) > 0.0))
+
+
+def extract(
+    models: Models,
+    weights: Array,
+    problem: Problem,
+    n_tried: int,
+    total: float | None = None,
+    widest: int | None = None,
+) -> tuple[Models, Array]:
+    """Return structures, strongest first, and the weights that none explains.
+
+    The candidate and radius of most evidence, of whichever family, are the next structure. The matches it explains are removed, and
+    the next one is chosen among the others, while the expected number of false alarms is below one. `total` is the weight of all
+    matches, if not all are to be explained, `widest` the index of the largest radius.
+    """
+    parameters, m = problem.parameters, len(models)
+    left, total = weights.copy(), float(weights.sum()) if total is None else total
+    n_radii = len(parameters.radii) if widest is None else widest + 1
+    counts, gains = np.zeros((m, parameters.n_radius_indices)), np.empty(len(parameters.radii))
+    room = np.empty((2, len(left)), np.int64), counts, gains, np.empty(m), np.empty(m, np.int64), np.empty(len(left))
+    chosen, n_chosen = np.empty((MAX_STRUCTURES, 4)), 0
+    if m > 0:
+        given = models.radius_indices, models.background, models.family_ids, total, *_by_total(_rules(problem), total)
+        steps = _log_tests(total, n_tried), n_radii, parameters.tolerance_steps
+        n_chosen = choose_structures(*given, *steps, *room, left, chosen)
+    # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
+    chosen = chosen[np.argsort(-chosen[:n_chosen, 0], kind="stable")]
+    evidences, support = np.ascontiguousarray(chosen.T[[0, 3]])
+    taken, indices = chosen.T[1:3].astype(np.int64)
+    structures = Models.of(
+        matrices=models.matrices[taken],
+        family_ids=models.family_ids[taken],
+        steps=indices,
+        tolerances=parameters.radii[indices] * parameters.tolerance_ratio * problem.matches.unit,
+        evidences=evidences,
+        support=support,
+        stationary=np.zeros(len(taken), bool),
+        noise=np.zeros(len(taken)),
+    )
+    return structures, left
+
+
+def strongest_first(structures: Models) -> Models:
+    """Return structures in the order of their evidence."""
+    return structures.take(np.argsort(-structures.evidences, kind="stable"))
+
+
+def held_by(structures: Models, matches: MatchSet, families: Families) -> Mask:
+    """Return which matches lie within the tolerances of structures, (k, n)."""
+    return families.in_tolerances(structures, structures.tolerances, matches.data) <= 1.0
+
+
+def select(tried: Models, weights: Array, problem: Problem, n_tried: int) -> tuple[Models, Array, Models]:
+    """Return structures, the weights that none explains, and the candidates: those given, and refits of a first selection."""
+    first, _ = extract(tried, weights, problem, n_tried)
+    for family_id in np.unique(first.family_ids):
+        chosen = first.take(np.flatnonzero(first.family_ids == family_id))
+        fitted = refit(problem.families[family_id], problem.matches, chosen.matrices, chosen.tolerances)
+        given = candidates(chosen.but(matrices=fitted), problem.matches.data, problem)
+        tried = Models.join([tried, meaningful(given, problem, n_tried)])
+    return *extract(tried, weights, problem, n_tried), tried

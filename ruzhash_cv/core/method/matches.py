@@ -1,0 +1,252 @@
+"""The distinct matches of a pair near the unit square, their duplicate groups, and their weights.
+
+If the cameras are known, rays of the two points follow in each row, see `models.linear`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ruzhash_cv._arrays import COORDINATES, RAYS1, Array, Mask, Rows
+from ruzhash_cv._validation import largest_coordinate
+from ruzhash_cv.cameras import Sight
+from ruzhash_cv.core.kernels.weigh import follow_leaders
+
+#: Matches by which coordinates are compared.
+_SOME = 500
+#: The noise of keypoints of this size, in least sizes of their image, is sqrt 2 of what it would be without their size.
+_NOISY_SIZE = 3.3
+#: The least size of an image is this percentile of its keypoints', as single ones may have any; and a guard against overflow.
+_LEAST_SIZE, _LARGEST_SIZE = 5.0, 1e6
+#: Images are of unlike scale if the points of one are spread over more than so many times as many pixels.
+_UNLIKE = 2.2
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A shift of each image and a scale that bring points near the unit square.
+
+    A residual in the frame is `scale` times its length in the unit of the second points. The scales of the two images are `scale` times
+    `factors`. Both factors are 1, which keeps residuals comparable, unless the units of the points or the sizes of the images are
+    unlike. Then a residual is in pixels of the coarser image: the finer one is more exact.
+    """
+
+    centre1: Array
+    centre2: Array
+    scale: float
+    factors: tuple[float, float] = (1.0, 1.0)
+
+    @classmethod
+    def around(cls, points1: Array, points2: Array, pixels: tuple[float, float] = (1.0, 1.0)) -> Frame:
+        """Return the frame in which the points of both images have a median distance of about 1 from their centres.
+
+        Medians, so that a few coordinates far from any image change nothing. `pixels` are the sizes of a pixel in the points' units.
+        """
+        if len(points1) == 0:
+            return cls(np.zeros(2), np.zeros(2), 1.0)
+        centre1, centre2 = _medians(points1), _medians(points2)
+        away = np.abs(points1 - centre1), np.abs(points2 - centre2)
+        spreads = [float(_medians(each).mean()) / pixel for each, pixel in zip(away, pixels, strict=True)]
+        spread, coarser = max(spreads), min(spreads)
+        if spread == 0.0:  # most points are one
+            spread = max(float(each.mean()) / pixel for each, pixel in zip(away, pixels, strict=True))
+        shares = [1.0, 1.0]
+        if spread > _UNLIKE * coarser > 0.0:
+            spread, shares = coarser, [coarser / each for each in spreads]
+        # Beyond these, squares of the frame would overflow.
+        scale = 1.0 / spread if 1e-100 < spread < 1e100 else 1.0
+        first, second = (share * (pixels[1] / pixel) for share, pixel in zip(shares, pixels, strict=True))
+        frame = cls(centre1, centre2, scale / pixels[1], (first, second))
+        usable = all(0.0 < each < np.inf for each in (frame.scale, *frame.scales))
+        return frame if usable else cls(centre1, centre2, 1.0)
+
+    @property
+    def scales(self) -> tuple[float, float]:
+        """The scale of each image."""
+        return self.scale * self.factors[0], self.scale * self.factors[1]
+
+    def enter(self, points1: Array, points2: Array) -> Array:
+        """Return correspondences in the frame, shape (n, 4)."""
+        first, second = self.scales
+        return np.hstack([(points1 - self.centre1) * first, (points2 - self.centre2) * second])
+
+    def leave(self, coordinates: Array) -> tuple[Array, Array]:
+        """Return the points (n, 2) of both images of coordinates (n, 4) in the frame."""
+        first, second = self.scales
+        return coordinates[:, :2] / first + self.centre1, coordinates[:, 2:] / second + self.centre2
+
+    def transforms(self) -> tuple[Array, Array]:
+        """Return the matrices (3, 3) that bring homogeneous pixels of the first and of the second image into the frame."""
+        centres = self.centre1, self.centre2
+        first, second = (
+            np.array([[s, 0.0, -s * x], [0.0, s, -s * y], [0.0, 0.0, 1.0]])
+            for s, (x, y) in zip(self.scales, centres, strict=True)
+        )
+        return first, second
+
+
+def match_weights(groups: Rows, keypoints: Rows) -> Array:
+    """Return the weights of correspondences: one for each group, shared by its members, and at most one for each keypoint.
+
+    At most one match of a keypoint is right.
+    """
+    weights: Array = 1.0 / np.bincount(groups)[groups]
+    totals = np.ones(len(groups))
+    for numbers in keypoints:
+        np.maximum(totals, np.bincount(numbers, weights)[numbers], out=totals)
+    return weights / totals
+
+
+@dataclass(frozen=True)
+class MatchSet:
+    """Distinct correspondences (x1, y1, x2, y2) in the frame, sorted; with rays where cameras are known.
+
+    `unit` is the method's unit of length in the frame. Matches within it of each other, in both images, are duplicates.
+    """
+
+    data: Array
+    groups: Rows  # the duplicate group of each
+    keypoints: Rows  # (2, n): of each image, the number of the keypoint that each ends at
+    weights: Array  # see `match_weights`
+    noise_factors: Array  # see `noise_factors`
+    frame: Frame
+    unit: float
+    finite: Mask  # (N,): which of the matches given are finite
+    where: Rows  # the row of each of these
+    #: The matrices that bring homogeneous pixels, without distortion, into what models are of.
+    into: tuple[Array, Array] = (np.eye(3), np.eye(3))
+    calibrated: bool = False  # whether both cameras are known
+
+    @classmethod
+    def of(
+        cls,
+        points1: Array,
+        points2: Array,
+        unit: float,
+        sight: Sight | None = None,
+        pixels: tuple[float, float] = (1.0, 1.0),
+        sizes: tuple[Array, Array] | None = None,
+    ) -> MatchSet:
+        """Return the distinct matches of points; `unit` is the method's unit of length in the unit of the second points.
+
+        `pixels` are the sizes of a pixel in the points' units. Coordinates of at least `largest_coordinate` are none. `sizes` are those
+        of the keypoints, if known.
+        """
+        rows = np.hstack([points1, points2] if sight is None else [points1, points2, sight.rays1, sight.rays2])
+        # Coordinates beyond any image would overflow in squares; they are flagged as infinite ones are.
+        largest = np.array([largest_coordinate(pixel) for pixel in pixels])
+        limits = np.repeat(largest, 2) if sight is None else np.append(np.repeat(largest, 2), np.repeat(largest, 3))
+        finite = np.logical_and.reduce((np.abs(rows) < limits).T)
+        # Distinct and sorted before anything is computed: neither repetitions nor the order given change a bit.
+        rows, where = _distinct(rows.take(np.flatnonzero(finite), axis=0))
+        frame = Frame.around(rows[:, :2], rows[:, 2:4], pixels)
+        data = frame.enter(rows[:, :2], rows[:, 2:4])
+        # A shorter or longer one is nothing or everything, and squares and quotients must not overflow.
+        unit = min(max(frame.scale * unit, 1e-12), 1e12)
+        groups = duplicate_groups(data, unit)
+        # The rows are sorted by the first points.
+        x, y = data.T[:2]
+        new = np.append(False, (x[1:] != x[:-1]) | (y[1:] != y[:-1]))[: len(data)]
+        keypoints = np.array([np.cumsum(new), _distinct(data[:, 2:4])[1]])
+        factors = np.ones(len(data))
+        if sizes is not None:
+            least = np.full((2, len(data)), np.inf)
+            for side, of in enumerate(sizes):
+                np.minimum.at(least[side], where, of[finite])
+            factors = noise_factors(least)
+        into, calibrated = frame.transforms(), False
+        if sight is not None:
+            data = np.hstack([data, rows[:, RAYS1.start :] * np.repeat(frame.scales, 3)])
+            into, calibrated = (sight.into1, sight.into2), sight.calibrated
+        weights = match_weights(groups, keypoints)
+        return cls(data, groups, keypoints, weights, factors, frame, unit, finite, where, into, calibrated)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of duplicate groups."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    @property
+    def coordinates(self) -> Array:
+        """Coordinates (n, 4) in the frame, without rays."""
+        return self.data[:, COORDINATES]
+
+    def unmoved(self) -> Array:
+        """Return the correspondences that there were if the first points had not moved in pixels, seen by one and the same camera."""
+        first, second = self.frame.scales
+        shift = (self.frame.centre1 - self.frame.centre2) * second
+        rays = self.data[:, RAYS1]
+        return np.hstack([self.data[:, :2], self.data[:, :2] * (second / first) + shift, rays, rays * (second / first)])
+
+    def sample(self, most: int, rng: np.random.Generator) -> tuple[MatchSet, Rows]:
+        """Return at most so many matches, drawn at random, and their rows."""
+        if len(self) <= most:
+            return self, np.arange(len(self))
+        rows = np.sort(rng.choice(len(self), most, replace=False))
+        return self.take(rows), rows
+
+    def take(self, rows: Rows) -> MatchSet:
+        """Return some of the matches, with the weights that they have among themselves."""
+        groups, keypoints = self.groups[rows], self.keypoints[:, rows]
+        given = replace(self, data=self.data[rows], weights=match_weights(groups, keypoints))
+        return replace(given, groups=groups, keypoints=keypoints, noise_factors=self.noise_factors[rows])
+
+
+def noise_factors(sizes: Array) -> Array:
+    """Return the noise of matches as multiples of that of the smallest keypoints, from sizes (2, n) of keypoints in both images.
+
+    The variance of a keypoint grows as 1 + (size / 3.3)^2, with its size in least sizes of its image. Those of both images add.
+    """
+    if sizes.shape[1] == 0:
+        return np.ones(0)
+    with np.errstate(over="ignore"):
+        relative = np.clip(sizes / np.percentile(sizes, _LEAST_SIZE, axis=1, keepdims=True), 1.0, _LARGEST_SIZE)
+    return np.asarray(np.sqrt((_NOISY_SIZE**2 + np.square(relative).mean(axis=0)) / (_NOISY_SIZE**2 + 1.0)))
+
+
+def duplicate_groups(data: Array, radius: float) -> Rows:
+    """Return the duplicate group of each correspondence: those within `radius` of the same leader, in both images, share one.
+
+    The first row in no group leads a new one. Rows near a member that is not the leader do not join, so that groups are no chains.
+    """
+    groups, leaders = np.empty(len(data), np.int64), np.full(2 << len(data).bit_length(), -1)
+    follow_leaders(data, radius, *_least_crowded(data, radius), leaders, np.empty_like(groups), groups)
+    return groups
+
+
+def _least_crowded(data: Array, radius: float) -> tuple[int, int]:
+    """Return the two of four coordinates in which the fewest of some correspondences are within `radius` of each other."""
+    some = np.sort(data[:: max(1, len(data) // _SOME), :4], axis=0)
+    crowds = [int(np.searchsorted(column, column + radius, side="right").sum()) for column in some.T]
+    one, two, *_ = np.argsort(crowds, kind="stable").tolist()
+    return one, two
+
+
+def _distinct(rows: Array) -> tuple[Array, Rows]:
+    """Return distinct rows, sorted, and for each row the distinct one it equals."""
+    order = np.argsort(rows[:, 0])
+    first = rows[:, 0].take(order)
+    again = np.flatnonzero(first[1:] == first[:-1])
+    tied, new = np.zeros(len(rows), bool), np.ones(len(rows), bool)
+    tied[again] = tied[again + 1] = True
+    # Only these are sorted by the other columns: few keypoints share a coordinate.
+    order[tied] = order[tied][np.lexsort(rows[order[tied]].T[::-1])]
+    ranked = rows.take(order, axis=0)
+    new[again + 1] = (ranked[again + 1] != ranked[again]).any(axis=1)
+    where = np.empty(len(rows), np.int64)
+    where[order] = np.cumsum(new) - 1
+    return ranked.take(np.flatnonzero(new), axis=0), where
+
+
+def _medians(points: Array) -> Array:
+    """Return the median of each column; `np.median` takes several times as long."""
+    low, high = (len(points) - 1) // 2, len(points) // 2
+    ranked = np.partition(np.ascontiguousarray(points.T), high, axis=1)
+    lower = ranked[:, :high].max(axis=1) if low < high else ranked[:, high]
+    medians: Array = 0.5 * lower + 0.5 * ranked[:, high]
+    return medians

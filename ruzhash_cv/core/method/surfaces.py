@@ -1,0 +1,183 @@
+"""Surfaces of a rigid motion: given its matrix, a plane has three numbers.
+
+With F the matrix of a motion, e its epipole in the second image and A = [e]_x F, the homographies of its planes are
+
+    H = A - e v'
+
+(Hartley and Zisserman, result 13.6). A match of the plane gives one linear equation, x1 . v = beta, so that three neighbours give a
+candidate, and a plane is a least-squares fit of three numbers, at the noise of the motion. Rays, with an essential matrix for F, have
+the same equations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv.core.families.base import Models, Residuals
+from ruzhash_cv.core.families.linear import has_rays, homogeneous, unit_norm
+from ruzhash_cv.core.families.weighting import student
+from ruzhash_cv.core.kernels.fit import choose_planes, fit_planes, write_plane_equations
+from ruzhash_cv.core.method.evidence import held_by
+from ruzhash_cv.core.method.fits import noise_scales
+from ruzhash_cv.core.method.motions import assign, is_evident
+from ruzhash_cv.core.method.parameters import Parameters
+from ruzhash_cv.core.method.sampling import Problem, nearest_rows
+
+#: A guard: no more planes of a motion are looked for.
+MAX_PLANES = 12
+#: Rounds of a plane's fit.
+_N_FITS = 3
+#: Neighbours in the first image that a candidate is drawn from.
+_N_NEAR = 12
+
+
+def with_surfaces(scene: Models, n_tried: int, problem: Problem, rng: np.random.Generator) -> Models:
+    """Return the scene with planes of each motion fitted given its matrix, in place of the planes that led to it.
+
+    A motion takes its planes among the matches of these and of no surface. A plane of no motion keeps its homography. So does a plane
+    whose matches are on no plane of its motion, unless these are evidence of the motion: it was proven. A motion that loses all its
+    planes so leaves.
+    """
+    matches, _, families, parameters = problem
+    planes = families.is_plane(scene)
+    motions = np.flatnonzero(~planes)
+    if len(motions) == 0 or not families.has_both:
+        return scene
+    labels = assign(scene.take(np.flatnonzero(planes)), matches, families)
+    owners = np.append(scene.owners[planes], -1)[labels]
+    alone = scene.take(np.flatnonzero(planes & (scene.owners == np.arange(len(scene)))))
+    parts, numbers, free = [alone], [*range(len(alone))], np.ones(len(matches), bool)
+    squared = families.squared_residuals(scene.take(motions), matches.data)
+    for place, motion in enumerate(motions.tolist()):
+        noise = max(float(scene.noise[motion]), parameters.exact_noise * matches.unit)
+        near = squared[place] <= (parameters.tolerance_scales * noise) ** 2
+        rows = np.flatnonzero(near & free & ((owners == motion) | (owners < 0)))
+        members = np.flatnonzero(planes & (scene.owners == motion))
+        proven = held_by(scene.take(members), matches, families)[:, rows]
+        fitted = planes_of_motion(scene.matrices[motion], matches.data[rows], noise, proven, problem, rng)
+        again: Mask = np.asarray(held_by(fitted, matches, families).any(axis=0))
+        if is_evident(
+            scene.take(np.array([motion])), assign(fitted, matches, families), len(fitted) > 0, n_tried, problem
+        ):
+            again |= squared[place] <= (parameters.preference_cut * noise) ** 2
+        lost = are_lost(scene.take(members), again, problem)
+        parts.append(scene.take(members[lost]))
+        numbers += range(len(numbers), len(numbers) + len(parts[-1]))
+        if len(members) == 0 or not lost.all():
+            free[rows] = False
+            kept = scene.take(np.array([motion]))
+            evidence = scene.evidences[[motion, *members[~lost]]].max()
+            parts += [kept.but(evidences=np.array([evidence])), fitted]
+            numbers += [len(numbers)] * (1 + len(fitted))
+    parts = [part.but(owners=np.zeros(0, np.int64)) for part in parts]
+    return Models.join(parts).but(owners=np.array(numbers))
+
+
+def are_lost(planes: Models, again: Mask, problem: Problem) -> Mask:
+    """Return which planes (k,) hold matches of which less than half are held `again` (n,)."""
+    matches, _, families, _ = problem
+    held = held_by(planes, matches, families)
+    return np.asarray((held & again) @ matches.weights < 0.5 * (held @ matches.weights))
+
+
+def planes_of_motion(
+    motion: Array, data: Array, noise: float, proven: Mask, problem: Problem, rng: np.random.Generator
+) -> Models:
+    """Return the planes among rows (n, d) of a motion (9,) with a noise scale, those of most matches first.
+
+    Candidates are planes through the matches of `proven` ones (k, n), and through three neighbours. The one that most matches agree
+    with, which no plane explains yet, is the next.
+    Then each match goes to its nearest plane, and planes are fitted to theirs, in turn. A plane has as many matches as the smallest
+    neighbourhood, at least.
+    """
+    matches, _, families, parameters = problem
+    fewest = parameters.neighbourhoods[0]
+    limit = parameters.preference_cut * np.sqrt(2.0) * noise
+    planes = np.zeros((0, 9))
+    if len(data) >= fewest:
+        equations = PlaneEquations.of(motion, data)
+        triples = neighbouring_triples(data, parameters.plane_samples // 2, rng)
+        tried = equations.fitted(proven[np.count_nonzero(proven, axis=1) >= fewest])
+        tried = np.vstack([tried, equations.through(triples, matches.unit)])
+        planes = equations.chosen(tried, families.residuals(Models.of_family(tried, 0), data), limit, parameters)
+    for _ in range(_N_FITS if len(planes) > 1 else 0):
+        own = nearest_planes(planes, data, limit, problem)[0]
+        planes = equations.fitted(own[own.sum(axis=1) >= fewest])
+    own, squared = nearest_planes(planes, data, limit, problem)
+    noises, nothing = noise_scales(np.where(own, squared, np.inf), 2), np.zeros(len(planes))
+    found = Models.of_family(planes, 0).but(
+        steps=nothing.astype(np.int64),
+        tolerances=parameters.tolerance_scales * noises,
+        evidences=nothing,
+        support=nothing,
+        stationary=nothing > 0.0,
+        noise=noises,
+    )
+    return found.take(np.argsort(-own.sum(axis=1), kind="stable"))
+
+
+def nearest_planes(planes: Array, data: Array, limit: float, problem: Problem) -> tuple[Mask, Array]:
+    """Return which rows (k, n) are nearest to each of some planes (k, 9), and no further than `limit`, and squared residuals (k, n)."""
+    squared = problem.families[0].squared_residuals(data, planes)
+    if len(planes) == 0:
+        return squared > 0.0, squared
+    nearest = squared.argmin(axis=0) == np.arange(len(planes))[:, None]
+    return nearest & (squared <= limit**2), squared
+
+
+@dataclass(frozen=True)
+class PlaneEquations:
+    """The equations x1 . v = beta of matches (n,) for the planes A - e v' of a motion."""
+
+    points: Array  # (6, n): x1 and x2
+    numbers: Array  # (2, n): beta, and the squared distance that the second point moves by for a unit of x1 . v
+    matrix: Array  # (9,): A
+    epipole: Array
+
+    @classmethod
+    def of(cls, motion: Array, data: Array) -> PlaneEquations:
+        """Return the equations of rows (n, d) for a motion (9,)."""
+        points, fundamental = homogeneous(data), motion.reshape(3, 3)
+        x, y, z = epipole = np.linalg.svd(fundamental.T)[2][-1].copy()
+        matrix = (np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]) @ fundamental).reshape(9)
+        numbers = np.empty((2, len(data)))
+        write_plane_equations(points, 3 if has_rays(data) else 2, matrix, epipole, numbers)
+        return cls(points, numbers, matrix, epipole)
+
+    def through(self, triples: Rows, unit: float) -> Array:
+        """Return the planes (m, 9) through three matches (m, 3) each; triples smaller than a unit make none."""
+        points = self.points[:3].T[triples]
+        usable = np.abs(np.linalg.det(points)) > unit**2
+        numbers = np.linalg.solve(points[usable], self.numbers[0][triples[usable]][:, :, None])[:, :, 0]
+        planes = self.matrix.reshape(3, 3) - self.epipole[:, None] * numbers[:, None, :]
+        return unit_norm(np.asarray(planes, np.float64).reshape(-1, 9))
+
+    def fitted(self, own: Mask) -> Array:
+        """Return the planes (k, 9) of least squares in the second image through the matches of each, `own` (k, n)."""
+        planes = np.empty((len(own), 9))
+        fit_planes(
+            self.points, self.numbers, np.ascontiguousarray(own).view(np.uint8), self.matrix, self.epipole, planes
+        )
+        return planes
+
+    def chosen(self, tried: Array, residuals: Residuals, limit: float, parameters: Parameters) -> Array:
+        """Return planes (k, 9) that are chosen among those `tried` (m, 9) and fitted; see the kernel."""
+        (kinds, data, _), (m, n), planes = residuals, (len(tried), self.points.shape[1]), np.empty((MAX_PLANES, 9))
+        rules = limit, parameters.preference_cut, student(2, 1.0).median, parameters.neighbourhoods[0], _N_FITS
+        room = np.empty((m, n)), np.empty(m), np.empty((2, n + 1)), np.empty(n, np.uint8), np.empty(n, np.uint8)
+        given = self.points, self.numbers, self.matrix, self.epipole
+        return planes[: choose_planes(int(kinds[0]), data, tried, *rules, *given, *room, planes) if m else 0]
+
+
+def neighbouring_triples(data: Array, n: int, rng: np.random.Generator) -> Rows:
+    """Return n triples (n, 3) of rows: one drawn at random and two of its neighbours in the first image."""
+    size = min(_N_NEAR + 1, len(data))
+    seeds = rng.integers(len(data), size=n)
+    near = nearest_rows(np.ascontiguousarray(data[:, :2]), seeds, size)
+    first, second = rng.integers(1, size, size=n), rng.integers(1, size - 1, size=n)
+    second += second >= first
+    numbers = np.arange(n)
+    return np.column_stack([seeds, near[numbers, first], near[numbers, second]])

@@ -1,0 +1,103 @@
+"""Essential matrices through five pairs of rays, beside those that eigenvectors give, and where there are none or too many."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from ruzhash_cv.core.families.five_points import through_five
+
+Array = np.ndarray
+#: Monomials of x, y, z up to the third degree, those of the third degree first.
+EXPONENTS = np.array(
+    [[3, 0, 0], [2, 1, 0], [2, 0, 1], [1, 2, 0], [1, 1, 1], [1, 0, 2], [0, 3, 0], [0, 2, 1], [0, 1, 2], [0, 0, 3]]
+    + [[2, 0, 0], [1, 1, 0], [1, 0, 1], [0, 2, 0], [0, 1, 1], [0, 0, 2], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
+)
+
+
+def by_eigenvectors(first: Array, second: Array) -> Array:
+    """Essential matrices (k, 9) of five rays (5, 3) each: eigenvectors of the multiplication by x, modulo the ten cubics.
+
+    See Stewenius, Engels, Nister, "Recent developments on direct relative orientation", ISPRS 2006.
+    """
+    null_space = np.linalg.svd(np.einsum("ri,rj->rij", second, first).reshape(5, 9))[2][5:]
+    nodes = np.column_stack([np.random.default_rng(1).normal(size=(20, 3)), np.ones(20)])
+    matrices = (nodes @ null_space).reshape(-1, 3, 3)
+    squares = matrices @ matrices.transpose(0, 2, 1)
+    cubics = squares @ matrices - 0.5 * np.trace(squares, axis1=1, axis2=2)[:, None, None] * matrices
+    values = np.column_stack([cubics.reshape(20, 9), np.linalg.det(matrices)])
+    coefficients = np.linalg.solve((nodes[:, None, :3] ** EXPONENTS).prod(axis=2), values).T
+    multiplied = np.zeros((10, 10))
+    multiplied[:6] = -np.linalg.solve(coefficients[:, :10], coefficients[:, 10:])[:6]
+    multiplied[[6, 7, 8, 9], [0, 1, 2, 6]] = 1.0
+    roots, vectors = np.linalg.eig(multiplied)
+    real = vectors[:, np.abs(roots.imag) <= 1e-9 * (1.0 + np.abs(roots))].real
+    found = real.T[:, 6:] @ null_space
+    return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def drawn(n: int, seed: int, width: float = 1.0) -> tuple[Array, Array, Array]:
+    """Unit rays (n, 5, 3) of n pairs of views, and their essential matrices (n, 9) of unit norm."""
+    rng, first, second, truth = np.random.default_rng(seed), [], [], []
+    for _ in range(n):
+        X = rng.uniform([-width, -width, 2], [width, width, 6], (5, 3))
+        R, t = cv2.Rodrigues(rng.normal(0, 0.2, 3))[0], rng.normal(0, 0.5, 3)
+        first.append(X)
+        second.append(X @ R.T + t)
+        truth.append(np.cross(t, R.T).T.ravel() / np.linalg.norm(np.cross(t, R.T)))
+    sides = [np.array(each) / np.linalg.norm(each, axis=2, keepdims=True) for each in (first, second)]
+    return sides[0], sides[1], np.array(truth)
+
+
+def apart(models: Array, others: Array) -> Array:
+    """Distances (m, n) between matrices of unit norm, of either sign."""
+    differences = [np.linalg.norm(models[:, None] - sign * others[None], axis=2) for sign in (1.0, -1.0)]
+    return np.minimum(*differences)
+
+
+@pytest.mark.parametrize("width", [0.05, 0.5, 2.0])
+def test_solutions_are_those_of_eigenvectors_and_the_truth_is_among_them(width: float) -> None:
+    first, second, truth = drawn(100, 0, width)
+    models, owner = through_five(np.concatenate([first, second], axis=2))
+    assert np.linalg.norm(models, axis=1) == pytest.approx(1.0)
+    n_missed, errors = 0, []
+    for sample in range(100):
+        own = models[owner == sample]
+        errors.append(apart(own, truth[[sample]]).min())
+        expected = by_eigenvectors(first[sample], second[sample])
+        n_missed += int((apart(expected, own).min(axis=1) > 1e-5).sum())
+        assert len(own) <= 10
+    assert np.median(errors) < 1e-11
+    assert np.quantile(errors, 0.98) < 1e-6
+    # Two that nearly coincide may be none for one of the two methods.
+    assert n_missed <= 2
+
+
+def test_solutions_are_essential_and_pass_through_the_rays() -> None:
+    first, second, _ = drawn(100, 1)
+    models, owner = through_five(np.concatenate([first, second], axis=2))
+    sizes = np.linalg.svd(models.reshape(-1, 3, 3))[1]
+    assert np.quantile(np.abs(sizes - np.sqrt(0.5) * np.array([1.0, 1.0, 0.0])).max(axis=1), 0.98) < 1e-8
+    assert np.abs(np.einsum("kri,kij,krj->kr", second[owner], models.reshape(-1, 3, 3), first[owner])).max() < 1e-12
+
+
+@pytest.mark.parametrize("kind", ["one ray", "a turn", "nothing moved", "zeros", "not finite", "none"])
+def test_of_degenerate_samples_there_are_no_wrong_solutions(kind: str) -> None:
+    first, second, _ = drawn(20, 3)
+    if kind == "one ray":
+        first[:], second[:] = first[:1, :1], second[:1, :1]
+    if kind in ("a turn", "nothing moved"):
+        second = first @ (cv2.Rodrigues(np.array([0.1, 0.2, 0.3]))[0] if kind == "a turn" else np.eye(3))
+    if kind == "zeros":
+        first[:, 2:] = 0.0
+    if kind == "not finite":
+        second[:, 3] = np.nan
+    if kind == "none":
+        first, second = first[:0], second[:0]
+    models, owner = through_five(np.concatenate([first, second], axis=2))
+    assert models.shape == (len(owner), 9)
+    assert np.isfinite(models).all()
+    if len(models) > 0:
+        residuals = np.einsum("kri,kij,krj->kr", second[owner], models.reshape(-1, 3, 3), first[owner])
+        assert np.abs(residuals).max() < 1e-9

@@ -1,0 +1,43 @@
+"""What both forests share: the numbers of section 4, and the rows of trees."""
+
+from __future__ import annotations
+
+import math
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ruzhash_cv.core.forests.isolation import depth_limit, expected_depths
+from ruzhash_cv.core.kernels.draw import first_rows as draw_rows
+
+
+@pytest.mark.parametrize(("psi", "b"), [(125, 5), (126, 5), (256, 2), (257, 2), (256, 16), (243, 3), (1, 2), (2, 2)])
+def test_depth_limit_is_the_smallest_d_with_b_to_the_d_at_least_psi(psi: int, b: int) -> None:
+    depth = depth_limit(psi, b)
+    assert b**depth >= psi
+    assert depth == 0 or b ** (depth - 1) < psi
+
+
+@pytest.mark.parametrize("b", [2, 3, 5, 16, 256])
+def test_expected_depths_follow_the_formula(b: int) -> None:
+    depths = expected_depths(300, b)
+    np.testing.assert_allclose(depths, [naive.expected_depth(size, b) for size in range(301)], rtol=1e-12)
+    assert (np.diff(depths) >= 0).all() or b == 2
+
+
+def test_expected_depths_of_tiny_nodes() -> None:
+    assert expected_depths(0, 2).tolist() == [0]
+    assert expected_depths(1, 16).tolist() == [0, 0]
+    assert expected_depths(2, 2).tolist() == [0, 0, 1]
+    assert expected_depths(3, 2)[3] == pytest.approx(2 * (math.log(2) + 0.5772156649) - 4 / 3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(key=st.integers(0, 2**64 - 1), n=st.integers(1, 40), share=st.floats(0, 1))
+def test_rows_of_a_tree_equal_their_twin(key: int, n: int, share: float) -> None:
+    psi, rows = int(share * n), np.empty(n, np.int64)
+    assert draw_rows(np.uint64(key), rows, psi).tolist() == naive.draw_rows(key, n, psi)
+    assert sorted(rows) == list(range(n))

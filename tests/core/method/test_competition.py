@@ -1,0 +1,100 @@
+"""Structures that lie among the matches of stronger ones and compete with them for keypoints are no surfaces."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from result_rows import kinds
+from two_views import shifted_along_lines, two_planes
+
+from ruzhash_cv import FilterResult, filter_points
+from ruzhash_cv.core.method.competition import own_share
+
+
+def n_planes(result: FilterResult) -> int:
+    return kinds(result).count("homography")
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 40, 200])
+def test_the_share_of_own_neighbours_equals_its_twin(n: int) -> None:
+    rng = np.random.default_rng(n)
+    points, own = rng.uniform(0, 100, (n, 2)), rng.random(n) < 0.5
+    own[0] = True
+    around = own | (rng.random(n) < 0.7)
+    for same in (0.0, 3.0):
+        expected = naive.own_share(points, own, around, same)
+        assert own_share(points, own, around, same) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_contested", [0, 10])
+def test_a_plane_beside_another_stays(n_contested: int) -> None:
+    pairs, weaker = two_planes(apart=True, n_contested=n_contested)
+    result = filter_points(pairs[:, :2], pairs[:, 2:])
+    assert n_planes(result) == 2
+    assert result.inlier_mask[weaker].mean() > 0.8
+    assert result.inlier_mask[:200][~weaker[:200]].mean() > 0.9
+
+
+def test_matches_one_period_off_are_no_plane() -> None:
+    pairs, weaker = two_planes(apart=False, n_weaker=60, n_contested=10)
+    dropped = []
+    for seed in range(4):
+        result = filter_points(pairs[:, :2], pairs[:, 2:], rng=seed)
+        dropped.append(n_planes(result) == 1 and result.inlier_mask[weaker].mean() < 0.1)
+        assert result.inlier_mask[:200][~weaker[:200]].mean() > 0.95
+    # Two planes fit one fundamental matrix, so that texture may come back as parallax.
+    assert sum(dropped) >= 2
+
+
+def test_surface_seen_through_a_fence_with_separate_keypoints_is_kept() -> None:
+    """Parallax along lines is a motion; window panes are a second plane."""
+    parallax = filter_points(*shifted_along_lines(0, contested=False))
+    assert [motion.kind for motion in parallax.motions] == ["fundamental"]
+    assert parallax.inlier_mask[:210].mean() > 0.8
+    pairs, weaker = two_planes(apart=False)
+    panes = filter_points(pairs[:, :2], pairs[:, 2:])
+    assert n_planes(panes) == 2
+    assert panes.inlier_mask[weaker].mean() > 0.9
+
+
+def test_strips_narrower_than_the_distance_of_matches_stay() -> None:
+    rng = np.random.default_rng(0)
+    points1 = rng.uniform(0, [640, 480], (400, 2))
+    strip = points1[:, 1] // 30 % 2 == 1
+    points2 = points1 * 1.05 + [20, 10] + strip[:, None] * [25, 4] + rng.normal(0, 0.5, points1.shape)
+    points2[300:] = rng.uniform(0, [640, 480], (100, 2))
+    mask = filter_points(points1, points2).inlier_mask[:300]
+    assert min(mask[strip[:300]].mean(), mask[~strip[:300]].mean()) > 0.9
+
+
+def test_a_plane_in_the_midst_of_another_stays() -> None:
+    """What is in front hides what is behind."""
+    rng = np.random.default_rng(1)
+    points1 = rng.uniform(0, 500, (400, 2))
+    inside = (np.abs(points1 - 250) < 90).all(axis=1)
+    points2 = points1 + np.where(inside[:, None], [35.0, -20.0], [5.0, 5.0]) + rng.normal(0, 0.3, (400, 2))
+    result = filter_points(points1, points2)
+    assert n_planes(result) == 2
+    assert result.inlier_mask[inside].mean() > 0.9
+
+
+# Two planes in one place
+
+
+@pytest.mark.parametrize("seed", [3, 6])
+def test_a_plane_that_goes_takes_no_other_with_it(seed: int) -> None:
+    """Two planes side by side, and one all over both: the larger one drops it, so that the smaller one has its place to itself."""
+    rng, first, second = np.random.default_rng(seed), [], []
+    for (low, high), n, angle, scale, shift in (
+        ((0, 400), 150, 0.1, 1.1, 30), ((100, 800), 120, -0.2, 0.9, -40), ((500, 800), 60, 0.25, 1.2, 10),
+    ):  # fmt: skip
+        first.append(rng.uniform([low, 0], [high, 480], (n, 2)))
+        cosine, sine = scale * np.cos(angle), scale * np.sin(angle)
+        middle = first[-1].mean(axis=0)
+        second.append((first[-1] - middle) @ [[cosine, sine], [-sine, cosine]] + middle + [shift, 0.5 * shift])
+    wrong = rng.uniform([0, 0], [800, 480], (2, 40, 2))
+    points2 = np.vstack([*second, wrong[1]])
+    points2 += rng.normal(0, 0.4, points2.shape)
+    mask = filter_points(np.vstack([*first, wrong[0]]), points2, rng=seed).inlier_mask
+    np.testing.assert_allclose([part.mean() for part in np.split(mask, [150, 270, 330])[:3]], [1, 0, 1], atol=0.1)

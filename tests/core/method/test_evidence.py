@@ -1,0 +1,200 @@
+"""-ln NFA against its formula, and false alarms among mismatches; `test_search` has scenes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from stage_cases import Tabled, in_pixels, mismatches
+
+from ruzhash_cv.core.families.base import Families, Models
+from ruzhash_cv.core.method.evidence import (
+    candidates,
+    count_weights,
+    evidence,
+    evidence_of,
+    extract,
+    meaningful,
+    rules_of,
+)
+from ruzhash_cv.core.method.parameters import PARAMETERS
+from ruzhash_cv.core.method.sampling import Problem
+from ruzhash_cv.models import FundamentalMatrices, Homographies, TwoViewFamily
+
+N_RADII, N_INDICES = PARAMETERS.n_radii, PARAMETERS.n_radius_indices
+BOTH = Homographies(), FundamentalMatrices()
+FAMILIES = Families(BOTH, (True, True))
+#: The unit of the method in the pixels of these tests.
+UNIT = 3.0
+each_family = pytest.mark.parametrize("family", BOTH, ids=lambda family: family.name)
+
+
+def evidence_by(
+    counts: np.ndarray,
+    total: float,
+    background: np.ndarray,
+    family: TwoViewFamily = BOTH[0],
+    n_tried: int = 100,
+) -> np.ndarray:
+    one = Models(np.zeros((1, 9)), np.array([BOTH.index(family)], np.uint8), background=background[None])
+    return evidence(one, counts[None], total, rules_of((4, 7), (2, 1), PARAMETERS), n_tried)[0]
+
+
+# Evidence
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(BOTH), st.integers(1, 10_000))
+def test_evidence_equals_its_twin(seed: int, family: TwoViewFamily, n_tried: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 20, N_INDICES) * (rng.random(N_INDICES) < 0.6) * 1.0
+    total = counts.sum() + 20.0
+    background = rng.uniform(1e-4, 0.5) * (PARAMETERS.radii / PARAMETERS.radii[-1]) ** family.codimension
+    widest = PARAMETERS.plane_widest_radius if family.is_plane else PARAMETERS.motion_widest_radius
+    annulus = PARAMETERS.annulus_steps, PARAMETERS.min_annulus_weight, PARAMETERS.density_ratio
+    rules = family.sample_size, family.codimension, *annulus, widest - PARAMETERS.finest_radius
+    expected = naive.evidence(counts, total, background, rules, n_tried)
+    np.testing.assert_allclose(evidence_by(counts, total, background, family, n_tried), expected, atol=1e-9)
+
+
+def counts_within(agreeing: float, total: float = 100.0) -> np.ndarray:
+    """Weights of which `agreeing` lie within the smallest radius and none in the annuli."""
+    counts = np.zeros(N_INDICES)
+    counts[0], counts[-1] = agreeing, total - agreeing
+    return counts
+
+
+@each_family
+@pytest.mark.parametrize("chance", [0.01, 0.1])
+def test_evidence_never_exceeds_minus_the_logarithm_of_the_exact_number_of_false_alarms(
+    family: TwoViewFamily, chance: float
+) -> None:
+    n = 100 - family.sample_size
+    for agreeing in range(family.sample_size + 1, 101):
+        bound = -stats.binom.logsf(agreeing - family.sample_size - 1, n, chance) - math.log(100.0 * 500)
+        gain = evidence_by(counts_within(agreeing), 100.0, np.full(N_RADII, chance), family, 500)[0]
+        assert gain <= bound + 1e-6 * abs(bound)
+
+
+@each_family
+def test_minimal_sample_has_no_evidence_and_all_matches_have_finite_evidence(family: TwoViewFamily) -> None:
+    flat = np.full(N_RADII, 1e-3)
+    assert evidence_by(counts_within(family.sample_size), 100.0, flat, family).max() < 0
+    assert 0 < evidence_by(counts_within(100.0), 100.0, flat, family)[0] < np.inf
+
+
+def test_matches_as_dense_in_the_annulus_are_not_evidence() -> None:
+    """Weights in proportion to the area, as of mismatches that crowd around true positions."""
+    areas = np.diff(np.append(0.0, np.sqrt(2.0) ** (2.0 * np.arange(N_INDICES - 1))))
+    counts = np.append(areas / areas.sum() * 300.0, 100.0)
+    assert evidence_by(counts, 400.0, np.full(N_RADII, 1e-6)).max() < 0
+    counts[N_RADII - 1 : -1] = 0.0
+    assert evidence_by(counts, 400.0, np.full(N_RADII, 1e-6))[N_RADII - 2] > 0
+
+
+# Radii and counts
+
+
+def candidates_of(squared: np.ndarray, n_decoys: int, unit: float = UNIT) -> Models:
+    """Candidates with squared residuals (m, n + n_decoys) of matches and decoys."""
+    m, n = len(squared), squared.shape[1] - n_decoys
+    families, data = Families((Tabled(squared),), (True,)), np.zeros((n, 4))
+    problem = Problem(replace(in_pixels(data), unit=unit), np.zeros((n_decoys, 4)), families, PARAMETERS)
+    return candidates(Models.of_family(np.zeros((m, 9)), 0), data, problem)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), unit=st.floats(1e-3, 1e3))
+def test_candidates_equal_their_twin(seed: int, unit: float) -> None:
+    """Radius indices up to the radii of the annuli around the largest, and shares of decoys."""
+    radii = unit * PARAMETERS.radii[0] * np.sqrt(2.0) ** np.arange(N_INDICES - 1)
+    residuals = unit * np.random.default_rng(seed).lognormal(0.0, 2.0, (3, 140))
+    found = candidates_of(residuals**2, 100, unit)
+    np.testing.assert_array_equal(found.radius_indices, naive.radius_indices(residuals[:, :40], radii))
+    within = (residuals[:, 40:, None] <= radii[:N_RADII]).sum(axis=1)
+    law = (1.0 + within[:, -1:]) * (PARAMETERS.radii / PARAMETERS.radii[-1]) ** 2
+    sure = within - PARAMETERS.background_errors * np.sqrt(within)
+    np.testing.assert_allclose(found.background, np.maximum(law, sure) / 101.0)
+
+
+def test_residual_equal_to_a_radius_is_within_it_and_nan_is_beyond_all() -> None:
+    exact = candidates_of((PARAMETERS.radii[None] * UNIT) ** 2, 0).radius_indices
+    assert exact[0].tolist() == list(range(N_RADII))
+    last = N_INDICES - 1
+    found = candidates_of(np.array([[0.0, np.nan, np.inf, 1e300]]), 0).radius_indices
+    assert found.tolist() == [[0, last, last, last]]
+
+
+def test_weights_are_counted_model_by_model_between_one_radius_and_the_next() -> None:
+    rng = np.random.default_rng(0)
+    indices, weights = rng.integers(0, N_INDICES, (5, 40)).astype(np.uint8), rng.random(40) * (rng.random(40) < 0.8)
+    expected = np.array([np.bincount(row, weights, N_INDICES) for row in indices])
+    expected[:, -1] = 0.0  # what lies beyond all annuli is not counted
+    np.testing.assert_allclose(count_weights(indices, weights, N_INDICES), expected)
+    assert count_weights(indices[:0], weights, N_INDICES).shape == (0, N_INDICES)
+
+
+# Candidates
+
+
+def translations(by: np.ndarray) -> Models:
+    """Translations, as homographies (m, 9) of unit norm."""
+    matrices = np.array([[1, 0, dx, 0, 1, dy, 0, 0, 1] for dx, dy in by])
+    return Models.of_family(matrices / np.linalg.norm(matrices, axis=1, keepdims=True), 0)
+
+
+def among(data: np.ndarray, seed: int = 9) -> Problem:
+    """Matches and their decoys, which are the matches, shuffled."""
+    i, j = np.random.default_rng(seed).integers(0, len(data), (2, 400))
+    return Problem(in_pixels(data), np.hstack([data[i, :2], data[j, 2:]]), FAMILIES, PARAMETERS)
+
+
+def test_the_background_is_a_share_that_grows_by_the_law_of_the_family() -> None:
+    problem = among(mismatches(200))
+    found = candidates(translations(np.array([(0, 0), (50, 0), (5000, 0)])), problem.matches.data, problem)
+    assert ((found.background > 0) & (found.background <= 1)).all()
+    np.testing.assert_allclose(found.background[:, 2:] / found.background[:, :-2], 2.0**2)
+    # No decoy is near the last one: it is little, and never nothing.
+    assert found.background[2, -1] == found.background[:, -1].min()
+
+
+def test_false_alarms_are_rarer_than_one_a_search() -> None:
+    """Of 200 models tried in mismatches alone less than one is expected to be meaningful."""
+    alarms = []
+    for seed in range(30):
+        models = translations(np.random.default_rng(seed).uniform(-300, 300, (200, 2)))
+        problem = among(mismatches(150, 100 + seed), seed)
+        alarms.append(len(meaningful(candidates(models, problem.matches.data, problem), problem, 200)))
+    assert np.mean(alarms) < 1.0
+
+
+def test_structures_are_chosen_as_their_twin_chooses_them() -> None:
+    """Greedily, by evidence among the matches that none before has explained."""
+    rng = np.random.default_rng(2)
+    own = np.arange(6)[:, None] % 3 == rng.integers(0, 3, 80)
+    indices = np.where(own, rng.integers(0, 5, (6, 80)), N_INDICES - 1).astype(np.uint8)
+    problem, weights = among(mismatches(80)), rng.random(80) + 0.5
+    background = np.sort(rng.uniform(1e-4, 0.05, (6, N_RADII)), axis=1)
+    models = Models(
+        np.zeros((6, 9)), rng.integers(0, 2, 6).astype(np.uint8), radius_indices=indices, background=background
+    )
+    structures, left = extract(models, weights, problem, 200)
+    expected, unexplained = [], weights.copy()
+    while True:
+        gains = evidence_of(models, unexplained, problem, 200, weights.sum())
+        best, step = np.unravel_index(gains.argmax(), gains.shape)
+        if gains[best, step] <= 0.0:
+            break
+        taken = indices[best] <= step + PARAMETERS.tolerance_steps
+        expected.append((gains[best, step], step, unexplained[taken].sum()))
+        unexplained[taken] = 0.0
+    assert len(expected) >= 3
+    found = zip(structures.evidences, structures.steps, structures.support, strict=True)
+    np.testing.assert_allclose(list(found), sorted(expected, reverse=True))
+    np.testing.assert_array_equal(left, unexplained)

@@ -1,0 +1,371 @@
+"""Motions hold the planes that move together; what moves by itself stays by itself; and what did not move is no part of any."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from posed_views import CAMERA1 as CAMERA
+from posed_views import CAMERA2, FLOOR, POSE, SIDE, TURN, WALL, filtered, on_plane, pose_error, seen, turned, views
+from stage_cases import in_pixels, matches_of, mismatches
+from two_views import plane
+
+from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
+from ruzhash_cv.core.families import FAMILIES
+from ruzhash_cv.core.families.base import Models
+from ruzhash_cv.core.method import motions
+from ruzhash_cv.core.method.motions import are_slips, owners_of_planes, taken_keypoints, without_slips
+from ruzhash_cv.core.method.parameters import PARAMETERS
+from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches
+from ruzhash_cv.core.method.search import EXPLAINED, search
+from ruzhash_cv.filtering import families_of
+from ruzhash_cv.models import FundamentalMatrices, sampson_distance
+
+Array = np.ndarray
+three_seeds = pytest.mark.parametrize("seed", range(3))
+
+
+def kinds(result: FilterResult) -> list[str]:
+    return [motion.kind for motion in result.motions]
+
+
+def off_wall(n: int, n_off: int, rng: np.random.Generator, low: float = 0.5, high: float = 0.9) -> Array:
+    """Return points of the wall and then some nearer to the camera, in shares of their depth on the wall."""
+    return np.vstack([on_plane(WALL, n, rng), on_plane(WALL, n_off, rng, low, high)])
+
+
+# What is one motion
+
+
+@three_seeds
+def test_two_planes_and_what_is_off_them_are_one_motion(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = np.vstack([on_plane(FLOOR, 80, rng), off_wall(80, 25, rng)])
+    result = filtered(views(points, seed=seed), seed=seed)
+    motion = result.motions[0]
+    assert motion.kind == "fundamental"
+    assert "homography" not in kinds(result)
+    assert motion.mask.sum() >= 0.9 * result.inlier_mask[:185].sum()
+    assert np.median(sampson_distance(*views(points, noise=0.0), motion.matrix)) < 0.5
+    assert abs(np.linalg.det(motion.matrix)) < 1e-14
+    assert pose_error(result) < 2.0
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_planes_that_a_lens_bends_are_one_motion_and_may_be_listed_in_parts(seed: int) -> None:
+    """The planes of the motion fit its matrix, which is off by some tenths of a pixel, so that a bent wall takes several of them."""
+
+    def bent(points: Array) -> Array:
+        off = points - [320.0, 240.0]
+        return points + 0.02 * off * (off**2).sum(axis=1, keepdims=True) / 400.0**2
+
+    rng = np.random.default_rng(seed)
+    parts = [
+        views(on_plane(plane, 150, rng), noise=0.1, seed=seed + at) for at, plane in enumerate((WALL, FLOOR, SIDE))
+    ]
+    result = filtered(*((bent(first), bent(second)) for first, second in parts))
+    (motion,) = result.motions
+    assert (motion.kind, len(motion.planes) >= 3) == ("fundamental", True)
+    assert motion.mask[:450].mean() > 0.97
+    # Walls are not mixed: a plane has the matches of one of them.
+    shares = [np.array([plane.mask[150 * at : 150 * (at + 1)].sum() for at in range(3)]) for plane in motion.planes]
+    assert sum(share.max() for share in shares) > 0.9 * sum(share.sum() for share in shares)
+
+
+@three_seeds
+def test_matches_near_a_plane_tell_its_motion_and_not_texture_matched_some_periods_off(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    wall, near = on_plane(WALL, 200, rng), on_plane(WALL, 40, rng, 0.93, 0.98)
+    first, second = views(np.vstack([wall, wall[:80], near]), seed=seed)
+    second[200:280] = views(wall[:80] + [0.0, 1.0, 0.0], noise=0.0)[1]
+    first[200:280] += rng.uniform(5, 9, (80, 2))  # other keypoints of the same texture
+    result = filtered((first, second), seed=seed)
+    assert result.motions[0].kind == "fundamental"
+    assert pose_error(result) < 5.0
+
+
+@three_seeds
+def test_a_surface_far_off_a_plane_tells_the_motion(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rays = np.column_stack([rng.uniform(0.05, 0.15, 30), rng.uniform(-0.1, 0.1, 30), np.ones(30)])
+    points = np.vstack([on_plane(WALL, 200, rng), rays * rng.uniform(3.0, 4.5, (30, 1))])
+    result = filtered(views(points, seed=seed), seed=seed)
+    assert result.motions[0].kind == "fundamental"
+    assert pose_error(result) < 5.0
+
+
+def test_the_matrix_of_a_plane_and_two_matches_off_it_is_that_of_the_motion() -> None:
+    data = np.hstack(views(off_wall(4, 2, np.random.default_rng(0)), noise=0.0)) / 600.0
+    plane, _ = FAMILIES["homography"].solve(data[None, :4])
+    matrices = FundamentalMatrices().from_plane(plane[0], data[4:], 200, np.random.default_rng(0))
+    told = matrices[np.isfinite(matrices).all(axis=1)]  # of the others both matches drawn were one
+    assert 50 < len(told) < 200
+    assert FAMILIES["fundamental"].squared_residuals(data, told).max() < 1e-12
+    assert FundamentalMatrices().from_plane(plane[0], data[4:5], 10, np.random.default_rng(0)).shape == (0, 9)
+
+
+# What is none
+
+
+def test_a_plane_alone_is_a_motion_by_itself() -> None:
+    points = on_plane(WALL, 150, np.random.default_rng(0))
+    result = filtered(views(points))
+    assert [(motion.kind, motion.planes) for motion in result.motions] == [("homography", ())]
+
+
+@three_seeds
+@pytest.mark.parametrize("threshold", [None, 2.0])
+def test_a_plane_with_mismatches_has_no_rigid_motion(threshold: float | None, seed: int) -> None:
+    data = np.vstack([plane(100, 0.3, seed), mismatches(60, seed)])
+    result = filter_points(data[:, :2], data[:, 2:], threshold=threshold)
+    assert kinds(result) == ["homography"]
+
+
+def test_a_camera_that_only_turns_is_a_homography() -> None:
+    result = filtered(views(on_plane(WALL, 150, np.random.default_rng(0), 0.5, 1.5), TURN))
+    assert kinds(result) == ["homography"]
+
+
+def test_mismatches_that_crowd_around_places_are_hardly_ever_parallax() -> None:
+    told = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        first, second = views(on_plane(WALL, 300, rng), TURN, seed)
+        angle, distance = rng.uniform(0, 2 * np.pi, 40), rng.uniform(5, 6, 40)
+        second[-40:] += (distance * np.array([np.cos(angle), np.sin(angle)])).T
+        told.append(kinds(filtered((first, second), seed=seed)) == ["homography"])
+    # A motion is told where fewer than one false alarm is expected.
+    assert sum(told) >= 8
+
+
+@three_seeds
+def test_relief_tells_the_motion_of_a_plane_whatever_competes_for_its_keypoints(seed: int) -> None:
+    """The wall's relief spans several parallel planes, and eight of its keypoints have a second match on their epipolar lines."""
+    wall = on_plane(WALL, 300, np.random.default_rng(seed), 0.9, 1.1)
+    first, second = views(wall, seed=seed)
+    behind = views(1.5 * wall[:8], seed=seed)[1]
+    result = filtered((np.vstack([first, first[:8]]), np.vstack([second, behind])), seed=seed)
+    (motion,) = result.motions
+    assert (motion.kind, motion.noise_scale < 1.0) == ("fundamental", True)
+    assert motion.mask[:300].mean() > 0.97
+    assert max(plane.noise_scale for plane in motion.planes) > 1.3 * motion.noise_scale
+    assert pose_error(result) < 2.0
+
+
+# Several
+
+
+def test_objects_that_move_by_themselves_stay_apart() -> None:
+    """The second one is sometimes found in part only: matches of both at once make most samples impure."""
+    found, other = [], (turned(-0.1, 0.05, 0.2), np.array([-0.3, 0.8, 0.1]))
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        cloud, thing = (on_plane(WALL, n, rng, 0.5, 1.2) for n in (120, 90))
+        result = filtered(views(cloud, seed=seed), views(thing, other, seed=seed), n_mismatches=10, seed=seed)
+        assert (result.motion_labels[:120] == 0).mean() > 0.9
+        assert (result.motion_labels[120:210] != 0).mean() > 0.9
+        found.append((result.motion_labels[120:210] == 1).mean())
+    assert np.median(found) > 0.9
+
+
+def test_if_the_search_explained_all_no_motion_is_looked_for_without_a_surface(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = list[int]()
+    draw = motions.draw_samples
+    monkeypatch.setattr(motions, "draw_samples", lambda *given: numbers.append(given[2]) or draw(*given))
+    rng = np.random.default_rng(0)
+    static = views(np.vstack([on_plane(FLOOR, 120, rng), off_wall(120, 60, rng)]), seed=0)
+    for ended, expected in (
+        (EXPLAINED, [0]),
+        ("the last round explained little more", [PARAMETERS.motion_samples] * 2),
+    ):
+        matches = matches_of(np.hstack([*static]))
+        problem = Problem(matches, decoys_of_matches(matches, PARAMETERS, rng), families_of("auto"), PARAMETERS)
+        surfaces, _, tried = search(problem, np.random.default_rng(0))
+        tried.ended, numbers[:] = ended, []
+        scene, _ = motions.with_motions(surfaces, problem, tried, rng)
+        assert [families_of("auto").is_plane(scene)[0], numbers] == [False, expected]
+
+
+def test_of_many_matches_a_part_is_searched_and_what_is_found_is_fitted_to_all() -> None:
+    rng, other = np.random.default_rng(0), (turned(-0.1, 0.05, 0.2), np.array([-0.3, 0.8, 0.1]))
+    cloud, thing = (on_plane(WALL, n, rng, 0.5, 1.2) for n in (1800, 1350))
+    result = filtered(views(cloud, seed=0), views(thing, other, seed=1), n_mismatches=150)
+    assert len(result.motions) == 2
+    assert (result.motion_labels[:1800] == 0).mean() > 0.95
+    assert (result.motion_labels[1800:3150] == 1).mean() > 0.95
+    assert np.median(sampson_distance(*views(cloud, noise=0.0), result.motions[0].matrix)) < 0.1
+    assert pose_error(result) < 0.5
+
+
+def test_a_mover_beside_a_static_scene_is_a_motion_alone() -> None:
+    """A wall, a floor and things before them hold 85 % of the matches, a box that moves by itself the others."""
+    alone = []
+    for seed in range(5):
+        rng, own = np.random.default_rng(seed), (turned(-0.05, -0.2, 0.1), np.array([-0.6, 0.5, 0.3]))
+        static = np.vstack([on_plane(FLOOR, 120, rng), off_wall(120, 60, rng)])
+        rays = np.column_stack([rng.uniform(0.0, 0.15, 50), rng.uniform(-0.1, 0.1, 50), np.ones(50)])
+        box = rays * rng.uniform(2.5, 3.2, (50, 1))
+        result = filtered(views(static, seed=seed), views(box, own, seed + 9), seed=seed)
+        labels = result.motion_labels
+        assert (labels[:300] == 0).mean() > 0.9
+        assert result.motions[0].kind == "fundamental"
+        mover = np.bincount(labels[300:350] + 1, minlength=3)[2:].argmax() + 1
+        alone.append((labels[300:350] == mover).mean() > 0.7 and (labels[:300] == mover).mean() < 0.02)
+    # Fifty matches are lost where their motion is not sampled.
+    assert sum(alone) >= 3
+
+
+def test_a_mover_in_a_scene_without_planes_is_kept() -> None:
+    """Both are found among matches alone, and scores are computed with both motions."""
+    kept = []
+    for seed in range(6):
+        rng, own = np.random.default_rng(seed), (turned(-0.05, -0.2, 0.1), np.array([-0.6, 0.5, 0.3]))
+        scene, mover = (
+            np.column_stack([rng.uniform(low, high, (n, 2)), np.ones(n)]) * rng.uniform(near, far, (n, 1))
+            for n, low, high, near, far in (
+                (500, [-0.4, -0.3], [0.0, 0.3], 5, 12),
+                (100, [0.05, -0.1], [0.25, 0.1], 2, 4),
+            )
+        )
+        parts = views(scene, seed=seed), views(mover, own, seed + 9)
+        result = filtered(*parts, seed=seed)
+        kept.append(result.inlier_mask[500:600].mean())
+        assert result.inlier_mask[:500].mean() > 0.95
+    assert np.mean(kept) > 0.9
+
+
+@three_seeds
+def test_find_fundamental_matrix_returns_that_of_the_strongest_motion_also_where_it_is_a_plane(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    wall, thing = on_plane(WALL, 300, rng), np.column_stack([rng.uniform(-1.5, 1.5, (120, 2)), rng.uniform(3, 6, 120)])
+    own = turned(-0.05, -0.2, 0.1), np.array([-0.6, 0.5, 0.3])
+    points = [np.vstack(each) for each in zip(views(wall, seed=seed), views(thing, own, seed), strict=True)]
+    assert kinds(filter_points(*points)) == ["homography", "fundamental"]
+    kept = find_fundamental_matrix(*points)[1].ravel() > 0
+    assert kept[:300].mean() > 0.9
+    assert kept[300:].mean() < 0.5
+
+
+def test_families_of_planes_alone_have_a_motion_for_each_structure() -> None:
+    rng = np.random.default_rng(2)
+    points = views(np.vstack([on_plane(WALL, 80, rng), on_plane(FLOOR, 80, rng)]))
+    result = filter_points(*points, model="homography")
+    assert [motion.planes for motion in result.motions] == [(), ()]
+
+
+def test_motions_and_poses_are_the_same_after_a_small_pickle() -> None:
+    rng = np.random.default_rng(1)
+    result = filtered(views(np.vstack([on_plane(WALL, 600, rng), on_plane(FLOOR, 600, rng)])))
+    pickled = pickle.dumps(result)
+    copy = pickle.loads(pickled)
+    assert (copy, copy.motions) == (result, result.motions)
+    assert copy.camera_pose(CAMERA, CAMERA2) == result.camera_pose(CAMERA, CAMERA2)
+    # Neither samples nor residuals: 17 doubles a match.
+    assert len(pickled) < 10_000 + 8 * 17 * len(result.inlier_mask)
+
+
+@pytest.mark.parametrize(("off", "joins"), [(0.0, True), (0.8, True), (4.0, False)])
+def test_a_plane_of_no_motion_joins_the_one_that_has_its_matches_within_its_tolerance(off: float, joins: bool) -> None:
+    """Noise of .2 px: a plane .8 px off the lines may be bent by the lens, one 4 px off moves by itself."""
+    rng, families = np.random.default_rng(0), families_of("auto")
+    wall, floor = (np.hstack(views(on_plane(of, 80, rng), noise=0.2, seed=3)) for of in (WALL, FLOOR))
+    floor[:, 3] += off
+    matches, essential = in_pixels(np.vstack([wall, floor])), np.cross(np.eye(3), POSE[1]).T @ POSE[0]
+    F = np.linalg.inv(CAMERA2).T @ essential @ np.linalg.inv(CAMERA)
+    planes = families[0].fit(matches.data, np.repeat(np.eye(2), 80, axis=1))
+    rows = np.vstack([F.reshape(1, 9) / np.linalg.norm(F), planes])
+    columns = {"noise": np.full(3, 0.2), "stationary": np.zeros(3, bool), "owners": np.array([0, 0, 2])}
+    scene = replace(Models(rows, np.array([1, 0, 0], np.uint8)), **columns)
+    problem = Problem(matches, mismatches(100), families, PARAMETERS)
+    owners = owners_of_planes(scene, np.repeat(np.eye(3)[1:], 80, axis=0), problem)
+    assert owners.tolist() == [0, 0, 0 if joins else 2]
+
+
+# What did not move
+
+
+def overlay(n: int, seed: int) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    points = rng.uniform([20, 20], [160, 60], (n, 2))
+    return points, points + rng.normal(0, 0.2, (n, 2))
+
+
+@three_seeds
+def test_an_overlay_on_a_moving_scene_is_stationary_and_in_no_motion(seed: int) -> None:
+    scene = views(on_plane(WALL, 200, np.random.default_rng(seed), 0.5, 1.2), seed=seed)
+    parts, options = (scene, overlay(60, seed)), {"n_mismatches": 85, "seed": seed}
+    result = filtered(*parts, **options)
+    assert [motion.stationary for motion in result.motions].count(True) == 1
+    assert result.inlier_mask[:260].mean() > 0.97
+    for motion in result.motions:
+        assert motion.mask[200:260].all() if motion.stationary else not motion.mask[200:260].any()
+    without = filtered(*parts, **options, keep_stationary=False)
+    np.testing.assert_array_equal(without.inlier_mask[:200], result.inlier_mask[:200])
+    assert not without.inlier_mask[200:260].any()
+
+
+@pytest.mark.parametrize("pixel", [1.0, 1.0 / 700.0])
+def test_few_matches_that_did_not_move_are_an_overlay_in_any_unit(pixel: float) -> None:
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0, 600, (300, 2))
+    first[60:75] = rng.uniform([0, 620], [200, 660], (15, 2))
+    second = 1.05 * first + [30.0, -12.0] + rng.normal(0, 0.4, first.shape)
+    second[:60] = rng.uniform(0, 600, (60, 2))
+    second[60:75] = first[60:75] + rng.choice([-0.45, 0.45], (15, 2))
+    result = filter_points(pixel * first, pixel * second, pixel=pixel)
+    assert [(motion.stationary, motion.mask.sum()) for motion in result.motions] == [(False, 225), (True, 15)]
+
+
+def test_neither_two_images_from_one_tripod_nor_small_motions_are_overlays() -> None:
+    """The middle of an image that turns a little hardly moves, but what is around it moves hardly more."""
+    first = seen(on_plane(WALL, 200, np.random.default_rng(0)), CAMERA, np.eye(3), np.zeros(3))
+    cosine, sine = np.cos(0.01), np.sin(0.01)
+    a_little = (first - [320, 240]) @ [[cosine, sine], [-sine, cosine]] + [320, 240]
+    noise = np.random.default_rng(1).normal(0, 0.3, first.shape)
+    for second, keep in ((first, True), (first, False), (a_little, False)):
+        result = filtered((first, second + noise), keep_stationary=keep)
+        assert result.inlier_mask[:200].mean() > 0.97
+        assert not any(motion.stationary for motion in result.motions)
+
+
+# Slips
+
+
+def test_a_match_of_no_surface_at_a_keypoint_of_a_match_on_one_is_taken() -> None:
+    keypoints = np.array([[0, 1, 2, 3, 4], [0, 1, 1, 2, 3]])
+    matches = in_pixels(np.zeros((5, 4)), keypoints=keypoints)
+    assert taken_keypoints(np.array([0, 0, -1, -1, -1]), matches).tolist() == [False, False, True, False, False]
+    assert not taken_keypoints(np.full(5, -1), matches).any()
+
+
+@pytest.mark.parametrize(("n_taken", "slipped"), [(2, False), (3, True)])
+def test_matches_off_surfaces_are_slips_if_three_and_a_share_of_them_are_taken(n_taken: int, slipped: bool) -> None:
+    labels, taken = np.repeat([0, -1], [10, 12]), np.zeros(22, bool)
+    taken[10 : 10 + n_taken] = True
+    near, far = np.full(22, 0.1), np.full(22, 9.0)
+    squared = np.array([near, far])
+    assert are_slips(squared, labels, taken, 1.0, PARAMETERS).tolist() == [slipped, False]
+    left = without_slips(squared, labels, taken, 1.0, PARAMETERS)
+    assert np.isinf(left[0]).tolist() == [slipped and label < 0 for label in labels.tolist()]
+    np.testing.assert_array_equal(left[1], far)
+    few = replace(PARAMETERS, taken_share=0.5)
+    assert not are_slips(squared, labels, taken, 1.0, few).any()
+
+
+def test_windows_some_windows_off_that_share_keypoints_with_true_ones_are_no_parallax() -> None:
+    """One plane of repeated windows: slips go one way along the rows, and a third of them end at keypoints of true matches."""
+    kept = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        first = rng.uniform(0, [640, 480], (300, 2))
+        second = first @ np.array([[1.1, 0.02], [-0.03, 1.05]]) + [30.0, 10.0] + rng.normal(0, 0.4, first.shape)
+        slips = np.flatnonzero(rng.random(300) < 0.25)
+        second[slips] += [66.0, 2.0] * rng.integers(1, 4, (len(slips), 1))
+        partners = rng.choice(np.setdiff1d(np.arange(300), slips), len(slips), replace=False)
+        shared = rng.random(len(slips)) < 0.35
+        first[slips[shared]] = first[partners[shared]] - [60.0, 0.0] * rng.integers(1, 4, (int(shared.sum()), 1))
+        second[slips[shared]] = second[partners[shared]]
+        kept.append(filter_points(first, second).inlier_mask[slips].mean())
+    assert np.mean(kept) < 0.1

@@ -1,0 +1,499 @@
+"""Kernels against their NumPy twins on random, degenerate and tiny arguments, and the random numbers they draw.
+
+To add a kernel: write its twin in `naive.py`, what it has to return in a few lines, and a `Row` in `TABLE`. `draw(rng, n)` makes the
+arguments of both, for any n from 1 up; let it make zeros, duplicates, NaN and infinity where the kernel may meet them. `call` is the
+shortest way to the kernel, itself or the function around it, and returns an array or a tuple of arrays, as the twin does. `kernels`
+names the kernels that it runs, module and function.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cv2
+import naive
+import numpy as np
+import pytest
+import uncompiled
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from public_calls import calls
+from scipy.stats import chi2
+from two_views import MAKE, random_fundamental_matrices, random_homographies
+
+from ruzhash_cv import Camera, paper
+from ruzhash_cv.core.families import FAMILIES as PIXELS
+from ruzhash_cv.core.families.base import GIVEN
+from ruzhash_cv.core.families.epipolar import EssentialMatrices, as_essential
+from ruzhash_cv.core.families.five_points import through_five
+from ruzhash_cv.core.families.poses import placed
+from ruzhash_cv.core.families.weighting import TUKEY, noise_scales, student
+from ruzhash_cv.core.kernels import draw, fit, rays
+from ruzhash_cv.core.method import competition, motions
+
+Rng = np.random.Generator
+#: Of each row; many for a build that checks its indices, see .ci/run.
+CALLS = int(os.environ.get("KERNEL_CALLS", 5))
+RAYS = EssentialMatrices()
+#: Of a step of an essential matrix, as a share of the mean eigenvalue.
+DAMPING = 1e-9
+
+
+class Row(NamedTuple):
+    """A kernel and its twin; results are the same to a relative and an absolute error."""
+
+    kernels: str
+    draw: Callable[[Rng, int], tuple[Any, ...]]
+    call: Callable[..., Any]
+    twin: Callable[..., Any]
+    rtol: float = 0.0
+    atol: float = 0.0
+
+
+def words(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return pairs of 64-bit numbers, some of them the smallest and the largest."""
+    drawn = rng.integers(0, naive.WORD, (2, n), dtype=np.uint64)
+    drawn[rng.random((2, n)) < 0.2] = rng.choice(np.array([0, naive.WORD - 1], np.uint64))
+    return drawn[0], drawn[1]
+
+
+def each(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls a kernel of numbers for each number of arrays."""
+    return lambda *arrays: np.array([kernel(*numbers) for numbers in zip(*arrays, strict=True)])
+
+
+def geometric(name: str) -> Callable[..., Any]:
+    """Return the fits (m, 9, 9) of unit norm, of any sign, whose errors are geometric to first order."""
+
+    def fits(data: np.ndarray, weights: np.ndarray, models: np.ndarray) -> np.ndarray:
+        factors = [naive.factor_of_equations(name, data, model.reshape(3, 3)) for model in models]
+        fitted = [naive.FITS[name](data, row / by).ravel() for row, by in zip(weights, factors, strict=True)]
+        return squares_of(np.array(fitted))
+
+    return fits
+
+
+def paired_up(data: np.ndarray, pairs: np.ndarray, distance: float, most: int) -> np.ndarray:
+    """Return what the kernel writes."""
+    decoys = np.empty((most, data.shape[1]))
+    return decoys[: draw.pair_up(data, pairs, distance, decoys)]
+
+
+def squares_of(models: np.ndarray) -> np.ndarray:
+    """Return products (m, 9, 9) of the entries of models (m, 9), which have no sign."""
+    return np.asarray(np.einsum("mi,mj->mij", models, models))
+
+
+def matches_of(name: str, noise: float = 1.0) -> Callable[[Rng, int], tuple[Any, ...]]:
+    """Return what draws noisy matches (n + 20, 4) of one model, weights (2, n + 20), some of them 0, and two models near it."""
+
+    def draw(rng: Rng, n: int) -> tuple[Any, ...]:
+        data = MAKE[name](n + 20, noise, int(rng.integers(1 << 30)))
+        weights = rng.uniform(0.1, 1.0, (2, n + 20)) * (np.arange(n + 20) >= n // 2)
+        return data, weights, PIXELS[name].fit(data, rng.uniform(0.5, 1.0, (2, n + 20)))
+
+    return draw
+
+
+def moved_rays(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows with rays (n + 20, 10) of a motion, noisy, weights (1, n + 20), and an essential matrix (1, 9) near its."""
+    points, rotation = rng.normal(0.0, 4.0, (n + 20, 3)) + 0.5, np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    rotation *= np.sign(np.linalg.det(rotation))
+    baseline = rng.normal(size=3)
+    rays = [
+        700.0 * each / np.linalg.norm(each, axis=1, keepdims=True) for each in (points, points @ rotation.T + baseline)
+    ]
+    data = np.hstack([rng.uniform(size=(n + 20, 4)), *(each + rng.normal(size=each.shape) for each in rays)])
+    start = naive.of_unit_norm(naive.crossed(baseline) @ rotation).reshape(1, 9)
+    return data, rng.uniform(0.1, 1.0, (1, n + 20)), as_essential(start + 0.003 * rng.normal(size=(1, 9)))
+
+
+def near(draw: Callable[[Rng, int], tuple[Any, ...]], limit: float) -> Callable[[Rng, int], tuple[Any, ...]]:
+    """Return what draws matches, their weights (n,), models (m, 9), limits (m,), and no or some degrees of freedom."""
+
+    def drawn(rng: Rng, n: int) -> tuple[Any, ...]:
+        data, weights, models = draw(rng, n)
+        return data, weights[0], models, rng.uniform(0.3, 1.0, len(models)) * limit, rng.choice([None, 4.0])
+
+    return drawn
+
+
+def all_reweighted(family: Any) -> Callable[..., Any]:
+    """Return what a family's kernel of reweighted fits makes of models: products without a sign, and noise scales."""
+
+    def fits(data: Any, weights: Any, models: Any, limits: Any, degrees: float | None) -> tuple[np.ndarray, np.ndarray]:
+        law = TUKEY if degrees is None else student(family.codimension, degrees)
+        rounds, nothing = 1 if degrees is None else 3, np.zeros((0, 0), bool)
+        fitted, noise = family.reweighted(data, weights, models, limits, law, rounds, nothing)
+        return squares_of(fitted), noise
+
+    return fits
+
+
+def naive_reweighted(family: Any) -> Callable[..., Any]:
+    def fits(data: Any, weights: Any, models: Any, limits: Any, degrees: float | None) -> tuple[np.ndarray, np.ndarray]:
+        rounds = 1 if degrees is None else 3
+        found = [
+            naive.reweighted(family.name, data, weights, model, limit, rounds, degrees)
+            for model, limit in zip(models, limits, strict=True)
+        ]
+        return squares_of(np.array([model for model, _ in found])), np.array([noise for _, noise in found])
+
+    return fits
+
+
+def with_infinity(rng: Rng, n: int) -> tuple[np.ndarray]:
+    return (rng.exponential(4.0, (3, n)) * rng.choice([0.0, 1.0, np.inf, np.nan], (3, n), p=[0.1, 0.7, 0.1, 0.1]),)
+
+
+def residuals(twin: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda data, models: np.array([twin(data, model.reshape(3, 3)) ** 2 for model in models])
+
+
+def five_of_a_motion(rng: Rng, n: int) -> tuple[np.ndarray]:
+    """Return five pairs of rays (1, 5, 6) of a motion, whose solutions are well apart."""
+    while True:
+        rays = moved_rays(rng, n)[0][:5, 4:]
+        roots = naive.determinant_of(naive.five_point_equations(rays)[0]).roots()
+        apart = np.abs(roots - roots[:, None]) + np.eye(len(roots))
+        if apart.min() > 1e-2 and np.abs(np.abs(roots) - 1.0).min() > 1e-3:
+            return (rays[None],)
+
+
+def homographies_of(samples: np.ndarray) -> np.ndarray:
+    """Return products (s, 9, 9) of the entries of homographies, singular ones too, of samples (s, 4, 6)."""
+    models = np.empty((len(samples), 9))
+    rays.solve_four(samples, models)
+    return squares_of(models)
+
+
+def in_order(models: np.ndarray) -> np.ndarray:
+    """Return products of the entries of models (m, 9), in the order of the first."""
+    products = squares_of(models)
+    return products[np.argsort(products[:, 0, 0])]
+
+
+def placed_matrices(rng: Rng, n: int) -> tuple[Any, ...]:
+    """Return rows with rays of a motion, weights, squared residuals, some infinite, and three essential matrices near its."""
+    data, weights, model = moved_rays(rng, n)
+    squared = rng.exponential(4.0, (3, n + 20)) * rng.choice([0.0, 1.0, np.inf], (3, n + 20), p=[0.1, 0.8, 0.1])
+    return data, weights[0], np.fmin(squared, np.inf), as_essential(model + 0.1 * rng.normal(size=(3, 9)))
+
+
+def naive_placed(data: Any, weights: Any, squared: Any, models: Any) -> tuple[np.ndarray, ...]:
+    poses = [naive.best_pose(model, data, weights, row, 3.0) for model, row in zip(models, squared, strict=True)]
+    rotations, translations, in_front = zip(*poses, strict=True)
+    return np.array(rotations), np.array(translations), np.array(in_front)
+
+
+def seen_through_a_lens(rng: Rng, n: int) -> tuple[np.ndarray, Camera]:
+    """Return points (n, 2) and a camera of one of OpenCV's models."""
+    size, tilted = rng.choice([4, 5, 8, 12, 14]), np.array([1.0] * 12 + [0.1] * 2)
+    numbers = 0.02 * rng.normal(size=14)[:size] * tilted[:size]
+    return rng.uniform(-0.6, 0.6, (n, 2)), Camera(np.eye(3), numbers)
+
+
+def distorted_by_opencv(points: np.ndarray, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
+    """Return distorted points (n, 2) and their derivatives (n, 2, 2)."""
+    still, rays = np.zeros(3), np.column_stack([points, np.ones(len(points))])
+    projected = cv2.projectPoints(rays[:, None], still, still, np.eye(3), camera.distortion)
+    return projected[0].reshape(-1, 2), np.asarray(projected[1], np.float64)[:, 3:5].reshape(-1, 2, 2)
+
+
+def some_preferences(rng: Rng, n: int) -> np.ndarray:
+    """Return rows (20, n) of preferences, most of them 0."""
+    shape = 20, n
+    return (rng.random(shape) * (rng.random(shape) < 0.4)).astype(np.float32)
+
+
+def branches_of(rows: np.ndarray, key: np.uint64, n_branches: int) -> np.ndarray:
+    """Return the branches of rows at a node; that of the sink is the last."""
+    (n, m), branches = rows.shape, np.empty(len(rows), np.int64)
+    draw.branches_of(rows, key, n_branches, np.arange(n), np.empty(m, np.float32), np.empty(m, np.uint32), branches)
+    return branches
+
+
+def truncated_costs(squared: np.ndarray, weights: np.ndarray, reaches: np.ndarray) -> np.ndarray:
+    (m, n), costs = squared.shape, np.empty((len(squared), len(reaches)))
+    fit.costs_at_reaches(np.full(m, GIVEN), squared, np.zeros((m, 9)), weights, reaches, np.empty(n), costs)
+    return costs
+
+
+TABLE = (
+    Row(
+        "draw.pair_up",
+        lambda rng, n: (rng.uniform(0, 9, (n, rng.choice([4, 10]))), rng.integers(n, size=(2, 20)), 4.0, 6),
+        paired_up,
+        naive.paired_up,
+    ),
+    Row(
+        "fit.squared_residuals",
+        lambda rng, n: (rng.uniform(0, 600, (n, 4)), random_homographies(rng, 3).reshape(-1, 9)),
+        PIXELS["homography"].squared_residuals,
+        residuals(naive.transfer_error),
+        rtol=1e-5,
+        atol=1e-9,
+    ),
+    Row(
+        "fit.squared_residuals",
+        lambda rng, n: (rng.uniform(0, 600, (n, 4)), random_fundamental_matrices(rng, 3).reshape(-1, 9)),
+        PIXELS["fundamental"].squared_residuals,
+        residuals(naive.sampson_distance),
+        rtol=1e-5,
+        atol=1e-9,
+    ),
+    Row(
+        "fit.squared_residuals",
+        lambda rng, n: (rng.normal(size=(n, 10)), rng.normal(size=(3, 9))),
+        PIXELS["homography"].squared_residuals,
+        residuals(naive.ray_transfer_error),
+        rtol=1e-6,
+    ),
+    Row(
+        "fit.squared_residuals",
+        lambda rng, n: (rng.normal(size=(n, 10)), rng.normal(size=(3, 9))),
+        RAYS.squared_residuals,
+        residuals(naive.ray_sampson_distance),
+        rtol=1e-6,
+        atol=1e-15,
+    ),
+    *(
+        Row(
+            "rays.fit_in_rounds",
+            matches_of(name),
+            lambda data, weights, models, family=family: squares_of(family.fit(data, weights, models)),
+            geometric(name),
+            atol=1e-6,
+        )
+        for name, family in PIXELS.items()
+    ),
+    Row(
+        "rays.fit_in_rounds",
+        matches_of("fundamental"),
+        lambda data, weights, models: squares_of(PIXELS["fundamental"].step(data, weights, models)),
+        lambda data, weights, models: squares_of(
+            np.array(
+                [
+                    naive.step_fundamental_matrix(data, *each).ravel()
+                    for each in zip(weights, models.reshape(-1, 3, 3), strict=True)
+                ]
+            )
+        ),
+        atol=1e-5,
+    ),
+    Row(
+        "rays.fit_in_rounds",
+        moved_rays,
+        RAYS.step,
+        lambda data, weights, models: naive.step_essential_matrix(
+            data, weights[0], models.reshape(3, 3), DAMPING
+        ).reshape(1, 9),
+        atol=5e-6,
+    ),
+    *(
+        Row(
+            "rays.fit_in_rounds",
+            moved_rays,
+            lambda data, weights, models, family=family: squares_of(family.fit(data, weights, models)),
+            lambda data, weights, models, name=name: squares_of(
+                naive.fit_rays(name, data, weights[0], models.reshape(3, 3)).reshape(1, 9)
+            ),
+            # No homography fits points in space: its two smallest eigenvalues may be near each other.
+            atol=1e-3 if name == "homography" else 1e-5,
+        )
+        for name, family in PIXELS.items()
+    ),
+    Row(
+        "rays.solve_four",
+        lambda rng, n: (rng.normal(size=(n, 4, 6)),),
+        homographies_of,
+        lambda samples: squares_of(np.array([naive.plane_through(each[:, :3], each[:, 3:]) for each in samples])),
+        atol=1e-7,
+    ),
+    Row(
+        "five_points.solve_five",
+        five_of_a_motion,
+        lambda rays: in_order(through_five(rays)[0]),
+        lambda rays: in_order(naive.five_points(rays[0])),
+        atol=1e-3,
+    ),
+    Row(
+        "rays.place",
+        placed_matrices,
+        lambda data, weights, squared, models: placed(models, data, weights, squared, 3.0),
+        naive_placed,
+        atol=1e-9,
+    ),
+    Row(
+        "lenses.distort",
+        seen_through_a_lens,
+        lambda points, camera: camera._jacobian(points),
+        distorted_by_opencv,
+        atol=1e-12,
+    ),
+    Row(
+        "lenses.undistort",
+        seen_through_a_lens,
+        lambda points, camera: camera._undistorted(distorted_by_opencv(points, camera)[0]),
+        lambda points, camera: points,
+        atol=1e-9,
+    ),
+    *(
+        Row(
+            "rays.fit_in_rounds",
+            near(matches_of(name, 0.3), 30.0),
+            all_reweighted(family),
+            naive_reweighted(family),
+            rtol=1e-4,
+            atol=1e-5,
+        )
+        for name, family in PIXELS.items()
+    ),
+    Row(
+        "fit.write_medians",
+        with_infinity,
+        lambda squared: noise_scales(squared, 2) ** 2,
+        lambda squared: np.array([naive.upper_median(row) for row in squared]) / chi2.ppf(0.5, 2),
+        rtol=1e-12,
+    ),
+    Row(
+        "weigh.write_likelihoods",
+        lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n) * (rng.random(n) < 0.9)),
+        lambda squared, weights: motions.log_likelihoods(squared, weights, 9.0, 2),
+        lambda squared, weights: np.array(
+            [naive.log_likelihood(row, weights, 3.0, 2, motions._N_STEPS, motions._PRIOR) for row in squared]
+        ),
+        rtol=1e-7,
+    ),
+    Row(
+        "fit.costs_at_reaches",
+        lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n), np.array([1.0, 3.0])),
+        truncated_costs,
+        lambda squared, weights, reaches: np.minimum(squared[:, None] / reaches[:, None] ** 2, 1.0) @ weights,
+        rtol=1e-12,
+    ),
+    Row("draw.mix", words, each(lambda *given: draw.mix(*given)), each(lambda key, at: np.uint64(naive.mix(key, at)))),
+    Row(
+        "draw.uniform",
+        words,
+        each(lambda *given: draw.uniform(*given)),
+        each(lambda key, at: (naive.mix(key, at) >> 11) / 2**53),
+    ),
+    Row(
+        "draw.first_rows",
+        lambda rng, n: (*words(rng, 1)[0], np.empty(n, np.int64), int(rng.integers(0, n + 1))),
+        lambda key, rows, psi: draw.first_rows(key, rows, psi),
+        lambda key, rows, psi: naive.draw_rows(key, len(rows), psi),
+    ),
+    Row(
+        "draw.branches_of",
+        lambda rng, n: (some_preferences(rng, n), words(rng, 1)[0][0], int(rng.choice([2, 3, 16, 256, 2**20]))),
+        branches_of,
+        lambda rows, key, n_branches: np.array(
+            [naive.branch_of(row, key, n_branches) % (n_branches + 1) for row in rows]
+        ),
+    ),
+)
+#: Kernels that no row names, and the tests of stages that compare them with their twins.
+TWINS_ELSEWHERE = {
+    "draw.count_own_neighbours": "method/test_competition.py",
+    "fit.choose_planes": "method/test_surfaces.py",
+    "fit.fit_planes": "method/test_surfaces.py",
+    "fit.write_plane_equations": "method/test_surfaces.py",
+    "fit.write_through_two": "families/test_fundamental.py",
+    "fit.write_unit_norm": "families/test_linear.py",
+    "fit.lower_least_medians": "families/test_base.py",
+    "fit.write_medians_by_label": "families/test_base.py",
+    "draw.draw": "method/test_sampling.py",
+    "draw.nearest_of_rows": "method/test_sampling.py",
+    "draw.hash_rows": "forests/test_ruzhash.py",
+    "draw.grow_or_route": "forests/test_ruzhash.py",
+    "draw.grow_cells": "../paper/test_voronoi.py",
+    "draw.route_cells": "../paper/test_voronoi.py",
+    "fit.write_preferences": "method/test_preferences.py",
+    "fit.write_rows": "method/test_preferences.py",
+    "fit.choose_models": "method/test_preferences.py",
+    "fit.count_within": "method/test_preferences.py",
+    "fit.write_candidates": "method/test_evidence.py",
+    "five_points.solve_five": "families/test_five_points.py",
+    "lenses.distort": "../test_cameras.py",
+    "lenses.undistort": "../test_cameras.py",
+    "rays.place": "families/test_poses.py",
+    "weigh.follow_leaders": "method/test_matches.py",
+    "weigh.write_evidence": "method/test_evidence.py",
+    "weigh.write_counts": "method/test_evidence.py",
+    "weigh.choose_structures": "method/test_evidence.py",
+    "weigh.estimate_shares": "method/test_law.py",
+    "weigh.write_probabilities": "method/test_law.py",
+}
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.kernels.partition(" ")[0])
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40))
+def test_kernel_equals_its_twin(row: Row, seed: int, n: int) -> None:
+    arguments = row.draw(np.random.default_rng(seed), n)
+    actual, expected = row.call(*arguments), row.twin(*arguments)
+    if not isinstance(expected, tuple):
+        actual, expected = (actual,), (expected,)
+    for one, other in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=row.rtol, atol=row.atol, err_msg=row.kernels)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.kernels.partition(" ")[0])
+def test_calls_end_well(row: Row) -> None:
+    """In a build that checks them, no index is out of bounds."""
+    for seed in range(CALLS):
+        row.call(*row.draw(np.random.default_rng(seed), 1 + seed % 40))
+
+
+def test_every_kernel_has_a_twin() -> None:
+    named = {name for row in TABLE for name in row.kernels.split()}
+    assert named | TWINS_ELSEWHERE.keys() == uncompiled.kernels().keys()
+    for file in TWINS_ELSEWHERE.values():
+        assert (Path(__file__).parent / file).is_file(), file
+
+
+# Compiled and uncompiled
+
+
+@pytest.fixture(scope="module")
+def recorded() -> uncompiled.Calls:
+    """Calls of every kernel, by public functions and by the table."""
+    with uncompiled.recorded(n_calls=2, most=3000) as kernel_calls:
+        for call in calls().values():
+            call()
+        for n in (30, 40):
+            rows = np.random.default_rng(n).random((n, 15))
+            for forest in (paper.VoronoiForest(n_trees=3), paper.RuzHashForest(n_trees=3)):
+                forest.fit(rows).anomaly_scores(rows)
+        # What few scenes need.
+        rng = np.random.default_rng(0)
+        data, mine = rng.uniform(0.0, 100.0, (40, 4)), rng.random(40) < 0.5
+        competition.own_share(data[:, :2], mine, np.ones(40, bool), 1.0)
+        PIXELS["fundamental"].from_plane(np.eye(3).ravel(), data, 5, rng)
+        for row in TABLE:
+            row.call(*row.draw(np.random.default_rng(0), 12))
+    return kernel_calls
+
+
+@pytest.mark.parametrize("name", uncompiled.kernels())
+def test_kernel_gives_the_bits_of_its_source(name: str, recorded: uncompiled.Calls) -> None:
+    assert recorded[name]
+    for arguments in recorded[name]:
+        for one, other in zip(*(uncompiled.run(name, arguments, each) for each in (True, False)), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+# Random numbers
+
+
+def test_numbers_of_a_stream_are_even() -> None:
+    """Chi-squared of 32 cells has mean 31 and standard deviation sqrt(62): five of these."""
+    n = 40000
+    drawn = np.array([int(32 * draw.uniform(np.uint64(9), np.uint64(counter))) for counter in range(n)])
+    squares = ((np.bincount(drawn, minlength=32) - n / 32) ** 2 / (n / 32)).sum()
+    assert abs(squares - 31) < 5 * np.sqrt(62)
