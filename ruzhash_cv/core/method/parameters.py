@@ -105,7 +105,7 @@ class Parameters:
         1.4, "most noise of a plane's matches in its motion, as a multiple of the least noise in any"
     )
     taken_share: float = _number(
-        0.15,
+        0.2,
         "least share of a motion's off-plane matches that end at keypoints of matches on planes if these repeat their texture",
         "share",
     )
