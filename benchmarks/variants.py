@@ -175,7 +175,7 @@ RULES: dict[str, Variant] = {
         functions={"overlapped": lambda scene, surfaces, *_: np.zeros(len(surfaces), bool)}
     ),
     "motions: none but those that the search selects": Variant(
-        functions={"find_motions": lambda *_: ([], np.zeros((0, 9)))}
+        functions={"find_motions": lambda surfaces, *_: ([], np.full(len(surfaces), -1), np.zeros((0, 9)))}
     ),
     "motions: planes that none holds stay alone": Variant(
         functions={"owners_of_planes": lambda scene, *_: scene.owners}

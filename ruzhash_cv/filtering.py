@@ -25,12 +25,12 @@ from ruzhash_cv._validation import (
 )
 from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
 from ruzhash_cv.core.families import FAMILIES, RAY_FAMILIES
-from ruzhash_cv.core.families.base import CheckedFamily, Families, Models, TwoViewFamily
+from ruzhash_cv.core.families.base import CheckedFamily, Families, TwoViewFamily
 from ruzhash_cv.core.method.estimate import Estimate, estimate
 from ruzhash_cv.core.method.law import Labels, is_overlay, label
 from ruzhash_cv.core.method.matches import MatchSet
-from ruzhash_cv.core.method.motions import fundamental_matrix
 from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
+from ruzhash_cv.core.method.scene import Scene
 from ruzhash_cv.correspondences import Keypoints, Matches, look_up
 from ruzhash_cv.reasons import (
     MIN_MATCHES,
@@ -298,7 +298,7 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
         if options.false_discovery_rate is not None:
             labels = label(*given, options.false_discovery_rate)
         labels = labels.renumbered(order, len(scene))
-        estimate = replace(estimate, scene=renumbered(scene, order), probabilities=estimate.probabilities[:, order])
+        estimate = replace(estimate, scene=scene.take(order), probabilities=estimate.probabilities[:, order])
         overlays = is_overlay(estimate.scene, labels.labels, matches.weights)
         if not options.keep_stationary:
             labels = labels.without(np.append(overlays, False)[labels.labels])  # -1, for none, is the last
@@ -320,13 +320,12 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
 
 def for_poses(estimate: Estimate) -> Estimate:
     """Return the parts of an estimate that `FilterResult.camera_pose` reads, so that a pickled result is small."""
-    scene, no_rows = estimate.scene, np.zeros(0, np.int64)
-    known = {name: getattr(scene, name) for name in ("matrices", "family_ids", "stationary", "noise", "owners")}
+    no_rows = np.zeros(0, np.int64)
     matches = replace(estimate.matches, groups=no_rows, keypoints=no_rows)
-    return replace(estimate, scene=Models(**known), matches=matches, scores=np.zeros(0), tried=None)
+    return replace(estimate, matches=matches, scores=np.zeros(0), tried=None)
 
 
-def listing(scene: Models, labels: Rows) -> Rows:
+def listing(scene: Scene, labels: Rows) -> Rows:
     """Return the models of a scene in the order of a result: motions by their matches, each before its planes.
 
     Models without matches are left out, unless a motion's planes have some. `labels` (n,) are those of the distinct matches.
@@ -336,13 +335,6 @@ def listing(scene: Models, labels: Rows) -> Rows:
     is_motion = scene.owners == np.arange(len(scene))
     order = np.lexsort((-support, ~is_motion, scene.owners, -of_motion[scene.owners]))
     return np.asarray(order[(support[order] > 0) | (is_motion & (of_motion > 0))[order]])
-
-
-def renumbered(scene: Models, order: Rows) -> Models:
-    """Return some models of a scene in a new `order`."""
-    numbers = np.full(len(scene), -1)
-    numbers[order] = np.arange(len(order))
-    return scene.take(order).but(owners=numbers[scene.owners[order]])
 
 
 def _as_points(
@@ -403,7 +395,7 @@ def _motions(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float 
         return np.asarray(held[of_given])
 
     motions = []
-    for item in np.flatnonzero(scene.owners == np.arange(n)).tolist():
+    for item in scene.motions().tolist():
         members = np.flatnonzero(scene.owners == item).tolist()
         # As many matches as a minimal sample fit a plane whatever they are: they stay with the motion alone.
         planes = [
@@ -425,6 +417,15 @@ def _motions(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float 
             )
         )
     return tuple(motions)
+
+
+def fundamental_matrix(matrix: Array, kind: str, matches: MatchSet) -> Array | None:
+    """Return the fundamental matrix (3, 3) of pixels without distortion that a model is or makes; None for a plane."""
+    if kind != "essential":
+        return None if kind == "homography" else matrix
+    into1, into2 = matches.into
+    fundamental = into2.T @ matrix @ into1
+    return np.asarray(fundamental / np.linalg.norm(fundamental))
 
 
 def scaled(matrix: Array) -> Array:

@@ -20,10 +20,10 @@ from ruzhash_cv.core.families import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.core.families.base import Families, Models
 from ruzhash_cv.core.families.linear import homogeneous
 from ruzhash_cv.core.method.estimate import Estimate, estimate
-from ruzhash_cv.core.method.fits import refine
+from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
 from ruzhash_cv.core.method.matches import MatchSet
-from ruzhash_cv.core.method.motions import assign, log_likelihoods, refined_samples, taken_keypoints, without_slips
 from ruzhash_cv.core.method.parameters import Parameters
+from ruzhash_cv.core.method.scene import assign, taken_keypoints, without_slips
 from ruzhash_cv.filtering import Model, families_of, scaled, with_effort
 from ruzhash_cv.reasons import sign_of_exchanged_axes, sign_of_focal_length, sign_of_units, warn
 

@@ -13,9 +13,8 @@ from ruzhash_cv.core.families.epipolar import EssentialMatrices, as_essential, e
 from ruzhash_cv.core.families.linear import homogeneous
 from ruzhash_cv.core.families.poses import placed
 from ruzhash_cv.core.method.estimate import Estimate
-from ruzhash_cv.core.method.fits import refine
+from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
 from ruzhash_cv.core.method.matches import MatchSet
-from ruzhash_cv.core.method.motions import log_likelihoods, refined_samples
 from ruzhash_cv.core.method.sampling import drawn_alike
 
 #: Steps of the fit of a rotation.

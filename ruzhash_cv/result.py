@@ -253,7 +253,7 @@ class FilterResult(Record):
                 "`camera1` and `camera2` must be given, or `image_size`: the matches were filtered without two known cameras"
             )
         # The scene lists the motions in this order, each before its planes.
-        item = int(np.flatnonzero(estimate.scene.owners == np.arange(len(estimate.scene)))[motion])
+        item = int(estimate.scene.motions()[motion])
         distinct = np.full(len(self.inlier_mask), -1)
         distinct[self.has_match] = estimate.matches.where
         distinct[~self.inlier_mask] = -1

@@ -17,12 +17,13 @@ from numpy.typing import ArrayLike
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import LARGEST_LENGTH, RNG, as_generator, as_reals, check_real
-from ruzhash_cv.core.families.base import CheckedFamily, Families, ModelFamily, Models, TwoViewFamily
+from ruzhash_cv.core.families.base import CheckedFamily, Families, ModelFamily, TwoViewFamily
 from ruzhash_cv.core.method.evidence import select
 from ruzhash_cv.core.method.fits import refine_structures
 from ruzhash_cv.core.method.matches import Frame, MatchSet, match_weights
 from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.core.method.sampling import Problem
+from ruzhash_cv.core.method.scene import Structures
 from ruzhash_cv.core.method.scores import Scores, score
 from ruzhash_cv.core.method.search import Tried, proposal_weights, samples_wanted
 
@@ -201,27 +202,27 @@ def _find(
     problem = Problem(searched, uniform_decoys(searched, POINT_PARAMETERS, rng), families, POINT_PARAMETERS)
     structures, scorer = _search(problem, rng)
     scores = scorer.of_all(every, rows, problem)
-    structures = refine_structures(structures, every, families, POINT_PARAMETERS)
-    tolerances = structures.tolerances
+    scene = refine_structures(structures, every, families, POINT_PARAMETERS)
+    tolerances = scene.tolerances
     if threshold is not None:
         tolerances = np.full_like(tolerances, max(threshold, 1.0 / LARGEST_LENGTH))
-    distances = families.in_tolerances(structures, tolerances, points)
+    distances = families.in_tolerances(scene, tolerances, points)
     kept = np.flatnonzero((distances <= 1.0).any(axis=1))
     if len(kept) == 0:
         return _nothing(len(points), "no model found that more points agree with than chance would give", scores)
-    structures, tolerances = structures.take(kept), tolerances[kept]
+    scene, tolerances, distances = scene.take(kept), tolerances[kept], distances[kept]
     return FoundStructures(
-        structures.matrices,
-        distances[kept] <= 1.0,
-        families.nearest(structures, tolerances, points),
+        scene.matrices,
+        distances <= 1.0,
+        np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1),
         scores,
         tolerances,
-        structures.noise,
-        structures.evidences,
+        scene.noise,
+        scene.evidences,
     )
 
 
-def _search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores]:
+def _search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scores]:
     """Return structures of searched points, and scores, as `method.search.search` does.
 
     All rounds are drawn: one more costs little, and small structures are found late.

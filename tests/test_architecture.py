@@ -45,12 +45,14 @@ STAGES = (
     "matches",
     "sampling",
     "preferences",
+    "scene",
     "fits",
     "evidence",
     "scores",
     "competition",
     "search",
     "law",
+    "proofs",
     "motions",
     "surfaces",
     "estimate",
@@ -74,9 +76,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_318,
-    "core": 7_138,
-    "tests": 14_367,
+    "package": 15_312,
+    "core": 7_131,
+    "tests": 14_358,
     "benchmarks": 7_356,
     "tests of benchmarks": 1_241,
 }

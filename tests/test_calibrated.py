@@ -11,13 +11,7 @@ import numpy as np
 import pytest
 from posed_views import CAMERA1, CAMERA2, POSE, WALL, angles, on_plane, towards, turned, views
 
-from ruzhash_cv import (
-    Camera,
-    FilterResult,
-    filter_matches,
-    filter_points,
-    find_essential_matrix,
-)
+from ruzhash_cv import Camera, FilterResult, filter_matches, filter_points, find_essential_matrix
 from ruzhash_cv.models import sampson_distance, transfer_error
 from ruzhash_cv.pose import squared_turns
 

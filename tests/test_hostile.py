@@ -14,16 +14,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from hostile import (
-    HUGE,
-    Draw,
-    both_points,
-    camera_of,
-    correspondences,
-    draws,
-    matched,
-    points_of,
-)
+from hostile import HUGE, Draw, both_points, camera_of, correspondences, draws, matched, points_of
 from hypothesis import HealthCheck, given, settings
 
 import ruzhash_cv as rc

@@ -11,13 +11,7 @@ from stand_ins import CudaArray, Tensor
 
 import ruzhash_cv
 from ruzhash_cv import as_correspondences, filter_matches, filter_points
-from ruzhash_cv._validation import (
-    as_generator,
-    as_mask,
-    as_points,
-    check_int,
-    check_n_jobs,
-)
+from ruzhash_cv._validation import as_generator, as_mask, as_points, check_int, check_n_jobs
 
 
 @pytest.mark.parametrize(

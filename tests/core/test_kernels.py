@@ -32,7 +32,7 @@ from ruzhash_cv.core.families.five_points import through_five
 from ruzhash_cv.core.families.poses import placed
 from ruzhash_cv.core.families.weighting import TUKEY, noise_scales, student
 from ruzhash_cv.core.kernels import draw, fit, rays
-from ruzhash_cv.core.method import competition, motions
+from ruzhash_cv.core.method import competition, fits
 
 Rng = np.random.Generator
 #: Of each row; many for a build that checks its indices, see .ci/run.
@@ -362,9 +362,9 @@ TABLE = (
     Row(
         "weigh.write_likelihoods",
         lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n) * (rng.random(n) < 0.9)),
-        lambda squared, weights: motions.log_likelihoods(squared, weights, 9.0, 2),
+        lambda squared, weights: fits.log_likelihoods(squared, weights, 9.0, 2),
         lambda squared, weights: np.array(
-            [naive.log_likelihood(row, weights, 3.0, 2, motions._N_STEPS, motions._PRIOR) for row in squared]
+            [naive.log_likelihood(row, weights, 3.0, 2, fits._N_STEPS, fits._PRIOR) for row in squared]
         ),
         rtol=1e-7,
     ),

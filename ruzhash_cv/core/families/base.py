@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from ruzhash_cv.core.families.weighting import Law, reweighted
 from ruzhash_cv.core.kernels.fit import squared_residuals
 
 FamilyIds = NDArray[np.uint8]
+M = TypeVar("M", bound="Models")
 #: What kernels compute squared residuals from: a kind of each model, points (4, n) or rays (6, n), and models (m, 9). Of the kind
 #: `GIVEN` the residuals (m, n) take the place of the points.
 Residuals: TypeAlias = tuple[Rows, Array, Array]
@@ -185,86 +186,40 @@ class CheckedFamily:
         raise ValueError(f"`{method}` of the family {self.name!r} must return an array of shape {wanted}, got {given}")
 
 
-def _empty(kind: str) -> Callable[[], Any]:
-    """Return what gives a column that has not been computed, always the same array."""
-    column = np.zeros(0, kind)
-    return lambda: column
-
-
 @dataclass(frozen=True)
 class Models:
-    """Models of several families in columns: entry i of every column is about model i. A column not computed yet is empty."""
+    """Models of several families in columns: entry i of every column is about model i. Stages add columns by types of their own."""
 
     matrices: Array  # (m, 9); of points (m, p)
     family_ids: FamilyIds
 
-    weights: Array = field(default_factory=_empty("f8"))  # significance of models that the forest's rows are made of
-    samples: Rows = field(default_factory=_empty("i8"))  # (m, s): duplicate groups of each one's sample, -1 for none
-
-    radius_indices: NDArray[np.uint8] = field(
-        default_factory=_empty("u1")
-    )  # (m, n): index of the smallest radius that holds each match
-    background: Array = field(
-        default_factory=_empty("f8")
-    )  # (m, n_radii): share of mismatches within each radius, by decoys
-
-    steps: Rows = field(default_factory=_empty("i8"))  # index of a structure's radius
-    tolerances: Array = field(
-        default_factory=_empty("f8")
-    )  # largest residual of a match that belongs to a structure, in the frame
-    evidences: Array = field(default_factory=_empty("f8"))  # -ln NFA
-    support: Array = field(default_factory=_empty("f8"))  # weight of the matches explained
-    stationary: Mask = field(default_factory=_empty("?"))  # whether a structure's matches did not move
-    noise: Array = field(default_factory=_empty("f8"))  # noise scale in the frame, 0 before the last fits
-    holds: Mask = field(default_factory=_empty("?"))  # (m, k): which surfaces a motion holds
-    owners: Rows = field(
-        default_factory=_empty("i8")
-    )  # the motion that each model belongs to, itself if it is none's part
+    #: Types of the further columns, by NumPy's characters.
+    further: ClassVar[str] = ""
 
     @classmethod
-    def none(cls) -> Models:
+    def none(cls: type[M]) -> M:
         """Return no models."""
-        return cls(np.zeros((0, 9)), np.zeros(0, np.uint8))
+        return cls(np.zeros((0, 9)), np.zeros(0, np.uint8), *(np.zeros(0, kind) for kind in cls.further))
 
-    @classmethod
-    def of_family(cls, matrices: Array, family_id: int) -> Models:
+    @staticmethod
+    def of_family(matrices: Array, family_id: int) -> Models:
         """Return models (m, 9) of one family."""
-        return cls.of(matrices=matrices, family_ids=np.full(len(matrices), family_id, np.uint8))
+        return Models(matrices, np.full(len(matrices), family_id, np.uint8))
 
     @classmethod
-    def of(cls, **columns: Any) -> Models:
-        """Return models with some columns, a tenth of the time that the constructor takes."""
-        models = object.__new__(cls)
-        vars(models).update(_NO_COLUMNS, **columns)
-        return models
-
-    def but(self, **columns: Any) -> Models:
-        """Return the models with other columns in place of some."""
-        return Models.of(**{**vars(self), **columns})
-
-    @classmethod
-    def join(cls, parts: list[Models]) -> Models:
-        """Return the models of several sets as one, with the columns that all sets have; a set without any counts for nothing."""
-        parts = [part for part in parts if part.matrices.shape[0]] or parts[-1:]
+    def join(cls: type[M], parts: list[M]) -> M:
+        """Return the models of several sets as one."""
+        parts = [part for part in parts if len(part)] or parts[-1:]
         if len(parts) == 1:
             return parts[0]
-        joined = {}
-        for name in vars(parts[0]):
-            columns = [vars(part)[name] for part in parts]
-            if all(map(len, columns)):
-                joined[name] = np.concatenate(columns)
-        return cls.of(**joined)
+        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
-    def take(self, rows: NDArray[Any]) -> Models:
+    def take(self: M, rows: NDArray[Any]) -> M:
         """Return some of the models."""
-        return Models.of(**{name: column[rows] if column.shape[0] else column for name, column in vars(self).items()})
+        return type(self)(*[column[rows] for column in vars(self).values()])
 
     def __len__(self) -> int:
-        return int(self.matrices.shape[0])
-
-
-#: The columns after a model's matrix and family, none computed.
-_NO_COLUMNS = {name: column for name, column in vars(Models.none()).items() if name not in ("matrices", "family_ids")}
+        return len(self.matrices)
 
 
 @dataclass(frozen=True)
@@ -334,11 +289,6 @@ class Families:
         """Return distances (m, n) of correspondences (n, 4) to models, as multiples of their tolerances (m,)."""
         distances: Array = np.sqrt(self.squared_residuals(models, data)) / tolerances[:, None]
         return distances
-
-    def nearest(self, models: Models, tolerances: Array, data: Array) -> Rows:
-        """Return the model (n,) that is nearest to each correspondence, in tolerances; -1 if all are more than one away."""
-        distances = self.in_tolerances(models, tolerances, data)
-        return np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
 
     def to_pixels(self, models: Models, into: tuple[Array, Array]) -> Array:
         """Return matrices (m, 3, 3) of pixels; the matrices `into` brought homogeneous pixels to the models' coordinates."""

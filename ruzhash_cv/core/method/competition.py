@@ -11,12 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.kernels.draw import count_own_neighbours
-from ruzhash_cv.core.method.evidence import held_by
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_unexplained
+from ruzhash_cv.core.method.scene import Structures, held_by
 from ruzhash_cv.core.method.scores import Scores, score
 
 
@@ -102,8 +101,8 @@ def own_share(points: Array, members: Mask, around: Mask, same: float) -> float:
 
 
 def drop_repetitions(
-    structures: Models, scores: Scores, problem: Problem, rng: np.random.Generator
-) -> tuple[Models, Mask, Scores]:
+    structures: Structures, scores: Scores, problem: Problem, rng: np.random.Generator
+) -> tuple[Structures, Mask, Scores]:
     """Return structures without repeated texture, which of these are overlapping planes (k, k), and scores without either's columns."""
     matches, _, families, parameters = problem
     if len(structures) < 2:
@@ -118,7 +117,7 @@ def drop_repetitions(
 
 
 def scored_without(
-    removed: Mask, structures: Models, scores: Scores, problem: Problem, rng: np.random.Generator
+    removed: Mask, structures: Structures, scores: Scores, problem: Problem, rng: np.random.Generator
 ) -> Scores:
     """Return scores of `structures`, without the columns that agree with matches `removed` (n,) and not held by these.
 

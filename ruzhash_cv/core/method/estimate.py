@@ -13,15 +13,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.core.families.base import Families, Models
+from ruzhash_cv.core.families.base import Families
 from ruzhash_cv.core.method.competition import drop_repetitions, scored_without
-from ruzhash_cv.core.method.evidence import held_by
 from ruzhash_cv.core.method.fits import noise_scales, refine, refine_structures
 from ruzhash_cv.core.method.law import probabilities_of, tail_shares
 from ruzhash_cv.core.method.matches import MatchSet
-from ruzhash_cv.core.method.motions import off_surface, with_best_matrices, with_motions
+from ruzhash_cv.core.method.motions import with_best_matrices, with_motions
 from ruzhash_cv.core.method.parameters import Parameters
+from ruzhash_cv.core.method.proofs import off_surface
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches, decoys_of_unexplained
+from ruzhash_cv.core.method.scene import Scene, Structures, held_by
 from ruzhash_cv.core.method.scores import score
 from ruzhash_cv.core.method.search import Tried, search
 from ruzhash_cv.core.method.surfaces import with_surfaces
@@ -34,7 +35,7 @@ class Estimate:
     A match is `significant` (n,) if at most the share `significant_share` of decoys scores as well.
     """
 
-    scene: Models
+    scene: Scene
     probabilities: Array
     scores: Array
     significant: Mask
@@ -42,40 +43,38 @@ class Estimate:
     families: Families
     parameters: Parameters
     tried: Tried | None = None
-    pool: Array = field(
-        default_factory=lambda: np.zeros((0, 9))
-    )  # (m, 9): matrices that those of motions were chosen among
+    # (m, 9): matrices that those of motions were chosen among
+    pool: Array = field(default_factory=lambda: np.zeros((0, 9)))
 
     @classmethod
     def nothing(cls, matches: MatchSet, families: Families, parameters: Parameters) -> Estimate:
         """Return the estimate of matches that decide nothing."""
         n = len(matches)
-        return cls(Models.none(), np.zeros((n, 0)), np.ones(n), np.zeros(n, bool), matches, families, parameters)
+        return cls(Scene.none(), np.zeros((n, 0)), np.ones(n), np.zeros(n, bool), matches, families, parameters)
 
 
 def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng: np.random.Generator) -> Estimate:
     """Return the estimate for distinct matches; of many a part is searched, and all are scored and fitted."""
     searched, rows = matches.sample(parameters.max_searched, rng)
     problem = Problem(searched, decoys_of_matches(searched, parameters, rng), families, parameters)
-    surfaces, scores, tried = search(problem, rng)
-    surfaces, overlapping, scores = drop_repetitions(surfaces, scores, problem, rng)
+    structures, scores, tried = search(problem, rng)
+    structures, overlapping, scores = drop_repetitions(structures, scores, problem, rng)
     if overlapping.any():
-        fitted = refine_structures(surfaces, searched, families, parameters)
+        fitted = refine_structures(structures, searched, families, parameters)
         scene, _ = with_motions(fitted, problem, tried, rng)
-        false = overlapped(scene, surfaces, overlapping, searched, families)
+        false = overlapped(scene, structures, overlapping, searched, families)
         if false.any():
-            removed = np.asarray(held_by(surfaces, searched, families).any(axis=0))
-            surfaces = surfaces.take(np.flatnonzero(~false))
-            scores = scored_without(removed, surfaces, scores, problem, rng)
-    if len(surfaces) == 0:
+            removed = np.asarray(held_by(structures, searched, families).any(axis=0))
+            structures = structures.take(np.flatnonzero(~false))
+            scores = scored_without(removed, structures, scores, problem, rng)
+    if len(structures) == 0:
         anomaly_scores = scores.of_all(matches, rows, problem)
         return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
-    surfaces = refine_structures(surfaces, matches, families, parameters)
+    surfaces = refine_structures(structures, matches, families, parameters)
     scene, pool = with_motions(surfaces, problem, tried, rng)
     moved = moves_as_others(surfaces, scene, problem)
     if moved.any() and not moved.all():  # motions are looked for among surfaces: one at least is left
-        surfaces = surfaces.take(np.flatnonzero(~moved))
-        scene, pool = with_motions(surfaces, problem, tried, rng)
+        scene, pool = with_motions(surfaces.take(np.flatnonzero(~moved)), problem, tried, rng)
     if not families.is_plane(scene).all():
         probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
         scene, pool = with_best_matrices(scene, pool, probabilities, problem, rng)
@@ -92,7 +91,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     return Estimate(scene, probabilities, anomaly_scores, significant, matches, families, parameters, tried, pool)
 
 
-def overlapped(scene: Models, surfaces: Models, overlapping: Mask, matches: MatchSet, families: Families) -> Mask:
+def overlapped(scene: Scene, surfaces: Structures, overlapping: Mask, matches: MatchSet, families: Families) -> Mask:
     """Return which surfaces (k,) are planes that overlap with those of stronger motions.
 
     Repeated windows need not compete for keypoints. Hundreds of them, matched one window off, are a plane as large as the true one. The
@@ -108,7 +107,7 @@ def overlapped(scene: Models, surfaces: Models, overlapping: Mask, matches: Matc
     return false
 
 
-def moves_as_others(surfaces: Models, scene: Models, problem: Problem) -> Mask:
+def moves_as_others(surfaces: Scene, scene: Scene, problem: Problem) -> Mask:
     """Return which surfaces (k,) of static matches are no overlay, because another structure of the scene predicts most of them.
 
     Keypoints on whole pixels, of ORB or FAST, stand still where the world moves by less than half a pixel.
@@ -120,7 +119,7 @@ def moves_as_others(surfaces: Models, scene: Models, problem: Problem) -> Mask:
     others = scene.take(np.flatnonzero(~scene.stationary))
     least = parameters.least_noise * matches.unit
     tolerances = parameters.tolerance_scales * np.maximum(others.noise, least)
-    narrow = others.but(tolerances=np.minimum(tolerances, others.tolerances))
+    narrow = replace(others, tolerances=np.minimum(tolerances, others.tolerances))
     of_others = held_by(narrow, matches, families)
     # A wide structure predicts whatever moved little, unless it is a plane that itself moved by less than its noise.
     displaced = np.where(of_others, families.squared_residuals(others, matches.unmoved()), np.inf)
@@ -132,7 +131,7 @@ def moves_as_others(surfaces: Models, scene: Models, problem: Problem) -> Mask:
     return moved
 
 
-def fitted_to_all(scene: Models, matches: MatchSet, families: Families, parameters: Parameters) -> Models:
+def fitted_to_all(scene: Scene, matches: MatchSet, families: Families, parameters: Parameters) -> Scene:
     """Return the scene with rigid motions fitted to all matches within a unit, not only to those that were searched."""
     rigid = np.flatnonzero(~families.is_plane(scene))
     if len(rigid) == 0:
@@ -141,10 +140,10 @@ def fitted_to_all(scene: Models, matches: MatchSet, families: Families, paramete
     limits = np.full(len(rigid), matches.unit)
     family = families[scene.family_ids[rigid[0]]]
     matrices[rigid], noise[rigid] = refine(family, matrices[rigid], matches, limits, parameters)
-    return scene.but(matrices=matrices, noise=noise)
+    return replace(scene, matrices=matrices, noise=noise)
 
 
-def without_support(scene: Models, probabilities: Array, matches: MatchSet, families: Families) -> Mask:
+def without_support(scene: Scene, probabilities: Array, matches: MatchSet, families: Families) -> Mask:
     """Return which models belong to a rigid motion with no more matches than its sample: a matrix fits these whatever they are."""
     labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
     support = np.bincount(labels + 1, matches.weights, minlength=len(scene) + 1)[1:]

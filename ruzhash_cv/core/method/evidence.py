@@ -16,23 +16,33 @@ may crowd around true positions.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.core.families.base import Families, Models
+from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.kernels.fit import write_candidates
 from ruzhash_cv.core.kernels.weigh import choose_structures, write_counts, write_evidence
 from ruzhash_cv.core.method.fits import refit
-from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem
+from ruzhash_cv.core.method.scene import Structures
 
 #: A guard: no more structures are looked for.
 MAX_STRUCTURES = 32
+
+
+@dataclass(frozen=True)
+class Candidates(Models):
+    """Models that may become structures."""
+
+    radius_indices: NDArray[np.uint8]  # (m, n): index of the smallest radius that holds each match
+    background: Array  # (m, n_radii): share of mismatches within each radius, by decoys
+    further: ClassVar[str] = "Bd"
 
 
 #: What the evidence of a model depends on beside its matches. Entries for each family: sizes of minimal samples, densities (which make
@@ -70,7 +80,7 @@ def _laws(codimensions: tuple[int, ...], parameters: Parameters) -> Array:
     return np.asarray((parameters.radii / parameters.radii[-1]) ** np.array(codimensions)[:, None])
 
 
-def candidates(models: Models, data: Array, problem: Problem) -> Models:
+def candidates(models: Models, data: Array, problem: Problem) -> Candidates:
     """Return models with the radii that hold correspondences (n, 4) and the shares of decoys within these.
 
     Within the largest radius decoys are counted; within smaller ones they are as many as the law of the family says, or as are
@@ -83,12 +93,10 @@ def candidates(models: Models, data: Array, problem: Problem) -> Models:
     room = np.empty((2, n_all), np.int64), np.empty(n_all), np.empty(parameters.n_radius_indices)
     given = *rules, models.family_ids, parameters.background_errors, *room
     write_candidates(*families.residuals(models, np.vstack([data, decoys])), *given, indices, background)
-    return Models.of(
-        matrices=models.matrices, family_ids=models.family_ids, radius_indices=indices, background=background
-    )
+    return Candidates(models.matrices, models.family_ids, indices, background)
 
 
-def evidence(models: Models, counts: Array, total: float, rules: Rules, n_tried: int) -> Array:
+def evidence(models: Candidates, counts: Array, total: float, rules: Rules, n_tried: int) -> Array:
     """Return -ln NFA (m, n_radii) of models, of which `n_tried` were tried to find these.
 
     `counts` (m, n_radius_indices) are the weights between one radius and the next, `total` is the sum of all weights.
@@ -117,13 +125,13 @@ def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: 
     return counts
 
 
-def evidence_of(models: Models, weights: Array, problem: Problem, n_tried: int, total: float) -> Array:
+def evidence_of(models: Candidates, weights: Array, problem: Problem, n_tried: int, total: float) -> Array:
     """Return -ln NFA (m, n_radii) of candidates among matches with weights (n,); `total` is the weight of all matches."""
     counts = count_weights(models.radius_indices, weights, problem.parameters.n_radius_indices)
     return evidence(models, counts, total, _rules(problem), n_tried)
 
 
-def meaningful(models: Models, problem: Problem, n_tried: int) -> Models:
+def meaningful(models: Candidates, problem: Problem, n_tried: int) -> Candidates:
     """Return the candidates that are no false alarm by themselves; only they can become structures."""
     weights = problem.matches.weights
     gains = evidence_of(models, weights, problem, n_tried, float(weights.sum()))
@@ -131,13 +139,13 @@ def meaningful(models: Models, problem: Problem, n_tried: int) -> Models:
 
 
 def extract(
-    models: Models,
+    models: Candidates,
     weights: Array,
     problem: Problem,
     n_tried: int,
     total: float | None = None,
     widest: int | None = None,
-) -> tuple[Models, Array]:
+) -> tuple[Structures, Array]:
     """Return structures, strongest first, and the weights that none explains.
 
     The candidate and radius of most evidence, of whichever family, are the next structure. The matches it explains are removed, and
@@ -158,35 +166,17 @@ def extract(
     chosen = chosen[np.argsort(-chosen[:n_chosen, 0], kind="stable")]
     evidences, support = np.ascontiguousarray(chosen.T[[0, 3]])
     taken, indices = chosen.T[1:3].astype(np.int64)
-    structures = Models.of(
-        matrices=models.matrices[taken],
-        family_ids=models.family_ids[taken],
-        steps=indices,
-        tolerances=parameters.radii[indices] * parameters.tolerance_ratio * problem.matches.unit,
-        evidences=evidences,
-        support=support,
-        stationary=np.zeros(len(taken), bool),
-        noise=np.zeros(len(taken)),
-    )
-    return structures, left
+    tolerances = parameters.radii[indices] * parameters.tolerance_ratio * problem.matches.unit
+    columns = tolerances, evidences, np.zeros(len(taken), bool), support
+    return Structures(models.matrices[taken], models.family_ids[taken], *columns), left
 
 
-def strongest_first(structures: Models) -> Models:
-    """Return structures in the order of their evidence."""
-    return structures.take(np.argsort(-structures.evidences, kind="stable"))
-
-
-def held_by(structures: Models, matches: MatchSet, families: Families) -> Mask:
-    """Return which matches lie within the tolerances of structures, (k, n)."""
-    return families.in_tolerances(structures, structures.tolerances, matches.data) <= 1.0
-
-
-def select(tried: Models, weights: Array, problem: Problem, n_tried: int) -> tuple[Models, Array, Models]:
+def select(tried: Candidates, weights: Array, problem: Problem, n_tried: int) -> tuple[Structures, Array, Candidates]:
     """Return structures, the weights that none explains, and the candidates: those given, and refits of a first selection."""
     first, _ = extract(tried, weights, problem, n_tried)
     for family_id in np.unique(first.family_ids):
         chosen = first.take(np.flatnonzero(first.family_ids == family_id))
         fitted = refit(problem.families[family_id], problem.matches, chosen.matrices, chosen.tolerances)
-        given = candidates(chosen.but(matrices=fitted), problem.matches.data, problem)
-        tried = Models.join([tried, meaningful(given, problem, n_tried)])
+        given = candidates(Models(fitted, chosen.family_ids), problem.matches.data, problem)
+        tried = Candidates.join([tried, meaningful(given, problem, n_tried)])
     return *extract(tried, weights, problem, n_tried), tried

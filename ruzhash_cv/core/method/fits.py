@@ -1,22 +1,28 @@
-"""Fits: iteratively reweighted least squares, by Tukey's biweight within a radius, or by Student's law of residuals."""
+"""Fits: iteratively reweighted least squares, by Tukey's biweight within a radius, or by Student's law of residuals.
+
+Of many matrices the best ranked are refined, and the likeliest of these is chosen.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.core.families.base import GIVEN, Families, Models, TwoViewFamily
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv.core.families.base import GIVEN, Families, TwoViewFamily
 from ruzhash_cv.core.families.weighting import EXACT as EXACT
 from ruzhash_cv.core.families.weighting import TUKEY, student
 from ruzhash_cv.core.families.weighting import noise_scales as noise_scales
 from ruzhash_cv.core.kernels.fit import costs_at_reaches
+from ruzhash_cv.core.kernels.weigh import write_likelihoods
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
+from ruzhash_cv.core.method.sampling import draw_samples
+from ruzhash_cv.core.method.scene import Scene, Structures
 
 #: No match is left out.
 _NOTHING = np.zeros((0, 0), bool)
+#: Steps of EM for the shares of noise scales in a likelihood, and the pseudo-count of each share, in matches.
+_N_STEPS, _PRIOR = 4, 0.5
 
 
 def refit(family: TwoViewFamily, matches: MatchSet, models: Array, radii: Array) -> Array:
@@ -63,8 +69,8 @@ def ranking_costs(squared: Array, weights: Array, reach: float, parameters: Para
     return np.asarray(costs.sum(axis=1))
 
 
-def refine_structures(structures: Models, matches: MatchSet, families: Families, parameters: Parameters) -> Models:
-    """Return structures fitted at their noise scales; a stationary one keeps its model.
+def refine_structures(structures: Structures, matches: MatchSet, families: Families, parameters: Parameters) -> Scene:
+    """Return the scene of structures fitted at their noise scales, each of no motion; a stationary one keeps its model.
 
     A fit leaves out the matches of stronger structures of the same codimension that are as narrow, so that a structure beside one of
     these does not become it. The matches of planes are not left out of motions, because motions hold planes.
@@ -82,4 +88,54 @@ def refine_structures(structures: Models, matches: MatchSet, families: Families,
         given = matches, tolerances[rows], parameters, None if excluded is None else excluded[rows]
         matrices[rows], noise[rows] = refine(families[family_id], matrices[rows], *given)
     matrices = np.where(structures.stationary[:, None], structures.matrices, matrices)
-    return replace(structures, matrices=matrices, noise=noise)
+    columns = tolerances, structures.evidences, structures.stationary, noise, rank
+    return Scene(matrices, structures.family_ids, *columns)
+
+
+def refined_samples(
+    given: Array,
+    labels: Rows,
+    matches: MatchSet,
+    family: TwoViewFamily,
+    parameters: Parameters,
+    rng: np.random.Generator,
+    reach: float | None = None,
+) -> tuple[Array, Array, Array]:
+    """Return matrices (m, 9) refined to matches by their weights, their noise scales (m,) and squared residuals (m, n).
+
+    They are the best ranked among those given and among samples drawn by the weights, as often from a small label as from a large one.
+    They are refined to the matches within `reach` in the frame, by default a unit.
+    """
+    reach, weights = matches.unit if reach is None else reach, matches.weights
+    # Few of the samples of static matches make a matrix.
+    n_samples = parameters.last_samples if len(given) > 0 else 2 * parameters.motion_samples
+    drawing = balanced(weights, labels), n_samples, family, matches.unit, parameters, rng, (0,)
+    samples, _ = draw_samples(matches.data, *drawing)
+    groups = list[Array]()
+    # Half of those refined are samples: matrices that a mover has bent would take all places.
+    for models in (given, family.solve(matches.data[samples])[0]):
+        usable = models[np.isfinite(models).all(axis=1)]
+        costs = ranking_costs(family.squared_residuals(matches.data, usable), weights, reach, parameters)
+        groups.append(usable[np.argsort(costs, kind="stable")[: parameters.n_refits // 2]])
+    tried = np.vstack(groups)
+    refined, noise = refine(family, tried, matches, np.full(len(tried), reach), parameters)
+    return refined, noise, family.squared_residuals(matches.data, refined)
+
+
+def balanced(weights: Array, labels: Rows) -> Array:
+    """Return weights (n,) by which samples are drawn as often from a small label as from a large one."""
+    held = np.bincount(labels + 1, weights, minlength=1)
+    # All matches of a label may have no weight.
+    return weights / np.sqrt(np.maximum(held[labels + 1], 1e-300))
+
+
+def log_likelihoods(squared: Array, weights: Array, reach: float, codimension: int) -> Array:
+    """Return log-likelihoods (m,) of models from squared residuals (m, n), less that of mismatches.
+
+    A true match has one of three noise scales, 1/3, 1/9 and 1/27 of `reach`, whose shares EM estimates for each model. A match counts
+    by its weight.
+    """
+    (m, n), given = squared.shape, (np.ascontiguousarray(squared), weights, reach / 3.0, codimension)
+    likelihoods, room = np.empty(m), (np.empty(n, np.int64), np.empty((n, 3)))
+    write_likelihoods(*given, _N_STEPS, _PRIOR, *room, likelihoods)
+    return likelihoods

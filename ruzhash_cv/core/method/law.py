@@ -17,7 +17,7 @@ of all of these among the matches (Dempster, Laird, Rubin, "Maximum likelihood f
 and Bayes' rule the probability of each for a match.
 
 A line leaves a coordinate of the second point unchecked. So matches off all surfaces belong to a motion only if they have evidence
-together, see `motions.off_surface`.
+together, see `proofs.off_surface`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.core.families.base import Families, Models
+from ruzhash_cv.core.families.base import Families
 from ruzhash_cv.core.kernels.weigh import estimate_shares, write_probabilities
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem
+from ruzhash_cv.core.method.scene import Scene
 
 #: More probable than not: what a kept match is at least. Single precision tells it from 1/2, too.
 MORE_THAN_HALF = 0.5 + 2.0**-20
@@ -76,7 +77,7 @@ class Labels:
 
 def label(
     probabilities: Array,
-    scene: Models,
+    scene: Scene,
     matches: MatchSet,
     families: Families,
     threshold: float | None,
@@ -91,7 +92,7 @@ def label(
     labels = probabilities.argmax(axis=1)
     keep = of_any > 0.5
     if threshold is not None:
-        motions = np.flatnonzero(scene.owners == np.arange(len(scene)))
+        motions = scene.motions()
         distances = np.sqrt(families.squared_residuals(scene.take(motions), matches.data)).T
         keep = distances.min(axis=1) <= threshold
         of_any = np.where(keep, np.maximum(of_any, MORE_THAN_HALF), 0.0)
@@ -114,7 +115,7 @@ def most_probable(labels: Labels, false_discovery_rate: float) -> Labels:
     return replace(labels, keep=keep, labels=np.where(keep, labels.labels, -1))
 
 
-def probabilities_of(scene: Models, matches: MatchSet, decoys: Array, holding: Mask, problem: Problem) -> Array:
+def probabilities_of(scene: Scene, matches: MatchSet, decoys: Array, holding: Mask, problem: Problem) -> Array:
     """Return the probabilities (n, k) that matches belong to each model of a scene, by the densities of `decoys` (N, 4) around them.
 
     `holding` (k,) says which models may hold matches. Shares are estimated among the matches of the `problem`, which were searched.
@@ -129,7 +130,7 @@ def probabilities_of(scene: Models, matches: MatchSet, decoys: Array, holding: M
 
 
 def components_of(
-    scene: Models,
+    scene: Scene,
     decoys: Array,
     holding: Mask,
     has_tail: bool,
@@ -180,9 +181,8 @@ def shares_of(squares: Array, components: Components, weights: Array, noise_fact
     room = np.empty(m, np.int64), np.empty(n * m + 1, np.int64), np.empty(n * m + 1), np.empty((2, n))
     if n == 0:
         return np.full(m + 1, 1.0 / (m + 1))
-    estimate_shares(
-        squares, weights, *_inverse(components), _precisions(noise_factors), _N_STEPS, _PRIOR, *room, shares
-    )
+    steps = _precisions(noise_factors), _N_STEPS, _PRIOR
+    estimate_shares(squares, weights, *_inverse(components), *steps, *room, shares)
     return shares
 
 
@@ -212,7 +212,7 @@ def tail_shares(scores: Array, ranked: Array) -> Array:
     return np.asarray((1.0 + as_good) / (1.0 + len(ranked)), dtype=np.float64)
 
 
-def is_overlay(scene: Models, labels: Rows, weights: Array) -> Mask:
+def is_overlay(scene: Scene, labels: Rows, weights: Array) -> Mask:
     """Return which structures are static while others moved, or fewer than half of all matches: a watermark, a border, a bonnet.
 
     Static matches that another structure predicts are not a structure, see `estimate.moves_as_others`.

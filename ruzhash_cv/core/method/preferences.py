@@ -6,7 +6,9 @@ ICIAP 2023.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,15 @@ from ruzhash_cv.core.method.sampling import Problem
 
 #: Numbers in a vector of the processor; rows of a forest are a multiple of it wide.
 _WIDTH = 8
+
+
+@dataclass(frozen=True)
+class Columns(Models):
+    """Models that the rows of a forest are made of."""
+
+    weights: Array  # significances
+    samples: Rows  # (m, s): duplicate groups of the sample that each was solved from, -1 for none
+    further: ClassVar[str] = "dq"
 
 
 def embed(
@@ -52,26 +63,23 @@ def chances_of(models: Models, n_decoys: int, problem: Problem) -> Array:
     return np.array(expected)[models.family_ids] / (n_decoys + 1.0)
 
 
-def best_models(models: Models, proposal: Array, n_wanted: int, problem: Problem) -> Models:
-    """Return models with samples that are chosen greedily by their weighted sums of preferences, and their significances as weights.
+def best_models(models: Models, samples: Rows, proposal: Array, n_wanted: int, problem: Problem) -> Columns:
+    """Return models that are chosen greedily by their weighted sums of preferences, with samples and their significances as weights.
 
     What a model prefers fully counts half for the next. Only matches with a `proposal` weight (n,) count. The significance is max(0, 1
     - D / S), S being the mean preference of matches, by their weights, and D that of mismatches, by decoys. Decoys are compared only
     with models that may be chosen.
     """
     matches, decoys, families, parameters = problem
-    m, given = len(models), (matches.groups, models.samples, matches.weights)
+    m, given = len(models), (matches.groups, samples, matches.weights)
     preferences, sums = embed(families.residuals(models, matches.data), matches.unit, parameters, *given)
     by_decoys = *families.residuals(models, decoys), limit_of(matches.unit, parameters)
     of_models = chances_of(models, len(decoys), problem), matches.weights.sum(), preferences, sums
     room = np.empty(len(decoys)), np.empty((2, m)), np.empty((3, m), np.int64)
-    left, weights, chosen = (
-        np.where(proposal > 0.0, matches.weights, 0.0),
-        np.empty(m),
-        np.empty(min(n_wanted, m), np.int64),
-    )
+    left, weights = np.where(proposal > 0.0, matches.weights, 0.0), np.empty(m)
+    chosen = np.empty(min(n_wanted, m), np.int64)
     best = chosen[: choose_models(*by_decoys, *of_models, left, *room, weights, chosen)]
-    return models.but(weights=weights).take(best)
+    return Columns(models.matrices[best], models.family_ids[best], weights[best], samples[best])
 
 
 @lru_cache(64)

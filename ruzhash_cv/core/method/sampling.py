@@ -58,13 +58,8 @@ def draw_samples(
     room = np.empty((3, n), np.int64), np.empty((3, n + k)), np.empty((n + size, 4))
     nearest = np.empty((max(len(offsets), 1), k), np.int64)
     n_candidates = parameters.n_candidates if family.is_plane else 1
-    rules = (
-        float(min_spread),
-        parameters.min_height * min_spread,
-        n_candidates,
-        family.is_plane,
-        rng.integers(0, 1 << 64, dtype=np.uint64),
-    )
+    seed = rng.integers(0, 1 << 64, dtype=np.uint64)
+    rules = float(min_spread), parameters.min_height * min_spread, n_candidates, family.is_plane, seed
     n_drawn = draw(data, weights, offsets, np.array(sizes), *rules, *room, nearest, samples, verdicts)
     return samples[:n_drawn], verdicts[:3]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.forests.ruzhash import RuzHashForest
 from ruzhash_cv.core.kernels.fit import count_within
 from ruzhash_cv.core.method.matches import MatchSet
-from ruzhash_cv.core.method.preferences import as_rows, chances_of, embed, limit_of
+from ruzhash_cv.core.method.preferences import Columns, as_rows, chances_of, embed, limit_of
 from ruzhash_cv.core.method.sampling import Problem
 
 #: The group of decoys: no correspondence's.
@@ -24,8 +24,8 @@ class Scores:
 
     of_matches: Array
     decoys: Array
-    columns: Models  # models that the forest's rows are made of, without structures
-    all_columns: Models
+    columns: Columns  # models that the forest's rows are made of, without structures
+    all_columns: Columns
     forest: RuzHashForest
     largest: float  # sum of a match's weighted preferences
     problem: Problem
@@ -53,7 +53,7 @@ class Scores:
         return self.forest.anomaly_scores(rows)
 
 
-def score(columns: Models, structures: Models, decoys: Array, problem: Problem, rng: np.random.Generator) -> Scores:
+def score(columns: Columns, structures: Models, decoys: Array, problem: Problem, rng: np.random.Generator) -> Scores:
     """Return anomaly scores 2^(-h / c) of matches by a RuzHash forest of the most significant columns and structures.
 
     They are to be compared with `decoys` (N, 4) that no model was weighed against.
@@ -62,12 +62,12 @@ def score(columns: Models, structures: Models, decoys: Array, problem: Problem, 
     columns = columns.take(np.sort(np.argsort(-columns.weights, kind="stable")[: parameters.n_columns]))
     # Structures have no samples, as they were fitted to many matches.
     no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
-    given = structures.but(weights=np.zeros(len(structures)), samples=no_samples)
-    every = Models.join([columns, given])
+    given = structures.matrices, structures.family_ids, np.zeros(len(structures)), no_samples
+    every = Columns.join([columns, Columns(*given)])
     residuals, groups = families.residuals(every, matches.data), matches.groups
     preferences, sums = embed(residuals, matches.unit, parameters, groups, every.samples, matches.weights)
     of_structures = weights_of_structures(structures, sums[len(columns) :], problem)
-    every = every.but(weights=np.concatenate([columns.weights, of_structures]))
+    every = replace(every, weights=np.concatenate([columns.weights, of_structures]))
     rows, largest = as_rows(preferences, every.weights, parameters.saturation)
     forest = RuzHashForest(
         n_trees=parameters.n_trees,

@@ -12,18 +12,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from ruzhash_cv._arrays import COORDINATES, Array, Rows
 from ruzhash_cv.core.families.base import Models
-from ruzhash_cv.core.method.evidence import candidates, extract, meaningful, select, strongest_first
+from ruzhash_cv.core.method.evidence import Candidates, candidates, extract, meaningful, select
 from ruzhash_cv.core.method.fits import refits
 from ruzhash_cv.core.method.parameters import Parameters
-from ruzhash_cv.core.method.preferences import best_models
+from ruzhash_cv.core.method.preferences import Columns, best_models
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_unexplained, draw_samples, nearest_rows
+from ruzhash_cv.core.method.scene import Structures
 from ruzhash_cv.core.method.scores import Scores, score
 
 #: Samples (m, s) of a family, by its number; how many draws (3,) were degenerate; and the proposal weights (n,) they were drawn by.
@@ -39,8 +40,8 @@ class Tried:
     """
 
     parameters: Parameters
-    columns: Models = field(default_factory=Models.none)
-    candidates: Models = field(default_factory=Models.none)
+    columns: Columns = field(default_factory=Columns.none)
+    candidates: Candidates = field(default_factory=Candidates.none)
     n_rounds: int = 0
     n_models: int = 0
     n_samples: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -55,7 +56,7 @@ class Tried:
     def add(self, drawn: list[Drawn], problem: Problem) -> None:
         """Add the best models of all samples that a round has drawn, and refits of these."""
         matches, _, families, parameters = problem
-        best, fitted = list[Models](), list[Models]()
+        best, fitted = list[Columns](), list[Models]()
         for family_id, samples, degenerate, proposal in drawn:
             matrices, owner = families[family_id].solve(matches.data[samples])
             n_unsolved = len(samples) - np.count_nonzero(np.bincount(owner, minlength=1))
@@ -64,19 +65,19 @@ class Tried:
             # Filled up to the size of the largest samples.
             groups = np.full((len(matrices), int(families.sample_sizes.max())), -1)
             groups[:, : samples.shape[1]] = matches.groups[samples[owner]]
-            models = Models.of_family(matrices, family_id).but(samples=groups)
-            best.append(best_models(models, proposal, parameters.n_refits, problem))
-        self.columns = Models.join([self.columns, *best])
+            models = Models.of_family(matrices, family_id)
+            best.append(best_models(models, groups, proposal, parameters.n_refits, problem))
+        self.columns = Columns.join([self.columns, *best])
         for family_id in {family_id for family_id, *_ in drawn if families.structural[family_id]}:
             chosen = [models.matrices for models, (of, *_) in zip(best, drawn, strict=True) if of == family_id]
             refitted = refits(families[family_id], matches, np.concatenate(chosen), parameters)
             fitted.append(Models.of_family(refitted, family_id))
         if fitted:
             given = meaningful(candidates(Models.join(fitted), matches.data, problem), problem, self.n)
-            self.candidates = Models.join([self.candidates, given])
+            self.candidates = Candidates.join([self.candidates, given])
 
 
-def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, Tried]:
+def search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scores, Tried]:
     """Sample in rounds until what no structure explains looks like decoys, or another rule of `why_ended` holds.
 
     The first round samples only the first family, of the most specific models: if it explains everything, others could only add
@@ -101,7 +102,8 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
         tried.n_rounds += 1
         tried.add(drawn, problem)
         structures, unexplained, tried.candidates = select(tried.candidates, weights, problem, tried.n)
-        structures = strongest_first(Models.join([structures, still]))
+        structures = Structures.join([structures, still])
+        structures = structures.take(np.argsort(-structures.evidences, kind="stable"))
         decoys = decoys_of_unexplained(matches, unexplained, parameters, rng)
         scores = score(tried.columns, structures, decoys, problem, rng)
         before, explained = explained, float(structures.support.sum())
@@ -123,7 +125,7 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Models, Scores, 
 
 def has_more(
     tried: Tried,
-    structures: Models,
+    structures: Structures,
     unexplained: Array,
     weights: Array,
     decoys: Array,
@@ -205,7 +207,7 @@ def smallest_structure(tried: Tried, problem: Problem, family_id: int) -> float:
     return size + float(counts[enough.argmax()]) if enough.any() else others + size
 
 
-def find_stationary(problem: Problem) -> tuple[Models, Array]:
+def find_stationary(problem: Problem) -> tuple[Structures, Array]:
     """Return the matches that did not move as a structure, if they are one, and the weights (n,) of the matches beside it.
 
     They are a watermark or a black border, say, and are one if they are more than chance and their surroundings give.
@@ -216,10 +218,10 @@ def find_stationary(problem: Problem) -> tuple[Models, Array]:
     near = np.abs(matches.data - unmoved)[:, COORDINATES].max(axis=1) <= scale * matches.unit
     widest = int(np.sum(scale >= parameters.radii)) - 1
     if widest < 0 or matches.weights[near].sum() <= family.sample_size:
-        return Models.none(), matches.weights
+        return Structures.none(), matches.weights
     model = Models.of_family(family.fit(unmoved, np.ones((1, len(matches)))), 0)
     still, others = extract(candidates(model, matches.data, problem), matches.weights, problem, 1, widest=widest)
-    return still.but(stationary=np.ones(len(still), bool)), others
+    return replace(still, stationary=np.ones(len(still), bool)), others
 
 
 def samples_wanted(problem: Problem, family_id: int, round_number: int) -> int:
@@ -254,7 +256,7 @@ def best_first(weights: Array, scores: Array) -> Array:
     return proposal
 
 
-def converged(structures: Models, unexplained: Array, scores: Scores, problem: Problem, first_only: bool) -> bool:
+def converged(structures: Structures, unexplained: Array, scores: Scores, problem: Problem, first_only: bool) -> bool:
     """Return whether another round would not pay.
 
     The unexplained matches must score as decoys do, and each structure must have more evidence than matches. With the first family

@@ -11,7 +11,7 @@ the same equations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,11 +20,11 @@ from ruzhash_cv.core.families.base import Models, Residuals
 from ruzhash_cv.core.families.linear import has_rays, homogeneous, unit_norm
 from ruzhash_cv.core.families.weighting import student
 from ruzhash_cv.core.kernels.fit import choose_planes, fit_planes, write_plane_equations
-from ruzhash_cv.core.method.evidence import held_by
 from ruzhash_cv.core.method.fits import noise_scales
-from ruzhash_cv.core.method.motions import assign, is_evident
 from ruzhash_cv.core.method.parameters import Parameters
+from ruzhash_cv.core.method.proofs import is_evident
 from ruzhash_cv.core.method.sampling import Problem, nearest_rows
+from ruzhash_cv.core.method.scene import Scene, assign, held_by
 
 #: A guard: no more planes of a motion are looked for.
 MAX_PLANES = 12
@@ -34,7 +34,7 @@ _N_FITS = 3
 _N_NEAR = 12
 
 
-def with_surfaces(scene: Models, n_tried: int, problem: Problem, rng: np.random.Generator) -> Models:
+def with_surfaces(scene: Scene, n_tried: int, problem: Problem, rng: np.random.Generator) -> Scene:
     """Return the scene with planes of each motion fitted given its matrix, in place of the planes that led to it.
 
     A motion takes its planes among the matches of these and of no surface. A plane of no motion keeps its homography. So does a plane
@@ -59,24 +59,21 @@ def with_surfaces(scene: Models, n_tried: int, problem: Problem, rng: np.random.
         proven = held_by(scene.take(members), matches, families)[:, rows]
         fitted = planes_of_motion(scene.matrices[motion], matches.data[rows], noise, proven, problem, rng)
         again: Mask = np.asarray(held_by(fitted, matches, families).any(axis=0))
-        if is_evident(
-            scene.take(np.array([motion])), assign(fitted, matches, families), len(fitted) > 0, n_tried, problem
-        ):
+        kept = scene.take(np.array([motion]))
+        if is_evident(kept, assign(fitted, matches, families), len(fitted) > 0, n_tried, problem):
             again |= squared[place] <= (parameters.preference_cut * noise) ** 2
         lost = are_lost(scene.take(members), again, problem)
         parts.append(scene.take(members[lost]))
         numbers += range(len(numbers), len(numbers) + len(parts[-1]))
         if len(members) == 0 or not lost.all():
             free[rows] = False
-            kept = scene.take(np.array([motion]))
             evidence = scene.evidences[[motion, *members[~lost]]].max()
-            parts += [kept.but(evidences=np.array([evidence])), fitted]
+            parts += [replace(kept, evidences=np.array([evidence])), fitted]
             numbers += [len(numbers)] * (1 + len(fitted))
-    parts = [part.but(owners=np.zeros(0, np.int64)) for part in parts]
-    return Models.join(parts).but(owners=np.array(numbers))
+    return replace(Scene.join(parts), owners=np.array(numbers))
 
 
-def are_lost(planes: Models, again: Mask, problem: Problem) -> Mask:
+def are_lost(planes: Scene, again: Mask, problem: Problem) -> Mask:
     """Return which planes (k,) hold matches of which less than half are held `again` (n,)."""
     matches, _, families, _ = problem
     held = held_by(planes, matches, families)
@@ -85,7 +82,7 @@ def are_lost(planes: Models, again: Mask, problem: Problem) -> Mask:
 
 def planes_of_motion(
     motion: Array, data: Array, noise: float, proven: Mask, problem: Problem, rng: np.random.Generator
-) -> Models:
+) -> Scene:
     """Return the planes among rows (n, d) of a motion (9,) with a noise scale, those of most matches first.
 
     Candidates are planes through the matches of `proven` ones (k, n), and through three neighbours. The one that most matches agree
@@ -107,16 +104,9 @@ def planes_of_motion(
         own = nearest_planes(planes, data, limit, problem)[0]
         planes = equations.fitted(own[own.sum(axis=1) >= fewest])
     own, squared = nearest_planes(planes, data, limit, problem)
-    noises, nothing = noise_scales(np.where(own, squared, np.inf), 2), np.zeros(len(planes))
-    found = Models.of_family(planes, 0).but(
-        steps=nothing.astype(np.int64),
-        tolerances=parameters.tolerance_scales * noises,
-        evidences=nothing,
-        support=nothing,
-        stationary=nothing > 0.0,
-        noise=noises,
-    )
-    return found.take(np.argsort(-own.sum(axis=1), kind="stable"))
+    noises = noise_scales(np.where(own, squared, np.inf), 2)
+    given = parameters.tolerance_scales * noises, np.zeros(len(planes)), noises
+    return Scene.of(Models.of_family(planes, 0), *given).take(np.argsort(-own.sum(axis=1), kind="stable"))
 
 
 def nearest_planes(planes: Array, data: Array, limit: float, problem: Problem) -> tuple[Mask, Array]:

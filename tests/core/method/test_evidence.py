@@ -15,6 +15,7 @@ from stage_cases import Tabled, in_pixels, mismatches
 
 from ruzhash_cv.core.families.base import Families, Models
 from ruzhash_cv.core.method.evidence import (
+    Candidates,
     candidates,
     count_weights,
     evidence,
@@ -42,7 +43,8 @@ def evidence_by(
     family: TwoViewFamily = BOTH[0],
     n_tried: int = 100,
 ) -> np.ndarray:
-    one = Models(np.zeros((1, 9)), np.array([BOTH.index(family)], np.uint8), background=background[None])
+    no_indices = np.zeros((1, 0), np.uint8)
+    one = Candidates(np.zeros((1, 9)), np.array([BOTH.index(family)], np.uint8), no_indices, background[None])
     return evidence(one, counts[None], total, rules_of((4, 7), (2, 1), PARAMETERS), n_tried)[0]
 
 
@@ -101,7 +103,7 @@ def test_matches_as_dense_in_the_annulus_are_not_evidence() -> None:
 # Radii and counts
 
 
-def candidates_of(squared: np.ndarray, n_decoys: int, unit: float = UNIT) -> Models:
+def candidates_of(squared: np.ndarray, n_decoys: int, unit: float = UNIT) -> Candidates:
     """Candidates with squared residuals (m, n + n_decoys) of matches and decoys."""
     m, n = len(squared), squared.shape[1] - n_decoys
     families, data = Families((Tabled(squared),), (True,)), np.zeros((n, 4))
@@ -181,9 +183,7 @@ def test_structures_are_chosen_as_their_twin_chooses_them() -> None:
     indices = np.where(own, rng.integers(0, 5, (6, 80)), N_INDICES - 1).astype(np.uint8)
     problem, weights = among(mismatches(80)), rng.random(80) + 0.5
     background = np.sort(rng.uniform(1e-4, 0.05, (6, N_RADII)), axis=1)
-    models = Models(
-        np.zeros((6, 9)), rng.integers(0, 2, 6).astype(np.uint8), radius_indices=indices, background=background
-    )
+    models = Candidates(np.zeros((6, 9)), rng.integers(0, 2, 6).astype(np.uint8), indices, background)
     structures, left = extract(models, weights, problem, 200)
     expected, unexplained = [], weights.copy()
     while True:
@@ -192,9 +192,10 @@ def test_structures_are_chosen_as_their_twin_chooses_them() -> None:
         if gains[best, step] <= 0.0:
             break
         taken = indices[best] <= step + PARAMETERS.tolerance_steps
-        expected.append((gains[best, step], step, unexplained[taken].sum()))
+        expected.append((gains[best, step], PARAMETERS.radii[step], unexplained[taken].sum()))
         unexplained[taken] = 0.0
     assert len(expected) >= 3
-    found = zip(structures.evidences, structures.steps, structures.support, strict=True)
+    radii = structures.tolerances / (PARAMETERS.tolerance_ratio * problem.matches.unit)
+    found = zip(structures.evidences, radii, structures.support, strict=True)
     np.testing.assert_allclose(list(found), sorted(expected, reverse=True))
     np.testing.assert_array_equal(left, unexplained)

@@ -32,6 +32,7 @@ from ruzhash_cv.core.method.law import (
 )
 from ruzhash_cv.core.method.parameters import PARAMETERS
 from ruzhash_cv.core.method.sampling import Problem
+from ruzhash_cv.core.method.scene import Scene
 from ruzhash_cv.filtering import families_of
 
 MOVER = turned(-0.1, 0.05, 0.2), np.array([-0.3, 0.8, 0.1])
@@ -123,7 +124,7 @@ def test_near_misses_are_flagged(pose: Any) -> None:
 def test_matches_off_surfaces_are_probable_only_if_their_motion_may_hold_matches(holding: bool) -> None:
     families, matches, decoys = families_of("fundamental"), in_pixels(np.hstack(RIGID)), mismatches(200)
     matrix = families[1].fit(matches.data, np.ones((1, len(matches))))
-    scene = replace(Models.of_family(matrix, 1), noise=np.array([0.5]), owners=np.array([0]))
+    scene = Scene.of(Models.of_family(matrix, 1), np.ones(1), np.ones(1), np.array([0.5]))
     problem = Problem(matches, decoys, families, PARAMETERS)
     probabilities = probabilities_of(scene, matches, decoys, np.array([holding]), problem)[:, 0]
     assert np.median(probabilities) > 0.9 if holding else (probabilities == 0.0).all()
@@ -133,7 +134,8 @@ def test_a_surface_of_a_motion_has_a_component_of_relief_along_its_epipolar_line
     """Noise across and along, three and six times both, and noise across beside relief along; a plane of no motion has three."""
     families = families_of("auto")
     models = Models(np.ones((3, 9)), np.array([1, 0, 0], np.uint8))
-    scene = replace(models, noise=np.array([0.5, 0.8, 0.8]), owners=np.array([0, 0, 2]))
+    alone = Scene.of(models, np.ones(3), np.ones(3), np.array([0.5, 0.8, 0.8]))
+    scene = replace(alone, owners=np.array([0, 0, 2]))
     decoys = np.random.default_rng(0).uniform(0.0, 500.0, (3, 200)) ** 2
     given = PARAMETERS.unit, families, PARAMETERS
     structures, owners, across, along, _, coordinates = components_of(scene, decoys, np.ones(3, bool), True, *given)

@@ -9,13 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruzhash_cv._validation import LARGEST_COORDINATE
-from ruzhash_cv.core.method.matches import (
-    Frame,
-    MatchSet,
-    _least_crowded,
-    duplicate_groups,
-    match_weights,
-)
+from ruzhash_cv.core.method.matches import Frame, MatchSet, _least_crowded, duplicate_groups, match_weights
 
 seeds = st.integers(0, 2**32)
 #: The method's unit of length in the points' own.

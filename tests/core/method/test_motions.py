@@ -16,9 +16,11 @@ from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
 from ruzhash_cv.core.families import FAMILIES
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.method import motions
-from ruzhash_cv.core.method.motions import are_slips, owners_of_planes, taken_keypoints, without_slips
+from ruzhash_cv.core.method.fits import refine_structures
+from ruzhash_cv.core.method.motions import owners_of_planes
 from ruzhash_cv.core.method.parameters import PARAMETERS
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches
+from ruzhash_cv.core.method.scene import Scene, are_slips, taken_keypoints, without_slips
 from ruzhash_cv.core.method.search import EXPLAINED, search
 from ruzhash_cv.filtering import families_of
 from ruzhash_cv.models import FundamentalMatrices, sampson_distance
@@ -182,7 +184,8 @@ def test_if_the_search_explained_all_no_motion_is_looked_for_without_a_surface(m
     ):
         matches = matches_of(np.hstack([*static]))
         problem = Problem(matches, decoys_of_matches(matches, PARAMETERS, rng), families_of("auto"), PARAMETERS)
-        surfaces, _, tried = search(problem, np.random.default_rng(0))
+        structures, _, tried = search(problem, np.random.default_rng(0))
+        surfaces = refine_structures(structures, matches, problem.families, PARAMETERS)
         tried.ended, numbers[:] = ended, []
         scene, _ = motions.with_motions(surfaces, problem, tried, rng)
         assert [families_of("auto").is_plane(scene)[0], numbers] == [False, expected]
@@ -276,11 +279,21 @@ def test_a_plane_of_no_motion_joins_the_one_that_has_its_matches_within_its_tole
     F = np.linalg.inv(CAMERA2).T @ essential @ np.linalg.inv(CAMERA)
     planes = families[0].fit(matches.data, np.repeat(np.eye(2), 80, axis=1))
     rows = np.vstack([F.reshape(1, 9) / np.linalg.norm(F), planes])
-    columns = {"noise": np.full(3, 0.2), "stationary": np.zeros(3, bool), "owners": np.array([0, 0, 2])}
-    scene = replace(Models(rows, np.array([1, 0, 0], np.uint8)), **columns)
+    alone = Scene.of(Models(rows, np.array([1, 0, 0], np.uint8)), np.ones(3), np.ones(3), np.full(3, 0.2))
+    scene = replace(alone, owners=np.array([0, 0, 2]))
     problem = Problem(matches, mismatches(100), families, PARAMETERS)
     owners = owners_of_planes(scene, np.repeat(np.eye(3)[1:], 80, axis=0), problem)
     assert owners.tolist() == [0, 0, 0 if joins else 2]
+
+
+def test_some_models_of_a_scene_have_their_motions_by_new_numbers() -> None:
+    given = np.zeros(3), np.zeros(3), np.arange(3.0)
+    scene = replace(Scene.of(Models.of_family(np.zeros((3, 9)), 1), *given), owners=np.array([1, 1, 2]))
+    for rows, owners in (([2, 1, 0], [0, 1, 1]), ([0, 2], [-1, 1]), ([False, True, True], [0, 1])):
+        taken = scene.take(np.array(rows))
+        assert taken.owners.tolist() == owners
+        assert taken.take(np.arange(len(taken))).owners.tolist() == owners
+        np.testing.assert_array_equal(taken.noise, scene.noise[rows])
 
 
 # What did not move

@@ -99,8 +99,8 @@ def test_the_best_models_equal_their_twin(seed: int, n: int, m: int, wanted: int
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Tabled, "squared_residuals", lambda *_: next(tables))
         problem = Problem(matches, np.zeros((n, 4)), Families((family,), (True,)), PARAMETERS)
-        models = replace(Models.of_family(np.arange(9.0 * m).reshape(m, 9), 0), samples=samples)
-        found = best_models(models, proposal, wanted, problem)
+        models = Models.of_family(np.arange(9.0 * m).reshape(m, 9), 0)
+        found = best_models(models, samples, proposal, wanted, problem)
     preferences = preferences_of(squared, np.arange(n), samples)
     shares, n_near = preferences @ of_matches / of_matches.sum(), (decoys <= LIMIT**2).sum(axis=1)
     chance = expected_preference(2, PARAMETERS) * (1.0 + n_near) / (n + 1.0)

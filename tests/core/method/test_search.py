@@ -18,10 +18,10 @@ from stage_cases import matches_of, mismatches
 from two_views import motion, plane
 
 from ruzhash_cv import FilterResult, filter_points
-from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.method.evidence import MAX_STRUCTURES
 from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.core.method.sampling import REJECTIONS, Problem, decoys_of_matches, decoys_of_unexplained
+from ruzhash_cv.core.method.scene import Structures
 from ruzhash_cv.core.method.search import Tried, best_first, has_more, search, smallest_structure
 from ruzhash_cv.filtering import Options, families_of, run
 
@@ -118,7 +118,7 @@ def test_unexplained_matches_are_sampled_alone_only_if_they_lie_closer_together_
         problem, done = problem_of(data, "homography"), Tried(PARAMETERS)
         decoys = decoys_of_unexplained(problem.matches, problem.matches.weights, PARAMETERS, rng)
         given = problem.matches.weights, problem.matches.weights, decoys, problem, rng
-        assert has_more(done, Models.none(), *given) == more
+        assert has_more(done, Structures.none(), *given) == more
         assert (done.n_samples[0] > 0) == more
 
 
