@@ -558,7 +558,7 @@ def fit_plane(
     i: Py_ssize_t
     j: Py_ssize_t
     v: double[3]
-    xx = xy = yy = xz = yz = zz = bx = by = bz = norm = 0.0
+    xx = xy = yy = xz = yz = zz = bx = by = bz = 0.0
     for row in range(points.shape[1]):
         if own[row]:
             x, y, z, weight = points[0, row], points[1, row], points[2, row], equations[1, row]
@@ -588,9 +588,7 @@ def fit_plane(
     for i in range(3):
         for j in range(3):
             plane[3 * i + j] = matrix[3 * i + j] - epipole[i] * v[j]
-            norm += plane[3 * i + j] * plane[3 * i + j]
-    for j in range(9):
-        plane[j] /= sqrt(norm)
+    divide_by_norm(plane, plane)
 
 
 def choose_planes(
@@ -817,17 +815,13 @@ def write_transform(
         products[k] = 0.0
     solve(gram, products, fitted, room[1], 9, MOST_ITERATIONS)
     # T2^-1 H T1
-    norm = 0.0
     for k in range(0, 9, 3):
         fitted[k + 2] += fitted[k] * t1 + fitted[k + 1] * u1
         fitted[k], fitted[k + 1] = s1 * fitted[k], s1 * fitted[k + 1]
     for k in range(3):
         fitted[k] = (fitted[k] - t2 * fitted[6 + k]) / s2
         fitted[3 + k] = (fitted[3 + k] - u2 * fitted[6 + k]) / s2
-    for k in range(9):
-        norm += fitted[k] * fitted[k]
-    for k in range(9):
-        fitted[k] /= sqrt(norm)
+    divide_by_norm(fitted, fitted)
 
 
 @cython.cfunc
@@ -917,14 +911,11 @@ def write_matrix(
     for j in range(9):
         for k in range(j + 1):
             gram[j, k] = sums[j][k]
-    norm = 0.0
     if kind == STEP:
         solve(gram, started, slope, factor, 9, 0)
         for k in range(9):
             fitted[k] = started[k] - slope[k]
-            norm += fitted[k] * fitted[k]
-        for k in range(9):
-            fitted[k] /= sqrt(norm)
+        divide_by_norm(fitted, fitted)
     else:
         solve(gram, slope, fitted, factor, 9, MOST_ITERATIONS)  # all errors are 0, and so is the slope
     make_rank_two(fitted, gram, factor)
@@ -936,17 +927,13 @@ def write_matrix(
 @cython.nogil
 def carry(model: p_double, s1: double, t1: double, u1: double, s2: double, t2: double, u2: double) -> cython.void:
     """Overwrite F with T2' F T1, of unit norm, of similarities (s x + t, s y + u)."""
-    norm = 0.0
     for k in range(0, 9, 3):
         model[k + 2] += model[k] * t1 + model[k + 1] * u1
         model[k], model[k + 1] = s1 * model[k], s1 * model[k + 1]
     for k in range(3):
         model[6 + k] += t2 * model[k] + u2 * model[3 + k]
         model[k], model[3 + k] = s2 * model[k], s2 * model[3 + k]
-    for k in range(9):
-        norm += model[k] * model[k]
-    for k in range(9):
-        model[k] /= sqrt(norm)
+    divide_by_norm(model, model)
 
 
 @cython.cfunc

@@ -10,6 +10,7 @@ from cython.cimports.ruzhash_cv.core.kernels.fit import (
     OF_PLANE,
     RAYS_OF_PLANE,
     TRANSFORM,
+    divide_by_norm,
     make_rank_two,
     solve,
     weigh,
@@ -46,16 +47,13 @@ def solve_four(rays: double[:, :, ::1], models: double[:, ::1]):
                 first[i] = x * p[18] + y * p[19] + z * p[20]
                 x, y, z = a[4] * b[5] - a[5] * b[4], a[5] * b[3] - a[3] * b[5], a[3] * b[4] - a[4] * b[3]
                 second[i] = x * p[21] + y * p[22] + z * p[23]
-            norm = 0.0
             for k in range(9):
                 total = 0.0
                 for i in range(3):
                     weight = second[i] * first[(i + 1) % 3] * first[(i + 2) % 3]
                     total += weight * p[6 * i + 3 + k // 3] * lines[i][k % 3]
                 models[sample, k] = total
-                norm += total * total
-            for k in range(9):
-                models[sample, k] /= sqrt(norm)
+            divide_by_norm(address(models[sample, 0]), address(models[sample, 0]))
 
 
 # Rounds of reweighted least squares
@@ -257,7 +255,6 @@ def whiten(moments: p_double, into: p_double, lifted: double[6][6]) -> cython.vo
 def carry_rays(model: p_double, into1: p_double, into2: p_double) -> cython.void:
     """Overwrite M with A2' M A1, of unit norm."""
     between: double[9]
-    norm = 0.0
     for i in range(3):
         for j in range(3):
             between[3 * i + j] = 0.0
@@ -269,9 +266,7 @@ def carry_rays(model: p_double, into1: p_double, into2: p_double) -> cython.void
             for k in range(3):
                 total += between[3 * i + k] * into1[3 * k + j]
             model[3 * i + j] = total
-            norm += total * total
-    for k in range(9):
-        model[k] /= sqrt(norm)
+    divide_by_norm(model, model)
 
 
 # Essential matrices
