@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse, stats
 
 from ruzhash_cv.core.forests.ruzhash import BLOCK
-from ruzhash_cv.core.kernels.draw import branches_of as write_branches
+from ruzhash_cv.core.kernels.draw import write_branches
 from ruzhash_cv.paper import RuzHashForest, jaccard_distance, ruzhash, ruzicka_distance
 
 SINK = -1
