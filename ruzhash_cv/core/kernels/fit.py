@@ -622,7 +622,6 @@ def choose_planes(
     row: Py_ssize_t
     best: Py_ssize_t
     n_near: Py_ssize_t
-    n_finite: Py_ssize_t
     n_planes: Py_ssize_t = 0
     n: Py_ssize_t = left.shape[0]
     n_left: Py_ssize_t = n
@@ -648,13 +647,7 @@ def choose_planes(
                     break
                 fit_plane(points, equations, near, matrix, epipole, address(planes[n_planes, 0]))
                 write_residuals(kind, data, planes, n_planes, address(room[0, 0]))
-                n_finite, n_near = 0, 0
-                for row in range(n):
-                    room[1, n_finite] = room[0, row]
-                    n_finite += (near[row] != 0) & (room[0, row] < INFINITY)
-                reach = 0.0
-                if n_finite > 0:
-                    reach = cut * sqrt(nth_smallest(address(room[1, 0]), n_finite, n_finite // 2) / median)
+                reach, n_near = cut * sqrt(median_near(near, room) / median), 0
                 reach = limit if reach < limit else reach
                 reach = reach if reach < 2.0 * limit else 2.0 * limit
                 for row in range(n):
@@ -671,6 +664,18 @@ def choose_planes(
             n_left -= n_near
             n_planes += 1
     return n_planes
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def median_near(near: uchar[::1], room: double[:, ::1]) -> double:
+    """Return the upper median of those squared residuals, the first row of `room`, that are near and finite; 0 if there are none."""
+    n: Py_ssize_t = 0
+    for row in range(near.shape[0]):
+        room[1, n] = room[0, row]
+        n += (near[row] != 0) & (room[0, row] < INFINITY)
+    return nth_smallest(address(room[1, 0]), n, n // 2) if n > 0 else 0.0
 
 
 # Linear algebra of fits
@@ -849,14 +854,7 @@ def write_matrix(
     sums: double[12][9]
     gram, factor = room[0], room[1]
     if kind == DISTANCES:
-        a, b, c, d, e, f, g, h = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7]
-        for at in range(n):
-            row = rows[at]
-            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
-            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
-            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
-            weight = weights[at] / (p * p + q * q + r * r + s * s)
-            weights[at] = weight if fabs(weight) < INFINITY else 0.0
+        divide_by_gradients(points, rows, weights, n, model)
     s1, t1, u1 = similarity(points, 0, rows, weights, n)
     s2, t2, u2 = similarity(points, 2, rows, weights, n)
     for j in range(9):
@@ -866,17 +864,8 @@ def write_matrix(
     for k in range(9, 12):
         gradient[k] = 0.0
     carry(started, 1.0 / s1, -t1 / s1, -u1 / s1, 1.0 / s2, -t2 / s2, -u2 / s2)
-    a, b, c, d, e, f, g, h = (
-        started[0],
-        started[1],
-        started[2],
-        started[3],
-        started[4],
-        started[5],
-        started[6],
-        started[7],
-    )
-    i: double = started[8]
+    a, b, c, d, e, f = started[0], started[1], started[2], started[3], started[4], started[5]
+    g, h, last = started[6], started[7], started[8]
     square1, square2 = s1 * s1, s2 * s2
     for at in range(n):
         row, weight, share1, share2, error, p, q, r, s = rows[at], weights[at], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -885,7 +874,7 @@ def write_matrix(
         if kind == STEP:
             p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
             r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
-            error = x2 * p + y2 * q + g * x1 + h * y1 + i
+            error = x2 * p + y2 * q + g * x1 + h * y1 + last
             square = square2 * (p * p + q * q) + square1 * (r * r + s * s)
             share1, share2, weight = square1 * error / square, square2 * error / square, weight / square
         # Sampson's correction moves the second point by (-dx, -dy), the first one to (u, v).
@@ -920,6 +909,23 @@ def write_matrix(
         solve(gram, slope, fitted, factor, 9, MOST_ITERATIONS)  # all errors are 0, and so is the slope
     make_rank_two(fitted, gram, factor)
     carry(fitted, s1, t1, u1, s2, t2, u2)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def divide_by_gradients(
+    points: double[:, ::1], rows: p_Py_ssize_t, weights: p_double, n: Py_ssize_t, model: p_double
+) -> cython.void:
+    """Divide weights of rows by the squared gradients of x2' F x1 there."""
+    a, b, c, d, e, f, g, h = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7]
+    for at in range(n):
+        row = rows[at]
+        x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+        p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+        r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+        weight = weights[at] / (p * p + q * q + r * r + s * s)
+        weights[at] = weight if fabs(weight) < INFINITY else 0.0
 
 
 @cython.cfunc
@@ -1077,6 +1083,19 @@ def write_medians(squared: double[:, ::1], work: double[::1], medians: double[::
                 medians[item] = nth_smallest(address(work[0]), n, n // 2)
 
 
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def list_labelled(labels: Py_ssize_t[::1], label: Py_ssize_t, rows: Py_ssize_t[::1]) -> Py_ssize_t:
+    """Write the rows of a label, and return how many there are."""
+    n: Py_ssize_t = 0
+    for row in range(labels.shape[0]):
+        if labels[row] == label:
+            rows[n] = row
+            n += 1
+    return n
+
+
 def write_medians_by_label(
     squared: double[:, ::1], labels: Py_ssize_t[::1], rows: Py_ssize_t[::1], work: double[::1], medians: double[:, ::1]
 ):
@@ -1087,11 +1106,7 @@ def write_medians_by_label(
     n: Py_ssize_t
     with cython.nogil:
         for label in range(medians.shape[1]):
-            n_labelled = 0
-            for row in range(labels.shape[0]):
-                if labels[row] == label:
-                    rows[n_labelled] = row
-                    n_labelled += 1
+            n_labelled = list_labelled(labels, label, rows)
             for item in range(squared.shape[0]):
                 n = 0
                 for at in range(n_labelled):
@@ -1110,11 +1125,7 @@ def lower_least_medians(
     n_below: Py_ssize_t
     with cython.nogil:
         for label in range(least.shape[0]):
-            n = 0
-            for row in range(labels.shape[0]):
-                if labels[row] == label:
-                    rows[n] = row
-                    n += 1
+            n = list_labelled(labels, label, rows)
             for item in range(squared.shape[0]):
                 n_below = 0
                 for at in range(n):

@@ -47,13 +47,16 @@ def solve_four(rays: double[:, :, ::1], models: double[:, ::1]):
                 first[i] = x * p[18] + y * p[19] + z * p[20]
                 x, y, z = a[4] * b[5] - a[5] * b[4], a[5] * b[3] - a[3] * b[5], a[3] * b[4] - a[4] * b[3]
                 second[i] = x * p[21] + y * p[22] + z * p[23]
+            norm = 0.0
             for k in range(9):
                 total = 0.0
                 for i in range(3):
                     weight = second[i] * first[(i + 1) % 3] * first[(i + 2) % 3]
                     total += weight * p[6 * i + 3 + k // 3] * lines[i][k % 3]
                 models[sample, k] = total
-            divide_by_norm(address(models[sample, 0]), address(models[sample, 0]))
+                norm += total * total
+            for k in range(9):
+                models[sample, k] /= sqrt(norm)
 
 
 # Rounds of reweighted least squares
@@ -172,14 +175,8 @@ def write_ray_fit(
                 square += p * p + q * q + r * r
             weight /= square
         if fabs(weight) < INFINITY:
-            first[0], first[1], first[2], first[3], first[4], first[5] = (
-                x1 * x1,
-                x1 * y1,
-                y1 * y1,
-                x1 * z1,
-                y1 * z1,
-                z1 * z1,
-            )
+            first[0], first[1], first[2] = x1 * x1, x1 * y1, y1 * y1
+            first[3], first[4], first[5] = x1 * z1, y1 * z1, z1 * z1
             second[0], second[1], second[2] = weight * x2 * x2, weight * x2 * y2, weight * y2 * y2
             second[3], second[4], second[5] = weight * x2 * z2, weight * y2 * z2, weight * z2 * z2
             for i in range(6):

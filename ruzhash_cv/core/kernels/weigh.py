@@ -253,24 +253,22 @@ def choose_structures(
 @cython.exceptval(check=False)
 @cython.nogil
 def write_densities(
-    squares: p_double,
-    offs: p_double,
-    across: double,
-    along: double,
-    height: double,
-    narrowings: p_double,
-    peaks: p_double,
-    n: Py_ssize_t,
-    densities: p_double,
-) -> cython.void:
-    """Write a component's densities at squared distances from a structure, of which `offs` are across its motion's lines.
+    item: Py_ssize_t, begin: Py_ssize_t, n: Py_ssize_t, share: double, squares: double[:, ::1],
+    structures: Py_ssize_t[::1], motions: Py_ssize_t[::1], across: double[::1], along: double[::1], heights: double[::1],
+    powers: Py_ssize_t[::1], precisions: double[:, ::1], densities: p_double,
+) -> cython.void:  # fmt: skip
+    """Write a share of a component's densities for n matches from `begin` on; for the columns see `write_probabilities`.
 
-    `across` and `along` are inverse squares of scales, `height` is the density at distance 0. Of each match they are multiplied by
-    `narrowings` and `peaks`.
+    Of the squared distances from its structure those from its motion are across the motion's lines. Heights are densities at distance 0.
     """
+    of_structure: p_double = address(squares[structures[item], begin])
+    offs: p_double = address(squares[motions[item], begin])
+    narrowings: p_double = address(precisions[2 if powers[item] > 0 else 0, begin])
+    peaks: p_double = address(precisions[powers[item], begin])
+    wide, long, height = across[item], along[item], share * heights[item]
     for row in range(n):
-        beside = squares[row] - offs[row] if squares[row] > offs[row] else 0.0
-        square = (offs[row] * across + beside * along) * narrowings[row]
+        beside = of_structure[row] - offs[row] if of_structure[row] > offs[row] else 0.0
+        square = (offs[row] * wide + beside * long) * narrowings[row]
         # exp(-square / 2) to ten digits, by plain arithmetic, which the compiler makes vectors of: the 256th power of
         # exp(-square / 512), the first nine terms of its series.
         z = -square / 512.0
@@ -316,16 +314,8 @@ def estimate_shares(
     with cython.nogil:
         for item in range(m):
             write_densities(
-                address(squares[structures[item], 0]),
-                address(squares[motions[item], 0]),
-                across[item],
-                along[item],
-                heights[item],
-                address(precisions[2 if powers[item] > 0 else 0, 0]),
-                address(precisions[powers[item], 0]),
-                n,
-                address(room[0, 0]),
-            )
+                item, 0, n, 1.0, squares, structures, motions, across, along, heights, powers, precisions, address(room[0, 0])
+            )  # fmt: skip
             for row in range(n):
                 rows[end], ratios[end] = row, room[0, row]
                 end += room[0, row] > 0.0
@@ -387,16 +377,9 @@ def write_probabilities(
                     probabilities[begin + row, item] = 0.0
             for item in range(m):
                 write_densities(
-                    address(squares[structures[item], begin]),
-                    address(squares[motions[item], begin]),
-                    across[item],
-                    along[item],
-                    shares[item] * heights[item],
-                    address(precisions[2 if powers[item] > 0 else 0, begin]),
-                    address(precisions[powers[item], begin]),
-                    n,
+                    item, begin, n, shares[item], squares, structures, motions, across, along, heights, powers, precisions,
                     address(room[0, 0]),
-                )
+                )  # fmt: skip
                 for row in range(n):
                     room[1, row] += room[0, row]
                 if powers[item] > 0:
