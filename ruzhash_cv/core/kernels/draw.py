@@ -87,22 +87,11 @@ def pair_up(
 
 
 def draw(
-    data: double[:, ::1],
-    weights: double[::1],
-    offsets: double[::1],
-    wanted: Py_ssize_t[::1],
-    min_spread: double,
-    height: double,
-    n_candidates: Py_ssize_t,
-    affine: cython.bint,
-    key: ulonglong,
-    places: Py_ssize_t[:, ::1],
-    room: double[:, ::1],
-    coordinates: double[:, ::1],
-    nearest: Py_ssize_t[:, ::1],
-    samples: Py_ssize_t[:, ::1],
-    verdicts: Py_ssize_t[::1],
-) -> Py_ssize_t:
+    data: double[:, ::1], weights: double[::1], offsets: double[::1], wanted: Py_ssize_t[::1], min_spread: double,
+    height: double, n_candidates: Py_ssize_t, affine: cython.bint, key: ulonglong,
+    places: Py_ssize_t[:, ::1], room: double[:, ::1], coordinates: double[:, ::1], nearest: Py_ssize_t[:, ::1],
+    samples: Py_ssize_t[:, ::1], verdicts: Py_ssize_t[::1],
+) -> Py_ssize_t:  # fmt: skip
     """Write samples of rows of data (n, d) that have weight, count verdicts, and return how many samples there are.
 
     As many are drawn from each size of neighbourhood, `wanted`. Seeds are as many as `offsets` in [0, 1), from as many equal parts of
@@ -140,23 +129,9 @@ def draw(
                 row += 1
             write_nearest(coordinates, n, row, k, address(room[2, 0]), address(nearest[seed, 0]))
         n_drawn = draw_among(
-            coordinates,
-            n,
-            shares,
-            cumulative,
-            starts,
-            address(places[2, 0]),
-            nearest,
-            k - 1,
-            wanted,
-            min_spread,
-            height,
-            n_candidates,
-            affine,
-            key,
-            samples,
-            verdicts,
-        )
+            coordinates, n, shares, cumulative, starts, address(places[2, 0]), nearest, k - 1, wanted, min_spread,
+            height, n_candidates, affine, key, samples, verdicts,
+        )  # fmt: skip
         for item in range(n_drawn):
             for part in range(samples.shape[1]):
                 samples[item, part] = rows[samples[item, part]]
@@ -167,23 +142,11 @@ def draw(
 @cython.exceptval(check=False)
 @cython.nogil
 def draw_among(
-    coordinates: double[:, ::1],
-    n: Py_ssize_t,
-    weights: p_double,
-    cumulative: p_double,
-    starts: p_Py_ssize_t,
-    taken: p_Py_ssize_t,
-    nearest: Py_ssize_t[:, ::1],
-    most: Py_ssize_t,
-    wanted: Py_ssize_t[::1],
-    min_spread: double,
-    height: double,
-    n_candidates: Py_ssize_t,
-    affine: cython.bint,
-    key: ulonglong,
-    samples: Py_ssize_t[:, ::1],
+    coordinates: double[:, ::1], n: Py_ssize_t, weights: p_double, cumulative: p_double, starts: p_Py_ssize_t,
+    taken: p_Py_ssize_t, nearest: Py_ssize_t[:, ::1], most: Py_ssize_t, wanted: Py_ssize_t[::1], min_spread: double,
+    height: double, n_candidates: Py_ssize_t, affine: cython.bint, key: ulonglong, samples: Py_ssize_t[:, ::1],
     verdicts: Py_ssize_t[::1],
-) -> Py_ssize_t:
+) -> Py_ssize_t:  # fmt: skip
     """Write samples of n rows, each from at most so many of the nearest rows of a seed. Overwrites `taken` (size,)."""
     counter: ulonglong
     size: Py_ssize_t = samples.shape[1]
@@ -225,7 +188,7 @@ def take_rows(
     taken: p_Py_ssize_t, size: Py_ssize_t, around: p_Py_ssize_t, k: Py_ssize_t, n: Py_ssize_t, weights: p_double,
     cumulative: p_double, starts: p_Py_ssize_t, stream: ulonglong, counter: ulonglong,
 ):  # fmt: skip
-    """Write different rows drawn by weight, of all, or a seed and some of its k neighbours; return the counter, and how many there are."""
+    """Write different rows by weight, of all, or a seed and some of its k neighbours; return the counter, and how many there are."""
     row: Py_ssize_t
     accept: cython.bint
     filled: Py_ssize_t = 0
@@ -452,19 +415,10 @@ def sort_rows(space: Py_ssize_t[:, ::1], node: Py_ssize_t, child: Py_ssize_t, n_
 @cython.exceptval(check=False)
 @cython.nogil
 def add_children(
-    tree: Py_ssize_t,
-    node: Py_ssize_t,
-    child: Py_ssize_t,
-    n_branches: Py_ssize_t,
-    n_children: Py_ssize_t,
-    limit: Py_ssize_t,
-    sink_credit: cython.bint,
-    credit: cython.const[double][::1],
-    space: Py_ssize_t[:, ::1],
-    keys: ulonglong[:, ::1],
-    children: cython.int[:, ::1],
-    lengths: double[:, :, ::1],
-) -> cython.void:
+    tree: Py_ssize_t, node: Py_ssize_t, child: Py_ssize_t, n_branches: Py_ssize_t, n_children: Py_ssize_t,
+    limit: Py_ssize_t, sink_credit: cython.bint, credit: cython.const[double][::1],
+    space: Py_ssize_t[:, ::1], keys: ulonglong[:, ::1], children: cython.int[:, ::1], lengths: double[:, :, ::1],
+) -> cython.void:  # fmt: skip
     """Write the children of a node of a tree, from `child` on."""
     ended: cython.bint
     is_sink: cython.bint
@@ -504,13 +458,10 @@ def smallest_rank(
 
 
 def hash_rows(
-    rows: cython.float[:, ::1],
-    keys: ulonglong[::1],
-    thresholds: cython.float[::1],
-    ranks: ulonglong[::1],
-    hashes: cython.longlong[:, ::1],
-):
-    """Write hashes: 24 bits are a component's threshold, 32 its rank; of equal ranks the lower component wins."""
+    rows: cython.float[:, ::1], keys: ulonglong[::1],
+    thresholds: cython.float[::1], ranks: ulonglong[::1], hashes: cython.longlong[:, ::1],
+):  # fmt: skip
+    """Write hashes (n, k) of rows (n, m) by keys (k,): 24 bits are a threshold, 32 a rank; of equal ranks the lower component wins."""
     n: Py_ssize_t = thresholds.shape[0]
     low: ulonglong = 0xFFFFFFFF
     nothing: ulonglong = 0xFFFFFFFFFFFFFFFF
@@ -533,7 +484,7 @@ def write_branches(
     rows: cython.float[:, ::1], key: ulonglong, n_branches: Py_ssize_t, order: Py_ssize_t[::1],
     thresholds: cython.float[::1], ranks: cython.uint[::1], branches: Py_ssize_t[::1],
 ) -> cython.void:  # fmt: skip
-    """Write the branches that some rows, `order`, take at a node; that of the sink is the last. Overwrites `thresholds` and `ranks` (m,).
+    """Write the branches that some rows take at a node, in `order`; the sink's is the last. Overwrites `thresholds` and `ranks` (m,).
 
     Of a component's 64 bits 24 are its threshold. A number below 2^32 times b is the branch, drawn evenly, in its high half, and in its
     low half what remains. In the rank, which this is, the last bits are the branch.
@@ -560,26 +511,13 @@ def write_branches(
 
 
 def grow_or_route(
-    rows: cython.float[:, ::1],
-    tree_keys: ulonglong[::1],
-    in_order: Py_ssize_t[::1],
-    n_occupied: Py_ssize_t,
-    psi: Py_ssize_t,
-    n_branches: Py_ssize_t,
-    n_children: Py_ssize_t,
-    limit: Py_ssize_t,
-    credit: cython.const[double][::1],
-    sink_credit: cython.bint,
-    thresholds: cython.float[::1],
-    ranks: cython.uint[::1],
-    space: Py_ssize_t[:, ::1],
-    keys: ulonglong[:, ::1],
-    children: cython.int[:, ::1],
-    lengths: double[:, :, ::1],
-    trained: uchar[:, ::1],
-    sums: double[::1],
-):
-    """Grow trees breadth first, one for each of `tree_keys`; without any, add up rows' path lengths over the trees.
+    rows: cython.float[:, ::1], tree_keys: ulonglong[::1], in_order: Py_ssize_t[::1], n_occupied: Py_ssize_t,
+    psi: Py_ssize_t, n_branches: Py_ssize_t, n_children: Py_ssize_t, limit: Py_ssize_t,
+    credit: cython.const[double][::1], sink_credit: cython.bint,
+    thresholds: cython.float[::1], ranks: cython.uint[::1], space: Py_ssize_t[:, ::1], keys: ulonglong[:, ::1],
+    children: cython.int[:, ::1], lengths: double[:, :, ::1], trained: uchar[:, ::1], sums: double[::1],
+):  # fmt: skip
+    """Grow trees breadth first, one for each of `tree_keys`; without any, add up the path lengths of rows (n, m) over the trees.
 
     Rows are routed `in_order`: those of nothing but zeros come last, after `n_occupied` others. A row that trained a tree does not
     count itself there.
@@ -611,19 +549,9 @@ def grow_or_route(
                     n_nodes = child + n_children
                 if grows and child >= 0:
                     add_children(
-                        tree,
-                        node,
-                        child,
-                        n_branches,
-                        n_children,
-                        limit,
-                        sink_credit,
-                        credit,
-                        space,
-                        keys,
-                        children,
+                        tree, node, child, n_branches, n_children, limit, sink_credit, credit, space, keys, children,
                         lengths,
-                    )
+                    )  # fmt: skip
                 if node == 0 and not grows:
                     space[END, n_nodes - 1] = rows.shape[0]  # empty rows are in the first sink without any hash
                 if child < 0 and not grows:
@@ -641,13 +569,9 @@ def grow_or_route(
 @cython.exceptval(check=False)
 @cython.nogil
 def shared(
-    metric: Py_ssize_t,
-    dense: cython.p_float,
-    columns: cython.int[::1],
-    values: cython.float[::1],
-    begin: Py_ssize_t,
+    metric: Py_ssize_t, dense: cython.p_float, columns: cython.int[::1], values: cython.float[::1], begin: Py_ssize_t,
     end: Py_ssize_t,
-) -> double:
+) -> double:  # fmt: skip
     """Return the sum of minima, of products for Tanimoto, of a dense row and a sparse training row."""
     total: cython.float = 0.0
     for at in range(begin, end):
@@ -663,18 +587,10 @@ def shared(
 @cython.exceptval(check=False)
 @cython.nogil
 def nearest_centre(
-    metric: Py_ssize_t,
-    table: cython.float[:, ::1],
-    sizes: double[::1],
-    row: Py_ssize_t,
-    indptr: cython.int[::1],
-    columns: cython.int[::1],
-    values: cython.float[::1],
-    of_training: double[::1],
-    centres: cython.p_int,
-    n_centres: Py_ssize_t,
-    ties: ulonglong,
-) -> Py_ssize_t:
+    metric: Py_ssize_t, table: cython.float[:, ::1], sizes: double[::1], row: Py_ssize_t, indptr: cython.int[::1],
+    columns: cython.int[::1], values: cython.float[::1], of_training: double[::1], centres: cython.p_int,
+    n_centres: Py_ssize_t, ties: ulonglong,
+) -> Py_ssize_t:  # fmt: skip
     """Return the number of the centre nearest to a row. Ties are drawn with the key `ties`."""
     centre: Py_ssize_t
     chosen: Py_ssize_t = 0
@@ -698,28 +614,17 @@ def nearest_centre(
 
 
 def grow_cells(
-    table: cython.float[:, ::1],
-    indptr: cython.int[::1],
-    columns: cython.int[::1],
-    values: cython.float[::1],
-    sizes: double[::1],
-    metric: Py_ssize_t,
-    tree_keys: ulonglong[::1],
-    psi: Py_ssize_t,
-    n_branches: Py_ssize_t,
-    n_children: Py_ssize_t,
-    limit: Py_ssize_t,
-    credit: cython.const[double][::1],
-    sink_credit: cython.bint,
-    space: Py_ssize_t[:, ::1],
-    keys: ulonglong[:, ::1],
-    children: cython.int[:, ::1],
-    lengths: double[:, :, ::1],
-    trained: uchar[:, ::1],
-    centres: cython.int[:, ::1],
-    room: Py_ssize_t[::1],
-):
-    """Grow trees breadth first."""
+    table: cython.float[:, ::1], indptr: cython.int[::1], columns: cython.int[::1], values: cython.float[::1],
+    sizes: double[::1], metric: Py_ssize_t, tree_keys: ulonglong[::1], psi: Py_ssize_t, n_branches: Py_ssize_t,
+    n_children: Py_ssize_t, limit: Py_ssize_t, credit: cython.const[double][::1], sink_credit: cython.bint,
+    space: Py_ssize_t[:, ::1], keys: ulonglong[:, ::1], children: cython.int[:, ::1], lengths: double[:, :, ::1],
+    trained: uchar[:, ::1], centres: cython.int[:, ::1], room: Py_ssize_t[::1],
+):  # fmt: skip
+    """Grow trees breadth first, one for each of `tree_keys`, of training rows as a dense table (n, m) and in sparse form.
+
+    Overwrites `space`, as named above, and `room` (n,). Writes keys, first children, path lengths and centres of nodes (trees, nodes),
+    and which rows trained which tree (trees, n).
+    """
     with cython.nogil:
         for tree in range(tree_keys.shape[0]):
             plant(tree, tree_keys[tree], trained.shape[1], psi, space, keys, trained)
@@ -739,42 +644,24 @@ def grow_cells(
                         )
                     sort_rows(space, node, n_nodes, n_branches)
                     add_children(
-                        tree,
-                        node,
-                        n_nodes,
-                        n_branches,
-                        n_children,
-                        limit,
-                        sink_credit,
-                        credit,
-                        space,
-                        keys,
-                        children,
+                        tree, node, n_nodes, n_branches, n_children, limit, sink_credit, credit, space, keys, children,
                         lengths,
-                    )
+                    )  # fmt: skip
                     n_nodes += n_children
                 node += 1
 
 
 def route_cells(
-    table: cython.float[:, ::1],
-    sizes: double[::1],
-    indptr: cython.int[::1],
-    columns: cython.int[::1],
-    values: cython.float[::1],
-    of_training: double[::1],
-    metric: Py_ssize_t,
-    n_branches: Py_ssize_t,
-    start: Py_ssize_t,
-    stop: Py_ssize_t,
-    keys: ulonglong[:, ::1],
-    children: cython.int[:, ::1],
-    lengths: double[:, :, ::1],
-    trained: uchar[:, ::1],
-    centres: cython.int[:, ::1],
+    table: cython.float[:, ::1], sizes: double[::1], indptr: cython.int[::1], columns: cython.int[::1],
+    values: cython.float[::1], of_training: double[::1], metric: Py_ssize_t, n_branches: Py_ssize_t, start: Py_ssize_t,
+    stop: Py_ssize_t, keys: ulonglong[:, ::1], children: cython.int[:, ::1], lengths: double[:, :, ::1],
+    trained: uchar[:, ::1], centres: cython.int[:, ::1],
     sums: double[::1],
-):
-    """Add up path lengths of rows start .. stop over the trees; `trained` marks the rows that do not count themselves."""
+):  # fmt: skip
+    """Add path lengths of rows start .. stop over the trees; `trained` (trees, n) marks rows that do not count themselves.
+
+    Rows are a dense table (n, m), training rows are in sparse form; `sizes` of both are the sums that distances need.
+    """
     child: Py_ssize_t
     node: Py_ssize_t
     own: cython.bint
@@ -789,16 +676,7 @@ def route_cells(
                     ties = mix(mix(keys[tree, node], stream), row)
                     child = children[tree, node]
                     node = child + nearest_centre(
-                        metric,
-                        table,
-                        sizes,
-                        row,
-                        indptr,
-                        columns,
-                        values,
-                        of_training,
-                        address(centres[tree, child]),
-                        n_branches,
-                        ties,
-                    )
+                        metric, table, sizes, row, indptr, columns, values, of_training, address(centres[tree, child]),
+                        n_branches, ties,
+                    )  # fmt: skip
                 sums[row - start] += lengths[tree, node, 1 if own else 0]

@@ -136,15 +136,10 @@ def squared_residuals(kinds: Py_ssize_t[::1], points: double[:, ::1], models: do
 
 
 def costs_at_reaches(
-    kinds: Py_ssize_t[::1],
-    points: double[:, ::1],
-    models: double[:, ::1],
-    weights: double[::1],
-    reaches: double[::1],
-    squared: double[::1],
-    costs: double[:, ::1],
-):
-    """Write truncated costs (m, k): the weighted sums of min(r^2 / reach^2, 1) for each of some reaches (k,)."""
+    kinds: Py_ssize_t[::1], points: double[:, ::1], models: double[:, ::1], weights: double[::1], reaches: double[::1],
+    squared: double[::1], costs: double[:, ::1],
+):  # fmt: skip
+    """Write truncated costs (m, k), weighted sums of min(r^2 / reach^2, 1) for each of some reaches (k,). Overwrites `squared` (n,)."""
     with cython.nogil:
         for item in range(models.shape[0]):
             write_residuals(kinds[item], points, models, item, address(squared[0]))
@@ -163,20 +158,10 @@ def costs_at_reaches(
 
 
 def write_preferences(
-    kinds: Py_ssize_t[::1],
-    points: double[:, ::1],
-    models: double[:, ::1],
-    limit: double,
-    falloff: double,
-    n_scales: Py_ssize_t,
-    groups: Py_ssize_t[::1],
-    sample_groups: Py_ssize_t[:, ::1],
-    weights: double[::1],
-    near: Py_ssize_t[::1],
-    room: double[:, ::1],
-    preferences: cython.float[:, ::1],
-    sums: double[::1],
-):
+    kinds: Py_ssize_t[::1], points: double[:, ::1], models: double[:, ::1], limit: double, falloff: double,
+    n_scales: Py_ssize_t, groups: Py_ssize_t[::1], sample_groups: Py_ssize_t[:, ::1], weights: double[::1],
+    near: Py_ssize_t[::1], room: double[:, ::1], preferences: cython.float[:, ::1], sums: double[::1],
+):  # fmt: skip
     """Write preferences (m, n), and their sums (m,) by weights (n,).
 
     Each noise scale is a third of the one before, from a limit of squared residuals and 1 / (2 s^2) of the widest scale s on.
@@ -226,13 +211,9 @@ def write_preferences(
 
 
 def count_within(
-    kinds: Py_ssize_t[::1],
-    points: double[:, ::1],
-    models: double[:, ::1],
-    limit: double,
-    squared: double[::1],
-    counts: Py_ssize_t[::1],
-):
+    kinds: Py_ssize_t[::1], points: double[:, ::1], models: double[:, ::1], limit: double,
+    squared: double[::1], counts: Py_ssize_t[::1],
+):  # fmt: skip
     """Count the squared residuals of each model (m,) that are within a limit. Overwrites `squared` (n,)."""
     with cython.nogil:
         for item in range(models.shape[0]):
@@ -253,13 +234,9 @@ def n_within(
 
 
 def write_rows(
-    preferences: cython.float[:, ::1],
-    weights: double[::1],
-    saturation: double,
-    largest: double,
-    sums: double[::1],
-    rows: cython.float[:, ::1],
-) -> double:
+    preferences: cython.float[:, ::1], weights: double[::1], saturation: double, largest: double,
+    sums: double[::1], rows: cython.float[:, ::1],
+) -> double:  # fmt: skip
     """Write rows (n, m) of a forest, 1 - exp(-s w p / L) of preferences p (m, n) and weights w (m,), and return L.
 
     That is the largest weighted sum of a row, unless `largest` is given. Overwrites `sums` (n,). Further columns stay as they are.
@@ -293,21 +270,11 @@ def write_rows(
 
 
 def choose_models(
-    kinds: Py_ssize_t[::1],
-    decoys: double[:, ::1],
-    models: double[:, ::1],
-    limit: double,
-    chances: double[::1],
-    total: double,
-    preferences: cython.float[:, ::1],
-    sums: double[::1],
-    left: double[::1],
-    squared: double[::1],
-    room: double[:, ::1],
-    places: Py_ssize_t[:, ::1],
-    weights: double[::1],
-    chosen: Py_ssize_t[::1],
-) -> Py_ssize_t:
+    kinds: Py_ssize_t[::1], decoys: double[:, ::1], models: double[:, ::1], limit: double, chances: double[::1],
+    total: double, preferences: cython.float[:, ::1],
+    sums: double[::1], left: double[::1], squared: double[::1], room: double[:, ::1], places: Py_ssize_t[:, ::1],
+    weights: double[::1], chosen: Py_ssize_t[::1],
+) -> Py_ssize_t:  # fmt: skip
     """Choose models greedily by their weighted sums of preferences (m, n), write their weights, and return how many there are.
 
     A model's weight is 1 - c (1 + D) / S with c of its `chances` (m,), D of the decoys within the limit, and S, the mean preference of
@@ -386,19 +353,11 @@ def sift(heap: p_Py_ssize_t, bounds: p_double, at: Py_ssize_t, m: Py_ssize_t) ->
 
 
 def write_candidates(
-    kinds: Py_ssize_t[::1],
-    points: double[:, ::1],
-    models: double[:, ::1],
-    least: double,
-    laws: double[:, ::1],
-    family_ids: uchar[::1],
-    n_errors: double,
-    near: Py_ssize_t[:, ::1],
-    squared: double[::1],
-    counts: double[::1],
-    indices: uchar[:, ::1],
+    kinds: Py_ssize_t[::1], points: double[:, ::1], models: double[:, ::1], least: double, laws: double[:, ::1],
+    family_ids: uchar[::1], n_errors: double,
+    near: Py_ssize_t[:, ::1], squared: double[::1], counts: double[::1], indices: uchar[:, ::1],
     background: double[:, ::1],
-):
+):  # fmt: skip
     """Write the index (m, n) of the smallest radius that holds each match, and the shares (m, n_radii) of decoys within radii.
 
     Squared radii are powers of two times `least`; beyond all is the last index. The decoys follow the matches in `points`. Within the
@@ -529,13 +488,9 @@ def write_plane_equations(
 
 
 def fit_planes(
-    points: double[:, ::1],
-    equations: double[:, ::1],
-    own: uchar[:, ::1],
-    matrix: double[::1],
-    epipole: double[::1],
+    points: double[:, ::1], equations: double[:, ::1], own: uchar[:, ::1], matrix: double[::1], epipole: double[::1],
     planes: double[:, ::1],
-):
+):  # fmt: skip
     """Write planes (k, 9) of unit norm, A - e v', each of least squares of the equations (2, n) of the matches that it owns, (k, n)."""
     item: Py_ssize_t
     with cython.nogil:
@@ -547,13 +502,9 @@ def fit_planes(
 @cython.exceptval(check=False)
 @cython.nogil
 def fit_plane(
-    points: double[:, ::1],
-    equations: double[:, ::1],
-    own: uchar[::1],
-    matrix: double[::1],
-    epipole: double[::1],
+    points: double[:, ::1], equations: double[:, ::1], own: uchar[::1], matrix: double[::1], epipole: double[::1],
     plane: p_double,
-) -> cython.void:
+) -> cython.void:  # fmt: skip
     row: Py_ssize_t
     i: Py_ssize_t
     j: Py_ssize_t
@@ -592,25 +543,12 @@ def fit_plane(
 
 
 def choose_planes(
-    kind: Py_ssize_t,
-    data: double[:, ::1],
-    tried: double[:, ::1],
-    limit: double,
-    cut: double,
-    median: double,
-    fewest: Py_ssize_t,
-    n_fits: Py_ssize_t,
-    points: double[:, ::1],
-    equations: double[:, ::1],
-    matrix: double[::1],
+    kind: Py_ssize_t, data: double[:, ::1], tried: double[:, ::1], limit: double, cut: double, median: double,
+    fewest: Py_ssize_t, n_fits: Py_ssize_t, points: double[:, ::1], equations: double[:, ::1], matrix: double[::1],
     epipole: double[::1],
-    agreement: double[:, ::1],
-    totals: double[::1],
-    room: double[:, ::1],
-    left: uchar[::1],
-    near: uchar[::1],
+    agreement: double[:, ::1], totals: double[::1], room: double[:, ::1], left: uchar[::1], near: uchar[::1],
     planes: double[:, ::1],
-) -> Py_ssize_t:
+) -> Py_ssize_t:  # fmt: skip
     """Write planes (k, 9) chosen greedily, each fitted in rounds to the matches near it that are `left` (n,), and return how many.
 
     The one of those `tried` (m, 9) with most agreement of the matches left, 1 - (r / limit)^2, is the next. Matches near a fit are
@@ -685,13 +623,9 @@ def median_near(near: uchar[::1], room: double[:, ::1]) -> double:
 @cython.exceptval(check=False)
 @cython.nogil
 def solve(
-    gram: double[:, ::1],
-    model: p_double,
-    vector: p_double,
-    factor: double[:, ::1],
-    n: Py_ssize_t,
+    gram: double[:, ::1], model: p_double, vector: p_double, factor: double[:, ::1], n: Py_ssize_t,
     n_iterations: Py_ssize_t,
-) -> cython.void:
+) -> cython.void:  # fmt: skip
     """Overwrite a vector b with the solution x of (G + tr(G) f f') x = b, by Cholesky's factor.
 
     Of a form G that leaves the length of a model f free the sum has an inverse. A share of the trace that rounding would hide is added
@@ -770,14 +704,9 @@ def similarity(points: double[:, ::1], image: Py_ssize_t, rows: p_Py_ssize_t, we
 @cython.exceptval(check=False)
 @cython.nogil
 def write_transform(
-    points: double[:, ::1],
-    rows: p_Py_ssize_t,
-    weights: p_double,
-    n: Py_ssize_t,
-    model: p_double,
-    room: double[:, :, ::1],
-    fitted: p_double,
-) -> cython.void:
+    points: double[:, ::1], rows: p_Py_ssize_t, weights: p_double, n: Py_ssize_t, model: p_double,
+    room: double[:, :, ::1], fitted: p_double,
+) -> cython.void:  # fmt: skip
     """Write the direct linear transform of n weighted rows, reweighted by the depths that a model gives the first points.
 
     The equations (x2 h3 - h1) x1 = 0 and (y2 h3 - h2) x1 = 0 have sums of products x1 x1' times 1, x2, y2 and x2^2 + y2^2.
@@ -833,15 +762,9 @@ def write_transform(
 @cython.exceptval(check=False)
 @cython.nogil
 def write_matrix(
-    kind: Py_ssize_t,
-    points: double[:, ::1],
-    rows: p_Py_ssize_t,
-    weights: p_double,
-    n: Py_ssize_t,
-    model: p_double,
-    room: double[:, :, ::1],
-    fitted: p_double,
-) -> cython.void:
+    kind: Py_ssize_t, points: double[:, ::1], rows: p_Py_ssize_t, weights: p_double, n: Py_ssize_t, model: p_double,
+    room: double[:, :, ::1], fitted: p_double,
+) -> cython.void:  # fmt: skip
     """Write a fit of a kind, of rank 2, to n weighted rows.
 
     Fits by equations do not end at least distances, as gradients change with the model too (Chojnacki et al., "On the fitting of
@@ -995,16 +918,9 @@ def make_rank_two(model: p_double, gram: double[:, ::1], factor: double[:, ::1])
 @cython.nogil
 @cython.returns((Py_ssize_t, double, double))
 def weigh(
-    squared: p_double,
-    given: p_double,
-    n_all: Py_ssize_t,
-    limit: double,
-    width: double,
-    median: double,
-    rows: p_Py_ssize_t,
-    weights: p_double,
-    work: p_double,
-):
+    squared: p_double, given: p_double, n_all: Py_ssize_t, limit: double, width: double, median: double,
+    rows: p_Py_ssize_t, weights: p_double, work: p_double,
+):  # fmt: skip
     """Write rows and their weights by a law; return how many there are, what weight supports a fit, and the noise scale.
 
     `given` are weights of matches. Of the law `AS_GIVEN` they are the weights, and a fit needs no support. Of others the rows are those
@@ -1071,7 +987,7 @@ def nth_smallest(values: p_double, n: Py_ssize_t, nth: Py_ssize_t) -> double:
 
 
 def write_medians(squared: double[:, ::1], work: double[::1], medians: double[::1]):
-    """Write the upper medians (m,) of those squared residuals (m, n) that are finite."""
+    """Write the upper medians (m,) of those squared residuals (m, n) that are finite. Overwrites `work` (n,)."""
     n: Py_ssize_t
     with cython.nogil:
         for item in range(squared.shape[0]):
