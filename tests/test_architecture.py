@@ -74,8 +74,8 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_318,
-    "core": 7_138,
+    "package": 14_939,
+    "core": 6_759,
     "tests": 14_367,
     "benchmarks": 7_356,
     "tests of benchmarks": 1_241,
