@@ -76,8 +76,8 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_312,
-    "core": 7_131,
+    "package": 14_933,
+    "core": 6_752,
     "tests": 14_358,
     "benchmarks": 7_356,
     "tests of benchmarks": 1_241,

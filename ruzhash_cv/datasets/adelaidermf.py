@@ -2,7 +2,7 @@
 
 The dataset has no redistribution licence, so nothing of it ships with the package: a scene is read from a directory the
 user names, or fetched once into the user's cache. Every byte is checked against the SHA-256 sums in
-``adelaidermf_registry.csv`` before it is decoded.
+``adelaidermf_checksums.csv`` before it is decoded.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ADELAIDERMF_NAMES: tuple[str, ...] = tuple(sorted(HOMOGRAPHY_SCENES + FUNDAMENTA
 """All 38 scenes, sorted."""
 
 ENVIRONMENT_VARIABLE = "RUZHASH_CV_DATA"
-_REGISTRY = Path(__file__).with_name("adelaidermf_registry.csv")
+_CHECKSUMS = Path(__file__).with_name("adelaidermf_checksums.csv")
 # No .mat file of these two can be had any more.
 _SCENES_IN_PARTS = ("johnsona", "johnsonb")
 
@@ -127,17 +127,17 @@ def fetch_adelaidermf(name: str, *, data_home: str | os.PathLike[str] | None = N
         hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "ADELAIDERMF_NAMES lists them all"
         raise ValueError(f"`name` must be one of the 38 AdelaideRMF scenes, got {name!r}; {hint}")
     given = [Path(home).expanduser() for home in (data_home, os.environ.get(ENVIRONMENT_VARIABLE)) if home]
-    registry = _read_registry()
+    checksums = _read_checksums()
     data: NDArray[Any]
     labels: NDArray[Any]
     if name in _SCENES_IN_PARTS:
         parts = [name + suffix for suffix in (".csv", "_gt.csv", "_img1.png", "_img2.png")]
-        table, truth, first, second = (_obtain(registry[part], given) for part in parts)
+        table, truth, first, second = (_obtain(checksums[part], given) for part in parts)
         data = np.loadtxt(io.BytesIO(table), delimiter=",")
         labels = np.loadtxt(io.BytesIO(truth), delimiter=",")
         img1, img2 = (cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR) for png in (first, second))
     else:
-        file = io.BytesIO(_obtain(registry[f"{name}.mat"], given))
+        file = io.BytesIO(_obtain(checksums[f"{name}.mat"], given))
         contents = loadmat(file)  # type: ignore[arg-type]  # the stubs know paths only
         data, labels = contents["data"], contents["label"]
         img1, img2 = _as_bgr(contents["img1"]), _as_bgr(contents["img2"])
@@ -157,9 +157,9 @@ def _as_bgr(image: NDArray[np.uint8]) -> NDArray[Any]:
     return cv2.cvtColor(image, cv2.COLOR_GRAY2BGR if image.ndim == 2 else cv2.COLOR_RGB2BGR)
 
 
-def _read_registry() -> dict[str, dict[str, str]]:
+def _read_checksums() -> dict[str, dict[str, str]]:
     """Return the published files by name: "file", "bytes", "sha256", "url"."""
-    with _REGISTRY.open(newline="", encoding="utf-8") as lines:
+    with _CHECKSUMS.open(newline="", encoding="utf-8") as lines:
         return {row["file"]: row for row in csv.DictReader(lines)}
 
 

@@ -212,7 +212,7 @@ def some_preferences(rng: Rng, n: int) -> np.ndarray:
 def branches_of(rows: np.ndarray, key: np.uint64, n_branches: int) -> np.ndarray:
     """Return the branches of rows at a node; that of the sink is the last."""
     (n, m), branches = rows.shape, np.empty(len(rows), np.int64)
-    draw.branches_of(rows, key, n_branches, np.arange(n), np.empty(m, np.float32), np.empty(m, np.uint32), branches)
+    draw.write_branches(rows, key, n_branches, np.arange(n), np.empty(m, np.float32), np.empty(m, np.uint32), branches)
     return branches
 
 
@@ -383,13 +383,13 @@ TABLE = (
         each(lambda key, at: (naive.mix(key, at) >> 11) / 2**53),
     ),
     Row(
-        "draw.first_rows",
+        "draw.draw_rows",
         lambda rng, n: (*words(rng, 1)[0], np.empty(n, np.int64), int(rng.integers(0, n + 1))),
-        lambda key, rows, psi: draw.first_rows(key, rows, psi),
+        lambda key, rows, psi: draw.draw_rows(key, rows, psi) or rows[:psi],
         lambda key, rows, psi: naive.draw_rows(key, len(rows), psi),
     ),
     Row(
-        "draw.branches_of",
+        "draw.write_branches",
         lambda rng, n: (some_preferences(rng, n), words(rng, 1)[0][0], int(rng.choice([2, 3, 16, 256, 2**20]))),
         branches_of,
         lambda rows, key, n_branches: np.array(

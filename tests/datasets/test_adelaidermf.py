@@ -60,12 +60,12 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     monkeypatch.setattr(SimpleHTTPRequestHandler, "log_message", lambda *_: None)
     address = f"http://127.0.0.1:{server.server_address[1]}"
 
-    def read_registry() -> dict[str, dict[str, str]]:
+    def read_checksums() -> dict[str, dict[str, str]]:
         sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
         sums = {"barrsmith.mat": hashlib.sha256(MAT).hexdigest()} | sums
         return {name: {"file": name, "sha256": digest, "url": f"{address}/{name}"} for name, digest in sums.items()}
 
-    monkeypatch.setattr(adelaidermf, "_read_registry", read_registry)
+    monkeypatch.setattr(adelaidermf, "_read_checksums", read_checksums)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield folder
@@ -83,13 +83,13 @@ def assert_as_made_up(scene: AdelaideScene) -> None:
     assert scene.img1[0, 0].tolist() == [0, 0, 200]  # red, in OpenCV's order of channels
 
 
-def test_shipped_registry_has_an_address_and_a_sum_for_every_file_of_every_scene() -> None:
+def test_shipped_checksums_have_an_address_and_a_sum_for_every_file_of_every_scene() -> None:
     assert len(HOMOGRAPHY_SCENES) == len(FUNDAMENTAL_SCENES) == 19
-    registry = adelaidermf._read_registry()
+    checksums = adelaidermf._read_checksums()
     mats = {f"{name}.mat" for name in ADELAIDERMF_NAMES if not name.startswith("johnson")}
     parts = {f"johnson{x}{end}" for x in "ab" for end in (".csv", "_gt.csv", "_img1.png", "_img2.png")}
-    assert set(registry) == mats | parts
-    for entry in registry.values():
+    assert set(checksums) == mats | parts
+    for entry in checksums.values():
         assert entry["url"].startswith("https://")
         assert entry["url"].endswith("/" + entry["file"])
         assert len(bytes.fromhex(entry["sha256"])) == 32

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from naive import draw_rows
 from scipy import sparse
 
 from ruzhash_cv.core.forests.isolation import depth_limit, expected_depths
-from ruzhash_cv.core.kernels.draw import first_rows as draw_rows
 from ruzhash_cv.core.kernels.draw import mix as mix_kernel
 from ruzhash_cv.core.kernels.draw import uniform
 from ruzhash_cv.paper import VoronoiForest, jaccard_distance, ruzicka_distance, tanimoto_distance
@@ -54,11 +54,11 @@ def length_twin(forest: VoronoiForest, tree: int, x: int, own: bool, between: np
     keys, trained = forest._trees.keys, forest._trees.trained
     b, psi = forest._growth.n_branches, forest._growth.psi
     own_key = np.random.default_rng(forest.rng).integers(0, 1 << 64, forest.n_trees, dtype=np.uint64)[tree]
-    rows = list(draw_rows(mix(own_key, 1), np.empty(len(trained[tree]), np.int64), psi))
+    rows = draw_rows(int(mix(own_key, 1)), len(trained[tree]), psi)
     key, depth = keys[tree, 0], 0
     credit = expected_depths(psi, b)
     while depth < depth_limit(psi, b) and len(rows) - own >= b:
-        centres = [rows[at] for at in draw_rows(mix(key, np.uint64(1 << 40)), np.empty(len(rows), np.int64), b)]
+        centres = [rows[at] for at in draw_rows(int(mix(key, np.uint64(1 << 40))), len(rows), b)]
         stream = np.uint64(2 << 40) if own else np.uint64(3 << 40)
         branch = nearest_twin(across[x, centres], mix(mix(key, stream), x))
         cells = [nearest_twin(between[row, centres], mix(mix(key, np.uint64(2 << 40)), row)) for row in rows]

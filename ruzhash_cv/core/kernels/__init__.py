@@ -1,6 +1,7 @@
 """The inner loops, compiled ahead by Cython when the package is built: Python's syntax, C's types, no GIL.
 
-Callers pass C-contiguous arrays that can be written, of the dtypes in the signatures; masks as `uint8`.
+Callers pass C-contiguous arrays that can be written, of the dtypes in the signatures; masks as `uint8`. What is read comes first, then
+what is overwritten: room, and results last.
 """
 
 import contextlib as _contextlib

@@ -87,22 +87,11 @@ def pair_up(
 
 
 def draw(
-    data: double[:, ::1],
-    weights: double[::1],
-    offsets: double[::1],
-    wanted: Py_ssize_t[::1],
-    min_spread: double,
-    height: double,
-    n_candidates: Py_ssize_t,
-    affine: cython.bint,
-    key: ulonglong,
-    places: Py_ssize_t[:, ::1],
-    room: double[:, ::1],
-    coordinates: double[:, ::1],
-    nearest: Py_ssize_t[:, ::1],
-    samples: Py_ssize_t[:, ::1],
-    verdicts: Py_ssize_t[::1],
-) -> Py_ssize_t:
+    data: double[:, ::1], weights: double[::1], offsets: double[::1], wanted: Py_ssize_t[::1], min_spread: double,
+    height: double, n_candidates: Py_ssize_t, affine: cython.bint, key: ulonglong,
+    places: Py_ssize_t[:, ::1], room: double[:, ::1], coordinates: double[:, ::1], nearest: Py_ssize_t[:, ::1],
+    samples: Py_ssize_t[:, ::1], verdicts: Py_ssize_t[::1],
+) -> Py_ssize_t:  # fmt: skip
     """Write samples of rows of data (n, d) that have weight, count verdicts, and return how many samples there are.
 
     As many are drawn from each size of neighbourhood, `wanted`. Seeds are as many as `offsets` in [0, 1), from as many equal parts of
@@ -140,23 +129,9 @@ def draw(
                 row += 1
             write_nearest(coordinates, n, row, k, address(room[2, 0]), address(nearest[seed, 0]))
         n_drawn = draw_among(
-            coordinates,
-            n,
-            shares,
-            cumulative,
-            starts,
-            address(places[2, 0]),
-            nearest,
-            k - 1,
-            wanted,
-            min_spread,
-            height,
-            n_candidates,
-            affine,
-            key,
-            samples,
-            verdicts,
-        )
+            coordinates, n, shares, cumulative, starts, address(places[2, 0]), nearest, k - 1, wanted, min_spread,
+            height, n_candidates, affine, key, samples, verdicts,
+        )  # fmt: skip
         for item in range(n_drawn):
             for part in range(samples.shape[1]):
                 samples[item, part] = rows[samples[item, part]]
@@ -167,29 +142,14 @@ def draw(
 @cython.exceptval(check=False)
 @cython.nogil
 def draw_among(
-    coordinates: double[:, ::1],
-    n: Py_ssize_t,
-    weights: p_double,
-    cumulative: p_double,
-    starts: p_Py_ssize_t,
-    taken: p_Py_ssize_t,
-    nearest: Py_ssize_t[:, ::1],
-    most: Py_ssize_t,
-    wanted: Py_ssize_t[::1],
-    min_spread: double,
-    height: double,
-    n_candidates: Py_ssize_t,
-    affine: cython.bint,
-    key: ulonglong,
-    samples: Py_ssize_t[:, ::1],
+    coordinates: double[:, ::1], n: Py_ssize_t, weights: p_double, cumulative: p_double, starts: p_Py_ssize_t,
+    taken: p_Py_ssize_t, nearest: Py_ssize_t[:, ::1], most: Py_ssize_t, wanted: Py_ssize_t[::1], min_spread: double,
+    height: double, n_candidates: Py_ssize_t, affine: cython.bint, key: ulonglong, samples: Py_ssize_t[:, ::1],
     verdicts: Py_ssize_t[::1],
-) -> Py_ssize_t:
+) -> Py_ssize_t:  # fmt: skip
     """Write samples of n rows, each from at most so many of the nearest rows of a seed. Overwrites `taken` (size,)."""
     counter: ulonglong
-    row: Py_ssize_t
-    accept: cython.bint
     size: Py_ssize_t = samples.shape[1]
-    last: Py_ssize_t = n - 1
     n_drawn: Py_ssize_t = 0
     for slot in range(samples.shape[0]):
         stream = mix(key, slot)
@@ -197,35 +157,8 @@ def draw_among(
         k = wanted[slot % wanted.shape[0]] if wanted[slot % wanted.shape[0]] < most else most
         n_good, n_failed, least = 0, 0, INFINITY
         while n_good < n_candidates and n_failed < MOST_DEGENERATE:
-            seed = (slot // wanted.shape[0] + n_failed) % nearest.shape[0]
-            filled, largest = 0, 0.0
-            if k > 0:
-                taken[0], filled = nearest[seed, 0], 1
-                for item in range(1, k + 1):
-                    if weights[nearest[seed, item]] > largest:
-                        largest = weights[nearest[seed, item]]
-            for _ in range(8 * size):
-                if filled == size:
-                    break
-                accept = True
-                if k > 0:
-                    row = nearest[seed, 1 + cast(Py_ssize_t, uniform(stream, counter) * k)]
-                    # Of the largest weight any is accepted, whatever is drawn.
-                    accept = weights[row] == largest or uniform(stream, counter + 1) * largest < weights[row]
-                else:
-                    drawn = uniform(stream, counter)
-                    reached = drawn * cumulative[last]
-                    row = starts[cast(Py_ssize_t, drawn * n)]
-                    while row > 0 and cumulative[row - 1] > reached:
-                        row -= 1
-                    while row < last and cumulative[row] <= reached:
-                        row += 1
-                counter += 2
-                for earlier in range(filled):
-                    accept = accept and taken[earlier] != row
-                if accept:
-                    taken[filled] = row
-                    filled += 1
+            around = address(nearest[(slot // wanted.shape[0] + n_failed) % nearest.shape[0], 0])
+            counter, filled = take_rows(taken, size, around, k, n, weights, cumulative, starts, stream, counter)
             deviation = -1.0
             if filled == size:
                 for item in range(size):
@@ -245,6 +178,50 @@ def draw_among(
         if n_good > 0:
             n_drawn += 1
     return n_drawn
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.returns((ulonglong, Py_ssize_t))
+def take_rows(
+    taken: p_Py_ssize_t, size: Py_ssize_t, around: p_Py_ssize_t, k: Py_ssize_t, n: Py_ssize_t, weights: p_double,
+    cumulative: p_double, starts: p_Py_ssize_t, stream: ulonglong, counter: ulonglong,
+):  # fmt: skip
+    """Write different rows by weight, of all, or a seed and some of its k neighbours; return the counter, and how many there are."""
+    row: Py_ssize_t
+    accept: cython.bint
+    filled: Py_ssize_t = 0
+    last: Py_ssize_t = n - 1
+    largest = 0.0
+    if k > 0:
+        taken[0], filled = around[0], 1
+        for item in range(1, k + 1):
+            if weights[around[item]] > largest:
+                largest = weights[around[item]]
+    for _ in range(8 * size):
+        if filled == size:
+            break
+        accept = True
+        if k > 0:
+            row = around[1 + cast(Py_ssize_t, uniform(stream, counter) * k)]
+            # Of the largest weight any is accepted, whatever is drawn.
+            accept = weights[row] == largest or uniform(stream, counter + 1) * largest < weights[row]
+        else:
+            drawn = uniform(stream, counter)
+            reached = drawn * cumulative[last]
+            row = starts[cast(Py_ssize_t, drawn * n)]
+            while row > 0 and cumulative[row - 1] > reached:
+                row -= 1
+            while row < last and cumulative[row] <= reached:
+                row += 1
+        counter += 2
+        for earlier in range(filled):
+            accept = accept and taken[earlier] != row
+        if accept:
+            taken[filled] = row
+            filled += 1
+    return counter, filled
 
 
 def nearest_of_rows(data: double[:, ::1], rows: Py_ssize_t[::1], squares: double[::1], nearest: Py_ssize_t[:, ::1]):
@@ -385,16 +362,32 @@ def deviation_of(points: double[:, ::1], affine: cython.bint, min_spread: double
 # Forests
 
 
-@cython.cfunc
+@cython.ccall
 @cython.exceptval(check=False)
 @cython.nogil
-def draw_rows(key: ulonglong, rows: p_Py_ssize_t, n: Py_ssize_t, psi: Py_ssize_t) -> cython.void:
-    """Write n row numbers, of which the first psi are drawn without replacement (the first steps of a Fisher-Yates shuffle)."""
+def draw_rows(key: ulonglong, rows: Py_ssize_t[::1], psi: Py_ssize_t) -> cython.void:
+    """Write all row numbers (n,); the first psi are drawn without replacement (the first steps of a Fisher-Yates shuffle)."""
+    n: Py_ssize_t = rows.shape[0]
     for row in range(n):
         rows[row] = row
     for at in range(psi):
         other = at + cast(Py_ssize_t, uniform(key, at) * (n - at))
         rows[at], rows[other] = rows[other], rows[at]
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def plant(
+    tree: Py_ssize_t, key: ulonglong, n: Py_ssize_t, psi: Py_ssize_t,
+    space: Py_ssize_t[:, ::1], keys: ulonglong[:, ::1], trained: uchar[:, ::1],
+) -> cython.void:  # fmt: skip
+    """Write the key of a tree's root, and draw the psi of n rows that train it."""
+    keys[tree, 0] = mix(key, OF_ROOT)
+    draw_rows(mix(key, OF_ROWS), space[ORDER, :n], psi)
+    for at in range(psi):
+        trained[tree, space[ORDER, at]] = True
+    space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, psi, 0
 
 
 @cython.cfunc
@@ -422,19 +415,10 @@ def sort_rows(space: Py_ssize_t[:, ::1], node: Py_ssize_t, child: Py_ssize_t, n_
 @cython.exceptval(check=False)
 @cython.nogil
 def add_children(
-    tree: Py_ssize_t,
-    node: Py_ssize_t,
-    child: Py_ssize_t,
-    n_branches: Py_ssize_t,
-    n_children: Py_ssize_t,
-    limit: Py_ssize_t,
-    sink_credit: cython.bint,
-    credit: cython.const[double][::1],
-    space: Py_ssize_t[:, ::1],
-    keys: ulonglong[:, ::1],
-    children: cython.int[:, ::1],
-    lengths: double[:, :, ::1],
-) -> cython.void:
+    tree: Py_ssize_t, node: Py_ssize_t, child: Py_ssize_t, n_branches: Py_ssize_t, n_children: Py_ssize_t,
+    limit: Py_ssize_t, sink_credit: cython.bint, credit: cython.const[double][::1],
+    space: Py_ssize_t[:, ::1], keys: ulonglong[:, ::1], children: cython.int[:, ::1], lengths: double[:, :, ::1],
+) -> cython.void:  # fmt: skip
     """Write the children of a node of a tree, from `child` on."""
     ended: cython.bint
     is_sink: cython.bint
@@ -474,13 +458,10 @@ def smallest_rank(
 
 
 def hash_rows(
-    rows: cython.float[:, ::1],
-    keys: ulonglong[::1],
-    thresholds: cython.float[::1],
-    ranks: ulonglong[::1],
-    hashes: cython.longlong[:, ::1],
-):
-    """Write hashes: 24 bits are a component's threshold, 32 its rank; of equal ranks the lower component wins."""
+    rows: cython.float[:, ::1], keys: ulonglong[::1],
+    thresholds: cython.float[::1], ranks: ulonglong[::1], hashes: cython.longlong[:, ::1],
+):  # fmt: skip
+    """Write hashes (n, k) of rows (n, m) by keys (k,): 24 bits are a threshold, 32 a rank; of equal ranks the lower component wins."""
     n: Py_ssize_t = thresholds.shape[0]
     low: ulonglong = 0xFFFFFFFF
     nothing: ulonglong = 0xFFFFFFFFFFFFFFFF
@@ -496,49 +477,22 @@ def hash_rows(
                 hashes[row, item] = -1 if best == nothing else cast(cython.longlong, best & low)
 
 
-def branches_of(
-    rows: cython.float[:, ::1],
-    key: ulonglong,
-    n_branches: Py_ssize_t,
-    order: Py_ssize_t[::1],
-    thresholds: cython.float[::1],
-    ranks: cython.uint[::1],
-    branches: Py_ssize_t[::1],
-):
-    """Write the branches that some rows take at a node."""
-    write_branches(
-        rows,
-        key,
-        n_branches,
-        address(order[0]),
-        order.shape[0],
-        address(thresholds[0]),
-        address(ranks[0]),
-        thresholds.shape[0],
-        address(branches[0]),
-    )
-
-
-@cython.cfunc
+@cython.ccall
 @cython.exceptval(check=False)
 @cython.nogil
 def write_branches(
-    rows: cython.float[:, ::1],
-    key: ulonglong,
-    n_branches: Py_ssize_t,
-    order: p_Py_ssize_t,
-    n_rows: Py_ssize_t,
-    thresholds: cython.p_float,
-    ranks: cython.p_uint,
-    n: Py_ssize_t,
-    branches: p_Py_ssize_t,
-) -> cython.void:
-    """Write the branches that some rows, `order`, take at a node; that of the sink is the last.
+    rows: cython.float[:, ::1], key: ulonglong, n_branches: Py_ssize_t, order: Py_ssize_t[::1],
+    thresholds: cython.float[::1], ranks: cython.uint[::1], branches: Py_ssize_t[::1],
+) -> cython.void:  # fmt: skip
+    """Write the branches that some rows take at a node, in `order`; the sink's is the last. Overwrites `thresholds` and `ranks` (m,).
 
     Of a component's 64 bits 24 are its threshold. A number below 2^32 times b is the branch, drawn evenly, in its high half, and in its
     low half what remains. In the rank, which this is, the last bits are the branch.
     """
     at: Py_ssize_t
+    n: Py_ssize_t = thresholds.shape[0]
+    drawn: cython.p_float = address(thresholds[0])
+    ranked: cython.p_uint = address(ranks[0])
     low: ulonglong = 0xFFFFFFFF
     nothing: cython.uint = 0xFFFFFFFF
     unit: cython.float = 2.0**-24
@@ -549,34 +503,21 @@ def write_branches(
     for i in range(n):
         bits = mix(key, i)
         product = (bits & low) * cast(ulonglong, n_branches)
-        thresholds[i] = cast(cython.float, bits >> 40) * unit
-        ranks[i] = cast(cython.uint, (product & (low ^ cast(ulonglong, mask))) | (product >> 32))
-    for at in range(n_rows):
-        branch = smallest_rank(address(rows[order[at], 0]), thresholds, ranks, n, nothing) & mask
+        drawn[i] = cast(cython.float, bits >> 40) * unit
+        ranked[i] = cast(cython.uint, (product & (low ^ cast(ulonglong, mask))) | (product >> 32))
+    for at in range(order.shape[0]):
+        branch = smallest_rank(address(rows[order[at], 0]), drawn, ranked, n, nothing) & mask
         branches[at] = branch if branch < n_branches else n_branches
 
 
 def grow_or_route(
-    rows: cython.float[:, ::1],
-    tree_keys: ulonglong[::1],
-    in_order: Py_ssize_t[::1],
-    n_occupied: Py_ssize_t,
-    psi: Py_ssize_t,
-    n_branches: Py_ssize_t,
-    n_children: Py_ssize_t,
-    limit: Py_ssize_t,
-    credit: cython.const[double][::1],
-    sink_credit: cython.bint,
-    thresholds: cython.float[::1],
-    ranks: cython.uint[::1],
-    space: Py_ssize_t[:, ::1],
-    keys: ulonglong[:, ::1],
-    children: cython.int[:, ::1],
-    lengths: double[:, :, ::1],
-    trained: uchar[:, ::1],
-    sums: double[::1],
-):
-    """Grow trees breadth first, one for each of `tree_keys`; without any, add up rows' path lengths over the trees.
+    rows: cython.float[:, ::1], tree_keys: ulonglong[::1], in_order: Py_ssize_t[::1], n_occupied: Py_ssize_t,
+    psi: Py_ssize_t, n_branches: Py_ssize_t, n_children: Py_ssize_t, limit: Py_ssize_t,
+    credit: cython.const[double][::1], sink_credit: cython.bint,
+    thresholds: cython.float[::1], ranks: cython.uint[::1], space: Py_ssize_t[:, ::1], keys: ulonglong[:, ::1],
+    children: cython.int[:, ::1], lengths: double[:, :, ::1], trained: uchar[:, ::1], sums: double[::1],
+):  # fmt: skip
+    """Grow trees breadth first, one for each of `tree_keys`; without any, add up the path lengths of rows (n, m) over the trees.
 
     Rows are routed `in_order`: those of nothing but zeros come last, after `n_occupied` others. A row that trained a tree does not
     count itself there.
@@ -586,18 +527,14 @@ def grow_or_route(
     n_nodes: Py_ssize_t
     grows: cython.bint = tree_keys.shape[0] > 0
     trained_it: cython.bint
-    drawn: cython.p_float = address(thresholds[0])
-    ranked: cython.p_uint = address(ranks[0])
     with cython.nogil:
         for tree in range(keys.shape[0]):
             if grows:
-                keys[tree, 0] = mix(tree_keys[tree], OF_ROOT)
-                draw_rows(mix(tree_keys[tree], OF_ROWS), address(space[ORDER, 0]), rows.shape[0], psi)
-                for at in range(psi):
-                    trained[tree, space[ORDER, at]] = True
-            for at in range(in_order.shape[0]):
-                space[ORDER, at] = in_order[at]
-            space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, psi if grows else n_occupied, 0
+                plant(tree, tree_keys[tree], rows.shape[0], psi, space, keys, trained)
+            else:
+                for at in range(in_order.shape[0]):
+                    space[ORDER, at] = in_order[at]
+                space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, n_occupied, 0
             node, n_nodes = 0, 1
             while node < n_nodes:
                 begin, end = space[BEGIN, node], space[END, node]
@@ -606,34 +543,15 @@ def grow_or_route(
                     child = n_nodes
                 if child >= 0:
                     if begin < end:
-                        write_branches(
-                            rows,
-                            keys[tree, node],
-                            n_branches,
-                            address(space[ORDER, begin]),
-                            end - begin,
-                            drawn,
-                            ranked,
-                            thresholds.shape[0],
-                            address(space[BRANCH, begin]),
-                        )
+                        order, branches = space[ORDER, begin:end], space[BRANCH, begin:end]
+                        write_branches(rows, keys[tree, node], n_branches, order, thresholds, ranks, branches)
                     sort_rows(space, node, child, n_children)
                     n_nodes = child + n_children
                 if grows and child >= 0:
                     add_children(
-                        tree,
-                        node,
-                        child,
-                        n_branches,
-                        n_children,
-                        limit,
-                        sink_credit,
-                        credit,
-                        space,
-                        keys,
-                        children,
+                        tree, node, child, n_branches, n_children, limit, sink_credit, credit, space, keys, children,
                         lengths,
-                    )
+                    )  # fmt: skip
                 if node == 0 and not grows:
                     space[END, n_nodes - 1] = rows.shape[0]  # empty rows are in the first sink without any hash
                 if child < 0 and not grows:
@@ -651,13 +569,9 @@ def grow_or_route(
 @cython.exceptval(check=False)
 @cython.nogil
 def shared(
-    metric: Py_ssize_t,
-    dense: cython.p_float,
-    columns: cython.int[::1],
-    values: cython.float[::1],
-    begin: Py_ssize_t,
+    metric: Py_ssize_t, dense: cython.p_float, columns: cython.int[::1], values: cython.float[::1], begin: Py_ssize_t,
     end: Py_ssize_t,
-) -> double:
+) -> double:  # fmt: skip
     """Return the sum of minima, of products for Tanimoto, of a dense row and a sparse training row."""
     total: cython.float = 0.0
     for at in range(begin, end):
@@ -673,18 +587,10 @@ def shared(
 @cython.exceptval(check=False)
 @cython.nogil
 def nearest_centre(
-    metric: Py_ssize_t,
-    table: cython.float[:, ::1],
-    sizes: double[::1],
-    row: Py_ssize_t,
-    indptr: cython.int[::1],
-    columns: cython.int[::1],
-    values: cython.float[::1],
-    of_training: double[::1],
-    centres: cython.p_int,
-    n_centres: Py_ssize_t,
-    ties: ulonglong,
-) -> Py_ssize_t:
+    metric: Py_ssize_t, table: cython.float[:, ::1], sizes: double[::1], row: Py_ssize_t, indptr: cython.int[::1],
+    columns: cython.int[::1], values: cython.float[::1], of_training: double[::1], centres: cython.p_int,
+    n_centres: Py_ssize_t, ties: ulonglong,
+) -> Py_ssize_t:  # fmt: skip
     """Return the number of the centre nearest to a row. Ties are drawn with the key `ties`."""
     centre: Py_ssize_t
     chosen: Py_ssize_t = 0
@@ -708,41 +614,26 @@ def nearest_centre(
 
 
 def grow_cells(
-    table: cython.float[:, ::1],
-    indptr: cython.int[::1],
-    columns: cython.int[::1],
-    values: cython.float[::1],
-    sizes: double[::1],
-    metric: Py_ssize_t,
-    tree_keys: ulonglong[::1],
-    psi: Py_ssize_t,
-    n_branches: Py_ssize_t,
-    n_children: Py_ssize_t,
-    limit: Py_ssize_t,
-    credit: cython.const[double][::1],
-    sink_credit: cython.bint,
-    space: Py_ssize_t[:, ::1],
-    keys: ulonglong[:, ::1],
-    children: cython.int[:, ::1],
-    lengths: double[:, :, ::1],
-    trained: uchar[:, ::1],
-    centres: cython.int[:, ::1],
-    room: Py_ssize_t[::1],
-):
-    """Grow trees breadth first."""
+    table: cython.float[:, ::1], indptr: cython.int[::1], columns: cython.int[::1], values: cython.float[::1],
+    sizes: double[::1], metric: Py_ssize_t, tree_keys: ulonglong[::1], psi: Py_ssize_t, n_branches: Py_ssize_t,
+    n_children: Py_ssize_t, limit: Py_ssize_t, credit: cython.const[double][::1], sink_credit: cython.bint,
+    space: Py_ssize_t[:, ::1], keys: ulonglong[:, ::1], children: cython.int[:, ::1], lengths: double[:, :, ::1],
+    trained: uchar[:, ::1], centres: cython.int[:, ::1], room: Py_ssize_t[::1],
+):  # fmt: skip
+    """Grow trees breadth first, one for each of `tree_keys`, of training rows as a dense table (n, m) and in sparse form.
+
+    Overwrites `space`, as named above, and `room` (n,). Writes keys, first children, path lengths and centres of nodes (trees, nodes),
+    and which rows trained which tree (trees, n).
+    """
     with cython.nogil:
         for tree in range(tree_keys.shape[0]):
-            keys[tree, 0] = mix(tree_keys[tree], OF_ROOT)
-            draw_rows(mix(tree_keys[tree], OF_ROWS), address(space[ORDER, 0]), trained.shape[1], psi)
-            for at in range(psi):
-                trained[tree, space[ORDER, at]] = True
-            space[BEGIN, 0], space[END, 0], space[DEPTH, 0] = 0, psi, 0
+            plant(tree, tree_keys[tree], trained.shape[1], psi, space, keys, trained)
             node, n_nodes = 0, 1
             while node < n_nodes:
                 begin, end = space[BEGIN, node], space[END, node]
                 if space[DEPTH, node] < limit and end - begin >= n_branches:
                     key, drawn = keys[tree, node], address(centres[tree, n_nodes])
-                    draw_rows(mix(key, CENTRES), address(room[0]), end - begin, n_branches)
+                    draw_rows(mix(key, CENTRES), room[: end - begin], n_branches)
                     for branch in range(n_branches):
                         drawn[branch] = space[ORDER, begin + room[branch]]
                     for at in range(begin, end):
@@ -753,42 +644,24 @@ def grow_cells(
                         )
                     sort_rows(space, node, n_nodes, n_branches)
                     add_children(
-                        tree,
-                        node,
-                        n_nodes,
-                        n_branches,
-                        n_children,
-                        limit,
-                        sink_credit,
-                        credit,
-                        space,
-                        keys,
-                        children,
+                        tree, node, n_nodes, n_branches, n_children, limit, sink_credit, credit, space, keys, children,
                         lengths,
-                    )
+                    )  # fmt: skip
                     n_nodes += n_children
                 node += 1
 
 
 def route_cells(
-    table: cython.float[:, ::1],
-    sizes: double[::1],
-    indptr: cython.int[::1],
-    columns: cython.int[::1],
-    values: cython.float[::1],
-    of_training: double[::1],
-    metric: Py_ssize_t,
-    n_branches: Py_ssize_t,
-    start: Py_ssize_t,
-    stop: Py_ssize_t,
-    keys: ulonglong[:, ::1],
-    children: cython.int[:, ::1],
-    lengths: double[:, :, ::1],
-    trained: uchar[:, ::1],
-    centres: cython.int[:, ::1],
+    table: cython.float[:, ::1], sizes: double[::1], indptr: cython.int[::1], columns: cython.int[::1],
+    values: cython.float[::1], of_training: double[::1], metric: Py_ssize_t, n_branches: Py_ssize_t, start: Py_ssize_t,
+    stop: Py_ssize_t, keys: ulonglong[:, ::1], children: cython.int[:, ::1], lengths: double[:, :, ::1],
+    trained: uchar[:, ::1], centres: cython.int[:, ::1],
     sums: double[::1],
-):
-    """Add up path lengths of rows start .. stop over the trees; `trained` marks the rows that do not count themselves."""
+):  # fmt: skip
+    """Add path lengths of rows start .. stop over the trees; `trained` (trees, n) marks rows that do not count themselves.
+
+    Rows are a dense table (n, m), training rows are in sparse form; `sizes` of both are the sums that distances need.
+    """
     child: Py_ssize_t
     node: Py_ssize_t
     own: cython.bint
@@ -803,22 +676,7 @@ def route_cells(
                     ties = mix(mix(keys[tree, node], stream), row)
                     child = children[tree, node]
                     node = child + nearest_centre(
-                        metric,
-                        table,
-                        sizes,
-                        row,
-                        indptr,
-                        columns,
-                        values,
-                        of_training,
-                        address(centres[tree, child]),
-                        n_branches,
-                        ties,
-                    )
+                        metric, table, sizes, row, indptr, columns, values, of_training, address(centres[tree, child]),
+                        n_branches, ties,
+                    )  # fmt: skip
                 sums[row - start] += lengths[tree, node, 1 if own else 0]
-
-
-def first_rows(key: ulonglong, rows: Py_ssize_t[::1], psi: Py_ssize_t):
-    """Write all row numbers, and return the first psi, drawn without replacement."""
-    draw_rows(key, address(rows[0]), rows.shape[0], psi)
-    return rows.base[:psi]

@@ -16,6 +16,7 @@ cdef void write_matrix(
 cdef void solve(
     double[:, ::1] gram, double* model, double* vector, double[:, ::1] factor, Py_ssize_t n, Py_ssize_t n_iterations
 ) noexcept nogil
+cdef void divide_by_norm(double* model, double* scaled) noexcept nogil
 cdef void make_rank_two(double* model, double[:, ::1] gram, double[:, ::1] factor) noexcept nogil
 cdef (Py_ssize_t, double, double) weigh(
     double* squared, double* given, Py_ssize_t n_all, double limit, double width, double median,

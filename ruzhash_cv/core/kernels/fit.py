@@ -136,15 +136,10 @@ def squared_residuals(kinds: Py_ssize_t[::1], points: double[:, ::1], models: do
 
 
 def costs_at_reaches(
-    kinds: Py_ssize_t[::1],
-    points: double[:, ::1],
-    models: double[:, ::1],
-    weights: double[::1],
-    reaches: double[::1],
-    squared: double[::1],
-    costs: double[:, ::1],
-):
-    """Write truncated costs (m, k): the weighted sums of min(r^2 / reach^2, 1) for each of some reaches (k,)."""
+    kinds: Py_ssize_t[::1], points: double[:, ::1], models: double[:, ::1], weights: double[::1], reaches: double[::1],
+    squared: double[::1], costs: double[:, ::1],
+):  # fmt: skip
+    """Write truncated costs (m, k), weighted sums of min(r^2 / reach^2, 1) for each of some reaches (k,). Overwrites `squared` (n,)."""
     with cython.nogil:
         for item in range(models.shape[0]):
             write_residuals(kinds[item], points, models, item, address(squared[0]))
@@ -163,20 +158,10 @@ def costs_at_reaches(
 
 
 def write_preferences(
-    kinds: Py_ssize_t[::1],
-    points: double[:, ::1],
-    models: double[:, ::1],
-    limit: double,
-    falloff: double,
-    n_scales: Py_ssize_t,
-    groups: Py_ssize_t[::1],
-    sample_groups: Py_ssize_t[:, ::1],
-    weights: double[::1],
-    near: Py_ssize_t[::1],
-    room: double[:, ::1],
-    preferences: cython.float[:, ::1],
-    sums: double[::1],
-):
+    kinds: Py_ssize_t[::1], points: double[:, ::1], models: double[:, ::1], limit: double, falloff: double,
+    n_scales: Py_ssize_t, groups: Py_ssize_t[::1], sample_groups: Py_ssize_t[:, ::1], weights: double[::1],
+    near: Py_ssize_t[::1], room: double[:, ::1], preferences: cython.float[:, ::1], sums: double[::1],
+):  # fmt: skip
     """Write preferences (m, n), and their sums (m,) by weights (n,).
 
     Each noise scale is a third of the one before, from a limit of squared residuals and 1 / (2 s^2) of the widest scale s on.
@@ -226,13 +211,9 @@ def write_preferences(
 
 
 def count_within(
-    kinds: Py_ssize_t[::1],
-    points: double[:, ::1],
-    models: double[:, ::1],
-    limit: double,
-    squared: double[::1],
-    counts: Py_ssize_t[::1],
-):
+    kinds: Py_ssize_t[::1], points: double[:, ::1], models: double[:, ::1], limit: double,
+    squared: double[::1], counts: Py_ssize_t[::1],
+):  # fmt: skip
     """Count the squared residuals of each model (m,) that are within a limit. Overwrites `squared` (n,)."""
     with cython.nogil:
         for item in range(models.shape[0]):
@@ -253,13 +234,9 @@ def n_within(
 
 
 def write_rows(
-    preferences: cython.float[:, ::1],
-    weights: double[::1],
-    saturation: double,
-    largest: double,
-    sums: double[::1],
-    rows: cython.float[:, ::1],
-) -> double:
+    preferences: cython.float[:, ::1], weights: double[::1], saturation: double, largest: double,
+    sums: double[::1], rows: cython.float[:, ::1],
+) -> double:  # fmt: skip
     """Write rows (n, m) of a forest, 1 - exp(-s w p / L) of preferences p (m, n) and weights w (m,), and return L.
 
     That is the largest weighted sum of a row, unless `largest` is given. Overwrites `sums` (n,). Further columns stay as they are.
@@ -293,21 +270,11 @@ def write_rows(
 
 
 def choose_models(
-    kinds: Py_ssize_t[::1],
-    decoys: double[:, ::1],
-    models: double[:, ::1],
-    limit: double,
-    chances: double[::1],
-    total: double,
-    preferences: cython.float[:, ::1],
-    sums: double[::1],
-    left: double[::1],
-    squared: double[::1],
-    room: double[:, ::1],
-    places: Py_ssize_t[:, ::1],
-    weights: double[::1],
-    chosen: Py_ssize_t[::1],
-) -> Py_ssize_t:
+    kinds: Py_ssize_t[::1], decoys: double[:, ::1], models: double[:, ::1], limit: double, chances: double[::1],
+    total: double, preferences: cython.float[:, ::1],
+    sums: double[::1], left: double[::1], squared: double[::1], room: double[:, ::1], places: Py_ssize_t[:, ::1],
+    weights: double[::1], chosen: Py_ssize_t[::1],
+) -> Py_ssize_t:  # fmt: skip
     """Choose models greedily by their weighted sums of preferences (m, n), write their weights, and return how many there are.
 
     A model's weight is 1 - c (1 + D) / S with c of its `chances` (m,), D of the decoys within the limit, and S, the mean preference of
@@ -386,19 +353,11 @@ def sift(heap: p_Py_ssize_t, bounds: p_double, at: Py_ssize_t, m: Py_ssize_t) ->
 
 
 def write_candidates(
-    kinds: Py_ssize_t[::1],
-    points: double[:, ::1],
-    models: double[:, ::1],
-    least: double,
-    laws: double[:, ::1],
-    family_ids: uchar[::1],
-    n_errors: double,
-    near: Py_ssize_t[:, ::1],
-    squared: double[::1],
-    counts: double[::1],
-    indices: uchar[:, ::1],
+    kinds: Py_ssize_t[::1], points: double[:, ::1], models: double[:, ::1], least: double, laws: double[:, ::1],
+    family_ids: uchar[::1], n_errors: double,
+    near: Py_ssize_t[:, ::1], squared: double[::1], counts: double[::1], indices: uchar[:, ::1],
     background: double[:, ::1],
-):
+):  # fmt: skip
     """Write the index (m, n) of the smallest radius that holds each match, and the shares (m, n_radii) of decoys within radii.
 
     Squared radii are powers of two times `least`; beyond all is the last index. The decoys follow the matches in `points`. Within the
@@ -529,13 +488,9 @@ def write_plane_equations(
 
 
 def fit_planes(
-    points: double[:, ::1],
-    equations: double[:, ::1],
-    own: uchar[:, ::1],
-    matrix: double[::1],
-    epipole: double[::1],
+    points: double[:, ::1], equations: double[:, ::1], own: uchar[:, ::1], matrix: double[::1], epipole: double[::1],
     planes: double[:, ::1],
-):
+):  # fmt: skip
     """Write planes (k, 9) of unit norm, A - e v', each of least squares of the equations (2, n) of the matches that it owns, (k, n)."""
     item: Py_ssize_t
     with cython.nogil:
@@ -547,18 +502,14 @@ def fit_planes(
 @cython.exceptval(check=False)
 @cython.nogil
 def fit_plane(
-    points: double[:, ::1],
-    equations: double[:, ::1],
-    own: uchar[::1],
-    matrix: double[::1],
-    epipole: double[::1],
+    points: double[:, ::1], equations: double[:, ::1], own: uchar[::1], matrix: double[::1], epipole: double[::1],
     plane: p_double,
-) -> cython.void:
+) -> cython.void:  # fmt: skip
     row: Py_ssize_t
     i: Py_ssize_t
     j: Py_ssize_t
     v: double[3]
-    xx = xy = yy = xz = yz = zz = bx = by = bz = norm = 0.0
+    xx = xy = yy = xz = yz = zz = bx = by = bz = 0.0
     for row in range(points.shape[1]):
         if own[row]:
             x, y, z, weight = points[0, row], points[1, row], points[2, row], equations[1, row]
@@ -588,31 +539,16 @@ def fit_plane(
     for i in range(3):
         for j in range(3):
             plane[3 * i + j] = matrix[3 * i + j] - epipole[i] * v[j]
-            norm += plane[3 * i + j] * plane[3 * i + j]
-    for j in range(9):
-        plane[j] /= sqrt(norm)
+    divide_by_norm(plane, plane)
 
 
 def choose_planes(
-    kind: Py_ssize_t,
-    data: double[:, ::1],
-    tried: double[:, ::1],
-    limit: double,
-    cut: double,
-    median: double,
-    fewest: Py_ssize_t,
-    n_fits: Py_ssize_t,
-    points: double[:, ::1],
-    equations: double[:, ::1],
-    matrix: double[::1],
+    kind: Py_ssize_t, data: double[:, ::1], tried: double[:, ::1], limit: double, cut: double, median: double,
+    fewest: Py_ssize_t, n_fits: Py_ssize_t, points: double[:, ::1], equations: double[:, ::1], matrix: double[::1],
     epipole: double[::1],
-    agreement: double[:, ::1],
-    totals: double[::1],
-    room: double[:, ::1],
-    left: uchar[::1],
-    near: uchar[::1],
+    agreement: double[:, ::1], totals: double[::1], room: double[:, ::1], left: uchar[::1], near: uchar[::1],
     planes: double[:, ::1],
-) -> Py_ssize_t:
+) -> Py_ssize_t:  # fmt: skip
     """Write planes (k, 9) chosen greedily, each fitted in rounds to the matches near it that are `left` (n,), and return how many.
 
     The one of those `tried` (m, 9) with most agreement of the matches left, 1 - (r / limit)^2, is the next. Matches near a fit are
@@ -624,7 +560,6 @@ def choose_planes(
     row: Py_ssize_t
     best: Py_ssize_t
     n_near: Py_ssize_t
-    n_finite: Py_ssize_t
     n_planes: Py_ssize_t = 0
     n: Py_ssize_t = left.shape[0]
     n_left: Py_ssize_t = n
@@ -650,13 +585,7 @@ def choose_planes(
                     break
                 fit_plane(points, equations, near, matrix, epipole, address(planes[n_planes, 0]))
                 write_residuals(kind, data, planes, n_planes, address(room[0, 0]))
-                n_finite, n_near = 0, 0
-                for row in range(n):
-                    room[1, n_finite] = room[0, row]
-                    n_finite += (near[row] != 0) & (room[0, row] < INFINITY)
-                reach = 0.0
-                if n_finite > 0:
-                    reach = cut * sqrt(nth_smallest(address(room[1, 0]), n_finite, n_finite // 2) / median)
+                reach, n_near = cut * sqrt(median_near(near, room) / median), 0
                 reach = limit if reach < limit else reach
                 reach = reach if reach < 2.0 * limit else 2.0 * limit
                 for row in range(n):
@@ -675,6 +604,18 @@ def choose_planes(
     return n_planes
 
 
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def median_near(near: uchar[::1], room: double[:, ::1]) -> double:
+    """Return the upper median of those squared residuals, the first row of `room`, that are near and finite; 0 if there are none."""
+    n: Py_ssize_t = 0
+    for row in range(near.shape[0]):
+        room[1, n] = room[0, row]
+        n += (near[row] != 0) & (room[0, row] < INFINITY)
+    return nth_smallest(address(room[1, 0]), n, n // 2) if n > 0 else 0.0
+
+
 # Linear algebra of fits
 
 
@@ -682,13 +623,9 @@ def choose_planes(
 @cython.exceptval(check=False)
 @cython.nogil
 def solve(
-    gram: double[:, ::1],
-    model: p_double,
-    vector: p_double,
-    factor: double[:, ::1],
-    n: Py_ssize_t,
+    gram: double[:, ::1], model: p_double, vector: p_double, factor: double[:, ::1], n: Py_ssize_t,
     n_iterations: Py_ssize_t,
-) -> cython.void:
+) -> cython.void:  # fmt: skip
     """Overwrite a vector b with the solution x of (G + tr(G) f f') x = b, by Cholesky's factor.
 
     Of a form G that leaves the length of a model f free the sum has an inverse. A share of the trace that rounding would hide is added
@@ -767,14 +704,9 @@ def similarity(points: double[:, ::1], image: Py_ssize_t, rows: p_Py_ssize_t, we
 @cython.exceptval(check=False)
 @cython.nogil
 def write_transform(
-    points: double[:, ::1],
-    rows: p_Py_ssize_t,
-    weights: p_double,
-    n: Py_ssize_t,
-    model: p_double,
-    room: double[:, :, ::1],
-    fitted: p_double,
-) -> cython.void:
+    points: double[:, ::1], rows: p_Py_ssize_t, weights: p_double, n: Py_ssize_t, model: p_double,
+    room: double[:, :, ::1], fitted: p_double,
+) -> cython.void:  # fmt: skip
     """Write the direct linear transform of n weighted rows, reweighted by the depths that a model gives the first points.
 
     The equations (x2 h3 - h1) x1 = 0 and (y2 h3 - h2) x1 = 0 have sums of products x1 x1' times 1, x2, y2 and x2^2 + y2^2.
@@ -817,32 +749,22 @@ def write_transform(
         products[k] = 0.0
     solve(gram, products, fitted, room[1], 9, MOST_ITERATIONS)
     # T2^-1 H T1
-    norm = 0.0
     for k in range(0, 9, 3):
         fitted[k + 2] += fitted[k] * t1 + fitted[k + 1] * u1
         fitted[k], fitted[k + 1] = s1 * fitted[k], s1 * fitted[k + 1]
     for k in range(3):
         fitted[k] = (fitted[k] - t2 * fitted[6 + k]) / s2
         fitted[3 + k] = (fitted[3 + k] - u2 * fitted[6 + k]) / s2
-    for k in range(9):
-        norm += fitted[k] * fitted[k]
-    for k in range(9):
-        fitted[k] /= sqrt(norm)
+    divide_by_norm(fitted, fitted)
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
 def write_matrix(
-    kind: Py_ssize_t,
-    points: double[:, ::1],
-    rows: p_Py_ssize_t,
-    weights: p_double,
-    n: Py_ssize_t,
-    model: p_double,
-    room: double[:, :, ::1],
-    fitted: p_double,
-) -> cython.void:
+    kind: Py_ssize_t, points: double[:, ::1], rows: p_Py_ssize_t, weights: p_double, n: Py_ssize_t, model: p_double,
+    room: double[:, :, ::1], fitted: p_double,
+) -> cython.void:  # fmt: skip
     """Write a fit of a kind, of rank 2, to n weighted rows.
 
     Fits by equations do not end at least distances, as gradients change with the model too (Chojnacki et al., "On the fitting of
@@ -855,14 +777,7 @@ def write_matrix(
     sums: double[12][9]
     gram, factor = room[0], room[1]
     if kind == DISTANCES:
-        a, b, c, d, e, f, g, h = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7]
-        for at in range(n):
-            row = rows[at]
-            x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
-            p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
-            r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
-            weight = weights[at] / (p * p + q * q + r * r + s * s)
-            weights[at] = weight if fabs(weight) < INFINITY else 0.0
+        divide_by_gradients(points, rows, weights, n, model)
     s1, t1, u1 = similarity(points, 0, rows, weights, n)
     s2, t2, u2 = similarity(points, 2, rows, weights, n)
     for j in range(9):
@@ -872,17 +787,8 @@ def write_matrix(
     for k in range(9, 12):
         gradient[k] = 0.0
     carry(started, 1.0 / s1, -t1 / s1, -u1 / s1, 1.0 / s2, -t2 / s2, -u2 / s2)
-    a, b, c, d, e, f, g, h = (
-        started[0],
-        started[1],
-        started[2],
-        started[3],
-        started[4],
-        started[5],
-        started[6],
-        started[7],
-    )
-    i: double = started[8]
+    a, b, c, d, e, f = started[0], started[1], started[2], started[3], started[4], started[5]
+    g, h, last = started[6], started[7], started[8]
     square1, square2 = s1 * s1, s2 * s2
     for at in range(n):
         row, weight, share1, share2, error, p, q, r, s = rows[at], weights[at], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -891,7 +797,7 @@ def write_matrix(
         if kind == STEP:
             p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
             r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
-            error = x2 * p + y2 * q + g * x1 + h * y1 + i
+            error = x2 * p + y2 * q + g * x1 + h * y1 + last
             square = square2 * (p * p + q * q) + square1 * (r * r + s * s)
             share1, share2, weight = square1 * error / square, square2 * error / square, weight / square
         # Sampson's correction moves the second point by (-dx, -dy), the first one to (u, v).
@@ -917,14 +823,11 @@ def write_matrix(
     for j in range(9):
         for k in range(j + 1):
             gram[j, k] = sums[j][k]
-    norm = 0.0
     if kind == STEP:
         solve(gram, started, slope, factor, 9, 0)
         for k in range(9):
             fitted[k] = started[k] - slope[k]
-            norm += fitted[k] * fitted[k]
-        for k in range(9):
-            fitted[k] /= sqrt(norm)
+        divide_by_norm(fitted, fitted)
     else:
         solve(gram, slope, fitted, factor, 9, MOST_ITERATIONS)  # all errors are 0, and so is the slope
     make_rank_two(fitted, gram, factor)
@@ -934,19 +837,32 @@ def write_matrix(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
+def divide_by_gradients(
+    points: double[:, ::1], rows: p_Py_ssize_t, weights: p_double, n: Py_ssize_t, model: p_double
+) -> cython.void:
+    """Divide weights of rows by the squared gradients of x2' F x1 there."""
+    a, b, c, d, e, f, g, h = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7]
+    for at in range(n):
+        row = rows[at]
+        x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
+        p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
+        r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
+        weight = weights[at] / (p * p + q * q + r * r + s * s)
+        weights[at] = weight if fabs(weight) < INFINITY else 0.0
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
 def carry(model: p_double, s1: double, t1: double, u1: double, s2: double, t2: double, u2: double) -> cython.void:
     """Overwrite F with T2' F T1, of unit norm, of similarities (s x + t, s y + u)."""
-    norm = 0.0
     for k in range(0, 9, 3):
         model[k + 2] += model[k] * t1 + model[k + 1] * u1
         model[k], model[k + 1] = s1 * model[k], s1 * model[k + 1]
     for k in range(3):
         model[6 + k] += t2 * model[k] + u2 * model[3 + k]
         model[k], model[3 + k] = s2 * model[k], s2 * model[3 + k]
-    for k in range(9):
-        norm += model[k] * model[k]
-    for k in range(9):
-        model[k] /= sqrt(norm)
+    divide_by_norm(model, model)
 
 
 @cython.cfunc
@@ -1002,16 +918,9 @@ def make_rank_two(model: p_double, gram: double[:, ::1], factor: double[:, ::1])
 @cython.nogil
 @cython.returns((Py_ssize_t, double, double))
 def weigh(
-    squared: p_double,
-    given: p_double,
-    n_all: Py_ssize_t,
-    limit: double,
-    width: double,
-    median: double,
-    rows: p_Py_ssize_t,
-    weights: p_double,
-    work: p_double,
-):
+    squared: p_double, given: p_double, n_all: Py_ssize_t, limit: double, width: double, median: double,
+    rows: p_Py_ssize_t, weights: p_double, work: p_double,
+):  # fmt: skip
     """Write rows and their weights by a law; return how many there are, what weight supports a fit, and the noise scale.
 
     `given` are weights of matches. Of the law `AS_GIVEN` they are the weights, and a fit needs no support. Of others the rows are those
@@ -1078,7 +987,7 @@ def nth_smallest(values: p_double, n: Py_ssize_t, nth: Py_ssize_t) -> double:
 
 
 def write_medians(squared: double[:, ::1], work: double[::1], medians: double[::1]):
-    """Write the upper medians (m,) of those squared residuals (m, n) that are finite."""
+    """Write the upper medians (m,) of those squared residuals (m, n) that are finite. Overwrites `work` (n,)."""
     n: Py_ssize_t
     with cython.nogil:
         for item in range(squared.shape[0]):
@@ -1088,6 +997,19 @@ def write_medians(squared: double[:, ::1], work: double[::1], medians: double[::
                 n += squared[item, row] < INFINITY
             if n > 0:
                 medians[item] = nth_smallest(address(work[0]), n, n // 2)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def list_labelled(labels: Py_ssize_t[::1], label: Py_ssize_t, rows: Py_ssize_t[::1]) -> Py_ssize_t:
+    """Write the rows of a label, and return how many there are."""
+    n: Py_ssize_t = 0
+    for row in range(labels.shape[0]):
+        if labels[row] == label:
+            rows[n] = row
+            n += 1
+    return n
 
 
 def write_medians_by_label(
@@ -1100,11 +1022,7 @@ def write_medians_by_label(
     n: Py_ssize_t
     with cython.nogil:
         for label in range(medians.shape[1]):
-            n_labelled = 0
-            for row in range(labels.shape[0]):
-                if labels[row] == label:
-                    rows[n_labelled] = row
-                    n_labelled += 1
+            n_labelled = list_labelled(labels, label, rows)
             for item in range(squared.shape[0]):
                 n = 0
                 for at in range(n_labelled):
@@ -1123,11 +1041,7 @@ def lower_least_medians(
     n_below: Py_ssize_t
     with cython.nogil:
         for label in range(least.shape[0]):
-            n = 0
-            for row in range(labels.shape[0]):
-                if labels[row] == label:
-                    rows[n] = row
-                    n += 1
+            n = list_labelled(labels, label, rows)
             for item in range(squared.shape[0]):
                 n_below = 0
                 for at in range(n):

@@ -14,35 +14,23 @@ LARGEST_STEP = cython.declare(double, 0.5)
 
 
 def distort(
-    points: double[:, ::1],
-    numbers: double[::1],
-    tilt: double[::1],
-    distorted: double[:, ::1],
+    points: double[:, ::1], numbers: double[::1], tilt: double[::1], distorted: double[:, ::1],
     slopes: double[:, :, ::1],
-):
+):  # fmt: skip
     """Write distorted points (n, 2) and their derivatives (n, 2, 2)."""
     with cython.nogil:
         for row in range(points.shape[0]):
             distort_one(
-                points[row, 0],
-                points[row, 1],
-                address(numbers[0]),
-                address(tilt[0]),
-                address(distorted[row, 0]),
+                points[row, 0], points[row, 1], address(numbers[0]), address(tilt[0]), address(distorted[row, 0]),
                 address(slopes[row, 0, 0]),
-            )
+            )  # fmt: skip
 
 
 def undistort(
-    wanted: double[:, ::1],
-    numbers: double[::1],
-    tilt: double[::1],
-    level: double[::1],
-    n_steps: Py_ssize_t,
-    exact: double,
-    largest_error: double,
+    wanted: double[:, ::1], numbers: double[::1], tilt: double[::1], level: double[::1], n_steps: Py_ssize_t,
+    exact: double, largest_error: double,
     points: double[:, ::1],
-):
+):  # fmt: skip
     """Write the points (n, 2) that are distorted to those wanted, NaN if there are none or the image has folded over there.
 
     `level` is the inverse of `tilt`. Newton's steps end at errors of `exact` at most; if they do

@@ -10,6 +10,7 @@ from cython.cimports.ruzhash_cv.core.kernels.fit import (
     OF_PLANE,
     RAYS_OF_PLANE,
     TRANSFORM,
+    divide_by_norm,
     make_rank_two,
     solve,
     weigh,
@@ -62,24 +63,14 @@ def solve_four(rays: double[:, :, ::1], models: double[:, ::1]):
 
 
 def fit_in_rounds(
-    kind: Py_ssize_t,
-    points: double[:, ::1],
-    given: double[:, ::1],
-    excluded: uchar[:, ::1],
-    limits: double[::1],
-    width: double,
-    median: double,
-    n_rounds: Py_ssize_t,
-    least: double,
-    rows: Py_ssize_t[::1],
-    space: double[:, ::1],
-    room: double[:, :, ::1],
-    models: double[:, ::1],
-    noise: double[::1],
-):
-    """Overwrite models of points (4, n) or rays (6, n) with fits by a law's weights, round by round; write noise scales.
+    kind: Py_ssize_t, points: double[:, ::1], given: double[:, ::1], excluded: uchar[:, ::1], limits: double[::1],
+    width: double, median: double, n_rounds: Py_ssize_t, least: double,
+    rows: Py_ssize_t[::1], space: double[:, ::1], room: double[:, :, ::1], models: double[:, ::1], noise: double[::1],
+):  # fmt: skip
+    """Overwrite models of points (4, n) or rays (6, n) with fits by a law's weights, round by round; write noise scales (m,).
 
-    If a fit by residuals fails, the model stays.
+    Weights `given` are (1, n), or (m, n) for each model; residuals of `excluded` (m, n), or (0, 0), are infinite. If a fit by residuals
+    fails, the model stays. Overwrites `rows` (n,), `space` (3, n) and `room` (2, 10, 9).
     """
     scale: double
     fitted: double[9]
@@ -133,15 +124,9 @@ def fit_in_rounds(
 @cython.exceptval(check=False)
 @cython.nogil
 def write_ray_fit(
-    kind: Py_ssize_t,
-    rays: double[:, ::1],
-    rows: p_Py_ssize_t,
-    weights: p_double,
-    n: Py_ssize_t,
-    model: p_double,
-    room: double[:, :, ::1],
-    fitted: p_double,
-) -> cython.void:
+    kind: Py_ssize_t, rays: double[:, ::1], rows: p_Py_ssize_t, weights: p_double, n: Py_ssize_t, model: p_double,
+    room: double[:, :, ::1], fitted: p_double,
+) -> cython.void:  # fmt: skip
     """Write a homography, or a matrix of rank 2, of least weighted squares of equations, divided by gradients of a model.
 
     The quadratic form of either is made of sums of products of two coordinates of the second ray times two of the first, xx, xy, yy,
@@ -174,14 +159,8 @@ def write_ray_fit(
                 square += p * p + q * q + r * r
             weight /= square
         if fabs(weight) < INFINITY:
-            first[0], first[1], first[2], first[3], first[4], first[5] = (
-                x1 * x1,
-                x1 * y1,
-                y1 * y1,
-                x1 * z1,
-                y1 * z1,
-                z1 * z1,
-            )
+            first[0], first[1], first[2] = x1 * x1, x1 * y1, y1 * y1
+            first[3], first[4], first[5] = x1 * z1, y1 * z1, z1 * z1
             second[0], second[1], second[2] = weight * x2 * x2, weight * x2 * y2, weight * y2 * y2
             second[3], second[4], second[5] = weight * x2 * z2, weight * y2 * z2, weight * z2 * z2
             for i in range(6):
@@ -257,7 +236,6 @@ def whiten(moments: p_double, into: p_double, lifted: double[6][6]) -> cython.vo
 def carry_rays(model: p_double, into1: p_double, into2: p_double) -> cython.void:
     """Overwrite M with A2' M A1, of unit norm."""
     between: double[9]
-    norm = 0.0
     for i in range(3):
         for j in range(3):
             between[3 * i + j] = 0.0
@@ -269,9 +247,7 @@ def carry_rays(model: p_double, into1: p_double, into2: p_double) -> cython.void
             for k in range(3):
                 total += between[3 * i + k] * into1[3 * k + j]
             model[3 * i + j] = total
-            norm += total * total
-    for k in range(9):
-        model[k] /= sqrt(norm)
+    divide_by_norm(model, model)
 
 
 # Essential matrices
@@ -281,14 +257,9 @@ def carry_rays(model: p_double, into1: p_double, into2: p_double) -> cython.void
 @cython.exceptval(check=False)
 @cython.nogil
 def turn(
-    rays: double[:, ::1],
-    rows: p_Py_ssize_t,
-    weights: p_double,
-    n: Py_ssize_t,
-    model: p_double,
-    squared: p_double,
+    rays: double[:, ::1], rows: p_Py_ssize_t, weights: p_double, n: Py_ssize_t, model: p_double, squared: p_double,
     turned: p_double,
-) -> cython.bint:
+) -> cython.bint:  # fmt: skip
     """Write an essential matrix after a Levenberg-Marquardt step to the least weighted squares of Sampson distances, and all of these.
 
     E becomes exp([a]) E exp([b]), which keeps its singular values. Of the six numbers a, b one is free: both turn about the baseline.
@@ -322,14 +293,9 @@ def turn(
 @cython.exceptval(check=False)
 @cython.nogil
 def linearise_essential(
-    rays: double[:, ::1],
-    rows: p_Py_ssize_t,
-    weights: p_double,
-    n: Py_ssize_t,
-    model: p_double,
-    gram: double[6][6],
+    rays: double[:, ::1], rows: p_Py_ssize_t, weights: p_double, n: Py_ssize_t, model: p_double, gram: double[6][6],
     slope: p_double,
-) -> double:
+) -> double:  # fmt: skip
     """Write sums over gradients J of Sampson distances by a, b: J J' and J d; return the sum of squares.
 
     With y = E X1, z = E' X2, g^2 = |y|^2 + |z|^2 and the error k = X2' y: dk = a (y x X2) + b (X1 x z), and of g dg
@@ -461,16 +427,9 @@ def turn_both(model: p_double, step: p_double, turned: p_double) -> cython.void:
 
 
 def place(
-    rays: double[:, ::1],
-    weights: double[::1],
-    squared: double[:, ::1],
-    bound: double,
-    models: double[:, ::1],
-    space: double[:, ::1],
-    rotations: double[:, ::1],
-    translations: double[:, ::1],
-    in_front: uchar[:, ::1],
-):
+    rays: double[:, ::1], weights: double[::1], squared: double[:, ::1], bound: double, models: double[:, ::1],
+    space: double[:, ::1], rotations: double[:, ::1], translations: double[:, ::1], in_front: uchar[:, ::1],
+):  # fmt: skip
     """Write the rotation (m, 9) and translation (m, 3) of the best of four poses, and which rows (m, n) are in front of both cameras.
 
     Of an essential matrix of unit norm it is the pose of the largest sum of weights times 1 - r^2 / b over those in front whose squared

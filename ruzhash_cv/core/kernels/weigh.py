@@ -9,14 +9,9 @@ NEGLIGIBLE = cython.declare(double, 81.0)
 
 
 def follow_leaders(
-    data: double[:, ::1],
-    radius: double,
-    one: Py_ssize_t,
-    two: Py_ssize_t,
-    leaders: Py_ssize_t[::1],
-    following: Py_ssize_t[::1],
-    groups: Py_ssize_t[::1],
-):
+    data: double[:, ::1], radius: double, one: Py_ssize_t, two: Py_ssize_t,
+    leaders: Py_ssize_t[::1], following: Py_ssize_t[::1], groups: Py_ssize_t[::1],
+):  # fmt: skip
     """Write groups (n,) of rows (n, d) around leaders: a row joins the first leader within the radius in four coordinates, or leads.
 
     Leaders are looked up in cells of two coordinates, `one` and `two`, by a hash table: `leaders`, of a power of two of -1s, has the
@@ -69,51 +64,30 @@ def slot_of(x: cython.longlong, y: cython.longlong, last: ulonglong) -> Py_ssize
 
 
 def write_evidence(
-    counts: double[:, ::1],
-    total: double,
-    background: double[:, ::1],
-    family_ids: uchar[::1],
-    sizes: double[::1],
-    densities: double[::1],
-    widest: Py_ssize_t[::1],
-    annulus_steps: Py_ssize_t,
-    min_annulus_weight: double,
-    log_tests: double,
-    gains: double[:, ::1],
-):
-    """Write -ln NFA (m, n_radii)."""
+    counts: double[:, ::1], total: double, background: double[:, ::1], family_ids: uchar[::1], sizes: double[::1],
+    densities: double[::1], widest: Py_ssize_t[::1], annulus_steps: Py_ssize_t, min_annulus_weight: double,
+    log_tests: double, gains: double[:, ::1],
+):  # fmt: skip
+    """Write -ln NFA (m, n_radii) of models by weights in annuli, `counts` (m, n_indices), and the `background` (m, n_radii).
+
+    A family's `sizes` are those of samples, its `densities` what an annulus of `annulus_steps` around says of unrelated matches.
+    """
     with cython.nogil:
         for item in range(counts.shape[0]):
             family = family_ids[item]
             write_gains(
-                counts[item],
-                total,
-                background[item],
-                sizes[family],
-                densities[family],
-                widest[family],
-                annulus_steps,
-                min_annulus_weight,
-                log_tests,
-                gains[item],
-            )
+                counts[item], total, background[item], sizes[family], densities[family], widest[family], annulus_steps,
+                min_annulus_weight, log_tests, gains[item],
+            )  # fmt: skip
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
 def write_gains(
-    counts: double[::1],
-    total: double,
-    background: double[::1],
-    size: double,
-    density: double,
-    widest: Py_ssize_t,
-    annulus_steps: Py_ssize_t,
-    min_annulus_weight: double,
-    log_tests: double,
-    gains: double[::1],
-) -> cython.void:
+    counts: double[::1], total: double, background: double[::1], size: double, density: double, widest: Py_ssize_t,
+    annulus_steps: Py_ssize_t, min_annulus_weight: double, log_tests: double, gains: double[::1],
+) -> cython.void:  # fmt: skip
     """Write -ln NFA (n_radii,) of a model."""
     n = total - size
     n = n if n > 1e-9 else 1e-9
@@ -134,12 +108,9 @@ def write_gains(
 
 
 def write_counts(
-    indices: uchar[:, ::1],
-    weights: double[::1],
-    room: Py_ssize_t[:, ::1],
-    changed: Py_ssize_t[::1],
-    counts: double[:, ::1],
-):
+    indices: uchar[:, ::1], weights: double[::1],
+    room: Py_ssize_t[:, ::1], changed: Py_ssize_t[::1], counts: double[:, ::1],
+):  # fmt: skip
     """Add weights (n,) to the counts (m, n_indices) of the radii that hold matches, but for those beyond all.
 
     Overwrites `room` (2, n) and `changed` (m,).
@@ -152,13 +123,9 @@ def write_counts(
 @cython.exceptval(check=False)
 @cython.nogil
 def add_counts(
-    indices: uchar[:, ::1],
-    weights: double[::1],
-    sign: double,
-    room: Py_ssize_t[:, ::1],
-    counts: double[:, ::1],
-    changed: Py_ssize_t[::1],
-) -> cython.void:
+    indices: uchar[:, ::1], weights: double[::1], sign: double,
+    room: Py_ssize_t[:, ::1], counts: double[:, ::1], changed: Py_ssize_t[::1],
+) -> cython.void:  # fmt: skip
     """Rows that have weight are listed once, and for each model those of them within its annuli, without branches to predict.
 
     Of models whose counts change, `changed` (m,) becomes -1.
@@ -181,27 +148,12 @@ def add_counts(
 
 
 def choose_structures(
-    indices: uchar[:, ::1],
-    background: double[:, ::1],
-    family_ids: uchar[::1],
-    total: double,
-    sizes: double[::1],
-    densities: double[::1],
-    widest: Py_ssize_t[::1],
-    annulus_steps: Py_ssize_t,
-    min_annulus_weight: double,
-    log_tests: double,
-    n_radii: Py_ssize_t,
-    tolerance_steps: Py_ssize_t,
-    room: Py_ssize_t[:, ::1],
-    counts: double[:, ::1],
-    gains: double[::1],
-    tops: double[::1],
-    radii: Py_ssize_t[::1],
-    taken: double[::1],
-    left: double[::1],
-    chosen: double[:, ::1],
-) -> Py_ssize_t:
+    indices: uchar[:, ::1], background: double[:, ::1], family_ids: uchar[::1], total: double, sizes: double[::1],
+    densities: double[::1], widest: Py_ssize_t[::1], annulus_steps: Py_ssize_t, min_annulus_weight: double,
+    log_tests: double, n_radii: Py_ssize_t, tolerance_steps: Py_ssize_t,
+    room: Py_ssize_t[:, ::1], counts: double[:, ::1], gains: double[::1], tops: double[::1], radii: Py_ssize_t[::1],
+    taken: double[::1], left: double[::1], chosen: double[:, ::1],
+) -> Py_ssize_t:  # fmt: skip
     """Write the evidence, candidate, radius and support (4,) of structures, chosen greedily by evidence, and return how many there are.
 
     The weights `left` (n,) of the matches that each explains become 0. Radii are the first `n_radii`. Overwrites `room` (2, n),
@@ -218,17 +170,9 @@ def choose_structures(
                 if radii[item] < 0 or n_chosen == 0:
                     family, tops[item], radii[item] = family_ids[item], 0.0, 0
                     write_gains(
-                        counts[item],
-                        total,
-                        background[item],
-                        sizes[family],
-                        densities[family],
-                        widest[family],
-                        annulus_steps,
-                        min_annulus_weight,
-                        log_tests,
-                        gains,
-                    )
+                        counts[item], total, background[item], sizes[family], densities[family], widest[family],
+                        annulus_steps, min_annulus_weight, log_tests, gains,
+                    )  # fmt: skip
                     for step in range(n_radii):
                         if gains[step] > tops[item]:
                             radii[item], tops[item] = step, gains[step]
@@ -253,16 +197,9 @@ def choose_structures(
 @cython.exceptval(check=False)
 @cython.nogil
 def write_densities(
-    squares: p_double,
-    offs: p_double,
-    across: double,
-    along: double,
-    height: double,
-    narrowings: p_double,
-    peaks: p_double,
-    n: Py_ssize_t,
-    densities: p_double,
-) -> cython.void:
+    squares: p_double, offs: p_double, across: double, along: double, height: double, narrowings: p_double,
+    peaks: p_double, n: Py_ssize_t, densities: p_double,
+) -> cython.void:  # fmt: skip
     """Write a component's densities at squared distances from a structure, of which `offs` are across its motion's lines.
 
     `across` and `along` are inverse squares of scales, `height` is the density at distance 0. Of each match they are multiplied by
@@ -285,23 +222,11 @@ def write_densities(
 
 
 def estimate_shares(
-    squares: double[:, ::1],
-    weights: double[::1],
-    structures: Py_ssize_t[::1],
-    motions: Py_ssize_t[::1],
-    across: double[::1],
-    along: double[::1],
-    heights: double[::1],
-    powers: Py_ssize_t[::1],
-    precisions: double[:, ::1],
-    n_steps: Py_ssize_t,
-    prior: double,
-    ends: Py_ssize_t[::1],
-    rows: Py_ssize_t[::1],
-    ratios: double[::1],
-    room: double[:, ::1],
-    shares: double[::1],
-):
+    squares: double[:, ::1], weights: double[::1], structures: Py_ssize_t[::1], motions: Py_ssize_t[::1],
+    across: double[::1], along: double[::1], heights: double[::1], powers: Py_ssize_t[::1], precisions: double[:, ::1],
+    n_steps: Py_ssize_t, prior: double,
+    ends: Py_ssize_t[::1], rows: Py_ssize_t[::1], ratios: double[::1], room: double[:, ::1], shares: double[::1],
+):  # fmt: skip
     """Improve shares (m + 1,) of components, the last that of mismatches anywhere, by steps of EM, from squared distances (k, n).
 
     Ratios of densities to that of mismatches anywhere are computed once; most are 0, and not kept. Scales `across` and `along` are
@@ -316,16 +241,9 @@ def estimate_shares(
     with cython.nogil:
         for item in range(m):
             write_densities(
-                address(squares[structures[item], 0]),
-                address(squares[motions[item], 0]),
-                across[item],
-                along[item],
-                heights[item],
-                address(precisions[2 if powers[item] > 0 else 0, 0]),
-                address(precisions[powers[item], 0]),
-                n,
-                address(room[0, 0]),
-            )
+                address(squares[structures[item], 0]), address(squares[motions[item], 0]), across[item], along[item], heights[item],
+                address(precisions[2 if powers[item] > 0 else 0, 0]), address(precisions[powers[item], 0]), n, address(room[0, 0]),
+            )  # fmt: skip
             for row in range(n):
                 rows[end], ratios[end] = row, room[0, row]
                 end += room[0, row] > 0.0
@@ -358,18 +276,10 @@ def estimate_shares(
 
 
 def write_probabilities(
-    squares: double[:, ::1],
-    structures: Py_ssize_t[::1],
-    motions: Py_ssize_t[::1],
-    across: double[::1],
-    along: double[::1],
-    heights: double[::1],
-    powers: Py_ssize_t[::1],
-    precisions: double[:, ::1],
-    shares: double[::1],
-    room: double[:, ::1],
-    probabilities: double[:, ::1],
-):
+    squares: double[:, ::1], structures: Py_ssize_t[::1], motions: Py_ssize_t[::1], across: double[::1],
+    along: double[::1], heights: double[::1], powers: Py_ssize_t[::1], precisions: double[:, ::1], shares: double[::1],
+    room: double[:, ::1], probabilities: double[:, ::1],
+):  # fmt: skip
     """Write the probabilities (n, k) of structures for matches with squared distances (k, n), by Bayes' rule from shares (m + 1,).
 
     Scales are inverse squares. `precisions` (3, n) are the powers 0 to 2 of how precise each match is. Components of matches have
@@ -387,16 +297,10 @@ def write_probabilities(
                     probabilities[begin + row, item] = 0.0
             for item in range(m):
                 write_densities(
-                    address(squares[structures[item], begin]),
-                    address(squares[motions[item], begin]),
-                    across[item],
-                    along[item],
-                    shares[item] * heights[item],
-                    address(precisions[2 if powers[item] > 0 else 0, begin]),
-                    address(precisions[powers[item], begin]),
-                    n,
-                    address(room[0, 0]),
-                )
+                    address(squares[structures[item], begin]), address(squares[motions[item], begin]), across[item], along[item],
+                    shares[item] * heights[item], address(precisions[2 if powers[item] > 0 else 0, begin]),
+                    address(precisions[powers[item], begin]), n, address(room[0, 0]),
+                )  # fmt: skip
                 for row in range(n):
                     room[1, row] += room[0, row]
                 if powers[item] > 0:
@@ -408,17 +312,14 @@ def write_probabilities(
 
 
 def write_likelihoods(
-    squared: double[:, ::1],
-    weights: double[::1],
-    widest: double,
-    codimension: Py_ssize_t,
-    n_steps: Py_ssize_t,
+    squared: double[:, ::1], weights: double[::1], widest: double, codimension: Py_ssize_t, n_steps: Py_ssize_t,
     prior: double,
-    near: Py_ssize_t[::1],
-    terms: double[:, ::1],
-    likelihoods: double[::1],
-):
-    """Write log-likelihoods (m,) of models with three noise scales, whose shares EM estimates for each model."""
+    near: Py_ssize_t[::1], terms: double[:, ::1], likelihoods: double[::1],
+):  # fmt: skip
+    """Write log-likelihoods (m,) of models with three noise scales, whose shares EM estimates for each model.
+
+    `squared` (m, n) are residuals, `widest` is the largest scale. Overwrites `near` (n,) and `terms` (n, 3).
+    """
     at: Py_ssize_t
     height = 3.0 if codimension == 1 else 9.0
     with cython.nogil:

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse, stats
 
 from ruzhash_cv.core.forests.ruzhash import BLOCK
-from ruzhash_cv.core.kernels.draw import branches_of as write_branches
+from ruzhash_cv.core.kernels.draw import write_branches
 from ruzhash_cv.paper import RuzHashForest, jaccard_distance, ruzhash, ruzicka_distance
 
 SINK = -1
@@ -77,8 +77,7 @@ def test_rows_of_zeros_go_to_the_sink_and_rows_of_ones_never() -> None:
 def branches_of(rows: np.ndarray, key: int, n_branches: int) -> np.ndarray:
     """Return the branches that rows take at a node; that of the sink is the last."""
     (n, m), branches = rows.shape, np.empty(len(rows), np.int64)
-    drawn = np.empty(m, np.float32), np.empty(m, np.uint32)
-    write_branches(rows, np.uint64(key), n_branches, np.arange(n), *drawn, branches)
+    write_branches(rows, np.uint64(key), n_branches, np.arange(n), np.empty(m, "f4"), np.empty(m, "u4"), branches)
     return branches
 
 
