@@ -38,10 +38,7 @@ SECTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("adelaidermf H", "adelaidermf F", "sift on adelaidermf H", "sift on adelaidermf F"),
         tuple(f"--suite adelaidermf adelaidermf-sift {half}" for half in HALVES),
     ),
-    "orb": (
-        tuple(f"orb on adelaidermf {kind}" for kind in "HF"),
-        ("--suite adelaidermf-orb --half judge --seeds 1",),
-    ),
+    "orb": (tuple(f"orb on adelaidermf {kind}" for kind in "HF"), ("--suite adelaidermf-orb --half judge --seeds 1",)),
     "photographed": (
         (
             *(f"{features} on photographed planes" for features in ("given", "sift", "mutual", "orb")),

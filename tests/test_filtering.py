@@ -18,14 +18,7 @@ from result_rows import kinds
 from stage_cases import mismatches
 from two_views import plane
 
-from ruzhash_cv import (
-    FilterResult,
-    as_correspondences,
-    filter_matches,
-    filter_points,
-    find_homography,
-    select_matches,
-)
+from ruzhash_cv import FilterResult, as_correspondences, filter_matches, filter_points, find_homography, select_matches
 from ruzhash_cv.datasets import AdelaideScene
 from ruzhash_cv.models import sampson_distance, transfer_error
 

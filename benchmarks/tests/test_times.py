@@ -36,10 +36,7 @@ def test_methods_with_cameras_return_poses() -> None:
 def test_tables_hold_ratios_and_rates() -> None:
     ms = {OURS: 20.0, "USAC_MAGSAC": 2.0, "USAC_MAGSAC 100k": 5.0, "PoseLib": 10.0}
     rows = [fact("video", "ORB video, store room", value, "ms", 2 * value, name, 900, 20) for name, value in ms.items()]
-    rows += [
-        fact("calls", "Python function calls", 39, ""),
-        fact("memory", "peak memory of a call", 8, "MB", n=50_000),
-    ]
+    rows += [fact("calls", "Python function calls", 39, ""), fact("memory", "peak memory of a call", 8, "MB", n=50_000)]
     rows += [fact("methods", "all methods", value, "ms", value, name, 300, 20) for name, value in ms.items()]
     text = tables(pd.DataFrame(rows))
     assert "| ORB video, store room | 900 | 20 | 40 | 2.0 | 2 | 5 | 10 | 4.00 |" in text
