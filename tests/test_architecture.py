@@ -69,8 +69,8 @@ MOST_LINES = {
     "package": 15_312,
     "core": 7_131,
     "tests": 14_338,
-    "benchmarks": 7_353,
-    "tests of benchmarks": 1_238,
+    "benchmarks": 7_191,
+    "tests of benchmarks": 1_209,
 }
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from measures import paired_difference
 from paper.sweep import IFOREST, STEPS, read, read_means
 from report import markdown, shown
 
@@ -87,11 +86,8 @@ def paired(out: Path) -> str:
     for title, rows in panels(read_means(out / "auc.csv")):
         means = rows.pivot_table(index="scene", columns=["method", "b"], values="auc")
         if all((method, b) in means for first, b1, second, b2 in PAIRS for method, b in ((first, b1), (second, b2))):
-            gaps = [
-                paired_difference(means[first, b1].to_numpy(), means[second, b2].to_numpy())
-                for first, b1, second, b2 in PAIRS
-            ]
-            lines.append([f"{title} ({len(means)})", *(shown(mean, 3, error, "+") for mean, error in gaps)])
+            gaps = [means[first, b1] - means[second, b2] for first, b1, second, b2 in PAIRS]
+            lines.append([f"{title} ({len(means)})", *(shown(gap.mean(), 3, gap.sem(), "+") for gap in gaps)])
     header = ["data (scenes)", *(f"{first}, b = {b1}, less {second}, b = {b2}" for first, b1, second, b2 in PAIRS)]
     return markdown(header, lines)
 
