@@ -41,6 +41,7 @@ from methods import (
     OURS,
     Answer,
     Method,
+    effort_methods,
     focal_methods,
     mask_methods,
     model_methods,
@@ -77,7 +78,7 @@ RATES = (0.01, 0.05, 0.1)
 FEWEST_OFF_PLANE = 5
 """Unjudged matches that a pair needs, off the labelled planes or shifted on them, to have a share of them that is kept."""
 PRECISE, WITHIN = 1.0, 3.0  # pixels
-FLIPPED = 90.0  # degrees
+FLIPPED, ENOUGH = 90.0, 0.6  # degrees; the share of a plane's matches above which it is found
 CUTS, FALSE_ALARMS = (5.0, 10.0, 20.0, 30.0, 50.0, 100.0), (0.1, 0.01, 0.001)  # evidence, shares of pairs
 Row = dict[str, Any]
 Column = tuple[str, str, Callable[[pd.Series], float], int]
@@ -334,6 +335,7 @@ SEEDS: tuple[Column, ...] = (
     ("against the majority, %", "against", mean, 2), ("ever changes, %", "changed", mean, 2), ("largest range of F1", "range", max, 3),
     F1, TIME,
 )  # fmt: skip
+EFFORT: tuple[Column, ...] = (("found", "recall", lambda of: float((of > ENOUGH).mean()), 2), TIME)
 VARIED: tuple[Column, ...] = (*((f"{name}, %", name, mean, 1) for name in CHANGES), TIME)
 AT_RATES = {f"at {rate:g}": {"false_discovery_rate": rate} for rate in RATES}
 MEASURE: dict[str, Measure] = {
@@ -350,6 +352,7 @@ MEASURE: dict[str, Measure] = {
     "pairs": Measure(("pairs",), own_methods, pair_row, PAIRS),
     "overlays": Measure(("overlays",), partial(own_methods, dropped={"keep_stationary": False}), overlay_row, OVERLAYS),
     "changes": Measure(("varied",), own_methods, change_row, VARIED, is_shuffled=False),
+    "effort": Measure(("few-true",), effort_methods, mask_row, EFFORT, is_shuffled=False),
     "seeds": Measure(("seeds",), own_methods, seed_row, SEEDS, is_shuffled=False),
 }
 

@@ -33,6 +33,7 @@ VARIED = {
 N_VARIED, VARIED_RATES, FIRST_VARIED = 300, (0.2, 0.4, 0.6), 700
 CELLS = {"one plane": (0.05, 0.1, 0.2), "one rigid": (0.1, 0.2)}  # shares of true matches
 CELL_SIZES, CELL_SCENES, FIRST_CELL = (300, 1000), 4, 900
+FEW_TRUE = ((15, 300), (50, 1000))
 NOISE = (0.3, 3.0)  # pixels, log-uniform
 N_MATCHES = (50, 5000)  # log-uniform, but at least FEWEST true ones for each structure
 FEWEST = 20
@@ -105,6 +106,15 @@ def mostly_wrong(half: str, per_cell: int) -> Iterator[Problem]:
             yield Problem(str(seed), suite, kind, *points, found.labels, np.ones(n, bool))
 
 
+def few_true(half: str, per_cell: int) -> Iterator[Problem]:
+    """Planes with few true matches, a suite for each of `FEW_TRUE`."""
+    for (n_true, n), index in product(FEW_TRUE, range(6 * per_cell)):
+        seed = first_seed(half) + index
+        found = draw_correspondences(plane_scene(rng=seed), n, mismatch_rate=1 - n_true / n, noise=0.7, rng=seed)
+        points, suite = (found.points1, found.points2), f"{n_true} true of {n:,}"
+        yield Problem(str(seed), suite, "homography", *points, found.labels, np.ones(n, bool))
+
+
 def transparent(seed: int, rate: float) -> tuple[tuple[Points, Points], NDArray[np.intp]]:
     """Matches of two rigid motions that fill the same part of the image, and their labels."""
     rng, views = np.random.default_rng(seed), []
@@ -165,17 +175,20 @@ def renderer_version() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
+def judged(pair: pairs.ImagePair, features: str, *points: Points) -> Arrays:
+    """Labels of matches of a pair, and which of them count: where no face is seen there is no truth, and the error is infinite."""
+    error, labels = pair.transfer_errors(*points), pair.labels(*points, tolerance=TRUE_WITHIN) + 1
+    counts = (error <= TRUE_WITHIN) | ((error > FALSE_BEYOND) & np.isfinite(error))
+    return {f"{features}_labels": labels, f"{features}_judged": counts}
+
+
 def photograph(family: str, structures: int, seed: int) -> Arrays:
     """Both images of one scene matched with SIFT and with ORB, and judged."""
     scene = build(family, structures, seed)
     pair = render_pair(scene, rng=seed)
     arrays = match_both(pair.img1, pair.img2) | truth(scene, seed)
     for features in ("sift", "orb"):
-        points = arrays[f"{features}1"], arrays[f"{features}2"]
-        error = pair.transfer_errors(*points)
-        # Where no face is seen there is no truth: infinite errors do not count.
-        judged = (error <= TRUE_WITHIN) | ((error > FALSE_BEYOND) & np.isfinite(error))
-        arrays |= {f"{features}_labels": pair.labels(*points, tolerance=TRUE_WITHIN) + 1, f"{features}_judged": judged}
+        arrays |= judged(pair, features, arrays[f"{features}1"], arrays[f"{features}2"])
     return arrays
 
 

@@ -19,10 +19,7 @@ import pandas as pd
 
 import ruzhash_cv
 
-PACKAGES = (
-    "opencv-python", "numpy", "scipy", "poselib", "pysuperansac", "scikit-learn", "scikit-image",
-    "torch", "kornia",
-)  # fmt: skip
+PACKAGES = ("opencv-python", "numpy", "scipy", "poselib", "pysuperansac", "scikit-learn", "scikit-image")
 RESULTS = Path(__file__).parent / "results"
 ROWS = RESULTS / "rows"
 """Single measurements stay on the machine that made them; their means are in `RESULTS`."""
