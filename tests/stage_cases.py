@@ -1,4 +1,4 @@
-"""Matches for tests of single stages."""
+"""Matches and preferences for tests of single stages."""
 
 from __future__ import annotations
 
@@ -43,3 +43,12 @@ class Tabled(CheckedFamily):
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         return self.family[:, len(self.family.T) - len(data) :]
+
+
+def clusters(seed: int = 0, n: int = 120, m: int = 40, alone: int = 20) -> Array:
+    """Return rows of four groups that prefer the same models, then `alone` rows that prefer some at random or none."""
+    rng = np.random.default_rng(seed)
+    rows, group = np.zeros((n, m)), np.arange(n - alone) * 4 // (n - alone)
+    rows[: n - alone] = (np.arange(m) * 4 // m == group[:, None]) * rng.uniform(0.3, 1, (n - alone, m))
+    rows[n - alone :] = (rng.random((alone, m)) < 0.04) * rng.random((alone, m))
+    return rows.astype(np.float32)
