@@ -21,9 +21,8 @@ def in_pixels(data: Array, weights: Array | None = None, keypoints: Array | None
     n = len(data)
     rows, weights = np.arange(n), np.ones(n) if weights is None else weights
     frame, keypoints = Frame(np.zeros(2), np.zeros(2), 1.0), np.tile(rows, (2, 1)) if keypoints is None else keypoints
-    return MatchSet(
-        data, rows, keypoints, weights, np.ones(n), frame, PARAMETERS.unit, np.ones(n, bool), rows, frame.transforms()
-    )
+    known = frame, PARAMETERS.unit, np.ones(n, bool), rows, frame.transforms()
+    return MatchSet(data, rows, keypoints, weights, np.ones(n), *known)
 
 
 def mismatches(n: int, seed: int = 0) -> Array:

@@ -138,10 +138,8 @@ def test_points_in_space_are_where_they_were() -> None:
 
 
 def without_distortion(pixels: tuple[Array, Array]) -> list[Array]:
-    return [
-        cv2.undistortPoints(each[:, None], camera.matrix, camera.distortion, P=camera.matrix)[:, 0]
-        for each, camera in zip(pixels, BARREL, strict=True)
-    ]
+    each = zip(pixels, BARREL, strict=True)
+    return [cv2.undistortPoints(of[:, None], K.matrix, K.distortion, P=K.matrix)[:, 0] for of, K in each]
 
 
 def test_the_homography_of_a_plane_is_of_pixels_without_distortion() -> None:

@@ -43,12 +43,8 @@ def residuals_to_models(result: FilterResult, points1: np.ndarray, points2: np.n
 @pytest.fixture(scope="module")
 def scenes() -> dict[str, Correspondences]:
     """Correspondences of four kinds of rendered scenes, half of them mismatches."""
-    built = {
-        "plane": plane_scene(rng=50),
-        "facade": facade_scene(4, rng=50),
-        "rigid": rigid_scene(rng=50),
-        "desk": desk_scene(3, rng=50),
-    }
+    built = {"plane": plane_scene(rng=50), "facade": facade_scene(4, rng=50)}
+    built |= {"rigid": rigid_scene(rng=50), "desk": desk_scene(3, rng=50)}
     return {name: draw_correspondences(of, 400, mismatch_rate=0.5, noise=0.7, rng=7) for name, of in built.items()}
 
 
@@ -214,10 +210,11 @@ def test_a_crowd_around_a_precise_plane_is_not_kept(zoom: float) -> None:
 def test_a_plane_and_a_rigid_scene_that_move_apart_have_a_label_each() -> None:
     right = []
     for seed in range(6):
-        parts = [
-            draw_correspondences(scene, n, mismatch_rate=0.2, noise=0.5, rng=seed)
-            for scene, n in ((plane_scene(rng=4), 200), (rigid_scene(rng=2), 300))
-        ]
+        built, drawn = (
+            ((plane_scene(rng=4), 200), (rigid_scene(rng=2), 300)),
+            {"mismatch_rate": 0.2, "noise": 0.5, "rng": seed},
+        )
+        parts = [draw_correspondences(*each, **drawn) for each in built]
         points1, points2 = (np.vstack([getattr(part, side) for part in parts]) for side in ("points1", "points2"))
         result = filter_points(points1, points2, rng=seed)
         found = zip(np.split(result.motion_labels, [200]), parts, strict=True)

@@ -83,9 +83,8 @@ def test_sizes_that_are_all_equal_are_no_sizes(size: float) -> None:
 
 def test_sizes_have_any_unit_in_each_image() -> None:
     given = scene()
-    assert same(
-        given.filtered(sizes=(given.sizes, given.sizes)), given.filtered(sizes=(0.25 * given.sizes, 8 * given.sizes))
-    )
+    expected = given.filtered(sizes=(given.sizes, given.sizes))
+    assert same(given.filtered(sizes=(0.25 * given.sizes, 8 * given.sizes)), expected)
 
 
 def test_keypoints_have_their_sizes_with_them() -> None:

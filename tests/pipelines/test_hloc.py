@@ -373,9 +373,8 @@ def test_nothing_is_read_from_other_files(files: list[Path], kind: str) -> None:
             file[names[0]].create_dataset("keypoints", (N, 2), "f8", external=[(str(fifo), 0, h5py.h5f.UNLIMITED)])
         else:
             file["pipe"] = h5py.ExternalLink(str(fifo), "/x")
-            file[names[0]]["keypoints"] = (
-                file.get("pipe", getlink=True) if kind == "external link" else h5py.SoftLink("/pipe")
-            )
+            link = file.get("pipe", getlink=True)
+            file[names[0]]["keypoints"] = link if kind == "external link" else h5py.SoftLink("/pipe")
     says = "claims more than the file holds" if kind == "external storage" else "cannot read"
     assert says in filter_matches(*files).left_out[names]
 

@@ -154,10 +154,8 @@ def lengths_twin(forest: RuzHashForest, training: np.ndarray, rows: np.ndarray, 
     keys = np.random.default_rng(forest.rng).integers(0, naive.WORD, forest.n_trees, dtype=np.uint64).tolist()
     owners = range(len(rows)) if themselves else [None] * len(rows)
     given = list(zip(rows, owners, strict=True))
-    return np.mean(
-        [[naive.path_length(training, psi, b, key, *each, forest.sink_credit) for each in given] for key in keys],
-        axis=0,
-    )
+    lengths = [[naive.path_length(training, psi, b, key, *each, forest.sink_credit) for each in given] for key in keys]
+    return np.mean(lengths, axis=0)
 
 
 @pytest.mark.parametrize("b", [2, 3, 16])
