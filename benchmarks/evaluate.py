@@ -163,9 +163,8 @@ def sizes_row(problem: Problem, answer: Answer) -> Row:
 def calibration_row(problem: Problem, answer: Answer) -> Row:
     """The error of the probabilities of judged matches, and of those kept, which share is wrong and is expected to be."""
     judged = problem.judged
-    true, kept, probabilities = (
-        of[judged] for of in (problem.labels > 0, answer.mask, answer.result.inlier_probabilities)
-    )
+    columns = problem.labels > 0, answer.mask, answer.result.inlier_probabilities
+    true, kept, probabilities = (column[judged] for column in columns)
     shares = (kept & ~true).sum() / max(kept.sum(), 1), (1 - probabilities[kept]).sum() / max(kept.sum(), 1)
     error = calibration_error(probabilities, true)
     return {"error": error, "wrong_share": shares[0], "expected_share": shares[1]}
@@ -178,16 +177,14 @@ def model_row(problem: Problem, answer: Answer) -> Row:
     if answer.model is not None:
         row["within"] = float((residuals(problem.kind, answer.model, problem.points1, problem.points2) <= WITHIN).sum())
     if structures:
-        row["f1"] = max(
-            mask_quality(answer.mask[judged], problem.labels[judged] == number)["f1"] for number in structures
-        )
+        masks = [problem.labels[judged] == number for number in structures]
+        row["f1"] = max(mask_quality(answer.mask[judged], mask)["f1"] for mask in masks)
     if problem.exact1 is not None:
         points = [(problem.exact1, problem.exact2)]
         if len(problem.models) > 1:
             nearest = np.argmin([residuals(problem.kind, model, *points[0]) for model in problem.models], axis=0)
-            points = [
-                (points[0][0][nearest == number], points[0][1][nearest == number]) for number in np.unique(nearest)
-            ]
+            own = [nearest == number for number in np.unique(nearest)]
+            points = [(points[0][0][rows], points[0][1][rows]) for rows in own]
         errors = [model_errors(problem.kind, answer.model, *part) for part in points]
         row["px"], row["px95"] = min(tuple(np.percentile(of, [50, 95], method="nearest")) for of in errors)
     return row
@@ -214,11 +211,8 @@ def pose_row(problem: Problem, answer: Answer) -> Row:
         if problem.cameras.t.any() and np.any(answer.pose[1]):
             parts["translation"] = direction_angle(answer.pose[1], problem.cameras.t)
             parts["flip"] = float(parts["translation"] > FLIPPED)
-    return parts | {
-        "error": pose_error(answer.pose, problem.cameras),
-        "f1": f1_of(problem, answer) if wrong else np.nan,
-        "found": answer.pose is not None,
-    }
+    parts |= {"error": pose_error(answer.pose, problem.cameras), "found": answer.pose is not None}
+    return parts | {"f1": f1_of(problem, answer) if wrong else np.nan}
 
 
 def pair_row(problem: Problem, answer: Answer) -> Row:
@@ -229,10 +223,8 @@ def pair_row(problem: Problem, answer: Answer) -> Row:
 
 def overlay_row(problem: Problem, answer: Answer) -> Row:
     """Shares kept of the scene (1), of static matches (2) and of mismatches (0), and what is said of the static ones."""
-    result, groups = (
-        answer.result,
-        {"scene": problem.labels == 1, "static": problem.labels == 2, "wrong": problem.labels == 0},
-    )
+    result, labels = answer.result, problem.labels
+    groups = {"scene": labels == 1, "static": labels == 2, "wrong": labels == 0}
     row = {name: answer.mask[rows].mean() if rows.any() else np.nan for name, rows in groups.items()}
     stationary = [number for number, motion in enumerate(result.motions) if motion.stationary]
     moving = next((number for number, motion in enumerate(result.motions) if not motion.stationary), -2)
@@ -275,10 +267,10 @@ def changes(rows: pd.DataFrame) -> pd.DataFrame:
     """For each problem and method: verdicts against the majority of a match's, matches whose verdict changes, the range of F1."""
     found = []
     for key, of in rows.groupby(["suite", "half", "problem", "method"], sort=False):
-        bits = [
-            np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8), count=int(n))
-            for text, n in zip(of["mask"], of.n, strict=True)
+        packed = [
+            (np.frombuffer(bytes.fromhex(text), np.uint8), int(n)) for text, n in zip(of["mask"], of.n, strict=True)
         ]
+        bits = [np.unpackbits(mask, count=n) for mask, n in packed]
         share = np.mean(bits, axis=0)
         against, change = np.minimum(share, 1 - share).mean(), ((share > 0) & (share < 1)).mean()
         found.append((*key, 0, 100 * against, 100 * change, np.ptp(of.f1), of.f1.mean(), of.ms.median()))
@@ -427,9 +419,8 @@ def table(rows: pd.DataFrame, columns: tuple[Column, ...]) -> str:
         difference = "" if method == OURS else shown(lead[method]["mean"], digits, lead[method]["sem"], "+")
         lines.append((of_column(of[name]), [str(method), *cells, difference]))
     lines.sort(key=lambda line: line[0], reverse=name in ("f1", "px", "error", "motion", "evidence"))
-    return markdown(
-        ["method", *(column[0] for column in columns), f"{title}, {OURS} minus this"], [line for _, line in lines]
-    )
+    header = ["method", *(column[0] for column in columns), f"{title}, {OURS} minus this"]
+    return markdown(header, [line for _, line in lines])
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
@@ -488,16 +479,10 @@ def main() -> None:
         print(compare(Path(sys.argv[2]), Path(sys.argv[3])))
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "measures",
-        nargs="+",
-        choices=MEASURE,
-        metavar="MEASURE",
-        help=f"of {', '.join(MEASURE)}; or compare A.csv B.csv",
-    )
-    parser.add_argument(
-        "--suite", nargs="+", choices=[*SUITES, *GROUPS], metavar="SUITE", help="default: those of the measure"
-    )
+    names = f"of {', '.join(MEASURE)}; or compare A.csv B.csv"
+    parser.add_argument("measures", nargs="+", choices=MEASURE, metavar="MEASURE", help=names)
+    suites = {"choices": [*SUITES, *GROUPS], "metavar": "SUITE"}
+    parser.add_argument("--suite", nargs="+", **suites, help="default: those of the measure")
     parser.add_argument("--half", default="tune", choices=["tune", "judge", "both"])
     parser.add_argument("--seeds", type=int, default=5, help="repetitions of each problem")
     parser.add_argument("--per-cell", type=int, default=2, help="rendered problems per mismatch rate and kind")

@@ -41,9 +41,8 @@ def row(problem: Problem, answer: Answer) -> Row:
 def measured(names: list[str], suites: list[str], options: argparse.Namespace) -> pd.DataFrame:
     """A row for each variant, problem and seed; a suite goes by its name on the command line."""
     variants = all_variants()
-    measure = Measure(
-        (), lambda: {name: partial(answer, variants[name]) for name in names}, row, (), is_shuffled=False, is_own=True
-    )
+    methods = {name: partial(answer, variants[name]) for name in names}
+    measure = Measure((), lambda: methods, row, (), is_shuffled=False, is_own=True)
     parts = []
     for suite in suites:
         asked = argparse.Namespace(rows=ROWS, half="tune", methods=None, **vars(options) | {"suite": [suite]})
@@ -83,10 +82,8 @@ def tables(found: pd.DataFrame) -> str:
     own.append(["problems", *(f"{found.loc['problems', suite]:.0f}" for suite in suites)])
     parts, others = [markdown([DEFAULT, *suites], own)], found.drop(["problems", DEFAULT])
     for title, fields, digits in (("mean over suites", MEASURES, 4), ("F1", suites, 3)):
-        lines = [
-            [str(name), *(shown(row[field], digits, row[f"{field} error"], "+") for field in fields)]
-            for name, row in others.iterrows()
-        ]
+        cells = lambda row: (shown(row[field], digits, row[f"{field} error"], "+") for field in fields)  # noqa: E731, B023
+        lines = [[str(name), *cells(row)] for name, row in others.iterrows()]
         parts.append(markdown([f"minus default, {title}", *(MEASURES.get(field, field) for field in fields)], lines))
     return "\n\n".join(parts)
 
@@ -108,11 +105,8 @@ def number_table() -> str:
 def chosen(names: list[str]) -> list[str]:
     """The default, and the variants whose name holds one of these texts; "rules" and "numbers" stand for themselves."""
     groups = {"rules": RULES, "numbers": all_variants().keys() - RULES.keys()}
-    found = [
-        variant
-        for variant in all_variants()
-        if any(variant in groups[name] if name in groups else name in variant for name in names)
-    ]
+    holds = lambda name, variant: variant in groups[name] if name in groups else name in variant  # noqa: E731
+    found = [variant for variant in all_variants() if any(holds(name, variant) for name in names)]
     if not found:
         raise SystemExit(f"no variant has {', '.join(map(repr, names))} in its name")
     return list(dict.fromkeys([DEFAULT, *found]))
@@ -121,9 +115,7 @@ def chosen(names: list[str]) -> list[str]:
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--variants", nargs="+", default=["rules", "numbers"], help='parts of names, "rules", "numbers"'
-    )
+    parser.add_argument("--variants", nargs="+", default=["rules", "numbers"], help="parts of names, these two")
     parser.add_argument("--suites", nargs="+", default=["all"], choices=[*SUITES, *GROUPS])
     parser.add_argument("--per-cell", type=int, default=1, help="rendered problems per mismatch rate and kind")
     parser.add_argument("--seeds", type=int, default=1, help="repetitions of each problem")

@@ -236,9 +236,8 @@ def recovered(E: Any, mask: Mask, points: tuple[Points, Points]) -> Pose | None:
     """The pose of an essential matrix by `cv2.recoverPose`, the one of four that has the kept matches before both cameras."""
     if E is None or np.shape(E) != (3, 3) or not np.isfinite(E).all() or not mask.any():
         return None
-    _, R, t, _, _ = cv2.recoverPose(
-        E / np.linalg.norm(E), points[0][mask], points[1][mask], np.eye(3), distanceThresh=FAR
-    )
+    kept, E = [side[mask] for side in points], E / np.linalg.norm(E)
+    _, R, t, _, _ = cv2.recoverPose(E, *kept, np.eye(3), distanceThresh=FAR)
     return R, t.ravel()
 
 
@@ -276,11 +275,13 @@ def after(method: Method, problem: Problem, seed: int) -> Answer:
 def calibrated_opencv(problem: Problem, seed: int, **options: float) -> Answer:
     """`cv2.findEssentialMat` with USAC_MAGSAC at 1 px of the mean focal length, from undistorted points."""
     points, focal = undistorted(problem), np.mean([problem.cameras.K1[0, 0], problem.cameras.K2[0, 0]])
-    settings = {"prob": options.get("confidence", 0.999), "threshold": 1.0 / focal}
+    settings = {
+        "prob": options.get("confidence", 0.999),
+        "threshold": 1.0 / focal,
+        "maxIters": options.get("maxIters", 1000),
+    }
     try:
-        E, mask = cv2.findEssentialMat(
-            *points, np.eye(3), method=cv2.USAC_MAGSAC, maxIters=int(options.get("maxIters", 1000)), **settings
-        )
+        E, mask = cv2.findEssentialMat(*points, np.eye(3), method=cv2.USAC_MAGSAC, **settings)
     except cv2.error:
         E, mask = None, None
     kept = np.zeros(len(points[0]), bool) if mask is None else np.ravel(mask) > 0
@@ -373,10 +374,8 @@ def model_methods() -> dict[str, Method]:
     for kind, threshold in product(FEWEST, THRESHOLDS):
         for name, one in estimators(kind, threshold).items():
             methods.setdefault(name, {})[kind] = of_points(one)
-    return {
-        name: lambda problem, seed, of=of: single(problem.kind, of[problem.kind], problem, seed)  # type: ignore[misc]
-        for name, of in methods.items()
-    }
+    of_kind = lambda of, problem, seed: single(problem.kind, of[problem.kind], problem, seed)  # noqa: E731
+    return {name: partial(of_kind, of) for name, of in methods.items()}
 
 
 def one_model_methods() -> dict[str, Method]:
@@ -431,10 +430,8 @@ def effort_methods() -> dict[str, Method]:
     }  # fmt: skip
     kind, one = "homography", partial(single, "homography")
     for most, confidence in ((10_000, 0.999), (100_000, 0.9999)):
-        bounds, name = (
-            {"maxIters": most, "confidence": confidence},
-            f"{most:,} iterations, {confidence:g}".replace("0.", "."),
-        )
+        bounds = {"maxIters": most, "confidence": confidence}
+        name = f"{most:,} iterations, {confidence:g}".replace("0.", ".")
         methods[f"find_homography, {name}"] = partial(one, partial(found_by_cv2_name, kind, None, **bounds))
         methods[f"MAGSAC, {name}"] = partial(one, of_points(partial(opencv, kind, "USAC_MAGSAC", 3.0, **bounds)))
         if poselib is not None:

@@ -132,6 +132,5 @@ def unfiltered(features: str, half: str, per_cell: int) -> Iterator[Problem]:
         arrays = stored(f"mutual_sizes_{name}_opencv{cv2.__version__}", partial(features_of, scene.img1, scene.img2))
         labels, judged, _ = adelaide.judge_fresh(scene, *points_of(arrays, features))
         arrays |= {f"{features}_labels": labels, f"{features}_judged": judged}
-        yield adelaide.fair(
-            matched(name, f"mutual {features} on adelaidermf {scene.kind[0].upper()}", arrays, features)
-        )
+        suite = f"mutual {features} on adelaidermf {scene.kind[0].upper()}"
+        yield adelaide.fair(matched(name, suite, arrays, features))

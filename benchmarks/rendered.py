@@ -86,9 +86,8 @@ def varied(half: str, per_cell: int) -> Iterator[Problem]:
         for index in range(per_cell):
             seed, rate = first_seed(half) + FIRST_VARIED + index, VARIED_RATES[index % len(VARIED_RATES)]
             if structures:
-                found = draw_correspondences(
-                    build(family, structures, seed), N_VARIED, mismatch_rate=rate, noise=1.0, rng=seed
-                )
+                scene = build(family, structures, seed)
+                found = draw_correspondences(scene, N_VARIED, mismatch_rate=rate, noise=1.0, rng=seed)
                 points, labels = (found.points1, found.points2), found.labels
             else:
                 points, labels = transparent(seed, rate)

@@ -69,8 +69,8 @@ MOST_LINES = {
     "package": 15_312,
     "core": 7_131,
     "tests": 14_002,
-    "benchmarks": 7_106,
-    "tests of benchmarks": 1_209,
+    "benchmarks": 6_950,
+    "tests of benchmarks": 1_182,
 }
 
 

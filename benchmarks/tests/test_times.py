@@ -55,9 +55,8 @@ def test_rows_are_stored_in_the_place_of_the_same(tmp_path, monkeypatch) -> None
 
 
 def test_rows_are_chosen_by_name(monkeypatch, capsys) -> None:
-    line = Line(
-        "a line", [drawn("one plane", 1, 60, 0.4)], dict.fromkeys((OURS, *PEERS), lambda problem, seed: np.zeros(3))
-    )
+    methods = dict.fromkeys((OURS, *PEERS), lambda problem, seed: np.zeros(3))
+    line = Line("a line", [drawn("one plane", 1, 60, 0.4)], methods)
     monkeypatch.setitem(times.ROWS, "plane", lambda: iter([line]))
     monkeypatch.setattr(sys, "argv", ["times.py", "--rows", "plane", "--seeds", "1"])
     times.main()
